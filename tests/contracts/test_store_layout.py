@@ -79,7 +79,12 @@ class Puts:
     async def _put(self, key, partition_id, fields=None, tag=None):
         self.statuses.append((key, partition_id, tag["status"]))
 
-    async def _batch_put(self, keys, partition_id, fields, tags):
+    async def _batch_put(self, keys, partition_id, tags, fields=None):
+        if fields is None:
+            self.statuses += [
+                (key, partition_id, tag["status"]) for key, tag in zip(keys, tags, strict=True)
+            ]
+            return
         assert isinstance(fields, TensorDict)
         self.calls.append((partition_id, len(keys)))
         for row, key in enumerate(keys):
@@ -184,7 +189,7 @@ def ours(verls, monkeypatch):
     ]
     verdicts = [Verdict(score, "correct" if score else "wrong", "5") for _, _, score in ANSWERS]
     outcome = Outcome(Group(prompt_ids, responses, verdicts), record())
-    asyncio.run(store.publish(outcome, prompt_row(), "train"))
+    asyncio.run(store.Publisher().publish(outcome, prompt_row(), "train"))
     return puts
 
 
@@ -195,6 +200,10 @@ def test_the_keys_are_verls(verls, ours):
 def test_a_group_is_one_put(verls, ours):
     assert verls.calls == [("train", 1)] * 3
     assert ours.calls == [("train", 3)]
+
+
+def test_the_prompt_is_finished_after_its_rows_are_there(ours):
+    assert ours.statuses == [(UID, "train", "finished")]
 
 
 def test_the_tags_are_verls(verls, ours):

@@ -10,6 +10,7 @@ import transfer_queue as tq
 from omegaconf import OmegaConf
 from verl.experimental.agent_loop import AgentLoopManager, AgentLoopWorker, get_trajectory_info
 from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopManagerTQ, AgentLoopWorkerTQ
+from verl.utils import tensordict_utils as tu
 from verl.utils.tokenizer.continuous_token_wiring import create_continuous_token_builder
 from verl.workers.rollout.llm_server import FullyAsyncLLMServerClient, LLMServerClient
 
@@ -61,6 +62,36 @@ def test_verls_worker_still_calls_the_prompt_coroutine_with_those_arguments():
     assert {"_run_prompt", "create_task", "background_tasks", "get_trajectory_info"} <= set(names)
 
 
+def test_our_prompts_are_marked_before_verls_coroutines_start(monkeypatch):
+    calls = []
+
+    async def put(keys, partition_id, tags):
+        calls.append((keys, partition_id, tags))
+
+    async def run_prompt(self, prompt, sampling_params, trajectory, trace=False):
+        calls.append((prompt["uid"], trajectory["validate"]))
+
+    monkeypatch.setattr(tq, "async_kv_batch_put", put)
+    monkeypatch.setattr(HintWorker, "_run_prompt", run_prompt)
+    worker = object.__new__(HintWorker)
+    rollout = {"temperature": 1.0, "top_p": 1.0, "top_k": -1, "calculate_log_probs": True}
+    rollout |= {"agent": {"default_agent_loop": "single"}, "val_kwargs": dict(rollout)}
+    worker.config = OmegaConf.create({"actor_rollout_ref": {"rollout": rollout}})
+    worker.background_tasks = set()
+    batch = tu.get_tensordict({"uid": ["a", "b"], "index": [4, 5]}, {"global_steps": 3})
+
+    async def generate():
+        await HintWorker.generate_sequences(worker, batch.clone())
+        await asyncio.gather(*worker.background_tasks)
+        tu.assign_non_tensor_data(batch, "validate", True)
+        await HintWorker.generate_sequences(worker, batch)
+
+    asyncio.run(generate())
+    running = [{"status": "running"}] * 2
+    assert calls[:3] == [(["a", "b"], "train", running), ("a", False), ("b", False)]
+    assert calls[3] == (["a", "b"], "val", running)
+
+
 def test_the_constructor_we_repeat_has_not_grown():
     # HintWorker.__init__ repeats it: zero-argument super() of a class shipped by value fails.
     names = set(PLAIN.__init__.__code__.co_names)
@@ -85,7 +116,7 @@ def test_the_renderer_of_verls_agent_loops_takes_our_arguments():
 
 
 def test_transfer_queue_takes_our_calls():
-    inspect.signature(tq.async_kv_put).bind(key="u", partition_id="train", tag={"status": "x"})
+    inspect.signature(tq.async_kv_batch_put).bind(keys=["u"], partition_id="train", tags=[{}])
     inspect.signature(tq.async_kv_batch_put).bind(
         keys=["u_0_0"], fields=None, tags=[{}], partition_id="train"
     )
@@ -93,7 +124,6 @@ def test_transfer_queue_takes_our_calls():
         keys=["u_0_0"], partition_id="train", select_fields=["extra_fields"]
     )
     inspect.signature(tq.kv_list).bind("train")
-    assert inspect.iscoroutinefunction(tq.async_kv_put)
     assert inspect.iscoroutinefunction(tq.async_kv_batch_put)
 
 

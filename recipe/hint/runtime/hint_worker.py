@@ -10,6 +10,7 @@ import transfer_queue as tq
 from omegaconf import OmegaConf
 from verl.experimental.agent_loop import AgentLoopWorker
 from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopManagerTQ, AgentLoopWorkerTQ
+from verl.utils import tensordict_utils as tu
 
 from recipe.hint.errors import StallError
 from recipe.hint.hints.base import HintSource
@@ -54,6 +55,7 @@ class HintWorker(_WorkerTQ):
         tq.init()
         self.background_tasks = set()
 
+        self._publisher = store.Publisher()
         config = self.config
         node = OmegaConf.to_container(config.hint, resolve=True)
         settings = read_settings(node)
@@ -77,25 +79,30 @@ class HintWorker(_WorkerTQ):
     async def ping(self) -> None:
         """Answer at once; a dead worker cannot."""
 
+    async def generate_sequences(self, batch: Any) -> None:
+        """As verl's; all prompts are marked in one call before the first of them starts."""
+        rows = range(len(batch))
+        uids = [tu.unwrap_non_tensor_data(batch["uid"][row]) for row in rows]
+        is_validation = "validate" in batch and tu.unwrap_non_tensor_data(batch["validate"])
+        await store.mark(uids, _partition(is_validation), "running")
+        await _WorkerTQ.generate_sequences(self, batch)
+
     async def _run_prompt(
         self, prompt: dict, sampling_params: dict, trajectory: dict, trace: bool = False
     ) -> None:
         is_validation = bool(trajectory["validate"])
-        uid, partition = prompt["uid"], "val" if is_validation else "train"
-        await store.mark(uid, partition, "running")
+        uid, partition = prompt["uid"], _partition(is_validation)
         try:
             step = int(trajectory["step"])
             outcome = await self._visit(prompt, step, is_validation).run(uid, step)
-            await store.publish(outcome, prompt, partition)
+            await self._publisher.publish(outcome, prompt, partition)
         except Exception as error:  # noqa: BLE001 - any failure must reach the queue as a status
             name = (prompt.get("extra_info") or {}).get("index", uid)
             logger.exception("problem %s failed", name)
             message = f"problem {name}: {type(error).__name__}: {error}"
             await store.mark(
-                uid, partition, "failure", error=message[:2000], is_fatal=_is_fatal(error)
+                [uid], partition, "failure", error=message[:2000], is_fatal=_is_fatal(error)
             )
-        else:
-            await store.mark(uid, partition, "finished")
 
     def _visit(self, prompt: dict, step: int, is_validation: bool) -> Visit:
         history = History(**{**prompt.get("hint_history", {}), "step": step})
@@ -159,6 +166,10 @@ def _build_teacher(settings: HintSettings, texts: Texts, levels: int) -> HintSou
         attempts=settings.attempts,
         max_level=levels,
     )
+
+
+def _partition(is_validation: bool) -> str:
+    return "val" if is_validation else "train"
 
 
 def _is_fatal(error: BaseException) -> bool:

@@ -192,5 +192,8 @@ class _Console:
     def _advance(self, unit: str, done: int, total: int) -> None:
         if self._bar is None:
             first = done - 1 if unit == "step" else done
-            self._bar = tqdm(total=total, initial=first, unit=unit.removesuffix("s"), leave=False)
+            # disable=None: no bar where the console is a file.
+            self._bar = tqdm(
+                total=total, initial=first, unit=unit.removesuffix("s"), leave=False, disable=None
+            )
         self._bar.update(done - self._bar.n)

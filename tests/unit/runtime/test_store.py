@@ -1,6 +1,7 @@
 """What reaches the queue when the rollouts of one group have different prompts, or no signal."""
 
 import asyncio
+import dataclasses
 
 import pytest
 import transfer_queue as tq
@@ -14,19 +15,41 @@ from recipe.hint.schema import GroupRecord
 PROMPT = {"uid": "uid", "global_steps": 60, "problem": "x", "hint_level_1": ["a"], "index": 1}
 
 
+class Queue:
+    """TransferQueue as its callers see it: each put takes a turn of the event loop.
+
+    Rows of the uids in ``refused`` fail their whole put.
+    """
+
+    def __init__(self):
+        self.puts = []
+        self.marks = []
+        self.refused = set()
+
+    async def __call__(self, keys, partition_id, tags, fields=None):
+        await asyncio.sleep(0.001)
+        if fields is None:
+            self.marks += [(key, partition_id, tag["status"]) for key, tag in zip(keys, tags)]
+        elif {key.split("_")[0] for key in keys} & self.refused:
+            raise OSError("no room")
+        else:
+            self.puts.append((keys, fields, tags))
+
+
 @pytest.fixture
-def published(monkeypatch):
+def queue(monkeypatch):
+    queue = Queue()
+    monkeypatch.setattr(tq, "async_kv_batch_put", queue)
+    return queue
+
+
+@pytest.fixture
+def published(queue):
     """Publishes an outcome and gives its rows, as (field, tag)."""
-    seen = []
-
-    async def put(keys, fields, tags, partition_id):
-        seen.append((keys, fields, tags))
-
-    monkeypatch.setattr(tq, "async_kv_batch_put", put)
 
     def publish(outcome):
-        asyncio.run(store.publish(outcome, PROMPT, "train"))
-        [(keys, fields, tags)] = seen
+        asyncio.run(store.Publisher().publish(outcome, PROMPT, "train"))
+        [(keys, fields, tags)] = queue.puts
         assert keys == [f"uid_{session}_0" for session in range(len(keys))]
         return [(fields[row], tag) for row, tag in enumerate(tags)]
 
@@ -92,3 +115,65 @@ def test_a_group_that_is_not_dropped_trains_on_all_its_tokens(published):
     assert not outcome.record.is_dropped
     for field, _ in published(outcome):
         assert field["response_mask"].tolist() == [1, 1, 1]
+
+
+def visit_of(uid):
+    """The outcome of one visit, and its prompt."""
+    outcome = mixed()
+    record = dataclasses.replace(outcome.record, uid=uid)
+    return dataclasses.replace(outcome, record=record), {**PROMPT, "uid": uid}
+
+
+def publish_all(uids, partitions=None):
+    """Publishes visits that end at once; gives what each raised."""
+    visits = [visit_of(uid) for uid in uids]
+
+    async def run_all():
+        publisher = store.Publisher()
+        puts = [
+            publisher.publish(*visit, partition)
+            for visit, partition in zip(visits, partitions or ["train"] * len(uids), strict=True)
+        ]
+        return await asyncio.gather(*puts, return_exceptions=True)
+
+    return asyncio.run(run_all())
+
+
+def test_visits_that_end_together_share_a_put_of_at_most_16(queue):
+    uids = [f"u{number}" for number in range(40)]
+    assert publish_all(uids) == [None] * 40
+    # 40 visits of 4 rows: 16 + 16 + 8.
+    assert [len(keys) for keys, _, _ in queue.puts] == [64, 64, 32]
+    keys, fields, tags = queue.puts[0]
+    assert keys[:5] == ["u0_0_0", "u0_1_0", "u0_2_0", "u0_3_0", "u1_0_0"]
+    assert list(fields["uid"][:5]) == ["u0"] * 4 + ["u1"]
+    assert queue.marks == [(uid, "train", "finished") for uid in uids]
+
+
+def test_a_put_never_mixes_training_with_validation(queue):
+    publish_all(["a", "b", "c"], ["train", "val", "train"])
+    assert [keys[0::4] for keys, _, _ in queue.puts] == [["a_0_0", "c_0_0"], ["b_0_0"]]
+    assert queue.marks == [
+        ("a", "train", "finished"),
+        ("c", "train", "finished"),
+        ("b", "val", "finished"),
+    ]
+
+
+def test_a_visit_that_cannot_be_stored_fails_alone(queue):
+    queue.refused = {"b"}
+    results = publish_all(["a", "b", "c"])
+    assert [type(result) for result in results] == [type(None), OSError, type(None)]
+    assert queue.marks == [("a", "train", "finished"), ("c", "train", "finished")]
+
+
+def test_a_visit_that_ends_later_gets_a_put_of_its_own(queue):
+    visits = [visit_of(uid) for uid in ("a", "b")]
+
+    async def one_after_the_other():
+        publisher = store.Publisher()
+        for visit in visits:
+            await publisher.publish(*visit, "train")
+
+    asyncio.run(one_after_the_other())
+    assert [keys[0] for keys, _, _ in queue.puts] == ["a_0_0", "b_0_0"]
