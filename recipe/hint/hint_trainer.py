@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import gc
 import io
 import os
 from pathlib import Path
@@ -148,6 +149,9 @@ class HintMixin:
     def _setup(self) -> None:
         with self._limit("start-up of the trainer and the vLLM replicas", "start_s"):
             super()._setup()
+        # Full collections of garbage leave out what is there for the whole run: it takes them half
+        # a second each time, in the middle of a step.
+        gc.freeze()
 
     def on_sample_end(self) -> None:
         with self._limit("stopping the vLLM replicas", "sync_s"):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import ctypes
+import gc
 import importlib
 import json
 import os
@@ -83,6 +84,9 @@ class _Server:
     def _fork(self, client: socket.socket) -> int:
         request, fds = _receive(client)
         self._import_late(request["env"])
+        # The forks do not look through what was imported: each of their full collections would
+        # take half a second, and the first would copy every page.
+        gc.freeze()
         pid = os.fork()
         if pid == 0:
             signal.set_wakeup_fd(-1)
@@ -170,6 +174,7 @@ def _fresh_state() -> None:
     import numpy as np
     import torch
 
+    gc.enable()
     multiprocessing.set_executable(os.environ[EXECUTABLE])
     sys.executable = os.environ[PYTHON]
     np.random.seed()
@@ -213,6 +218,7 @@ def main(parent_pid: int) -> None:
     _die_with_parent()
     if os.getppid() != parent_pid:
         return
+    gc.disable()  # imports leave next to no garbage
     _import(EARLY)
     _Server(os.environ[SOCKET]).serve()
 

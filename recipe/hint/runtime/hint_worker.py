@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 from typing import Any
 
@@ -75,6 +76,7 @@ class HintWorker(_WorkerTQ):
         self._source = source and GuardedSource(source, guard)
         self._train_engine = engines.build(config.actor_rollout_ref.rollout, settings)
         self._val_engine = engines.build(config.actor_rollout_ref.rollout.val_kwargs)
+        gc.freeze()  # as in the trainer's process
 
     async def ping(self) -> None:
         """Answer at once; a dead worker cannot."""

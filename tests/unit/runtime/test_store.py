@@ -29,7 +29,9 @@ class Queue:
     async def __call__(self, keys, partition_id, tags, fields=None):
         await asyncio.sleep(0.001)
         if fields is None:
-            self.marks += [(key, partition_id, tag["status"]) for key, tag in zip(keys, tags)]
+            self.marks += [
+                (key, partition_id, tag["status"]) for key, tag in zip(keys, tags, strict=True)
+            ]
         elif {key.split("_")[0] for key in keys} & self.refused:
             raise OSError("no room")
         else:
