@@ -75,6 +75,47 @@ def test_forks_draw_different_random_numbers(python):
     assert first[1] != second[1]
 
 
+def test_forks_draw_different_ids_from_ray(python):
+    # Its generator seeds itself once: used before the fork, all forks would go on with one seed.
+    code = "import ray; print(ray.ObjectID.from_random().hex(), ray.NodeID.from_random().hex())"
+    ids = [each for _ in range(3) for each in run(python, code).stdout.split()]
+    assert len(set(ids)) == len(ids) == 6
+
+
+def test_what_our_modules_define_for_ray_has_ids_of_its_own(python):
+    code = (
+        "import ray.actor\n"
+        "from ray import ActorClassID\n"
+        "assert ray.actor.ActorClassID is ActorClassID\n"
+        "from transfer_queue.controller import TransferQueueController as a\n"
+        "from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopWorkerTQ as b\n"
+        "ids = [each.__ray_metadata__.class_id for each in (a, b)]\n"
+        "print(all(type(each) is ActorClassID for each in ids), ids[0] != ids[1])"
+    )
+    end = run(python, code)
+    assert end.stdout == "True True\n", end.stderr
+
+
+def test_a_fork_has_a_group_of_its_own_where_its_caller_leads_one(python):
+    # Ray's workers are such callers, and Ray kills the whole group of a worker that ends.
+    code = "import os; print(os.getpid() == os.getpgrp(), os.getppid())"
+    first, server = run(python, code, process_group=0).stdout.split()
+    assert first == "True"
+    assert os.getpgid(int(server)) != os.getpgrp()
+
+
+def test_a_process_of_a_fork_stays_in_the_group_of_that_fork(python):
+    code = (
+        "import os, subprocess\n"
+        "print(os.getpid(), flush=True)\n"
+        "code = 'import os; print(os.getpgrp())'\n"
+        "subprocess.run([os.environ['HINT_FORK_EXECUTABLE'], '-c', code])"
+    )
+    end = run(python, code, process_group=0)
+    leader, group = end.stdout.split()
+    assert group == leader, end.stderr
+
+
 def test_a_killed_caller_takes_its_process_along_and_a_signal_is_passed_on(python):
     code = "import os, time; print(os.getpid(), flush=True); time.sleep(60)"
     for number, expected in ((signal.SIGKILL, -signal.SIGKILL), (signal.SIGTERM, -signal.SIGTERM)):

@@ -29,7 +29,13 @@ def main(argv: list[str]) -> None:
     if channel is None:
         os.execv(os.environ[PYTHON], [os.environ[PYTHON], *argv])
     fds = _open_fds(channel.fileno())
-    request = {"argv": argv, "env": dict(os.environ), "cwd": os.getcwd(), "fds": fds}
+    request = {
+        "argv": argv,
+        "env": dict(os.environ),
+        "cwd": os.getcwd(),
+        "fds": fds,
+        "group": 0 if os.getpgrp() == os.getpid() else os.getpgrp(),
+    }
     text = json.dumps(request).encode()
     socket.send_fds(channel, [struct.pack("!I", len(text))], fds)
     channel.sendall(text)

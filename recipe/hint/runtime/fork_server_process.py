@@ -20,6 +20,7 @@ import struct
 import sys
 import threading
 import traceback
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -103,7 +104,8 @@ class _Server:
     def _import_late(self, environment: dict[str, str]) -> None:
         if not self._has_late:
             os.environ.update({k: v for k, v in environment.items() if k.startswith("RAY_")})
-            _import(LATE)
+            with _unused_ray_generator():
+                _import(LATE)
             self._has_late = True
 
     def _reap(self) -> None:
@@ -124,6 +126,29 @@ class _Server:
             client.close()
 
 
+@contextlib.contextmanager
+def _unused_ray_generator() -> Iterator[None]:
+    """Keep Ray's generator of ids unseeded while modules define actor classes.
+
+    It seeds itself at its first use. Used before a fork, all forks would draw the same ids: two
+    workers that start at the same time then die over one object, "already existed in plasma".
+    """
+    import ray.actor
+
+    real = ray.actor.ActorClassID
+
+    class Fresh:
+        @staticmethod
+        def from_random() -> Any:
+            return real(os.urandom(real.size()))
+
+    ray.actor.ActorClassID = Fresh
+    try:
+        yield
+    finally:
+        ray.actor.ActorClassID = real
+
+
 def _receive(client: socket.socket) -> tuple[dict[str, Any], list[int]]:
     head, fds, _, _ = socket.recv_fds(client, 4, 253)
     size = struct.unpack("!I", head)[0]
@@ -139,6 +164,7 @@ def _become(request: dict[str, Any], fds: list[int]) -> None:
     try:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         _die_with_parent()
+        _join_group(request["group"])
         _place(fds, request["fds"])
         os.environ.clear()
         os.environ.update(request["env"])
@@ -152,6 +178,17 @@ def _become(request: dict[str, Any], fds: list[int]) -> None:
         traceback.print_exc()
     finally:
         _exit(code)
+
+
+def _join_group(group: int) -> None:
+    """Be in the process group of the one who asked; 0: in one of our own, as its leader was.
+
+    Ray kills the whole group of a worker that ends: it must hold no other worker.
+    """
+    try:
+        os.setpgid(0, group)
+    except PermissionError:  # a group of another session
+        os.setpgid(0, 0)
 
 
 def _place(fds: list[int], numbers: list[int]) -> None:
