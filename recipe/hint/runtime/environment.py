@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 
 from omegaconf import DictConfig
@@ -35,6 +36,8 @@ def set_environment(config: DictConfig) -> None:
     """Set what is not set yet; the user's own values win."""
     for name, value in environment_of(config).items():
         os.environ.setdefault(name, value)
+    # Hydra lets messages through that verl keeps back; this one repeats the run's own device.
+    logging.getLogger("verl.plugin").setLevel(logging.WARNING)
 
 
 def environment_of(config: DictConfig) -> dict[str, str]:
