@@ -43,6 +43,10 @@ class _Finished:
     partition: str
     is_there: asyncio.Future[None]
 
+    def shares_put_with(self, other: _Finished) -> bool:
+        """verl takes the columns of a put from its first row and drops what only others have."""
+        return self.partition == other.partition and self.row.keys() == other.row.keys()
+
 
 class Publisher:
     """Puts finished visits, one call after the other; what ends during a call shares the next one.
@@ -73,13 +77,15 @@ class Publisher:
         await is_there
 
     async def _put_waiting(self) -> None:
-        while self._waiting:
-            partition = self._waiting[0].partition
-            visits = [each for each in self._waiting if each.partition == partition]
-            visits = visits[:_VISITS_PER_PUT]
-            self._waiting = [each for each in self._waiting if each not in visits]
-            await _put_or_blame(visits, partition)
-        self._task = None
+        try:
+            while self._waiting:
+                first = self._waiting[0]
+                visits = [each for each in self._waiting if each.shares_put_with(first)]
+                visits = visits[:_VISITS_PER_PUT]
+                self._waiting = [each for each in self._waiting if each not in visits]
+                await _put_or_blame(visits, first.partition)
+        finally:
+            self._task = None
 
 
 async def _put_or_blame(visits: list[_Finished], partition: str) -> None:

@@ -162,6 +162,20 @@ def test_a_put_never_mixes_training_with_validation(queue):
     ]
 
 
+def test_prompts_with_other_columns_get_a_put_of_their_own(queue):
+    # verl would take the columns of the first row for all, and lose the second one's.
+    visits = [visit_of("a"), visit_of("b"), visit_of("c")]
+    visits[1][1]["topic"] = "sums"
+
+    async def run_all():
+        publisher = store.Publisher()
+        await asyncio.gather(*(publisher.publish(*visit, "train") for visit in visits))
+
+    asyncio.run(run_all())
+    assert [keys[0::4] for keys, _, _ in queue.puts] == [["a_0_0", "c_0_0"], ["b_0_0"]]
+    assert [("topic" in fields.keys()) for _, fields, _ in queue.puts] == [False, True]
+
+
 def test_a_visit_that_cannot_be_stored_fails_alone(queue):
     queue.refused = {"b"}
     results = publish_all(["a", "b", "c"])
