@@ -63,7 +63,7 @@ def explain(error: Exception, argv: list[str], config_dir: Path) -> str:
     if isinstance(error, OverrideParseException):
         return (
             f"{error.override!r} cannot be read as NAME=VALUE ({text.split(' See https')[0]}); "
-            f"quote values that hold commas, brackets or spaces"
+            f"quote values that hold commas, brackets, spaces or ="
         )
     match = _NOT_THERE.search(text)
     if not match:
