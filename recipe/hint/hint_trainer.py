@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import gc
-import io
-import os
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +41,7 @@ from recipe.hint.runtime.store import RECORD_FIELD
 from recipe.hint.runtime.watchdog import Watchdog
 from recipe.hint.schema import GroupRecord
 from recipe.hint.settings import build_method, read_settings
+from recipe.hint.whole_file import whole_file
 
 __all__ = [
     "ANSWER_SYSTEM_PROMPT",
@@ -177,7 +176,8 @@ class HintMixin:
         folder = step_folder(root, self.global_steps)
         folder.mkdir(parents=True, exist_ok=True)
         mark_incomplete(root, self.global_steps)
-        write_atomically(folder / STATE_FILE, self.tracker.state_dict())
+        with whole_file(folder / STATE_FILE) as file:
+            np.savez_compressed(file, **self.tracker.state_dict())
         with self._limit("saving the checkpoint", "save_s"):
             super()._save_checkpoint()
         mark_complete(root, self.global_steps)
@@ -227,18 +227,6 @@ def thresholds(method: Method) -> dict[str, float]:
         for name, value in knobs.items()
         if name.startswith(f"{prefix}accuracy_")
     }
-
-
-def write_atomically(path: Path, state: dict[str, Any]) -> None:
-    """Write an ``.npz`` under another name and move it into place."""
-    buffer = io.BytesIO()
-    np.savez_compressed(buffer, **state)
-    temporary = path.with_suffix(".tmp")
-    with open(temporary, "wb") as file:
-        file.write(buffer.getvalue())
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
 
 
 class HintTrainerSync(HintMixin, PPOTrainerSync):

@@ -25,6 +25,7 @@ from recipe.hint.errors import HintError
 from recipe.hint.schema import UNDECIDED, Item, Verdict
 from recipe.hint.verify import GradeOptions, VerifierPool
 from recipe.hint.verify.rows import BadRow, GradeRow, read_row
+from recipe.hint.whole_file import whole_file
 
 # Rows in the air: enough to keep the workers busy beside a slow grade, and little memory.
 _CHUNK_ROWS = 32
@@ -72,21 +73,16 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def _grade_file(pool: VerifierPool, source: BinaryIO, output: Path) -> Counter[tuple[str, str]]:
     counts: Counter[tuple[str, str]] = Counter()
-    draft = output.with_name(f".{output.name}.{os.getpid()}.tmp")
     size = os.fstat(source.fileno()).st_size
     # None: shown on a terminal only.
     bar = tqdm(total=size, unit="B", unit_scale=True, disable=None, desc="grading")
-    try:
-        with draft.open("w", encoding="ascii") as file, bar:
-            for rows, verdicts in _graded(pool, source):
-                for row, verdict in zip(rows, verdicts, strict=True):
-                    file.write(json.dumps(_result(row, verdict)) + "\n")
-                    counts[row.kind, verdict.reason] += 1
-                    bar.update(row.num_bytes)
-                bar.set_postfix(rows=sum(counts.values()))
-        os.replace(draft, output)
-    finally:
-        draft.unlink(missing_ok=True)
+    with whole_file(output) as file, bar:
+        for rows, verdicts in _graded(pool, source):
+            for row, verdict in zip(rows, verdicts, strict=True):
+                file.write((json.dumps(_result(row, verdict)) + "\n").encode())
+                counts[row.kind, verdict.reason] += 1
+                bar.update(row.num_bytes)
+            bar.set_postfix(rows=sum(counts.values()))
     return counts
 
 

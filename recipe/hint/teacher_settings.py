@@ -1,4 +1,4 @@
-"""The ``hint.teacher`` node; what is asked of a teacher is in ``hints/teacher_settings.py``."""
+"""The ``hint.teacher`` node; what is asked of a teacher is in ``hints/teacher_request.py``."""
 
 from __future__ import annotations
 

@@ -25,16 +25,16 @@ from recipe.hint.hints.base import Generate, LadderResult
 from recipe.hint.hints.parsing import parse_ladder
 from recipe.hint.hints.teacher_cache import Answer, AnswerCache
 from recipe.hint.hints.teacher_client import PASSING, Client, Fault
-from recipe.hint.hints.teacher_settings import (
+from recipe.hint.hints.teacher_request import (
     Request,
     Sampling,
-    TeacherSettings,
     make_request,
     read_key,
 )
 from recipe.hint.prompt import Texts, hint_request
 from recipe.hint.schema import ParseFailure, Problem
 from recipe.hint.seeds import seed_at
+from recipe.hint.teacher_settings import TeacherSettings
 
 logger = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ import aiohttp
 
 from recipe.hint.errors import ConfigError
 from recipe.hint.hints.teacher_cache import Answer
-from recipe.hint.hints.teacher_settings import Request
+from recipe.hint.hints.teacher_request import Request
 
 FaultKind = Literal[
     "rate_limited",  # 429

@@ -5,7 +5,6 @@ Rows are counted from 0 in every message, as a data frame counts them.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from recipe.hint.problems.faults import one_line, row_faults
 from recipe.hint.problems.rows import content_id, problem_from_row
 from recipe.hint.prompt import ANSWER_SYSTEM_PROMPT
 from recipe.hint.schema import Kind, Problem
+from recipe.hint.whole_file import whole_file
 
 Row = dict[str, Any]
 
@@ -136,15 +136,8 @@ def write_rows(rows: Iterable[Mapping[str, Any]], path: str | Path) -> None:
         pass
     table = _table(rows, path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with draft.open("wb") as handle:
-            pq.write_table(table, handle)
-            handle.flush()
-            os.fsync(handle.fileno())
-        os.replace(draft, path)
-    finally:
-        draft.unlink(missing_ok=True)
+    with whole_file(path) as file:
+        pq.write_table(table, file)
 
 
 def read_problems(path: str | Path) -> list[Problem]:

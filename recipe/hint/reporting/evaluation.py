@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from recipe.hint.evaluation.samples import Groups, complete_groups
 from recipe.hint.evaluation.summary import Macro, Summary, macro_averages, summarise
 from recipe.hint.reporting.evaluation_table import evaluation_table
 from recipe.hint.reporting.samples import read_samples
+from recipe.hint.whole_file import write_whole
 
 FORMAT = 1
 _RESULTS, _TABLE = "results.json", "table.md"
@@ -94,10 +94,10 @@ def write_results(
         summaries[name] = summarise(groups, num_samples)
     clock = {name: float(wall_s[name]) for name in summaries}
     results = Results(model, dict(sampling), num_samples, summaries, clock)
-    _replace(Path(folder) / _TABLE, "\n".join(results.table()) + "\n")
+    write_whole(Path(folder) / _TABLE, "\n".join(results.table()) + "\n")
     text = json.dumps(results.as_json(), indent=1, allow_nan=False) + "\n"
     # Last: whoever finds it finds the table too.
-    _replace(Path(folder) / _RESULTS, text)
+    write_whole(Path(folder) / _RESULTS, text)
     return results
 
 
@@ -180,9 +180,3 @@ def _is_equal(stored: Any, computed: Any) -> bool:
 
 def _shown(value: Any) -> str:
     return "nothing" if value is None else f"{value!r:.80}"
-
-
-def _replace(path: Path, text: str) -> None:
-    temporary = path.with_name(f"{path.name}.tmp")
-    temporary.write_text(text, encoding="utf-8")
-    os.replace(temporary, path)

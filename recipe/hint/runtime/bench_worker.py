@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-import copy
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import ray
 from omegaconf import OmegaConf
 from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopManagerTQ
 
-from recipe.hint.hints.base import HintSource, LadderResult, Reply
-from recipe.hint.methods import Method
+from recipe.hint.hints.base import LadderResult, Reply
 from recipe.hint.problems.rows import problem_from_row
 from recipe.hint.prompt import Message
 from recipe.hint.runtime.bench_release import Batch, ReleaseVisit
 from recipe.hint.runtime.bench_settings import CONSTANT, RELEASE, bench_of, method_of
-from recipe.hint.runtime.engine import Judge, VllmEngine
-from recipe.hint.runtime.hint_worker import HintWorker, build_source
+from recipe.hint.runtime.engine import Judge
+from recipe.hint.runtime.hint_sources import guarded_source
+from recipe.hint.runtime.hint_worker import HintWorker, Parts, Runs
 from recipe.hint.schema import Item, Verdict
 from recipe.hint.seeds import seed_at
-from recipe.hint.settings import build_method, read_settings, read_texts
-from recipe.hint.visit import Visit
+from recipe.hint.settings import build_method, read_settings
 
 _UNSEEN = Verdict(0.0, "wrong")
 
@@ -57,15 +54,6 @@ class Constant:
         return [self._seen.get(item, _UNSEEN) for item in items]
 
 
-@dataclass(frozen=True, slots=True)
-class Arm:
-    """What a visit of this arm is made of."""
-
-    method: Method
-    source: HintSource | None
-    engine: VllmEngine
-
-
 class BenchWorker(HintWorker):
     """The project's worker, with its method chosen by the prompt.
 
@@ -75,10 +63,9 @@ class BenchWorker(HintWorker):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         HintWorker.__init__(self, *args, **kwargs)
         self._settings = read_settings(OmegaConf.to_container(self.config.hint, resolve=True))
-        judge = Remembering(self._train_engine._judge)
-        self._train_engine._judge = judge
-        self._constant_engine = copy.copy(self._train_engine)
-        self._constant_engine._judge = Constant(judge.seen)
+        judge = Remembering(self._training.engine.verifier)
+        self._engine = self._training.engine.judged_by(judge)
+        self._constant_engine = self._engine.judged_by(Constant(judge.seen))
         self._arms = {arm: self._arm(arm) for arm in bench_of(self.config).arms}
 
     async def generate_sequences(self, batch: Any) -> None:
@@ -90,6 +77,15 @@ class BenchWorker(HintWorker):
         """Processor time of this process since it started."""
         return time.process_time()
 
+    def visit(self, prompt: dict, step: int, is_validation: bool) -> Runs:
+        """The visit of the prompt's arm."""
+        if is_validation:
+            return HintWorker.visit(self, prompt, step, is_validation)
+        name = prompt["bench_arm"]
+        if name == RELEASE:
+            return self._release(self._arms[name], prompt, step)
+        return self.visit_with(self._arms[name], prompt, step)
+
     async def _run_prompt(
         self, prompt: dict, sampling_params: dict, trajectory: dict, trace: bool = False
     ) -> None:
@@ -97,33 +93,16 @@ class BenchWorker(HintWorker):
         trajectory = {**trajectory, "step": prompt["bench_round"]}
         await HintWorker._run_prompt(self, prompt, sampling_params, trajectory, trace)
 
-    def _arm(self, name: str) -> Arm:
+    def _arm(self, name: str) -> Parts:
         trainer = OmegaConf.to_container(self.config.trainer, resolve=True)
         method = build_method({**trainer, "method": method_of(name)}, self._settings)
-        source = build_source(
-            self._settings, read_texts(self._settings), method, tokenizer=self.tokenizer
+        engine = self._constant_engine if name.endswith(CONSTANT) else self._engine
+        source = guarded_source(
+            self._settings, method, judge=engine.verifier, tokenizer=self.tokenizer
         )
-        is_constant = name.endswith(CONSTANT)
-        return Arm(method, source, self._constant_engine if is_constant else self._train_engine)
+        return Parts(method, source, engine)
 
-    def _visit(self, prompt: dict, step: int, is_validation: bool) -> Visit | ReleaseVisit:
-        if is_validation:
-            return HintWorker._visit(self, prompt, step, is_validation)
-        name = prompt["bench_arm"]
-        arm = self._arms[name]
-        self._train_engine = arm.engine
-        if name == RELEASE:
-            return self._release(prompt, step, arm)
-        return self._visit_with(prompt, step, arm.method, arm.source)
-
-    def _visit_with(
-        self, prompt: dict, step: int, method: Method, source: HintSource | None
-    ) -> Visit:
-        # The parent reads these two at once, and there is no await in between.
-        self._method, self._source = method, source
-        return HintWorker._visit(self, prompt, step, False)
-
-    def _release(self, prompt: dict, step: int, arm: Arm) -> ReleaseVisit:
+    def _release(self, arm: Parts, prompt: dict, step: int) -> ReleaseVisit:
         problem = problem_from_row(prompt)
 
         async def write(step: int) -> LadderResult:
@@ -135,7 +114,7 @@ class BenchWorker(HintWorker):
             return await arm.source.ladder(problem, generate)
 
         return ReleaseVisit(
-            lambda method, source: self._visit_with(prompt, step, method, source),
+            lambda method, source: self.visit_with(Parts(method, source, arm.engine), prompt, step),
             write,
             batch=self._batch,
             max_level=arm.method.max_level,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
+
+from recipe.hint.whole_file import write_whole
 
 COMPLETE = "COMPLETE"
 _LATEST = "latest_checkpointed_iteration.txt"  # verl's own pointer
@@ -16,8 +17,8 @@ def step_folder(root: str | Path, step: int) -> Path:
 
 def mark_complete(root: str | Path, step: int) -> None:
     """Say that the checkpoint of ``step`` is whole, and point verl at it."""
-    (step_folder(root, step) / COMPLETE).write_text(f"{step}\n")
-    _point_at(Path(root), step)
+    write_whole(step_folder(root, step) / COMPLETE, f"{step}\n")
+    write_whole(Path(root) / _LATEST, str(step))
 
 
 def mark_incomplete(root: str | Path, step: int) -> None:
@@ -61,14 +62,5 @@ def repair_pointer(root: str | Path) -> int | None:
     if step is None:
         (root / _LATEST).unlink(missing_ok=True)
     else:
-        _point_at(root, step)
+        write_whole(root / _LATEST, str(step))
     return step
-
-
-def _point_at(root: Path, step: int) -> None:
-    temporary = root / f"{_LATEST}.tmp"
-    with open(temporary, "w") as file:
-        file.write(str(step))
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, root / _LATEST)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 from uuid import uuid4
@@ -145,9 +146,15 @@ class VllmEngine:
         self._tokenizer = texter.tokenizer
         self._renderer = texter.renderer
         self._prompt_length = texter.prompt_length
-        self._judge = judge
+        self.verifier = judge
         self._answers = answers
         self._hints = hints
+
+    def judged_by(self, verifier: Judge) -> VllmEngine:
+        """The same engine with another verifier."""
+        other = copy(self)
+        other.verifier = verifier
+        return other
 
     def render(self, messages: Sequence[Message]) -> list[int]:
         """Token ids of a conversation."""
@@ -204,7 +211,7 @@ class VllmEngine:
         items = [
             Item(each.text, problem.answer, each.is_truncated, problem.kind) for each in responses_G
         ]
-        return await self._judge.judge_many(items, [problem.id] * len(items))
+        return await self.verifier.judge_many(items, [problem.id] * len(items))
 
 
 def token_ends(tokenizer: Any) -> Callable[[str], list[int]]:

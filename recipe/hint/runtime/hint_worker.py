@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import gc
 import logging
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import ray
 import transfer_queue as tq
@@ -15,28 +16,16 @@ from verl.utils import tensordict_utils as tu
 
 from recipe.hint.errors import StallError
 from recipe.hint.hints.base import HintSource
-from recipe.hint.hints.dataset import DatasetHints, Increments
-from recipe.hint.hints.guarded import GuardedSource
-from recipe.hint.hints.leak import LeakGuard, judged_equal
-from recipe.hint.hints.self_generated import SelfGenerated
-from recipe.hint.hints.solution_prefix import SolutionPrefix, unit_ends
 from recipe.hint.methods import Method
 from recipe.hint.methods.grpo import Grpo
 from recipe.hint.problems.rows import problem_from_row
-from recipe.hint.prompt import Texts
 from recipe.hint.runtime import store
-from recipe.hint.runtime.engine import token_ends
+from recipe.hint.runtime.engine import VllmEngine
 from recipe.hint.runtime.engine_builder import EngineBuilder
+from recipe.hint.runtime.hint_sources import guarded_source
 from recipe.hint.schema import History
-from recipe.hint.settings import (
-    HintSettings,
-    build_method,
-    num_levels,
-    read_settings,
-    read_texts,
-    source_of,
-)
-from recipe.hint.visit import Visit, VisitSettings
+from recipe.hint.settings import build_method, read_settings, read_texts
+from recipe.hint.visit import Outcome, Visit, VisitSettings
 
 logger = logging.getLogger(__name__)
 # The plain class behind verl's Ray actor class.
@@ -44,6 +33,23 @@ _WorkerTQ = AgentLoopWorkerTQ.__ray_actor_class__
 # Nothing can be generated any more after one of these.
 _FATAL = (StallError, ray.exceptions.RayActorError)
 _FATAL_NAMES = ("EngineDeadError", "EngineGenerateError", "ActorDiedError")
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a visit is made of, beside its problem."""
+
+    method: Method
+    source: HintSource | None
+    engine: VllmEngine
+
+
+class Runs(Protocol):
+    """A visit, or what a benchmark has in its place."""
+
+    async def run(self, uid: str, step: int) -> Outcome:
+        """Until a group is kept."""
+        ...
 
 
 class HintWorker(_WorkerTQ):
@@ -60,10 +66,9 @@ class HintWorker(_WorkerTQ):
         config = self.config
         node = OmegaConf.to_container(config.hint, resolve=True)
         settings = read_settings(node)
-        texts = read_texts(settings)
-        self._method = build_method(config.trainer, settings)
+        method = build_method(config.trainer, settings)
         self._visit_settings = VisitSettings(
-            texts=texts,
+            texts=read_texts(settings),
             style=settings.style,
             too_long=settings.too_long,
             seed=settings.seed,
@@ -71,11 +76,11 @@ class HintWorker(_WorkerTQ):
             reliance_every=settings.reliance_every,
         )
         engines = EngineBuilder(self, settings)
-        source = build_source(settings, texts, self._method, tokenizer=self.tokenizer)
-        guard = LeakGuard(settings.leak_policy, judged_equal(engines.judge.judge_many))
-        self._source = source and GuardedSource(source, guard)
-        self._train_engine = engines.build(config.actor_rollout_ref.rollout, settings)
-        self._val_engine = engines.build(config.actor_rollout_ref.rollout.val_kwargs)
+        source = guarded_source(settings, method, judge=engines.judge, tokenizer=self.tokenizer)
+        rollout = config.actor_rollout_ref.rollout
+        self._training = Parts(method, source, engines.build(rollout, settings))
+        # No method to ask and no source of hints: level 0 by construction.
+        self._validation = Parts(Grpo(), None, engines.build(rollout.val_kwargs))
         gc.freeze()  # as in the trainer's process
 
     async def ping(self) -> None:
@@ -96,7 +101,7 @@ class HintWorker(_WorkerTQ):
         uid, partition = prompt["uid"], _partition(is_validation)
         try:
             step = int(trajectory["step"])
-            outcome = await self._visit(prompt, step, is_validation).run(uid, step)
+            outcome = await self.visit(prompt, step, is_validation).run(uid, step)
             await self._publisher.publish(outcome, prompt, partition)
         except Exception as error:  # noqa: BLE001 - any failure must reach the queue as a status
             name = (prompt.get("extra_info") or {}).get("index", uid)
@@ -106,15 +111,18 @@ class HintWorker(_WorkerTQ):
                 [uid], partition, "failure", error=message[:2000], is_fatal=_is_fatal(error)
             )
 
-    def _visit(self, prompt: dict, step: int, is_validation: bool) -> Visit:
-        history = History(**{**prompt.get("hint_history", {}), "step": step})
-        # Validation has no method to ask and no source of hints: level 0 by construction.
+    def visit(self, prompt: dict, step: int, is_validation: bool) -> Runs:
+        """What is run for a prompt; a benchmark has others."""
+        return self.visit_with(self._validation if is_validation else self._training, prompt, step)
+
+    def visit_with(self, parts: Parts, prompt: dict, step: int) -> Visit:
+        """A visit made of ``parts``."""
         return Visit(
             problem_from_row(prompt),
-            history,
-            method=Grpo() if is_validation else self._method,
-            source=None if is_validation else self._source,
-            engine=self._val_engine if is_validation else self._train_engine,
+            History(**{**prompt.get("hint_history", {}), "step": step}),
+            method=parts.method,
+            source=parts.source,
+            engine=parts.engine,
             settings=self._visit_settings,
         )
 
@@ -126,48 +134,6 @@ class HintManager(AgentLoopManagerTQ):
         super().__init__(*args, **kwargs)
         # After super().__init__(), which sets verl's own class.
         self.agent_loop_workers_class = ray.remote(HintWorker)
-
-
-def build_source(
-    settings: HintSettings, texts: Texts, method: Method, *, tokenizer: Any
-) -> HintSource | None:
-    """The source of the method's hints; ``None`` when it uses none.
-
-    Raises:
-        ConfigError: If the tokenizer cannot count what the source counts.
-    """
-    if not method.uses_hints:
-        return None
-    name = source_of(settings, method)
-    levels = num_levels(settings, name)
-    source: HintSource
-    if name == "solution_prefix":
-        unit = settings.prefix.unit
-        ends = unit_ends(unit, token_ends(tokenizer) if unit == "token" else None)
-        source = SolutionPrefix(ratios=settings.prefix.ratios, ends=ends)
-    elif name == "dataset":
-        source = DatasetHints(max_level=levels, seed=settings.seed)
-    elif name == "teacher":
-        source = _build_teacher(settings, texts, levels)
-    else:
-        source = SelfGenerated(texts=texts, attempts=settings.attempts, max_level=levels)
-    return Increments(source, method.increments) if method.increments > 1 else source
-
-
-def _build_teacher(settings: HintSettings, texts: Texts, levels: int) -> HintSource:
-    from recipe.hint.hints.teacher import Teacher
-    from recipe.hint.hints.teacher_settings import Sampling as TeacherSampling
-
-    sampling = TeacherSampling(
-        settings.temperature, settings.top_p, settings.max_tokens, settings.seed
-    )
-    return Teacher(
-        settings.teacher,
-        texts=texts,
-        sampling=sampling,
-        attempts=settings.attempts,
-        max_level=levels,
-    )
 
 
 def _partition(is_validation: bool) -> str:

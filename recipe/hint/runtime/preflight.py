@@ -10,7 +10,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from recipe.hint.cli import given_settings
 from recipe.hint.errors import ConfigError
-from recipe.hint.hints.teacher_settings import check_teacher
+from recipe.hint.hints.teacher_request import check_teacher
 from recipe.hint.methods import Method
 from recipe.hint.methods.cost import most_answers
 from recipe.hint.runtime.preflight_data import (

@@ -13,6 +13,7 @@ import numpy as np
 
 from recipe.hint.reporting.metrics import read_metrics
 from recipe.hint.schema import GroupRecord
+from recipe.hint.whole_file import write_whole
 
 
 class RunFolder:
@@ -58,9 +59,7 @@ class RunFolder:
                 os.replace(path, _free_name(path))
                 continue
             kept = [line for line in path.read_text().splitlines() if _step_of(line) <= step]
-            temporary = path.with_suffix(".tmp")
-            temporary.write_text("".join(line + "\n" for line in kept))
-            os.replace(temporary, path)
+            write_whole(path, "".join(line + "\n" for line in kept))
 
     def say(self, line: str) -> None:
         """One line for the person at the console (the launcher shows this file as it grows)."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import time
 from collections import defaultdict
 from collections.abc import Sequence
@@ -14,6 +13,7 @@ from typing import Any
 from omegaconf import DictConfig
 
 from recipe.hint.errors import ConfigError, DataError
+from recipe.hint.whole_file import write_whole
 
 # (benchmark, problem id) -> the sample numbers that are on disk.
 Done = dict[tuple[str, str], frozenset[int]]
@@ -127,9 +127,7 @@ class Clock:
 
 
 def _write_json(path: Path, value: dict[str, Any]) -> None:
-    temporary = path.with_suffix(".tmp")
-    temporary.write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")
-    os.replace(temporary, path)
+    write_whole(path, json.dumps(value, indent=1) + "\n")
 
 
 def _digest(path: str) -> str:

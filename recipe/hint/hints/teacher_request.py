@@ -12,8 +12,6 @@ from recipe.hint.prompt import Message
 from recipe.hint.seeds import seed_at
 from recipe.hint.teacher_settings import TeacherSettings
 
-__all__ = ["Request", "Sampling", "TeacherSettings", "check_teacher", "make_request", "read_key"]
-
 
 class Sampling(NamedTuple):
     """How replies are drawn; the settings ``hint.temperature`` and so on."""

@@ -1,0 +1,63 @@
+"""The source of hints that a run has, by its settings and its method."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from recipe.hint.hints.base import HintSource
+from recipe.hint.hints.dataset import DatasetHints, Increments
+from recipe.hint.hints.guarded import GuardedSource
+from recipe.hint.hints.leak import LeakGuard, judged_equal
+from recipe.hint.hints.self_generated import SelfGenerated
+from recipe.hint.hints.solution_prefix import SolutionPrefix, unit_ends
+from recipe.hint.methods import Method
+from recipe.hint.prompt import Texts
+from recipe.hint.runtime.engine import Judge, token_ends
+from recipe.hint.settings import HintSettings, num_levels, read_texts, source_of
+
+
+def guarded_source(
+    settings: HintSettings, method: Method, *, judge: Judge, tokenizer: Any
+) -> HintSource | None:
+    """The source of the method's hints, behind the leak guard; ``None`` when it uses none.
+
+    Raises:
+        ConfigError: If the tokenizer cannot count what the source counts.
+    """
+    source = build_source(settings, method, tokenizer=tokenizer)
+    guard = LeakGuard(settings.leak_policy, judged_equal(judge.judge_many))
+    return source and GuardedSource(source, guard)
+
+
+def build_source(settings: HintSettings, method: Method, *, tokenizer: Any) -> HintSource | None:
+    """The same without the guard."""
+    if not method.uses_hints:
+        return None
+    name = source_of(settings, method)
+    texts, levels = read_texts(settings), num_levels(settings, name)
+    source: HintSource
+    if name == "solution_prefix":
+        unit = settings.prefix.unit
+        ends = unit_ends(unit, token_ends(tokenizer) if unit == "token" else None)
+        source = SolutionPrefix(ratios=settings.prefix.ratios, ends=ends)
+    elif name == "dataset":
+        source = DatasetHints(max_level=levels, seed=settings.seed)
+    elif name == "teacher":
+        source = _build_teacher(settings, texts, levels)
+    else:
+        source = SelfGenerated(texts=texts, attempts=settings.attempts, max_level=levels)
+    return Increments(source, method.increments) if method.increments > 1 else source
+
+
+def _build_teacher(settings: HintSettings, texts: Texts, levels: int) -> HintSource:
+    # Here: only a run with a teacher imports the HTTP library.
+    from recipe.hint.hints.teacher import Teacher
+    from recipe.hint.hints.teacher_request import Sampling
+
+    return Teacher(
+        settings.teacher,
+        texts=texts,
+        sampling=Sampling(settings.temperature, settings.top_p, settings.max_tokens, settings.seed),
+        attempts=settings.attempts,
+        max_level=levels,
+    )

@@ -1,0 +1,40 @@
+"""Files that appear whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[BinaryIO]:
+    """A file to write, which takes its place when the block ends well.
+
+    It is written beside its place, brought to the disk and moved. A block that fails, and a process
+    that is killed in it, leave the place as it was.
+
+    Raises:
+        OSError: If the disk refuses.
+    """
+    draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with draft.open("wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def write_whole(path: Path, text: str) -> None:
+    """A text as a whole file, in UTF-8.
+
+    Raises:
+        OSError: If the disk refuses.
+    """
+    with whole_file(path) as file:
+        file.write(text.encode("utf-8"))
