@@ -6,6 +6,8 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from recipe.hint.runtime.bench_settings import AGAIN, base_of
+
 Row = Mapping[str, Any]
 _PROCESSES = ("server", "worker", "driver")
 _MEANS = (
@@ -31,7 +33,7 @@ def summary_of(rows: Sequence[Row]) -> dict[str, Any]:
     for row in counted:
         by_arm.setdefault(row["arm"], {})[row["round"]] = row
     base = by_arm["grpo"]
-    arms = {name: _arm(steps, base) for name, steps in by_arm.items()}
+    arms = {name: _arm(steps, base) | _pair(name, by_arm) for name, steps in by_arm.items()}
     return {"rounds": len(base), "arms": arms, "alone": _alone(base)}
 
 
@@ -53,6 +55,26 @@ def _arm(steps: Mapping[int, Row], base: Mapping[int, Row]) -> dict[str, Any]:
         "rollout_fastest_s": min(step["rollout_s"] for step in steps.values()),
         "step_fastest_s": min(step["step_s"] for step in steps.values()),
     }
+
+
+def _pair(name: str, by_arm: Mapping[str, Mapping[int, Row]]) -> dict[str, Any]:
+    """An arm that repeats another one's steps, against them; nothing for other arms.
+
+    One without verification is held against one that was repeated with it, where that is among the
+    arms: both follow the same step.
+    """
+    base = base_of(name)
+    if base == name:
+        return {}
+    again = base + AGAIN
+    partner = again if name != again and again in by_arm else base
+    ratios = {
+        f"{what}_ratio": spread(
+            [_ratio(step[key], by_arm[partner][turn][key]) for turn, step in by_arm[name].items()]
+        )
+        for what, key in (("rollout", "rollout_s"), ("step", "step_s"))
+    }
+    return {"pair": {"to": partner, **ratios}}
 
 
 def spread(values: Sequence[float]) -> dict[str, float]:
@@ -143,12 +165,12 @@ def _processors(arms: Mapping[str, Any], width: int) -> list[str]:
 def _comparisons(arms: Mapping[str, Any]) -> list[str]:
     lines = []
     for name, arm in arms.items():
-        base = arms.get(name.removesuffix("-constant"))
-        if base is not arm and base is not None:
-            lines.append(
-                f"{name}: step time {_ratio(arm['step_s'], base['step_s']) - 1:+.1%}, rollout "
-                f"{_ratio(arm['rollout_s'], base['rollout_s']) - 1:+.1%} without verification"
+        if pair := arm.get("pair"):
+            step, rollout = (
+                f"{ratio['mean'] - 1:+.1%} ± {ratio['error']:.1%}"
+                for ratio in (pair["step_ratio"], pair["rollout_ratio"])
             )
+            lines.append(f"{name} to {pair['to']}, round by round: step {step}, rollout {rollout}")
     if "release-scheme" in arms and "sage" in arms:
         release, sage = arms["release-scheme"], arms["sage"]
         lines.append(

@@ -14,6 +14,8 @@ from recipe.hint.methods import METHODS
 RELEASE = "release-scheme"
 # Of an arm's name: its verifier is replaced by what is already known of the same answers.
 CONSTANT = "-constant"
+# The same step once more: what is left of a difference when nothing is different.
+AGAIN = "-again"
 MANAGER = "recipe.hint.runtime.bench_worker.BenchManager"
 _PREFIX = "bench."
 
@@ -23,7 +25,8 @@ class BenchSettings:
     """The ``bench.*`` arguments.
 
     Attributes:
-        arms: Methods by name, ``release-scheme``, or a method with ``-constant`` behind it.
+        arms: Methods by name, ``release-scheme``, or a method with ``-constant`` or ``-again``
+            behind it.
         steps: Measured rounds; in each round every arm makes one step.
         warmup: Rounds before these, not counted.
         batches: Batches that the rounds go through, in turn.
@@ -74,7 +77,7 @@ def check_bench(settings: BenchSettings) -> None:
         if method not in METHODS:
             raise ConfigError(
                 f"bench.arms={arm} is not an arm; choose from {', '.join(METHODS)}, {RELEASE}, "
-                f"or a method with {CONSTANT} behind it"
+                f"or a method with {CONSTANT} or {AGAIN} behind it"
             )
     if len(set(settings.arms)) < len(settings.arms) or "grpo" not in settings.arms:
         raise ConfigError(
@@ -82,11 +85,9 @@ def check_bench(settings: BenchSettings) -> None:
             "are compared with it"
         )
     for arm in settings.arms:
-        base = arm.removesuffix(CONSTANT)
+        base = base_of(arm)
         if arm != base and base not in settings.arms[: settings.arms.index(arm)]:
-            raise ConfigError(
-                f"bench.arms={arm} needs {base} before it: it takes its verdicts from there"
-            )
+            raise ConfigError(f"bench.arms={arm} needs {base} before it: it repeats that step")
     for name, least in (("steps", 1), ("warmup", 0), ("batches", 1), ("calibration", 1)):
         if getattr(settings, name) < least:
             raise ConfigError(f"bench.{name}={getattr(settings, name)} must be at least {least}")
@@ -96,7 +97,12 @@ def check_bench(settings: BenchSettings) -> None:
 
 def method_of(arm: str) -> str:
     """The method behind an arm's name; the release's scheme makes SAGE's decisions."""
-    return "sage" if arm == RELEASE else arm.removesuffix(CONSTANT)
+    return "sage" if arm == RELEASE else base_of(arm)
+
+
+def base_of(arm: str) -> str:
+    """The arm that an arm repeats; itself when it repeats none."""
+    return arm.removesuffix(CONSTANT).removesuffix(AGAIN)
 
 
 def apply_bench_mode(config: DictConfig, bench: BenchSettings) -> None:
