@@ -11,6 +11,7 @@ from recipe.hint.runtime.bench_plan import ROWS_FILE
 from recipe.hint.runtime.bench_report import lines_of, summary_of
 from recipe.hint.runtime.launcher import run_to_its_end
 from recipe.hint.runtime.task_runner import HintTaskRunner
+from recipe.hint.whole_file import write_whole
 
 
 class BenchRunner(HintTaskRunner):
@@ -38,5 +39,5 @@ def launch_bench(config: DictConfig) -> list[str]:
     folder = run_to_its_end(config, BenchRunner)
     text = (folder.root / ROWS_FILE).read_text(encoding="utf-8")
     summary = summary_of([json.loads(line) for line in text.splitlines()])
-    (folder.root / "bench.json").write_text(json.dumps(summary, indent=1), encoding="utf-8")
+    write_whole(folder.root / "bench.json", json.dumps(summary, indent=1))
     return [*lines_of(summary), f"  in {folder.root}"]

@@ -42,15 +42,12 @@ def _arm(steps: Mapping[int, Row], base: Mapping[int, Row]) -> dict[str, Any]:
         name: statistics.fmean(step[name] for step in steps.values()) for name in _MEANS
     }
     tokens = result["accepted_tokens"] + result["discarded_tokens"] + result["hint_tokens"]
-    rollout = [_ratio(step["rollout_s"], base[turn]["rollout_s"]) for turn, step in steps.items()]
-    whole = [_ratio(step["step_s"], base[turn]["step_s"]) for turn, step in steps.items()]
     generated = [_ratio(_tokens(step), _tokens(base[turn])) for turn, step in steps.items()]
     return result | {
         "tokens_per_s": tokens / result["rollout_s"],
         "cached_share": _ratio(result["cached_tokens"], result["prompt_tokens"]),
         "unresolved_share": _ratio(result["unresolved"], result["level0"]),
-        "rollout_ratio": spread(rollout),
-        "step_ratio": spread(whole),
+        **_time_ratios(steps, base),
         "token_ratio": spread(generated),
         "rollout_fastest_s": min(step["rollout_s"] for step in steps.values()),
         "step_fastest_s": min(step["step_s"] for step in steps.values()),
@@ -68,13 +65,17 @@ def _pair(name: str, by_arm: Mapping[str, Mapping[int, Row]]) -> dict[str, Any]:
         return {}
     again = base + AGAIN
     partner = again if name != again and again in by_arm else base
-    ratios = {
+    return {"pair": {"to": partner, **_time_ratios(by_arm[name], by_arm[partner])}}
+
+
+def _time_ratios(steps: Mapping[int, Row], base: Mapping[int, Row]) -> dict[str, dict[str, float]]:
+    """Of the rollout and of the whole step, paired by round."""
+    return {
         f"{what}_ratio": spread(
-            [_ratio(step[key], by_arm[partner][turn][key]) for turn, step in by_arm[name].items()]
+            [_ratio(step[f"{what}_s"], base[turn][f"{what}_s"]) for turn, step in steps.items()]
         )
-        for what, key in (("rollout", "rollout_s"), ("step", "step_s"))
+        for what in ("rollout", "step")
     }
-    return {"pair": {"to": partner, **ratios}}
 
 
 def spread(values: Sequence[float]) -> dict[str, float]:

@@ -20,7 +20,7 @@ from recipe.hint.runtime.hint_sources import guarded_source
 from recipe.hint.runtime.hint_worker import HintWorker, Parts, Runs
 from recipe.hint.schema import Item, Verdict
 from recipe.hint.seeds import seed_at
-from recipe.hint.settings import build_method, read_settings
+from recipe.hint.settings import build_method
 
 _UNSEEN = Verdict(0.0, "wrong")
 
@@ -62,7 +62,6 @@ class BenchWorker(HintWorker):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         HintWorker.__init__(self, *args, **kwargs)
-        self._settings = read_settings(OmegaConf.to_container(self.config.hint, resolve=True))
         judge = Remembering(self._training.engine.verifier)
         self._engine = self._training.engine.judged_by(judge)
         self._constant_engine = self._engine.judged_by(Constant(judge.seen))
@@ -98,7 +97,11 @@ class BenchWorker(HintWorker):
         method = build_method({**trainer, "method": method_of(name)}, self._settings)
         engine = self._constant_engine if name.endswith(CONSTANT) else self._engine
         source = guarded_source(
-            self._settings, method, judge=engine.verifier, tokenizer=self.tokenizer
+            self._settings,
+            self._visit_settings.texts,
+            method,
+            judge=engine.verifier,
+            tokenizer=self.tokenizer,
         )
         return Parts(method, source, engine)
 

@@ -13,28 +13,30 @@ from recipe.hint.hints.solution_prefix import SolutionPrefix, unit_ends
 from recipe.hint.methods import Method
 from recipe.hint.prompt import Texts
 from recipe.hint.runtime.engine import Judge, token_ends
-from recipe.hint.settings import HintSettings, num_levels, read_texts, source_of
+from recipe.hint.settings import HintSettings, num_levels, source_of
 
 
 def guarded_source(
-    settings: HintSettings, method: Method, *, judge: Judge, tokenizer: Any
+    settings: HintSettings, texts: Texts, method: Method, *, judge: Judge, tokenizer: Any
 ) -> HintSource | None:
     """The source of the method's hints, behind the leak guard; ``None`` when it uses none.
 
     Raises:
         ConfigError: If the tokenizer cannot count what the source counts.
     """
-    source = build_source(settings, method, tokenizer=tokenizer)
+    source = build_source(settings, texts, method, tokenizer=tokenizer)
     guard = LeakGuard(settings.leak_policy, judged_equal(judge.judge_many))
     return source and GuardedSource(source, guard)
 
 
-def build_source(settings: HintSettings, method: Method, *, tokenizer: Any) -> HintSource | None:
+def build_source(
+    settings: HintSettings, texts: Texts, method: Method, *, tokenizer: Any
+) -> HintSource | None:
     """The same without the guard."""
     if not method.uses_hints:
         return None
     name = source_of(settings, method)
-    texts, levels = read_texts(settings), num_levels(settings, name)
+    levels = num_levels(settings, name)
     source: HintSource
     if name == "solution_prefix":
         unit = settings.prefix.unit

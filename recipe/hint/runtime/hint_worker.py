@@ -65,10 +65,11 @@ class HintWorker(_WorkerTQ):
         self._publisher = store.Publisher()
         config = self.config
         node = OmegaConf.to_container(config.hint, resolve=True)
-        settings = read_settings(node)
+        self._settings = settings = read_settings(node)
+        texts = read_texts(settings)
         method = build_method(config.trainer, settings)
         self._visit_settings = VisitSettings(
-            texts=read_texts(settings),
+            texts=texts,
             style=settings.style,
             too_long=settings.too_long,
             seed=settings.seed,
@@ -76,7 +77,9 @@ class HintWorker(_WorkerTQ):
             reliance_every=settings.reliance_every,
         )
         engines = EngineBuilder(self, settings)
-        source = guarded_source(settings, method, judge=engines.judge, tokenizer=self.tokenizer)
+        source = guarded_source(
+            settings, texts, method, judge=engines.judge, tokenizer=self.tokenizer
+        )
         rollout = config.actor_rollout_ref.rollout
         self._training = Parts(method, source, engines.build(rollout, settings))
         # No method to ask and no source of hints: level 0 by construction.

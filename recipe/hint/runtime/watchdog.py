@@ -11,6 +11,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from recipe.hint.whole_file import write_whole
+
 EXIT_CODE = 70  # os.EX_SOFTWARE: not a signal, not a user error
 
 
@@ -70,7 +72,7 @@ def write_fatal(log_dir: Path, message: str) -> None:
     """Leave the reason where the launcher looks for it; the first reason stays."""
     path = log_dir / "fatal.json"
     if not path.exists():
-        path.write_text(json.dumps({"message": message}))
+        write_whole(path, json.dumps({"message": message}))
 
 
 def read_fatal(log_dir: Path) -> str | None:

@@ -12,6 +12,7 @@ from recipe.hint.hints.dataset import DatasetHints, Increments
 from recipe.hint.hints.self_generated import SelfGenerated
 from recipe.hint.hints.solution_prefix import SolutionPrefix
 from recipe.hint.main_hint import CONFIG_DIR
+from recipe.hint.prompt import Texts
 from recipe.hint.runtime.engine import token_ends
 from recipe.hint.runtime.hint_sources import build_source
 from recipe.hint.settings import build_method, read_settings
@@ -29,7 +30,7 @@ class CharTokenizer:
 def source_and_levels(method, tokenizer=None, **hint):
     settings = read_settings(hint)
     built = build_method({"method": method, **TRAINER}, settings)
-    return build_source(settings, built, tokenizer=tokenizer), built.max_level
+    return build_source(settings, Texts(), built, tokenizer=tokenizer), built.max_level
 
 
 @pytest.mark.parametrize(
