@@ -28,6 +28,33 @@ def test_verl_runs_on_the_platform_that_the_plugin_registers(seen):
     assert seen["verl.utils.device"] == ["cpu", False]  # its name; no weights over device IPC
 
 
+def test_verl_does_not_tell_which_platform_was_asked_for_and_may_still_warn():
+    code = (
+        "import logging, os; logging.basicConfig(level='INFO'); os.environ['HINT_REPO'] = '.'\n"
+        "from omegaconf import OmegaConf\n"
+        "from recipe.hint.runtime.environment import set_environment\n"
+        "FIRST\n"
+        "from verl.plugin.platform import get_platform, platform_manager\n"
+        "get_platform(); platform_manager.logger.warning('no such device')"
+    )
+    first = "set_environment(OmegaConf.create({'trainer': {'device': 'cpu'}}))"
+    said = {
+        name: subprocess.run(
+            [sys.executable, "-c", code.replace("FIRST", line)],
+            cwd=ROOT,
+            env=environment() | {"VERL_PLATFORM": "cpu"},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=True,
+        ).stderr
+        for name, line in {"as it is": "", "of a run": first}.items()
+    }
+    assert "Platform override" in said["as it is"]
+    assert "Platform override" not in said["of a run"]
+    assert all("no such device" in each for each in said.values())
+
+
 def test_the_plugin_may_be_loaded_twice(seen):
     # By VERL_USE_EXTERNAL_MODULES and by the entry point; a second wrapper would hide the first.
     assert seen["patches after a second install"] == [1, 1, 1]

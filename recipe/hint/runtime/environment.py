@@ -36,11 +36,15 @@ def set_environment(config: DictConfig) -> None:
     """Set what is not set yet; the user's own values win."""
     for name, value in environment_of(config).items():
         os.environ.setdefault(name, value)
-    # Hydra lets messages through that verl keeps back; this one repeats the run's own device.
-    logging.getLogger("verl.plugin").setLevel(logging.WARNING)
+    # Its news is the run's own device. A level would not last: verl sets it anew at its import.
+    logging.getLogger("verl.plugin.platform.platform_manager").addFilter(_is_warning)
 
 
 def environment_of(config: DictConfig) -> dict[str, str]:
     """The variables for this run's device, to be given to Ray's workers on other nodes too."""
     extra = CPU_ENVIRONMENT if config.trainer.device == "cpu" else {}
     return QUIET_ENVIRONMENT | extra | {"HINT_REPO": os.environ["HINT_REPO"]}
+
+
+def _is_warning(record: logging.LogRecord) -> bool:
+    return record.levelno >= logging.WARNING
