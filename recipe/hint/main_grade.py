@@ -2,7 +2,7 @@
 
 A row holds ``id``, ``kind`` (maths, choice or program), ``response`` and ``answer``, or for a
 program ``tests``. The output has the same rows in the same order with ``score``, ``reason`` and
-``extracted``. Exit code 0: all rows were judged; 1: some were not (reason error or timeout);
+``extracted``, ``basis`` and ``ignored``. Exit code 0: all rows were judged; 1: some were not (reason error or timeout);
 2: a file cannot be used, and there is no output.
 """
 
@@ -22,7 +22,7 @@ from typing import Any, BinaryIO, NoReturn
 from tqdm import tqdm
 
 from recipe.hint.errors import HintError
-from recipe.hint.schema import UNDECIDED, Item, Verdict
+from recipe.hint.schema import UNDECIDED, Verdict
 from recipe.hint.verify import GradeOptions, VerifierPool
 from recipe.hint.verify.rows import BadRow, GradeRow, read_row
 from recipe.hint.whole_file import whole_file
@@ -96,7 +96,7 @@ def _graded(
     waiting: deque[_Chunk] = deque()
     for rows in _chunks(source):
         sound = [row for row in rows if isinstance(row, GradeRow)]
-        items = [Item(row.response, row.answer, row.is_truncated, row.kind) for row in sound]
+        items = [row.item for row in sound]
         waiting.append((rows, pool.submit(items, [row.id for row in sound])))
         if len(waiting) >= _MAX_CHUNKS:
             yield _settled(*waiting.popleft())
@@ -130,6 +130,8 @@ def _result(row: GradeRow | BadRow, verdict: Verdict) -> dict[str, Any]:
         "score": verdict.score,
         "reason": verdict.reason,
         "extracted": verdict.extracted,
+        "basis": verdict.basis,
+        "ignored": verdict.ignored,
     }
     return {**result, "message": row.message} if isinstance(row, BadRow) else result
 

@@ -27,6 +27,16 @@ HintStatus = Literal[
 LADDER_FAILURES: frozenset[str] = frozenset(
     {"parse_failed", "missing_solution", "missing_hint", "generation_failed"}
 )
+# What a verdict rests on.
+Basis = Literal[
+    "none",  # nothing was compared
+    "text",  # the same normalised text, or two texts that differ and could not be read
+    "number",  # exact arithmetic on numbers, alone or in lists, sets, intervals, matrices
+    "algebra",  # formulas, compared by value
+    "letter",  # the letter of a choice
+    "tests",  # a program was run
+    "function",  # the user's own reward function
+]
 # A verdict with one of these reasons says nothing about the answer.
 UNDECIDED: frozenset[str] = frozenset({"timeout", "error"})
 
@@ -49,24 +59,41 @@ class Problem:
 
 
 class Item(NamedTuple):
-    """One response to grade; ``kind`` names the verifier, ``answer`` is what it compares with."""
+    """One response to grade; ``kind`` names the verifier, ``answer`` is what it compares with.
+
+    ``problem`` is the problem's text, empty where there is none: a counted noun such as "apples"
+    may be left out of an answer only when the problem has it.
+    """
 
     response: str
     answer: str
     is_truncated: bool = False
     kind: Kind = "maths"
+    problem: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """What the verifier says about one response.
 
-    ``extracted`` is the text that was compared, empty when there was none.
+    Attributes:
+        score: Accuracy, 1.0 or 0.0 (a user's own function may give values between): what the hint
+            search, the records and every reported number use.
+        reason: Why.
+        extracted: The text that was compared, empty when there was none.
+        basis: What the verdict rests on.
+        ignored: The part of ``extracted`` that was understood and left out of the comparison,
+            such as a unit that the gold answer does not have.
+        reward: What the response trains with where a user's own function says so; ``None``: the
+            score.
     """
 
     score: float
     reason: Reason
     extracted: str = ""
+    basis: Basis = "none"
+    ignored: str = ""
+    reward: float | None = None
 
     @property
     def is_undecided(self) -> bool:

@@ -209,7 +209,8 @@ class VllmEngine:
     async def judge(self, problem: Problem, responses_G: list[Response]) -> list[Verdict]:
         """One verdict per answer, in order."""
         items = [
-            Item(each.text, problem.answer, each.is_truncated, problem.kind) for each in responses_G
+            Item(each.text, problem.answer, each.is_truncated, problem.kind, problem.text)
+            for each in responses_G
         ]
         return await self.verifier.judge_many(items, [problem.id] * len(items))
 

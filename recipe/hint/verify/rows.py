@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast, get_args
 
-from recipe.hint.schema import Kind
+from recipe.hint.schema import Item, Kind
 
 _EXCERPT_CHARS = 200
 
@@ -23,6 +23,12 @@ class GradeRow:
     response: str
     answer: str
     is_truncated: bool = False
+    problem: str = ""
+
+    @property
+    def item(self) -> Item:
+        """What the pool grades."""
+        return Item(self.response, self.answer, self.is_truncated, self.kind, self.problem)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +69,7 @@ def read_row(line: bytes, number: int) -> GradeRow | BadRow:
             response=_response(fields),
             answer=_tests(fields) if "tests" in fields else _text(fields, "answer"),
             is_truncated=bool(fields.get("is_truncated", False)),
+            problem=_text(fields, "problem", default=""),
         )
     except _Missing as problem:
         return BadRow(fields, len(line), f"line {number}: {problem}")

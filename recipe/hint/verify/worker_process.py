@@ -4,7 +4,7 @@ The nursery is started by ``recipe.hint.verify.workers`` as a plain program, so 
 threads, locks, GPU context or signal handlers from a trainer. It imports the grade function,
 says ``"ready"``, and then forks a worker for every socket it is sent; it has one thread, so
 a fork is a whole copy. A worker reads a request, grades, answers, repeats: one JSON array per
-line each way, the fields of an ``Item`` in, ``[score, reason, extracted]`` out. It ends when
+line each way, the fields of an ``Item`` in, those of a ``Verdict`` out. It ends when
 the other side of its socket closes, and with the nursery.
 """
 
@@ -21,6 +21,7 @@ import socket
 import sys
 import threading
 from collections.abc import Callable
+from dataclasses import astuple
 
 from recipe.hint.schema import Item, Verdict
 from recipe.hint.verify.options import GradeOptions
@@ -76,7 +77,7 @@ def _work(channel: socket.socket, grade: Grade, options: GradeOptions) -> None:
     threading.Thread(target=_read_requests, args=(channel, requests), daemon=True).start()
     while True:
         verdict = grade(Item(*json.loads(requests.get())), options)
-        _send(channel, [float(verdict.score), verdict.reason, verdict.extracted])
+        _send(channel, astuple(verdict))
 
 
 def _die_with_parent(parent_pid: int) -> None:
