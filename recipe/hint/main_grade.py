@@ -1,9 +1,10 @@
 """Grades responses made elsewhere: ``main_grade.py IN.jsonl OUT.jsonl``.
 
 A row holds ``id``, ``kind`` (maths, choice or program), ``response`` and ``answer``, or for a
-program ``tests``. The output has the same rows in the same order with ``score``, ``reason`` and
-``extracted``, ``basis`` and ``ignored``. Exit code 0: all rows were judged; 1: some were not (reason error or timeout);
-2: a file cannot be used, and there is no output.
+program ``tests``; ``problem``, the problem's text, is optional. The output has the same rows in the
+same order with ``score``, ``reason``, ``extracted``, ``basis`` and ``ignored``. Exit code 0: all
+rows were judged; 1: some were not (reason error or timeout); 2: a file cannot be used, and there is
+no output.
 """
 
 from __future__ import annotations
