@@ -25,7 +25,7 @@ import ctypes, os, signal, time
 from recipe.hint.schema import Verdict
 
 def grade(item, options):
-    response, answer, *_ = item
+    response, answer, is_truncated, kind, *_ = item
     if response == "sleep":
         time.sleep(3600)
     if response == "spin inside C":
