@@ -27,7 +27,7 @@ def quick_grade(item: Item, options: GradeOptions = _DEFAULTS) -> Verdict | None
     if item.kind == "choice":
         return choice_verdict(response, item.answer, is_truncated=item.is_truncated)
     if item.kind == "maths":
-        return maths.quick_verdict(response, item.answer, item.is_truncated)
+        return maths.quick_verdict(response, item.answer, item.is_truncated, item.problem)
     raise ValueError(f"kind={item.kind!r} has no verifier; use maths, choice or program")
 
 
@@ -45,7 +45,9 @@ def grade(item: Item, options: GradeOptions = _DEFAULTS) -> Verdict:
             item.response, item.answer, is_truncated=item.is_truncated, options=options
         )
     response = item.response if options.require_boxed else _boxed(item)
-    return maths.judge(response, item.answer, is_truncated=item.is_truncated)
+    return maths.judge(
+        response, item.answer, is_truncated=item.is_truncated, problem=item.problem
+    )
 
 
 def _boxed(item: Item) -> str:

@@ -1,223 +1,468 @@
-r"""Whether two answers have the same shape and equal parts.
+r"""Whether two trees say the same: the shape of the gold answer rules, values are left to algebra.
 
-Order counts in tuples, intervals, matrices and ratios; not in lists, sets and unions. The
-shape of the gold answer rules: a bare list is taken for the set or tuple it asks for.
+Order counts in tuples, intervals, matrices and ratios; not in lists, sets and unions. A bare list
+is taken for the set or tuple that the gold answer asks for.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 
-from recipe.hint.verify.maths_structure import Node
-from recipe.hint.verify.maths_text import integer, is_close, rational
-from recipe.hint.verify.maths_units import PERCENT, are_compatible, quantity
+from recipe.hint.verify import maths_sets
+from recipe.hint.verify.maths_parser import STRUCTURES, Node, names_in, num
+from recipe.hint.verify.maths_values import NoValue, approximate, exact, same_relation, same_value
+from recipe.hint.verify.maths_words import PERCENT, Suffix, has_noun, may_drop_unit
 
-_TEXT_COMMAND = re.compile(r"\\text\{([^{}]*)\}")
-_LONG_WORDS = re.compile(r"(?:[A-Za-z]{4,}|(?=.*[A-Za-z]{3})[A-Za-z]+(?:[ '-]+[A-Za-z]+)+)[.!]?")
-_ANY_WORDS = re.compile(r"\(?[A-Za-z][A-Za-z' .-]*\)?")
-_ONE_LETTER = re.compile(r"\(?([A-Za-z])\)?")
+# A decimal with fewer digits is no rounding of anything; and none may differ by more than this
+# times min(1, |gold|).
+_ROUNDED_DIGITS = 6
+_TOLERANCE = Fraction(2, 1_000_000)
 
 
-@dataclass(frozen=True)
+class NeedsAlgebra(Exception):
+    """Exact arithmetic does not decide, and algebra is for a worker."""
+
+
+@dataclass
 class Comparison:
-    """Compares parsed answers.
+    """Compares parsed answers and notes how.
 
     Attributes:
-        algebra: Decides two leaves, ``(gold, candidate) -> bool``, that need more than strings.
+        problem: The problem's text, or empty.
         tolerance: Largest allowed difference of two numbers, instead of the usual one.
+        is_quick: Raise ``NeedsAlgebra`` where exact arithmetic does not decide.
+        used_algebra: Whether values were computed numerically.
+        used_words: Whether words were compared.
+        ignored: What was understood and left out.
     """
 
-    algebra: Callable[[str, str], bool]
+    problem: str = ""
     tolerance: Fraction | None = None
+    is_quick: bool = False
+    used_algebra: bool = False
+    used_words: bool = False
+    ignored: list[str] = field(default_factory=list)
 
-    def equal(self, gold: Node, candidate: Node) -> bool:
-        """Whether ``candidate`` says what ``gold`` says; errors are those of ``algebra``."""
-        if gold.text == candidate.text:
+    def equal(self, gold: Node, other: Node) -> bool:
+        """Whether ``other`` says what ``gold`` says."""
+        if gold == other and self.tolerance is None:
+            self.used_words |= gold.kind == "word"
             return True
-        if gold.label and candidate.label and not _same_name(gold.label, candidate.label):
-            return self._equations(gold, candidate)
-        if gold.kind == "leaf" and candidate.kind == "leaf":
-            return self._leaves(gold, candidate)
-        if "union" in (gold.kind, candidate.kind):
-            return self._unions(gold, candidate)
-        if gold.kind == "matrix" or candidate.kind == "matrix":
-            return self._matrices(gold, candidate)
-        if gold.kind == "ratio" or candidate.kind == "ratio":
-            return gold.kind == candidate.kind and self._ordered(gold, candidate)
-        return self._groups(gold, candidate)
+        for kinds, rule in self._rules():
+            if gold.kind in kinds or other.kind in kinds:
+                return rule(gold, other)
+        return self._values(gold, other)
 
-    def _groups(self, gold: Node, candidate: Node) -> bool:
-        if gold.kind == "leaf" or candidate.kind == "leaf":
-            group = candidate if gold.kind == "leaf" else gold
-            if group.brackets != "{}" or len(group.items) != 1:  # {5} is as good as 5
+    def _rules(self) -> tuple[tuple[set[str], Callable[[Node, Node], bool]], ...]:
+        return (
+            ({"label"}, self._labels),
+            ({"chain"}, self._chains),
+            ({"word"}, self._words),
+            ({"quantity"}, self._quantities),
+            ({"numeral"}, self._numerals),
+            ({"union", "inter", "minus"}, self._sets_of_numbers),
+            ({"relation"}, self._relations),
+            ({"matrix"}, self._matrices),
+            ({"ratio"}, self._ratios),
+            ({"list", "set", "tuple"}, self._groups),
+        )
+
+    # -- names ----------------------------------------------------------------------------------
+
+    def _labels(self, gold: Node, other: Node) -> bool:
+        if gold.kind != "label" or other.kind != "label":
+            label, rest = (gold, other) if gold.kind == "label" else (other, gold)
+            if rest.kind == "relation" and label.items[0].kind == "sym":
+                equation = Node("relation", label.items, ("=",))
+                pair = (equation, rest) if gold.kind == "label" else (rest, equation)
+                if label.items[1].kind not in STRUCTURES and rest.value == ("=",):
+                    return self._relations(*pair)
+            if label is other:
+                self.ignored.append("name")
+            pair = (gold.items[1], other) if gold.kind == "label" else (gold, other.items[1])
+            return self.equal(*pair)
+        if _same_name(gold.items[0], other.items[0]):
+            return self.equal(gold.items[1], other.items[1])
+        # y = 2x and x = y/2 are one line, x = 5 and y = 5 are two answers
+        if not all(names_in(each.items[1]) for each in (gold, other)):
+            return False
+        return self._relations(*(Node("relation", e.items, ("=",)) for e in (gold, other)))
+
+    def _chains(self, gold: Node, other: Node) -> bool:
+        """``2 + 3 = 5``: all sides have one value; behind ``\\approx`` a rounding of it."""
+        if gold.kind == other.kind == "chain":
+            return all(
+                self.equal(*pair) for pair in zip(gold.items, other.items, strict=False)
+            ) and len(gold.items) == len(other.items)
+        chain = gold if gold.kind == "chain" else other
+        first, *rest = chain.items
+        if chain.value[0] == r"\approx" and len(chain.items) == 2 and first.kind == "word":
+            raise NoValue("an approximation of words")
+        for relation, side in zip(chain.value, rest, strict=True):
+            if relation == "=" and not self.equal(first, side):
                 return False
-            pair = (gold, group.items[0]) if gold.kind == "leaf" else (group.items[0], candidate)
+            if relation != "=" and not self._is_rounding(first, side):
+                return False
+        return self.equal(*((first, other) if chain is gold else (gold, first)))
+
+    def _is_rounding(self, value: Node, rounded: Node) -> bool:
+        number = exact(rounded)
+        if number is None:
+            return False
+        self._go_on()
+        size = approximate(value, 40)
+        return abs(size - number) * 20 <= max(abs(size), abs(number))
+
+    # -- words ----------------------------------------------------------------------------------
+
+    def _words(self, gold: Node, other: Node) -> bool:
+        self.used_words = True
+        left, right = _folded(gold), _folded(other)
+        return bool(left) and left == right
+
+    # -- quantities -----------------------------------------------------------------------------
+
+    def _quantities(self, gold: Node, other: Node) -> bool:
+        (left, unit), (right, unit_of_other) = _parted(gold), _parted(other)
+        if unit.is_percent != unit_of_other.is_percent:
+            return self._percent(left, right, unit, unit_of_other)
+        if not self._may_drop_noun(unit, unit_of_other):
+            return False
+        if unit.unit and unit_of_other.unit:
+            return unit.unit == unit_of_other.unit and self.equal(left, right)
+        if unit_of_other.unit:
+            self._go_on()
+            if not may_drop_unit(unit_of_other.unit, self.problem):
+                return False
+            self.ignored.append(unit_of_other.text)
+        return self.equal(left, right)
+
+    def _may_drop_noun(self, gold: Suffix, other: Suffix) -> bool:
+        """A counted noun of the answer has to be the gold answer's, or the problem's own."""
+        if not other.noun:
+            return True
+        if other.noun == gold.noun:
+            return True
+        if gold.unit or not has_noun(other.noun, self.problem):
+            return False
+        self.ignored.append(other.noun)
+        return True
+
+    def _percent(self, gold: Node, other: Node, unit: Suffix, unit_of_other: Suffix) -> bool:
+        """One side has the sign: a hundredth, or the unit that the problem or the gold asks for."""
+        if unit.unit and unit_of_other.unit or unit.noun or unit_of_other.noun:
+            return False
+        hundredth = num(Fraction(1, 100))
+        if unit.is_percent:
+            if self.equal(gold, other):
+                return True
+            return self.equal(Node("mul", (gold, hundredth)), other)
+        if self.equal(gold, Node("mul", (other, hundredth))):
+            return True
+        asks = "%" in self.problem or PERCENT in self.problem.lower()
+        if asks and self.equal(gold, other):
+            self.ignored.append("%")
+            return True
+        return False
+
+    def _numerals(self, gold: Node, other: Node) -> bool:
+        """Digits in a base; the answer may leave out the base that the gold answer names."""
+        if gold.kind != "numeral":
+            return False
+        if other.kind == "numeral":
+            return gold.value == other.value
+        digits, _ = gold.value
+        return other.kind == "num" and other.value.decimals == 0 and (
+            str(other.value.value) == digits
+        )
+
+    # -- sets and relations ---------------------------------------------------------------------
+
+    def _sets_of_numbers(self, gold: Node, other: Node) -> bool:
+        if gold.kind == other.kind == "union":
+            parts = [maths_sets.parts_of(node) for node in (gold, other)]
+            if len(parts[0]) == len(parts[1]) and self._unordered(*parts):
+                return True
+        self._go_on()
+        sets = [maths_sets.real_set(node) for node in (gold, other)]
+        return maths_sets.same(sets[0], sets[1])
+
+    def _relations(self, gold: Node, other: Node) -> bool:
+        if gold.kind == other.kind == "relation" and len(gold.items) == len(other.items):
+            if len(gold.items) == 2:
+                return self._same_relation(gold, other)
+        intervals = [maths_sets.as_interval(node) for node in (gold, other)]
+        if None not in intervals:
+            left, right = intervals
+            assert left is not None and right is not None
+            names = {name for _, name in (left, right) if name}
+            return len(names) < 2 and self.equal(left[0], right[0])
+        if {gold.kind, other.kind} & {"list", "union"}:
+            return self._sets_of_numbers(gold, other)
+        if gold.kind == other.kind == "relation" and gold.value == other.value:
+            return all(
+                same_value(*pair) for pair in zip(gold.items, other.items, strict=True)
+            ) and self._go_on()
+        return False
+
+    def _same_relation(self, gold: Node, other: Node) -> bool:
+        self._go_on()
+        (sides, kind), (sides_of_other, other_kind) = map(_pointed, (gold, other))
+        if kind != other_kind:
+            return False
+        if not names_in(*sides) or not names_in(*sides_of_other):
+            return False
+        return same_relation(sides, sides_of_other, may_flip=kind in ("=", r"\ne"))
+
+    # -- groups ---------------------------------------------------------------------------------
+
+    def _groups(self, gold: Node, other: Node) -> bool:
+        grouped = ("list", "set", "tuple")
+        if gold.kind not in grouped or other.kind not in grouped:
+            group, lone = (gold, other) if gold.kind in grouped else (other, gold)
+            if group.kind != "set" or len(group.items) != 1:  # {5} is as good as 5
+                return self._is_interval_pair(gold, other)
+            pair = (group.items[0], lone) if group is gold else (lone, group.items[0])
             return self.equal(*pair)
         if gold.kind == "list":
-            if candidate.kind == "bracket" and candidate.brackets not in ("{}", "()"):
+            if other.kind == "tuple" and other.value != "()":
                 return False
-            return self._list(gold, candidate)
-        if gold.brackets == "{}":
-            if candidate.kind == "bracket" and candidate.brackets != "{}":
-                return False
-            return self._set(gold, candidate)
-        is_vector = len(gold.items) > 2 and {gold.brackets, candidate.brackets} <= {"()", "[]"}
-        if candidate.kind == "list":
-            return gold.brackets == "()" and not gold.label and self._ordered(gold, candidate)
-        return (gold.brackets == candidate.brackets or is_vector) and self._ordered(gold, candidate)
-
-    def _list(self, gold: Node, candidate: Node) -> bool:
-        names = [item.label for item in gold.items]
-        if len(set(names)) == len(names) and all(names):
-            # x = 1, y = 2 against 1, 2: without names, the order tells which is which
-            if not any(item.label for item in candidate.items):
-                return self._ordered(gold, candidate)
-        return self._unordered(gold.items, candidate.items)
-
-    def _ordered(self, gold: Node, candidate: Node) -> bool:
-        if len(gold.items) != len(candidate.items):
+            return self._list(gold, other)
+        if gold.kind == "set":
+            return other.kind in ("set", "list") and self._set(gold, other)
+        if other.kind == "set":
             return False
-        return all(self.equal(*pair) for pair in zip(gold.items, candidate.items, strict=True))
+        if other.kind == "list":
+            return gold.value == "()" and self._ordered(gold, other)
+        is_vector = len(gold.items) > 2 and {gold.value, other.value} <= {"()", "[]"}
+        return (gold.value == other.value or is_vector) and self._ordered(gold, other)
 
-    def _unordered(self, gold: tuple[Node, ...], candidate: tuple[Node, ...]) -> bool:
-        """One to one; parts with the same text first, so that they cost nothing."""
-        if len(gold) != len(candidate):
+    def _is_interval_pair(self, gold: Node, other: Node) -> bool:
+        symbols = [node for node in (gold, other) if node.kind == "sym"]
+        return bool(symbols) and symbols[0].value == r"\mathbb{R}" and (
+            maths_sets.is_all_reals(other if gold.kind == "sym" else gold)
+        )
+
+    def _list(self, gold: Node, other: Node) -> bool:
+        names = [item.items[0] for item in gold.items if item.kind == "label"]
+        is_named = len(names) == len(gold.items) and len(set(map(repr, names))) == len(names)
+        # x = 1, y = 2 against 1, 2: without names, the order tells which is which
+        if is_named and not any(item.kind == "label" for item in other.items):
+            return self._ordered(gold, other)
+        if len(gold.items) == len(other.items) and self._unordered(gold.items, other.items):
+            return True
+        pair = (gold, other)
+        if all(item.kind == "relation" for node in pair for item in node.items):
+            return self._sets_of_numbers(gold, other)
+        return False
+
+    def _ordered(self, gold: Node, other: Node) -> bool:
+        if len(gold.items) != len(other.items):
             return False
-        rest, others = [], list(candidate)
+        return all(self.equal(*pair) for pair in zip(gold.items, other.items, strict=True))
+
+    def _unordered(self, gold: tuple[Node, ...], other: tuple[Node, ...]) -> bool:
+        """One to one; equal trees first, so that they cost nothing."""
+        rest, others = [], list(other)
         for item in gold:
-            twin = next((other for other in others if other.text == item.text), None)
+            twin = next((each for each in others if each == item), None)
             if twin is None:
                 rest.append(item)
             else:
                 others.remove(twin)
         for item in rest:
-            match = next((other for other in others if self.equal(item, other)), None)
+            match = next((each for each in others if self.equal(item, each)), None)
             if match is None:
                 return False
             others.remove(match)
         return True
 
-    def _set(self, gold: Node, candidate: Node) -> bool:
+    def _set(self, gold: Node, other: Node) -> bool:
         """Members may be written twice."""
         found: set[int] = set()
-        for item in candidate.items:
+        for item in other.items:
             same = [i for i, member in enumerate(gold.items) if self.equal(member, item)]
             if not same:
                 return False
             found.update(same)
         return len(found) == len(gold.items)
 
-    def _unions(self, gold: Node, candidate: Node) -> bool:
-        """Part by part, else as sets; a list of intervals, x < 2 or x > 3, is a union too."""
-        if gold.kind == candidate.kind or "list" in (gold.kind, candidate.kind):
-            return self._unordered(gold.items, candidate.items)
-        return self._formulas(gold, candidate)
+    def _ratios(self, gold: Node, other: Node) -> bool:
+        return gold.kind == other.kind and self._ordered(gold, other)
 
-    def _formulas(self, gold: Node, candidate: Node) -> bool:
-        """One side has a shape and the other may come to it: 2(1, 2), a set difference."""
-        if any(_is_word(node.text) or quantity(node.text).unit for node in (gold, candidate)):
-            return False
-        return self.algebra(gold.text, candidate.text)
-
-    def _matrices(self, gold: Node, candidate: Node) -> bool:
-        if gold.kind == candidate.kind:
-            return self._ordered(gold, candidate)
-        if "leaf" in (gold.kind, candidate.kind):
-            return self._formulas(gold, candidate)
+    def _matrices(self, gold: Node, other: Node) -> bool:
+        left, right = _multiplied(gold), _multiplied(other)
+        if left.kind == right.kind == "matrix":
+            return self._ordered(left, right)
         # A vector may be written as a column, a row, or (1, 2, 3).
-        flat = [_flat(node) for node in (gold, candidate)]
-        if any(node is None or node.brackets != "()" for node in flat):
+        flat = [_flat(node) for node in (left, right)]
+        if any(node is None for node in flat):
             return False
         return self._ordered(*flat)  # pyright: ignore[reportArgumentType]
 
-    def _equations(self, gold: Node, candidate: Node) -> bool:
-        """Two names: y = 2x and x = y/2 are one line, x = 5 and y = 5 are two answers."""
-        if gold.kind != "leaf" or candidate.kind != "leaf":
+    # -- values ---------------------------------------------------------------------------------
+
+    def _values(self, gold: Node, other: Node) -> bool:
+        if {gold.kind, other.kind} & STRUCTURES:
             return False
-        if "=" in (gold.label, candidate.label):
-            return self._leaves(gold, candidate)
-        if rational(gold.value) is not None or rational(candidate.value) is not None:
-            return False
-        return self.algebra(gold.text, candidate.text)
-
-    def _leaves(self, gold: Node, candidate: Node) -> bool:
-        if bool(gold.label) != bool(candidate.label):
-            other = gold if candidate.label else candidate
-            if "=" in other.value and not re.search(r"\\(?:le|ge|ne)(?![A-Za-z])", other.value):
-                return self.algebra(gold.text, candidate.text)
-        if gold.value == candidate.value:
-            return True
-        if _is_word(gold.value) or _is_word(candidate.value):
-            return _folded(gold.value) == _folded(candidate.value)
-        left, right = quantity(gold.value), quantity(candidate.value)
-        if (left.unit == PERCENT) != (right.unit == PERCENT):
-            if left.unit and right.unit:
-                return False
-            return self._percent(left.value, right.value, left.unit == PERCENT)
-        return are_compatible(left.unit, right.unit) and self._values(left.value, right.value)
-
-    def _percent(self, gold: str, candidate: str, is_gold: bool) -> bool:
-        """One side has the sign: it is read as a unit and as a hundredth."""
-        if self._values(gold, candidate):
-            return True
-        if is_gold:
-            return self._values(rf"\frac{{{gold}}}{{100}}", candidate)
-        return self._values(gold, rf"\frac{{{candidate}}}{{100}}")
-
-    def _values(self, gold: str, candidate: str) -> bool:
-        if gold == candidate:
-            return True
-        digits = integer(gold), integer(candidate)
-        if all(digits) and self.tolerance is None:
-            return digits[0] == digits[1]
-        left, right = _number(gold), _number(candidate)
-        if left is None or right is None:
-            return self.algebra(gold, candidate)
+        left, right = exact(gold), exact(other)
         if self.tolerance is not None:
-            return abs(left - right) <= self.tolerance
-        return left == right or ("." in gold + candidate and is_close(left, right))
+            return self._within_tolerance(gold, other)
+        if left is not None and right is not None:
+            if left == right:
+                return True
+            return _is_rounded(gold, other, left, right)
+        if {left, right} != {None} and not names_in(gold, other):
+            rounded = self._rounded_constant(gold, other, left, right)
+            if rounded is not None:
+                return rounded
+        if _is_infinite(gold) or _is_infinite(other):
+            return _infinity_sign(gold) == _infinity_sign(other) != 0
+        self._go_on()
+        return same_value(gold, other)
+
+    def _rounded_constant(
+        self, gold: Node, other: Node, left: Fraction | None, right: Fraction | None
+    ) -> bool | None:
+        """A constant such as ``\\sqrt 2`` against a decimal; ``None`` when none is there."""
+        node, value = (gold, left) if left is not None else (other, right)
+        constant = other if left is not None else gold
+        if value is None or _decimals(node) < _ROUNDED_DIGITS - 1 or _is_infinite(constant):
+            return None
+        self._go_on()
+        try:
+            size = approximate(constant, _decimals(node) + 30)
+        except NoValue:
+            return False
+        return _rounds_to(size, node, value)
+
+    def _within_tolerance(self, gold: Node, other: Node) -> bool:
+        assert self.tolerance is not None
+        sizes = []
+        for node in (gold, other):
+            value = exact(node)
+            if value is None:
+                self._go_on()
+                value = approximate(node, 40)
+            sizes.append(value)
+        return abs(sizes[0] - sizes[1]) <= self.tolerance
+
+    def _go_on(self) -> bool:
+        """What comes next may take long.
+
+        Raises:
+            NeedsAlgebra: In a quick comparison.
+        """
+        if self.is_quick:
+            raise NeedsAlgebra
+        self.used_algebra = True
+        return True
 
 
-def _number(text: str) -> Fraction | None:
-    """As ``rational``, and the hundredth that a percent sign makes of one."""
-    match = re.fullmatch(r"\\frac\{(.*)\}\{100\}", text)
-    if match is None or (value := rational(match[1])) is None:
-        return rational(text)
-    return value / 100
+def _same_name(gold: Node, other: Node) -> bool:
+    if gold == other:
+        return True
+    if gold.kind == other.kind == "word":
+        return gold.value.casefold() == other.value.casefold()
+    return False
+
+
+def _folded(node: Node) -> str:
+    """A word without its case; one letter keeps it."""
+    if node.kind == "word":
+        text = node.value.strip(" .!'\"")
+        return text if len(text) == 1 else text.casefold().replace("-", " ")
+    if node.kind == "sym" and len(node.value) == 1:
+        return node.value
+    if node.kind == "mul":  # AB, ABC: points, or letters of a word
+        parts = [_folded(item) for item in node.items]
+        return "".join(parts).casefold() if all(parts) else ""
+    return node.value if node.kind == "const" and node.value in ("e", "i") else ""
+
+
+def _parted(node: Node) -> tuple[Node, Suffix]:
+    return (node.items[0], node.value) if node.kind == "quantity" else (node, Suffix())
+
+
+def _decimals(node: Node) -> int:
+    """How many decimals a numeral is written with, a sign before it or not; 0 for others."""
+    if node.kind == "neg":
+        return _decimals(node.items[0])
+    return node.value.decimals if node.kind == "num" else 0
+
+
+def _is_rounded(gold: Node, other: Node, left: Fraction, right: Fraction) -> bool:
+    """Whether one of two numbers is written as a decimal that rounds the other."""
+    if _decimals(other) and _rounds_to(left, other, right):
+        return True
+    return bool(_decimals(gold)) and _rounds_to(right, gold, left)
+
+
+def _rounds_to(value: Fraction, node: Node, decimal: Fraction) -> bool:
+    """Whether ``node``, a decimal of at least six digits, is ``value`` rounded or cut."""
+    places = _decimals(node)
+    unit = Fraction(1, 10**places)
+    digits = len(str(abs(decimal.numerator * 10**places // decimal.denominator)).lstrip("0"))
+    if places == 0 or digits < _ROUNDED_DIGITS or places > 400:
+        return False
+    if (value / unit).denominator == 1:
+        return value == decimal  # it can be written exactly
+    gap = abs(value - decimal)
+    is_cut = gap < unit and abs(decimal) < abs(value)
+    return (2 * gap <= unit or is_cut) and gap <= _TOLERANCE * min(1, abs(value))
+
+
+def _is_infinite(node: Node) -> bool:
+    return _infinity_sign(node) != 0
+
+
+def _infinity_sign(node: Node) -> int:
+    if node.kind == "neg":
+        return -_infinity_sign(node.items[0])
+    return int(node.kind == "const" and node.value == "inf")
+
+
+def _pointed(relation: Node) -> tuple[tuple[Node, Node], str]:
+    """The two sides and ``=``, ``\\ne``, ``>`` or ``\\ge``."""
+    (left, right), [kind] = relation.items, relation.value
+    if kind in ("<", r"\le"):
+        return (right, left), {"<": ">", r"\le": r"\ge"}[kind]
+    return (left, right), kind
+
+
+def _multiplied(node: Node) -> Node:
+    """A number times a matrix or vector, multiplied out."""
+    if node.kind in ("mul", "div") and len(node.items) == 2:
+        left, right = node.items
+        inner = _multiplied(right if node.kind == "mul" else left)
+        factor = left if node.kind == "mul" else right
+        if inner.kind == "matrix" and factor.kind not in STRUCTURES:
+            kind = node.kind
+            rows = tuple(
+                Node("tuple", tuple(
+                    Node(kind, (factor, cell) if kind == "mul" else (cell, factor))
+                    for cell in row.items
+                ), row.value)
+                for row in inner.items
+            )  # fmt: skip
+            return Node("matrix", rows)
+    if node.kind == "neg":
+        return _multiplied(Node("mul", (num(-1), node.items[0])))
+    return node
 
 
 def _flat(node: Node) -> Node | None:
     """A bracket, or a matrix of one row or one column as a bracket; else ``None``."""
-    if node.kind == "bracket":
-        return node
+    if node.kind == "tuple":
+        return node if node.value in ("()", "[]") else None
     if node.kind == "list":
-        return replace(node, brackets="()")
+        return Node("tuple", node.items, "()")
     if node.kind != "matrix":
         return None
     if len(node.items) == 1:
-        return node.items[0]
-    cells = tuple(row.items[0] for row in node.items if len(row.items) == 1)
-    return replace(node, items=cells, brackets="()") if len(cells) == len(node.items) else None
-
-
-def _same_name(gold: str, candidate: str) -> bool:
-    return gold.replace(" ", "") == candidate.replace(" ", "")
-
-
-def _is_word(text: str) -> bool:
-    """Text whose letters are no variables: "east" is not "seat"."""
-    plain = _TEXT_COMMAND.sub(r"\1", text)
-    if plain != text and sum(char.isalpha() for char in plain) > 1:
-        return _TEXT_COMMAND.fullmatch(text) is not None or _ANY_WORDS.fullmatch(plain) is not None
-    return _LONG_WORDS.fullmatch(plain) is not None or (
-        _ONE_LETTER.fullmatch(plain) is not None and len(plain) != len(text)
-    )
-
-
-def _folded(text: str) -> str:
-    plain = _TEXT_COMMAND.sub(r"\1", text).strip(" .!'\"")
-    letter = _ONE_LETTER.fullmatch(plain)
-    return letter[1] if letter else re.sub(r"\s+", " ", plain).casefold()
+        return Node("tuple", node.items[0].items, "()")
+    if all(len(row.items) == 1 for row in node.items):
+        return Node("tuple", tuple(row.items[0] for row in node.items), "()")
+    return None

@@ -1,0 +1,292 @@
+r"""Cuts an answer into tokens; every character of it is in one, or is known to mean nothing.
+
+What means nothing is a closed list: white space and spacing commands, ``$`` in pairs, sizes,
+colours, ``\left`` and ``\right``. A character or command that is not known becomes a token of
+kind ``other``, which no rule of the parser takes: the answer is then compared as text.
+
+One pass, in time linear in the text (each pattern is one token, without nested repetition).
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+# run: two or three letters side by side, a product or the name of a unit
+Kind = Literal["num", "vulgar", "sym", "run", "word", "op", "other"]
+_MAX_DEPTH = 6  # \text inside \text
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """One token; ``is_spaced`` when white space comes before it."""
+
+    kind: Kind
+    text: str
+    is_spaced: bool = False
+
+
+_UNICODE = {
+    "−": "-", "–": "-", "‐": "-", "‑": "-", "×": r"\cdot ", "·": r"\cdot ", "⋅": r"\cdot ",
+    "∗": "*", "∙": r"\cdot ", "÷": "/", "∕": "/", "⁄": "/", "∞": r"\infty ", "°": r"\degree ",
+    "º": r"\degree ", "≤": r"\le ", "≥": r"\ge ", "⩽": r"\le ", "⩾": r"\ge ", "≠": r"\ne ",
+    "≈": r"\approx ", "∪": r"\cup ", "∩": r"\cap ", "∈": r"\in ", "±": r"\pm ", "∓": r"\mp ",
+    "…": r"\ldots ", "⋯": r"\ldots ", "€": r"\euro ", "£": r"\pounds ", "∅": r"\emptyset ",
+    "ℝ": r"\mathbb{R}", "ℤ": r"\mathbb{Z}", "ℕ": r"\mathbb{N}", "ℚ": r"\mathbb{Q}",
+    "ℂ": r"\mathbb{C}", "√": r"\surd ", "∛": r"\cuberoot ", "′": "'", "’": "'", "∠": r"\angle ",
+    "△": r"\triangle ", "⌊": r"\lfloor ", "⌋": r"\rfloor ", "⌈": r"\lceil ", "⌉": r"\rceil ",
+    "⟨": r"\langle ", "⟩": r"\rangle ", "∨": r"\lor ", "∖": r"\setminus ", "∣": "|",
+    "\u00a0": " ", "\u2009": " ", "\u202f": " ", "\u2002": " ", "\u2003": " ", "\u2005": " ",
+}  # fmt: skip
+_GREEK = (
+    "alpha beta gamma delta epsilon varepsilon zeta eta theta vartheta iota kappa lambda mu nu xi "
+    "pi rho sigma tau upsilon phi varphi chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma "
+    "Upsilon Phi Psi Omega ell hbar"
+).split()
+_UNICODE |= {
+    unicodedata.lookup(f"GREEK {size} LETTER {name.upper().replace('LAMBDA', 'LAMDA')}"): (
+        f"\\{name if size == 'SMALL' else name.title()} "
+    )
+    for name in _GREEK
+    if name.islower() and not name.startswith("var") and name not in ("ell", "hbar")
+    for size in ("SMALL", "CAPITAL")
+    if size == "SMALL" or name.title() in _GREEK
+}
+_TRANSLATION = str.maketrans(_UNICODE)
+_SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ", "0123456789+-n")
+_SUBSCRIPTS = str.maketrans("₀₁₂₃₄₅₆₇₈₉", "0123456789")
+
+# One spelling for many; the values are what the parser knows.
+_COMMANDS = {
+    "dfrac": "frac", "tfrac": "frac", "cfrac": "frac", "dbinom": "binom", "tbinom": "binom",
+    "leq": "le", "leqslant": "le", "geq": "ge", "geqslant": "ge", "neq": "ne", "lt": "<",
+    "gt": ">", "times": "cdot", "ast": "*", "div": "/", "dots": "ldots", "dotsc": "ldots",
+    "dotsb": "ldots", "dotso": "ldots", "cdots": "ldots", "lbrace": "{", "rbrace": "}",
+    "langle": "(", "rangle": ")", "lvert": "|", "rvert": "|", "vert": "|", "lparen": "(",
+    "rparen": ")", "lbrack": "[", "rbrack": "]", "varnothing": "emptyset", "circ": "degree",
+    "prime": "'", "backslash": "setminus", "vee": "lor", "land": "lor", "wedge": "lor",
+    "colon": ":", "arctg": "arctan", "tg": "tan", "ctg": "cot", "cotg": "cot", "reals": "R",
+    "Re": "R", "mid": "|", "simeq": "approx", "ln": "ln", "exp": "exp", "dollar": "$",
+    "overrightarrow": "vec", "widehat": "hat", "widetilde": "tilde", "lg": "log",
+}  # fmt: skip
+FUNCTIONS = frozenset(
+    "sin cos tan cot sec csc sinh cosh tanh coth arcsin arccos arctan arccot ln exp log".split()
+)
+ACCENTS = frozenset("vec hat bar overline tilde dot underline widehat angle triangle".split())
+_KNOWN = FUNCTIONS | ACCENTS | frozenset(
+    "frac binom sqrt surd cuberoot le ge ne cdot ldots emptyset degree setminus lor approx infty "
+    "cup cap in pm mp euro pounds lfloor rfloor lceil rceil R sum prod max min".split()
+)  # fmt: skip
+_NOTHING = frozenset(
+    "left right displaystyle textstyle scriptstyle limits nolimits big Big bigg Bigg bigl bigr Bigl "
+    "Bigr biggl biggr Biggl Biggr bigm quad qquad thinspace enspace large Large LARGE huge small "
+    "normalsize tiny boldmath it bf rm middle bfseries itshape nobreak".split()
+)  # fmt: skip
+_TEXT_COMMANDS = frozenset(
+    "text mbox hbox textbf textit textrm textsf textnormal textup textmd emph mathrm mathbf mathit "
+    "mathsf mathnormal boldsymbol bm operatorname mathbb mathcal mathscr pmb".split()
+)  # fmt: skip
+_IN_TEXT = frozenset(
+    "text mbox hbox textbf textit textrm textsf textnormal textup textmd emph".split()
+)
+_PLAIN_WORDS = frozenset(
+    "sqrt pi theta alpha beta gamma infty inf oo sin cos tan cot sec csc log ln exp arcsin arccos "
+    "arctan arccot sinh cosh tanh infinity".split()
+)
+# Words of two or three letters that stand without \text; "per" and units are found by the parser.
+_SHORT_WORDS = frozenset(
+    "yes no odd one two six ten and or not nor xor all any few mod per but for the of is at to iff "
+    "if are non".split()
+)
+_UNIT_LETTERS = frozenset("mgshlLNJWVAKCF")
+
+_MASTER = re.compile(
+    r"(?P<space>(?:\s|~|\\[,;:!> ]|\\$)+)"
+    r"|(?P<dot>\\(?:left|right)\s{0,9}\.)"
+    r"|(?P<number>[0-9]{1,3}(?:(?:\{,\}|,?\\!\s?|\\,|\\ |,\\ )[0-9]{3})+(?![0-9])(?:\.[0-9]+)?"
+    r"|[0-9]{1,3}(?: [0-9]{3})+(?![0-9.])|[0-9]+(?:\.[0-9]*)?|\.[0-9]+)"
+    r"|(?P<colour>\\(?:textcolor|color)\s?\{[A-Za-z]{1,30}\})"
+    r"|(?P<env>\\(?:begin|end)\{[A-Za-z]{1,20}\*?\}(?:\{[clr|]{1,40}\})?)"
+    r"|(?P<command>\\[A-Za-z]+)"
+    r"|(?P<vulgar>[½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞])"
+    r"|(?P<delimiter>\\[()\[\]])"
+    r"|(?P<escape>\\[{}%$|\\&#_])"
+    r"|(?P<letters>[A-Za-z]+)"
+    r"|(?P<super>[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ]+)|(?P<sub>[₀₁₂₃₄₅₆₇₈₉]+)"
+    r"|(?P<relation>\*\*|<=|>=|!=|=>|==)"
+    r"|(?P<op>[-+*/^_(){}\[\]|,;:=<>!'&%$.])"
+)
+_RELATIONS = {"**": "^", "<=": r"\le", ">=": r"\ge", "!=": r"\ne"}
+_IN_NUMBER = re.compile(r"[^0-9.]")
+
+
+def tokens(text: str) -> list[Token]:
+    """Cut ``text`` into tokens."""
+    return _Lexer(text.translate(_TRANSLATION)).run()
+
+
+class _Lexer:
+    def __init__(self, text: str, *, in_text: bool = False, depth: int = 0) -> None:
+        self._text = text
+        self._in_text = in_text
+        self._depth = depth
+        self._at = 0
+        self._is_spaced = False
+        self._out: list[Token] = []
+        # A pair of them delimits formulas; a single one is the currency.
+        bare = len(re.findall(r"(?<!\\)\$", text)) if "$" in text else 0
+        self._drops_dollars = bare % 2 == 0
+
+    def run(self) -> list[Token]:
+        while self._at < len(self._text):
+            match = _MASTER.match(self._text, self._at)
+            if match is None:
+                self._put("other", self._text[self._at])
+                self._at += 1
+                continue
+            self._at = match.end()
+            getattr(self, f"_{match.lastgroup}")(match[0])
+        return self._out
+
+    def _put(self, kind: Kind, text: str) -> None:
+        self._out.append(Token(kind, text, self._is_spaced))
+        self._is_spaced = False
+
+    def _space(self, text: str) -> None:
+        self._is_spaced = True
+
+    def _dot(self, text: str) -> None:
+        """``\\left.``: a bracket that is not there."""
+
+    _colour = _delimiter = _dot
+
+    def _vulgar(self, text: str) -> None:
+        self._put("vulgar", text)
+
+    def _number(self, text: str) -> None:
+        if text.endswith(".") and (self._in_text or self._at == len(self._text)):
+            self._at -= 1  # the dot ends the sentence
+            text = text[:-1]
+        self._put("num", _IN_NUMBER.sub("", text))
+
+    def _env(self, text: str) -> None:
+        self._put("op", text.split("}")[0] + "}" if text.startswith(r"\begin") else text)
+
+    def _escape(self, text: str) -> None:
+        known = {"\\{": r"\{", "\\}": r"\}", "\\%": "%", "\\$": r"\$", "\\|": r"\|", "\\\\": r"\\"}
+        self._put("op" if text in known and text != r"\|" else "other", known.get(text, text))
+
+    def _command(self, text: str) -> None:
+        name = _COMMANDS.get(text[1:], text[1:])
+        if name in _NOTHING:
+            return
+        if name in _TEXT_COMMANDS:
+            self._text_command(name)
+        elif name in _GREEK:
+            self._put("sym", f"\\{name}")
+        elif name in ("{", "}"):
+            self._put("op", f"\\{name}")
+        elif not name[0].isalpha():
+            self._put("op", r"\$" if name == "$" else name)
+        elif name == "R":
+            self._put("sym", r"\mathbb{R}")
+        else:
+            self._put("op" if name in _KNOWN else "other", f"\\{name}")
+
+    def _text_command(self, name: str) -> None:
+        content = self._group()
+        if content is None or self._depth >= _MAX_DEPTH:
+            self._put("other", f"\\{name}")
+            return
+        stripped = content.strip()
+        if name in ("mathbb", "mathcal", "mathscr"):
+            is_letter = len(stripped) == 1 and stripped.isalpha() and stripped.isascii()
+            self._put("sym" if is_letter else "other", f"\\{name}{{{stripped}}}")
+            return
+        if not stripped:
+            self._is_spaced = True
+            return
+        if name not in _IN_TEXT and len(stripped) == 1 and stripped.isascii() and stripped.isalpha():
+            # \mathrm{m} may be the metre, \mathbf{x} and \mathrm{e} are x and e
+            is_unit = name == "mathrm" and stripped in _UNIT_LETTERS
+            self._put("run" if is_unit else "sym", stripped)
+            return
+        in_text = name in _IN_TEXT or re.fullmatch(r"[A-Za-z]{2,}[A-Za-z .'-]*", stripped) is not None
+        inner = _Lexer(content, in_text=in_text, depth=self._depth + 1).run()
+        if not in_text:
+            inner = [Token("op", "{"), *inner, Token("op", "}")]
+        if inner:
+            is_spaced = self._is_spaced or inner[0].is_spaced
+            self._out += [Token(inner[0].kind, inner[0].text, is_spaced), *inner[1:]]
+        self._is_spaced = content[-1:].isspace()
+
+    def _group(self) -> str | None:
+        """The content of the braces that follow, or the one character without braces."""
+        while self._at < len(self._text) and self._text[self._at].isspace():
+            self._at += 1
+        if self._text[self._at : self._at + 1] != "{":
+            char = self._text[self._at : self._at + 1]
+            if not (char.isascii() and char.isalnum()):
+                return None
+            self._at += 1
+            return char
+        depth = 0
+        for match in re.compile(r"\\.|[{}]", re.DOTALL).finditer(self._text, self._at):
+            depth += {"{": 1, "}": -1}.get(match[0], 0)
+            if depth == 0:
+                content = self._text[self._at + 1 : match.start()]
+                self._at = match.end()
+                return content
+        return None
+
+    def _letters(self, text: str) -> None:
+        if self._in_text:
+            lower = text.lower()
+            self._put("op" if lower in ("and", "or") else "word", lower if lower in ("and", "or") else text)
+        elif text in _PLAIN_WORDS:
+            name = {"infinity": "infty", "inf": "infty", "oo": "infty"}.get(text, text)
+            self._command(f"\\{name}")
+        elif text.lower() in ("and", "or"):
+            self._put("op", text.lower())
+        elif len(text) == 1:
+            self._put("sym", text)
+        elif len(text) > 3 or text.lower() in _SHORT_WORDS:
+            self._put("word", text)
+        else:
+            self._put("run", text)
+
+    def _super(self, text: str) -> None:
+        self._put("op", "^")
+        self._braced(text.translate(_SUPERSCRIPTS))
+
+    def _sub(self, text: str) -> None:
+        self._put("op", "_")
+        self._braced(text.translate(_SUBSCRIPTS))
+
+    def _braced(self, text: str) -> None:
+        self._out += [Token("op", "{"), *_Lexer(text).run(), Token("op", "}")]
+
+    def _relation(self, text: str) -> None:
+        known = text in _RELATIONS
+        self._put("op" if known else "other", _RELATIONS.get(text, text))
+
+    def _op(self, text: str) -> None:
+        if text == "$":
+            if not self._drops_dollars:
+                self._put("op", r"\$")
+        elif text == ".":
+            is_end = not self._text[self._at :].strip(" $}") or self._in_text
+            if not is_end:
+                self._put("other", text)
+        elif text == "," and self._in_text and self._text.strip() not in (",", ", and", ", or"):
+            self._put("other", text)
+        else:
+            self._put("op", text)
+
+
+def vulgar(char: str) -> Fraction:
+    """The value of a character such as ``½``."""
+    return Fraction(unicodedata.numeric(char)).limit_denominator(10)

@@ -1,0 +1,308 @@
+"""Words of an answer: numbers, scales, percent, units of measure, counted nouns.
+
+Units come from pint's registry, of which only the units of ``_UNITS`` are taken; it supplies their
+spellings, plurals, prefixes and dimensions. A word is never dropped because it is unknown: what
+is not read here makes the whole answer a text.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+PERCENT = "percent"
+_ONES = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
+    "sixteen seventeen eighteen nineteen"
+).split()
+_NUMBERS = {word: value for value, word in enumerate(_ONES)} | {
+    word: 10 * value
+    for value, word in enumerate(
+        "twenty thirty forty fifty sixty seventy eighty ninety".split(), start=2
+    )
+}
+_SCALES = {
+    "hundred": 100, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12,
+    "dozen": 12, "dozens": 12, "score": 20, "gross": 144, "millions": 10**6, "billions": 10**9,
+}  # fmt: skip
+_PARTS = {
+    "half": 2, "third": 3, "quarter": 4, "fourth": 4, "fifth": 5, "sixth": 6, "seventh": 7,
+    "eighth": 8, "ninth": 9, "tenth": 10, "hundredth": 100, "thousandth": 1000,
+}  # fmt: skip
+_PARTS |= {("halves" if word == "half" else f"{word}s"): value for word, value in _PARTS.items()}
+_POWER_WORDS = {"squared": 2, "cubed": 3}
+_BEFORE_UNIT = {"square": 2, "sq": 2, "cubic": 3, "cu": 3}
+# Words that change what a value says, count or compare; never part of a counted noun.
+_NO_NOUNS = frozenset(
+    "a about above after all almost an and any approximately are around as at away be before below "
+    "between both but by can could couple down double doubled during each either else equal equals "
+    "even every except few fewer for from greater had has have if in incorrect instead into is it "
+    "just last least left less may maybe mod modulo minus more most multiplied must near nearly "
+    "negative neither next no none nor not nothing odd of off on once one only or other otherwise "
+    "over own pair pairs per perhaps plus positive possibly probably right roughly same several "
+    "should since so some than that the their them then there these they this those times to "
+    "total triple twice thrice under unless unlike until unknown up upto vs was were when where "
+    "which while with within without would wrong xor yes false true correct answer".split()
+) | set(_NUMBERS) | set(_SCALES) | set(_PARTS) | set(_POWER_WORDS)  # fmt: skip
+
+_UNITS = frozenset(
+    "meter inch foot yard mile nautical_mile light_year angstrom micron gram pound ounce ton "
+    "metric_ton carat second minute hour day week month year decade century liter gallon quart "
+    "pint cup tablespoon teaspoon fluid_ounce hectare acre degree radian arcminute "
+    "degree_Celsius degree_Fahrenheit kelvin newton joule watt volt ampere ohm hertz pascal "
+    "calorie bit byte mole mile_per_hour kilometer_per_hour horsepower atmosphere bar "
+    "electron_volt knot coulomb farad tesla henry lumen lux candela watt_hour stone "
+    "cubic_centimeter".split()
+)
+_ONE_LETTER = {
+    "m": "meter", "g": "gram", "s": "second", "h": "hour", "l": "liter", "L": "liter",
+    "N": "newton", "J": "joule", "W": "watt", "V": "volt", "A": "ampere", "K": "kelvin",
+    "C": "degree_Celsius", "F": "degree_Fahrenheit",
+}  # fmt: skip
+# Letters that are also scales or common names: a unit only where the other side has it too.
+_DOUBTFUL = frozenset("K A V W J N C F".split())
+_MONEY = {
+    "dollar": "dollar", "dollars": "dollar", "usd": "dollar", "$": "dollar", "cent": "cent",
+    "cents": "cent", "euro": "euro", "euros": "euro", "eur": "euro", "€": "euro", "gbp": "gbp",
+    "£": "gbp", "rupee": "rupee", "rupees": "rupee", "yen": "yen", "yuan": "yuan",
+}  # fmt: skip
+_COUNTED = {"unit": "unit", "units": "unit"}  # "5 square units" is 5
+_WORD = re.compile(r"[A-Za-z]+|[$€£%°]|\\(?:\$|%|circ|degree|euro|pounds)")
+_MARKS = {"%": "percent", "°": "degree", "\\circ": "degree", "\\degree": "degree", "\\$": "$"}
+_MAX_NOUN_WORDS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Suffix:
+    """What stands behind a value.
+
+    Attributes:
+        scale: What the value is multiplied with (``million``).
+        power: What it is raised to (``squared``).
+        unit: ``((canonical name, exponent), ...)``, ``(("percent", 1),)`` for percent.
+        noun: Words that are no unit.
+        text: All of it, as written.
+    """
+
+    scale: Fraction = Fraction(1)
+    power: int = 1
+    unit: tuple[tuple[str, int], ...] = ()
+    noun: str = ""
+    text: str = ""
+
+    @property
+    def is_percent(self) -> bool:
+        return self.unit == ((PERCENT, 1),)
+
+
+def number_of(words: Sequence[str]) -> Fraction | None:
+    """The value of words such as ``minus twenty-five``, ``three million``, ``two thirds``."""
+    words = [part.lower() for word in words for part in word.split("-")]
+    if words and words[0] in ("minus", "negative"):
+        value = number_of(words[1:])
+        return None if value is None else -value
+    if not words or len(words) > 12:
+        return None
+    if words[-1] in _PARTS and len(words) <= 2:
+        top = 1 if len(words) == 1 or words[0] in ("a", "an") else _NUMBERS.get(words[0])
+        return None if not top else Fraction(top, _PARTS[words[-1]])
+    if words[0] in ("a", "an") and len(words) > 1:
+        words = ["one", *words[1:]]
+    if words[0] in _SCALES:
+        words = ["one", *words]
+    return _whole_number(words)
+
+
+def _whole_number(words: Sequence[str]) -> Fraction | None:
+    total, current, last = 0, 0, 10**15
+    previous = ""
+    for word in words:
+        if word in _NUMBERS:
+            fits = not previous or previous in _SCALES or (
+                _NUMBERS.get(previous, 0) >= 20 and 0 < _NUMBERS[word] < 10
+            )
+            if not fits:
+                return None
+            current += _NUMBERS[word]
+        elif word in _SCALES and current:
+            scale = _SCALES[word]
+            if scale == 100:
+                current *= 100
+            elif scale < last:
+                total, current, last = total + current * scale, 0, scale
+            else:
+                return None
+        else:
+            return None
+        previous = word
+    return Fraction(total + current)
+
+
+def read_suffix(words: Sequence[str]) -> Suffix | None:
+    r"""Read what stands behind a value; ``None`` when some of it is not understood.
+
+    Args:
+        words: Words and the marks ``%``, ``/``, ``^``, numerals after ``^``, ``\degree``, currencies.
+    """
+    rest = list(words)
+    text = " ".join(words)
+    scale, power = Fraction(1), 1
+    while rest and rest[0].lower() in _SCALES:
+        scale *= _SCALES[rest.pop(0).lower()]
+    if rest and rest[0].lower() in _POWER_WORDS and scale == 1:
+        power = _POWER_WORDS[rest.pop(0).lower()]
+    if not rest:
+        return Suffix(scale, power, text=text)
+    unit = _read_unit(rest)
+    if unit is not None:
+        return Suffix(scale, power, unit, text=text)
+    noun = _read_noun(rest)
+    return Suffix(scale, power, noun=noun, text=text) if noun else None
+
+
+def _read_noun(words: Sequence[str]) -> str:
+    is_noun = len(words) <= _MAX_NOUN_WORDS and all(
+        len(word) > 2 and word.replace("-", "").isalpha() and word.isascii()
+        and not _NO_NOUNS & set(word.lower().split("-"))
+        and _name(word) is None
+        for word in words
+    )  # fmt: skip
+    return " ".join(words).lower() if is_noun else ""
+
+
+def _read_unit(words: Sequence[str]) -> tuple[tuple[str, int], ...] | None:
+    """``None`` unless all of the words make one unit; ``/`` and ``per`` divide."""
+    powers: dict[str, int] = {}
+    sign, pending, last = 1, 1, ""
+    expects_exponent = False
+    for word in words:
+        if expects_exponent:
+            if word.lstrip("-") not in ("1", "2", "3") or not last:
+                return None
+            powers[last] += sign * (int(word) - 1)
+            expects_exponent, last = False, ""
+        elif word == "^":
+            expects_exponent = True
+        elif word in ("/", "per"):
+            if not powers or sign < 0:
+                return None
+            sign = -1
+        elif word.lower() in _BEFORE_UNIT:
+            if pending != 1:
+                return None
+            pending = _BEFORE_UNIT[word.lower()]
+        elif word.lower() in _POWER_WORDS and last:
+            powers[last] += sign * (_POWER_WORDS[word.lower()] - 1)
+            last = ""
+        else:
+            name = _name(word)
+            if name is None:
+                return None
+            if last == "degree" and name in ("degree_Celsius", "degree_Fahrenheit"):
+                del powers["degree"]
+            powers[name] = powers.get(name, 0) + sign * pending
+            last, pending = name, 1
+    if expects_exponent or pending != 1:
+        return None
+    return _canonical(powers)
+
+
+def _canonical(powers: dict[str, int]) -> tuple[tuple[str, int], ...]:
+    merged = dict(powers)
+    for name, parts in (
+        ("mile_per_hour", {"mile": 1, "hour": -1}),
+        ("kilometer_per_hour", {"kilometer": 1, "hour": -1}),
+        ("cubic_centimeter", {"centimeter": 3}),
+    ):
+        if name in merged:
+            count = merged.pop(name)
+            for part, power in parts.items():
+                merged[part] = merged.get(part, 0) + power * count
+    return tuple(sorted((name, power) for name, power in merged.items() if power))
+
+
+@functools.lru_cache(maxsize=4096)
+def _name(word: str) -> str | None:
+    """The canonical name of one unit, ``None`` when ``word`` is none."""
+    word = _MARKS.get(word, word)
+    lower = word.lower()
+    if lower in (PERCENT, "percentage"):
+        return PERCENT
+    if lower in _MONEY or lower in _COUNTED:
+        return _MONEY.get(lower) or _COUNTED[lower]
+    if len(word) == 1:
+        return _ONE_LETTER.get(word)
+    if len(word) > 20 or not word.isalpha() or not word.isascii() or lower in ("as", "at", "am"):
+        return None
+    tried = dict.fromkeys((word, lower, lower.removesuffix("s")))
+    for spelling in tried:
+        for prefix, unit, _ in _registry().parse_unit_name(spelling):
+            if unit in _UNITS and not (prefix and unit in ("inch", "ton", "degree", "day", "pint")):
+                return prefix + unit
+    return None
+
+
+@functools.cache
+def _registry() -> Any:
+    from pint import UnitRegistry
+
+    return UnitRegistry()
+
+
+def _dimension(name: str) -> str:
+    if name in _MONEY.values():
+        return "money"
+    if name in (PERCENT, "unit"):
+        return name
+    return str(_registry().get_dimensionality(name))
+
+
+@functools.lru_cache(maxsize=256)
+def _words_of(problem: str) -> tuple[frozenset[str], frozenset[str]]:
+    """The words of a problem's text, lower case and without plural, and its units."""
+    found = _WORD.findall(problem[:20_000])
+    words = frozenset(_singular(word) for word in found)
+    units = {name for word in set(found) if (name := _name(word)) is not None}
+    for name in list(units):
+        units |= {part for part, _ in _canonical({name: 1})}
+    return words, frozenset(units)
+
+
+def _singular(word: str) -> str:
+    word = word.lower()
+    if word.endswith("ies"):
+        return word[:-3] + "y"
+    for ending in ("es", "s"):
+        if word.endswith(ending) and len(word) > len(ending) + 2:
+            return word.removesuffix("s").removesuffix("e")
+    return word.removesuffix("e")
+
+
+def has_noun(noun: str, problem: str) -> bool:
+    """Whether all words of a counted noun are in the problem's own text."""
+    words, _ = _words_of(problem)
+    return bool(problem) and all(
+        _singular(part) in words for word in noun.split() for part in word.split("-")
+    )
+
+
+def may_drop_unit(unit: tuple[tuple[str, int], ...], problem: str) -> bool:
+    """Whether a unit may be left out against a value that has none.
+
+    Not so when the problem's text measures the same dimension in other units only; letters that
+    are more often something else (``5K``) need the problem to name the unit.
+    """
+    _, units = _words_of(problem)
+    for name, _ in unit:
+        if name in units or name == "unit":
+            continue
+        if name == PERCENT or any(_ONE_LETTER[letter] == name for letter in _DOUBTFUL):
+            return False
+        dimension = _dimension(name)
+        if any(_dimension(other) == dimension for other in units):
+            return False
+    return True
