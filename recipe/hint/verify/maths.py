@@ -31,11 +31,13 @@ _MAX_READ_CHARS = 2000
 MAX_ANSWER_CHARS = 10_000
 
 _BOX = re.compile(r"\\boxed(?![A-Za-z])\s*")
-_BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
+_BRACE = re.compile(r"(\\boxed(?![A-Za-z])\s*)\{|\\.|[{}]", re.DOTALL)
+_MAX_BOXES = 5  # one in the other
 _INTEGER = re.compile(r"([+-]?)([0-9]+)")
 _TOLERANCE_MARK = "(tolerance"
 _POSITIVE = re.compile(r"([0-9]*\.?[0-9]+(?:e[+-]?[0-9]{1,2})?)(%?)", re.IGNORECASE)
 _THOUSANDS = re.compile(r"[1-9][0-9]{0,2},[0-9]{3}(?![0-9])")
+_NO_MEMBER = re.compile(r"[0-9],0[0-9]{2}(?![0-9])")  # 1,000 is no list
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,26 +72,39 @@ def last_box(response: str) -> Box:
     r"""Find the last ``\boxed{...}``; braces inside may nest or be escaped.
 
     An unbalanced last box, or ``\boxed`` without a brace, is ``open`` however many complete
-    boxes come before it: those are intermediate values.
+    boxes come before it: those are intermediate values. A box inside another is part of it.
     """
+    last = _last_match(response)
+    if last is None:
+        return Box("absent")
+    if response[last : last + 1] != "{":
+        return Box("open")
+    stack: list[int] = []  # where the open braces of boxes begin, -1 for other braces
+    around: list[int] = []  # the boxes around the last one, and itself
+    box = Box("open")
+    for match in _BRACE.finditer(response):
+        if match[0].endswith("{") and match[0] != r"\{":
+            stack.append(match.end() if match[1] else -1)
+            if match.end() == last + 1:
+                around = [start for start in stack if start >= 0]
+        elif match[0] == "}" and stack:
+            start = stack.pop()
+            if start in around:
+                box = Box("closed", response[start : match.start()].strip())
+                if start == around[0]:
+                    break
+    return box
+
+
+def _last_match(response: str) -> int | None:
+    """Where the last box's brace must be."""
     start = response.rfind(r"\boxed")
     while start >= 0:
         match = _BOX.match(response, start)
         if match is not None:
-            return _read_box(response, match.end())
+            return match.end()
         start = response.rfind(r"\boxed", 0, start)
-    return Box("absent")
-
-
-def _read_box(response: str, start: int) -> Box:
-    if response[start : start + 1] != "{":
-        return Box("open")
-    depth = 0
-    for match in _BRACE.finditer(response, start):  # an escaped brace is skipped: \{ \} \\
-        depth += {"{": 1, "}": -1}.get(match[0], 0)
-        if depth == 0 and match[0] == "}":
-            return Box("closed", response[start + 1 : match.start()].strip())
-    return Box("open")
+    return None
 
 
 def quick_verdict(
@@ -171,7 +186,8 @@ def read(text: str) -> Reading:
     found = tokens(text)
     trees = []
     for joins_thousands in (True, False):
-        if not joins_thousands and not _THOUSANDS.search(text):
+        may_be_list = _THOUSANDS.search(text) and not _NO_MEMBER.search(text)
+        if not joins_thousands and not may_be_list:
             break
         try:
             tree = parse(found, joins_thousands=joins_thousands)
@@ -277,6 +293,13 @@ def _tolerance(gold: str, stated: str) -> Fraction | None:
 def _without_wrapping(text: str) -> str:
     """Bold marks around the whole answer removed."""
     text = text.strip()
+    for _ in range(_MAX_BOXES):
+        box = last_box(text) if text.startswith(r"\boxed") else Box("absent")
+        if box.state != "closed" or not text.removesuffix("}").endswith(box.text):
+            break
+        if text.removeprefix(r"\boxed").strip() != f"{{{box.text}}}":
+            break
+        text = box.text
     if text.startswith("**") and text.endswith("**") and len(text) > 4 and "**" not in text[2:-2]:
         return text[2:-2].strip()
     return text

@@ -90,7 +90,7 @@ _TEXT_COMMANDS = frozenset(
     "mathsf mathnormal boldsymbol bm operatorname mathbb mathcal mathscr pmb".split()
 )  # fmt: skip
 _IN_TEXT = frozenset(
-    "text mbox hbox textbf textit textrm textsf textnormal textup textmd emph".split()
+    "text mbox hbox textbf textit textrm textsf textnormal textup textmd emph operatorname".split()
 )
 _PLAIN_WORDS = frozenset(
     "sqrt pi theta alpha beta gamma infty inf oo sin cos tan cot sec csc log ln exp arcsin arccos "
@@ -120,6 +120,7 @@ _MASTER = re.compile(
     r"|(?P<op>[-+*/^_(){}\[\]|,;:=<>!'&%$.])"
 )
 _RELATIONS = {"**": "^", "<=": r"\le", ">=": r"\ge", "!=": r"\ne"}
+TEXT_POWER = r"\text^"  # of a unit, never of a number
 _IN_NUMBER = re.compile(r"[^0-9.]")
 
 
@@ -214,6 +215,9 @@ class _Lexer:
             is_unit = name == "mathrm" and stripped in _UNIT_LETTERS
             self._put("run" if is_unit else "sym", stripped)
             return
+        if not any(char.isalnum() for char in stripped):
+            self._put("word" if name in _IN_TEXT and stripped in "/" else "other", stripped)
+            return
         in_text = name in _IN_TEXT or re.fullmatch(r"[A-Za-z]{2,}[A-Za-z .'-]*", stripped) is not None
         inner = _Lexer(content, in_text=in_text, depth=self._depth + 1).run()
         if not in_text:
@@ -281,6 +285,10 @@ class _Lexer:
             is_end = not self._text[self._at :].strip(" $}") or self._in_text
             if not is_end:
                 self._put("other", text)
+        elif text == "!" and self._in_text:
+            self._put("other", text)
+        elif text == "^" and self._in_text:
+            self._put("op", TEXT_POWER)
         elif text == "," and self._in_text and self._text.strip() not in (",", ", and", ", or"):
             self._put("other", text)
         else:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from recipe.hint.verify.maths_lexer import ACCENTS, FUNCTIONS, Token, vulgar
+from recipe.hint.verify.maths_lexer import ACCENTS, FUNCTIONS, TEXT_POWER, Token, vulgar
 from recipe.hint.verify.maths_words import PERCENT, Suffix, number_of, read_suffix
 
 _MAX_DEPTH = 40
@@ -25,7 +25,7 @@ _CLOSERS = frozenset({")", "]", "}", r"\}", r"\rfloor", r"\rceil"})
 _SIGNS = {"+": "add", "-": "sub", r"\pm": "pm", r"\mp": "mp"}
 _CONSTANTS = {r"\pi": "pi", "e": "e", "i": "i"}
 _CHOICE = frozenset("ABCDEFGHIJ")
-_TEXT_MARKS = frozenset({"/", "^", "-", "'", "per", r"\degree", "%"})
+_TEXT_MARKS = frozenset({"/", "^", TEXT_POWER, "-", "'", "per", r"\degree", "%"})
 
 
 class Unread(Exception):
@@ -98,7 +98,7 @@ def _check_parts(node: Node) -> None:
 
 class _Parser:
     def __init__(self, tokens: list[Token], joins_thousands: bool) -> None:
-        self._tokens = list(tokens)
+        self._tokens = _without_bare_braces(tokens)
         self._at = 0
         self._depth = 0
         self._joins = joins_thousands
@@ -109,7 +109,7 @@ class _Parser:
 
     def peek(self, ahead: int = 0) -> Token | None:
         place = self._at + ahead
-        return self._tokens[place] if place < len(self._tokens) else None
+        return self._tokens[place] if 0 <= place < len(self._tokens) else None
 
     def text(self, ahead: int = 0) -> str:
         """The text of an operator; of other tokens a text that no operator has."""
@@ -300,7 +300,7 @@ class _Parser:
                 return []
             if token.text == "-" and token.kind == "op":
                 return []
-            words.append(token.text)
+            words.append("^" if token.text == TEXT_POWER else token.text)
         return words
 
     def _starts_unit(self) -> bool:
@@ -361,9 +361,9 @@ class _Parser:
             return not self._starts_unit()
         if kind == "vulgar":
             return False
-        if kind == "num":
-            # 2 3 and x2 are no products; (2)3 is read by nobody either
-            return False
+        if kind == "num":  # (n - 2)2^n is a product, (2) 3 and x2 are none
+            goes_on = self.text(1) in ("^", r"\sqrt") or self.kind(1) in ("sym", "run")
+            return self.text(-1) in (")", "}") and goes_on
         if text == "|":
             return not self._in_bars
         return text in _ATOMS
@@ -674,8 +674,8 @@ class _Parser:
 
     def _surd(self) -> Node:
         degree = num(3 if self.take().text == r"\cuberoot" else 2)
-        if self.text() in ("(", "{"):
-            node = self._group(self.text(), ")" if self.text() == "(" else "}")
+        if self.text() == "(":
+            node = self._group("(", ")")
         elif self.kind() in ("num", "sym", "run"):
             node = self._atom()
         else:
@@ -705,9 +705,6 @@ class _Parser:
 
     def _ceil(self) -> Node:
         return Node("ceil", (self._group(r"\lceil", r"\rceil"),))
-
-    def _braces(self) -> Node:
-        return self._group("{", "}")
 
     def _bracket(self) -> Node:
         """``(1, 2)``, ``[1, 2)``, ``(x + 1)``; what is left of ``[5]`` is no answer form."""
@@ -778,14 +775,10 @@ class _Parser:
 
     def _function_argument(self) -> Node:
         self._nested += 1
-        if self.text() in ("(", "{"):
-            opener = self.text()
-            node = self._group(opener, ")" if opener == "(" else "}")
-            if opener == "(" and self.text() in ("^", "!"):
+        if self.text() == "(":
+            node = self._group("(", ")")
+            if self.text() in ("^", "!"):
                 raise Unread("a power of an argument or of the function")
-            if opener == "{" and self.text() == "^":
-                self._at += 1
-                node = Node("pow", (node, self._script()))
         else:
             node = self._signed()
             while self._can_multiply() and not self._starts_function():
@@ -838,7 +831,7 @@ class _Parser:
 
 
 _DELIMITED = {
-    "(": "_bracket", "[": "_bracket", "{": "_braces", r"\{": "_set", "|": "_bars",
+    "(": "_bracket", "[": "_bracket", r"\{": "_set", "|": "_bars",
     r"\lfloor": "_floor", r"\lceil": "_ceil", r"\frac": "_frac", r"\binom": "_binom",
     r"\sqrt": "_sqrt", r"\surd": "_surd", r"\cuberoot": "_surd", r"\infty": "_infinity",
     r"\emptyset": "_emptyset", r"\sum": "_series", r"\prod": "_series",
@@ -849,6 +842,55 @@ _ATOMS = frozenset(_DELIMITED) - {"[", r"\{", "|", r"\emptyset"} | {
 STRUCTURES = frozenset(
     "list tuple set union inter minus matrix ratio relation label quantity word numeral".split()
 )
+
+
+_NUM_ARGUMENTS = {r"\frac": 2, r"\binom": 2, r"\sqrt": 1, "^": 1, "_": 1} | {
+    f"\\{name}": 1 for name in ACCENTS
+}
+
+
+def _without_bare_braces(tokens: list[Token]) -> list[Token]:
+    """Braces that are no argument of a command set nothing: ``2{x+1}`` is 2x + 1, ``5{1}`` is 51."""
+    kept: list[Token] = []
+    missing: list[int] = []  # arguments that the commands around still take
+    frames: list[tuple[list[int], bool]] = []  # per open brace, and whether it is an argument
+
+    def took(count: int = 1) -> None:
+        while missing and count:
+            missing[-1] -= 1
+            count -= 1
+            while missing and missing[-1] == 0:
+                missing.pop()
+                if missing:
+                    missing[-1] -= 1
+
+    for place, token in enumerate(tokens):
+        text = token.text if token.kind == "op" else ""
+        is_degree = text == "[" and place > 0 and tokens[place - 1].text == r"\sqrt"
+        if text == "{" or is_degree:
+            is_argument = bool(missing)
+            frames.append((missing, is_argument and not is_degree))
+            missing = []
+            if is_argument:
+                kept.append(token)
+        elif text == "}" or (text == "]" and frames and kept and not frames[-1][1] and frames[-1][0]):
+            if not frames:
+                raise Unread("a brace too many")
+            missing, is_argument = frames.pop()
+            if is_argument or text == "]":
+                kept.append(token)
+            if is_argument:
+                took()
+        elif text in _NUM_ARGUMENTS:
+            kept.append(token)
+            missing.append(_NUM_ARGUMENTS[text])
+        else:
+            kept.append(token)
+            is_digits = token.kind == "num" and place > 0 and tokens[place - 1].text not in ("^", "_")
+            took(len(token.text) if is_digits else 1)
+    if frames:
+        raise Unread("an open brace")
+    return kept
 
 
 def _int(text: str) -> int:

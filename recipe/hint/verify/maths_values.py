@@ -29,7 +29,8 @@ _BASE_DIGITS = 60
 _GUARD = 25
 _MIN_POINTS = 4
 _SCALES = (0, 0, 0, 0, 0, -6, -2, 2, 4, 9, 20, 60, 300)  # powers of ten
-_PIECEWISE = frozenset({"abs", "floor", "ceil"})
+_STEPS = frozenset({"floor", "ceil"})
+_PIECEWISE = _STEPS | {"abs"}
 
 
 class NoValue(Exception):
@@ -130,8 +131,8 @@ class _Evaluation:
         self.mp = mpmath.mp
         self.digits = digits
         self.point = point
-        self.largest = self.smallest = 0.0  # log10 of the terms' sizes
-        self.scale: Any = None
+        self.sizes: list[float] = []  # log10 of the sizes of all terms
+        self.scale: Any = None  # the largest term
 
     def log10(self, value: Any) -> float:
         """Of the size of a value that is not 0."""
@@ -142,11 +143,8 @@ class _Evaluation:
         if value == 0:
             return
         size = self.log10(value)
-        if self.scale is None:
-            self.largest = self.smallest = size
-            self.scale = abs(value)
-        self.largest, self.smallest = max(self.largest, size), min(self.smallest, size)
-        self.scale = max(self.scale, abs(value))
+        self.sizes.append(size)
+        self.scale = abs(value) if self.scale is None else max(self.scale, abs(value))
 
     def value(self, node: Node, *, in_function: bool = False) -> Any:
         method = getattr(self, f"_{node.kind}", None)
@@ -155,8 +153,11 @@ class _Evaluation:
         if node.kind == "degree":
             factor = self.mp.pi / 180 if in_function else 1
             return self.value(node.items[0]) * factor
-        if node.kind in ("add", "sub", "neg", "mul", "div"):
+        if node.kind in ("add", "sub", "neg", "mul"):
             result = method(*(self.value(item, in_function=in_function) for item in node.items))
+        elif node.kind == "div":
+            top = self.value(node.items[0], in_function=in_function)
+            result = top / self.not_zero(node.items[1], in_function=in_function)
         else:
             result = method(node)
         if not self.mp.isfinite(result):
@@ -195,21 +196,25 @@ class _Evaluation:
         return a * b
 
     def _div(self, a: Any, b: Any) -> Any:
-        if b == 0:
-            raise NoValue("division by 0")
-        self.check(b)
-        return a / b
+        raise AssertionError("read with its surroundings")
 
-    def check(self, value: Any) -> None:
-        """Before a function that is singular at 0.
+    def not_zero(self, node: Node, *, in_function: bool = False, may_be_zero: bool = False) -> Any:
+        """A value that a function singular at 0 will take.
 
         Raises:
-            _Noise: The value may be 0.
+            NoValue: It is 0.
+            _Noise: It may be 0: its own terms have cancelled to nothing but rounding.
         """
-        if self.scale is not None and abs(value) < self.scale * self.mp.mpf(10) ** (
-            _GUARD - self.digits
-        ):
-            raise _Noise
+        outer, self.scale = self.scale, None
+        value = self.value(node, in_function=in_function)
+        if value == 0:
+            if not may_be_zero:
+                raise NoValue("division by 0")
+        elif self.scale is not None:
+            if abs(value) < self.scale * self.mp.mpf(10) ** (_GUARD - self.digits):
+                raise _Noise
+        self.scale = max((each for each in (outer, self.scale) if each is not None), default=None)
+        return value
 
     def _pow(self, node: Node) -> Any:
         base, exponent = node.items
@@ -241,27 +246,21 @@ class _Evaluation:
         number = exact(degree)
         if number is None or number.denominator != 1 or not 1 < number <= 1000:
             raise NoValue("a root of no whole degree")
-        value = self.value(radicand)
-        if value != 0:
-            self.check(value)
+        value = self.not_zero(radicand, may_be_zero=True)
         return self.power(value, num(1 / number)) if value != 0 else self.mp.mpf(0)
 
     def _log(self, node: Node) -> Any:
-        value, base = (self.value(item, in_function=True) for item in node.items)
-        if value == 0 or base in (0, 1):
+        value, base = (self.not_zero(item, in_function=True) for item in node.items)
+        if base == 1:
             raise NoValue("no logarithm")
-        self.check(value)
         return self.mp.log(value) / self.mp.log(base)
 
     def _fn(self, node: Node) -> Any:
-        value = self.value(node.items[0], in_function=True)
         name = node.value
+        value = self.not_zero(node.items[0], in_function=True, may_be_zero=name != "ln")
         if value != 0 and self.log10(value) > (15 if name.endswith("h") else 400):
             raise NoValue("too large")
         if name == "ln":
-            if value == 0:
-                raise NoValue("no logarithm")
-            self.check(value)
             return self.mp.log(value)
         names = {"arcsin": "asin", "arccos": "acos", "arctan": "atan", "arccot": "acot"}
         result = getattr(self.mp, names.get(name, name))(value)
@@ -389,14 +388,13 @@ def _agree(gold: Node, other: Node, point: Mapping[str, Any]) -> bool:
                 raise
             continue
         with mpmath.workdps(digits + 10):
-            sizes = [each for each in (left, right) if each.scale is not None]
-            scale = max([abs(a), abs(b), *(each.scale for each in sizes)])
+            scale = max([abs(a), abs(b), *(e.scale for e in (left, right) if e.scale is not None)])
             if scale == 0:
                 return True
             if abs(a - b) > scale * mpmath.mpf(10) ** (_GUARD - digits):
                 return False
             logs = [left.log10(value) for value in (a, b) if value != 0]
-        logs += [size for each in sizes for size in (each.largest, each.smallest)]
+        logs += left.sizes + right.sizes
         needed = _BASE_DIGITS + 40 + 2 * int(max(logs) - min(logs))
         if digits >= needed:
             return True
@@ -484,13 +482,13 @@ def _has_signed_power(node: Node) -> bool:
 
 def _same_function(gold: Node, other: Node) -> bool:
     names = sorted(names_in(gold, other))
-    may_step = _kinds_with_names(gold, _PIECEWISE) or _has(gold, frozenset({"root"}))
-    if _kinds_with_names(other, _PIECEWISE) and not may_step:
-        return False
+    for new, known in ((_STEPS, _STEPS), (frozenset({"abs"}), frozenset({"abs", "root"}))):
+        if _kinds_with_names(other, new) and not _kinds_with_names(gold, known):
+            return False  # what differs far away or between two points
     if names_in(gold) != names_in(other) and len(names) > 12:
         raise NoValue("too many variables")
     is_signed = _has_signed_power(gold)
-    steps = frozenset({"floor", "ceil", "fact", "binom"})
+    steps = _STEPS | {"fact", "binom"}
     is_discrete = is_signed or _kinds_with_names(gold, steps)
     verdict = None if is_signed else _agrees_at(gold, other, _points(gold, other, names))
     if verdict or not is_discrete:
@@ -500,8 +498,6 @@ def _same_function(gold: Node, other: Node) -> bool:
     waves = frozenset({"fn"})
     if not is_signed and _kinds_with_names(other, waves) and not _kinds_with_names(gold, waves):
         return False  # sin(pi n) is 0 at whole numbers only
-    if _kinds_with_names(other, frozenset({"floor", "ceil"})) and not _kinds_with_names(gold, steps):
-        return False
     verdict = _agrees_at(gold, other, _whole_points(gold, other, names))
     if verdict is None:
         raise NoValue("too few points")

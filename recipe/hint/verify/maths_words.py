@@ -74,6 +74,8 @@ _COUNTED = {"unit": "unit", "units": "unit"}  # "5 square units" is 5
 _WORD = re.compile(r"[A-Za-z]+|[$€£%°]|\\(?:\$|%|circ|degree|euro|pounds)")
 _MARKS = {"%": "percent", "°": "degree", "\\circ": "degree", "\\degree": "degree", "\\$": "$"}
 _MAX_NOUN_WORDS = 4
+_ASKED = re.compile(r"\b[Hh]ow many ((?:[A-Za-z-]{1,30} ?){1,5})")
+_AUXILIARIES = frozenset("are is was were do does did will would can could of more have has".split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,14 +264,32 @@ def _dimension(name: str) -> str:
 
 
 @functools.lru_cache(maxsize=256)
-def _words_of(problem: str) -> tuple[frozenset[str], frozenset[str]]:
-    """The words of a problem's text, lower case and without plural, and its units."""
-    found = _WORD.findall(problem[:20_000])
+def _asked_words(problem: str) -> tuple[str, ...]:
+    """The words behind the last ``how many``; empty when it asks for no noun."""
+    asked = list(_ASKED.finditer(problem[:20_000]))
+    words = asked[-1][1].split() if asked else []
+    return () if not words or words[0].lower() in _AUXILIARIES else tuple(words)
+
+
+def _asked_unit(problem: str) -> tuple[tuple[str, int], ...]:
+    """The unit behind the last ``how many``, an adjective or two before it; empty without one."""
+    words = _asked_words(problem)
+    for start in range(min(3, len(words))):
+        for end in range(len(words), start, -1):
+            unit = _read_unit(words[start:end])
+            if unit is not None and words[start:end] != ("in",):
+                return unit
+    return ()
+
+
+@functools.lru_cache(maxsize=256)
+def _words_of(problem: str) -> tuple[frozenset[str], frozenset[str], bool]:
+    """The words of a problem's text, its units, and whether it names one by more than a letter."""
+    found = set(_WORD.findall(problem[:20_000])) - {"in", "In", "as", "a", "A"}
     words = frozenset(_singular(word) for word in found)
-    units = {name for word in set(found) if (name := _name(word)) is not None}
-    for name in list(units):
-        units |= {part for part, _ in _canonical({name: 1})}
-    return words, frozenset(units)
+    named = {word: name for word in found if (name := _name(word)) is not None}
+    units = {part for name in named.values() for part, _ in (*_canonical({name: 1}), (name, 1))}
+    return words, frozenset(units), any(len(word) > 1 or not word.isalpha() for word in named)
 
 
 def _singular(word: str) -> str:
@@ -284,25 +304,31 @@ def _singular(word: str) -> str:
 
 def has_noun(noun: str, problem: str) -> bool:
     """Whether all words of a counted noun are in the problem's own text."""
-    words, _ = _words_of(problem)
-    return bool(problem) and all(
-        _singular(part) in words for word in noun.split() for part in word.split("-")
+    words, _, _ = _words_of(problem)
+    parts = [_singular(part) for word in noun.split() for part in word.split("-")]
+    asked = {_singular(part) for word in _asked_words(problem) for part in word.split("-")}
+    return bool(problem) and all(part in words for part in parts) and (
+        not asked or not asked.isdisjoint(parts)
     )
 
 
 def may_drop_unit(unit: tuple[tuple[str, int], ...], problem: str) -> bool:
     """Whether a unit may be left out against a value that has none.
 
-    Not so when the problem's text measures the same dimension in other units only; letters that
-    are more often something else (``5K``) need the problem to name the unit.
+    Where the problem's text asks for one it has to be that; where it names some, made of them. Letters that are more often
+    something else (``5K``) need the problem in any case, degrees only that nothing is in radians.
     """
-    _, units = _words_of(problem)
-    for name, _ in unit:
-        if name in units or name == "unit":
-            continue
-        if name == PERCENT or any(_ONE_LETTER[letter] == name for letter in _DOUBTFUL):
+    asked = _asked_unit(problem)
+    if asked:
+        return unit == asked
+    _, units, has_units = _words_of(problem)
+    for name, power in unit:
+        if power > 1 and name != "unit" and _dimension(name) != "[length]":
             return False
-        dimension = _dimension(name)
-        if any(_dimension(other) == dimension for other in units):
+        if name in units or name == "unit" or (name == "degree" and "radian" not in units):
+            continue
+        if has_units or name == PERCENT:
+            return False
+        if any(_ONE_LETTER[letter] == name for letter in _DOUBTFUL):
             return False
     return True
