@@ -45,9 +45,7 @@ def grade(item: Item, options: GradeOptions = _DEFAULTS) -> Verdict:
             item.response, item.answer, is_truncated=item.is_truncated, options=options
         )
     response = item.response if options.require_boxed else _boxed(item)
-    return maths.judge(
-        response, item.answer, is_truncated=item.is_truncated, problem=item.problem
-    )
+    return maths.judge(response, item.answer, is_truncated=item.is_truncated, problem=item.problem)
 
 
 def _boxed(item: Item) -> str:

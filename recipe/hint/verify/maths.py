@@ -20,9 +20,11 @@ from typing import Literal
 
 from recipe.hint.schema import Basis, Verdict
 from recipe.hint.verify.maths_compare import Comparison, NeedsAlgebra
+from recipe.hint.verify.maths_exact import NoValue
 from recipe.hint.verify.maths_lexer import Token, tokens
-from recipe.hint.verify.maths_parser import Node, Unread, parse
-from recipe.hint.verify.maths_values import NoValue
+from recipe.hint.verify.maths_parser import parse
+from recipe.hint.verify.maths_tree import Node, Unread
+from recipe.hint.verify.maths_words import NeedsUnits, load_units
 
 # What the calling thread reads; a longer answer is left to the worker.
 _MAX_QUICK_CHARS = 300
@@ -80,20 +82,18 @@ def last_box(response: str) -> Box:
     if response[last : last + 1] != "{":
         return Box("open")
     stack: list[int] = []  # where the open braces of boxes begin, -1 for other braces
-    around: list[int] = []  # the boxes around the last one, and itself
-    box = Box("open")
+    around: frozenset[int] = frozenset()  # the boxes around the last one, and itself
+    content = None
     for match in _BRACE.finditer(response):
         if match[0].endswith("{") and match[0] != r"\{":
             stack.append(match.end() if match[1] else -1)
             if match.end() == last + 1:
-                around = [start for start in stack if start >= 0]
+                around = frozenset(start for start in stack if start >= 0)
         elif match[0] == "}" and stack:
             start = stack.pop()
             if start in around:
-                box = Box("closed", response[start : match.start()].strip())
-                if start == around[0]:
-                    break
-    return box
+                content = slice(start, match.start())
+    return Box("open") if content is None else Box("closed", response[content].strip())
 
 
 def _last_match(response: str) -> int | None:
@@ -127,13 +127,14 @@ def quick_verdict(
     gold, tolerance = _gold_text(answer)
     if not gold:
         return Verdict(0.0, "error", box.text)
-    equality = None if tolerance else _quick_equal(gold, box.text, problem)
+    try:
+        equality = None if tolerance else _quick_equal(gold, box.text, problem)
+    except Exception:  # noqa: BLE001 - a fault of the reader must end no run: the worker says "error"
+        return None
     return None if equality is None else _verdict(equality, box.text)
 
 
-def judge(
-    response: str, answer: str, *, is_truncated: bool = False, problem: str = ""
-) -> Verdict:
+def judge(response: str, answer: str, *, is_truncated: bool = False, problem: str = "") -> Verdict:
     """Judge one response; may take long, so call it where it can be killed.
 
     A truncated response that holds a complete last box is judged like any other.
@@ -156,6 +157,7 @@ def compare(answer: str, candidate: str, problem: str = "") -> Equality:
     Raises:
         ValueError: The stated tolerance is not a positive number.
     """
+    load_units()
     gold, stated = _gold_text(answer)
     tolerance = _tolerance(gold, stated)
     if tolerance is None and (quick := _quick_equal(gold, candidate, problem)) is not None:
@@ -173,8 +175,8 @@ def equal(answer: str, candidate: str, problem: str = "") -> bool:
 
 def is_text_only(answer: str) -> bool:
     """Whether a gold answer cannot be read, so that only the same text is right."""
-    reading = read(_gold_text(answer)[0])
-    return not reading.trees
+    load_units()
+    return not read(_gold_text(answer)[0]).trees
 
 
 @functools.lru_cache(maxsize=512)
@@ -240,14 +242,14 @@ def _quick_equal(gold: str, candidate: str, problem: str) -> Equality | None:
         return Equality(False, "text")
     if max(len(gold), len(candidate)) > _MAX_QUICK_CHARS:
         return None
-    left, right = read(gold), read(candidate)
-    if left.text == right.text:
-        return Equality(True, "text")
-    if not left.trees or not right.trees:
-        return Equality(False, "text")
     try:
+        left, right = read(gold), read(candidate)
+        if left.text == right.text:
+            return Equality(True, "text")
+        if not left.trees or not right.trees:
+            return Equality(False, "text")
         return _trees_equal(left, right, Comparison(problem, is_quick=True))
-    except NeedsAlgebra:
+    except (NeedsAlgebra, NeedsUnits):
         return None
 
 

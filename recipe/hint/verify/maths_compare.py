@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from recipe.hint.verify import maths_sets
-from recipe.hint.verify.maths_parser import STRUCTURES, Node, names_in, num
-from recipe.hint.verify.maths_values import NoValue, approximate, exact, same_relation, same_value
+from recipe.hint.verify.maths_exact import NoValue, exact
+from recipe.hint.verify.maths_tree import STRUCTURES, Node, names_in, num
+from recipe.hint.verify.maths_values import approximate, same_relation, same_value
 from recipe.hint.verify.maths_words import PERCENT, Suffix, has_noun, may_drop_unit
 
 # A decimal with fewer digits is no rounding of anything; and none may differ by more than this
@@ -91,7 +92,7 @@ class Comparison:
         return self._relations(*(Node("relation", e.items, ("=",)) for e in (gold, other)))
 
     def _chains(self, gold: Node, other: Node) -> bool:
-        """``2 + 3 = 5``: all sides have one value; behind ``\\approx`` a rounding of it."""
+        r"""``2 + 3 = 5``: all sides have one value; behind ``\approx`` a rounding of it."""
         if gold.kind == other.kind == "chain":
             return all(
                 self.equal(*pair) for pair in zip(gold.items, other.items, strict=False)
@@ -145,6 +146,7 @@ class Comparison:
             return True
         if other.noun == gold.noun:
             return True
+        self._go_on()
         if gold.unit or not has_noun(other.noun, self.problem):
             return False
         self.ignored.append(other.noun)
@@ -174,8 +176,8 @@ class Comparison:
         if other.kind == "numeral":
             return gold.value == other.value
         digits, _ = gold.value
-        return other.kind == "num" and other.value.decimals == 0 and (
-            str(other.value.value) == digits
+        return (
+            other.kind == "num" and other.value.decimals == 0 and (str(other.value.value) == digits)
         )
 
     # -- sets and relations ---------------------------------------------------------------------
@@ -202,9 +204,10 @@ class Comparison:
         if {gold.kind, other.kind} & {"list", "union"}:
             return self._sets_of_numbers(gold, other)
         if gold.kind == other.kind == "relation" and gold.value == other.value:
-            return all(
-                same_value(*pair) for pair in zip(gold.items, other.items, strict=True)
-            ) and self._go_on()
+            return (
+                all(same_value(*pair) for pair in zip(gold.items, other.items, strict=True))
+                and self._go_on()
+            )
         return False
 
     def _same_relation(self, gold: Node, other: Node) -> bool:
@@ -241,8 +244,10 @@ class Comparison:
 
     def _is_interval_pair(self, gold: Node, other: Node) -> bool:
         symbols = [node for node in (gold, other) if node.kind == "sym"]
-        return bool(symbols) and symbols[0].value == r"\mathbb{R}" and (
-            maths_sets.is_all_reals(other if gold.kind == "sym" else gold)
+        return (
+            bool(symbols)
+            and symbols[0].value == r"\mathbb{R}"
+            and (maths_sets.is_all_reals(other if gold.kind == "sym" else gold))
         )
 
     def _list(self, gold: Node, other: Node) -> bool:
@@ -326,7 +331,7 @@ class Comparison:
     def _rounded_constant(
         self, gold: Node, other: Node, left: Fraction | None, right: Fraction | None
     ) -> bool | None:
-        """A constant such as ``\\sqrt 2`` against a decimal; ``None`` when none is there."""
+        r"""A constant such as ``\sqrt 2`` against a decimal; ``None`` when none is there."""
         node, value = (gold, left) if left is not None else (other, right)
         constant = other if left is not None else gold
         if value is None or _decimals(node) < _ROUNDED_DIGITS - 1 or _is_infinite(constant):
@@ -425,7 +430,7 @@ def _infinity_sign(node: Node) -> int:
 
 
 def _pointed(relation: Node) -> tuple[tuple[Node, Node], str]:
-    """The two sides and ``=``, ``\\ne``, ``>`` or ``\\ge``."""
+    r"""The two sides and ``=``, ``\ne``, ``>`` or ``\ge``."""
     (left, right), [kind] = relation.items, relation.value
     if kind in ("<", r"\le"):
         return (right, left), {"<": ">", r"\le": r"\ge"}[kind]

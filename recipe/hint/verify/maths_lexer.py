@@ -81,8 +81,9 @@ _KNOWN = FUNCTIONS | ACCENTS | frozenset(
     "cup cap in pm mp euro pounds lfloor rfloor lceil rceil R sum prod max min".split()
 )  # fmt: skip
 _NOTHING = frozenset(
-    "left right displaystyle textstyle scriptstyle limits nolimits big Big bigg Bigg bigl bigr Bigl "
-    "Bigr biggl biggr Biggl Biggr bigm quad qquad thinspace enspace large Large LARGE huge small "
+    "left right displaystyle textstyle scriptstyle limits nolimits big Big bigg Bigg bigl bigr "
+    "Bigl Bigr biggl biggr Biggl Biggr bigm quad qquad thinspace enspace large Large LARGE huge "
+    "small "
     "normalsize tiny boldmath it bf rm middle bfseries itshape nobreak".split()
 )  # fmt: skip
 _TEXT_COMMANDS = frozenset(
@@ -160,7 +161,7 @@ class _Lexer:
         self._is_spaced = True
 
     def _dot(self, text: str) -> None:
-        """``\\left.``: a bracket that is not there."""
+        r"""``\left.``: a bracket that is not there."""
 
     _colour = _delimiter = _dot
 
@@ -210,7 +211,12 @@ class _Lexer:
         if not stripped:
             self._is_spaced = True
             return
-        if name not in _IN_TEXT and len(stripped) == 1 and stripped.isascii() and stripped.isalpha():
+        if (
+            name not in _IN_TEXT
+            and len(stripped) == 1
+            and stripped.isascii()
+            and stripped.isalpha()
+        ):
             # \mathrm{m} may be the metre, \mathbf{x} and \mathrm{e} are x and e
             is_unit = name == "mathrm" and stripped in _UNIT_LETTERS
             self._put("run" if is_unit else "sym", stripped)
@@ -218,7 +224,9 @@ class _Lexer:
         if not any(char.isalnum() for char in stripped):
             self._put("word" if name in _IN_TEXT and stripped in "/" else "other", stripped)
             return
-        in_text = name in _IN_TEXT or re.fullmatch(r"[A-Za-z]{2,}[A-Za-z .'-]*", stripped) is not None
+        in_text = (
+            name in _IN_TEXT or re.fullmatch(r"[A-Za-z]{2,}[A-Za-z .'-]*", stripped) is not None
+        )
         inner = _Lexer(content, in_text=in_text, depth=self._depth + 1).run()
         if not in_text:
             inner = [Token("op", "{"), *inner, Token("op", "}")]
@@ -249,7 +257,10 @@ class _Lexer:
     def _letters(self, text: str) -> None:
         if self._in_text:
             lower = text.lower()
-            self._put("op" if lower in ("and", "or") else "word", lower if lower in ("and", "or") else text)
+            self._put(
+                "op" if lower in ("and", "or") else "word",
+                lower if lower in ("and", "or") else text,
+            )
         elif text in _PLAIN_WORDS:
             name = {"infinity": "infty", "inf": "infty", "oo": "infty"}.get(text, text)
             self._command(f"\\{name}")

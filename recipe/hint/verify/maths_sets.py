@@ -1,12 +1,14 @@
-r"""Sets of real numbers: intervals, points, unions, differences, and inequalities in one variable."""
+"""Sets of real numbers: intervals, points, unions, differences, inequalities in one variable."""
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from recipe.hint.verify.maths_parser import Node, names_in
-from recipe.hint.verify.maths_values import NoValue, approximate, exact, same_value
+from recipe.hint.verify.maths_exact import NoValue, exact
+from recipe.hint.verify.maths_tree import Node, names_in
+from recipe.hint.verify.maths_values import approximate, same_value
 
 _MAX_PARTS = 60
 
@@ -99,33 +101,43 @@ def same(one: tuple[Part, ...], other: tuple[Part, ...]) -> bool:
 
 
 def _parts(node: Node) -> list[Part]:
-    if node.kind == "label":
-        return _parts(node.items[1])
+    rule = _RULES.get(node.kind)
     if node.kind == "sym" and node.value == r"\mathbb{R}":
         return list(_ALL)
-    if node.kind == "set":
-        return [(Cut(item, -1), Cut(item, 1)) for item in node.items]
-    if node.kind in ("union", "list"):
-        if node.kind == "list" and not all(item.kind == "relation" for item in node.items):
-            raise NoValue("a list is no set of numbers")
-        names = {bounded[1] for item in node.items if (bounded := as_interval(item))}
-        if len(names - {""}) > 1:
-            raise NoValue("two variables")
-        return [part for item in node.items for part in _parts(item)]
-    if node.kind == "minus":
-        outer, inner = map(real_set, node.items)
-        return list(_intersection(outer, _complement(inner)))
-    if node.kind == "inter":
-        return list(_intersection(*map(real_set, node.items)))
+    if rule is not None:
+        return rule(node)
     if node.kind == "relation" and node.value == (r"\ne",) and node.items[0].kind == "sym":
-        point = Node("set", (node.items[1],))
-        return list(_complement(real_set(point)))
+        return list(_complement(real_set(Node("set", (node.items[1],)))))
     bounded = as_interval(node)
     if bounded is None:
         raise NoValue("no set of real numbers")
     low, high = bounded[0].items
     opener, closer = bounded[0].value
     return [(Cut(low, 1 if opener == "(" else -1), Cut(high, -1 if closer == ")" else 1))]
+
+
+def _union(node: Node) -> list[Part]:
+    if node.kind == "list" and not all(item.kind == "relation" for item in node.items):
+        raise NoValue("a list is no set of numbers")
+    names = {bounded[1] for item in node.items if (bounded := as_interval(item))}
+    if len(names - {""}) > 1:
+        raise NoValue("two variables")
+    return [part for item in node.items for part in _parts(item)]
+
+
+def _difference(node: Node) -> list[Part]:
+    outer, inner = map(real_set, node.items)
+    return list(_intersection(outer, _complement(inner)))
+
+
+_RULES: dict[str, Callable[[Node], list[Part]]] = {
+    "label": lambda node: _parts(node.items[1]),
+    "set": lambda node: [(Cut(item, -1), Cut(item, 1)) for item in node.items],
+    "union": _union,
+    "list": _union,
+    "minus": _difference,
+    "inter": lambda node: list(_intersection(*map(real_set, node.items))),
+}
 
 
 def _merged(parts: list[Part]) -> tuple[Part, ...]:

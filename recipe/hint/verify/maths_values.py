@@ -1,4 +1,4 @@
-r"""Values of formulas: exact fractions where that is enough, else mpmath to as many digits as needed.
+r"""Equality of formulas: by exact fractions where that is enough, else by mpmath.
 
 Two constants are equal when they agree to at least 100 digits beyond the widest spread of sizes
 in any of their sums, so that no term is ever too small to count. Two functions are equal when
@@ -18,356 +18,16 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Any
 
-from recipe.hint.verify.maths_parser import Node, names_in, num
+from recipe.hint.verify.maths_exact import NoValue, exact
+from recipe.hint.verify.maths_numeric import GUARD, Noise, evaluate
+from recipe.hint.verify.maths_tree import Node, names_in
 
-_MAX_BITS = 200_000  # of an exact numerator or denominator
 _MAX_DIGITS = 6000
-_MAX_LOG10 = 10**15  # of an exponent's result: 10^{10^{15}} still has a place on the scale
-_MAX_TERMS = 2000  # of a sum or product
-_MAX_FACTORIAL = 3000
 _BASE_DIGITS = 60
-_GUARD = 25
 _MIN_POINTS = 4
 _SCALES = (0, 0, 0, 0, 0, -6, -2, 2, 4, 9, 20, 60, 300)  # powers of ten
 _STEPS = frozenset({"floor", "ceil"})
 _PIECEWISE = _STEPS | {"abs"}
-
-
-class NoValue(Exception):
-    """It has no value here: undefined, too large, or too many digits would be needed."""
-
-
-class _Noise(NoValue):
-    """A difference has cancelled to nothing but rounding: more digits tell whether it is 0."""
-
-
-# -- exact --------------------------------------------------------------------------------------
-
-
-def exact(node: Node) -> Fraction | None:
-    """The value of a rational constant; ``None`` for what is not one, or is too large."""
-    try:
-        return _exact(node)
-    except (NoValue, RecursionError):
-        return None
-
-
-def _exact(node: Node) -> Fraction:
-    kind = node.kind
-    if kind == "num":
-        return node.value.value
-    if kind == "fact":
-        value = _exact(node.items[0])
-        if value.denominator != 1 or not 0 <= value <= _MAX_FACTORIAL:
-            raise NoValue
-        return Fraction(_factorial(int(value)))
-    if kind not in ("add", "sub", "neg", "mul", "div", "pow", "binom", "abs", "floor", "ceil"):
-        raise NoValue
-    values = [_exact(item) for item in node.items]
-    value = _EXACT[kind](*values)
-    if max(value.numerator.bit_length(), value.denominator.bit_length()) > _MAX_BITS:
-        raise NoValue
-    return value
-
-
-@functools.lru_cache(maxsize=64)
-def _factorial(value: int) -> int:
-    import math
-
-    return math.factorial(value)
-
-
-def _exact_power(base: Fraction, exponent: Fraction) -> Fraction:
-    if exponent.denominator != 1:
-        raise NoValue
-    if base == 0 and exponent <= 0:
-        raise NoValue
-    power = int(exponent)
-    size = max(base.numerator.bit_length(), base.denominator.bit_length())
-    if base not in (0, 1, -1) and size * abs(power) > 2 * _MAX_BITS:
-        raise NoValue
-    if base in (1, -1):
-        power %= 2
-    return base**power
-
-
-def _exact_quotient(top: Fraction, bottom: Fraction) -> Fraction:
-    if bottom == 0:
-        raise NoValue
-    return top / bottom
-
-
-def _exact_binom(n: Fraction, k: Fraction) -> Fraction:
-    import math
-
-    if n.denominator != 1 or k.denominator != 1 or not 0 <= k <= n <= _MAX_FACTORIAL:
-        raise NoValue
-    return Fraction(math.comb(int(n), int(k)))
-
-
-_EXACT: dict[str, Any] = {
-    "add": lambda a, b: a + b,
-    "sub": lambda a, b: a - b,
-    "neg": lambda a: -a,
-    "mul": lambda a, b: a * b,
-    "div": _exact_quotient,
-    "pow": _exact_power,
-    "binom": _exact_binom,
-    "abs": abs,
-    "floor": lambda a: Fraction(a.__floor__()),
-    "ceil": lambda a: Fraction(a.__ceil__()),
-}
-
-
-# -- numeric ------------------------------------------------------------------------------------
-
-
-class _Evaluation:
-    """One tree at one point to a number of digits; notes the sizes of all terms of sums."""
-
-    def __init__(self, digits: int, point: Mapping[str, Any]) -> None:
-        import mpmath
-
-        self.mp = mpmath.mp
-        self.digits = digits
-        self.point = point
-        self.sizes: list[float] = []  # log10 of the sizes of all terms
-        self.scale: Any = None  # the largest term
-
-    def log10(self, value: Any) -> float:
-        """Of the size of a value that is not 0."""
-        size = self.mp.mag(value)
-        return float(size) * 0.30103
-
-    def note(self, value: Any) -> None:
-        if value == 0:
-            return
-        size = self.log10(value)
-        self.sizes.append(size)
-        self.scale = abs(value) if self.scale is None else max(self.scale, abs(value))
-
-    def value(self, node: Node, *, in_function: bool = False) -> Any:
-        method = getattr(self, f"_{node.kind}", None)
-        if method is None:
-            raise NoValue(node.kind)
-        if node.kind == "degree":
-            factor = self.mp.pi / 180 if in_function else 1
-            return self.value(node.items[0]) * factor
-        if node.kind in ("add", "sub", "neg", "mul"):
-            result = method(*(self.value(item, in_function=in_function) for item in node.items))
-        elif node.kind == "div":
-            top = self.value(node.items[0], in_function=in_function)
-            result = top / self.not_zero(node.items[1], in_function=in_function)
-        else:
-            result = method(node)
-        if not self.mp.isfinite(result):
-            raise NoValue("infinite")
-        if result != 0 and abs(self.log10(result)) > _MAX_LOG10:
-            raise NoValue("too large")
-        return result
-
-    def _num(self, node: Node) -> Any:
-        value = node.value.value
-        return self.mp.mpf(value.numerator) / value.denominator
-
-    def _sym(self, node: Node) -> Any:
-        value = self.point.get(node.value)
-        if value is None:
-            raise NoValue("a variable")
-        return value() if callable(value) else value
-
-    def _const(self, node: Node) -> Any:
-        if node.value == "inf":
-            raise NoValue("infinite")
-        return {"pi": +self.mp.pi, "e": +self.mp.e, "i": self.mp.mpc(0, 1)}[node.value]
-
-    def _add(self, a: Any, b: Any) -> Any:
-        self.note(a)
-        self.note(b)
-        return a + b
-
-    def _sub(self, a: Any, b: Any) -> Any:
-        return self._add(a, -b)
-
-    def _neg(self, a: Any) -> Any:
-        return -a
-
-    def _mul(self, a: Any, b: Any) -> Any:
-        return a * b
-
-    def _div(self, a: Any, b: Any) -> Any:
-        raise AssertionError("read with its surroundings")
-
-    def not_zero(self, node: Node, *, in_function: bool = False, may_be_zero: bool = False) -> Any:
-        """A value that a function singular at 0 will take.
-
-        Raises:
-            NoValue: It is 0.
-            _Noise: It may be 0: its own terms have cancelled to nothing but rounding.
-        """
-        outer, self.scale = self.scale, None
-        value = self.value(node, in_function=in_function)
-        if value == 0:
-            if not may_be_zero:
-                raise NoValue("division by 0")
-        elif self.scale is not None:
-            if abs(value) < self.scale * self.mp.mpf(10) ** (_GUARD - self.digits):
-                raise _Noise
-        self.scale = max((each for each in (outer, self.scale) if each is not None), default=None)
-        return value
-
-    def _pow(self, node: Node) -> Any:
-        base, exponent = node.items
-        return self.power(self.value(base), exponent)
-
-    def power(self, base: Any, exponent: Node) -> Any:
-        """Real for a negative base under a root of odd degree."""
-        power = exact(exponent)
-        value = self.value(exponent) if power is None else self.mp.mpf(power.numerator) / power.denominator
-        if base == 0:
-            if power is None or power <= 0:
-                raise NoValue("a power of 0")
-            return self.mp.mpf(0)
-        if value != 0 and self.log10(value) > 20:
-            raise NoValue("too large")
-        size = abs(float(self.mp.re(value)) * self.log10(base)) if value != 0 else 0.0
-        if size > _MAX_LOG10:
-            raise NoValue("too large")
-        if power is not None and power.denominator % 2 and power.denominator > 1:
-            if self.mp.im(base) == 0 and base < 0:
-                root = -((-base) ** (self.mp.mpf(1) / power.denominator))
-                return root**power.numerator
-        if power is not None and power.denominator == 1 and abs(power) < 10**9:
-            return base ** int(power)
-        return self.mp.power(base, value)
-
-    def _root(self, node: Node) -> Any:
-        radicand, degree = node.items
-        number = exact(degree)
-        if number is None or number.denominator != 1 or not 1 < number <= 1000:
-            raise NoValue("a root of no whole degree")
-        value = self.not_zero(radicand, may_be_zero=True)
-        return self.power(value, num(1 / number)) if value != 0 else self.mp.mpf(0)
-
-    def _log(self, node: Node) -> Any:
-        value, base = (self.not_zero(item, in_function=True) for item in node.items)
-        if base == 1:
-            raise NoValue("no logarithm")
-        return self.mp.log(value) / self.mp.log(base)
-
-    def _fn(self, node: Node) -> Any:
-        name = node.value
-        value = self.not_zero(node.items[0], in_function=True, may_be_zero=name != "ln")
-        if value != 0 and self.log10(value) > (15 if name.endswith("h") else 400):
-            raise NoValue("too large")
-        if name == "ln":
-            return self.mp.log(value)
-        names = {"arcsin": "asin", "arccos": "acos", "arctan": "atan", "arccot": "acot"}
-        result = getattr(self.mp, names.get(name, name))(value)
-        if name in ("tan", "cot", "sec", "csc") and result != 0 and self.log10(result) > self.digits / 2:
-            raise NoValue("a pole")
-        return result
-
-    def _fact(self, node: Node) -> Any:
-        return self._gamma(self.value(node.items[0]) + 1)
-
-    def _gamma(self, value: Any) -> Any:
-        if value != 0 and self.log10(value) > 5:
-            raise NoValue("too large")
-        if self.mp.im(value) == 0 and value <= 0 and value == self.mp.floor(value):
-            raise NoValue("a pole")
-        return self.mp.gamma(value)
-
-    def _binom(self, node: Node) -> Any:
-        n, k = (self.value(item) for item in node.items)
-        return self._gamma(n + 1) / (self._gamma(k + 1) * self._gamma(n - k + 1))
-
-    def _abs(self, node: Node) -> Any:
-        return abs(self.value(node.items[0]))
-
-    def _floor(self, node: Node) -> Any:
-        return self._step(node, self.mp.floor)
-
-    def _ceil(self, node: Node) -> Any:
-        return self._step(node, self.mp.ceil)
-
-    def _step(self, node: Node, step: Any) -> Any:
-        rational = exact(node.items[0])
-        if rational is not None:
-            return self.mp.mpf(int(_EXACT[node.kind](rational)))
-        value = self.value(node.items[0])
-        if self.mp.im(value) != 0:
-            raise NoValue("a step of no real number")
-        if value != 0 and self.log10(value) > self.digits - _GUARD:
-            raise NoValue("too large")
-        nearest = self.mp.nint(value)
-        if abs(value - nearest) < self.mp.mpf(10) ** (_GUARD - self.digits) * max(1, abs(value)):
-            return nearest  # a whole number, but for rounding
-        return step(value)
-
-    def _degree(self, node: Node) -> Any:
-        raise AssertionError("read with its surroundings")
-
-    def _det(self, node: Node) -> Any:
-        rows = [row.items for row in node.items]
-        if len(rows) != len(rows[0]) or len(rows) > 4:
-            raise NoValue("no determinant")
-        return self._determinant([[self.value(cell) for cell in row] for row in rows])
-
-    def _determinant(self, rows: list[list[Any]]) -> Any:
-        if len(rows) == 1:
-            return rows[0][0]
-        total = self.mp.mpf(0)
-        for column, cell in enumerate(rows[0]):
-            minor = [row[:column] + row[column + 1 :] for row in rows[1:]]
-            total = self._add(total, (-1) ** column * cell * self._determinant(minor))
-        return total
-
-    def _sum(self, node: Node) -> Any:
-        total = self.mp.mpf(0)
-        for term in self._terms(node):
-            total = self._add(total, term)
-        return total
-
-    def _prod(self, node: Node) -> Any:
-        total = self.mp.mpf(1)
-        for term in self._terms(node):
-            total *= term
-        return total
-
-    def _terms(self, node: Node) -> Iterator[Any]:
-        name, low, high, body = node.items
-        first, last = exact(low), exact(high)
-        if first is None or last is None or first.denominator != 1 or last.denominator != 1:
-            raise NoValue("limits that are no whole numbers")
-        if last - first >= _MAX_TERMS or name.value in self.point:
-            raise NoValue("too many terms")
-        outer = self.point
-        for number in range(int(first), int(last) + 1):
-            self.point = {**outer, name.value: self.mp.mpf(number)}
-            yield self.value(body)
-        self.point = outer
-
-
-def _evaluate(node: Node, digits: int, point: Mapping[str, Any]) -> tuple[Any, _Evaluation]:
-    """Its value with ``digits`` digits.
-
-    Raises:
-        NoValue: There is none within the limits.
-    """
-    import mpmath
-
-    with mpmath.workdps(digits):
-        evaluation = _Evaluation(digits, point)
-        try:
-            value = evaluation.value(node)
-        except NoValue:
-            raise
-        except (ZeroDivisionError, OverflowError, ValueError, TypeError, RecursionError) as problem:
-            raise NoValue(str(problem)) from problem
-        except mpmath.libmp.NoConvergence as problem:
-            raise NoValue(str(problem)) from problem
-        return value, evaluation
 
 
 def _agree(gold: Node, other: Node, point: Mapping[str, Any]) -> bool:
@@ -378,11 +38,11 @@ def _agree(gold: Node, other: Node, point: Mapping[str, Any]) -> bool:
     """
     import mpmath
 
-    digits = _BASE_DIGITS
+    digits, own = _BASE_DIGITS, _own_digits(gold) + _own_digits(other)
     for _ in range(6):
         try:
-            (a, left), (b, right) = _evaluate(gold, digits, point), _evaluate(other, digits, point)
-        except _Noise:
+            (a, left), (b, right) = evaluate(gold, digits, point), evaluate(other, digits, point)
+        except Noise:
             digits *= 4
             if digits > _MAX_DIGITS:
                 raise
@@ -391,17 +51,27 @@ def _agree(gold: Node, other: Node, point: Mapping[str, Any]) -> bool:
             scale = max([abs(a), abs(b), *(e.scale for e in (left, right) if e.scale is not None)])
             if scale == 0:
                 return True
-            if abs(a - b) > scale * mpmath.mpf(10) ** (_GUARD - digits):
+            if abs(a - b) > scale * mpmath.mpf(10) ** (GUARD - digits):
                 return False
             logs = [left.log10(value) for value in (a, b) if value != 0]
         logs += left.sizes + right.sizes
-        needed = _BASE_DIGITS + 40 + 2 * int(max(logs) - min(logs))
+        needed = _BASE_DIGITS + 40 + 2 * int(max(logs, default=0) - min(logs, default=0)) + 2 * own
         if digits >= needed:
             return True
         digits = max(needed, 2 * digits)
         if digits > _MAX_DIGITS:
             raise NoValue("too many digits")
     raise NoValue("too many digits")
+
+
+@functools.lru_cache(maxsize=64)
+def _own_digits(node: Node) -> int:
+    """Of all its rational constants: 1 + 10^{-50} has 100, and may differ from 1 in the last."""
+    value = exact(node)
+    if value is not None:
+        bits = abs(value.numerator).bit_length() + value.denominator.bit_length()
+        return int(bits * 0.30103) if bits > 40 else 0
+    return sum(map(_own_digits, node.items))
 
 
 def _certain(node: Node, point: Mapping[str, Any]) -> Any:
@@ -412,8 +82,8 @@ def _certain(node: Node, point: Mapping[str, Any]) -> Any:
     """
     for digits in (_BASE_DIGITS, 5 * _BASE_DIGITS, 25 * _BASE_DIGITS):
         try:
-            return _evaluate(node, digits, point)[0]
-        except _Noise:
+            return evaluate(node, digits, point)[0]
+        except Noise:
             continue
     raise NoValue("division by 0")
 
@@ -446,7 +116,7 @@ def approximate(node: Node, digits: int) -> Fraction:
     """
     import mpmath
 
-    value, _ = _evaluate(node, digits + 40, {})
+    value, _ = evaluate(node, digits + 40, {})
     if value != 0 and abs(mpmath.mp.mag(value)) > 40_000:
         raise NoValue("too large")
     with mpmath.workdps(digits + 40):
@@ -455,9 +125,6 @@ def approximate(node: Node, digits: int) -> Fraction:
         sign, mantissa, exponent, _ = mpmath.mpf(mpmath.re(value))._mpf_
     size = Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
     return -size if sign else size
-
-
-# -- functions ----------------------------------------------------------------------------------
 
 
 def _has(node: Node, kinds: frozenset[str]) -> bool:
@@ -620,8 +287,7 @@ def same_relation(gold: tuple[Node, Node], other: tuple[Node, Node], *, may_flip
         return False
     if _kinds_with_names(right, _PIECEWISE) and not _kinds_with_names(left, _PIECEWISE):
         return False
-    reference: Mapping[str, Any] | None = None
-    compared = 0
+    found: list[Mapping[str, Any]] = []  # points where neither is 0
     for point in _points(left, right, names):
         try:
             a, b = (_certain(each, point) for each in (left, right))
@@ -629,27 +295,18 @@ def same_relation(gold: tuple[Node, Node], other: tuple[Node, Node], *, may_flip
             continue
         if not _is_real(a) or not _is_real(b):
             continue
-        a, b = a.real, b.real
-        if (abs(a) == 0) != (abs(b) == 0):
+        if (a == 0) != (b == 0) or not (may_flip or (a.real > 0) == (b.real > 0)):
             return False
-        if a == 0 or b == 0:
-            continue
-        if not may_flip and (a > 0) != (b > 0):
-            return False
-        if reference is None:
-            reference = point
-            continue
-        if not _proportional(left, right, reference, point):
-            return False
-        compared += 1
-    if compared < _MIN_POINTS:
+        if a != 0:
+            found.append(point)
+            if not _proportional(left, right, found[0], point):
+                return False
+    if len(found) <= _MIN_POINTS:
         raise NoValue("too few points")
     return True
 
 
-def _proportional(
-    left: Node, right: Node, one: Mapping[str, Any], two: Mapping[str, Any]
-) -> bool:
+def _proportional(left: Node, right: Node, one: Mapping[str, Any], two: Mapping[str, Any]) -> bool:
     """``left(one) right(two) = left(two) right(one)``, as values of one tree at one point."""
     both = {f"1{name}": value for name, value in one.items()}
     both |= {f"2{name}": value for name, value in two.items()}

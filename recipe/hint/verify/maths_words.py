@@ -74,8 +74,11 @@ _COUNTED = {"unit": "unit", "units": "unit"}  # "5 square units" is 5
 _WORD = re.compile(r"[A-Za-z]+|[$€£%°]|\\(?:\$|%|circ|degree|euro|pounds)")
 _MARKS = {"%": "percent", "°": "degree", "\\circ": "degree", "\\degree": "degree", "\\$": "$"}
 _MAX_NOUN_WORDS = 4
+Unit = tuple[tuple[str, int], ...]  # canonical names and exponents, in order
 _ASKED = re.compile(r"\b[Hh]ow many ((?:[A-Za-z-]{1,30} ?){1,5})")
-_AUXILIARIES = frozenset("are is was were do does did will would can could of more have has".split())
+_AUXILIARIES = frozenset(
+    "are is was were do does did will would can could of more have has".split()
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +95,13 @@ class Suffix:
 
     scale: Fraction = Fraction(1)
     power: int = 1
-    unit: tuple[tuple[str, int], ...] = ()
+    unit: Unit = ()
     noun: str = ""
     text: str = ""
 
     @property
     def is_percent(self) -> bool:
+        """Whether the unit is percent."""
         return self.unit == ((PERCENT, 1),)
 
 
@@ -124,8 +128,10 @@ def _whole_number(words: Sequence[str]) -> Fraction | None:
     previous = ""
     for word in words:
         if word in _NUMBERS:
-            fits = not previous or previous in _SCALES or (
-                _NUMBERS.get(previous, 0) >= 20 and 0 < _NUMBERS[word] < 10
+            fits = (
+                not previous
+                or previous in _SCALES
+                or (_NUMBERS.get(previous, 0) >= 20 and 0 < _NUMBERS[word] < 10)
             )
             if not fits:
                 return None
@@ -148,7 +154,7 @@ def read_suffix(words: Sequence[str]) -> Suffix | None:
     r"""Read what stands behind a value; ``None`` when some of it is not understood.
 
     Args:
-        words: Words and the marks ``%``, ``/``, ``^``, numerals after ``^``, ``\degree``, currencies.
+        words: Words, currencies, the marks ``%``, ``/``, ``^``, ``\degree``, numerals after ``^``.
     """
     rest = list(words)
     text = " ".join(words)
@@ -176,44 +182,44 @@ def _read_noun(words: Sequence[str]) -> str:
     return " ".join(words).lower() if is_noun else ""
 
 
-def _read_unit(words: Sequence[str]) -> tuple[tuple[str, int], ...] | None:
+def _read_unit(words: Sequence[str]) -> Unit | None:
     """``None`` unless all of the words make one unit; ``/`` and ``per`` divide."""
+    over = [place for place, word in enumerate(words) if word in ("/", "per")]
+    if len(over) > 1:
+        return None
+    top = _read_factors(words[: over[0]] if over else words)
+    bottom = _read_factors(words[over[0] + 1 :]) if over else {}
+    if not top or bottom is None or (over and not bottom):
+        return None
+    return _canonical({**top, **{name: top.get(name, 0) - power for name, power in bottom.items()}})
+
+
+def _read_factors(words: Sequence[str]) -> dict[str, int] | None:
+    """Units side by side with their exponents: ``square feet``, ``cm ^ 2``, ``metres squared``."""
     powers: dict[str, int] = {}
-    sign, pending, last = 1, 1, ""
-    expects_exponent = False
-    for word in words:
-        if expects_exponent:
-            if word.lstrip("-") not in ("1", "2", "3") or not last:
-                return None
-            powers[last] += sign * (int(word) - 1)
-            expects_exponent, last = False, ""
-        elif word == "^":
-            expects_exponent = True
-        elif word in ("/", "per"):
-            if not powers or sign < 0:
-                return None
-            sign = -1
-        elif word.lower() in _BEFORE_UNIT:
-            if pending != 1:
-                return None
-            pending = _BEFORE_UNIT[word.lower()]
-        elif word.lower() in _POWER_WORDS and last:
-            powers[last] += sign * (_POWER_WORDS[word.lower()] - 1)
-            last = ""
-        else:
-            name = _name(word)
-            if name is None:
-                return None
+    rest, last, pending = list(words), "", 1
+    while rest:
+        word = rest.pop(0)
+        lower = word.lower()
+        exponent = 0
+        if word == "^":
+            exponent = int(rest.pop(0)) if rest and rest[0] in ("1", "2", "3") else 0
+        elif lower in _POWER_WORDS:
+            exponent = _POWER_WORDS[lower]
+        if exponent and last:
+            powers[last], last = exponent, ""
+        elif lower in _BEFORE_UNIT and pending == 1:
+            pending = _BEFORE_UNIT[lower]
+        elif (name := _name(word)) is not None and name not in powers:
             if last == "degree" and name in ("degree_Celsius", "degree_Fahrenheit"):
                 del powers["degree"]
-            powers[name] = powers.get(name, 0) + sign * pending
-            last, pending = name, 1
-    if expects_exponent or pending != 1:
-        return None
-    return _canonical(powers)
+            powers[name], last, pending = pending, name, 1
+        else:
+            return None
+    return powers if pending == 1 else None
 
 
-def _canonical(powers: dict[str, int]) -> tuple[tuple[str, int], ...]:
+def _canonical(powers: dict[str, int]) -> Unit:
     merged = dict(powers)
     for name, parts in (
         ("mile_per_hour", {"mile": 1, "hour": -1}),
@@ -238,6 +244,8 @@ def _name(word: str) -> str | None:
         return _MONEY.get(lower) or _COUNTED[lower]
     if len(word) == 1:
         return _ONE_LETTER.get(word)
+    if word in _MARKS.values():
+        return word
     if len(word) > 20 or not word.isalpha() or not word.isascii() or lower in ("as", "at", "am"):
         return None
     tried = dict.fromkeys((word, lower, lower.removesuffix("s")))
@@ -248,11 +256,25 @@ def _name(word: str) -> str | None:
     return None
 
 
-@functools.cache
-def _registry() -> Any:
-    from pint import UnitRegistry
+class NeedsUnits(Exception):
+    """A word may be a unit, and the registry is not loaded in this process."""
 
-    return UnitRegistry()
+
+_loaded: list[Any] = []
+
+
+def load_units() -> None:
+    """Load pint's registry, half a second once; before that its units raise ``NeedsUnits``."""
+    if not _loaded:
+        from pint import UnitRegistry
+
+        _loaded.append(UnitRegistry())
+
+
+def _registry() -> Any:
+    if not _loaded:
+        raise NeedsUnits
+    return _loaded[0]
 
 
 def _dimension(name: str) -> str:
@@ -271,7 +293,7 @@ def _asked_words(problem: str) -> tuple[str, ...]:
     return () if not words or words[0].lower() in _AUXILIARIES else tuple(words)
 
 
-def _asked_unit(problem: str) -> tuple[tuple[str, int], ...]:
+def _asked_unit(problem: str) -> Unit:
     """The unit behind the last ``how many``, an adjective or two before it; empty without one."""
     words = _asked_words(problem)
     for start in range(min(3, len(words))):
@@ -307,16 +329,19 @@ def has_noun(noun: str, problem: str) -> bool:
     words, _, _ = _words_of(problem)
     parts = [_singular(part) for word in noun.split() for part in word.split("-")]
     asked = {_singular(part) for word in _asked_words(problem) for part in word.split("-")}
-    return bool(problem) and all(part in words for part in parts) and (
-        not asked or not asked.isdisjoint(parts)
+    return (
+        bool(problem)
+        and all(part in words for part in parts)
+        and (not asked or not asked.isdisjoint(parts))
     )
 
 
-def may_drop_unit(unit: tuple[tuple[str, int], ...], problem: str) -> bool:
+def may_drop_unit(unit: Unit, problem: str) -> bool:
     """Whether a unit may be left out against a value that has none.
 
-    Where the problem's text asks for one it has to be that; where it names some, made of them. Letters that are more often
-    something else (``5K``) need the problem in any case, degrees only that nothing is in radians.
+    Where the problem's text asks for one it has to be that; where it names some, it has to be made
+    of them. Letters that are more often something else (``5K``) have to be named in any case;
+    degrees only need that nothing is in radians.
     """
     asked = _asked_unit(problem)
     if asked:
