@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 from recipe.hint.errors import DataError
 from recipe.hint.schema import UNDECIDED, Reason
-from recipe.hint.verify.maths_text import normalise, rational
+from recipe.hint.verify.maths import vote_key
 
 # Reasons of an answer that was read and judged; all others say why there is nothing to compare.
 _JUDGED = frozenset({"correct", "wrong"})
@@ -62,13 +62,11 @@ class Sample:
     def answer_key(self) -> str:
         r"""What equal answers share, for a vote; empty when there is no judged answer.
 
-        Numbers by value (``0.5`` and ``\frac{1}{2}``), all else by the verifier's spelling.
+        Numbers by value (``0.5`` and ``\frac{1}{2}``), all else by its tokens.
         """
         if self.reason not in _JUDGED:
             return ""
-        text = normalise(self.extracted)
-        number = rational(text)
-        return text if number is None else str(number)
+        return vote_key(self.extracted)
 
     @classmethod
     def from_json(cls, row: Any) -> Sample:

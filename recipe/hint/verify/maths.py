@@ -20,7 +20,7 @@ from typing import Literal
 
 from recipe.hint.schema import Basis, Verdict
 from recipe.hint.verify.maths_compare import Comparison, NeedsAlgebra
-from recipe.hint.verify.maths_exact import NoValue
+from recipe.hint.verify.maths_exact import NoValue, exact
 from recipe.hint.verify.maths_lexer import Token, tokens
 from recipe.hint.verify.maths_parser import parse
 from recipe.hint.verify.maths_tree import Node, Unread
@@ -177,6 +177,16 @@ def is_text_only(answer: str) -> bool:
     """Whether a gold answer cannot be read, so that only the same text is right."""
     load_units()
     return not read(_gold_text(answer)[0]).trees
+
+
+def vote_key(text: str) -> str:
+    """What equal answers share in a vote: a rational value, else the tokens of the text."""
+    try:
+        reading = read(text)
+    except NeedsUnits:  # as good as any other spelling: 5 cm and 5 are two votes
+        return " ".join(text.split())
+    value = exact(reading.trees[0]) if reading.trees else None
+    return " ".join(reading.text) if value is None else str(value)
 
 
 @functools.lru_cache(maxsize=512)
