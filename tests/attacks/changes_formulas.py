@@ -122,6 +122,8 @@ def _(rng: Rng, gold: Gold) -> str | None:
     if gold.number is not None or gold.text in (r"\infty", r"-\infty", r"\emptyset"):
         return None
     letter = free(rng, gold)
+    if "." in gold.text:  # a rounded value, to which a trifle may be added
+        return joined(gold, rng.choice(["+1", "-1", "+C", "+i", r"\pm 1"]))
     tails = ["+1", "-1", r"+\frac{1}{1000}", r"+10^{-7}", r"-10^{-9}", "+2", r"+10^{-12}", "+0.001"]
     tails += [r"+\pi", r"+\varepsilon", r"-\frac{1}{10^8}", "+C", "+i", r"+\delta", r"\pm 1"]
     if letter:

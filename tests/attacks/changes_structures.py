@@ -219,8 +219,8 @@ def _(rng: Rng, gold: Gold) -> str | None:
     if not left or gold.name:
         return None
     sign = rng.choice(["<", r"\neq ", r"\le ", ">", r"\equiv -", "=-", "=1+", "=x", "=2+"])
-    text = f"{left}{sign}{right}"
-    return None if sign == "=-" and right.strip() in ("0", "-0") else text
+    is_zero = right.strip().lstrip("-") == "0"
+    return None if is_zero and sign in ("=-", "=x", r"\equiv -") else f"{left}{sign}{right}"
 
 
 @changes("a named value changed")
@@ -307,7 +307,7 @@ def _(rng: Rng, gold: Gold) -> str | None:
         return None
     tail = f"^{power}" if power else ""
     words = rng.choice(["million", "dozen", "and a half", "or 7", "thousand", "hundred", "plus 2"])
-    texts = [rf"{number}\text{{ {words} {unit}}}{tail}", rf"{number}0 \text{{ {unit}}}{tail}"]
+    texts = [rf"{number}\text{{ {words} {unit}}}{tail}", rf"1{number} \text{{ {unit}}}{tail}"]
     texts += [rf"\frac{{{number}}}{{2}} \text{{ {unit}}}{tail}", rf"-{number} \text{{ {unit}}}{tail}"]
     texts += [rf"{number}\text{{/3}} \text{{ {unit}}}{tail}", rf"{number}\times 2\text{{ {unit}}}{tail}"]
     return rng.choice(texts)
@@ -349,7 +349,7 @@ def _(rng: Rng, gold: Gold) -> str | None:
     other = rng.choice([c for c in "ABCDE" if c != letter])
     texts = [rf"\text{{({other})}}", other, rf"\text{{{other}}}", f"{letter} or {other}"]
     texts += [f"{letter},{other}", f"{letter}{other}", rf"\text{{not {letter}}}", f"({letter})({other})"]
-    texts += [rf"\text{{({letter}) or ({other})}}", rf"\text{{{letter} and {other}}}", f"{letter}'"]
+    texts += [rf"\text{{({letter}) or ({other})}}", rf"\text{{{letter} and {other}}}", "F"]
     return rng.choice(texts)
 
 
