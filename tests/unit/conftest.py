@@ -6,6 +6,7 @@ import pytest
 
 # For `fakes`; --import-mode=importlib adds no folder by itself.
 sys.path.insert(0, str(Path(__file__).parent))
+sys.path.append(str(Path(__file__).parents[1]))  # for `attacks`
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,205 @@
+"""Long texts that aim at a reader's weak points, and what they cost who calls the reader.
+
+``python -m attacks.hostile`` (from ``tests``) prints the dearest ones of 100,000 characters.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import math
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from types import FrameType
+
+from attacks import pumps
+from recipe.hint.hints.leak import find_leaks
+from recipe.hint.hints.parsing import parse_ladder
+from recipe.hint.schema import Item, Problem
+from recipe.hint.verify import quick_grade
+
+MAX_CHARS = 100_000
+_OPTIONS = r"Which? Options: A. one B. two"
+
+
+def _times(unit: str) -> Callable[[int], str]:
+    return lambda n: unit * (n // len(unit))
+
+
+def _around(opening: str, core: str, closing: str) -> Callable[[int], str]:
+    def make(n: int) -> str:
+        depth = n // (len(opening) + len(closing))
+        return opening * depth + core + closing * depth
+
+    return make
+
+
+# By hand: what a grammar or a normaliser may read more than once.
+CLASSES: dict[str, Callable[[int], str]] = {
+    "round brackets": _around("(", "5", ")"),
+    "braces": _around("{", "5", "}"),
+    "roots": _around(r"\sqrt{", "5", "}"),
+    "fractions": _around(r"\frac{1}{", "5", "}"),
+    "set braces": _around(r"\{", "5", r"\}"),
+    "left and right": _around(r"\left(", "5", r"\right)"),
+    "text in text": _around(r"\text{", "cm", "}"),
+    "boxes in boxes": _around(r"\boxed{", "5", "}"),
+    "powers": _around("2^{", "5", "}"),
+    "intervals": _around("[1,", "5", ")"),
+    "bars": _around("|", "5", "|"),
+    "opening brackets only": _times("("),
+    "opening braces only": _times("{"),
+    "closing braces only": _times("}"),
+    "left only": _times(r"\left("),
+    "boxes opened only": _times(r"\boxed{"),
+    "box names only": _times(r"\boxed"),
+    "box names and spaces": _times("\\boxed "),
+    "text opened only": _times(r"\text{"),
+    "digits": _times("7"),
+    "digits after a point": lambda n: "0." + "3" * n,
+    "grouped digits": lambda n: "1" + ",234" * (n // 4),
+    "zeros": _times("0"),
+    "an exponent of digits": lambda n: "1e" + "9" * n,
+    "a tower": _times("9^"),
+    "a tower of stars": lambda n: "9" + "**9" * (n // 3),
+    "factorials": lambda n: "9" + "!" * n,
+    "minus signs": lambda n: "-" * n + "5",
+    "plus and minus": lambda n: "+-" * (n // 2) + "5",
+    "a long word": _times("a"),
+    "a long word in text": lambda n: rf"5\text{{{'a' * n}}}",
+    "a long sentence": lambda n: "All 12 statements are correct except statement " * (n // 47) + "7",
+    "a short sentence": lambda n: "All 12 statements are correct except statement 7",
+    "words and numbers": _times("three hundred 12 "),
+    "words of one letter": _times("a "),
+    "hyphenated words": _times("a-"),
+    "units multiplied": lambda n: "5 " + r"\text{ m}\cdot " * (n // 15),
+    "units with powers": lambda n: r"5\text{" + "m^2 " * (n // 4) + "}",
+    "units over units": lambda n: "5 m" + "/m" * (n // 2),
+    "spaces": lambda n: "5" + " " * n + "x",
+    "spaces and numbers": _times("5 "),
+    "thin spaces": lambda n: "5" + r"\," * (n // 2) + "x",
+    "commas": _times(","),
+    "a list": _times("1,"),
+    "a list with and": _times(r"1\text{ and }"),
+    "a list of tuples": _times("(1,2),"),
+    "semicolons": _times("1;"),
+    "equals signs": _times("="),
+    "a chain of equations": _times("x="),
+    "a chain of relations": _times("x<"),
+    "unions": _times(r"(1,2)\cup "),
+    "plus minus": _times(r"\pm 1"),
+    "matrix rows": lambda n: r"\begin{pmatrix}" + r"1\\" * (n // 3) + r"\end{pmatrix}",
+    "matrix cells": lambda n: r"\begin{pmatrix}" + "1&" * (n // 2) + r"\end{pmatrix}",
+    "matrices opened only": _times(r"\begin{pmatrix}"),
+    "backslashes": _times("\\"),
+    "commands": _times(r"\a"),
+    "one long command": lambda n: "\\" + "a" * n,
+    "dollars": _times("$"),
+    "dollars and digits": _times("$5$ "),
+    "brackets of maths": _times(r"\("),
+    "colours": _times(r"\color{red}"),
+    "percent": _times(r"5\%"),
+    "degrees": _times(r"5^\circ "),
+    "underscores": _times("x_"),
+    "indices": _around("x_{", "1", "}"),
+    "primes": _times("x'"),
+    "foreign digits": _times("٣"),
+    "combining marks": lambda n: "5" + "\u0301" * n,
+    "zero width": lambda n: "5" + "\u200b" * n,
+    "sum": _times("1+"),
+    "product": _times("x*"),
+    "functions": _times(r"\sin "),
+    "logarithms": _around(r"\log_{", "2", "}"),
+    "tolerances": _times("5 (tolerance 1)"),
+    "tolerance opened": lambda n: "5" + "(tolerance" * (n // 10),
+    "thinking": _times("</think>"),
+    "fences": _times("```"),
+    "fences and words": _times("```python\nx\n"),
+    "levels": _times('{"level_1": "a", '),
+    "levels opened": _times('{"level_1": '),
+    "quotes": _times('"'),
+    "triple quotes": _times("'''"),
+    "escapes": _times(r"\\n\u00"),
+    "options": _times("answer is (A"),
+    "ratios": _times("1:"),
+    "ellipses": _times(r"1,\ldots,"),
+    "mixed numbers": _times(r"3\frac{1}{2} "),
+    "money": _times(r"\$5,"),
+    "new lines": _times("\n"),
+}
+
+
+def hostile_texts(num_chars: int, most: int = 12) -> Iterator[tuple[str, str]]:
+    """Where each is aimed, and a text of about ``num_chars`` characters."""
+    for name, make in CLASSES.items():
+        yield name, make(num_chars)
+    for place, pattern in pumps.patterns().items():
+        for text in pumps.texts(pattern, num_chars, most):
+            yield place, text
+
+
+async def _no_equal(answer: str, candidates: object) -> list[bool]:
+    return [False for _ in candidates]  # type: ignore[attr-defined]
+
+
+def callers(text: str) -> dict[str, Callable[[], object]]:
+    """Everything that looks at a model's or a file's text in the calling process."""
+    problem = Problem("p", (), "How many apples are left?", "", "5")
+    boxed = rf"So \boxed{{{text}}}."
+    return {
+        "an answer": lambda: quick_grade(Item(boxed, "5 apples")),
+        "a response": lambda: quick_grade(Item(text + r" \boxed{5}", "6")),
+        "a gold answer": lambda: quick_grade(Item(r"\boxed{7919.0625}", text)),
+        "a choice": lambda: quick_grade(Item(boxed, "B", kind="choice", problem=_OPTIONS)),
+        "a program": lambda: quick_grade(Item(text, "assert f(1) == 2", kind="program")),
+        "a problem": lambda: quick_grade(Item(r"\boxed{6 apples}", "5", problem=text)),
+        "a ladder": lambda: parse_ladder(text),
+        "a hint": lambda: asyncio.run(find_leaks(text, problem, _no_equal)),
+    }
+
+
+class _Late(BaseException):
+    """Out of processor time."""
+
+
+def processor_s(call: Callable[[], object], limit_s: float) -> float:
+    """Processor time of the calling process for ``call``; infinite beyond the limit."""
+
+    def stop(_: int, __: FrameType | None) -> None:
+        raise _Late
+
+    before = signal.signal(signal.SIGVTALRM, stop)
+    signal.setitimer(signal.ITIMER_VIRTUAL, limit_s, 0.2)
+    start = time.process_time()
+    try:
+        call()
+        return time.process_time() - start
+    except _Late:
+        return math.inf
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
+
+
+def main(num_chars: int = MAX_CHARS, limit_s: float = 0.5, allowed_s: float = 0.05) -> None:
+    """Print the share of calls within ``allowed_s`` and the dearest of each caller."""
+    dearest: dict[str, list[tuple[float, str, str]]] = {}
+    callers_of = itertools.count()
+    for place, text in hostile_texts(num_chars):
+        for name, call in callers(text).items():
+            next(callers_of)
+            seconds = processor_s(call, limit_s)
+            if seconds > allowed_s:  # once more: the first call may have paid for an import
+                seconds = processor_s(call, limit_s)
+            dearest.setdefault(name, []).append((seconds, place, text[:40]))
+    sys.stdout.write(f"{next(callers_of)} calls on texts of about {num_chars} characters\n")
+    for name, found in dearest.items():
+        late = [entry for entry in found if entry[0] > allowed_s]
+        top = ", ".join(f"{s * 1000:.0f} ms {place}" for s, place, _ in sorted(found)[-5:][::-1])
+        sys.stdout.write(f"{name:14} over {allowed_s * 1000:.0f} ms: {len(late):4} of {len(found)}; {top}\n")
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:2]))

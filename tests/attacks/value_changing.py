@@ -1,0 +1,59 @@
+"""Wrong answers without end, made from right ones: ``generate(golds, seed)``.
+
+Each edit shows by arithmetic of its own, or by a witness, that its result is wrong; where it
+cannot, it gives nothing. Nothing here knows the verifier.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from attacks import changes_formulas, changes_numbers, changes_structures, payloads  # noqa: F401
+from attacks.kinds import CHANGING
+from attacks.shapes import Gold
+
+_TRIES = 40  # golds looked at for one case of a kind
+
+
+class Case(NamedTuple):
+    """A wrong answer to a problem whose right one is ``gold``."""
+
+    kind: str
+    gold: str
+    answer: str
+    problem: str
+
+
+def generate(golds: Sequence[Gold], seed: int, kinds: Sequence[str] = ()) -> Iterator[Case]:
+    """Cases of all kinds in turn, none twice; ends when no kind has a new one."""
+    rng = random.Random(seed)
+    names = list(kinds or CHANGING)
+    fitting: dict[str, list[Gold]] = {}
+    seen: set[tuple[str, str]] = set()
+    while True:
+        num_new = 0
+        for name in names:
+            if name not in fitting:  # those that gave a case at least once in three tries
+                fitting[name] = [g for g in golds if any(CHANGING[name](rng, g) for _ in range(3))]
+            case = _new_case(rng, name, fitting[name], seen)
+            if case is not None:
+                num_new += 1
+                yield case
+        if not num_new:
+            return
+
+
+def _new_case(
+    rng: random.Random, name: str, golds: Sequence[Gold], seen: set[tuple[str, str]]
+) -> Case | None:
+    for _ in range(_TRIES if golds else 0):
+        gold = rng.choice(golds)
+        answer = CHANGING[name](rng, gold)
+        if answer is None or answer.strip() in (gold.answer.strip(), gold.text):
+            continue
+        if (gold.answer, answer) not in seen:
+            seen.add((gold.answer, answer))
+            return Case(name, gold.answer, answer, gold.problem)
+    return None

@@ -1,0 +1,107 @@
+"""Long hostile texts cost the calling process little, leave nothing behind and change no grade.
+
+Growth is asserted, not seconds: a text four times as long may cost eight times as much. What the
+calls cost is printed by ``python -m attacks.hostile``.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+
+import psutil
+import pytest
+from attacks.hostile import CLASSES, callers, hostile_texts, processor_s
+from attacks.payloads import FAMILIES
+
+from recipe.hint.schema import Item
+from recipe.hint.verify import GradeOptions, VerifierPool
+
+SEED = 20_261_124
+SMALL, LARGE = 5_000, 20_000
+MOST_RATIO = 8.0
+FLOOR_S = 0.02  # below it the clock's grain and a cache decide
+LIMIT_S = 5.0  # beyond it a call counts as hung
+NUM_HOSTILE = int(os.environ.get("HINT_HOSTILE_ITEMS", "40"))
+MEMORY_MIB = 2048
+# Verdicts that any item in between must leave as they are.
+KNOWN = (
+    (Item(r"\boxed{5}", "5"), "correct"),
+    (Item(r"\boxed{\sqrt{8}}", r"2\sqrt{2}"), "correct"),
+    (Item(r"\boxed{x^2+2x+1}", r"(x+1)^2"), "correct"),
+    (Item(r"\boxed{3\sqrt{3}}", r"2\sqrt{2}"), "wrong"),
+    (Item(r"\boxed{\{2,1\}}", r"\{1,2\}"), "correct"),
+    (Item("no box", "5"), "no_answer"),
+    (Item("(B)", "A", kind="choice"), "no_answer"),
+)
+
+
+@pytest.mark.slow
+def test_what_the_caller_pays_grows_no_faster_than_a_little_over_the_length():
+    small = list(hostile_texts(SMALL))
+    large = list(hostile_texts(LARGE))
+    assert len(small) == len(large) > len(CLASSES)
+    steep = []
+    for (place, short), (_, long) in zip(small, large, strict=True):
+        for name, call in callers(long).items():
+            cost = processor_s(call, LIMIT_S)
+            if cost <= FLOOR_S:
+                continue
+            cheap = min(processor_s(callers(short)[name], LIMIT_S) for _ in range(3))
+            cost = min(processor_s(call, LIMIT_S) for _ in range(2))
+            if cost > MOST_RATIO * max(cheap, FLOOR_S / 4):
+                steep.append((name, place, round(cheap, 4), round(cost, 4), long[:60]))
+    assert steep == []
+
+
+@pytest.mark.parametrize("number", [1, 7, 12])
+def test_a_sentence_of_numbers_costs_the_caller_no_more_than_its_length(number):
+    text = f"All {number} statements are correct except statement 7"
+    assert [name for name, call in callers(text).items() if processor_s(call, 1.0) > 1.0] == []
+
+
+def descendants() -> set[psutil.Process]:
+    found = psutil.Process().children(recursive=True)
+    return {process for process in found if process.status() != psutil.STATUS_ZOMBIE}
+
+
+def peak_mib(process: psutil.Process) -> int:
+    """Largest resident size so far; 0 when the process is gone."""
+    try:
+        status = Path(f"/proc/{process.pid}/status").read_text(encoding="ascii")
+    except OSError:
+        return 0
+    return int((status.partition("VmHWM:")[2].split() or ["0"])[0]) >> 10
+
+
+def hostile_items() -> list[Item]:
+    """Answers, responses and golds that aim at the workers too."""
+    rng = random.Random(SEED)
+    texts = [make(20_000) for make in CLASSES.values()] + [make(300) for make in CLASSES.values()]
+    texts += FAMILIES["towers and bombs"] + FAMILIES["code run by graders"]
+    items = [Item(rf"\boxed{{{text}}}", "8675309.5") for text in texts]
+    items += [Item(r"\boxed{8675309.5}", text) for text in texts]
+    items += [Item(rf"\boxed{{{text}+x}}", rf"x+{text}1") for text in FAMILIES["towers and bombs"]]
+    return rng.sample(items, min(NUM_HOSTILE, len(items)))
+
+
+@pytest.mark.slow
+def test_after_each_hostile_item_the_next_grades_are_those_of_a_fresh_pool():
+    before = descendants()
+    known, expected = [item for item, _ in KNOWN], [reason for _, reason in KNOWN]
+    changed, passed, largest = [], [], 0
+    options = GradeOptions(worker_memory_mib=MEMORY_MIB)
+    with VerifierPool(num_workers=1, timeout_s=2.0, options=options) as pool:
+        for item in hostile_items():
+            verdict = pool.judge_many_blocking([item])[0]
+            if verdict.reason == "correct":
+                passed.append((item.answer[:80], item.response[:80]))
+            reasons = [found.reason for found in pool.judge_many_blocking(known)]
+            if reasons != expected:
+                changed.append((item.answer[:80], item.response[:80], reasons))
+            largest = max([largest, *(peak_mib(process) for process in descendants() - before)])
+    assert changed == [] and passed == []
+    assert 0 < largest <= MEMORY_MIB
+    psutil.wait_procs(descendants() - before, timeout=10)
+    assert descendants() - before == set()
