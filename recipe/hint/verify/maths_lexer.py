@@ -82,16 +82,16 @@ _KNOWN = FUNCTIONS | ACCENTS | frozenset(
 )  # fmt: skip
 _NOTHING = frozenset(
     "left right displaystyle textstyle scriptstyle limits nolimits big Big bigg Bigg bigl bigr "
-    "Bigl Bigr biggl biggr Biggl Biggr bigm quad qquad thinspace enspace large Large LARGE huge "
-    "small "
+    "Bigl Bigr biggl biggr Biggl Biggr bigm quad qquad thinspace enspace large Large LARGE huge Huge "
+    "small ensuremath "
     "normalsize tiny boldmath it bf rm middle bfseries itshape nobreak".split()
 )  # fmt: skip
 _TEXT_COMMANDS = frozenset(
     "text mbox hbox textbf textit textrm textsf textnormal textup textmd emph mathrm mathbf mathit "
-    "mathsf mathnormal boldsymbol bm operatorname mathbb mathcal mathscr pmb".split()
+    "mathsf mathtt texttt mathnormal boldsymbol bm operatorname mathbb mathcal mathscr pmb".split()
 )  # fmt: skip
 _IN_TEXT = frozenset(
-    "text mbox hbox textbf textit textrm textsf textnormal textup textmd emph operatorname".split()
+    "text mbox hbox textbf textit textrm textsf textnormal textup textmd texttt emph operatorname".split()
 )
 _PLAIN_WORDS = frozenset(
     "sqrt pi theta alpha beta gamma infty inf oo sin cos tan cot sec csc log ln exp arcsin arccos "
@@ -107,9 +107,10 @@ _UNIT_LETTERS = frozenset("mgshlLNJWVAKCF")
 _MASTER = re.compile(
     r"(?P<space>(?:\s|~|\\[,;:!> ]|\\$)+)"
     r"|(?P<dot>\\(?:left|right)\s{0,9}\.)"
-    r"|(?P<number>[0-9]{1,3}(?:(?:\{,\}|,?\\!\s?|\\,|\\ |,\\ )[0-9]{3})+(?![0-9])(?:\.[0-9]+)?"
+    r"|(?P<number>[0-9]{1,3}(?:(?:\{,\}|,?\\!\s?|\\[,; ]|~|,\\ )[0-9]{3})+(?![0-9])(?:\.[0-9]+)?"
     r"|[0-9]{1,3}(?: [0-9]{3})+(?![0-9.])|[0-9]+(?:\.[0-9]*)?|\.[0-9]+)"
-    r"|(?P<colour>\\(?:textcolor|color)\s?\{[A-Za-z]{1,30}\})"
+    r"|(?P<colour>\\(?:textcolor|color|colorbox)\s?\{[A-Za-z]{1,30}\})"
+    r"|(?P<gap>\\hspace\*?\{-?[0-9.]{1,5}\s?(?:em|ex|pt|mm|cm|in|px)\})"
     r"|(?P<env>\\(?:begin|end)\{[A-Za-z]{1,20}\*?\}(?:\{[clr|]{1,40}\})?)"
     r"|(?P<command>\\[A-Za-z]+)"
     r"|(?P<vulgar>[½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞])"
@@ -120,6 +121,7 @@ _MASTER = re.compile(
     r"|(?P<relation>\*\*|<=|>=|!=|=>|==)"
     r"|(?P<op>[-+*/^_(){}\[\]|,;:=<>!'&%$.])"
 )
+_GROUPED = re.compile(r"[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])(?:\.[0-9]+)?")
 _RELATIONS = {"**": "^", "<=": r"\le", ">=": r"\ge", "!=": r"\ne"}
 TEXT_POWER = r"\text^"  # of a unit, never of a number
 _IN_NUMBER = re.compile(r"[^0-9.]")
@@ -160,6 +162,8 @@ class _Lexer:
     def _space(self, text: str) -> None:
         self._is_spaced = True
 
+    _gap = _space
+
     def _dot(self, text: str) -> None:
         r"""``\left.``: a bracket that is not there."""
 
@@ -169,6 +173,11 @@ class _Lexer:
         self._put("vulgar", text)
 
     def _number(self, text: str) -> None:
+        if self._in_text:  # no list stands in text: its commas part thousands
+            grouped = _GROUPED.match(self._text, self._at - len(text))
+            if grouped is not None:
+                text = grouped[0]
+                self._at = grouped.end()
         if text.endswith(".") and (self._in_text or self._at == len(self._text)):
             self._at -= 1  # the dot ends the sentence
             text = text[:-1]
@@ -221,7 +230,9 @@ class _Lexer:
             is_unit = name == "mathrm" and stripped in _UNIT_LETTERS
             self._put("run" if is_unit else "sym", stripped)
             return
-        if not any(char.isalnum() for char in stripped):
+        if stripped == "." and not self._text[self._at :].strip(" $}"):
+            return
+        if not any(char.isalnum() for char in stripped) and stripped.strip("\\") not in ("$", "%"):
             self._put("word" if name in _IN_TEXT and stripped in "/" else "other", stripped)
             return
         in_text = (

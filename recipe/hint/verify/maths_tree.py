@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
+_FUNCTION_NAMES = frozenset("fghpqFGHPQ")
 STRUCTURES = frozenset(
     "list tuple set union inter minus matrix ratio relation label quantity word numeral".split()
 )
@@ -69,11 +70,12 @@ def is_name(node: Node) -> bool:
         return node.value in ("e", "i")
     if node.kind == "tuple":
         return all(item.kind == "sym" for item in node.items) and node.value == "()"
-    if node.kind == "mul" and len(node.items) == 2:  # f(x), AB
+    if node.kind == "mul" and len(node.items) == 2:  # f(x), f(2), AB
         left, right = node.items
-        return is_name(left) and (right.kind == "sym" or (
-            right.kind == "tuple" and is_name(right)
-        ))  # fmt: skip
+        if left.kind == "sym" and left.value in _FUNCTION_NAMES and right.kind == "num":
+            return True
+        is_argument = right.kind == "sym" or (right.kind == "tuple" and is_name(right))
+        return is_name(left) and is_argument
     return False
 
 
