@@ -25,7 +25,7 @@ from recipe.hint.verify.maths_tree import Node, names_in
 _MAX_DIGITS = 6000
 _BASE_DIGITS = 60
 _MIN_POINTS = 4
-_SCALES = (0, 0, 0, 0, 0, -6, -2, 2, 4, 9, 20, 60, 300)  # powers of ten
+_SCALES = (0, -6, -2, 2, 4, 9, 20, 60, 300)  # powers of ten
 _STEPS = frozenset({"floor", "ceil"})
 _PIECEWISE = _STEPS | {"abs"}
 
@@ -207,16 +207,21 @@ def _random(*parts: object) -> random.Random:
 
 def _points(gold: Node, other: Node, names: list[str]) -> Iterator[Mapping[str, Any]]:
     rng = _random("points", gold, other)
-    scales = [*_SCALES, *_own_scales(gold, other)]
-    for number, scale in enumerate(scales):
-        signs = [1 if number % 3 == 0 else rng.choice((1, -1)) for _ in names]
-        if number == 1:
-            signs = [-1] * len(names)
-        spread = rng.random() < 0.3
-        yield {
-            name: _irrational(rng, sign, 0 if spread and rng.random() < 0.5 else scale)
-            for name, sign in zip(names, signs, strict=True)
-        }
+    for scale in (*_SCALES, *_own_scales(gold, other)):
+        for sign in (1, -1):
+            # Half of the variables may stay near 1: terms of different sizes meet.
+            is_spread = rng.random() < 0.3
+            yield {
+                name: _irrational(
+                    rng,
+                    sign if rng.random() < 0.8 else -sign,
+                    0 if is_spread and rng.random() < 0.5 else scale,
+                )
+                for name in names
+            }
+        if scale == 0:
+            for sign in (1, -1):
+                yield {name: _irrational(rng, sign, 0) for name in names}
 
 
 def _irrational(rng: random.Random, sign: int, scale: int) -> Any:
