@@ -17,9 +17,10 @@ from recipe.hint.problems.drafts import Prepared, places_text
 from recipe.hint.problems.faults import one_line
 from recipe.hint.problems.overlap import MIN_SHARE, NGRAM_WORDS, repeated, shared_pairs
 from recipe.hint.schema import Item
+from recipe.hint.verify.maths import is_text_only
 from recipe.hint.verify.workers import VerifierPool
 
-# Right for no answer, so that the verifier has to read the gold answer to say "wrong".
+# Right for no answer, so that the verifier has to work on the gold answer to say "wrong".
 _PROBE = r"\boxed{7919.0625}"
 
 
@@ -59,12 +60,12 @@ def repeated_problems(prepared: Prepared) -> list[Finding]:
 
 
 def unreadable_answers(prepared: Prepared, pool: VerifierPool) -> list[Finding]:
-    """Gold answers that the verifier of mathematics cannot read, or not in its time limit."""
+    """Gold answers that are compared as text only, or cannot be judged in the time limit."""
     numbers = [n for n, row in enumerate(prepared.rows) if row["reward_model"]["kind"] == "maths"]
     items = [Item(_PROBE, prepared.rows[number]["answer"]) for number in numbers]
     ids = [prepared.rows[number]["extra_info"]["index"] for number in numbers]
     judged = list(zip(numbers, pool.judge_many_blocking(items, ids), strict=True))
-    unread = [number for number, verdict in judged if verdict.reason == "error"]
+    unread = [number for number in numbers if is_text_only(prepared.rows[number]["answer"])]
     slow = [number for number, verdict in judged if verdict.reason == "timeout"]
     what = "not read as mathematics, so only the same text is right"
     late = f"not read within {pool.timeout_s:g} s, so no answer can be judged"
