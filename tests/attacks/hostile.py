@@ -69,7 +69,9 @@ CLASSES: dict[str, Callable[[int], str]] = {
     "plus and minus": lambda n: "+-" * (n // 2) + "5",
     "a long word": _times("a"),
     "a long word in text": lambda n: rf"5\text{{{'a' * n}}}",
-    "a long sentence": lambda n: "All 12 statements are correct except statement " * (n // 47) + "7",
+    "a long sentence": lambda n: (
+        "All 12 statements are correct except statement " * (n // 47) + "7"
+    ),
     "a short sentence": lambda n: "All 12 statements are correct except statement 7",
     "words and numbers": _times("three hundred 12 "),
     "words of one letter": _times("a "),
@@ -198,7 +200,9 @@ def main(num_chars: int = MAX_CHARS, limit_s: float = 0.5, allowed_s: float = 0.
     for name, found in dearest.items():
         late = [entry for entry in found if entry[0] > allowed_s]
         top = ", ".join(f"{s * 1000:.0f} ms {place}" for s, place, _ in sorted(found)[-5:][::-1])
-        sys.stdout.write(f"{name:14} over {allowed_s * 1000:.0f} ms: {len(late):4} of {len(found)}; {top}\n")
+        sys.stdout.write(
+            f"{name:14} over {allowed_s * 1000:.0f} ms: {len(late):4} of {len(found)}; {top}\n"
+        )
 
 
 if __name__ == "__main__":

@@ -10,7 +10,17 @@ import random
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from attacks import changes_formulas, changes_numbers, changes_structures, payloads  # noqa: F401
+from attacks import (  # noqa: F401
+    changes_formulas,
+    changes_nouns,
+    changes_numbers,
+    changes_relations,
+    changes_structures,
+    changes_symbols,
+    changes_texts,
+    changes_values,
+    payloads,
+)
 from attacks.kinds import CHANGING
 from attacks.shapes import Gold
 
