@@ -179,19 +179,20 @@ def _(rng: Rng, gold: Gold) -> str | None:
 
 @keeps("Unicode relations")
 def _(rng: Rng, gold: Gold) -> str | None:
-    return _signs(gold, _UNICODE)
+    return _signs(rng, gold, _UNICODE)
 
 
 @keeps("ASCII relations")
 def _(rng: Rng, gold: Gold) -> str | None:
-    return _signs(gold, _ASCII)
+    return _signs(rng, gold, _ASCII)
 
 
-def _signs(gold: Gold, table: tuple[tuple[str, str], ...]) -> str | None:
-    text = re.sub(r"\\left|\\right", "", gold.answer)
+def _signs(rng: Rng, gold: Gold, table: tuple[tuple[str, str], ...]) -> str | None:
+    before, gap = gold.text, rng.choice(["", " ", r"\,", "~"])
+    text = before
     for pattern, new in table:
-        text = re.sub(rf"(?:{pattern})(?![A-Za-z])", lambda _, new=new: new, text)
-    return text if text != re.sub(r"\\left|\\right", "", gold.answer) else None
+        text = re.sub(rf"(?:{pattern})(?![A-Za-z]) *", lambda _, new=new: gap + new + gap, text)
+    return text if text != before else None
 
 
 @keeps("LaTeX relations otherwise spelled")

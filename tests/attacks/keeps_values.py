@@ -147,7 +147,26 @@ def _(rng: Rng, gold: Gold) -> str | None:
 
 @keeps("a left side left out")
 def _(rng: Rng, gold: Gold) -> str | None:
+    names, _, values = gold.text.partition("=")
+    if re.fullmatch(r"\([a-z],(?:[a-z]|\\theta)\)", names) and "=" not in values:
+        return values
     return gold.sides[1] if gold.name and gold.name != "y" else None
+
+
+@keeps("a tuple with its names")
+def _(rng: Rng, gold: Gold) -> str | None:
+    left, members, right = gold.bracketed
+    if left + right != "()" or gold.is_interval or len(members) not in (2, 3):
+        return None
+    if not gold.mentions("point", "vertex", "coordinate", "midpoint", "(x,", "(r,"):
+        return None
+    polar = gold.mentions("polar", "theta")
+    names = "(x,y)" if len(members) == 2 else "(x,y,z)"
+    if polar:
+        names = r"(r,\theta)" if len(members) == 2 else r"(\rho,\theta,\phi)"
+        if len(members) == 3 and not gold.mentions("rho"):
+            return None
+    return f"{names}{rng.choice(['=', ' = '])}{gold.answer}"
 
 
 @keeps("another order of a list or set")

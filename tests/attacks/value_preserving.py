@@ -36,7 +36,9 @@ def _new_case(
     for _ in range(_TRIES if golds else 0):
         gold = rng.choice(golds)
         answer = PRESERVING[name](rng, gold)
-        if answer is not None and (gold.answer, answer) not in seen:
+        if answer is None or answer == gold.answer:
+            continue
+        if (gold.answer, answer) not in seen:
             seen.add((gold.answer, answer))
             return Case(name, gold.answer, answer, gold.problem)
     return None
