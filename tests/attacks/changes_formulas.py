@@ -12,15 +12,6 @@ from attacks.shapes import Gold, committed_golds, is_balanced
 
 Rng = random.Random
 _BARE_LETTER = re.compile(r"(?<![A-Za-z\\])(?:[A-Za-z])(?![A-Za-z]*\{)")
-_FUNCTIONS = {
-    r"\sin": (r"\cos", r"\tan", r"\sinh", r"\arcsin"),
-    r"\cos": (r"\sin", r"\sec", r"\cosh"),
-    r"\tan": (r"\cot", r"\sin", r"\arctan"),
-    r"\ln": (r"\log_{10}", r"\log_2", r"\exp"),
-    r"\arctan": (r"\tan", r"\arcsin", r"\arccos"),
-    r"\sqrt": (r"\sqrt[3]", r"\sqrt[4]"),
-    r"\pi": (r"\phi", "3", r"e", r"\tau", "3.14", r"\frac{22}{7}", r"\rho"),
-}
 # For a letter that may be every real number; each with its value as Python.
 _VANISHING = (
     (r"+\sin(47\pi {x})", "+ sin(47*pi*x)", 0.31),
@@ -127,7 +118,12 @@ def _(rng: Rng, gold: Gold) -> str | None:
     tails = ["+1", "-1", r"+\frac{1}{1000}", r"+10^{-7}", r"-10^{-9}", "+2", r"+10^{-12}", "+0.001"]
     tails += [r"+\pi", r"+\varepsilon", r"-\frac{1}{10^8}", "+C", "+i", r"+\delta", r"\pm 1"]
     if letter:
-        tails += [f"+10^{{-9}}{letter}", f"+{letter}", f"-10^{{-6}}{letter}^2", rf"+\sin(47\pi {letter})"]
+        tails += [
+            f"+10^{{-9}}{letter}",
+            f"+{letter}",
+            f"-10^{{-6}}{letter}^2",
+            rf"+\sin(47\pi {letter})",
+        ]
     return joined(gold, rng.choice(tails))
 
 
@@ -136,12 +132,34 @@ def _(rng: Rng, gold: Gold) -> str | None:
     if not gold.is_expression or gold.number is not None or "infty" in gold.text:
         return None
     body = gold.text
-    texts = [rf"2({body})", rf"-({body})", rf"\frac{{{body}}}{{2}}", rf"({body})^2", rf"({body})^{{-1}}"]
-    texts += [rf"\sqrt{{{body}}}", rf"1.0001({body})", rf"({body})\cdot 10^3", rf"({body})!", rf"({body})'"]
-    texts += [rf"\frac{{1}}{{{body}}}", rf"({body})\%", rf"\log({body})", rf"\frac{{d}}{{dq}}({body})"]
+    texts = [
+        rf"2({body})",
+        rf"-({body})",
+        rf"\frac{{{body}}}{{2}}",
+        rf"({body})^2",
+        rf"({body})^{{-1}}",
+    ]
+    texts += [
+        rf"\sqrt{{{body}}}",
+        rf"1.0001({body})",
+        rf"({body})\cdot 10^3",
+        rf"({body})!",
+        rf"({body})'",
+    ]
+    texts += [
+        rf"\frac{{1}}{{{body}}}",
+        rf"({body})\%",
+        rf"\log({body})",
+        rf"\frac{{d}}{{dq}}({body})",
+    ]
     texts += [rf"({body})\text{{ million}}", rf"({body})\text{{/2}}", rf"\text{{half of }}({body})"]
     texts += [rf"({body})\text{{ squared}}", rf"({body})\text{{ or }}77", rf"\text{{not }}({body})"]
-    texts += [rf"({body})\vee 7", rf"{body}\text{{ or }}{body}+1", rf"\int({body})dq", rf"({body})\text{{i}}"]
+    texts += [
+        rf"({body})\vee 7",
+        rf"{body}\text{{ or }}{body}+1",
+        rf"\int({body})dq",
+        rf"({body})\text{{i}}",
+    ]
     text = rng.choice(texts)
     if text.endswith("'") and "e^" in body:  # its own derivative
         return None
@@ -149,139 +167,40 @@ def _(rng: Rng, gold: Gold) -> str | None:
     return text if differ(body, rf"2({body})", rng) and differ(body, rf"({body})^2", rng) else None
 
 
-def _mutation(rng: Rng, gold: Gold, pattern: str, new) -> str | None:
-    """One match replaced; ``None`` unless both texts are read and differ in value."""
-    name, _, body = gold.text.rpartition("=")
-    if (name and not gold.name) or (not name and not gold.is_expression) or gold.number is not None:
-        return None
-    found = list(re.finditer(pattern, body))
-    if not found:
-        return None
-    match = rng.choice(found)
-    text = body[: match.start()] + new(match) + body[match.end() :]
-    head = f"{name}=" if name else ""
-    return head + text if text and is_balanced(text) and differ(body, text, rng) else None
-
-
-@changes("an exponent changed, lost or added")
-def _(rng: Rng, gold: Gold) -> str | None:
-    def new(match: re.Match[str]) -> str:
-        if not match[0].startswith("^"):
-            return match[0] + rng.choice(["^2", "^{3}", "^{-1}"])
-        old = match[0].strip("^{} ")
-        return rng.choice(["", f"^{{{old}+1}}", f"^{{-{old}}}", f"^{{2{old}}}", "^{7}"])
-
-    pattern = rng.choice([r"\^(?:[0-9A-Za-z]|\{[^{}]+\})", r"(?<![A-Za-z\\{_])[A-Za-z)](?![A-Za-z^_])"])
-    return _mutation(rng, gold, pattern, new)
-
-
-@changes("an index changed, lost or added")
-def _(rng: Rng, gold: Gold) -> str | None:
-    def new(match: re.Match[str]) -> str:
-        if match[0].startswith("_"):
-            old = match[0].strip("_{} ")
-            return rng.choice(["", f"_{{{old}0}}", f"_{rng.choice('2345679')}", "_{n}", f"_{{1{old}}}"])
-        return match[0] + rng.choice(["_1", "_{2}", "_0", "_n"])
-
-    pattern = rng.choice([r"(?<=[A-Za-z])_(?:[0-9A-Za-z]|\{[^{}]+\})", r"(?<![A-Za-z\\{_])[A-Za-z](?![A-Za-z_])"])
-    return _mutation(rng, gold, pattern, new)
-
-
-@changes("a number in a formula changed")
-def _(rng: Rng, gold: Gold) -> str | None:
-    def new(match: re.Match[str]) -> str:
-        n = match[0]
-        some = [str(int(n) + 1), str(abs(int(n) - 1)), n + "0", n + ".001", f"-{n}", n[::-1], "1" + n]
-        some += [str(int(n) + 2)]
-        return rng.choice(some)
-
-    return _mutation(rng, gold, r"(?<![0-9.])[0-9]+(?![0-9.])", new)
-
-
-@changes("a sign in a formula changed")
-def _(rng: Rng, gold: Gold) -> str | None:
-    swap = {"+": ["-", r"\cdot "], "-": ["+", r"\cdot "], r"\cdot": ["+", "-", "/"], r"\pm": ["+", "-"]}
-    text = _mutation(rng, gold, r"\+|-|\\cdot", lambda m: rng.choice(swap[m[0]]))
-    if text is None and gold.text.count(r"\pm") == 1:
-        text = gold.text.replace(r"\pm", rng.choice(["+", "-", r"\cdot ", ",", r"+\pm 1+"]))
-    return text
-
-
-@changes("a symbol lost")
-def _(rng: Rng, gold: Gold) -> str | None:
-    return _mutation(rng, gold, r"(?<![A-Za-z\\])[A-Za-z](?![A-Za-z])|\\pi(?![a-z])|[0-9]", lambda _: "")
-
-
-@changes("a power or a factor lost")
-def _(rng: Rng, gold: Gold) -> str | None:
-    pattern = r"\^(?:[0-9A-Za-z]|\{[^{}]+\})|\([^()]+\)|\\sqrt(?:\[[0-9]\])?|\\(?:sin|cos|tan|ln) ?|!"
-    return _mutation(rng, gold, pattern, lambda _: "")
-
-
-@changes("brackets lost")
-def _(rng: Rng, gold: Gold) -> str | None:
-    return _mutation(rng, gold, r"\(([^()]+)\)", lambda m: m[1])
-
-
-@changes("letters exchanged")
-def _(rng: Rng, gold: Gold) -> str | None:
-    letters = sorted(c for c in gold.letters if c not in "ei" and gold.has_letter(c))
-    if len(letters) < 2:
-        return None
-    a, b = rng.sample(letters, 2)
-    return _mutation(rng, gold, rf"(?<![A-Za-z\\]){a}(?![A-Za-z])", lambda _: b)
-
-
-@changes("another letter")
-def _(rng: Rng, gold: Gold) -> str | None:
-    letters = sorted(c for c in gold.letters if c not in "ei" and gold.has_letter(c))
-    if not letters:
-        return None
-    a = rng.choice(letters)
-    others = [c for c in "xyzwqtuvmnkabcdrs" if c not in gold.letters]
-    choices = [rng.choice(others), rng.choice([r"\alpha", r"\beta", r"\theta", r"\lambda"])]
-    if a.swapcase() not in gold.letters and gold.has_letter(a.swapcase()):
-        choices.append(a.swapcase())
-    b = rng.choice(choices) + " "
-    return _mutation(rng, gold, rf"(?<![A-Za-z\\]){a}(?![A-Za-z])", lambda _: b.strip() if len(b) == 2 else b)
-
-
-@changes("a function or constant exchanged")
-def _(rng: Rng, gold: Gold) -> str | None:
-    found = [name for name in _FUNCTIONS if re.search(rf"\{name}(?![a-z\[])", gold.text)]
-    if not found or gold.number is not None or not (gold.is_expression or gold.name):
-        return None
-    name = rng.choice(found)
-    new = rng.choice(_FUNCTIONS[name])
-    gap = " " if name == r"\pi" and new.startswith("\\") else ""
-    return re.sub(rf"\{name}(?![a-z\[])", lambda _: new + gap, gold.text, count=1)
-
-
-@changes("a fraction turned over or its bar lost")
-def _(rng: Rng, gold: Gold) -> str | None:
-    pattern = r"\\frac\{([^{}]+)\}\{([^{}]+)\}"
-    if gold.number is not None:
-        match = re.fullmatch(pattern, gold.text)
-        if match is None or match[1] == match[2] or {match[1], match[2]} & {"0", "1", "-1"}:
-            return None
-        a, b = match.groups()
-        return rng.choice([rf"\frac{{{b}}}{{{a}}}", f"{a}{b}" if b[0] != "-" else None, a, b,
-                           rf"\frac{{{a}}}{{{b}0}}", rf"{a}\cdot {b}", rf"\binom{{{a}}}{{{b}}}",
-                           rf"\frac{{{a}}}{{{b}}}\text{{/2}}", f"({a},{b})", f"{a}:{b}0"])  # fmt: skip
-    how = rng.choice([r"\frac{%s}{%s}", "{%s}{%s}", "%s+%s", r"%s\cdot %s"])
-    return _mutation(rng, gold, pattern, lambda m: how % ((m[2], m[1]) if "frac" in how else (m[1], m[2])))
-
-
 @changes("text hidden in a formula")
 def _(rng: Rng, gold: Gold) -> str | None:
     if not (gold.is_expression or gold.name) or gold.number is not None or "infty" in gold.text:
         return None
-    tails = ["/2", " + 1", "0", " million", " (maybe not)", " or zero", " squared", "!", "^2", " minus 1"]
-    tails += [" if and only if false", " times i", "i", ",000", " plus C", " half", "x", ".5", " dozen"]
+    tails = [
+        "/2",
+        " + 1",
+        "0",
+        " million",
+        " (maybe not)",
+        " or zero",
+        " squared",
+        "!",
+        "^2",
+        " minus 1",
+    ]
+    tails += [
+        " if and only if false",
+        " times i",
+        "i",
+        ",000",
+        " plus C",
+        " half",
+        "x",
+        ".5",
+        " dozen",
+    ]
     tail = rng.choice(tails)
     if tail in ("0", ",000", ".5") and not gold.text[-1].isdigit():
         return None
-    if re.search(r"\\(?:frac|text)|[_^][^{]$|_\{[^{}]*\}$|!$", gold.text) and tail not in tails[3:6]:
+    if (
+        re.search(r"\\(?:frac|text)|[_^][^{]$|_\{[^{}]*\}$|!$", gold.text)
+        and tail not in tails[3:6]
+    ):
         return None
     return gold.text + wrapped(rng, tail, "text", "mathrm", "mbox", "operatorname")
 
@@ -320,7 +239,10 @@ def _(rng: Rng, gold: Gold) -> str | None:
     texts += [f"{real}{sign}2\\cdot {imaginary or 1}i", f"{gold.text}^2", rf"|{gold.text}|"]
     texts += [rf"\overline{{{gold.text}}}", f"{real}{sign}{imaginary}k", f"-({gold.text})"]
     if real:
-        texts += [real, f"-{real}{sign}{imaginary}i" if real[0] != "-" else f"{real[1:]}{sign}{imaginary}i"]
+        texts += [
+            real,
+            f"-{real}{sign}{imaginary}i" if real[0] != "-" else f"{real[1:]}{sign}{imaginary}i",
+        ]
     return rng.choice(texts)
 
 

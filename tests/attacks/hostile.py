@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import math
 import signal
 import sys
@@ -21,6 +20,7 @@ from recipe.hint.schema import Item, Problem
 from recipe.hint.verify import quick_grade
 
 MAX_CHARS = 100_000
+_ALLOWED_S, _LIMIT_S = 0.05, 0.5
 _OPTIONS = r"Which? Options: A. one B. two"
 
 
@@ -69,7 +69,9 @@ CLASSES: dict[str, Callable[[int], str]] = {
     "plus and minus": lambda n: "+-" * (n // 2) + "5",
     "a long word": _times("a"),
     "a long word in text": lambda n: rf"5\text{{{'a' * n}}}",
-    "a long sentence": lambda n: "All 12 statements are correct except statement " * (n // 47) + "7",
+    "a long sentence": lambda n: (
+        "All 12 statements are correct except statement " * (n // 47) + "7"
+    ),
     "a short sentence": lambda n: "All 12 statements are correct except statement 7",
     "words and numbers": _times("three hundred 12 "),
     "words of one letter": _times("a "),
@@ -183,23 +185,28 @@ def processor_s(call: Callable[[], object], limit_s: float) -> float:
         signal.signal(signal.SIGVTALRM, before)
 
 
-def main(num_chars: int = MAX_CHARS, limit_s: float = 0.5, allowed_s: float = 0.05) -> None:
-    """Print the share of calls within ``allowed_s`` and the dearest of each caller."""
-    dearest: dict[str, list[tuple[float, str, str]]] = {}
-    callers_of = itertools.count()
-    for place, text in hostile_texts(num_chars):
+def main(num_chars: int = MAX_CHARS, most: int = 12) -> None:
+    """Print for each caller how many texts cost it more than 50 ms, and the dearest.
+
+    ``most`` is the number of texts per pattern.
+    """
+    dearest: dict[str, list[tuple[float, str]]] = {}
+    for place, text in hostile_texts(num_chars, most):
         for name, call in callers(text).items():
-            next(callers_of)
-            seconds = processor_s(call, limit_s)
-            if seconds > allowed_s:  # once more: the first call may have paid for an import
-                seconds = processor_s(call, limit_s)
-            dearest.setdefault(name, []).append((seconds, place, text[:40]))
-    sys.stdout.write(f"{next(callers_of)} calls on texts of about {num_chars} characters\n")
+            seconds = processor_s(call, _LIMIT_S)
+            if seconds > _ALLOWED_S:  # once more: the first call may have paid for an import
+                seconds = processor_s(call, _LIMIT_S)
+            dearest.setdefault(name, []).append((seconds, place))
+    sys.stdout.write(f"texts of about {num_chars} characters, at most {most} a pattern\n")
     for name, found in dearest.items():
-        late = [entry for entry in found if entry[0] > allowed_s]
-        top = ", ".join(f"{s * 1000:.0f} ms {place}" for s, place, _ in sorted(found)[-5:][::-1])
-        sys.stdout.write(f"{name:14} over {allowed_s * 1000:.0f} ms: {len(late):4} of {len(found)}; {top}\n")
+        late = sum(seconds > _ALLOWED_S for seconds, _ in found)
+        hung = sum(seconds == math.inf for seconds, _ in found)
+        top = ", ".join(f"{s * 1000:.0f} ms {place}" for s, place in sorted(found)[-4:][::-1])
+        sys.stdout.write(
+            f"{name:13} {late:4} of {len(found)} over {_ALLOWED_S * 1000:.0f} ms, "
+            f"{hung} stopped at {_LIMIT_S:g} s; {top}\n"
+        )
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:2]))
+    main(*map(int, sys.argv[1:3]))

@@ -22,6 +22,7 @@ with warnings.catch_warnings():
 _ALPHABET = "a1 0{}\\,.-+=()[]$%&_^/*!?:;'\"<>|~#@AZé\n\t\u2009"
 _MANY = 50  # a repeat up to fewer is no pump
 _ENDS = ("", "!", "\x00", "}", "a", " 1", "=")
+_REPEATS = (codes.MAX_REPEAT, codes.MIN_REPEAT, codes.POSSESSIVE_REPEAT)
 _PACKAGES = ("recipe.hint.verify", "recipe.hint.hints", "recipe.hint.problems")
 
 
@@ -69,25 +70,26 @@ def texts(pattern: str, length: int, most: int = 40) -> Iterator[str]:
 
 
 def _pumps(items: list, lead: str) -> Iterator[tuple[str, str]]:
-    for code, argument in items:
-        if code in (codes.MAX_REPEAT, codes.MIN_REPEAT, codes.POSSESSIVE_REPEAT):
-            _, high, body = argument
-            if high > _MANY:
-                for text in _shortest(list(body), 3):
-                    if text:
-                        yield lead, text
-                        yield lead, text + " "
-            yield from _pumps(list(body), lead)
-        elif code is codes.SUBPATTERN:
-            yield from _pumps(list(argument[-1]), lead)
-        elif code is codes.BRANCH:
-            for branch in argument[1]:
-                yield from _pumps(list(branch), lead)
-        elif code in (codes.ASSERT, codes.ASSERT_NOT):
-            yield from _pumps(list(argument[1]), lead)
-        elif code is codes.ATOMIC_GROUP:
-            yield from _pumps(list(argument), lead)
-        lead += next(iter(_shortest([(code, argument)], 1)), "")
+    for item in items:
+        if item[0] in _REPEATS and item[1][1] > _MANY:
+            bodies = [text for text in _shortest(list(item[1][2]), 3) if text]
+            yield from ((lead, text + gap) for text in bodies for gap in ("", " "))
+        for inner in _inside(*item):
+            yield from _pumps(inner, lead)
+        lead += next(iter(_shortest([item], 1)), "")
+
+
+def _inside(code: Any, argument: Any) -> list[list]:
+    """The items of what a repeat, a group or a branch holds."""
+    if code in _REPEATS:
+        return [list(argument[2])]
+    if code is codes.SUBPATTERN:
+        return [list(argument[-1])]
+    if code is codes.BRANCH:
+        return [list(branch) for branch in argument[1]]
+    if code in (codes.ASSERT, codes.ASSERT_NOT):
+        return [list(argument[1])]
+    return [list(argument)] if code is codes.ATOMIC_GROUP else []
 
 
 def _shortest(items: list, num_choices: int) -> list[str]:
@@ -109,7 +111,7 @@ def _choices(item: tuple, num_choices: int) -> list[str]:
         return list(_ALPHABET[:num_choices])
     if code is codes.IN:
         return [c for c in _ALPHABET if _is_in(c, argument)][:num_choices] or _literals(argument)
-    if code in (codes.MAX_REPEAT, codes.MIN_REPEAT, codes.POSSESSIVE_REPEAT):
+    if code in _REPEATS:
         low, high, body = argument
         times = max(low, 1) if high else 0
         return [text * times for text in _shortest(list(body), num_choices)]

@@ -50,7 +50,7 @@ class Gold:
     @cached_property
     def text(self) -> str:
         r"""Without ``\left``, ``\right``, dollars and the spellings of ``\frac``."""
-        text = re.sub(r"\\left(?![A-Za-z])|\\right(?![A-Za-z])|\$", "", self.answer)
+        text = re.sub(r"\\left(?![A-Za-z])|\\right(?![A-Za-z])|\\?\$", "", self.answer)
         text = re.sub(r"(?<!\\)\\[!,; ]", "", text)
         text = re.sub(r"\\[dt]frac(?![A-Za-z])", r"\\frac", text)
         text = re.sub(r"\\frac ?([0-9])([0-9])", r"\\frac{\1}{\2}", text)

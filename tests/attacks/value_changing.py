@@ -10,7 +10,17 @@ import random
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from attacks import changes_formulas, changes_numbers, changes_structures, payloads  # noqa: F401
+from attacks import (  # noqa: F401
+    changes_formulas,
+    changes_nouns,
+    changes_numbers,
+    changes_relations,
+    changes_structures,
+    changes_symbols,
+    changes_texts,
+    changes_values,
+    payloads,
+)
 from attacks.kinds import CHANGING
 from attacks.shapes import Gold
 
@@ -27,22 +37,19 @@ class Case(NamedTuple):
 
 
 def generate(golds: Sequence[Gold], seed: int, kinds: Sequence[str] = ()) -> Iterator[Case]:
-    """Cases of all kinds in turn, none twice; ends when no kind has a new one."""
+    """Cases of all kinds in turn, none twice; a kind ends when it is used up."""
     rng = random.Random(seed)
     names = list(kinds or CHANGING)
-    fitting: dict[str, list[Gold]] = {}
+    # A kind's golds: those that gave a case at least once in three tries.
+    fitting = {n: [g for g in golds if any(CHANGING[n](rng, g) for _ in range(3))] for n in names}
     seen: set[tuple[str, str]] = set()
-    while True:
-        num_new = 0
-        for name in names:
-            if name not in fitting:  # those that gave a case at least once in three tries
-                fitting[name] = [g for g in golds if any(CHANGING[name](rng, g) for _ in range(3))]
+    while names:
+        for name in tuple(names):
             case = _new_case(rng, name, fitting[name], seen)
             if case is not None:
-                num_new += 1
                 yield case
-        if not num_new:
-            return
+            else:  # nothing new in many tries: used up
+                names.remove(name)
 
 
 def _new_case(

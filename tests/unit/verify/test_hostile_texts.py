@@ -6,6 +6,7 @@ calls cost is printed by ``python -m attacks.hostile``.
 
 from __future__ import annotations
 
+import math
 import os
 import random
 from pathlib import Path
@@ -20,6 +21,7 @@ from recipe.hint.verify import GradeOptions, VerifierPool
 
 SEED = 20_261_124
 SMALL, LARGE = 5_000, 20_000
+PER_PATTERN = 3
 MOST_RATIO = 8.0
 FLOOR_S = 0.02  # below it the clock's grain and a cache decide
 LIMIT_S = 5.0  # beyond it a call counts as hung
@@ -39,8 +41,8 @@ KNOWN = (
 
 @pytest.mark.slow
 def test_what_the_caller_pays_grows_no_faster_than_a_little_over_the_length():
-    small = list(hostile_texts(SMALL))
-    large = list(hostile_texts(LARGE))
+    small = list(hostile_texts(SMALL, PER_PATTERN))
+    large = list(hostile_texts(LARGE, PER_PATTERN))
     assert len(small) == len(large) > len(CLASSES)
     steep = []
     for (place, short), (_, long) in zip(small, large, strict=True):
@@ -58,7 +60,9 @@ def test_what_the_caller_pays_grows_no_faster_than_a_little_over_the_length():
 @pytest.mark.parametrize("number", [1, 7, 12])
 def test_a_sentence_of_numbers_costs_the_caller_no_more_than_its_length(number):
     text = f"All {number} statements are correct except statement 7"
-    assert [name for name, call in callers(text).items() if processor_s(call, 1.0) > 1.0] == []
+    assert [
+        name for name, call in callers(text).items() if processor_s(call, 2.0) == math.inf
+    ] == []
 
 
 def descendants() -> set[psutil.Process]:

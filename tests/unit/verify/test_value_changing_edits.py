@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import os
 import random
+import string
 from fractions import Fraction
 
 import pytest
@@ -23,6 +24,8 @@ from attacks.value_changing import Case, generate
 NUM_CASES = int(os.environ.get("HINT_ATTACK_CASES", "20000"))
 SEED = 20_261_122
 BATCH = 50_000
+# Equal at most points, or nearer than floating point tells apart.
+SHOWN_OTHERWISE = ("a function that", "a function equal", "a product that", "perturbed")
 
 
 @pytest.mark.slow
@@ -50,7 +53,7 @@ def test_the_generator_knows_many_kinds_and_has_golds_for_all_but_the_rarest():
 
 
 def test_an_edited_number_that_is_a_plain_number_again_has_another_value():
-    cases = itertools.islice(generate(committed_golds(), SEED), 6000)
+    cases = itertools.islice(generate(committed_golds(), SEED), 4000)
     read = [(Gold(c.gold).number, shapes.read_number(c.answer), c) for c in cases]
     same = [case for gold, value, case in read if gold is not None and gold == value]
     assert same == []
@@ -58,19 +61,19 @@ def test_an_edited_number_that_is_a_plain_number_again_has_another_value():
 
 def test_an_edited_formula_that_is_read_differs_at_some_point():
     rng, equal, num_read = random.Random(SEED), [], 0
-    for case in itertools.islice(generate(committed_golds(), SEED), 6000):
+    for case in itertools.islice(generate(committed_golds(), SEED), 4000):
         gold = Gold(case.gold)
-        if not gold.is_expression or "," in case.answer or "nearly everywhere" in case.kind:
+        if not gold.is_expression or "," in case.answer or case.kind.startswith(SHOWN_OTHERWISE):
             continue
-        points = [{c: rng.uniform(-3, 3) for c in "abcdehijkmnpqrstuvwxyzCRTPLVMN"} for _ in range(4)]
+        points = [{c: rng.uniform(0.2, 3) for c in string.ascii_letters} for _ in range(4)]
         try:
-            pairs = [(value_at(gold.text, dict(p)), value_at(case.answer, dict(p))) for p in points]
+            pairs = [(value_at(gold.text, p), value_at(case.answer, p)) for p in points]
         except Unread:
             continue
         num_read += 1
         if all(abs(a - b) <= 1e-14 * max(abs(a), abs(b)) for a, b in pairs):
             equal.append(case)
-    assert equal == [] and num_read > 500
+    assert equal == [] and num_read > 300
 
 
 def test_the_small_parser_reads_formulas_and_refuses_what_it_does_not_know():

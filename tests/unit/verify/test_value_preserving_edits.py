@@ -40,4 +40,6 @@ def test_every_kind_has_golds_in_the_repository():
 def test_a_number_written_as_a_plain_number_keeps_its_value():
     cases = itertools.islice(generate(committed_golds(), SEED), 3000)
     pairs = [(Gold(c.gold).number, read_number(c.answer), c) for c in cases]
-    assert [case for gold, value, case in pairs if gold and value is not None and gold != value] == []
+    assert [
+        case for gold, value, case in pairs if gold and value is not None and gold != value
+    ] == []

@@ -1,0 +1,84 @@
+"""Edits of plain numbers by units, currencies and nouns that were not asked for."""
+
+from __future__ import annotations
+
+import random
+from fractions import Fraction
+
+from attacks.kinds import FONTS, changes, wrapped
+from attacks.shapes import Gold
+
+Rng = random.Random
+_UNITS = {
+    "seconds": "second", "minutes": "minute", "hours": "hour", "days": "day", "weeks": "week",
+    "months": "month", "years": "year", "miles": "mile", "meters": "meter", "feet": "feet",
+    "inches": "inch", "kilometers": "kilometer", "kilograms": "kilogram", "pounds": "pound",
+    "ounces": "ounce", "gallons": "gallon", "dollars": "dollar", "cents": "cent",
+}  # fmt: skip
+_FOREIGN = "٠٦۷५๓7７𝟕𝟔𝟘"
+_WORDS = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
+    "fifteen sixteen seventeen eighteen nineteen"
+).split()
+_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
+
+
+def other(rng: Rng, gold: Gold) -> int:
+    """A small whole number that is not the gold."""
+    value = gold.number or Fraction(0)
+    near = [int(value) + step for step in (-2, -1, 1, 2, 3)] + [rng.randint(2, 60)]
+    return rng.choice([n for n in near if n != value and n > 0] or [int(abs(value)) + 7])
+
+
+@changes("another unit than the one asked for")
+def _(rng: Rng, gold: Gold) -> str | None:
+    asked = [name for name, stem in _UNITS.items() if f"how many {name}" in gold.problem.lower()]
+    if not gold.numeral or not gold.number or len(asked) != 1 or gold.problem.count("?") != 1:
+        return None
+    name = rng.choice([name for name in _UNITS if name != asked[0]])
+    return gold.numeral + rng.choice([rf"\text{{ {name}}}", rf"\ \mathrm{{{name}}}", f" {name}"])
+
+
+@changes("another currency")
+def _(rng: Rng, gold: Gold) -> str | None:
+    last = gold.problem.rstrip().rstrip("?").rpartition(".")[2].lower()
+    if not gold.numeral or not gold.number or "$" not in gold.problem or "how much" not in last:
+        return None
+    if not any(word in last for word in (" pay", "cost", "earn", "spend", "money", "price")):
+        return None
+    if gold.mentions(
+        "cent", "euro", "€", "penn", "yen", "£", "per ", "percent", "how much more than"
+    ):
+        return None
+    a = gold.numeral
+    texts = [rf"{a}\text{{ cents}}", f"€{a}", rf"{a}\text{{ euros}}", f"£{a}", f"{a}¢", f"¥{a}"]
+    return rng.choice([*texts, rf"{a}\text{{ yen}}", rf"{a}\text{{ rupees}}", rf"\pounds {a}"])
+
+
+@changes("a noun that the problem does not have")
+def _(rng: Rng, gold: Gold) -> str | None:
+    nouns = "elephants,violins,volcanoes,submarines,penguins,cathedrals,trombones,glaciers".split(
+        ","
+    )
+    noun = rng.choice(nouns)
+    if not gold.numeral or "how many" not in gold.problem.lower() or gold.mentions(noun[:5]):
+        return None
+    return gold.numeral + wrapped(rng, f" {noun}", "text", "mbox", "mathrm", "textbf")
+
+
+@changes("operators and numbers around a unit")
+def _(rng: Rng, gold: Gold) -> str | None:
+    asked = [name for name in _UNITS if f"how many {name}" in gold.problem.lower()]
+    if not gold.numeral or abs(gold.number or 0) in (0, 1) or len(asked) != 1:
+        return None
+    unit, n = asked[0], rng.randint(2, 9)
+    tails = [
+        f" {unit} and {n} {unit}",
+        f" {unit} or {n} {unit}",
+        f" million {unit}",
+        f" {unit} + {n}",
+    ]
+    tails += [f" {unit} squared", f" dozen {unit}", f" half {unit}", f" per {unit}", f"/{unit}"]
+    tails += [f" {unit} times {n}", f" {unit} minus {n} {unit}", f" to {n} {unit}"]
+    tails += [f" {n} {unit}", f",000 {unit}", f" thousand {unit}", f" {unit} ({n})"]
+    return gold.numeral + wrapped(rng, rng.choice(tails), *FONTS[:3])
