@@ -78,7 +78,8 @@ class Comparison:
             if rest.kind == "relation" and label.items[0].kind == "sym":
                 equation = Node("relation", label.items, ("=",))
                 pair = (equation, rest) if gold.kind == "label" else (rest, equation)
-                if label.items[1].kind not in STRUCTURES and rest.value == ("=",):
+                is_line = bool(names_in(label.items[1]))  # x = 5 is solved, 2x = 10 is not
+                if is_line and label.items[1].kind not in STRUCTURES and rest.value == ("=",):
                     return self._relations(*pair)
             if label is other:
                 self.ignored.append("name")
@@ -192,15 +193,13 @@ class Comparison:
         return maths_sets.same(sets[0], sets[1])
 
     def _relations(self, gold: Node, other: Node) -> bool:
-        if gold.kind == other.kind == "relation" and len(gold.items) == len(other.items):
-            if len(gold.items) == 2:
-                return self._same_relation(gold, other)
-        intervals = [maths_sets.as_interval(node) for node in (gold, other)]
-        if None not in intervals:
-            left, right = intervals
-            assert left is not None and right is not None
+        left, right = (maths_sets.as_interval(node) for node in (gold, other))
+        if left is not None and right is not None:
             names = {name for _, name in (left, right) if name}
             return len(names) < 2 and self.equal(left[0], right[0])
+        is_solved = left is not None or right is not None  # x < 5 is, 2x < 10 is not
+        if gold.kind == other.kind == "relation" and len(gold.items) == len(other.items) == 2:
+            return not is_solved and self._same_relation(gold, other)
         if {gold.kind, other.kind} & {"list", "union"}:
             return self._sets_of_numbers(gold, other)
         if gold.kind == other.kind == "relation" and gold.value == other.value:
