@@ -68,7 +68,7 @@ class HintMixin:
         self._thresholds = thresholds(self._method)
         self._reporter: StepReporter | None = None
         self._records_of_step: list[GroupRecord] = []
-        self._samples_of_step: dict[str, str] = {}
+        self._samples_of_step: dict[str, bytes] = {}
         super().__init__(config)
 
     # -- submit: what a method may know of a problem travels with its prompt --------------------

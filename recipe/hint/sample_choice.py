@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
-from recipe.hint.samples import SampleSettings
+from recipe.hint.samples import SampleSettings, unpack_sample
 from recipe.hint.schema import GroupRecord
 from recipe.hint.seeds import seed_at
 
+# Why a prompt is kept.
+REASONS = (
+    "random",  # drawn blindly
+    "ignored",  # a verdict left a part of the answer out
+    "disagrees",  # the second judge thinks otherwise
+    "new_shape",  # answers of a form that hardly earned before do now
+    "undecided",  # a grade timed out or failed
+    "rare_basis",  # few prompts of the step earn by what this one does
+    "leaked",  # a hint that was tried holds the final answer
+)
 _RANDOM_SHARE = 4  # one place in so many is drawn blindly
 # A shape is new when it earns in at least so many prompts of a step, and in this many times the
 # share that it had before.
@@ -37,14 +46,14 @@ class Sampler:
         self._new_share = 0.0
 
     def update(
-        self, step: int, records: Sequence[GroupRecord], texts: Mapping[str, str]
+        self, step: int, records: Sequence[GroupRecord], packed: Mapping[str, bytes]
     ) -> list[dict[str, Any]]:
         """Fold a step in and return the rows of ``samples.jsonl``.
 
         Args:
             step: The training step.
             records: All of the step.
-            texts: By uid, what :func:`sample_text` made; prompts without one are not chosen.
+            packed: By uid, what ``pack_sample`` made; prompts without one are not chosen.
         """
         new = self._new_shapes(records)
         self._new_share = sum(bool(new & set(each.shapes)) for each in records) / max(
@@ -56,9 +65,9 @@ class Sampler:
         if len(self._counts) > _MAX_SHAPES:
             ranked = sorted(self._counts.items(), key=lambda item: (-item[1], item[0]))
             self._counts = Counter(dict(ranked[: _MAX_SHAPES // 2]))
-        kept = [record for record in records if texts.get(record.uid)]
+        kept = [record for record in records if packed.get(record.uid)]
         return [
-            _row(record, step, why, texts[record.uid], new)
+            _row(record, step, why, packed[record.uid], new)
             for record, why in self._choose(step, kept, new)
         ]
 
@@ -134,9 +143,11 @@ def _oddities(records: Sequence[GroupRecord], new: frozenset[str]) -> dict[str, 
 
 
 def _row(
-    record: GroupRecord, step: int, why: list[str], text: str, new: frozenset[str]
+    record: GroupRecord, step: int, why: list[str], packed: bytes, new: frozenset[str]
 ) -> dict[str, Any]:
-    sample = json.loads(text)
+    sample = unpack_sample(packed)
+    for attempt in sample["attempts"]:
+        attempt["leaks"] = attempt["level"] in record.leaked_levels
     for answer in sample["answers"]:
         if answer["shape"] in new:
             answer["why"].append("new_shape")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import zlib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -134,11 +135,11 @@ def excerpt(text: str, max_bytes: int) -> str:
     return head + _MARK.format(len(text) - len(head) - len(tail)) + tail
 
 
-def sample_text(problem: Problem, tried: Sequence[Tried], settings: SampleSettings) -> str:
-    """Return one prompt's sample as JSON in ASCII, at most ``MAX_SAMPLE_BYTES`` long.
+def pack_sample(problem: Problem, tried: Sequence[Tried], settings: SampleSettings) -> bytes:
+    """Return one prompt's sample, compressed: most of them are never looked into.
 
-    Rollouts of one attempt with the same verdict share an entry, which shows one response. What
-    finds no room is counted in ``left_out``.
+    As JSON it has at most ``MAX_SAMPLE_BYTES``. Rollouts of one attempt with the same verdict share
+    an entry, which shows one response. What finds no room is counted in ``left_out``.
     """
     room = _Room(MAX_SAMPLE_BYTES - 1000)
     limit = settings.text_bytes
@@ -161,7 +162,12 @@ def sample_text(problem: Problem, tried: Sequence[Tried], settings: SampleSettin
         entry["response"] = room.text(response, limit)
     sample["answers"] = shown
     sample["left_out"] = len(entries) - len(shown) + len(tried) - len(sample["attempts"])
-    return json.dumps(sample)
+    return zlib.compress(json.dumps(sample).encode("ascii"), 1)
+
+
+def unpack_sample(packed: bytes) -> dict[str, Any]:
+    """Return what :func:`pack_sample` packed."""
+    return json.loads(zlib.decompress(packed))
 
 
 class _Room:

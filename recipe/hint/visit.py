@@ -18,7 +18,7 @@ from recipe.hint.hints.fitting import cut_at_sentence
 from recipe.hint.hints.reliance import hint_reliance
 from recipe.hint.methods.base import Method
 from recipe.hint.prompt import Message, Texts, with_hint
-from recipe.hint.samples import Answer, SampleSettings, Tried, sample_text, verdict_counts
+from recipe.hint.samples import Answer, SampleSettings, Tried, pack_sample, verdict_counts
 from recipe.hint.schema import (
     Attempt,
     GroupRecord,
@@ -53,13 +53,13 @@ class Outcome:
     """The decision, the rollouts it keeps and the record of how it came about.
 
     ``borrowed`` are rollouts of other prompts (another hint) that train in the same group;
-    ``sample`` holds excerpts of all that was sampled, as JSON.
+    ``sample`` holds excerpts of all that was sampled.
     """
 
     group: Group
     record: GroupRecord
     borrowed: tuple[Group, ...] = ()
-    sample: str = ""
+    sample: bytes = b""
 
     @property
     def groups(self) -> tuple[Group, ...]:
@@ -115,7 +115,7 @@ class Visit:
         record = replace(record, uid=uid, step=step, reliance=reliance, **counts)
         group, *borrowed = self._kept(attempts, decision)
         samples = self._settings.samples
-        sample = sample_text(self._problem, tried, samples) if samples.prompts_per_step else ""
+        sample = pack_sample(self._problem, tried, samples) if samples.prompts_per_step else b""
         return Outcome(group, record, tuple(borrowed), sample)
 
     async def _sample(self, plan: Plan, step: int) -> Attempt:

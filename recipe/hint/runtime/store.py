@@ -141,7 +141,7 @@ def rows_of(
             "min_global_steps": response.min_step,
             "max_global_steps": response.max_step,
             RECORD_FIELD: outcome.record.as_json() if session == 0 else None,
-            SAMPLE_FIELD: outcome.sample if session == 0 else "",
+            SAMPLE_FIELD: outcome.sample if session == 0 else b"",
         }
         field = _fields(prompt_ids_T, response, score, extra) | shared
         if outcome.record.is_dropped:
