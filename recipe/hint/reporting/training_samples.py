@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from recipe.hint.errors import DataError
-from recipe.hint.reporting.metrics import read_metrics
+from recipe.hint.reporting.metrics import read_rows
 
 _CHARS = 160
 _ANSWERS = 3
@@ -35,15 +35,21 @@ def sample_lines(
         raise DataError(
             f"{path} is missing: training writes it with hint.samples.prompts_per_step above 0"
         )
-    rows = [row for row in read_metrics(path) if step is None or row["step"] == step]
-    reasons = Counter(name for row in rows for name in row["why"])
-    found = [row for row in rows if why is None or why in row["why"]]
-    if not found:
+    reasons: Counter[str] = Counter()
+    num_found = 0
+    newest: deque[dict[str, Any]] = deque(maxlen=limit)
+    for row in read_rows(path):
+        if step is None or row["step"] == step:
+            reasons.update(row["why"])
+            if why is None or why in row["why"]:
+                num_found += 1
+                newest.append(row)
+    if not newest:
         there = ", ".join(f"{name} {count}" for name, count in sorted(reasons.items())) or "nothing"
         raise DataError(f"{path} has no such sample; at that step it has: {there}")
-    lines = [line for row in found[-limit:] for line in [*_sample(row), ""]]
+    lines = [line for row in newest for line in [*_sample(row), ""]]
     counts = ", ".join(f"{name} {count}" for name, count in reasons.most_common())
-    return [*lines, f"{min(limit, len(found))} of {len(found)} samples shown; by reason: {counts}"]
+    return [*lines, f"{len(newest)} of {num_found} samples shown; by reason: {counts}"]
 
 
 def _sample(row: dict[str, Any]) -> Iterator[str]:
