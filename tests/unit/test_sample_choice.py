@@ -1,12 +1,14 @@
 """Which prompts of a step are kept: odd ones over-represented, some blindly, always the same."""
 
+import asyncio
 import json
 import random
 from collections import Counter
 
-from fakes import problem
+from fakes import ScriptedEngine, make_visit, problem
 from records import record
 
+from recipe.hint.methods.grpo import Grpo
 from recipe.hint.sample_choice import REASONS, Sampler
 from recipe.hint.samples import Answer, SampleSettings, Tried, pack_sample
 from recipe.hint.schema import Verdict
@@ -149,3 +151,47 @@ def test_every_reason_is_a_known_one_and_hints_that_leak_are_marked():
     rows = choose(prompts(123, ODD))
     assert {name for row in rows for name in row["why"]} <= set(REASONS)
     assert set(rows[0]) >= {"step", "why", "problem_id", "uid", "problem", "answer", "answers"}
+
+
+class Learns(ScriptedEngine):
+    """A policy that may have found out that text after the number is ignored."""
+
+    def __init__(self, hacks):
+        super().__init__({0: [1, 0]})
+        self.hacks = hacks
+
+    async def judge(self, problem, responses_G):
+        told = "2 or 7" if self.hacks else "2"
+        ignored = "or 7" if self.hacks else ""
+        return [
+            Verdict(1.0, "correct", told, "number", ignored),
+            Verdict(0.0, "wrong", "3", "number"),
+        ]
+
+
+def test_a_hack_that_spreads_is_in_the_samples_of_the_step_it_begins_in():
+    sampler = Sampler(SampleSettings(), 1)
+    alone = SampleSettings(second_judge_share=0.0)
+    shown = {}
+    for step in range(1, 9):
+        hackers = {6: 4, 7: 30, 8: 60}.get(step, 0)
+        outcomes = []
+        for n in range(64):
+            engine = Learns(hacks=n < hackers)
+            made = make_visit(Grpo(), engine, item=problem(problem_id=f"p{n}"), samples=alone)
+            outcomes.append(asyncio.run(made.run(f"uid{n}", step)))
+        records = [outcome.record for outcome in outcomes]
+        rows = sampler.update(step, records, {each.record.uid: each.sample for each in outcomes})
+        shown[step] = Counter(name for row in rows for name in row["why"])
+    assert all(set(shown[step]) == {"random"} for step in range(1, 6))
+    # 4 of 64 prompts are 6 % of the step and, with those the blind places hold, all in its samples.
+    assert shown[6]["ignored"] == shown[6]["new_shape"] == 4
+    for step in (7, 8):
+        assert shown[step]["ignored"] >= 6  # of 8
+        assert shown[step]["new_shape"] >= 6  # 30 of 64 after 4 of 384
+    [answer] = [each for each in rows[-1]["answers"] if each["score"] > 0]
+    assert (answer["extracted"], answer["ignored"], answer["why"]) == (
+        "2 or 7",
+        "or 7",
+        ["ignored", "new_shape"],
+    )

@@ -47,7 +47,12 @@ def sample_lines(
     if not newest:
         there = ", ".join(f"{name} {count}" for name, count in sorted(reasons.items())) or "nothing"
         raise DataError(f"{path} has no such sample; at that step it has: {there}")
-    lines = [line for row in newest for line in [*_sample(row), ""]]
+    try:
+        lines = [line for row in newest for line in [*_sample(row), ""]]
+    except (KeyError, TypeError, AttributeError) as error:
+        raise DataError(
+            f"{path} holds a line that is not a sample: {error!r}; take it out"
+        ) from error
     counts = ", ".join(f"{name} {count}" for name, count in reasons.most_common())
     return [*lines, f"{len(newest)} of {num_found} samples shown; by reason: {counts}"]
 

@@ -74,5 +74,7 @@ def test_what_is_not_there_is_said_with_what_is(tmp_path, capsys):
     assert "has no such sample; at that step it has: nothing" in capsys.readouterr().err
     with pytest.raises(DataError, match="it has: ignored 1, random 1"):
         sample_lines(tmp_path, why="leaked")
+    with pytest.raises(DataError, match=r"a line that is not a sample: KeyError\('problem_id'\)"):
+        sample_lines(write(tmp_path, {"step": 1, "why": []}))
     with pytest.raises(SystemExit):
         main(["samples", str(tmp_path), "--why", "boredom"])
