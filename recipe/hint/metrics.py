@@ -58,8 +58,9 @@ def step_metrics(records: Sequence[GroupRecord], max_level: int) -> dict[str, fl
 def verify_metrics(records: Sequence[GroupRecord]) -> dict[str, float]:
     """Return how the step's rollouts were graded, names relative to ``verify/``.
 
-    Shares in [0, 1] of all verdicts, those of attempts that did not train included; the second
-    judge's disagreement is a share of ``second_judge_asked`` and absent when that is 0.
+    Shares in [0, 1] of all verdicts, those of attempts that did not train included;
+    ``other_shape`` is a share of the prompts, the second judge's disagreement one of
+    ``second_judge_asked`` and absent when that is 0.
     """
     count = sum(sum(record.bases.values()) for record in records)
     if not count:
@@ -71,6 +72,7 @@ def verify_metrics(records: Sequence[GroupRecord]) -> dict[str, float]:
     }
     result["ignored_text"] = sum(record.num_ignored for record in records) / count
     result["ungraded"] = sum(sum(record.num_undecided) for record in records) / count
+    result["other_shape"] = sum(bool(record.shapes) for record in records) / len(records)
     result["second_judge_asked"] = float(asked)
     if asked:
         disagreed = sum(record.num_disagreed for record in records)

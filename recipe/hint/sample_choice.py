@@ -27,6 +27,9 @@ _RANDOM_SHARE = 4  # one place in so many is drawn blindly
 # share that it had before.
 _MIN_PROMPTS, _GROWTH = 3, 4.0
 _MAX_SHAPES = 4096
+# Stands for all shapes that no earlier step had: a trick may be written differently each time. No
+# shape has a blank.
+_UNSEEN = "never seen"
 _RARE_BASIS = 0.1  # a basis that earns in fewer of the step's prompts than this share
 
 
@@ -59,8 +62,8 @@ class Sampler:
         self._new_share = sum(bool(new & set(each.shapes)) for each in records) / max(
             len(records), 1
         )
-        for record in records:
-            self._counts.update(record.shapes)
+        # A list, not one by one: what a prompt brings is unseen for the rest of the step too.
+        self._counts.update([name for record in records for name in self._shapes_of(record)])
         self._prompts += len(records)
         if len(self._counts) > _MAX_SHAPES:
             ranked = sorted(self._counts.items(), key=lambda item: (-item[1], item[0]))
@@ -88,13 +91,18 @@ class Sampler:
         """Shapes that earn in far more of the step's prompts than in those of earlier steps."""
         if not self._prompts:
             return frozenset()
-        counts = Counter(name for record in records for name in record.shapes)
-        return frozenset(
+        counts = Counter(name for record in records for name in self._shapes_of(record))
+        new = frozenset(
             name
             for name, count in counts.items()
             if count >= _MIN_PROMPTS
             and count / len(records) >= _GROWTH * (self._counts[name] + 0.5) / (self._prompts + 1)
         )
+        return new | {name for name in counts if _UNSEEN in new and not self._counts[name]}
+
+    def _shapes_of(self, record: GroupRecord) -> set[str]:
+        unseen = any(not self._counts[name] for name in record.shapes)
+        return {*record.shapes, *([_UNSEEN] if unseen else [])}
 
     def _choose(
         self, step: int, records: Sequence[GroupRecord], new: frozenset[str]

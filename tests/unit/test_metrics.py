@@ -133,7 +133,7 @@ def test_shares_of_grading_are_of_all_verdicts_of_all_attempts():
             num_second=3,
             num_disagreed=1,
         ),
-        record("b", groups=[(0, [1] * 4)], bases={"number": 4}, num_second=1),
+        record("b", groups=[(0, [1] * 4)], bases={"number": 4}, num_second=1, shapes=("0a",)),
     ]
     metrics = verify_metrics(records)
     assert metrics["by_number"] == 6 / 8
@@ -142,6 +142,7 @@ def test_shares_of_grading_are_of_all_verdicts_of_all_attempts():
     assert sum(value for name, value in metrics.items() if name.startswith("by_")) == 1.0
     assert metrics["ignored_text"] == 1 / 8
     assert metrics["ungraded"] == 1 / 8
+    assert metrics["other_shape"] == 1 / 2  # of the prompts
     assert (metrics["second_judge_asked"], metrics["second_judge_disagreement"]) == (4, 1 / 4)
 
 

@@ -116,6 +116,18 @@ def test_a_form_that_begins_to_earn_is_noticed_and_an_old_one_is_not():
     assert sampler.metrics() == {"new_shape": 0.0}
 
 
+def test_a_trick_that_is_written_differently_each_time_is_new_all_the_same():
+    sampler = Sampler(SampleSettings(), 1)
+    for step in range(1, 11):  # one form a step that was never seen is usual: 1 of 100
+        choose(prompts(99, [{"shapes": (f"0^{step}",)}]), step, sampler=sampler)
+        assert sampler.metrics() == {"new_shape": 0.0}
+    # 6 of 100, each once: 0.06 >= 4 x 10.5 / 1001.
+    tricks = [{"shapes": ("0" + "!" * n,)} for n in range(1, 7)]
+    rows = choose(prompts(94, tricks), 11, sampler=sampler)
+    assert sampler.metrics() == {"new_shape": 0.06}
+    assert sum("new_shape" in row["why"] for row in rows) == 6
+
+
 def test_a_first_step_has_nothing_to_compare_with():
     sampler = Sampler(SampleSettings(), 1)
     choose(prompts(0, [{"shapes": ("0a0",)}] * 8), sampler=sampler)
