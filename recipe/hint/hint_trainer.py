@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import gc
+import json
 from pathlib import Path
 from typing import Any
 
@@ -37,11 +38,12 @@ from recipe.hint.runtime.checkpoints import (
 from recipe.hint.runtime.reporter import StepReporter
 from recipe.hint.runtime.run_folder import RunFolder
 from recipe.hint.runtime.sampling_guard import guard
-from recipe.hint.runtime.store import RECORD_FIELD
+from recipe.hint.runtime.store import RECORD_FIELD, SAMPLE_FIELD
 from recipe.hint.runtime.watchdog import Watchdog
+from recipe.hint.sample_choice import Sampler
 from recipe.hint.schema import GroupRecord
 from recipe.hint.settings import build_method, read_settings
-from recipe.hint.whole_file import whole_file
+from recipe.hint.whole_file import whole_file, write_whole
 
 __all__ = [
     "ANSWER_SYSTEM_PROMPT",
@@ -50,7 +52,7 @@ __all__ = [
     "TRAINERS",
     "HintTrainerSync",
 ]
-STATE_FILE = "hint_state.npz"
+STATE_FILE, SHAPES_FILE = "hint_state.npz", "hint_shapes.json"
 
 
 class HintMixin:
@@ -59,12 +61,14 @@ class HintMixin:
     def __init__(self, config: DictConfig) -> None:
         self.hint = read_settings(OmegaConf.to_container(config.hint, resolve=True))
         self.tracker = RewardTracker()
+        self.sampler = Sampler(self.hint.samples, self.hint.seed)
         self.folder = RunFolder(self.hint.run_dir)
         self.watchdog = Watchdog(self.folder.logs)
         self._method = build_method(config.trainer, self.hint)
         self._thresholds = thresholds(self._method)
         self._reporter: StepReporter | None = None
         self._records_of_step: list[GroupRecord] = []
+        self._samples_of_step: dict[str, bytes] = {}
         super().__init__(config)
 
     # -- submit: what a method may know of a problem travels with its prompt --------------------
@@ -91,14 +95,18 @@ class HintMixin:
         counts would be shown for the whole.
         """
         self._records_of_step = records = []
+        self._samples_of_step = {}
         batch = super().step(metrics, timing_raw)
         # The asynchronous modes replace a failed prompt by another one, and count it.
         replaced = metrics.get("training/rollout_failure/evicted_samples", 0)
         missing = self.config.data.train_batch_size - len(records)
         metrics["hint/failed_prompts"] = float(missing + replaced)
         metrics.update({f"hint/{name}": value for name, value in self._thresholds.items()})
+        rows = self.sampler.update(self.global_steps, records, self._samples_of_step)
+        self.folder.append_samples(rows)
         for prefix, values in (
             ("hint", hint_metrics.step_metrics(records, self._method.max_level)),
+            ("verify", hint_metrics.verify_metrics(records) | self.sampler.metrics()),
             ("reward_tracking", self.tracker.metrics()),
         ):
             metrics.update({f"{prefix}/{name}": value for name, value in values.items()})
@@ -123,9 +131,11 @@ class HintMixin:
         )
         by_uid = {}
         for extra in data["extra_fields"]:
-            record = GroupRecord.from_json(tu.unwrap_non_tensor_data(extra)[RECORD_FIELD])
+            values = tu.unwrap_non_tensor_data(extra)
+            record = GroupRecord.from_json(values[RECORD_FIELD])
             # The step it trains in; in the async modes it was sampled earlier.
             by_uid[record.uid] = dataclasses.replace(record, step=self.global_steps)
+            self._samples_of_step[record.uid] = values[SAMPLE_FIELD]
         return list(by_uid.values())
 
     # -- waiting with a limit -------------------------------------------------------------------
@@ -178,6 +188,7 @@ class HintMixin:
         mark_incomplete(root, self.global_steps)
         with whole_file(folder / STATE_FILE) as file:
             np.savez_compressed(file, **self.tracker.state_dict())
+        write_whole(folder / SHAPES_FILE, json.dumps(self.sampler.state_dict()))
         with self._limit("saving the checkpoint", "save_s"):
             super()._save_checkpoint()
         mark_complete(root, self.global_steps)
@@ -200,6 +211,9 @@ class HintMixin:
             )
         with np.load(path, allow_pickle=False) as state:
             self.tracker.load_state_dict(dict(state))
+        shapes = path.with_name(SHAPES_FILE)
+        if shapes.exists():  # older checkpoints have none
+            self.sampler.load_state_dict(json.loads(shapes.read_text(encoding="utf-8")))
         self.folder.say(f"resumed from step {self.global_steps} ({path.parent})")
 
     # -- reporting ------------------------------------------------------------------------------

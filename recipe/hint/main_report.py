@@ -4,6 +4,7 @@ main_report.py RUN [RUN ...] [--figure FILE.svg]   training runs side by side
 main_report.py evaluation RUN                      every number again from the samples; exit code 1
                                                    when one differs from results.json
 main_report.py compare RUN_A RUN_B [--common]      B minus A, paired problem by problem
+main_report.py samples RUN [--step N] [--why W]    what training kept to look at, newest last
 
 Ends with exit code 2 and one line on stderr when a folder cannot be read. docs/evaluation.md says
 what the numbers mean.
@@ -21,12 +22,14 @@ from recipe.hint.reporting.evaluation import recompute
 from recipe.hint.reporting.learning import draw_learning
 from recipe.hint.reporting.runs import read_run
 from recipe.hint.reporting.table import table
+from recipe.hint.reporting.training_samples import sample_lines
+from recipe.hint.sample_choice import REASONS
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command that the first argument names; without one, the training table."""
     argv = sys.argv[1:] if argv is None else argv
-    commands = {"evaluation": _evaluation, "compare": _compare}
+    commands = {"evaluation": _evaluation, "compare": _compare, "samples": _samples}
     command = commands.get(argv[0] if argv else "")
     try:
         return command(argv[1:]) if command else _training(argv)
@@ -80,6 +83,20 @@ def _compare(argv: list[str]) -> int:
     arguments = parser.parse_args(argv)
     lines = compare_runs(arguments.first, arguments.second, should_intersect=arguments.common)
     print("\n".join(lines))
+    return 0
+
+
+def _samples(argv: list[str]) -> int:
+    """Print odd and random prompts with their answers and verdicts."""
+    parser = _parser(" samples")
+    parser.add_argument("run", type=Path, help="folder of a training run")
+    parser.add_argument("--step", type=int, help="only of this step")
+    parser.add_argument("--why", choices=REASONS, help="only those kept for this reason")
+    parser.add_argument("--limit", type=int, default=20, help="the newest N (default: 20)")
+    given = parser.parse_args(argv)
+    if given.limit < 1:
+        parser.error(f"--limit {given.limit}: it must be at least 1")
+    print("\n".join(sample_lines(given.run, step=given.step, why=given.why, limit=given.limit)))
     return 0
 
 

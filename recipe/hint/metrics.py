@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import get_args
 
-from recipe.hint.schema import GroupRecord
+from recipe.hint.schema import Basis, GroupRecord
 
 _NO_LADDER = ("parse_failed", "missing_solution", "missing_hint", "generation_failed")
 _HINT_FAILURES = (*_NO_LADDER, "too_long")
@@ -52,6 +53,31 @@ def step_metrics(records: Sequence[GroupRecord], max_level: int) -> dict[str, fl
     result |= _writing(asked)
     result |= _levels(records, max_level)
     return {name: float(value) for name, value in result.items()}
+
+
+def verify_metrics(records: Sequence[GroupRecord]) -> dict[str, float]:
+    """Return how the step's rollouts were graded, names relative to ``verify/``.
+
+    Shares in [0, 1] of all verdicts, those of attempts that did not train included;
+    ``other_shape`` is a share of the prompts, the second judge's disagreement one of
+    ``second_judge_asked`` and absent when that is 0.
+    """
+    count = sum(sum(record.bases.values()) for record in records)
+    if not count:
+        return {}
+    asked = sum(record.num_second for record in records)
+    result = {
+        f"by_{basis}": sum(record.bases.get(basis, 0) for record in records) / count
+        for basis in get_args(Basis)
+    }
+    result["ignored_text"] = sum(record.num_ignored for record in records) / count
+    result["ungraded"] = sum(sum(record.num_undecided) for record in records) / count
+    result["other_shape"] = sum(bool(record.shapes) for record in records) / len(records)
+    result["second_judge_asked"] = float(asked)
+    if asked:
+        disagreed = sum(record.num_disagreed for record in records)
+        result["second_judge_disagreement"] = disagreed / asked
+    return result
 
 
 def _writing(asked: Sequence[GroupRecord]) -> dict[str, float]:

@@ -37,6 +37,8 @@ Basis = Literal[
     "tests",  # a program was run
     "function",  # the user's own reward function
 ]
+# What the second judge says about a verdict; `none`: it could not tell.
+Opinion = Literal["not_asked", "none", "agrees", "disagrees"]
 # A verdict with one of these reasons says nothing about the answer.
 UNDECIDED: frozenset[str] = frozenset({"timeout", "error"})
 
@@ -248,6 +250,12 @@ class GroupRecord:
         on_policy: False when some rollout trains under another prompt than it was sampled from.
         reliance: Per right and hinted rollout that trains, the mean over its tokens of
             log p(token | hinted prompt) - log p(token | un-hinted prompt), where it was measured.
+        bases: Verdicts of all attempts, by what they rest on.
+        earning_bases: What those above 0 rest on.
+        num_ignored: Verdicts that left a part of the answer out.
+        num_second: Verdicts that the second judge had an opinion on.
+        num_disagreed: Those where it was another one.
+        shapes: Forms of right answers that are not their gold answer's form.
     """
 
     problem_id: str
@@ -274,6 +282,12 @@ class GroupRecord:
     is_plain: bool = False
     is_dropped: bool = False
     reliance: tuple[float, ...] = ()
+    bases: dict[str, int] = field(default_factory=dict)
+    earning_bases: tuple[str, ...] = ()
+    num_ignored: int = 0
+    num_second: int = 0
+    num_disagreed: int = 0
+    shapes: tuple[str, ...] = ()
 
     @property
     def hint_level(self) -> int:
@@ -300,7 +314,7 @@ class GroupRecord:
     def from_json(cls, row: dict[str, Any]) -> GroupRecord:
         """Inverse of :meth:`as_json` after a trip through JSON."""
         flat = ("levels", "hint_statuses", "num_undecided", "rollout_tokens", "seconds")
-        flat += ("trained_rewards", "reliance", "leaked_levels")
+        flat += ("trained_rewards", "reliance", "leaked_levels", "earning_bases", "shapes")
         nested = ("rewards", "kept")
         return cls(
             **{

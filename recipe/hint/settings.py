@@ -19,6 +19,7 @@ from recipe.hint.methods.sage import SearchSettings
 from recipe.hint.methods.sage_light import LightSettings
 from recipe.hint.methods.scaf import ScafSettings
 from recipe.hint.prompt import Texts, load_texts
+from recipe.hint.samples import SampleSettings
 from recipe.hint.teacher_settings import TeacherSettings
 from recipe.hint.typed import read_typed
 
@@ -98,6 +99,7 @@ class HintSettings:
     ghpo: GhpoSettings = field(default_factory=GhpoSettings)
     scaf: ScafSettings = field(default_factory=ScafSettings)
     verify: VerifySettings = field(default_factory=VerifySettings)
+    samples: SampleSettings = field(default_factory=SampleSettings)
     watchdog: WatchdogSettings = field(default_factory=WatchdogSettings)
 
     def __post_init__(self) -> None:

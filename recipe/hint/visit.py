@@ -9,44 +9,30 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 
 from recipe.hint.hints.base import HintSource, LadderResult, Reply
-from recipe.hint.hints.engine import Engine, Response
+from recipe.hint.hints.engine import Engine, Group, Response
 from recipe.hint.hints.fitting import cut_at_sentence
 from recipe.hint.hints.reliance import hint_reliance
 from recipe.hint.methods.base import Method
 from recipe.hint.prompt import Message, Texts, with_hint
+from recipe.hint.samples import Answer, SampleSettings, Tried, pack_sample, verdict_counts
 from recipe.hint.schema import (
     Attempt,
     GroupRecord,
     HintStatus,
     History,
     Keep,
+    Opinion,
     Plan,
     Problem,
-    Verdict,
 )
 from recipe.hint.seeds import seed_at
 from recipe.hint.verify import format_score
 
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """Answers to one prompt: the same ``prompt_ids_T`` for all of them.
-
-    ``rewards_G`` are what they train with; empty: the scores of the verdicts.
-    """
-
-    prompt_ids_T: list[int]
-    responses_G: list[Response]
-    verdicts_G: list[Verdict]
-    rewards_G: tuple[float, ...] = ()
-
-    @property
-    def scores_G(self) -> tuple[float, ...]:
-        """What the answers train with."""
-        return self.rewards_G or tuple(verdict.score for verdict in self.verdicts_G)
+__all__ = ["Group", "Outcome", "Response", "Visit", "VisitSettings"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,18 +45,21 @@ class VisitSettings:
     seed: int = 1
     conditioning: str = "hinted"
     reliance_every: int = 0
+    samples: SampleSettings = field(default_factory=SampleSettings)
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """The decision, the rollouts it keeps and the record of how it came about.
 
-    ``borrowed`` are rollouts of other prompts (another hint) that train in the same group.
+    ``borrowed`` are rollouts of other prompts (another hint) that train in the same group;
+    ``sample`` holds excerpts of all that was sampled.
     """
 
     group: Group
     record: GroupRecord
     borrowed: tuple[Group, ...] = ()
+    sample: bytes = b""
 
     @property
     def groups(self) -> tuple[Group, ...]:
@@ -98,6 +87,7 @@ class Visit:
         self._engine = engine
         self._settings = settings
         self._groups: list[Group | None] = []
+        self._hints: list[str] = []
         self._writing: asyncio.Task[LadderResult] | None = None
         self._hint_seconds = 0.0
 
@@ -120,14 +110,19 @@ class Visit:
                 self._writing.cancel()
         reliance = await self._reliance(attempts, decision, step)
         record = self._record(attempts, decision, planned=planned, ladder=ladder)
-        record = replace(record, uid=uid, step=step, reliance=reliance)
+        tried = self._tried(attempts, decision, await self._second_opinions(step))
+        counts = verdict_counts(self._problem, tried)
+        record = replace(record, uid=uid, step=step, reliance=reliance, **counts)
         group, *borrowed = self._kept(attempts, decision)
-        return Outcome(group, record, tuple(borrowed))
+        samples = self._settings.samples
+        sample = pack_sample(self._problem, tried, samples) if samples.prompts_per_step else b""
+        return Outcome(group, record, tuple(borrowed), sample)
 
     async def _sample(self, plan: Plan, step: int) -> Attempt:
         if plan.writes_early:
             self._start_writing(step)
-        status, prompt_ids = await self._prompt(plan, step)
+        status, prompt_ids, hint = await self._prompt(plan, step)
+        self._hints.append(hint)
         if status not in ("none", "ok", "cut"):
             self._groups.append(None)
             return Attempt(plan, status, is_whole=False)
@@ -162,18 +157,18 @@ class Visit:
         )
         return Group(prompt_ids, responses_G, verdicts_G, rewards_G)
 
-    async def _prompt(self, plan: Plan, step: int) -> tuple[HintStatus, list[int]]:
+    async def _prompt(self, plan: Plan, step: int) -> tuple[HintStatus, list[int], str]:
         messages = self._problem.messages
         if plan.level == 0:
-            return "none", self._engine.render(messages)
+            return "none", self._engine.render(messages), ""
         ladder = await self._start_writing(step)
         if ladder.status != "ok":
-            return ladder.status, []
+            return ladder.status, [], ""
         hint = ladder.ladder.at(plan.level)
-        return self._hinted(hint) if hint else ("leaked", [])
+        return self._hinted(hint) if hint else ("leaked", [], "")
 
-    def _hinted(self, hint: str) -> tuple[HintStatus, list[int]]:
-        """Token ids of the hinted prompt; a hint that does not fit is cut or skipped."""
+    def _hinted(self, hint: str) -> tuple[HintStatus, list[int], str]:
+        """Token ids of the hinted prompt and its hint; one that does not fit is cut or skipped."""
 
         def ids(text: str) -> list[int]:
             conversation = with_hint(
@@ -185,9 +180,9 @@ class Visit:
             return self._engine.fits(ids(text))
 
         if fits(hint):
-            return "ok", ids(hint)
+            return "ok", ids(hint), hint
         shorter = cut_at_sentence(hint, fits) if self._settings.too_long == "cut" else ""
-        return ("cut", ids(shorter)) if shorter else ("too_long", [])
+        return ("cut", ids(shorter), shorter) if shorter else ("too_long", [], hint)
 
     def _start_writing(self, step: int) -> asyncio.Task[LadderResult]:
         """The ladder of this visit, written once."""
@@ -242,6 +237,46 @@ class Visit:
                 answers.append((group.prompt_ids_T, group.responses_G[row].token_ids_T))
         bare_ids = self._engine.render(self._problem.messages)
         return await hint_reliance(answers, bare_ids, self._engine.score)
+
+    async def _second_opinions(self, step: int) -> dict[tuple[int, int], Opinion]:
+        """Ask the second judge about a share of the rollouts; by (attempt, row)."""
+        here = (self._settings.seed, step, self._problem.id, "second judge")
+        limit = self._settings.samples.second_judge_share * 2**31
+        asked = {
+            (attempt, row): pair
+            for attempt, group in enumerate(self._groups)
+            if group
+            for row, pair in enumerate(zip(group.responses_G, group.verdicts_G, strict=True))
+            if seed_at(*here, attempt, row) < limit
+        }
+        if not asked:
+            return {}
+        responses, verdicts = map(list, zip(*asked.values(), strict=True))
+        found = await self._engine.second_opinions(self._problem, responses, verdicts)
+        return dict(zip(asked, found, strict=True))
+
+    def _tried(
+        self, attempts: list[Attempt], keep: Keep, opinions: dict[tuple[int, int], Opinion]
+    ) -> list[Tried]:
+        """All that was sampled, whether it trains or not."""
+        kept = {*((keep.attempt, row) for row in keep.rows), *keep.borrowed}
+
+        def answers(place: int) -> Iterator[Answer]:
+            if (group := self._groups[place]) is None:
+                return
+            for row, response in enumerate(group.responses_G):
+                yield Answer(
+                    response.text,
+                    group.verdicts_G[row],
+                    group.scores_G[row],
+                    trains=(place, row) in kept,
+                    second=opinions.get((place, row), "not_asked"),
+                )
+
+        return [
+            Tried(each.plan.level, each.hint_status, self._hints[place], tuple(answers(place)))
+            for place, each in enumerate(attempts)
+        ]
 
     def _record(
         self, attempts: list[Attempt], keep: Keep, *, planned: Plan, ladder: LadderResult

@@ -20,7 +20,7 @@ from verl.workers.rollout.replica import TokenOutput
 
 from recipe.hint.main_hint import CONFIG_DIR, set_config_paths
 from recipe.hint.runtime import store
-from recipe.hint.runtime.store import RECORD_FIELD
+from recipe.hint.runtime.store import RECORD_FIELD, SAMPLE_FIELD
 from recipe.hint.schema import GroupRecord, Verdict
 from recipe.hint.visit import Group, Outcome, Response
 
@@ -44,7 +44,7 @@ NOT_OURS = {
     "hint_history",
 }
 # ... and keys of extra_fields: verl's server adds its own, ours carries the record.
-NOT_OURS_EXTRA, OURS_EXTRA = {"global_steps", "num_cached_tokens"}, {RECORD_FIELD}
+NOT_OURS_EXTRA, OURS_EXTRA = {"global_steps", "num_cached_tokens"}, {RECORD_FIELD, SAMPLE_FIELD}
 
 
 def prompt_row() -> dict:

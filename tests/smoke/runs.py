@@ -42,6 +42,10 @@ class Run:
         return _lines(self.folder / "records.jsonl")
 
     @property
+    def samples(self) -> list[dict]:
+        return _lines(self.folder / "samples.jsonl")
+
+    @property
     def metrics(self) -> list[dict]:
         """Of the training steps, in order."""
         return [row for row in _lines(self.folder / "metrics.jsonl") if "hint/prompts" in row]

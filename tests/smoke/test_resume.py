@@ -58,6 +58,10 @@ def test_a_run_killed_in_the_middle_of_a_step_resumes_with_the_same_data_and_lev
     assert prompts_of(resumed) == prompts_of(straight)
     assert levels_of(resumed) == levels_of(straight)
     assert len(resumed.records) == len({row["uid"] for row in resumed.records}) == 6 * 8
+    chosen = [(row["step"], row["problem_id"]) for row in resumed.samples if "random" in row["why"]]
+    assert chosen == [
+        (row["step"], row["problem_id"]) for row in straight.samples if "random" in row["why"]
+    ]
     expected = state_of(straight, 3)
     for name, column in state_of(resumed, 3).items():
         assert np.array_equal(column, expected[name]), name

@@ -29,10 +29,31 @@ def check_weights(run, steps):
     assert any(row["actor/grad_norm"] > 0 for row in run.metrics)
 
 
+def check_samples(run, steps):
+    """Every step leaves prompts to look at, with all levels that were tried."""
+    records = {record["uid"]: record for record in run.records}
+    assert sorted({row["step"] for row in run.samples}) == list(range(1, steps + 1))
+    assert len({row["uid"] for row in run.samples}) == len(run.samples) <= 8 * steps
+    # A quarter of the 8 places is drawn blindly.
+    assert sum("random" in row["why"] for row in run.samples) == 2 * steps
+    for row in run.samples:
+        record = records[row["uid"]]
+        assert tuple(each["level"] for each in row["attempts"]) == tuple(record["levels"])
+        graded = sum(len(answer["rows"]) for answer in row["answers"])
+        assert (graded, row["left_out"]) == (sum(map(len, record["rewards"])), 0)
+        assert all(each["hint"] for each in row["attempts"] if each["hint_status"] == "ok")
+        assert any("boxed" in answer.get("response", "") for answer in row["answers"])
+    for row in run.metrics:
+        shares = [value for name, value in row.items() if name.startswith("verify/by_")]
+        assert sum(shares) == pytest.approx(1.0)
+    assert sum(row["verify/second_judge_asked"] for row in run.metrics) > 0
+
+
 def test_sage_climbs_only_where_nobody_was_right_and_the_weights_follow(tmp_path):
     run = train(tmp_path, "trainer.method=sage", "trainer.total_training_steps=20")
     check_records(run, 20)
     check_weights(run, 20)
+    check_samples(run, 20)
     hinted = 0
     for record in run.records:
         assert record["levels"] == list(range(len(record["levels"])))

@@ -103,6 +103,10 @@ class ScriptedEngine:
                 verdicts.append(Verdict(float(outcome), "correct" if outcome else "wrong"))
         return verdicts
 
+    async def second_opinions(self, problem, responses, verdicts):
+        """It calls everything wrong."""
+        return ["disagrees" if verdict.score > 0 else "agrees" for verdict in verdicts]
+
     async def _yield(self):
         if self._random is not None:
             for _ in range(self._random.randrange(4)):

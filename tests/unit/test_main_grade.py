@@ -125,14 +125,14 @@ def test_a_truncated_response_is_told_apart(grade):
 
 def test_the_box_may_be_waived_and_the_audit_names_a_file(grade, tmp_path):
     audit = tmp_path / "audit.jsonl"
-    # A third to six digits is right for the verifier and wrong for the strict second judge.
+    # R and r are two radii for the verifier, and one symbol for math-verify.
     lines = [
-        {**MATHS, "answer": r"\frac{1}{3}", "response": "so $0.333333$"},
+        {**MATHS, "answer": "2R", "response": "so $2r$"},
         {**MATHS, "response": "so $4$"},
     ]
     code, rows, console = grade(lines, "--no-box", "--audit", str(audit))
     assert code == 0
-    assert [row["reason"] for row in rows] == ["correct", "correct"]
+    assert [row["reason"] for row in rows] == ["wrong", "correct"]
     assert f"audit: 1 disagreements, appended to {audit}" in console.out
 
 

@@ -5,7 +5,7 @@ import json
 import pytest
 from records import record
 
-from recipe.hint.metrics import step_metrics
+from recipe.hint.metrics import step_metrics, verify_metrics
 from recipe.hint.schema import GroupRecord
 
 STEP = [
@@ -120,3 +120,34 @@ def test_a_step_without_records_has_no_metrics():
 def test_a_record_survives_json():
     for item in [*STEP, GUIDED]:
         assert GroupRecord.from_json(json.loads(json.dumps(item.as_json()))) == item
+
+
+def test_shares_of_grading_are_of_all_verdicts_of_all_attempts():
+    records = [
+        record(
+            "a",
+            groups=[(0, [0, 0]), (1, [1, 0])],
+            bases={"number": 2, "text": 1, "none": 1},
+            num_ignored=1,
+            num_undecided=(1, 0),
+            num_second=3,
+            num_disagreed=1,
+        ),
+        record("b", groups=[(0, [1] * 4)], bases={"number": 4}, num_second=1, shapes=("0a",)),
+    ]
+    metrics = verify_metrics(records)
+    assert metrics["by_number"] == 6 / 8
+    assert metrics["by_text"] == metrics["by_none"] == 1 / 8
+    assert metrics["by_algebra"] == metrics["by_tests"] == 0.0
+    assert sum(value for name, value in metrics.items() if name.startswith("by_")) == 1.0
+    assert metrics["ignored_text"] == 1 / 8
+    assert metrics["ungraded"] == 1 / 8
+    assert metrics["other_shape"] == 1 / 2  # of the prompts
+    assert (metrics["second_judge_asked"], metrics["second_judge_disagreement"]) == (4, 1 / 4)
+
+
+def test_without_an_opinion_there_is_no_rate_of_disagreement():
+    metrics = verify_metrics([record("a", groups=[(0, [1])], bases={"letter": 1})])
+    assert metrics["second_judge_asked"] == 0
+    assert "second_judge_disagreement" not in metrics
+    assert verify_metrics([]) == {}

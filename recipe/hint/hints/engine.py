@@ -8,7 +8,7 @@ from typing import Protocol
 
 from recipe.hint.hints.base import Reply
 from recipe.hint.prompt import Message
-from recipe.hint.schema import Problem, Verdict
+from recipe.hint.schema import Opinion, Problem, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +21,24 @@ class Response:
     is_truncated: bool
     min_step: int = 0
     max_step: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Answers to one prompt: the same ``prompt_ids_T`` for all of them.
+
+    ``rewards_G`` are what they train with; empty: the scores of the verdicts.
+    """
+
+    prompt_ids_T: list[int]
+    responses_G: list[Response]
+    verdicts_G: list[Verdict]
+    rewards_G: tuple[float, ...] = ()
+
+    @property
+    def scores_G(self) -> tuple[float, ...]:
+        """What the answers train with."""
+        return self.rewards_G or tuple(verdict.score for verdict in self.verdicts_G)
 
 
 class Engine(Protocol):
@@ -55,4 +73,10 @@ class Engine(Protocol):
 
     async def judge(self, problem: Problem, responses_G: list[Response]) -> list[Verdict]:
         """Grade one group."""
+        ...
+
+    async def second_opinions(
+        self, problem: Problem, responses: list[Response], verdicts: list[Verdict]
+    ) -> list[Opinion]:
+        """Ask the second judge about verdicts; it changes none."""
         ...

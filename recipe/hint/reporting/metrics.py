@@ -1,9 +1,9 @@
-"""What a training run wrote down at each step: ``metrics.jsonl``."""
+"""What a training run wrote down at each step: ``metrics.jsonl`` and other files of lines."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,12 @@ _VALIDATION, _ACCURACY = "val-core/", "/acc/mean@"
 
 
 def read_metrics(path: str | Path) -> list[dict[str, Any]]:
-    """All rows in order; none when the file is not there yet.
+    """All rows in order, as :func:`read_rows` gives them."""
+    return list(read_rows(path))
+
+
+def read_rows(path: str | Path) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a file that a run grows; none when it is not there yet.
 
     A last line without its end, which a killed run leaves, is not a row.
 
@@ -23,14 +28,12 @@ def read_metrics(path: str | Path) -> list[dict[str, Any]]:
     """
     path = Path(path)
     if not path.exists():
-        return []
-    rows = []
+        return
     with open(path, encoding="utf-8") as lines:
         for number, line in enumerate(lines, 1):
             if not line.endswith("\n"):
                 break
-            rows.append(_row(path, number, line))
-    return rows
+            yield _row(path, number, line)
 
 
 def accuracies(row: Mapping[str, Any]) -> dict[str, float]:

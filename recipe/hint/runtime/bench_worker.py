@@ -103,7 +103,7 @@ class BenchWorker(HintWorker):
             judge=engine.verifier,
             tokenizer=self.tokenizer,
         )
-        return Parts(method, source, engine)
+        return Parts(method, source, engine, self._visit_settings)
 
     def _release(self, arm: Parts, prompt: dict, step: int) -> ReleaseVisit:
         problem = problem_from_row(prompt)
@@ -117,7 +117,9 @@ class BenchWorker(HintWorker):
             return await arm.source.ladder(problem, generate)
 
         return ReleaseVisit(
-            lambda method, source: self.visit_with(Parts(method, source, arm.engine), prompt, step),
+            lambda method, source: self.visit_with(
+                Parts(method, source, arm.engine, arm.settings), prompt, step
+            ),
             write,
             batch=self._batch,
             max_level=arm.method.max_level,

@@ -13,7 +13,7 @@ from recipe.hint.errors import ConfigError, StallError
 from recipe.hint.hints.base import Reply
 from recipe.hint.hints.engine import Response
 from recipe.hint.prompt import Message
-from recipe.hint.schema import Item, Problem, Verdict
+from recipe.hint.schema import Item, Opinion, Problem, Verdict
 
 
 class Judge(Protocol):
@@ -23,6 +23,14 @@ class Judge(Protocol):
         self, items: Sequence[Item], ids: Sequence[str] | None = None
     ) -> list[Verdict]:
         """One verdict per item; ``ids`` of the prompts are for the log."""
+        ...
+
+
+class Asks(Protocol):
+    """The second judge."""
+
+    async def ask(self, items: Sequence[Item], verdicts: Sequence[Verdict]) -> list[Opinion]:
+        """One opinion per verdict; it raises nothing."""
         ...
 
 
@@ -141,6 +149,7 @@ class VllmEngine:
         judge: Judge,
         answers: Sampling,
         hints: Sampling | None = None,
+        second: Asks | None = None,
     ) -> None:
         self._client = client
         self._tokenizer = texter.tokenizer
@@ -149,6 +158,7 @@ class VllmEngine:
         self.verifier = judge
         self._answers = answers
         self._hints = hints
+        self._second = second
 
     def judged_by(self, verifier: Judge) -> VllmEngine:
         """The same engine with another verifier."""
@@ -208,11 +218,23 @@ class VllmEngine:
 
     async def judge(self, problem: Problem, responses_G: list[Response]) -> list[Verdict]:
         """One verdict per answer, in order."""
-        items = [
-            Item(each.text, problem.answer, each.is_truncated, problem.kind, problem.text)
-            for each in responses_G
-        ]
+        items = _items(problem, responses_G)
         return await self.verifier.judge_many(items, [problem.id] * len(items))
+
+    async def second_opinions(
+        self, problem: Problem, responses: list[Response], verdicts: list[Verdict]
+    ) -> list[Opinion]:
+        """One opinion per verdict, in order; `not_asked` where there is no second judge."""
+        if self._second is None:
+            return ["not_asked"] * len(verdicts)
+        return await self._second.ask(_items(problem, responses), verdicts)
+
+
+def _items(problem: Problem, responses: Sequence[Response]) -> list[Item]:
+    return [
+        Item(each.text, problem.answer, each.is_truncated, problem.kind, problem.text)
+        for each in responses
+    ]
 
 
 def token_ends(tokenizer: Any) -> Callable[[str], list[int]]:

@@ -9,7 +9,7 @@ from omegaconf import DictConfig
 from verl.utils.tokenizer.continuous_token_wiring import create_continuous_token_builder
 
 from recipe.hint.runtime.engine import GroupClient, Sampling, Texter, VllmEngine
-from recipe.hint.runtime.rewards import build_judge
+from recipe.hint.runtime.rewards import build_judge, build_second_judge
 from recipe.hint.settings import HintSettings
 
 
@@ -49,7 +49,8 @@ class EngineBuilder:
 
         Args:
             sampling: The node with ``n``, ``temperature``, ``top_p`` and ``top_k``.
-            hints: Sampling of the hint writer; without it the engine writes no hints.
+            hints: Sampling of the hint writer, and the share of the second judge; without it the
+                engine writes no hints and asks no second judge.
             n: Answers per group, where not ``sampling.n``.
         """
         return VllmEngine(
@@ -67,4 +68,5 @@ class EngineBuilder:
             and Sampling(
                 n=1, max_tokens=hints.max_tokens, temperature=hints.temperature, top_p=hints.top_p
             ),
+            second=build_second_judge(hints.samples) if hints else None,
         )

@@ -134,6 +134,8 @@ class Evaluator:
                 "score": verdict.score,
                 "reason": verdict.reason,
                 "extracted": verdict.extracted,
+                "basis": verdict.basis,
+                "ignored": verdict.ignored,
                 "response": response.text,
                 "prompt_tokens": len(prompt_ids),
                 "response_tokens": len(response.token_ids_T),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import ray
@@ -23,6 +23,7 @@ from recipe.hint.runtime import store
 from recipe.hint.runtime.engine import VllmEngine
 from recipe.hint.runtime.engine_builder import EngineBuilder
 from recipe.hint.runtime.hint_sources import guarded_source
+from recipe.hint.samples import SampleSettings
 from recipe.hint.schema import History
 from recipe.hint.settings import build_method, read_settings, read_texts
 from recipe.hint.visit import Outcome, Visit, VisitSettings
@@ -32,6 +33,7 @@ logger = logging.getLogger(__name__)
 _WorkerTQ = AgentLoopWorkerTQ.__ray_actor_class__
 # Nothing can be generated any more after one of these.
 _FATAL = (StallError, ray.exceptions.RayActorError)
+_NO_SAMPLES = SampleSettings(prompts_per_step=0, second_judge_share=0.0)
 _FATAL_NAMES = ("EngineDeadError", "EngineGenerateError", "ActorDiedError")
 
 
@@ -42,6 +44,7 @@ class Parts:
     method: Method
     source: HintSource | None
     engine: VllmEngine
+    settings: VisitSettings
 
 
 class Runs(Protocol):
@@ -75,15 +78,19 @@ class HintWorker(_WorkerTQ):
             seed=settings.seed,
             conditioning=settings.conditioning,
             reliance_every=settings.reliance_every,
+            samples=settings.samples,
         )
         engines = EngineBuilder(self, settings)
         source = guarded_source(
             settings, texts, method, judge=engines.judge, tokenizer=self.tokenizer
         )
         rollout = config.actor_rollout_ref.rollout
-        self._training = Parts(method, source, engines.build(rollout, settings))
-        # No method to ask and no source of hints: level 0 by construction.
-        self._validation = Parts(Grpo(), None, engines.build(rollout.val_kwargs))
+        self._training = Parts(
+            method, source, engines.build(rollout, settings), self._visit_settings
+        )
+        # No method to ask and no source of hints: level 0 by construction. Nothing is kept of it.
+        off = replace(self._visit_settings, samples=_NO_SAMPLES)
+        self._validation = Parts(Grpo(), None, engines.build(rollout.val_kwargs), off)
         gc.freeze()  # as in the trainer's process
 
     async def ping(self) -> None:
@@ -126,7 +133,7 @@ class HintWorker(_WorkerTQ):
             method=parts.method,
             source=parts.source,
             engine=parts.engine,
-            settings=self._visit_settings,
+            settings=parts.settings,
         )
 
 

@@ -24,6 +24,7 @@ class RunFolder:
         self.logs = self.root / "logs"
         self.records = self.root / "records.jsonl"
         self.metrics = self.root / "metrics.jsonl"
+        self.samples = self.root / "samples.jsonl"
         self.console = self.logs / "console.log"
 
     def create(self) -> None:
@@ -37,6 +38,12 @@ class RunFolder:
                 file.write(json.dumps(record.as_json()) + "\n")
             file.flush()
 
+    def append_samples(self, rows: Iterable[dict[str, Any]]) -> None:
+        """One line per prompt that was chosen for people to look at."""
+        with open(self.samples, "a", encoding="utf-8") as file:
+            for row in rows:
+                file.write(json.dumps(row) + "\n")
+
     def append_metrics(self, step: int, metrics: dict[str, Any]) -> None:
         """One line per step."""
         row = {"step": step} | {name: _plain(value) for name, value in metrics.items()}
@@ -48,11 +55,11 @@ class RunFolder:
         return read_metrics(self.metrics)
 
     def begin_after(self, step: int) -> None:
-        """Drop records and metrics of later steps: a resumed run makes those steps again.
+        """Drop records, metrics and samples of later steps: a resumed run makes those steps again.
 
         A run that starts anew (``step`` 0) moves an earlier run's files aside instead.
         """
-        for path in (self.records, self.metrics):
+        for path in (self.records, self.metrics, self.samples):
             if not path.exists():
                 continue
             if step == 0:

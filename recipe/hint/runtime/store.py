@@ -20,7 +20,7 @@ from recipe.hint.visit import Outcome
 # Columns that only the visit needs; every row of the queue would carry them G times.
 _NOT_STORED = ("problem", "solution", "answer", "hint_history", "agent_name")
 _HINT_COLUMN = "hint_level_"
-RECORD_FIELD = "hint_record"
+RECORD_FIELD, SAMPLE_FIELD = "hint_record", "hint_sample"
 # Building the rows of a put holds up the event loop, about a millisecond a visit.
 _VISITS_PER_PUT = 16
 
@@ -112,7 +112,7 @@ async def _put_or_blame(visits: list[_Finished], partition: str) -> None:
 def rows_of(
     outcome: Outcome, row: dict[str, Any]
 ) -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
-    """Key, fields and tag of each kept rollout; the group's record travels on the first.
+    """Key, fields and tag of each kept rollout; record and sample travel on the group's first.
 
     All rows have the same uid, so verl normalises their rewards together; each row has the prompt
     of its own rollout. Of a dropped group every reward is 0 and one token a row is left in the
@@ -141,6 +141,7 @@ def rows_of(
             "min_global_steps": response.min_step,
             "max_global_steps": response.max_step,
             RECORD_FIELD: outcome.record.as_json() if session == 0 else None,
+            SAMPLE_FIELD: outcome.sample if session == 0 else b"",
         }
         field = _fields(prompt_ids_T, response, score, extra) | shared
         if outcome.record.is_dropped:

@@ -17,6 +17,7 @@ workers than cores make slow grades look like hung ones.
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 import logging
 import queue
@@ -29,7 +30,7 @@ from pathlib import Path
 
 from recipe.hint.errors import ConfigError, VerifierError
 from recipe.hint.schema import Item, Verdict
-from recipe.hint.verify.audit import AuditLog
+from recipe.hint.verify.audit import SECOND, AuditLog
 from recipe.hint.verify.batches import Batch
 from recipe.hint.verify.grading import quick_grade
 from recipe.hint.verify.nursery import Nursery
@@ -60,7 +61,7 @@ class VerifierPool:
         timeout_s: Limit of one grade; beyond it the process is killed and the verdict is
             ``timeout``.
         options: What may be chosen about grading.
-        audit_path: File to which verdicts are appended that a second judge disagrees with.
+        audit_path: File to which verdicts are appended that the second judge disagrees with.
         grade_path: ``module:function`` with the signature of ``grading.grade``.
         start_timeout_s: Limit for a process to import its grade function.
 
@@ -92,7 +93,10 @@ class VerifierPool:
         wall_s = min(options.program_wall_s, _PROGRAM_SHARE * timeout_s)
         self.options = replace(options, program_wall_s=wall_s)
         self.graded = self.quick = self.timeouts = self.errors = 0
-        self._audit = AuditLog(audit_path) if audit_path is not None else None
+        self._audit: AuditLog | None = None
+        if audit_path is not None:
+            second = VerifierPool(num_workers, timeout_s, grade_path=SECOND)
+            self._audit = AuditLog(audit_path, second)
         self._lock = threading.Lock()
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []
@@ -147,6 +151,8 @@ class VerifierPool:
         for thread in threads:
             thread.join(_CLOSE_LIMIT_S)
         self._nursery.close()
+        if self._audit:
+            self._audit.close()
 
     def __enter__(self) -> VerifierPool:
         return self
@@ -186,9 +192,11 @@ class VerifierPool:
             self.errors += verdict.reason == "error"
         if verdict.is_undecided:
             logger.warning("%s on prompt %s", verdict.reason, batch.name(index) or "(no id)")
+        settle = functools.partial(batch.settle, index, verdict)
         if self._audit:
-            self._audit.check(batch.items[index], verdict, name=batch.name(index))
-        batch.settle(index, verdict)
+            self._audit.check(batch.items[index], verdict, name=batch.name(index), then=settle)
+        else:
+            settle()
 
     def _start_thread(self) -> None:
         number = len(self._threads) + 1

@@ -51,8 +51,10 @@ def test_records_and_metrics_after_the_checkpoint_are_forgotten_with_a_cut_line(
     folder = RunFolder(tmp_path)
     folder.records.write_text('{"step": 3}\n{"step": 4}\n{"step": 4, "le')
     folder.metrics.write_text('{"step": 0}\n{"step": 3}\n{"step": 4}\n')
+    folder.samples.write_text('{"step": 2, "why": []}\n{"step": 4, "why": []}\n{"step"')
     folder.begin_after(3)
     assert folder.records.read_text() == '{"step": 3}\n'
+    assert folder.samples.read_text() == '{"step": 2, "why": []}\n'
     assert folder.metrics.read_text() == '{"step": 0}\n{"step": 3}\n'
 
 

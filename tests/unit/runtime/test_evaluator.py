@@ -40,7 +40,7 @@ class Engine:
         return [Response([1, 2], [0.0, 0.0], str(seed + k), k == 0) for k in range(self.n)]
 
     async def judge(self, problem, responses_G):
-        return [Verdict(1.0, "correct", each.text) for each in responses_G]
+        return [Verdict(1.0, "correct", each.text, "number", "m") for each in responses_G]
 
 
 def evaluate(folder, problems, *, k=3, engines=None, done=None, in_flight=2):
@@ -65,6 +65,7 @@ def test_every_problem_gets_k_samples_with_seeds_of_their_own(tmp_path):
         (name, sample) for name in ("a", "bb") for sample in (0, 1, 2)
     ]
     assert len({row["seed"] for row in rows}) == 6
+    assert {(row["basis"], row["ignored"]) for row in rows} == {("number", "m")}
     assert sorted(counts) == [0, 0, 3, 3]
 
 

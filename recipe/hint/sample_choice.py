@@ -1,0 +1,163 @@
+"""Which prompts of a step are kept for people to read: a few drawn blindly, and odd ones."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import zip_longest
+from typing import Any
+
+from recipe.hint.samples import SampleSettings, unpack_sample
+from recipe.hint.schema import GroupRecord
+from recipe.hint.seeds import seed_at
+
+# Why a prompt is kept.
+REASONS = (
+    "random",  # drawn blindly
+    "ignored",  # a verdict left a part of the answer out
+    "disagrees",  # the second judge thinks otherwise
+    "new_shape",  # answers of a form that hardly earned before do now
+    "undecided",  # a grade timed out or failed
+    "rare_basis",  # few prompts of the step earn by what this one does
+    "leaked",  # a hint that was tried holds the final answer
+)
+_RANDOM_SHARE = 4  # one place in so many is drawn blindly
+# A shape is new when it earns in at least so many prompts of a step, and in this many times the
+# share that it had before.
+_MIN_PROMPTS, _GROWTH = 3, 4.0
+_MAX_SHAPES = 4096
+# Stands for all shapes that no earlier step had: a trick may be written differently each time. No
+# shape has a blank.
+_UNSEEN = "never seen"
+_RARE_BASIS = 0.1  # a basis that earns in fewer of the step's prompts than this share
+
+
+class Sampler:
+    """Chooses a step's prompts; remembers how often each odd shape has earned.
+
+    One place in four is drawn blindly (``random``): an unbiased picture of the step. The others
+    go to odd prompts, to each kind of oddness in turn, the rarest first; places that no odd prompt
+    claims stay empty. All draws are seeded by (seed, step, problem id).
+    """
+
+    def __init__(self, settings: SampleSettings, seed: int) -> None:
+        self._settings = settings
+        self._seed = seed
+        self._counts: Counter[str] = Counter()
+        self._prompts = 0
+        self._new_share = 0.0
+
+    def update(
+        self, step: int, records: Sequence[GroupRecord], packed: Mapping[str, bytes]
+    ) -> list[dict[str, Any]]:
+        """Fold a step in and return the rows of ``samples.jsonl``.
+
+        Args:
+            step: The training step.
+            records: All of the step.
+            packed: By uid, what ``pack_sample`` made; prompts without one are not chosen.
+        """
+        new = self._new_shapes(records)
+        self._new_share = sum(bool(new & set(each.shapes)) for each in records) / max(
+            len(records), 1
+        )
+        # A list, not one by one: what a prompt brings is unseen for the rest of the step too.
+        self._counts.update([name for record in records for name in self._shapes_of(record)])
+        self._prompts += len(records)
+        if len(self._counts) > _MAX_SHAPES:
+            ranked = sorted(self._counts.items(), key=lambda item: (-item[1], item[0]))
+            self._counts = Counter(dict(ranked[: _MAX_SHAPES // 2]))
+        kept = [record for record in records if packed.get(record.uid)]
+        return [
+            _row(record, step, why, packed[record.uid], new)
+            for record, why in self._choose(step, kept, new)
+        ]
+
+    def metrics(self) -> dict[str, float]:
+        """Names relative to ``verify/``: the share of the step's prompts with a new shape."""
+        return {"new_shape": self._new_share}
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything, as JSON values."""
+        return {"prompts": self._prompts, "counts": dict(self._counts)}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Replace the content by a saved one."""
+        self._prompts = int(state["prompts"])
+        self._counts = Counter(state["counts"])
+
+    def _new_shapes(self, records: Sequence[GroupRecord]) -> frozenset[str]:
+        """Shapes that earn in far more of the step's prompts than in those of earlier steps."""
+        if not self._prompts:
+            return frozenset()
+        counts = Counter(name for record in records for name in self._shapes_of(record))
+        new = frozenset(
+            name
+            for name, count in counts.items()
+            if count >= _MIN_PROMPTS
+            and count / len(records) >= _GROWTH * (self._counts[name] + 0.5) / (self._prompts + 1)
+        )
+        return new | {name for name in counts if _UNSEEN in new and not self._counts[name]}
+
+    def _shapes_of(self, record: GroupRecord) -> set[str]:
+        unseen = any(not self._counts[name] for name in record.shapes)
+        return {*record.shapes, *([_UNSEEN] if unseen else [])}
+
+    def _choose(
+        self, step: int, records: Sequence[GroupRecord], new: frozenset[str]
+    ) -> list[tuple[GroupRecord, list[str]]]:
+        places = self._settings.prompts_per_step
+        order = sorted(
+            records, key=lambda each: (seed_at(self._seed, step, each.problem_id), each.problem_id)
+        )
+        odd = _oddities(order, new)
+        num_random = min(math.ceil(places / _RANDOM_SHARE), len(order))
+        chosen = list(range(num_random))
+        # One of each oddness after the other; the rarest begins.
+        queues = sorted(odd.items(), key=lambda item: (len(item[1]), item[0]))
+        turns = (place for turn in zip_longest(*(rows for _, rows in queues)) for place in turn)
+        chosen += dict.fromkeys(
+            place for place in turns if place is not None and place >= num_random
+        )
+        return [
+            (
+                order[place],
+                ["random"] * (place < num_random)
+                + sorted(name for name, rows in odd.items() if place in rows),
+            )
+            for place in chosen[:places]
+        ]
+
+
+def _oddities(records: Sequence[GroupRecord], new: frozenset[str]) -> dict[str, list[int]]:
+    """Return places of the prompts by what is odd about them."""
+    bases = Counter(name for record in records for name in record.earning_bases)
+    rare = {name for name, count in bases.items() if count < _RARE_BASIS * len(records)}
+    odd: dict[str, list[int]] = {}
+    for place, record in enumerate(records):
+        found = {
+            "ignored": record.num_ignored > 0,
+            "disagrees": record.num_disagreed > 0,
+            "new_shape": bool(new & set(record.shapes)),
+            "undecided": any(record.num_undecided),
+            "rare_basis": bool(rare & set(record.earning_bases)),
+            "leaked": bool(set(record.levels) & set(record.leaked_levels)),
+        }
+        for name, is_so in found.items():
+            if is_so:
+                odd.setdefault(name, []).append(place)
+    return odd
+
+
+def _row(
+    record: GroupRecord, step: int, why: list[str], packed: bytes, new: frozenset[str]
+) -> dict[str, Any]:
+    sample = unpack_sample(packed)
+    for attempt in sample["attempts"]:
+        attempt["leaks"] = attempt["level"] in record.leaked_levels
+    for answer in sample["answers"]:
+        if answer["shape"] in new:
+            answer["why"].append("new_shape")
+    head = {"step": step, "why": why, "problem_id": record.problem_id, "uid": record.uid}
+    return head | {"accepted_level": record.accepted_level} | sample

@@ -1,0 +1,232 @@
+"""What training keeps of a prompt for people to read: excerpts of a bounded size.
+
+Every text has a limit and so has every prompt, whatever the policy writes. Which prompts of a step
+are kept is decided in ``sample_choice``.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import zlib
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from recipe.hint.errors import ConfigError
+from recipe.hint.schema import HintStatus, Opinion, Problem, Verdict
+
+MAX_SAMPLE_BYTES = 32_768
+_MIN_TEXT_BYTES = 200
+_SHORT_BYTES = 300  # of an extracted or an ignored text
+_MAX_RESPONSES = 8
+_MARK = " [... {} characters left out ...] "
+_SHAPES_PER_PROMPT, _SHAPE_CHARS, _READ_CHARS = 8, 60, 500
+_TOKEN = re.compile(r"\\(?:[A-Za-z]+|.)|[^\W\d_]+(?:\s+[^\W\d_]+)*|\d+|\s+|.", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class SampleSettings:
+    """How much of a step is written down, and how often the second judge is asked.
+
+    Raises:
+        ConfigError: If a value is out of range.
+    """
+
+    prompts_per_step: int = 8
+    text_bytes: int = 2000
+    second_judge_share: float = 0.05
+
+    def __post_init__(self) -> None:
+        if self.prompts_per_step < 0:
+            raise ConfigError(
+                f"hint.samples.prompts_per_step={self.prompts_per_step} must be a number of "
+                f"prompts, or 0 (no samples)"
+            )
+        if self.text_bytes < _MIN_TEXT_BYTES:
+            raise ConfigError(
+                f"hint.samples.text_bytes={self.text_bytes} must be at least {_MIN_TEXT_BYTES}"
+            )
+        if not 0 <= self.second_judge_share <= 1:
+            raise ConfigError(
+                f"hint.samples.second_judge_share={self.second_judge_share} must be in [0, 1]"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One rollout: its text, its verdict, and what it trains with if it does."""
+
+    response: str
+    verdict: Verdict
+    reward: float
+    trains: bool
+    second: Opinion = "not_asked"
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """One attempt of a visit; ``hint`` is the text that the prompt showed, if there was one."""
+
+    level: int
+    hint_status: HintStatus
+    hint: str
+    answers_G: tuple[Answer, ...]
+
+
+def shape(text: str) -> str:
+    r"""Return the form of an answer: numbers are 0, words a, commands and signs as they are.
+
+    ``5\text{,000}`` becomes ``0\text{,0}``. Long answers share the form of their beginning.
+    """
+    parts = []
+    for token in _TOKEN.findall(text[:_READ_CHARS]):
+        if token[0].isalpha():
+            parts.append("a")
+        elif token.isdecimal():
+            parts.append("0")
+        elif not token.isspace():
+            parts.append(token if token.isprintable() else "?")
+    return "".join(parts)[:_SHAPE_CHARS]
+
+
+def odd_shape(problem: Problem, verdict: Verdict) -> str:
+    """Return the shape of an answer that earns and is not written as its gold answer is.
+
+    Empty for all others: the golds of a data set have many shapes, so only the difference tells.
+    A program and its tests have no shape in common.
+    """
+    if verdict.score <= 0 or problem.kind == "program":
+        return ""
+    found = shape(verdict.extracted)
+    return "" if found == shape(problem.answer.strip("$ \n")) else found
+
+
+def verdict_counts(problem: Problem, tried: Sequence[Tried]) -> dict[str, Any]:
+    """Return the fields of a record that say how the visit's rollouts were graded."""
+    answers = [answer for each in tried for answer in each.answers_G]
+    verdicts = [answer.verdict for answer in answers]
+    shapes = sorted({odd_shape(problem, verdict) for verdict in verdicts} - {""})
+    return {
+        "bases": dict(Counter(verdict.basis for verdict in verdicts)),
+        "earning_bases": tuple(sorted({each.basis for each in verdicts if each.score > 0})),
+        "num_ignored": sum(bool(verdict.ignored) for verdict in verdicts),
+        "num_second": sum(answer.second in ("agrees", "disagrees") for answer in answers),
+        "num_disagreed": sum(answer.second == "disagrees" for answer in answers),
+        "shapes": tuple(shapes[:_SHAPES_PER_PROMPT]),
+    }
+
+
+def excerpt(text: str, max_bytes: int) -> str:
+    """Return a text of at most ``max_bytes`` bytes of UTF-8, its middle left out if need be.
+
+    The end gets three quarters: the answer is there. Half of a surrogate pair becomes ``?``.
+    """
+    if len(text) <= max_bytes:
+        raw = text.encode("utf-8", "replace")
+        if len(raw) <= max_bytes:
+            return raw.decode("utf-8")
+    room = max_bytes - len(_MARK) - 8
+    begin, end = room // 4, room - room // 4
+    head = text[:begin].encode("utf-8", "replace")[:begin].decode("utf-8", "ignore")
+    tail = text[-end:].encode("utf-8", "replace")[-end:].decode("utf-8", "ignore")
+    return head + _MARK.format(len(text) - len(head) - len(tail)) + tail
+
+
+def pack_sample(problem: Problem, tried: Sequence[Tried], settings: SampleSettings) -> bytes:
+    """Return one prompt's sample, compressed: most of them are never looked into.
+
+    As JSON it has at most ``MAX_SAMPLE_BYTES``. Rollouts of one attempt with the same verdict share
+    an entry, which shows one response. What finds no room is counted in ``left_out``.
+    """
+    room = _Room(MAX_SAMPLE_BYTES - 1000)
+    limit = settings.text_bytes
+    sample: dict[str, Any] = {
+        "kind": problem.kind,
+        "data_source": room.text(problem.data_source, _SHORT_BYTES),
+        "problem": room.text(problem.text, limit),
+        "answer": room.text(problem.answer, limit),
+        "attempts": [],
+        "answers": [],
+    }
+    entries = _entries(problem, tried)
+    shown = [entry for entry in entries if room.take(entry)]
+    for each in tried:
+        attempt = {"level": each.level, "hint_status": each.hint_status}
+        if room.take(attempt):
+            sample["attempts"].append(attempt | {"hint": room.text(each.hint, limit)})
+    for entry in shown[:_MAX_RESPONSES]:
+        response = tried[entry["attempt"]].answers_G[entry["rows"][0]].response
+        entry["response"] = room.text(response, limit)
+    sample["answers"] = shown
+    sample["left_out"] = len(entries) - len(shown) + len(tried) - len(sample["attempts"])
+    return zlib.compress(json.dumps(sample).encode("ascii"), 1)
+
+
+def unpack_sample(packed: bytes) -> dict[str, Any]:
+    """Return what :func:`pack_sample` packed."""
+    return json.loads(zlib.decompress(packed))
+
+
+class _Room:
+    """What is left of a sample's bytes."""
+
+    def __init__(self, num_bytes: int) -> None:
+        self._left = num_bytes
+
+    def take(self, value: Any) -> bool:
+        """Whether a value fits; it is then counted."""
+        cost = len(json.dumps(value)) + 20  # its name and the commas around
+        if cost > self._left:
+            return False
+        self._left -= cost
+        return True
+
+    def text(self, text: str, max_bytes: int) -> str:
+        """Return the excerpt, or nothing when it does not fit any more."""
+        short = excerpt(text, max_bytes)
+        return short if self.take(short) else ""
+
+
+def _entries(problem: Problem, tried: Sequence[Tried]) -> list[dict[str, Any]]:
+    """Return the different verdicts: odd ones first, then those that train."""
+    rows: dict[tuple, list[int]] = {}
+    for attempt, each in enumerate(tried):
+        for row, answer in enumerate(each.answers_G):
+            key = (attempt, answer.verdict, answer.reward, answer.trains, answer.second)
+            rows.setdefault(key, []).append(row)
+    entries = []
+    for (attempt, verdict, reward, trains, second), places in rows.items():
+        odd = odd_shape(problem, verdict)
+        found = {
+            "ignored": bool(verdict.ignored),
+            "disagrees": second == "disagrees",
+            "undecided": verdict.is_undecided,
+        }
+        entries.append(
+            {
+                "attempt": attempt,
+                "level": tried[attempt].level,
+                "rows": places,
+                "trains": trains,
+                "score": _finite(verdict.score),
+                "reward": _finite(reward),
+                "reason": verdict.reason,
+                "basis": verdict.basis,
+                "extracted": excerpt(verdict.extracted, _SHORT_BYTES),
+                "ignored": excerpt(verdict.ignored, _SHORT_BYTES),
+                "second": second,
+                "shape": odd,
+                "why": [name for name, is_so in found.items() if is_so],
+            }
+        )
+    return sorted(
+        entries, key=lambda each: (not each["why"], not each["shape"], not each["trains"])
+    )
+
+
+def _finite(value: float) -> float | str:
+    """A number that JSON knows; a user's own function may return others."""
+    return value if math.isfinite(value) else str(value)

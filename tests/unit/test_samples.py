@@ -1,0 +1,227 @@
+"""What is kept of one prompt: excerpts with limits, whatever the texts are."""
+
+import json
+import random
+
+import pytest
+from fakes import Numbered, problem, run
+
+from recipe.hint.errors import ConfigError
+from recipe.hint.methods.sage import Sage
+from recipe.hint.methods.scaf import Scaf
+from recipe.hint.samples import (
+    MAX_SAMPLE_BYTES,
+    Answer,
+    SampleSettings,
+    Tried,
+    excerpt,
+    odd_shape,
+    pack_sample,
+    shape,
+    unpack_sample,
+    verdict_counts,
+)
+from recipe.hint.schema import Problem, Verdict
+
+SETTINGS = SampleSettings()
+HOSTILE = {
+    "a megabyte": "x" * 1_000_000,
+    "a megabyte of quotes": '"\\' * 500_000,
+    "null bytes": "\0" * 100_000,
+    "halves of surrogates": "\ud800\udfff" * 50_000,
+    "emoji": "\U0001f600" * 100_000,
+    "escape sequences": "\x1b[2J\x9b" * 10_000,
+    "line separators": "\u2028\x85\n" * 10_000,
+    "digits": "1" * 1_000_000,
+    "spaces": "a" + " " * 1_000_000,
+}
+
+
+def answer(extracted="2", *, score=1.0, ignored="", basis="number", second="not_asked", **more):
+    reason = more.pop("reason", "correct" if score > 0 else "wrong")
+    verdict = Verdict(score, reason, extracted, basis, ignored)
+    values = {"response": rf"so \boxed{{{extracted}}}", "reward": score, "trains": True}
+    return Answer(verdict=verdict, second=second, **(values | more))
+
+
+def tried(*answers, level=0, hint=""):
+    return Tried(level, "ok" if level else "none", hint, answers)
+
+
+def sample(*attempts, settings=SETTINGS, item=None):
+    return unpack_sample(pack_sample(item or problem(), attempts, settings))
+
+
+@pytest.mark.parametrize(
+    ("text", "form"),
+    [
+        ("5", "0"),
+        ("12,345", "0,0"),
+        (r"5\text{,000}", r"0\text{,0}"),
+        (r"5\text{ (maybe 7)}", r"0\text{(a0)}"),
+        (r"5\text{ (or then again 7)}", r"0\text{(a0)}"),  # other words, the same form
+        (r"\frac{1}{2}", r"\frac{0}{0}"),
+        ("x + 1", "a+0"),
+        ("½", "½"),
+        ("\0\ud800", "??"),
+        ("", ""),
+    ],
+)
+def test_a_shape_is_the_form_without_the_values(text, form):
+    assert shape(text) == form
+
+
+def test_only_an_earning_answer_in_another_form_than_its_gold_has_an_odd_shape():
+    item = Problem("p", (), "", "", "$1{,}000$")
+    assert odd_shape(item, Verdict(1.0, "correct", "2{,}500")) == ""
+    assert odd_shape(item, Verdict(0.0, "wrong", "5 or 6")) == ""
+    assert odd_shape(item, Verdict(1.0, "correct", "5 or 6")) == "0a0"
+    program = Problem("p", (), "", "", "assert f() == 1", kind="program")
+    assert odd_shape(program, Verdict(1.0, "correct", "def f(): return 1")) == ""
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+def test_an_excerpt_has_its_limit_in_bytes_and_is_utf8(text):
+    short = excerpt(text, 500)
+    assert len(short.encode("utf-8")) <= 500
+    assert len(shape(text)) <= 60
+
+
+def test_an_excerpt_says_how_much_of_the_middle_is_left_out():
+    text = "begin" + "m" * 10_000 + "end"
+    short = excerpt(text, 400)
+    head, tail = short.split(" [... ")[0], short.split(" ...] ")[1]
+    assert head.startswith("begin") and tail.endswith("end")
+    assert len(tail) // len(head) == 3
+    left_out = int(short.split("[... ")[1].split()[0])
+    assert len(head) + left_out + len(tail) == len(text)
+    assert excerpt("short", 400) == "short"
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+def test_hostile_text_anywhere_leaves_a_sample_bounded_and_readable(text):
+    item = Problem(text[:50], (), text, text, text, text)
+    groups = [
+        tried(
+            *(answer(text, ignored=text, response=text, reward=float(row)) for row in range(8)),
+            level=level,
+            hint=text,
+        )
+        for level in range(12)
+    ]
+    packed = pack_sample(item, groups, SETTINGS)
+    assert len(packed) <= MAX_SAMPLE_BYTES
+    row = unpack_sample(packed)
+    line = json.dumps(row)
+    assert len(line) <= MAX_SAMPLE_BYTES and line.isascii() and "\n" not in line
+    assert row["answers"]
+    assert len(row["attempts"]) + len(row["answers"]) + row["left_out"] == 12 + 12 * 8
+    counts = json.dumps(verdict_counts(item, groups))
+    assert len(counts) < 5000
+
+
+def test_random_text_never_passes_the_limit():
+    random_text = random.Random(1)
+    for _ in range(200):
+        pool = random_text.choice(["ab", '"\\', "\0\x1f", "é€", "\U0001f600\ud800", "a b\n"])
+        text = "".join(random_text.choices(pool, k=random_text.randrange(4000)))
+        limit = random_text.randrange(200, 3000)
+        assert len(excerpt(text, limit).encode("utf-8")) <= limit
+        row = sample(tried(*[answer(text, response=text)] * 3), settings=SampleSettings())
+        assert len(json.dumps(row)) <= MAX_SAMPLE_BYTES
+
+
+def test_equal_verdicts_of_one_attempt_share_an_entry_and_odd_ones_come_first():
+    row = sample(
+        tried(answer("3", score=0.0), answer("4", score=0.0), answer("3", score=0.0)),
+        tried(answer("2"), answer("2 apples", ignored="apples"), level=1, hint="add"),
+    )
+    assert [(each["attempt"], each["rows"], each["why"]) for each in row["answers"]] == [
+        (1, [1], ["ignored"]),
+        (0, [0, 2], []),
+        (0, [1], []),
+        (1, [0], []),
+    ]
+    assert row["attempts"] == [
+        {"level": 0, "hint_status": "none", "hint": ""},
+        {"level": 1, "hint_status": "ok", "hint": "add"},
+    ]
+    assert (row["answer"], row["problem"], row["left_out"]) == ("2", "What is 1+1?", 0)
+
+
+def test_scores_that_json_does_not_know_are_written_as_text():
+    row = sample(tried(answer(score=float("nan"), reward=float("inf"))))
+    assert (row["answers"][0]["score"], row["answers"][0]["reward"]) == ("nan", "inf")
+
+
+def test_a_record_counts_the_verdicts_of_all_attempts():
+    groups = [
+        tried(answer("3", score=0.0, basis="text"), answer("", score=0.0, basis="none")),
+        tried(
+            answer("2", second="agrees"),
+            answer("2 or 3", basis="text", ignored="or 3", second="disagrees"),
+            answer("2", second="none"),
+            level=1,
+        ),
+    ]
+    assert verdict_counts(problem(), groups) == {
+        "bases": {"text": 2, "none": 1, "number": 2},
+        "earning_bases": ("number", "text"),
+        "num_ignored": 1,
+        "num_second": 2,  # one agrees, one disagrees; the third had no opinion
+        "num_disagreed": 1,
+        "shapes": ("0a0",),
+    }
+
+
+def test_a_visit_shows_every_level_it_tried_and_which_rollouts_train():
+    outcome = run(Sage(max_level=3), {0: [0, 0], 1: [0, 0], 2: [0, 1], 3: [1, 1]})
+    row = unpack_sample(outcome.sample)
+    assert [(each["level"], each["hint"]) for each in row["attempts"]] == [
+        (0, ""),
+        (1, "think"),
+        (2, "think. add"),
+    ]
+    facts = {(each["level"], tuple(each["rows"]), each["trains"]) for each in row["answers"]}
+    assert facts == {(0, (0, 1), False), (1, (0, 1), False), (2, (0,), True), (2, (1,), True)}
+    assert outcome.record.bases == {"none": 6}
+
+
+def test_a_borrowed_rollout_is_shown_as_one_that_trains():
+    outcomes = {0: [0, 0, 0, 0], 1: [0] * 4, 2: [1] * 4}
+    outcome = run(Scaf(max_level=3), outcomes, step=60, source=Numbered(12))
+    row = unpack_sample(outcome.sample)
+    trains = {(each["attempt"], tuple(each["rows"])) for each in row["answers"] if each["trains"]}
+    assert trains == {(0, (0, 1, 2)), (2, (0,))}
+
+
+def test_a_share_of_the_rollouts_goes_to_the_second_judge_the_same_at_every_run():
+    def asked(share, step=1):
+        settings = {"samples": SampleSettings(second_judge_share=share)}
+        record = run(Sage(max_level=3), {0: [1] * 500}, step=step, visit=settings).record
+        return record.num_second, record.num_disagreed
+
+    assert asked(0.0) == (0, 0)
+    assert asked(1.0) == (500, 500)  # the scripted second judge calls right ones wrong
+    count, _ = asked(0.1)
+    assert 25 < count < 85  # 50 expected, standard deviation 6.7
+    assert asked(0.1) == asked(0.1)
+
+
+def test_without_samples_nothing_is_packed_and_the_counts_stay():
+    off = SampleSettings(prompts_per_step=0)
+    outcome = run(Sage(max_level=3), {0: [0, 1]}, visit={"samples": off})
+    assert (outcome.sample, outcome.record.bases) == (b"", {"none": 2})
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"prompts_per_step": -1}, r"prompts_per_step=-1 must be a number of prompts, or 0"),
+        ({"text_bytes": 10}, r"text_bytes=10 must be at least 200"),
+        ({"second_judge_share": 1.5}, r"second_judge_share=1\.5 must be in \[0, 1\]"),
+    ],
+)
+def test_a_setting_out_of_range_is_refused_by_name(wrong, says):
+    with pytest.raises(ConfigError, match=says):
+        SampleSettings(**wrong)
