@@ -114,7 +114,7 @@ def _(rng: Rng, gold: Gold) -> str | None:
     flipped = rng.choice(_FLIPS[sign[0]])
     texts = [gold.text[: sign.start()] + flipped + gold.text[sign.end() :]]
     if len(signs) == 1:
-        texts += [gold.text + rng.choice(["+1", "-1", "0", r"+10^{-9}"]), gold.text[sign.end() :]]
+        texts += [gold.text + rng.choice(["+1", "-1", "1", r"+10^{-9}"]), gold.text[sign.end() :]]
         texts += [gold.text[: sign.end()] + " -" + gold.text[sign.end() :].strip()]
     text = rng.choice(texts)
     bound = gold.text[sign.end() :].strip()
@@ -177,7 +177,7 @@ def _(rng: Rng, gold: Gold) -> str | None:
     ]
     texts += [
         rf"-{n}^\circ",
-        rf"{n}0^\circ",
+        rf"{n}{1 if '.' in n else 0}^\circ",  # 18.80 is 18.8
         rf"{n}^\circ C",
         rf"\frac{{{n}^\circ}}{{2}}",
         rf"{n}''",

@@ -180,10 +180,11 @@ def _(rng: Rng, gold: Gold) -> str | None:
         return None
     choices = [r"\cap ".join(parts), r"\cup ".join(parts[:-1]), r"\cup ".join(parts[1:])]
     choices += [r"\setminus ".join(parts), gold.text.translate(str.maketrans("()", "[]"))]
-    choices += [gold.text + rf"\cup({rng.randint(200, 300)},\infty)"]
-    text = rng.choice(
-        choices[:4] + choices[5:] if "[" in gold.text or "]" in gold.text else choices
-    )
+    if not gold.text.endswith(r"\infty)"):  # else it is in the union already
+        choices += [gold.text + rf"\cup({rng.randint(200, 300)},\infty)"]
+    if "[" in gold.text or "]" in gold.text:
+        choices.pop(4)
+    text = rng.choice(choices)
     return None if text == gold.text or r"[-\infty" in text or r"\infty]" in text else text
 
 

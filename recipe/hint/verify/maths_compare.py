@@ -12,14 +12,11 @@ from fractions import Fraction
 
 from recipe.hint.verify import maths_sets
 from recipe.hint.verify.maths_exact import NoValue, exact
+from recipe.hint.verify.maths_matrices import flat, multiplied
+from recipe.hint.verify.maths_rounding import ROUNDED_DIGITS, decimals, is_rounded, rounds_to
 from recipe.hint.verify.maths_tree import STRUCTURES, Node, names_in, num
 from recipe.hint.verify.maths_values import approximate, same_relation, same_value
 from recipe.hint.verify.maths_words import PERCENT, Suffix, has_noun, may_drop_unit
-
-# A decimal with fewer digits is no rounding of anything; and none may differ by more than this
-# times min(1, |gold|).
-_ROUNDED_DIGITS = 6
-_TOLERANCE = Fraction(2, 1_000_000)
 
 
 class NeedsAlgebra(Exception):
@@ -297,14 +294,14 @@ class Comparison:
         return gold.kind == other.kind and self._ordered(gold, other)
 
     def _matrices(self, gold: Node, other: Node) -> bool:
-        left, right = _multiplied(gold), _multiplied(other)
+        left, right = multiplied(gold), multiplied(other)
         if left.kind == right.kind == "matrix":
             return self._ordered(left, right)
         # A vector may be written as a column, a row, or (1, 2, 3).
-        flat = [_flat(node) for node in (left, right)]
-        if any(node is None for node in flat):
+        brackets = [flat(node) for node in (left, right)]
+        if any(node is None for node in brackets):
             return False
-        return self._ordered(*flat)  # pyright: ignore[reportArgumentType]
+        return self._ordered(*brackets)  # pyright: ignore[reportArgumentType]
 
     # -- values ---------------------------------------------------------------------------------
 
@@ -317,7 +314,7 @@ class Comparison:
         if left is not None and right is not None:
             if left == right:
                 return True
-            return _is_rounded(gold, other, left, right)
+            return is_rounded(gold, other, left, right)
         if {left, right} != {None} and not names_in(gold, other):
             rounded = self._rounded_constant(gold, other, left, right)
             if rounded is not None:
@@ -333,14 +330,14 @@ class Comparison:
         r"""A constant such as ``\sqrt 2`` against a decimal; ``None`` when none is there."""
         node, value = (gold, left) if left is not None else (other, right)
         constant = other if left is not None else gold
-        if value is None or _decimals(node) < _ROUNDED_DIGITS - 1 or _is_infinite(constant):
+        if value is None or decimals(node) < ROUNDED_DIGITS - 1 or _is_infinite(constant):
             return None
         self._go_on()
         try:
-            size = approximate(constant, _decimals(node) + 30)
+            size = approximate(constant, decimals(node) + 30)
         except NoValue:
             return False
-        return _rounds_to(size, node, value)
+        return rounds_to(size, node, value)
 
     def _within_tolerance(self, gold: Node, other: Node) -> bool:
         assert self.tolerance is not None
@@ -366,11 +363,9 @@ class Comparison:
 
 
 def _same_name(gold: Node, other: Node) -> bool:
-    if gold == other:
-        return True
     if gold.kind == other.kind == "word":
         return gold.value.casefold() == other.value.casefold()
-    return False
+    return gold == other
 
 
 def _folded(node: Node) -> str:
@@ -390,34 +385,6 @@ def _parted(node: Node) -> tuple[Node, Suffix]:
     return (node.items[0], node.value) if node.kind == "quantity" else (node, Suffix())
 
 
-def _decimals(node: Node) -> int:
-    """How many decimals a numeral is written with, a sign before it or not; 0 for others."""
-    if node.kind == "neg":
-        return _decimals(node.items[0])
-    return node.value.decimals if node.kind == "num" else 0
-
-
-def _is_rounded(gold: Node, other: Node, left: Fraction, right: Fraction) -> bool:
-    """Whether one of two numbers is written as a decimal that rounds the other."""
-    if _decimals(other) and _rounds_to(left, other, right):
-        return True
-    return bool(_decimals(gold)) and _rounds_to(right, gold, left)
-
-
-def _rounds_to(value: Fraction, node: Node, decimal: Fraction) -> bool:
-    """Whether ``node``, a decimal of at least six digits, is ``value`` rounded or cut."""
-    places = _decimals(node)
-    unit = Fraction(1, 10**places)
-    digits = len(str(abs(decimal.numerator * 10**places // decimal.denominator)).lstrip("0"))
-    if places == 0 or digits < _ROUNDED_DIGITS or places > 400:
-        return False
-    if (value / unit).denominator == 1:
-        return value == decimal  # it can be written exactly
-    gap = abs(value - decimal)
-    is_cut = gap < unit and abs(decimal) < abs(value)
-    return (2 * gap <= unit or is_cut) and gap <= _TOLERANCE * min(1, abs(value))
-
-
 def _is_infinite(node: Node) -> bool:
     return _infinity_sign(node) != 0
 
@@ -434,39 +401,3 @@ def _pointed(relation: Node) -> tuple[tuple[Node, Node], str]:
     if kind in ("<", r"\le"):
         return (right, left), {"<": ">", r"\le": r"\ge"}[kind]
     return (left, right), kind
-
-
-def _multiplied(node: Node) -> Node:
-    """A number times a matrix or vector, multiplied out."""
-    if node.kind in ("mul", "div") and len(node.items) == 2:
-        left, right = node.items
-        inner = _multiplied(right if node.kind == "mul" else left)
-        factor = left if node.kind == "mul" else right
-        if inner.kind == "matrix" and factor.kind not in STRUCTURES:
-            kind = node.kind
-            rows = tuple(
-                Node("tuple", tuple(
-                    Node(kind, (factor, cell) if kind == "mul" else (cell, factor))
-                    for cell in row.items
-                ), row.value)
-                for row in inner.items
-            )  # fmt: skip
-            return Node("matrix", rows)
-    if node.kind == "neg":
-        return _multiplied(Node("mul", (num(-1), node.items[0])))
-    return node
-
-
-def _flat(node: Node) -> Node | None:
-    """A bracket, or a matrix of one row or one column as a bracket; else ``None``."""
-    if node.kind == "tuple":
-        return node if node.value in ("()", "[]") else None
-    if node.kind == "list":
-        return Node("tuple", node.items, "()")
-    if node.kind != "matrix":
-        return None
-    if len(node.items) == 1:
-        return Node("tuple", node.items[0].items, "()")
-    if all(len(row.items) == 1 for row in node.items):
-        return Node("tuple", tuple(row.items[0] for row in node.items), "()")
-    return None

@@ -82,16 +82,16 @@ _KNOWN = FUNCTIONS | ACCENTS | frozenset(
 )  # fmt: skip
 _NOTHING = frozenset(
     "left right displaystyle textstyle scriptstyle limits nolimits big Big bigg Bigg bigl bigr "
-    "Bigl Bigr biggl biggr Biggl Biggr bigm quad qquad thinspace enspace large Large LARGE huge Huge "
-    "small ensuremath "
-    "normalsize tiny boldmath it bf rm middle bfseries itshape nobreak".split()
+    "Bigl Bigr biggl biggr Biggl Biggr bigm quad qquad thinspace enspace large Large LARGE huge "
+    "Huge small ensuremath normalsize tiny boldmath it bf rm middle bfseries itshape nobreak".split()
 )  # fmt: skip
 _TEXT_COMMANDS = frozenset(
     "text mbox hbox textbf textit textrm textsf textnormal textup textmd emph mathrm mathbf mathit "
     "mathsf mathtt texttt mathnormal boldsymbol bm operatorname mathbb mathcal mathscr pmb".split()
 )  # fmt: skip
 _IN_TEXT = frozenset(
-    "text mbox hbox textbf textit textrm textsf textnormal textup textmd texttt emph operatorname".split()
+    "text mbox hbox textbf textit textrm textsf textnormal textup textmd texttt emph "
+    "operatorname".split()
 )
 _PLAIN_WORDS = frozenset(
     "sqrt pi theta alpha beta gamma infty inf oo sin cos tan cot sec csc log ln exp arcsin arccos "

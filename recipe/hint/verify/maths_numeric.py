@@ -161,7 +161,7 @@ class Evaluation:
         return self.mp.log(value) / self.mp.log(base)
 
     def _fn(self, node: Node) -> Any:
-        name = node.value
+        name = str(node.value)
         value = self.not_zero(node.items[0], in_function=True, may_be_zero=name != "ln")
         if value != 0 and self.log10(value) > (15 if name.endswith("h") else 400):
             raise NoValue("too large")
@@ -274,6 +274,6 @@ def evaluate(node: Node, digits: int, point: Mapping[str, Any]) -> tuple[Any, Ev
             raise
         except (ZeroDivisionError, OverflowError, ValueError, TypeError, RecursionError) as problem:
             raise NoValue(str(problem)) from problem
-        except mpmath.libmp.NoConvergence as problem:
+        except mpmath.mp.NoConvergence as problem:
             raise NoValue(str(problem)) from problem
         return value, evaluation

@@ -10,6 +10,7 @@ where it stands left of ``=`` and a product elsewhere.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from recipe.hint.verify.maths_atoms import Atoms, spliced
@@ -86,6 +87,7 @@ class _Parser(Atoms):
         while True:
             while self.text() in separators:  # ", and" is one; a last one means nothing
                 self._at += 1
+                self._refuse_digits_of_a_number()
             if self.peek() is None or self.text() in CLOSERS:
                 break
             parts.append(self._element())
@@ -94,6 +96,17 @@ class _Parser(Atoms):
         if not parts:
             raise Unread("nothing")
         return parts
+
+    def _refuse_digits_of_a_number(self) -> None:
+        """``,000`` parts the digits of a number, whatever stands before it.
+
+        Raises:
+            Unread: It is here.
+        """
+        token = self.peek()
+        if token is not None and token.kind == "num" and not token.is_spaced:
+            if self.text(-1) == "," and re.fullmatch(r"0[0-9]{2}", token.text):
+                raise Unread(token.text)
 
     def _element(self) -> Node:
         """``set`` or a chain of relations between such."""

@@ -116,7 +116,13 @@ def test_an_answer_is_read_whole_or_not_at_all():
 
 
 def test_every_letter_digit_and_sign_of_a_formula_counts():
-    for gold in (r"P(1+r)^{T}", r"\frac{V_1}{I_2}", r"2\sqrt{3x}+5y_0", r"(3,-\frac{\pi}{2})", "7=11a+c"):
+    for gold in (
+        r"P(1+r)^{T}",
+        r"\frac{V_1}{I_2}",
+        r"2\sqrt{3x}+5y_0",
+        r"(3,-\frac{\pi}{2})",
+        "7=11a+c",
+    ):
         places = [n for n, char in enumerate(gold) if char.isalnum() and not in_command(gold, n)]
         for place in places:
             char = gold[place]
@@ -139,7 +145,9 @@ def test_a_term_is_never_too_small_to_count():
     assert not equal("x", "x+10^{-400}") and not equal("x", r"x+e^{-10^{9}}")
     assert not equal("x", r"x^{1+10^{-400}}") and not equal(r"\pi", r"\pi+10^{-600}")
     # nor a place too far away: both differ from x beyond 10^{40} alone
-    assert not equal("x", r"x+\lfloor x/10^{40}\rfloor") and not equal("|x|", r"|x|+|x-10^{40}|-10^{40}+x")
+    assert not equal("x", r"x+\lfloor x/10^{40}\rfloor") and not equal(
+        "|x|", r"|x|+|x-10^{40}|-10^{40}+x"
+    )
 
 
 def test_what_is_left_out_is_named_and_so_is_what_a_verdict_rests_on():
