@@ -18,6 +18,8 @@ from recipe.hint.verify.maths_tree import STRUCTURES, Node, names_in, num
 from recipe.hint.verify.maths_values import approximate, same_relation, same_value
 from recipe.hint.verify.maths_words import PERCENT, Suffix, has_noun, may_drop_unit
 
+_REALS = Node("sym", value=r"\mathbb{R}")
+
 
 class NeedsAlgebra(Exception):
     """Exact arithmetic does not decide, and algebra is for a worker."""
@@ -82,7 +84,8 @@ class Comparison:
                 self.ignored.append("name")
             pair = (gold.items[1], other) if gold.kind == "label" else (gold, other.items[1])
             return self.equal(*pair)
-        if _same_name(gold.items[0], other.items[0]):
+        names = [_folded(each.items[0]) or repr(each.items[0]) for each in (gold, other)]
+        if names[0] == names[1]:
             return self.equal(gold.items[1], other.items[1])
         # y = 2x and x = y/2 are one line, x = 5 and y = 5 are two answers
         if not all(names_in(each.items[1]) for each in (gold, other)):
@@ -239,12 +242,9 @@ class Comparison:
         return (gold.value == other.value or is_vector) and self._ordered(gold, other)
 
     def _is_interval_pair(self, gold: Node, other: Node) -> bool:
-        symbols = [node for node in (gold, other) if node.kind == "sym"]
-        return (
-            bool(symbols)
-            and symbols[0].value == r"\mathbb{R}"
-            and (maths_sets.is_all_reals(other if gold.kind == "sym" else gold))
-        )
+        if gold == _REALS or other == _REALS:
+            return maths_sets.is_all_reals(other if gold == _REALS else gold)
+        return False
 
     def _list(self, gold: Node, other: Node) -> bool:
         names = [item.items[0] for item in gold.items if item.kind == "label"]
@@ -360,12 +360,6 @@ class Comparison:
             raise NeedsAlgebra
         self.used_algebra = True
         return True
-
-
-def _same_name(gold: Node, other: Node) -> bool:
-    if gold.kind == other.kind == "word":
-        return gold.value.casefold() == other.value.casefold()
-    return gold == other
 
 
 def _folded(node: Node) -> str:

@@ -83,7 +83,8 @@ _KNOWN = FUNCTIONS | ACCENTS | frozenset(
 _NOTHING = frozenset(
     "left right displaystyle textstyle scriptstyle limits nolimits big Big bigg Bigg bigl bigr "
     "Bigl Bigr biggl biggr Biggl Biggr bigm quad qquad thinspace enspace large Large LARGE huge "
-    "Huge small ensuremath normalsize tiny boldmath it bf rm middle bfseries itshape nobreak".split()
+    "Huge small ensuremath normalsize tiny boldmath it bf rm middle bfseries itshape "
+    "nobreak".split()
 )  # fmt: skip
 _TEXT_COMMANDS = frozenset(
     "text mbox hbox textbf textit textrm textsf textnormal textup textmd emph mathrm mathbf mathit "
