@@ -11,7 +11,7 @@ from hydra._internal.utils import get_args_parser
 
 from recipe.hint.errors import ConfigError
 
-Action = Literal["run", "help", "show"]
+Action = Literal["run", "help", "show", "hydra"]
 
 # The SAGE release's name -> verl's name.
 ALIASES = {
@@ -57,7 +57,8 @@ def split_command(argv: list[str]) -> tuple[list[str], list[str], Action]:
     """Tell Hydra's options from the settings; Hydra's parser does not take them mixed.
 
     Returns:
-        The options, the settings, and what they ask for; "show" prints something and ends.
+        The options, the settings, and what they ask for: "show" prints settings and ends, "hydra"
+        something of Hydra's.
 
     Raises:
         ConfigError: If an option is unknown, lacks its value or contradicts another.
@@ -73,13 +74,18 @@ def split_command(argv: list[str]) -> tuple[list[str], list[str], Action]:
             options.append(arg)
     if given.help:
         return options, given.overrides, "help"
-    shows = [given.cfg, given.info, given.shell_completion, given.hydra_help]
-    if sum(bool(each) for each in (*shows, given.multirun, given.run)) > 1:
+    shows, hydras = [given.cfg, given.info], [given.shell_completion, given.hydra_help]
+    if sum(bool(each) for each in (*shows, *hydras, given.multirun, given.run)) > 1:
         raise ConfigError(f"{' '.join(options)} ask for several things; give one of these options")
+    if given.resolve and not given.cfg:
+        raise ConfigError("--resolve needs --cfg: it resolves the settings that --cfg prints")
+    asked = given_settings(given.overrides).keys() & {"install", "uninstall", "query"}
+    if given.shell_completion and len(asked) != 1:
+        raise ConfigError("--shell-completion needs install=bash or uninstall=bash (zsh, fish)")
+    if any(hydras):
+        return options, given.overrides, "hydra"
     if any(shows):
         return options, given.overrides, "show"
-    if given.resolve:
-        raise ConfigError("--resolve needs --cfg: it resolves the settings that --cfg prints")
     return options, given.overrides, "run"
 
 

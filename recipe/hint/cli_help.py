@@ -38,15 +38,14 @@ _SETTINGS = {
     "preflight_only": "check everything, start nothing",
 }
 _REST = (
-    "All settings, with comments: recipe/hint/config/hint_trainer.yaml. --cfg job prints what would "
-    "run.",
-    "-m NAME=A,B: runs one after the other. -sc install=bash: completion. --hydra-help: all options.",
+    "All settings, with comments: recipe/hint/config/hint_trainer.yaml. --cfg job: the values now.",
+    "-m NAME=A,B: one run after another. -sc install=bash: completion. --hydra-help: all options.",
     "README.md is the way in; docs/troubleshooting.md explains errors.",
 )
 
 
 def help_text(config: DictConfig, configs: Path, program: str = "main_hint.py") -> str:
-    """Return the help, at most 45 lines of 100 characters.
+    """Return the help: at most 45 lines of 100 characters.
 
     Args:
         config: The primary configuration, without overrides; its values are shown as defaults.
@@ -56,12 +55,13 @@ def help_text(config: DictConfig, configs: Path, program: str = "main_hint.py") 
     node = OmegaConf.to_container(config, resolve=False)
     assert isinstance(node, Mapping)
     lines = [
-        "Train a language model with hint-guided reinforcement learning on top of verl, or evaluate "
-        "one.",
-        f"usage: python recipe/hint/{program} [hardware=NAME] [experiment=NAME] [SETTING=VALUE ...]",
+        "Train or evaluate a language model with hint-guided reinforcement learning on top of verl.",
+        f"usage: python recipe/hint/{program} [hardware=NAME] [experiment=NAME] [NAME=VALUE ...]",
         *_named("methods (trainer.method=NAME, docs/methods/)", METHODS),
         *_named("machines (hardware=NAME, configs/hardware/)", _files(configs / "hardware")),
-        *_named("experiments (experiment=NAME, configs/experiment/)", _files(configs / "experiment")),
+        *_named(
+            "experiments (experiment=NAME, configs/experiment/)", _files(configs / "experiment")
+        ),
         "settings that matter, with their defaults (presets change some):",
     ]
     for name, meaning in _SETTINGS.items():

@@ -99,16 +99,21 @@ def read_command(argv: list[str]) -> tuple[list[str], list[str]]:
     if action == "help":
         print(help_text(primary_config(CONFIG_DIR), REPOSITORY / "configs", Path(sys.argv[0]).name))
         sys.exit()
+    if action == "hydra":
+        # The shell says what is to be completed; a person who asks gets the sections.
+        os.environ.setdefault("COMP_LINE", "python main_hint.py ")
+        return options, settings
     settings, notice = choose_hardware(settings, has_gpu())
-    # What --cfg or --shell-completion print is read by programs too.
-    if notice and action != "show":
+    # What --cfg prints is read by programs too.
+    if notice and action == "run":
         print(notice, flush=True)
     return options, settings
 
 
 def compose_and_run(run: Callable[[], None], sweep: Sweep) -> None:
     """Let Hydra do what the command asks for; a sweep with failed jobs fails."""
-    sys.argv[1:] = [*sweep.options, *sweep.settings, *sweep.folder_settings()]
+    # Options last: one whose value may be left out would take a setting for it.
+    sys.argv[1:] = [*sweep.settings, *sweep.folder_settings(), *sweep.options]
     run()
     sweep.check()
 
@@ -129,7 +134,7 @@ def set_config_paths() -> None:
 
 @contextlib.contextmanager
 def complaints() -> Iterator[None]:
-    """Every error of ours or of the settings' syntax as one line and exit code 2 (Ctrl-C: 130)."""
+    """Tell every error of ours or of the settings' syntax in one line, with exit code 2."""
     try:
         yield
     except HintError as error:

@@ -85,10 +85,12 @@ class Sweep:
             return f"job {hydra.job.num} failed: {folder} is the folder of an earlier job"
         kept = [each for each in hydra.overrides.hydra if not _OF_THE_SWEEP.match(each)]
         options = [each for each in self.options if each not in _OPTIONS]
-        command = [sys.executable, self.script, *options, *self.own_arguments]
-        code = _run_process([*command, *overrides, *kept, *own_place])
+        arguments = [*self.own_arguments, *overrides, *kept, *own_place, *options]
+        code = _run_process([sys.executable, self.script, *arguments])
         self.ends[folder] = code
-        return f"job {hydra.job.num} {'done' if code == 0 else f'failed with code {code}'}: {folder}"
+        return (
+            f"job {hydra.job.num} {'done' if code == 0 else f'failed with code {code}'}: {folder}"
+        )
 
     def check(self) -> None:
         """Take empty folders away, and tell which jobs failed.

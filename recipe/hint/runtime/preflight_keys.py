@@ -23,8 +23,8 @@ OURS = (
     "trainer.hint_accuracy_max_threshold",
     "trainer.eval_only",
 )
-# What verl 0.9.1 reads (`.get("...")`) but leaves out of its files. tests/contracts/test_verl_keys.py
-# looks for each in the installed source, and for more of them.
+# What verl 0.9.1 reads (`.get("...")`) but leaves out of its files; the test of this file finds
+# these in the installed source, and no others.
 READ_BY_VERL = (
     "model_engine",
     "data.cache_dir",
@@ -75,7 +75,9 @@ def check_keys(config: DictConfig) -> None:
         if key in fields:
             continue
         hints = [f"hint.{each}" for each in flat_names(found["hint"])]
-        meant = nearest(name, [*flat_names(known), *(f"{section}.{each}" for each in fields), *hints])
+        meant = nearest(
+            name, [*flat_names(known), *(f"{section}.{each}" for each in fields), *hints]
+        )
         raise ConfigError(
             f"{name} is a key that neither verl nor this recipe reads: it would change nothing"
             f"{f'; did you mean {meant}?' if meant else '; drop it'}"
@@ -98,7 +100,7 @@ def _unknown(
 
 
 def _fields(target: str) -> set[str]:
-    """Fields of one of verl's dataclasses; importing it takes seconds, so only when one is asked."""
+    """Fields of one of verl's dataclasses; the import takes seconds, so it is done on demand."""
     if not target:
         return set()
     from hydra.utils import get_class

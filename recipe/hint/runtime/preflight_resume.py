@@ -72,9 +72,8 @@ def check_same_run(config: DictConfig) -> list[str]:
     if setting(config, "trainer.resume_mode") == "disable" or not _holds_a_run(config, root):
         return []
     before, now = _flat(_read(root / "config.yaml")), _flat(_plain(config))
-    changed = [
-        name for name in before if name in now and not _is_untold(name) and before[name] != now[name]
-    ]
+    both = [name for name in before if name in now and not _is_part(name, _UNTOLD)]
+    changed = [name for name in both if before[name] != now[name]]
     others = [name for name in changed if _is_part(name, DEFINES) and not _is_part(name, OPERATION)]
     if others:
         told = "; ".join(f"{name}={before[name]}, now {now[name]}" for name in others[:_SHOWN])
@@ -140,7 +139,8 @@ def _leaves(node: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, An
 
 def _absolute(name: str, value: Any) -> Any:
     if name.startswith("data."):
-        return [_absolute("", each) for each in ([value] if isinstance(value, str) else value or [])]
+        files = [value] if isinstance(value, str) else value or []
+        return [_absolute("", each) for each in files]
     if not isinstance(value, str) or not Path(value).exists():
         return value
     return str(Path(value).resolve())
@@ -148,10 +148,6 @@ def _absolute(name: str, value: Any) -> Any:
 
 def _is_part(name: str, of: tuple[str, ...]) -> bool:
     return any(name == each or name.startswith(f"{each}.") for each in of)
-
-
-def _is_untold(name: str) -> bool:
-    return _is_part(name, _UNTOLD)
 
 
 def _more(names: list[str]) -> str:
