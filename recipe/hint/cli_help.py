@@ -55,7 +55,7 @@ def help_text(config: DictConfig, configs: Path, program: str = "main_hint.py") 
     node = OmegaConf.to_container(config, resolve=False)
     assert isinstance(node, Mapping)
     lines = [
-        "Train or evaluate a language model with hint-guided reinforcement learning on top of verl.",
+        "Train a language model with hint-guided reinforcement learning on verl, or evaluate one.",
         f"usage: python recipe/hint/{program} [hardware=NAME] [experiment=NAME] [NAME=VALUE ...]",
         *_named("methods (trainer.method=NAME, docs/methods/)", METHODS),
         *_named("machines (hardware=NAME, configs/hardware/)", _files(configs / "hardware")),

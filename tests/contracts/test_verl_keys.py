@@ -80,7 +80,9 @@ def test_a_key_that_nothing_reads_is_refused_in_every_section(verl, laptop):
 def test_a_letter_too_few_is_answered_with_the_right_name(verl, laptop):
     # Every third setting of four letters and more, with its third letter left out.
     known = set(flat_names(verl))
-    leaves = [name for name in sorted(known) if name.startswith(("trainer.", "data.", "algorithm."))]
+    leaves = [
+        name for name in sorted(known) if name.startswith(("trainer.", "data.", "algorithm."))
+    ]
     leaves = [name for name in leaves if not name.startswith("data.apply_chat")][::3]
     asked = wrong = 0
     for name in leaves:
@@ -125,9 +127,14 @@ def test_a_key_that_is_read_stays_possible(given):
 def test_a_key_of_a_file_is_refused_like_one_of_the_command(tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/one.yaml").write_text("# @package _global_\ntrainer: {totl_epochs: 3}\n")
-    config = with_added(f"hydra.searchpath=[file://{os.environ['HINT_VERL_CONFIG']},"
-                        f"file://{os.environ['HINT_REPO']}/configs,file://{tmp_path}]", "+mine=one")
-    with pytest.raises(ConfigError, match=r"trainer\.totl_epochs .* did you mean trainer\.total_ep"):
+    config = with_added(
+        f"hydra.searchpath=[file://{os.environ['HINT_VERL_CONFIG']},"
+        f"file://{os.environ['HINT_REPO']}/configs,file://{tmp_path}]",
+        "+mine=one",
+    )
+    with pytest.raises(
+        ConfigError, match=r"trainer\.totl_epochs .* did you mean trainer\.total_ep"
+    ):
         check_keys(config)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -62,11 +63,7 @@ def check_keys(config: DictConfig) -> None:
     Raises:
         ConfigError: Naming the key and the one that was probably meant.
     """
-    verl = OmegaConf.load(Path(os.environ["HINT_VERL_CONFIG"]) / _VERL_SETTINGS)
-    known = OmegaConf.to_container(verl, resolve=False)
-    assert isinstance(known, dict)
-    for name in (*OURS, *READ_BY_VERL, *_TYPED):
-        _add(known, name)
+    known = _known(Path(os.environ["HINT_VERL_CONFIG"]) / _VERL_SETTINGS)
     found = OmegaConf.to_container(config, resolve=False)
     assert isinstance(found, dict)
     for name, target in _unknown(found, known):
@@ -82,6 +79,20 @@ def check_keys(config: DictConfig) -> None:
             f"{name} is a key that neither verl nor this recipe reads: it would change nothing"
             f"{f'; did you mean {meant}?' if meant else '; drop it'}"
         )
+
+
+@functools.cache
+def _known(file: Path) -> dict[str, Any]:
+    """verl's settings with their defaults, and ours among them."""
+    known = OmegaConf.to_container(OmegaConf.load(file), resolve=False)
+    assert isinstance(known, dict)
+    for name in (*OURS, *READ_BY_VERL, *_TYPED):
+        *sections, key = name.split(".")
+        node = known
+        for section in sections:
+            node = node[section]
+        node[key] = None
+    return known
 
 
 def _unknown(
@@ -106,11 +117,3 @@ def _fields(target: str) -> set[str]:
     from hydra.utils import get_class
 
     return {field.name for field in dataclasses.fields(get_class(target))}
-
-
-def _add(known: dict[str, Any], name: str) -> None:
-    *sections, key = name.split(".")
-    node = known
-    for section in sections:
-        node = node[section]
-    node[key] = None
