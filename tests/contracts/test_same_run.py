@@ -2,6 +2,7 @@
 
 import os
 import random
+from pathlib import Path
 
 import pytest
 import yaml
@@ -102,7 +103,8 @@ def test_a_setting_that_does_not_is_told_in_one_line(name, run):
     OmegaConf.update(run, name, OPERATIONAL[name])
     [line] = check_same_run(run)
     assert line.startswith(f"changed   since the run began: {name} ")
-    new = [OPERATIONAL[name]] if name == "data.val_files" else OPERATIONAL[name]
+    is_file = name == "data.val_files"
+    new = [str(Path.cwd() / OPERATIONAL[name])] if is_file else OPERATIONAL[name]
     assert line.endswith(f" -> {new}")
 
 
@@ -111,7 +113,8 @@ def test_the_same_settings_written_otherwise_are_the_same_run(run, tmp_path, mon
     os.symlink(run.actor_rollout_ref.model.path, tmp_path / "model")
     run.actor_rollout_ref.model.path = "model"
     run.data.train_files = [run.data.train_files]
-    run.trainer.experiment_name = "two"
+    run.trainer.experiment_name = run.actor_rollout_ref.rollout.trace.experiment_name = "two"
+    run.hint.teacher.cache_dir = str(tmp_path / run.hint.teacher.cache_dir)
     # 1 node x 1 device = 1; another number of devices cannot read the checkpoint
     assert check_same_run(run) == []
     run.trainer.n_gpus_per_node = 2

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from recipe.hint import main_hint
-from recipe.hint.runtime import evaluation_mode, preflight_machine
+from recipe.hint.runtime import evaluation_mode, preflight_evaluation, preflight_machine
 
 ROOT = Path(__file__).resolve().parents[2]
 BASE = ROOT / "data/tiny/base"
@@ -72,6 +72,21 @@ def test_the_checks_of_an_evaluation_write_nothing(command, checkpoint, tmp_path
     assert (code, stderr) == (0, "")
     assert f"model     {checkpoint}/merged: size unknown" in stdout
     assert everything_in(tmp_path) == before
+
+
+@pytest.mark.parametrize("name", ["base", "run/checkpoints/global_step_5"])
+def test_a_relative_path_is_the_model_that_the_samples_were_drawn_with(
+    name, command, checkpoint, stand_in, tmp_path, monkeypatch
+):
+    seen = []
+    monkeypatch.setattr(
+        preflight_evaluation, "check_settings_unchanged", lambda _, settings: seen.append(settings)
+    )
+    given = ["hardware=laptop", "trainer.eval_only=true", f"{MODEL}={name}"]
+    code, _, stderr = command(*given, "preflight_only=true")
+    assert (code, stderr) == (0, "")
+    merged = "/merged" * (name != "base")
+    assert [settings["model"] for settings in seen] == [f"{tmp_path}/{name}{merged}"]
 
 
 def test_a_refused_evaluation_has_merged_nothing(command, checkpoint, tmp_path, monkeypatch):

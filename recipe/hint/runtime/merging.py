@@ -17,7 +17,7 @@ _LIMIT_S = 3600.0
 
 def checkpoint_of(path: str | Path) -> Path | None:
     """The ``global_step_N`` folder that ``path`` is, or whose ``actor`` it is; else ``None``."""
-    folder = Path(path)
+    folder = Path(path).absolute()  # verl's merger works in another folder
     folder = folder.parent if folder.name == "actor" else folder
     return folder if (folder / "actor" / "fsdp_config.json").is_file() else None
 

@@ -84,7 +84,8 @@ def _model(config: DictConfig) -> tuple[Model, str]:
     path = str(setting(config, _MODEL))
     checkpoint = checkpoint_of(path)
     if checkpoint is None:
-        return load_model(config), path
+        # As the launcher hands it on, and as the samples' settings have it.
+        return load_model(config), str(Path(path).absolute()) if Path(path).exists() else path
     files, has_weights = model_files(checkpoint)
     there = OmegaConf.merge(config, OmegaConf.from_dotlist([f"{_MODEL}={files}"]))
     assert isinstance(there, DictConfig)

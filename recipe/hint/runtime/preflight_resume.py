@@ -49,7 +49,7 @@ OPERATION = (
 _UNTOLD = (
     *("preflight_only", "hint.run_dir", "trainer.default_local_dir"),
     *(f"trainer.{name}" for name in ("experiment_name", "nnodes", "n_gpus_per_node")),
-    *("trainer.resume_mode", "trainer.resume_from_path"),
+    *("trainer.resume_mode", "trainer.resume_from_path", f"{_ROLLOUT}.trace"),
 )
 _PATHS = ("data.train_files", "data.val_files", _MODEL, "hint.prompts", "hint.teacher.cache_dir")
 _SHOWN = 4
@@ -141,7 +141,8 @@ def _absolute(name: str, value: Any) -> Any:
     if name.startswith("data."):
         files = [value] if isinstance(value, str) else value or []
         return [_absolute("", each) for each in files]
-    if not isinstance(value, str) or not Path(value).exists():
+    # A model that is no folder is a name on the hub.
+    if not isinstance(value, str) or (name == _MODEL and not Path(value).exists()):
         return value
     return str(Path(value).resolve())
 
