@@ -145,6 +145,17 @@ def test_odd_values_make_names_that_are_no_paths_and_never_collide(tmp_path):
     assert max(len(folder.name) for folder in folders) <= 100
 
 
+@pytest.mark.parametrize(
+    "wrong", ["trainer.experiment_name=../x", "trainer.experiment_name=null", "hint.run_dir='~/x'"]
+)
+def test_a_wrong_place_of_all_jobs_is_refused_before_the_first(wrong, tmp_path):
+    script = sweep_script(tmp_path)
+    end = run(tmp_path, "-m", "trainer.method=grpo,sage", wrong, script=script)
+    assert end.returncode == 2
+    assert [wrong.split("=")[0] in line for line in end.stderr.splitlines()] == [True]
+    assert {path.name for path in tmp_path.iterdir()} == {"job.py", "command.py"}
+
+
 def test_two_jobs_that_name_one_folder_are_not_both_run(tmp_path):
     given = ["trainer.method=grpo,sage", "hint.seed=1,2", "hint.run_dir=runs/${trainer.method}"]
     end = run(tmp_path, "-m", *given, script=sweep_script(tmp_path))

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -23,6 +23,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig
 
 from recipe.hint.errors import HintError
+from recipe.hint.runtime.preflight_folder import check_folder, check_name
 
 _RUN_DIR, _NAME = "hint.run_dir", "trainer.experiment_name"
 _OPTIONS = ("-m", "--multirun")
@@ -59,15 +60,21 @@ class Sweep:
         )
 
     def folder_settings(self) -> list[str]:
-        """The settings that put the sweep's folder where the command wants its runs."""
+        """The settings that put the sweep's folder where the command wants its runs.
+
+        Raises:
+            ConfigError: If the name or folder cannot be one.
+        """
         if not self.is_asked_for:
             return []
         given = _plain_values(self.settings)
         if "hydra.sweep.dir" in given:
             return []
         if _RUN_DIR in given:
+            check_folder(_RUN_DIR, given[_RUN_DIR])
             return [f"hydra.sweep.dir={_quoted(given[_RUN_DIR])}"]
         if _NAME in given:
+            check_name(_NAME, given[_NAME])
             return [f"hydra.sweep.dir={_quoted(f'outputs/{given[_NAME]}')}"]
         return []
 
@@ -133,12 +140,12 @@ def _names_its_folder(settings: Sequence[str]) -> bool:
     return False
 
 
-def _plain_values(settings: Sequence[str]) -> dict[str, str]:
+def _plain_values(settings: Sequence[str]) -> dict[str, Any]:
     """The values that are the same for every job and refer to no other setting."""
     overrides = OverridesParser.create().parse_overrides(list(settings))
     plain = [each for each in overrides if not each.is_sweep_override() and not each.is_delete()]
-    values = {each.get_key_element().lstrip("+"): str(each.value()) for each in plain}
-    return {name: value for name, value in values.items() if "${" not in value}
+    values = {each.get_key_element().lstrip("+"): each.value() for each in plain}
+    return {name: value for name, value in values.items() if "${" not in str(value)}
 
 
 def _swept(settings: Sequence[str], hydra: DictConfig) -> set[str]:

@@ -31,12 +31,12 @@ def check_run_folder(config: DictConfig) -> str:
             is not there.
     """
     for name in _NAMES:
-        _check_name(name, setting(config, name))
+        check_name(name, setting(config, name))
     for name in _FOLDERS:
-        _check_folder(name, setting(config, name))
+        check_folder(name, setting(config, name))
     for name in _FOLDERS_OR_NULL:
         if setting(config, name) is not None:
-            _check_folder(name, setting(config, name))
+            check_folder(name, setting(config, name))
     root = Path(setting(config, "trainer.default_local_dir"))
     mode = setting(config, "trainer.resume_mode")
     if mode == "resume_path":
@@ -55,7 +55,12 @@ def nearest_folder(path: Path) -> Path:
     return next((each for each in (path, *path.parents) if os.path.lexists(each)), path)
 
 
-def _check_name(name: str, value: object) -> None:
+def check_name(name: str, value: object) -> None:
+    """Refuse a value that is not one part of a path.
+
+    Raises:
+        ConfigError: Naming the setting.
+    """
     if not isinstance(value, str | int | float) or isinstance(value, bool):
         raise ConfigError(f"{name}={value!r} must be a name")
     text = str(value)
@@ -75,7 +80,12 @@ def _check_name(name: str, value: object) -> None:
         )
 
 
-def _check_folder(name: str, value: object) -> None:
+def check_folder(name: str, value: object) -> None:
+    """Refuse a value that is no folder, or one that nothing can be written to.
+
+    Raises:
+        ConfigError: Naming the setting.
+    """
     if not isinstance(value, str) or not value.strip():
         raise ConfigError(f"{name}={value!r} must be the path of a folder")
     if not value.isprintable() or value != value.strip():
