@@ -71,7 +71,7 @@ def check_keys(config: DictConfig) -> None:
         fields = _fields(target)
         if key in fields:
             continue
-        hints = [f"hint.{each}" for each in flat_names(found["hint"])]
+        hints = flat_names({"hint": found["hint"]})
         meant = nearest(
             name, [*flat_names(known), *(f"{section}.{each}" for each in fields), *hints]
         )
