@@ -1,13 +1,17 @@
-"""The command line before Hydra sees it: second names of settings, presets, near misses."""
+"""The command line before Hydra sees it: order, second names of settings, presets, near misses."""
 
 from __future__ import annotations
 
 import difflib
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Literal, NoReturn
+
+from hydra._internal.utils import get_args_parser
 
 from recipe.hint.errors import ConfigError
+
+Action = Literal["run", "help", "show", "hydra"]
 
 # The SAGE release's name -> verl's name.
 ALIASES = {
@@ -49,10 +53,55 @@ def resolve_aliases(argv: list[str]) -> list[str]:
     return result
 
 
+def split_command(argv: list[str]) -> tuple[list[str], list[str], Action]:
+    """Tell Hydra's options from the settings; Hydra's parser does not take them mixed.
+
+    Returns:
+        The options, the settings, and what they ask for: "show" prints settings and ends, "hydra"
+        something of Hydra's.
+
+    Raises:
+        ConfigError: If an option is unknown, lacks its value or contradicts another.
+    """
+    parser = get_args_parser()
+    parser.error = _refuse
+    given = parser.parse_intermixed_args(argv)
+    settings, options = list(given.overrides), []
+    for arg in argv:
+        if settings and arg == settings[0]:
+            settings.pop(0)
+        else:
+            options.append(arg)
+    if given.help:
+        return options, given.overrides, "help"
+    shows, hydras = [given.cfg, given.info], [given.shell_completion, given.hydra_help]
+    if sum(bool(each) for each in (*shows, *hydras, given.multirun, given.run)) > 1:
+        raise ConfigError(f"{' '.join(options)} ask for several things; give one of these options")
+    if given.resolve and not given.cfg:
+        raise ConfigError("--resolve needs --cfg: it resolves the settings that --cfg prints")
+    asked = given_settings(given.overrides).keys() & {"install", "uninstall", "query"}
+    if given.shell_completion and len(asked) != 1:
+        raise ConfigError("--shell-completion needs install=bash or uninstall=bash (zsh, fish)")
+    if any(hydras):
+        return options, given.overrides, "hydra"
+    if any(shows):
+        return options, given.overrides, "show"
+    return options, given.overrides, "run"
+
+
+def _refuse(message: str) -> NoReturn:
+    raise ConfigError(f"{message}; --hydra-help lists the options")
+
+
 def choose_hardware(argv: list[str], has_gpu: bool) -> tuple[list[str], str]:
-    """The arguments with a preset where one is needed, and the line that says so."""
+    """Add the laptop preset where no GPU is found and nothing given names a device.
+
+    Returns:
+        The arguments, and the line that says so, or an empty one.
+    """
     given = given_settings(argv)
-    if has_gpu or "hardware" in given or "trainer.device" in given:
+    # An experiment chooses its preset itself.
+    if has_gpu or given.keys() & {"hardware", "experiment", "trainer.device"}:
         return argv, ""
     return ["hardware=laptop", *argv], (
         "no GPU found and no hardware= given: running the laptop preset (configs/hardware/"
@@ -72,12 +121,21 @@ def flat_names(node: Mapping[str, Any], prefix: str = "") -> list[str]:
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
-    """The setting that a mistyped one was most likely meant to be."""
+    """Return the setting that a mistyped one was most likely meant to be.
+
+    Its last part decides, first among those of the same section: the rest of a long name is alike
+    for all of them.
+    """
     names = list(names)
-    close = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
-    if close:
-        return close[0]
-    leaf = name.rsplit(".", 1)[-1]
-    by_leaf = {other.rsplit(".", 1)[-1]: other for other in names}
-    close = difflib.get_close_matches(leaf, by_leaf, n=1, cutoff=0.6)
-    return by_leaf[close[0]] if close else None
+    section, _, leaf = name.rpartition(".")
+    siblings = [other for other in names if other.rpartition(".")[0] == section]
+    for pool in (siblings, names):
+        close = difflib.get_close_matches(leaf, {_leaf(other) for other in pool}, n=1)
+        if close:
+            same = [other for other in pool if _leaf(other) == close[0]]
+            return difflib.get_close_matches(name, same, n=1, cutoff=0)[0]
+    return None
+
+
+def _leaf(name: str) -> str:
+    return name.rpartition(".")[2]

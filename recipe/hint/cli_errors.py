@@ -8,20 +8,15 @@ from pathlib import Path
 from typing import cast
 
 from hydra import compose, initialize_config_dir
+from hydra._internal.utils import get_args_parser
 from hydra.core.global_hydra import GlobalHydra
 from hydra.errors import OverrideParseException
-from omegaconf import OmegaConf
+from omegaconf import DictConfig, OmegaConf
 
 from recipe.hint.cli import flat_names, given_settings, nearest
 from recipe.hint.errors import ConfigError
 
 _NOT_THERE = re.compile(r"Could not override '([^']+)'|Key '([^']+)' is not in struct")
-# Hydra's own options; everything else is a setting and has no dashes.
-_OPTIONS = frozenset(
-    "--help --hydra-help --version --cfg --resolve --package --run --multirun --shell-completion "
-    "--config-path --config-name --config-dir --experimental-rerun --info "
-    "-h -c -p -r -m -sc -cp -cn -cd -i".split()
-)
 _GROUPS = ("hardware", "experiment")
 
 
@@ -37,24 +32,33 @@ def check_arguments(argv: Iterable[str], configs: Path) -> None:
     Raises:
         ConfigError: Naming the argument.
     """
+    argv = list(argv)
+    options = get_args_parser()._option_string_actions
+    has_own_folder = any(arg.split("=")[0] in ("-cd", "--config-dir") for arg in argv)
     for arg in argv:
-        if arg.startswith("-") and arg.split("=")[0] not in _OPTIONS:
+        if arg.startswith("-") and arg.split("=")[0] not in options:
             raise ConfigError(
                 f"{arg} is not an option; settings are given as NAME=VALUE without dashes, like "
                 f"trainer.method=sage"
             )
-        group, _, value = arg.partition("=")
-        if group not in _GROUPS:
-            continue
-        if value.lower() in ("", "null", "none"):
-            raise ConfigError(
-                f"{arg} names no file of configs/{group}; give a name or leave it out"
-            )
-        there = sorted(path.stem for path in (configs / group).glob("*.yaml"))
-        if value not in there:
-            raise ConfigError(
-                f"{arg} is not a file of configs/{group}; there is: {', '.join(there) or 'none'}"
-            )
+        group, _, values = arg.partition("=")
+        # glob(...) and choice(...) of a multirun are Hydra's to read.
+        if group in _GROUPS and "(" not in values:
+            for value in values.split(","):
+                _check_preset(group, value.strip(), configs, has_own_folder)
+
+
+def _check_preset(group: str, value: str, configs: Path, has_own_folder: bool) -> None:
+    if value.lower() in ("", "null", "none"):
+        raise ConfigError(
+            f"{group}={value} names no file of configs/{group}; give a name or leave it out"
+        )
+    there = sorted(path.stem for path in (configs / group).glob("*.yaml"))
+    if value not in there and not has_own_folder:
+        raise ConfigError(
+            f"{group}={value} is not a file of configs/{group}; there is: "
+            f"{', '.join(there) or 'none'}"
+        )
 
 
 def explain(error: Exception, argv: list[str], config_dir: Path) -> str:
@@ -73,10 +77,15 @@ def explain(error: Exception, argv: list[str], config_dir: Path) -> str:
 
 def _unknown(found: str, argv: list[str], config_dir: Path) -> str:
     name = next((given for given in given_settings(argv) if given.endswith(found)), found)
-    GlobalHydra.instance().clear()
-    with initialize_config_dir(config_dir=str(config_dir), version_base=None):
-        config = compose("hint_trainer")
+    config = primary_config(config_dir)
     names = flat_names(cast("dict", OmegaConf.to_container(config, resolve=False)))
     meant = nearest(name, names)
     hint = f"; did you mean {meant}?" if meant else ""
     return f"{name} is not a setting{hint} (a new key of verl's needs a + in front)"
+
+
+def primary_config(config_dir: Path) -> DictConfig:
+    """Return all settings as the primary configuration gives them, without overrides."""
+    GlobalHydra.instance().clear()
+    with initialize_config_dir(config_dir=str(config_dir), version_base=None):
+        return compose("hint_trainer")

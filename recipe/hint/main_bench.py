@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import sys
 
 import hydra
 from omegaconf import DictConfig
 
-from recipe.hint.cli import choose_hardware, resolve_aliases
-from recipe.hint.cli_errors import check_arguments
 from recipe.hint.main_hint import (
     CONFIG_DIR,
-    REPOSITORY,
     complaints,
-    set_config_paths,
+    compose_and_run,
+    read_command,
     warm_processes,
 )
 from recipe.hint.runtime.bench_settings import (
@@ -23,21 +20,27 @@ from recipe.hint.runtime.bench_settings import (
     freeze_weights,
     split_arguments,
 )
-from recipe.hint.runtime.preflight_machine import has_gpu
+from recipe.hint.runtime.multirun import Sweep, is_multirun
 
 _bench = BenchSettings()
+_sweep = Sweep(__file__, (), ())
 
 
 @hydra.main(config_path=str(CONFIG_DIR), config_name="hint_trainer", version_base=None)
 def run(config: DictConfig) -> None:
     """All arms in one run, checked like a training run before anything is started."""
+    if is_multirun():
+        print(_sweep.run_job(config), flush=True)
+        return
     with complaints():
         from recipe.hint.runtime.environment import set_environment
+        from recipe.hint.runtime.preflight_keys import check_keys
         from recipe.hint.runtime.preflight_settings import check_sections
 
         check_sections(config)
-        apply_bench_mode(config, _bench)
         set_environment(config)
+        check_keys(config)
+        apply_bench_mode(config, _bench)
         with warm_processes(config):
             _check_and_launch(config)
 
@@ -56,16 +59,12 @@ def _check_and_launch(config: DictConfig) -> None:
 
 def main() -> None:
     """Entry point; the exit code is 0 only when the run ended well."""
-    global _bench
-    os.environ.setdefault("HYDRA_FULL_ERROR", "1")
+    global _bench, _sweep
     with complaints():
-        set_config_paths()
         argv, _bench = split_arguments(sys.argv[1:])
-        check_arguments(argv, REPOSITORY / "configs")
-        sys.argv[1:], notice = choose_hardware(resolve_aliases(argv), has_gpu())
-        if notice:
-            print(notice, flush=True)
-        run()
+        own = [arg for arg in sys.argv[1:] if arg not in argv]
+        _sweep = Sweep(__file__, *read_command(argv), own)
+        compose_and_run(run, _sweep)
 
 
 if __name__ == "__main__":

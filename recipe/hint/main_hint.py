@@ -6,7 +6,7 @@ import contextlib
 import importlib.util
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import hydra
@@ -14,32 +14,40 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
-from recipe.hint.cli import choose_hardware, resolve_aliases
-from recipe.hint.cli_errors import check_arguments, explain
+from recipe.hint.cli import choose_hardware, resolve_aliases, split_command
+from recipe.hint.cli_errors import check_arguments, explain, primary_config
+from recipe.hint.cli_help import help_text
 from recipe.hint.errors import ConfigError, HintError
+from recipe.hint.runtime.multirun import Sweep, is_multirun
 from recipe.hint.runtime.preflight_machine import has_gpu
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 CONFIG_DIR = Path(__file__).resolve().parent / "config"
+_sweep = Sweep(__file__, (), ())
 
 
 @hydra.main(config_path=str(CONFIG_DIR), config_name="hint_trainer", version_base=None)
 def run(config: DictConfig) -> None:
     """One run, checked before anything is started."""
+    if is_multirun():
+        print(_sweep.run_job(config), flush=True)
+        return
     # In here too: Hydra would print the overrides beside an error that passes through it.
     with complaints():
         from recipe.hint.runtime.environment import set_environment
+        from recipe.hint.runtime.preflight_keys import check_keys
         from recipe.hint.runtime.preflight_settings import check_sections
 
         check_sections(config)
         # Before the libraries that read the environment when they are imported.
         set_environment(config)
+        check_keys(config)
         with warm_processes(config):
             _check_and_launch(config)
 
 
 def _check_and_launch(config: DictConfig) -> None:
-    from recipe.hint.runtime.evaluation_mode import apply_evaluation_mode
+    from recipe.hint.runtime.evaluation_mode import apply_evaluation_mode, merge_model
     from recipe.hint.runtime.preflight import preflight
     from recipe.hint.runtime.preflight_evaluation import preflight_evaluation
 
@@ -51,6 +59,8 @@ def _check_and_launch(config: DictConfig) -> None:
     print("\n".join(summary), flush=True)
     if config.preflight_only:
         return
+    if config.trainer.eval_only:
+        merge_model(config)
     from recipe.hint.runtime.launcher import launch
 
     print("\n".join(launch(config)), flush=True)
@@ -69,14 +79,43 @@ def warm_processes(config: DictConfig) -> contextlib.AbstractContextManager:
 
 def main() -> None:
     """Entry point; the exit code is 0 only when the run ended well."""
-    os.environ.setdefault("HYDRA_FULL_ERROR", "1")
+    global _sweep
     with complaints():
-        set_config_paths()
-        check_arguments(sys.argv[1:], REPOSITORY / "configs")
-        sys.argv[1:], notice = choose_hardware(resolve_aliases(sys.argv[1:]), has_gpu())
-        if notice:
-            print(notice, flush=True)
-        run()
+        _sweep = Sweep(__file__, *read_command(sys.argv[1:]))
+        compose_and_run(run, _sweep)
+
+
+def read_command(argv: list[str]) -> tuple[list[str], list[str]]:
+    """Hydra's options and the settings of a command line, second names and presets resolved.
+
+    Raises:
+        ConfigError: On an argument that cannot be right.
+        SystemExit: When help was asked for.
+    """
+    os.environ.setdefault("HYDRA_FULL_ERROR", "1")
+    set_config_paths()
+    check_arguments(argv, REPOSITORY / "configs")
+    options, settings, action = split_command(resolve_aliases(argv))
+    if action == "help":
+        print(help_text(primary_config(CONFIG_DIR), REPOSITORY / "configs", Path(sys.argv[0]).name))
+        sys.exit()
+    if action == "hydra":
+        # The shell says what is to be completed; a person who asks gets the sections.
+        os.environ.setdefault("COMP_LINE", "python main_hint.py ")
+        return options, settings
+    settings, notice = choose_hardware(settings, has_gpu())
+    # What --cfg prints is read by programs too.
+    if notice and action == "run":
+        print(notice, flush=True)
+    return options, settings
+
+
+def compose_and_run(run: Callable[[], None], sweep: Sweep) -> None:
+    """Let Hydra do what the command asks for; a sweep with failed jobs fails."""
+    # Options last: one whose value may be left out would take a setting for it.
+    sys.argv[1:] = [*sweep.settings, *sweep.folder_settings(), *sweep.options]
+    run()
+    sweep.check()
 
 
 def set_config_paths() -> None:
@@ -95,13 +134,16 @@ def set_config_paths() -> None:
 
 @contextlib.contextmanager
 def complaints() -> Iterator[None]:
-    """Every error of ours or of the settings' syntax as one line and exit code 2."""
+    """Tell every error of ours or of the settings' syntax in one line, with exit code 2."""
     try:
         yield
     except HintError as error:
         message = " ".join(str(error).split())
     except (HydraException, OmegaConfBaseException) as error:
         message = explain(error, sys.argv[1:], CONFIG_DIR)
+    except KeyboardInterrupt:
+        print("error: interrupted", file=sys.stderr, flush=True)
+        sys.exit(130)
     else:
         return
     print(f"error: {message}", file=sys.stderr, flush=True)

@@ -191,7 +191,7 @@ def run_process(overrides: list[str], folder: Path, **environment) -> subprocess
 
 @pytest.mark.skipif(has_gpu(), reason="needs a machine without a GPU")
 def test_cuda_without_a_gpu_is_an_error(command):
-    code, _, stderr = command("trainer.device=cuda")
+    code, _, stderr = command("trainer.device=cuda", "preflight_only=false")
     check_message(code, stderr, ["trainer.device=cuda", "no NVIDIA GPU", "hardware=laptop"])
 
 

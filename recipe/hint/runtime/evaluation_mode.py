@@ -8,13 +8,10 @@ from recipe.hint.runtime.merging import checkpoint_of, merged_model
 
 
 def apply_evaluation_mode(config: DictConfig) -> None:
-    """Rewrite the settings that have no meaning without training, and merge a checkpoint.
-
-    Raises:
-        ConfigError: If ``actor_rollout_ref.model.path`` is a checkpoint that cannot be merged.
-    """
-    model, rollout = config.actor_rollout_ref.model, config.actor_rollout_ref.rollout
-    num_devices = config.trainer.nnodes * config.trainer.n_gpus_per_node
+    """Rewrite the settings that have no meaning without training."""
+    rollout = config.actor_rollout_ref.rollout
+    # Values that are no numbers are refused afterwards, with the other checks of numbers.
+    num_devices = (config.trainer.nnodes or 1) * (config.trainer.n_gpus_per_node or 1)
     with open_dict(config):
         name = OmegaConf.to_container(config.trainer, resolve=False)["experiment_name"]
         if name == "${trainer.method}-${now:%Y%m%d-%H%M%S}":
@@ -29,5 +26,14 @@ def apply_evaluation_mode(config: DictConfig) -> None:
         rollout.nnodes = config.trainer.nnodes
         rollout.n_gpus_per_node = config.trainer.n_gpus_per_node
         rollout.load_format = "auto"
-        if isinstance(model.path, str) and (checkpoint := checkpoint_of(model.path)):
-            model.path = str(merged_model(checkpoint))
+
+
+def merge_model(config: DictConfig) -> None:
+    """Make the model's folder where ``actor_rollout_ref.model.path`` is a checkpoint.
+
+    Raises:
+        ConfigError: If it cannot be merged.
+    """
+    model = config.actor_rollout_ref.model
+    if checkpoint := checkpoint_of(model.path):
+        model.path = str(merged_model(checkpoint))

@@ -20,7 +20,7 @@ from recipe.hint.runtime.environment import environment_of
 from recipe.hint.runtime.evaluation_runner import EvaluationRunner
 from recipe.hint.runtime.fork_client_process import EXECUTABLE
 from recipe.hint.runtime.reporter import closing_lines
-from recipe.hint.runtime.run_folder import RunFolder
+from recipe.hint.runtime.run_folder import RunFolder, keep_config
 from recipe.hint.runtime.sample_files import evaluation_folder
 from recipe.hint.runtime.task_runner import HintTaskRunner, remote_runner
 from recipe.hint.runtime.watchdog import read_fatal
@@ -105,7 +105,9 @@ def _whole(config: DictConfig) -> Iterator[RunFolder]:
     folder.create()
     (folder.logs / "fatal.json").unlink(missing_ok=True)
     folder.console.unlink(missing_ok=True)
-    OmegaConf.save(config, folder.root / "config.yaml")
+    # An evaluation in a run's folder leaves what that run was made with as it is.
+    place = evaluation_folder(config) if config.trainer.eval_only else folder.root
+    keep_config(place / "config.yaml", OmegaConf.to_yaml(config))
     _start_ray(config)
     session = Path(ray._private.worker._global_node.get_session_dir_path()) / "logs"
     try:

@@ -17,9 +17,28 @@ _LIMIT_S = 3600.0
 
 def checkpoint_of(path: str | Path) -> Path | None:
     """The ``global_step_N`` folder that ``path`` is, or whose ``actor`` it is; else ``None``."""
-    folder = Path(path)
+    folder = Path(path).absolute()  # verl's merger works in another folder
     folder = folder.parent if folder.name == "actor" else folder
     return folder if (folder / "actor" / "fsdp_config.json").is_file() else None
+
+
+def model_files(checkpoint: Path) -> tuple[Path, bool]:
+    """Where a checkpoint's configuration and tokenizer are; nothing is written.
+
+    Returns:
+        A folder, and whether the weights are in it too: not before they were merged.
+
+    Raises:
+        ConfigError: If the checkpoint is not whole.
+    """
+    if (checkpoint / MERGED).is_dir():
+        return checkpoint / MERGED, True
+    if not (checkpoint / COMPLETE).is_file():
+        raise ConfigError(
+            f"actor_rollout_ref.model.path={checkpoint} is not whole ({COMPLETE} is missing): its "
+            f"run was killed while it was written; take an earlier one"
+        )
+    return checkpoint / "actor" / "huggingface", False
 
 
 def merged_model(checkpoint: Path, limit_s: float = _LIMIT_S) -> Path:
@@ -31,13 +50,8 @@ def merged_model(checkpoint: Path, limit_s: float = _LIMIT_S) -> Path:
         ConfigError: If the checkpoint is not whole, or the merger fails or takes too long.
     """
     target = checkpoint / MERGED
-    if target.is_dir():
+    if model_files(checkpoint)[1]:
         return target
-    if not (checkpoint / COMPLETE).is_file():
-        raise ConfigError(
-            f"actor_rollout_ref.model.path={checkpoint} is not whole ({COMPLETE} is missing): its "
-            f"run was killed while it was written; take an earlier one"
-        )
     draft = checkpoint / f".{MERGED}.{os.getpid()}"
     command = [sys.executable, "-m", "verl.model_merger", "merge", "--backend", "fsdp"]
     command += ["--local_dir", str(checkpoint / "actor"), "--target_dir", str(draft)]

@@ -20,8 +20,10 @@ from recipe.hint.runtime.preflight_data import (
     check_lengths,
     read_data,
 )
-from recipe.hint.runtime.preflight_machine import check_disk, check_machine, check_run_folder
+from recipe.hint.runtime.preflight_folder import check_run_folder
+from recipe.hint.runtime.preflight_machine import check_disk, check_machine
 from recipe.hint.runtime.preflight_model import Model, load_model
+from recipe.hint.runtime.preflight_resume import check_same_run
 from recipe.hint.runtime.preflight_settings import check_sections, check_settings, setting
 from recipe.hint.settings import (
     HintSettings,
@@ -57,8 +59,9 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
         check_teacher(settings.teacher, os.environ)
     check_given(config)
     check_settings(config)
-    check_machine(config)
+    unchecked = check_machine(config)
     folder = check_run_folder(config)
+    changed = check_same_run(config)
     data = read_data(config)
     model = load_model(config)
     hints = (settings, texts) if method.uses_hints else None
@@ -73,6 +76,8 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
         *run.how(data, model, lengths),
         f"folder    {settings.run_dir} ({folder})",
         f"disk      {disk}",
+        *changed,
+        *unchecked,
     ]
     return lines + [f"warning: {warning}" for warning in lengths.warnings]
 

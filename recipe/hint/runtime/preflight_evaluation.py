@@ -8,6 +8,7 @@ from pathlib import Path
 from omegaconf import DictConfig, OmegaConf
 
 from recipe.hint.errors import DataError
+from recipe.hint.runtime.merging import MERGED, checkpoint_of, model_files
 from recipe.hint.runtime.preflight_data import (
     Data,
     DataFile,
@@ -15,8 +16,9 @@ from recipe.hint.runtime.preflight_data import (
     check_lengths,
     read_files,
 )
-from recipe.hint.runtime.preflight_machine import check_machine, check_run_folder
-from recipe.hint.runtime.preflight_model import load_model
+from recipe.hint.runtime.preflight_folder import check_run_folder
+from recipe.hint.runtime.preflight_machine import check_machine
+from recipe.hint.runtime.preflight_model import Model, load_model
 from recipe.hint.runtime.preflight_settings import check_sections, check_settings, setting
 from recipe.hint.runtime.sample_files import (
     check_settings_unchanged,
@@ -26,7 +28,7 @@ from recipe.hint.runtime.sample_files import (
 )
 from recipe.hint.settings import read_settings
 
-_VAL = "data.val_files"
+_VAL, _MODEL = "data.val_files", "actor_rollout_ref.model.path"
 _SAMPLING = "actor_rollout_ref.rollout.val_kwargs"
 
 
@@ -44,16 +46,17 @@ def preflight_evaluation(config: DictConfig) -> list[str]:
     config = OmegaConf.create(OmegaConf.to_container(config, resolve=True))
     check_sections(config)
     settings = read_settings(OmegaConf.to_container(config.hint))
-    check_given(config, (_VAL, "actor_rollout_ref.model.path"))
+    check_given(config, (_VAL, _MODEL))
     check_settings(config)
-    check_machine(config)
+    unchecked = check_machine(config)
     check_run_folder(config)
     files = read_files(config, _VAL)
     _check_ids(files)
-    model = load_model(config)
+    model, served = _model(config)
     lengths = check_lengths(config, Data([], files), model, None)
     folder = evaluation_folder(config)
-    check_settings_unchanged(folder, evaluation_settings(config, [file.path for file in files]))
+    drawn_with = evaluation_settings(config, [file.path for file in files]) | {"model": served}
+    check_settings_unchanged(folder, drawn_with)
     size = "size unknown"
     if model.num_parameters is not None:
         size = f"{model.num_parameters / 1e6:,.2f} M parameters"
@@ -62,7 +65,7 @@ def preflight_evaluation(config: DictConfig) -> list[str]:
     shape = [setting(config, f"trainer.{name}") for name in ("nnodes", "n_gpus_per_node", "device")]
     return [
         "evaluate  without hints",
-        f"model     {model.path}: {size}, context {model.context} tokens",
+        f"model     {served}: {size}, context {model.context} tokens",
         *(f"problems  {file.path}: {len(file.problems)} of {_sources(file)}" for file in files),
         f"samples   {num_samples} of each, {total} in all, "
         f"T={setting(config, f'{_SAMPLING}.temperature')} "
@@ -71,8 +74,22 @@ def preflight_evaluation(config: DictConfig) -> list[str]:
         f"{setting(config, 'data.max_response_length')} tokens",
         f"devices   {shape[0]} x {shape[1]} {shape[2]}",
         f"folder    {settings.run_dir}{' (has samples)' if (folder / 'samples').exists() else ''}",
+        *unchecked,
         *(f"warning: {warning}" for warning in lengths.warnings),
     ]
+
+
+def _model(config: DictConfig) -> tuple[Model, str]:
+    """The model, and the folder that the replicas will read: a checkpoint's is still to be made."""
+    path = str(setting(config, _MODEL))
+    checkpoint = checkpoint_of(path)
+    if checkpoint is None:
+        # As the launcher hands it on, and as the samples' settings have it.
+        return load_model(config), str(Path(path).absolute()) if Path(path).exists() else path
+    files, has_weights = model_files(checkpoint)
+    there = OmegaConf.merge(config, OmegaConf.from_dotlist([f"{_MODEL}={files}"]))
+    assert isinstance(there, DictConfig)
+    return load_model(there, has_weights=has_weights), str(checkpoint / MERGED)
 
 
 def _sources(file: DataFile) -> str:

@@ -1,24 +1,24 @@
-"""Checks of the machine: devices, Ray's CPU slots, the run folder and the disk."""
+"""Checks of the machine: devices, Ray's CPU slots and the disk."""
 
 from __future__ import annotations
 
 import math
 import os
 import shutil
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
 from omegaconf import DictConfig
 
 from recipe.hint.errors import ConfigError
-from recipe.hint.runtime.checkpoints import resume_step
+from recipe.hint.runtime.preflight_folder import nearest_folder
 from recipe.hint.runtime.preflight_settings import is_separate, setting, world_size
 
 _ROLLOUT = "actor_rollout_ref.rollout"
 _PARALLEL = tuple(f"{kind}_parallel_size" for kind in ("tensor_model", "pipeline_model", "data"))
 # FSDP checkpoints hold the weights and Adam's two moments, each in 4 bytes.
 _BYTES_PER_PARAMETER = 12
+_NUM_CPUS = "ray_kwargs.ray_init.num_cpus"
 # verl reserves this many of Ray's CPUs beside each device (max_colocate_count of its pools) ...
 _CPUS_PER_TRAINER = 3
 # ... and this many beside each device that only rolls out (separate_async).
@@ -44,22 +44,50 @@ def has_gpu() -> bool:
     return num_gpus() > 0
 
 
-def check_machine(config: DictConfig) -> None:
-    """Whole replicas everywhere; devices and CPU slots of a run on this machine alone.
+def check_machine(config: DictConfig) -> list[str]:
+    """Check for whole replicas everywhere, and for the devices and CPU slots of a run here.
 
     A cluster that is already running is not looked at: Ray knows its nodes, this process does not.
+    With ``preflight_only`` the run may be meant for another machine than this one, a login node.
+
+    Returns:
+        What could not be checked because this machine has fewer GPUs than the run asks for.
 
     Raises:
         ConfigError: With what the run asks for and what is there.
     """
     _check_replicas(config)
     if setting(config, "ray_kwargs.ray_init.address") or os.environ.get("RAY_ADDRESS"):
-        return
-    if setting(config, "trainer.device") == "cuda":
-        _check_gpus(config)
-    else:
+        return []
+    if setting(config, "trainer.device") != "cuda":
         _check_slots(config)
+    elif setting(config, "preflight_only") and num_gpus() < _gpus_wanted(config):
+        if setting(config, _NUM_CPUS):
+            _check_cpus(config)
+        return _left_for_the_gpus(config)
+    else:
+        _check_gpus(config)
     _check_cpus(config)
+    return []
+
+
+def _gpus_wanted(config: DictConfig) -> int:
+    """GPUs of the largest node; of the only one, with those that only roll out."""
+    shared = setting(config, "trainer.nnodes") == 1
+    return setting(config, "trainer.n_gpus_per_node") + (_rollout_gpus(config) if shared else 0)
+
+
+def _left_for_the_gpus(config: DictConfig) -> list[str]:
+    nodes = setting(config, "trainer.nnodes")
+    each = f" on each of {nodes} nodes" if nodes > 1 else ""
+    lines = [
+        f"GPUs: {_gpus_wanted(config)} are needed{each}, this machine shows {num_gpus()}",
+        "memory: whether weights, optimizer and vLLM's cache fit the GPUs",
+        "kernels: whether driver, attention and NCCL work there",
+    ]
+    if not setting(config, _NUM_CPUS):
+        lines.append(f"CPU slots: {cpus_needed(config)} are needed on the first node")
+    return [f"not checked without the GPU: {line}" for line in lines]
 
 
 def cpus_needed(config: DictConfig) -> int:
@@ -74,32 +102,6 @@ def cpus_needed(config: DictConfig) -> int:
     held = _CPUS_OF_DRIVER + -(-units // nodes)
     held += _CPUS_PER_TRAINER * setting(config, "trainer.n_gpus_per_node")
     return held + _CPUS_PER_ROLLOUT * _rollout_gpus(config)
-
-
-def check_run_folder(config: DictConfig) -> str:
-    """Make sure that the run can write where it wants to; nothing stays behind.
-
-    Returns:
-        What the run finds there: nothing, or the step it resumes after.
-
-    Raises:
-        ConfigError: If a folder cannot be made or written to, or the checkpoint is not there.
-    """
-    for name in ("hint.run_dir", "trainer.default_local_dir"):
-        value = setting(config, name)
-        if not isinstance(value, str) or not value.strip():
-            raise ConfigError(f"{name}={value!r} must be the path of a folder")
-        _check_writable(name, Path(value))
-    root = Path(setting(config, "trainer.default_local_dir"))
-    mode = setting(config, "trainer.resume_mode")
-    if mode == "resume_path":
-        return f"resumes from {_resume_folder(config)}"
-    step = resume_step(root) if root.is_dir() else None
-    if step is None:
-        return "exists, no whole checkpoint: starts at step 1" if root.is_dir() else "new"
-    if mode == "disable":
-        return f"holds step {step}, trainer.resume_mode=disable: starts at step 1"
-    return f"resumes after step {step}"
 
 
 def check_disk(config: DictConfig, num_parameters: int | None, num_steps: int) -> str:
@@ -122,7 +124,7 @@ def check_disk(config: DictConfig, num_parameters: int | None, num_steps: int) -
         return f"{kept} checkpoints, one every {every} steps; size unknown"
     needed = kept * num_parameters * _BYTES_PER_PARAMETER
     root = Path(setting(config, "trainer.default_local_dir"))
-    free = shutil.disk_usage(_nearest(root)).free
+    free = shutil.disk_usage(nearest_folder(root)).free
     if needed > free:
         raise ConfigError(
             f"trainer.default_local_dir={root}: {kept} checkpoints of {_gb(needed / kept)} need "
@@ -148,19 +150,18 @@ def _check_replicas(config: DictConfig) -> None:
 
 
 def _check_gpus(config: DictConfig) -> None:
-    found, wanted = num_gpus(), setting(config, "trainer.n_gpus_per_node")
+    found, wanted = num_gpus(), _gpus_wanted(config)
     if not found:
         raise ConfigError(
             "trainer.device=cuda, but this machine shows no NVIDIA GPU; give hardware=laptop to "
-            "run on the CPU, or check the driver and CUDA_VISIBLE_DEVICES"
+            "run on the CPU, preflight_only=true to check the settings for another machine, or "
+            "check the driver and CUDA_VISIBLE_DEVICES"
         )
-    if setting(config, "trainer.nnodes") == 1:
-        wanted += _rollout_gpus(config)
-        if wanted > found:
-            raise ConfigError(
-                f"trainer.n_gpus_per_node={wanted}, but this machine has {found} GPUs; "
-                f"give trainer.n_gpus_per_node={found} or fewer"
-            )
+    if setting(config, "trainer.nnodes") == 1 and wanted > found:
+        raise ConfigError(
+            f"trainer.n_gpus_per_node={wanted}, but this machine has {found} GPUs; "
+            f"give trainer.n_gpus_per_node={found} or fewer"
+        )
 
 
 def _check_slots(config: DictConfig) -> None:
@@ -184,7 +185,7 @@ def _rollout_gpus(config: DictConfig) -> int:
 
 
 def _check_cpus(config: DictConfig) -> None:
-    name = "ray_kwargs.ray_init.num_cpus"
+    name = _NUM_CPUS
     given, needed = setting(config, name), cpus_needed(config)
     slots = given or os.cpu_count() or 1
     if slots < needed:
@@ -196,36 +197,6 @@ def _check_cpus(config: DictConfig) -> None:
             f"transfer_queue.backend.SimpleStorage.num_data_storage_units); give {name}={needed} "
             f"or more: these are slots for Ray's actors, not cores, and the run would wait for ever"
         )
-
-
-def _check_writable(name: str, folder: Path) -> None:
-    place = _nearest(folder)
-    if not place.is_dir():
-        raise ConfigError(f"{name}={folder}: {place} is a file, not a folder; choose another path")
-    try:
-        # Not os.access: for root it says yes on file systems that still refuse.
-        os.rmdir(tempfile.mkdtemp(prefix=".preflight-", dir=place))
-    except OSError as error:
-        raise ConfigError(
-            f"{name}={folder}: no folder can be made in {place} ({error.strerror}); "
-            f"choose a place that you may write to"
-        ) from error
-
-
-def _nearest(path: Path) -> Path:
-    """The path itself or the closest parent that exists."""
-    path = path.absolute()
-    return next((each for each in (path, *path.parents) if os.path.lexists(each)), path)
-
-
-def _resume_folder(config: DictConfig) -> str:
-    path = setting(config, "trainer.resume_from_path")
-    if not isinstance(path, str) or not Path(path).is_dir() or "global_step_" not in path:
-        raise ConfigError(
-            f"trainer.resume_from_path={path} must be an existing folder global_step_N when "
-            f"trainer.resume_mode=resume_path"
-        )
-    return path
 
 
 def _gb(size: float) -> str:

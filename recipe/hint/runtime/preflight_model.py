@@ -64,8 +64,12 @@ class Model:
         return counts
 
 
-def load_model(config: DictConfig) -> Model:
+def load_model(config: DictConfig, *, has_weights: bool = True) -> Model:
     """Read everything but the weights, of which only the headers are looked at.
+
+    Args:
+        config: The run's.
+        has_weights: Whether the folder holds them already.
 
     Raises:
         ConfigError: If a part is missing, broken, or contradicts ``rollout.max_model_len``.
@@ -75,7 +79,7 @@ def load_model(config: DictConfig) -> Model:
         raise ConfigError(f"{_SETTING} is not set; give the folder of a model")
     folder = _folder(path)
     found = _read_config(folder, path)
-    num_parameters = _num_parameters(folder) if folder else None
+    num_parameters = _num_parameters(folder) if folder and has_weights else None
     tokenizer = _load_tokenizer(config, str(folder or path))
     options = setting(config, "data.apply_chat_template_kwargs") or {}
     if OmegaConf.is_config(options):

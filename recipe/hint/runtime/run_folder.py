@@ -74,6 +74,14 @@ class RunFolder:
             file.write(line + "\n")
 
 
+def keep_config(path: Path, text: str) -> None:
+    """Write a run's settings; those of an earlier start that differ are moved aside."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.exists() and path.read_bytes() != text.encode():
+        os.replace(path, _free_name(path))
+    write_whole(path, text)
+
+
 def _free_name(path: Path) -> Path:
     numbered = (path.with_name(f"{path.stem}.{n}{path.suffix}") for n in itertools.count(1))
     return next(name for name in numbered if not name.exists())

@@ -1,0 +1,90 @@
+"""What ``--help`` prints: one screen, made of the registry, the presets and the settings."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf
+
+from recipe.hint.methods import METHODS
+
+_WIDTH = 100
+_LONGEST_LIST = 12  # lines
+_COLUMN = 54
+# The settings that matter -> what they are; their values are read from the configuration.
+_SETTINGS = {
+    "trainer.method": "the method",
+    "actor_rollout_ref.model.path": "model: a folder or a name on the hub",
+    "data.train_files": "training problems: a file or [a,b]",
+    "data.val_files": "validation problems",
+    "trainer.experiment_name": "an earlier name resumes",
+    "hint.run_dir": "where the run goes",
+    "data.train_batch_size": "prompts per step",
+    "actor_rollout_ref.rollout.n": "answers per prompt, the group size G",
+    "actor_rollout_ref.actor.ppo_mini_batch_size": "prompts per update",
+    "actor_rollout_ref.actor.optim.lr": "learning rate",
+    "data.max_response_length": "longest answer, in tokens",
+    "actor_rollout_ref.rollout.prompt_length": "longest prompt with its hint, in tokens",
+    "trainer.total_training_steps": "steps to train",
+    "trainer.test_freq": "steps between validations",
+    "trainer.save_freq": "steps between checkpoints",
+    "hint.source": "source of hints; null: the method's own",
+    "hint.max_level": "strongest hint level, L",
+    "hint.seed": "sampling; data.seed orders the data",
+    "trainer.eval_only": "only evaluate data.val_files",
+    "preflight_only": "check everything, start nothing",
+}
+_REST = (
+    "All settings, with comments: recipe/hint/config/hint_trainer.yaml. --cfg job: the values now.",
+    "-m NAME=A,B: one run after another. -sc install=bash: completion. --hydra-help: all options.",
+    "README.md is the way in; docs/troubleshooting.md explains errors.",
+)
+
+
+def help_text(config: DictConfig, configs: Path, program: str = "main_hint.py") -> str:
+    """Return the help: at most 45 lines of 100 characters.
+
+    Args:
+        config: The primary configuration, without overrides; its values are shown as defaults.
+        configs: The folder with one sub-folder per group of presets.
+        program: Name of the script.
+    """
+    node = OmegaConf.to_container(config, resolve=False)
+    assert isinstance(node, Mapping)
+    lines = [
+        "Train a language model with hint-guided reinforcement learning on verl, or evaluate one.",
+        f"usage: python recipe/hint/{program} [hardware=NAME] [experiment=NAME] [NAME=VALUE ...]",
+        *_named("methods (trainer.method=NAME, docs/methods/)", METHODS),
+        *_named("machines (hardware=NAME, configs/hardware/)", _files(configs / "hardware")),
+        *_named(
+            "experiments (experiment=NAME, configs/experiment/)", _files(configs / "experiment")
+        ),
+        "settings that matter, with their defaults (presets change some):",
+    ]
+    for name, meaning in _SETTINGS.items():
+        lines.append(f"  {f'{name}={_shown(node, name)}':{_COLUMN}}  {meaning}")
+    return "\n".join([*lines, *_REST])
+
+
+def _named(title: str, names: Iterable[str]) -> list[str]:
+    lines = textwrap.wrap(", ".join(names), _WIDTH - 2, break_on_hyphens=False) or ["none"]
+    if len(lines) > _LONGEST_LIST:
+        lines[_LONGEST_LIST - 1 :] = ["and more in that folder"]
+    return [f"{title}:", *(f"  {line}" for line in lines)]
+
+
+def _files(folder: Path) -> list[str]:
+    return sorted(path.stem for path in folder.glob("*.yaml"))
+
+
+def _shown(node: Mapping[str, Any], name: str) -> str:
+    """The value of a dotted name as the file gives it; null where there is none."""
+    value: Any = node
+    for part in name.split("."):
+        value = value[part]
+    if value is None:
+        return "null"
+    return str(value).lower() if isinstance(value, bool) else str(value)

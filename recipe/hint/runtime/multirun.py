@@ -1,0 +1,205 @@
+"""``--multirun``: Hydra expands the sweep, and each of its jobs runs in a process of its own.
+
+Ray and verl cannot be started twice in one process; and a job that is killed takes no other along.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import Any, NoReturn
+
+from hydra.core.hydra_config import HydraConfig
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Quote, QuotedString
+from hydra.types import RunMode
+from omegaconf import DictConfig
+
+from recipe.hint.errors import HintError
+from recipe.hint.runtime.preflight_folder import check_folder, check_name
+
+_RUN_DIR, _NAME = "hint.run_dir", "trainer.experiment_name"
+_OPTIONS = ("-m", "--multirun")
+_LONGEST_NAME = 100
+# Of Hydra's own settings, those that make a sweep.
+_OF_THE_SWEEP = re.compile(r"^[+~]*hydra[./](mode|sweep|sweeper|launcher)\b")
+# How long an interrupted job may take to end Ray before it is told again, and then killed.
+_GRACE_S = 30.0
+
+
+@dataclass
+class Sweep:
+    """The jobs of one command.
+
+    Attributes:
+        script: The program that runs one job.
+        options: Hydra's options of the command.
+        settings: The command's settings, sweeps included.
+        own_arguments: Further arguments of each job that Hydra does not know.
+        ends: What became of each job: folder -> exit code.
+    """
+
+    script: str
+    options: Sequence[str]
+    settings: Sequence[str]
+    own_arguments: Sequence[str] = ()
+    ends: dict[Path, int] = field(default_factory=dict)
+
+    @property
+    def is_asked_for(self) -> bool:
+        """Whether the command has the option, or Hydra's mode set."""
+        return any(each in self.options for each in _OPTIONS) or any(
+            each.lower() == "hydra.mode=multirun" for each in self.settings
+        )
+
+    def folder_settings(self) -> list[str]:
+        """The settings that put the sweep's folder where the command wants its runs.
+
+        Raises:
+            ConfigError: If the name or folder cannot be one.
+        """
+        if not self.is_asked_for:
+            return []
+        given = _plain_values(self.settings)
+        if "hydra.sweep.dir" in given:
+            return []
+        if _RUN_DIR in given:
+            check_folder(_RUN_DIR, given[_RUN_DIR])
+            return [f"hydra.sweep.dir={_quoted(given[_RUN_DIR])}"]
+        if _NAME in given:
+            check_name(_NAME, given[_NAME])
+            return [f"hydra.sweep.dir={_quoted(f'outputs/{given[_NAME]}')}"]
+        return []
+
+    def run_job(self, config: DictConfig) -> str:
+        """Run the job that Hydra has composed, to its end.
+
+        Returns:
+            A line that says how it ended; :meth:`check` raises for the failed ones.
+        """
+        hydra = HydraConfig.get()
+        overrides = [str(each) for each in hydra.overrides.task]
+        folder, own_place = self._place(config, hydra, overrides)
+        if folder in self.ends:
+            self.ends[Path(f"{folder} (job {hydra.job.num})")] = 2
+            return f"job {hydra.job.num} failed: {folder} is the folder of an earlier job"
+        kept = [each for each in hydra.overrides.hydra if not _OF_THE_SWEEP.match(each)]
+        options = [each for each in self.options if each not in _OPTIONS]
+        arguments = [*self.own_arguments, *overrides, *kept, *own_place, *options]
+        code = _run_process([sys.executable, self.script, *arguments])
+        self.ends[folder] = code
+        return (
+            f"job {hydra.job.num} {'done' if code == 0 else f'failed with code {code}'}: {folder}"
+        )
+
+    def check(self) -> None:
+        """Take empty folders away, and tell which jobs failed.
+
+        Raises:
+            HintError: If one did.
+        """
+        for folder in (*self.ends, *{folder.parent for folder in self.ends}):
+            _remove_if_bare(folder)
+        failed = [f"{folder.name} (code {code})" for folder, code in self.ends.items() if code]
+        if failed:
+            raise HintError(f"{len(failed)} of {len(self.ends)} jobs failed: {', '.join(failed)}")
+
+    def _place(
+        self, config: DictConfig, hydra: DictConfig, overrides: Sequence[str]
+    ) -> tuple[Path, list[str]]:
+        """The job's folder, and the settings that name it."""
+        if not _names_its_folder(self.settings):
+            parent = Path(hydra.sweep.dir)
+            name = _job_name(hydra.job.num, overrides, _swept(self.settings, hydra))
+            # Whoever sets hydra.sweep.subdir knows where the jobs are to go.
+            name = name if hydra.sweep.subdir == "." else str(hydra.sweep.subdir)
+            folder = (parent / name).absolute()
+            run_name = re.sub(r"[^\w.-]+", "-", f"{folder.parent.name}-{folder.name}")
+            return folder, [f"{_RUN_DIR}={_quoted(str(folder))}", f"{_NAME}={_quoted(run_name)}"]
+        return Path(config.hint.run_dir).absolute(), []
+
+
+def is_multirun() -> bool:
+    """Whether Hydra called us for a job of a sweep, not for a run."""
+    return HydraConfig.get().mode == RunMode.MULTIRUN
+
+
+def _names_its_folder(settings: Sequence[str]) -> bool:
+    """Whether the jobs' folders follow from the settings, by a sweep or by a reference."""
+    for override in OverridesParser.create().parse_overrides(list(settings)):
+        if override.get_key_element().lstrip("+") in (_RUN_DIR, _NAME):
+            if override.is_sweep_override() or "${" in str(override.value()):
+                return True
+    return False
+
+
+def _plain_values(settings: Sequence[str]) -> dict[str, Any]:
+    """The values that are the same for every job and refer to no other setting."""
+    overrides = OverridesParser.create().parse_overrides(list(settings))
+    plain = [each for each in overrides if not each.is_sweep_override() and not each.is_delete()]
+    values = {each.get_key_element().lstrip("+"): each.value() for each in plain}
+    return {name: value for name, value in values.items() if "${" not in str(value)}
+
+
+def _swept(settings: Sequence[str], hydra: DictConfig) -> set[str]:
+    overrides = OverridesParser.create().parse_overrides(list(settings))
+    swept = {each.get_key_element() for each in overrides if each.is_sweep_override()}
+    return swept | set(hydra.sweeper.get("params") or {})
+
+
+def _job_name(number: int, overrides: Sequence[str], swept: set[str]) -> str:
+    """A folder's name: the number, which no other job has, and what the job differs in."""
+    parts = [each.partition("=") for each in overrides]
+    words = [f"{key.rsplit('.', 1)[-1]}-{value}" for key, _, value in parts if key in swept]
+    name = re.sub(r"[^\w.-]+", "_", "-".join([str(number), *words]))
+    return name[:_LONGEST_NAME].rstrip("._-")
+
+
+def _quoted(value: str) -> str:
+    return QuotedString(value, Quote.single).with_quotes()
+
+
+def _run_process(command: Sequence[str]) -> int:
+    """Run a job to its end; an interrupted one has ended before the interruption goes on."""
+    with subprocess.Popen(command) as process, _terminates(process):
+        try:
+            return process.wait()
+        except KeyboardInterrupt:
+            # The terminal has told the job too; a signal to this process alone has not.
+            for tell in (lambda: process.send_signal(signal.SIGINT), process.kill):
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(_GRACE_S)
+                    break
+                tell()
+            raise
+
+
+@contextlib.contextmanager
+def _terminates(process: subprocess.Popen) -> Iterator[None]:
+    """Pass a request to end on to the job; no other job begins after it."""
+
+    def end(number: int, _: FrameType | None) -> NoReturn:
+        process.terminate()
+        raise SystemExit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _remove_if_bare(folder: Path) -> None:
+    """Remove a folder that holds nothing but Hydra's note of the sweep."""
+    note = folder / "multirun.yaml"
+    if folder.is_dir() and not [each for each in folder.iterdir() if each != note]:
+        note.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            folder.rmdir()

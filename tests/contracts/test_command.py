@@ -1,0 +1,264 @@
+"""Hydra's command line as people know it: multirun, --cfg, --info, completion, help."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+from omegaconf import OmegaConf
+
+from recipe.hint.cli import flat_names
+from recipe.hint.cli_errors import primary_config
+from recipe.hint.cli_help import help_text
+from recipe.hint.main_hint import CONFIG_DIR, REPOSITORY, set_config_paths
+from recipe.hint.methods import METHODS
+
+MAIN = REPOSITORY / "recipe/hint/main_hint.py"
+# The real command with another program for each job: it notes what it was given, and ends.
+COMMAND = """
+import sys
+from pathlib import Path
+from recipe.hint import main_hint
+main_hint.REAL = main_hint.Sweep
+main_hint.Sweep = lambda _, *parts: main_hint.REAL(str(Path(__file__).with_name("job.py")), *parts)
+main_hint.main()
+"""
+JOB = """
+import json, os, sys, time
+given = dict(arg.lstrip("+").split("=", 1) for arg in sys.argv[1:] if "=" in arg)
+with open("jobs.jsonl", "a") as file:
+    file.write(json.dumps({"pid": os.getpid(), "parent": os.getppid()} | given) + "\\n")
+method = given["trainer.method"]
+try:
+    if method == "fixed":
+        open("started", "w").close()
+        time.sleep(60)
+except KeyboardInterrupt:
+    open("ended", "w").close()
+    sys.exit(130)
+sys.exit({"ghpo": 3}.get(method, 0))
+"""
+
+
+@pytest.fixture(autouse=True)
+def paths(monkeypatch):
+    """The variables that ``main_hint.py`` sets, gone again after the test."""
+    for name in ("HINT_REPO", "HINT_VERL_CONFIG"):
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+    set_config_paths()
+
+
+def run(folder: Path, *arguments: str, script: Path = MAIN, **environment: str):
+    return subprocess.run(
+        [sys.executable, str(script), *arguments],
+        cwd=folder,
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def sweep_script(folder: Path) -> Path:
+    (folder / "job.py").write_text(JOB)
+    path = folder / "command.py"
+    path.write_text(COMMAND)
+    return path
+
+
+def jobs_of(folder: Path) -> list[dict]:
+    path = folder / "jobs.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def run_folders(jobs) -> list[Path]:
+    return [Path(job["hint.run_dir"].strip("'")) for job in jobs]
+
+
+def test_each_job_has_a_process_and_a_folder_and_a_failed_one_ends_no_other(tmp_path):
+    # Settings before and after the option, as one types them.
+    given = ["hint.seed=1,2", "-m", "trainer.method=grpo,ghpo,sage", "trainer.total_epochs=2"]
+    end = run(tmp_path, *given, script=sweep_script(tmp_path))
+    jobs = jobs_of(tmp_path)
+    assert [(job["hint.seed"], job["trainer.method"]) for job in jobs] == [
+        (seed, method) for seed in "12" for method in ("grpo", "ghpo", "sage")
+    ]
+    assert {job["hardware"] for job in jobs} <= {"laptop"}  # where there is no GPU
+    assert {job["trainer.total_epochs"] for job in jobs} == {"2"}
+    assert len({job["pid"] for job in jobs}) == 6  # 2 seeds x 3 methods
+    folders = run_folders(jobs)
+    assert [folder.name for folder in folders] == [
+        f"{number}-seed-{seed}-method-{method}"
+        for number, (seed, method) in enumerate(
+            (seed, method) for seed in (1, 2) for method in ("grpo", "ghpo", "sage")
+        )
+    ]
+    assert len({folder.parent for folder in folders}) == 1
+    assert folders[0].parent.parent == tmp_path / "outputs"
+    assert end.returncode == 2
+    last = end.stderr.splitlines()[-1]
+    failed = ("1-seed-1-method-ghpo (code 3)", "4-seed-2-method-ghpo (code 3)")
+    assert last == f"error: 2 of 6 jobs failed: {', '.join(failed)}"
+
+
+def test_a_sweep_without_a_failure_ends_with_zero_and_leaves_no_empty_folder(tmp_path):
+    end = run(tmp_path, "-m", "trainer.method=grpo,sage", script=sweep_script(tmp_path))
+    assert (end.returncode, end.stderr) == (0, "")
+    assert list((tmp_path / "outputs").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("given", "folders"),
+    [
+        (
+            ["trainer.experiment_name=pair"],
+            ["outputs/pair/0-method-grpo", "outputs/pair/1-method-sage"],
+        ),
+        (["hint.run_dir='runs/a b'"], ["runs/a b/0-method-grpo", "runs/a b/1-method-sage"]),
+        (["hydra.sweep.dir=mine"], ["mine/0-method-grpo", "mine/1-method-sage"]),
+        (["hydra.sweep.subdir=${hydra.job.num}"], ["0", "1"]),
+    ],
+    ids=lambda value: str(value[0]),
+)
+def test_the_folders_of_the_jobs_are_where_the_command_says(given, folders, tmp_path):
+    run(tmp_path, "-m", "trainer.method=grpo,sage", *given, script=sweep_script(tmp_path))
+    found = run_folders(jobs_of(tmp_path))
+    if len(folders[0]) == 1:
+        assert [folder.name for folder in found] == folders
+    else:
+        assert found == [tmp_path / each for each in folders]
+
+
+def test_odd_values_make_names_that_are_no_paths_and_never_collide(tmp_path):
+    values = ["'/a/b'", "'../../x'", "'a,b'", f"'{'y' * 300}'", f"'{'y' * 301}'"]
+    model = f"actor_rollout_ref.model.path={','.join(values)}"
+    run(tmp_path, "-m", "trainer.method=grpo", model, script=sweep_script(tmp_path))
+    folders = run_folders(jobs_of(tmp_path))
+    assert len(set(folders)) == len(values)
+    assert {folder.parent.parent for folder in folders} == {tmp_path / "outputs"}
+    assert max(len(folder.name) for folder in folders) <= 100
+
+
+@pytest.mark.parametrize(
+    "wrong", ["trainer.experiment_name=../x", "trainer.experiment_name=null", "hint.run_dir='~/x'"]
+)
+def test_a_wrong_place_of_all_jobs_is_refused_before_the_first(wrong, tmp_path):
+    script = sweep_script(tmp_path)
+    end = run(tmp_path, "-m", "trainer.method=grpo,sage", wrong, script=script)
+    assert end.returncode == 2
+    assert [wrong.split("=")[0] in line for line in end.stderr.splitlines()] == [True]
+    assert {path.name for path in tmp_path.iterdir()} == {"job.py", "command.py"}
+
+
+def test_two_jobs_that_name_one_folder_are_not_both_run(tmp_path):
+    given = ["trainer.method=grpo,sage", "hint.seed=1,2", "hint.run_dir=runs/${trainer.method}"]
+    end = run(tmp_path, "-m", *given, script=sweep_script(tmp_path))
+    # 2 x 2 jobs, two folders
+    assert [job["trainer.method"] for job in jobs_of(tmp_path)] == ["grpo", "sage"]
+    assert end.returncode == 2 and "2 of 4 jobs failed" in end.stderr
+
+
+@pytest.mark.parametrize("to_all", [True, False])
+def test_an_interruption_ends_the_job_and_starts_no_other(to_all, tmp_path):
+    arguments = ["-m", "trainer.method=grpo,fixed,sage"]
+    script = sweep_script(tmp_path)
+    process = subprocess.Popen(
+        [sys.executable, str(script), *arguments],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+    )
+    while not (tmp_path / "started").exists():
+        assert process.poll() is None, process.communicate()[1]
+        time.sleep(0.02)
+    if to_all:  # Ctrl-C
+        os.killpg(process.pid, signal.SIGINT)
+        expected = (130, "error: interrupted")
+    else:  # a scheduler
+        process.send_signal(signal.SIGTERM)
+        expected = (143, "")
+    _, stderr = process.communicate(timeout=60)
+    assert process.returncode == expected[0]
+    assert stderr.splitlines()[-1:] == [expected[1]] * to_all
+    assert [job["trainer.method"] for job in jobs_of(tmp_path)] == ["grpo", "fixed"]
+    assert (tmp_path / "ended").exists() == to_all
+    with pytest.raises(ProcessLookupError):
+        os.kill(jobs_of(tmp_path)[1]["pid"], 0)
+
+
+def test_the_settings_are_printed_as_yaml_and_nothing_else(tmp_path):
+    end = run(tmp_path, "trainer.method=grpo", "--cfg", "job", "data.seed=5")
+    assert (end.returncode, end.stderr) == (0, "")
+    node = yaml.safe_load(end.stdout)
+    assert (node["trainer"]["method"], node["data"]["seed"]) == ("grpo", 5)
+    assert node["hint"]["seed"] == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("trainer.meth", {"trainer.method="}),
+        ("hardware=gpu1", {"hardware=gpu1", "hardware=gpu1_tiny"}),
+        ("-m hint.so", {"hint.source="}),
+    ],
+)
+def test_the_shell_is_told_what_may_follow(line, expected, tmp_path):
+    end = run(tmp_path, "-sc", "query=bash", COMP_LINE=f"python recipe/hint/main_hint.py {line}")
+    assert (end.returncode, end.stderr) == (0, "")
+    assert set(end.stdout.split()) == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["-sc", "install=bash"], ["complete -o nospace"]),
+        (["--info", "searchpath"], ["Config search path", str(CONFIG_DIR), "verl/trainer/config"]),
+        (["--info"], ["Installed Hydra Plugins", "Config search path"]),
+        (["--hydra-help"], ["--multirun", "--shell-completion"]),
+        (["--version"], ["Hydra 1."]),
+        (["--cfg", "hydra", "-p", "hydra.sweep"], ["dir: outputs/multirun-"]),
+    ],
+    ids=lambda value: " ".join(value) if value[0][0] == "-" else "",
+)
+def test_hydras_own_options_work(arguments, words, tmp_path):
+    end = run(tmp_path, *arguments)
+    assert end.returncode == 0, end.stderr
+    assert [word for word in words if word not in end.stdout] == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_help_is_one_screen_with_methods_presets_and_twenty_settings(tmp_path):
+    end = run(tmp_path, "--help")
+    assert (end.returncode, end.stderr) == (0, "")
+    lines = end.stdout.splitlines()
+    assert len(lines) <= 45 and max(map(len, lines)) <= 100
+    words = set(end.stdout.replace(",", " ").split())
+    for group in ("hardware", "experiment"):
+        assert {path.stem for path in (REPOSITORY / "configs" / group).glob("*.yaml")} <= words
+    assert set(METHODS) <= words
+    settings = [
+        line.split()[0].split("=") for line in lines if line.startswith("  ") and "=" in line
+    ]
+    node = OmegaConf.to_container(primary_config(CONFIG_DIR), resolve=False)
+    assert len(settings) == 20
+    assert {name for name, *_ in settings} <= set(flat_names(node))
+    assert ["data.train_batch_size", str(node["data"]["train_batch_size"])] in settings
+    assert ["hint.max_level", str(node["hint"]["max_level"])] in settings
+
+
+def test_the_help_follows_the_registry_the_folders_and_the_defaults(tmp_path, monkeypatch):
+    monkeypatch.setitem(METHODS, "socratic", METHODS["grpo"])
+    (tmp_path / "hardware").mkdir()
+    (tmp_path / "hardware/abacus.yaml").touch()
+    config = primary_config(CONFIG_DIR)
+    config.hint.max_level = 17
+    text = help_text(config, tmp_path)
+    assert [word for word in ("socratic", "abacus", "hint.max_level=17") if word not in text] == []

@@ -1,0 +1,165 @@
+"""A folder holds one run: what defines it may not change under a resumed one."""
+
+import os
+import random
+from pathlib import Path
+
+import pytest
+import yaml
+from hydra import compose, initialize_config_dir
+from omegaconf import OmegaConf
+
+from recipe.hint.errors import ConfigError
+from recipe.hint.main_hint import CONFIG_DIR, set_config_paths
+from recipe.hint.runtime.launcher import evaluation_folder
+from recipe.hint.runtime.preflight_resume import DEFINES, OPERATION, check_same_run
+from recipe.hint.runtime.run_folder import keep_config
+
+OPERATIONAL = {
+    "trainer.total_training_steps": 500,
+    "trainer.save_freq": 7,
+    "trainer.logger": ["console"],
+    "data.val_files": "other.parquet",
+    "hint.watchdog.sync_s": 9.0,
+    "hint.teacher.num_parallel": 3,
+    "actor_rollout_ref.actor.ppo_max_token_len_per_gpu": 4096,
+    "ray_kwargs.ray_init.num_cpus": 40,
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def paths():
+    before = dict(os.environ)
+    set_config_paths()
+    yield
+    os.environ.clear()
+    os.environ.update(before)
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Settings of a run of which ten steps are on disk."""
+    with initialize_config_dir(str(CONFIG_DIR), version_base=None):
+        config = compose("hint_trainer", overrides=["hardware=laptop", "trainer.method=sage"])
+    OmegaConf.set_struct(config, False)
+    config.hint.run_dir = str(tmp_path)
+    config.trainer.experiment_name = "one"
+    OmegaConf.resolve(config)
+    OmegaConf.save(config, tmp_path / "config.yaml")
+    (tmp_path / "checkpoints/global_step_10").mkdir(parents=True)
+    return config
+
+
+def leaves(node, prefix=""):
+    for key, value in node.items():
+        if isinstance(value, dict) and value:
+            yield from leaves(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def other(value, draw):
+    """A value of the same kind that is not the same."""
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int | float):
+        return value + draw.randint(1, 9)
+    return "another"
+
+
+def part_of(name, names):
+    return any(name == each or name.startswith(f"{each}.") for each in names)
+
+
+def test_every_setting_that_defines_the_run_is_refused_with_both_values(run, tmp_path):
+    before = (tmp_path / "config.yaml").read_bytes()
+    draw = random.Random(7)
+    defining = [
+        (name, value)
+        for name, value in leaves(OmegaConf.to_container(run))
+        if part_of(name, DEFINES) and not part_of(name, OPERATION)
+    ]
+    assert len(defining) > 70
+    # Four at a time: so many are told.
+    for start in range(0, len(defining), 4):
+        changed = OmegaConf.create(OmegaConf.to_container(run))
+        new = {name: other(value, draw) for name, value in defining[start : start + 4]}
+        for name, value in new.items():
+            OmegaConf.update(changed, name, value, force_add=True)
+        with pytest.raises(ConfigError) as caught:
+            check_same_run(changed)
+        for name in new:
+            assert f"{name}=" in str(caught.value) and f", now {new[name]}" in str(caught.value)
+    assert (tmp_path / "config.yaml").read_bytes() == before
+
+
+def test_another_method_model_and_seed_are_named_together(run):
+    run.trainer.method, run.actor_rollout_ref.model.path, run.hint.seed = "grpo", "/m", 5
+    with pytest.raises(ConfigError) as caught:
+        check_same_run(run)
+    for words in ("trainer.method=sage, now grpo", "model.path=", "now /m", "hint.seed=1, now 5"):
+        assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("name", sorted(OPERATIONAL))
+def test_a_setting_that_does_not_is_told_in_one_line(name, run):
+    OmegaConf.update(run, name, OPERATIONAL[name])
+    [line] = check_same_run(run)
+    assert line.startswith(f"changed   since the run began: {name} ")
+    is_file = name == "data.val_files"
+    new = [str(Path.cwd() / OPERATIONAL[name])] if is_file else OPERATIONAL[name]
+    assert line.endswith(f" -> {new}")
+
+
+def test_the_same_settings_written_otherwise_are_the_same_run(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    os.symlink(run.actor_rollout_ref.model.path, tmp_path / "model")
+    run.actor_rollout_ref.model.path = "model"
+    run.data.train_files = [run.data.train_files]
+    run.trainer.experiment_name = run.actor_rollout_ref.rollout.trace.experiment_name = "two"
+    run.hint.teacher.cache_dir = str(tmp_path / run.hint.teacher.cache_dir)
+    # 1 node x 1 device = 1; another number of devices cannot read the checkpoint
+    assert check_same_run(run) == []
+    run.trainer.n_gpus_per_node = 2
+    with pytest.raises(ConfigError, match="trainer.nnodes x trainer.n_gpus_per_node=1, now 2"):
+        check_same_run(run)
+
+
+def test_a_setting_that_an_older_version_did_not_have_is_not_compared(run, tmp_path):
+    old = yaml.safe_load((tmp_path / "config.yaml").read_text())
+    del old["hint"]["conditioning"]
+    old["hint"]["gone"] = 3
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump(old))
+    assert check_same_run(run) == []
+
+
+def test_a_folder_without_a_step_or_with_resuming_disabled_may_begin_another_run(run, tmp_path):
+    run.trainer.method = "grpo"
+    run.trainer.resume_mode = "disable"
+    assert check_same_run(run) == []
+    run.trainer.resume_mode = "auto"
+    (tmp_path / "checkpoints/global_step_10").rmdir()
+    assert check_same_run(run) == []
+    # records without a checkpoint are a run too
+    (tmp_path / "records.jsonl").write_text("{}\n")
+    with pytest.raises(ConfigError, match="trainer.method=sage, now grpo"):
+        check_same_run(run)
+
+
+@pytest.mark.parametrize("text", ["trainer: [", "[]", "\x00"])
+def test_damaged_settings_of_a_run_are_told_in_one_line(text, run, tmp_path):
+    (tmp_path / "config.yaml").write_text(text)
+    with pytest.raises(ConfigError, match="nothing says which run its folder holds"):
+        check_same_run(run)
+
+
+def test_settings_of_earlier_starts_are_kept(tmp_path):
+    path = tmp_path / "run/config.yaml"
+    for text in ("a: 1\n", "a: 1\n", "a: 2\n", "a: 3\n"):
+        keep_config(path, text)
+    names = {each.name: each.read_text() for each in path.parent.iterdir()}
+    assert names == {"config.yaml": "a: 3\n", "config.1.yaml": "a: 1\n", "config.2.yaml": "a: 2\n"}
+
+
+def test_an_evaluation_keeps_its_settings_apart_from_the_runs(run, tmp_path):
+    assert evaluation_folder(run) == tmp_path / "evaluation"
