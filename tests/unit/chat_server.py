@@ -39,6 +39,9 @@ class ChatServer:
         self.requests: list[dict] = []
         self.headers: list[dict] = []
         self.retry_after: str | None = None
+        # Says of a request, as the script is asked, whether it gets ``slow``.
+        self.is_slow: Callable[[dict, int], bool] = lambda body, number: False
+        self.hold = 0  # replies are held until as many requests are under way
         self.most_at_once = 0
         self.url = ""
         self._at_once = 0
@@ -58,7 +61,8 @@ class ChatServer:
             self._at_once -= 1
 
     async def _reply(self, request: web.Request, told: dict | str) -> web.StreamResponse:
-        await asyncio.sleep(0.002)
+        while self.most_at_once < self.hold:
+            await asyncio.sleep(0.001)
         if isinstance(told, dict):
             return web.json_response(told)
         if told.startswith("raw:"):

@@ -74,16 +74,17 @@ class Client:
         self._host = parts.hostname
         self._proxy_scheme = parts.scheme
         self._key = key
-        self._timeout = aiohttp.ClientTimeout(total=timeout_s)
+        self.timeout_s = timeout_s
 
     async def send(self, request: Request) -> Answer | Fault:
         """One try, within the time limit as a whole."""
         headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
         options: dict[str, Any] = {"headers": headers, "proxy": self._proxy()}
+        timeout = aiohttp.ClientTimeout(total=self.timeout_s)
         try:
             # A session of its own: none is left open when a worker ends or its loop changes.
             async with (
-                aiohttp.ClientSession(timeout=self._timeout) as session,
+                aiohttp.ClientSession(timeout=timeout) as session,
                 # A redirect could carry the key elsewhere.
                 session.post(
                     self._url, json=dict(request.body), allow_redirects=False, **options
@@ -93,7 +94,7 @@ class Client:
                 fault = _status_fault(response, self._excerpt(body))
                 return fault or self._parse(body, request)
         except TimeoutError:
-            return Fault("timeout", f"no whole answer within {self._timeout.total:g} s")
+            return Fault("timeout", f"no whole answer within {timeout.total:g} s")
         except aiohttp.ClientPayloadError:
             return Fault("cut_off", "the connection closed within the answer")
         except (aiohttp.ClientError, OSError) as error:
