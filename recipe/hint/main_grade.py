@@ -24,6 +24,7 @@ from tqdm import tqdm
 
 from recipe.hint.errors import HintError
 from recipe.hint.schema import UNDECIDED, Verdict
+from recipe.hint.typed import finite
 from recipe.hint.verify import GradeOptions, VerifierPool
 from recipe.hint.verify.rows import BadRow, GradeRow, read_row
 from recipe.hint.whole_file import whole_file
@@ -45,7 +46,7 @@ def _parser() -> _Parser:
     parser.add_argument("input", type=Path, metavar="IN.jsonl", help="one JSON object per line")
     parser.add_argument("output", type=Path, metavar="OUT.jsonl")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, metavar="N")
-    parser.add_argument("--timeout-s", type=float, default=10.0, help="limit of one grade")
+    parser.add_argument("--timeout-s", type=finite, default=10.0, help="limit of one grade")
     parser.add_argument("--audit", type=Path, metavar="FILE", help="second judge's disagreements")
     parser.add_argument(
         "--no-box", action="store_true", help="without a box, judge the last formula or line"

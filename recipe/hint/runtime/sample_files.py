@@ -13,6 +13,7 @@ from typing import Any
 from omegaconf import DictConfig
 
 from recipe.hint.errors import ConfigError, DataError
+from recipe.hint.typed import read_json
 from recipe.hint.whole_file import write_whole
 
 # (benchmark, problem id) -> the sample numbers that are on disk.
@@ -49,7 +50,7 @@ def resume_samples(folder: Path) -> Done:
         with open(path, encoding="utf-8") as lines:
             for number, line in enumerate(lines, 1):
                 try:
-                    row = json.loads(line)
+                    row = read_json(line)
                     done[row["benchmark"], row["id"]].add(row["sample"])
                 except (ValueError, KeyError, TypeError) as error:
                     raise DataError(
