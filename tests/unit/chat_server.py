@@ -43,9 +43,13 @@ class ChatServer:
         self.is_slow: Callable[[dict, int], bool] = lambda body, number: False
         self.hold = 0  # replies are held until as many requests are under way
         self.most_at_once = 0
+        self.models_status = 200
         self.url = ""
         self._at_once = 0
         self._numbers: dict[str, int] = {}
+
+    async def _models(self, request: web.Request) -> web.Response:
+        return web.json_response({"data": []}, status=self.models_status)
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
@@ -85,6 +89,7 @@ class ChatServer:
     async def running(self) -> AsyncIterator[ChatServer]:
         """Listen on a free port of 127.0.0.1."""
         app = web.Application()
+        app.router.add_get("/v1/models", self._models)
         app.router.add_post("/v1/chat/completions", self._answer)
         runner = web.AppRunner(
             app, shutdown_timeout=0.0, access_log=None, handler_cancellation=True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 from pathlib import Path
 from typing import Any
 
@@ -74,10 +75,14 @@ def run(given: argparse.Namespace) -> OfflineReport:
             attempts=given.attempts,
         )
     )
-    from recipe.hint.hints.teacher import Teacher  # the HTTP library, for this command alone
+    # The HTTP library, for this command alone.
+    from recipe.hint.hints.teacher import Teacher
+    from recipe.hint.hints.teacher_client import check_reached
 
+    settings = _settings(given)
+    check_reached(settings, os.environ)
     teacher = Teacher(
-        _settings(given),
+        settings,
         texts=texts,
         sampling=Sampling(given.temperature, given.top_p, given.max_tokens, given.seed),
         attempts=given.attempts,
