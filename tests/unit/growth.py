@@ -16,10 +16,10 @@ LINEAR = 1.5
 def exponent(work: Callable[[Any], object], make: Callable[[int], Any], size: int) -> float:
     """``e`` where the processor time of ``work(make(n))`` grows like ``n ** e``.
 
-    The least of five times each, taken in turn, at ``size`` and at ``FACTOR * size``.
+    The least of three times each, taken in turn, at ``size`` and at ``FACTOR * size``.
     """
     given = make(size), make(FACTOR * size)
-    times = [[_time(work, each) for each in given] for _ in range(5)]
+    times = [[_time(work, each) for each in given] for _ in range(3)]
     small, large = (min(column) for column in zip(*times, strict=True))
     return math.log(large / small) / math.log(FACTOR)
 

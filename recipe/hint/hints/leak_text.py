@@ -192,7 +192,9 @@ def _are_apart(last: str, kind: str, text: str, at: int) -> bool:
 
 def _is_factorial(text: str, at: int) -> bool:
     """A mark that ends a sentence has a space and a word behind it, or nothing."""
-    before, after = text[at - 1 : at], _AFTER_BANG.match(text, at + 1)[1]
+    before = text[at - 1 : at]
+    found = _AFTER_BANG.match(text, at + 1)
+    after = found[1] if found else ""
     return (before.isalnum() or before == ")") and after != "" and after in "=+-*/·×^)}],;:$ctf"
 
 

@@ -1,4 +1,4 @@
-"""The leak guard on any text: no value that is none, nothing lost, work that grows with the size."""
+"""The leak guard on any text: no blank value, nothing lost, work that grows with the size."""
 
 import asyncio
 from dataclasses import replace
@@ -121,4 +121,4 @@ def test_the_work_on_a_hostile_hint_grows_with_its_size(name):
     def look(hint):
         return asyncio.run(find_leaks(hint, problem(), everything_equal))
 
-    assert exponent(look, HOSTILE[name], 4_000) < LINEAR
+    assert exponent(look, HOSTILE[name], 2_000) < LINEAR
