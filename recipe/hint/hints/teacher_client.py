@@ -120,7 +120,8 @@ class Client:
         except aiohttp.ClientPayloadError:
             return Fault("cut_off", "the connection closed within the answer")
         except (aiohttp.ClientError, OSError) as error:
-            return Fault("connection", self._excerpt(str(error).encode()) or type(error).__name__)
+            what = str(error).replace(" ssl:default", "")  # said of plain http too
+            return Fault("connection", self._excerpt(what.encode()) or type(error).__name__)
 
     def _proxy(self) -> str | None:
         """That of the environment; aiohttp's own look-up would read keys from ~/.netrc too."""
