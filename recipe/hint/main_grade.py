@@ -1,4 +1,4 @@
-"""Grades responses made elsewhere: ``main_grade.py IN.jsonl OUT.jsonl``.
+"""Grades responses made elsewhere: ``main_grade.py IN.jsonl[.gz] OUT.jsonl``.
 
 A row holds ``id``, ``kind`` (maths, choice or program), ``response`` and ``answer``, or for a
 program ``tests``; ``problem``, the problem's text, is optional. The output has the same rows in the
@@ -10,20 +10,23 @@ no output.
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
 import logging
 import os
 import sys
+import zlib
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn
+from typing import IO, Any, NoReturn
 
 from tqdm import tqdm
 
 from recipe.hint.errors import HintError
 from recipe.hint.schema import UNDECIDED, Verdict
+from recipe.hint.typed import finite
 from recipe.hint.verify import GradeOptions, VerifierPool
 from recipe.hint.verify.rows import BadRow, GradeRow, read_row
 from recipe.hint.whole_file import whole_file
@@ -45,7 +48,7 @@ def _parser() -> _Parser:
     parser.add_argument("input", type=Path, metavar="IN.jsonl", help="one JSON object per line")
     parser.add_argument("output", type=Path, metavar="OUT.jsonl")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, metavar="N")
-    parser.add_argument("--timeout-s", type=float, default=10.0, help="limit of one grade")
+    parser.add_argument("--timeout-s", type=finite, default=10.0, help="limit of one grade")
     parser.add_argument("--audit", type=Path, metavar="FILE", help="second judge's disagreements")
     parser.add_argument(
         "--no-box", action="store_true", help="without a box, judge the last formula or line"
@@ -62,19 +65,27 @@ def main(argv: Sequence[str] | None = None) -> None:
     try:
         options = GradeOptions(require_boxed=not given.no_box, program_isolation=given.isolation)
         pool = VerifierPool(given.workers, given.timeout_s, options=options, audit_path=given.audit)
-        with pool, given.input.open("rb") as source:
+        with pool, _opened(given.input) as source:
             counts = _grade_file(pool, source, given.output)
     except HintError as error:
         parser.error(str(error))
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        parser.error(f"{given.input}: not a whole gzip file: {error}")
     except OSError as error:
         parser.error(f"{error.filename or given.output}: {error.strerror or error}")
     _print_summary(counts, pool, given.audit)
     sys.exit(1 if any(reason in UNDECIDED for _, reason in counts) else 0)
 
 
-def _grade_file(pool: VerifierPool, source: BinaryIO, output: Path) -> Counter[tuple[str, str]]:
+def _opened(path: Path) -> IO[bytes]:
+    return gzip.open(path, "rb") if path.suffix.lower() == ".gz" else path.open("rb")
+
+
+def _grade_file(pool: VerifierPool, source: IO[bytes], output: Path) -> Counter[tuple[str, str]]:
     counts: Counter[tuple[str, str]] = Counter()
-    size = os.fstat(source.fileno()).st_size
+    # How much a packed file holds is known at its end.
+    is_packed = isinstance(source, gzip.GzipFile)
+    size = None if is_packed else os.fstat(source.fileno()).st_size
     # None: shown on a terminal only.
     bar = tqdm(total=size, unit="B", unit_scale=True, disable=None, desc="grading")
     with whole_file(output) as file, bar:
@@ -91,7 +102,7 @@ _Chunk = tuple[list[GradeRow | BadRow], "Future[list[Verdict]]"]
 
 
 def _graded(
-    pool: VerifierPool, source: BinaryIO
+    pool: VerifierPool, source: IO[bytes]
 ) -> Iterator[tuple[list[GradeRow | BadRow], list[Verdict]]]:
     """Chunks of rows with their verdicts, in order; later chunks are graded meanwhile."""
     waiting: deque[_Chunk] = deque()
@@ -113,7 +124,7 @@ def _settled(
     return rows, [next(verdicts) if isinstance(row, GradeRow) else bad for row in rows]
 
 
-def _chunks(source: BinaryIO) -> Iterator[list[GradeRow | BadRow]]:
+def _chunks(source: IO[bytes]) -> Iterator[list[GradeRow | BadRow]]:
     rows: list[GradeRow | BadRow] = []
     for number, line in enumerate(source, 1):
         if line.strip():

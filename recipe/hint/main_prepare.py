@@ -1,6 +1,7 @@
 """Turns a file or a named public data set into a training or benchmark file.
 
-main_prepare.py IN OUT.parquet         IN is a .jsonl, .json, .csv or .parquet file
+main_prepare.py IN OUT.parquet         IN is a .jsonl, .json, .csv, .tsv (or one of them with .gz)
+                                       or .parquet file; its other columns are kept
 main_prepare.py SOURCE OUT.parquet     SOURCE is a name, such as gsm8k; --from PATH reads a copy
 main_prepare.py sources                lists the names
 main_prepare.py hints IN OUT --model M  writes hints of a served model into columns
@@ -26,7 +27,9 @@ from recipe.hint.problems.drafts import Prepared, Stamp
 from recipe.hint.problems.faults import KINDS
 from recipe.hint.problems.local import Keys, read_local
 from recipe.hint.problems.overlap import MIN_SHARE, NGRAM_WORDS
+from recipe.hint.problems.records import stem
 from recipe.hint.problems.sources import SOURCES, Source, find_source, read_source
+from recipe.hint.typed import finite
 from recipe.hint.verify.workers import VerifierPool
 
 
@@ -75,7 +78,9 @@ def _add_checks(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--max-prompt-tokens", type=int, metavar="N")
     group.add_argument("--check-overlap", nargs="+", default=[], metavar="BENCH.parquet")
     group.add_argument("--overlap-words", type=int, default=NGRAM_WORDS, help="words in a run")
-    group.add_argument("--overlap-share", type=float, default=MIN_SHARE, help="shared part of runs")
+    group.add_argument(
+        "--overlap-share", type=finite, default=MIN_SHARE, help="shared part of runs"
+    )
     group.add_argument("--drop-overlap", action="store_true", help="leave shared problems out")
     group.add_argument("--strict", action="store_true", help="refuse on any warning")
 
@@ -124,7 +129,7 @@ def _read(given: argparse.Namespace, source: Source | None) -> Prepared:
             options=given.options_key,
             kind=given.kind,
         ),
-        stamp=Stamp(given.source or path.stem, given.split or "train", given.system_prompt),
+        stamp=Stamp(given.source or stem(path), given.split or "train", given.system_prompt),
         limit=given.limit,
     )
 
@@ -145,6 +150,9 @@ def _check(
     lines = [each.line(prepared.path) for each in findings]
     lines += [each.line(prepared.path, is_listed=True) for each in shared]
     lines += _count_lines(given, prepared, source)
+    if prepared.replaced:
+        names = ", ".join(f"`{name}`" for name in prepared.replaced)
+        lines.append(f"note: {prepared.path}: its own {names} are written anew (docs/data.md)")
     dropped = {row for each in shared for row in each.rows} if given.drop_overlap else set()
     refused = [line for line in lines if line.startswith("warning: ")]
     if dropped:

@@ -34,8 +34,10 @@ def main(argv: list[str] | None = None) -> int:
     try:
         return command(argv[1:]) if command else _training(argv)
     except HintError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
+    except OSError as error:
+        print(f"error: {error.filename}: {error.strerror or error}", file=sys.stderr)
+    return 2
 
 
 def _training(argv: list[str]) -> int:

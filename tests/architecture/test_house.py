@@ -209,3 +209,22 @@ def test_a_link_to_a_missing_file_or_heading_is_noticed(tmp_path, monkeypatch):
         "page.md: #three names no heading of page.md",
         "page.md: gone.md does not exist",
     ]
+
+
+CLOCKS = {"monotonic", "perf_counter", "process_time", "thread_time"}
+
+
+def test_no_test_asserts_seconds():
+    """Clocks bound a wait for something that must come; how long it took is nobody's promise."""
+    offenders = []
+    for path in files(".py"):
+        if not path.is_relative_to(ROOT / "tests"):
+            continue
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if not isinstance(node, ast.Assert):
+                continue
+            names = {each.attr for each in ast.walk(node) if isinstance(each, ast.Attribute)}
+            names |= {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+            if names & (CLOCKS | {"seconds", "elapsed", "duration_s"}):
+                offenders.append(f"{shown(path)}:{node.lineno}")
+    assert offenders == []

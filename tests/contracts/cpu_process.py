@@ -69,7 +69,7 @@ def backend() -> dict[str, Any]:
     )
     refused = error_of(bare)
     # Takes the name of the backend from the platform: the doubled one.
-    distributed.initialize_global_process_group_ray(timeout_second=30)
+    distributed.initialize_global_process_group_ray(timeout_second=300)
     three = torch.tensor([3.0])
     torch.distributed.all_reduce(three)
     torch.distributed.destroy_process_group()

@@ -25,7 +25,7 @@ ENGINE = {
 }
 
 
-def run_process(script: str, *args: str, timeout_s: float = 150) -> Any:
+def run_process(script: str, *args: str, timeout_s: float = 900) -> Any:
     """The JSON value on the last line that ``script`` (of this folder) prints."""
     done = subprocess.run(
         [sys.executable, str(Path(__file__).with_name(script)), *args],

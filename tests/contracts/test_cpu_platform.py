@@ -45,7 +45,7 @@ def test_verl_does_not_tell_which_platform_was_asked_for_and_may_still_warn():
             env=environment() | {"VERL_PLATFORM": "cpu"},
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=900,
             check=True,
         ).stderr
         for name, line in {"as it is": "", "of a run": first}.items()

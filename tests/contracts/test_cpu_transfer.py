@@ -66,7 +66,7 @@ def transfer(engines, *, num_trainers, weights=WEIGHTS):
             pool.submit(take_part, engine, given, is_trainer=number < num_trainers)
             for number, (engine, given) in enumerate(zip(engines, arguments, strict=True))
         ]
-        results = [job.result(timeout=30) for job in jobs]
+        results = [job.result(timeout=300) for job in jobs]
     for engine in engines:
         engine.finalize()
     return results[:num_trainers], results[num_trainers:]
@@ -74,7 +74,7 @@ def transfer(engines, *, num_trainers, weights=WEIGHTS):
 
 def make(count, bucket_size=1 << 20):
     return [
-        GlooCheckpointEngine(bucket_size, is_master=number == 0, timeout_s=20.0)
+        GlooCheckpointEngine(bucket_size, is_master=number == 0, timeout_s=240.0)
         for number in range(count)
     ]
 

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from recipe.hint import main_hint
+from recipe.hint.hints.teacher_cache import Answer, AnswerCache
 from recipe.hint.runtime import preflight_machine
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -53,7 +54,10 @@ def test_an_experiment_says_what_it_would_run(
         f"hint.run_dir={tmp_path}",
     ]
     if name.endswith("teacher"):
+        # With an answer in the cache, nobody has to be there.
+        AnswerCache(tmp_path / "answers").put("key", Answer("text", 1, 1))
         argv += ["hint.teacher.base_url=http://localhost:8000/v1", "hint.teacher.model=any"]
+        argv += [f"hint.teacher.cache_dir={tmp_path}/answers"]
     monkeypatch.setattr(sys, "argv", argv)
     main_hint.main()
     lines = capsys.readouterr().out.splitlines()

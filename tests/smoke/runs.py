@@ -64,7 +64,7 @@ def command(folder: Path, *overrides: str, preset: tuple[str, ...] = SMALL) -> l
 def train(
     folder: Path,
     *overrides: str,
-    timeout_s: float = 400,
+    timeout_s: float = 1500,
     preset: tuple[str, ...] = SMALL,
     env: dict[str, str] | None = None,
 ) -> Run:
@@ -117,7 +117,7 @@ def processes_of(folder: Path) -> list[psutil.Process]:
     return found
 
 
-def wait_for(condition, what: str, process: subprocess.Popen, limit_s: float = 240):
+def wait_for(condition, what: str, process: subprocess.Popen, limit_s: float = 900):
     """The first true value of ``condition()``; fails with ``what`` when it cannot come any more."""
     deadline = time.monotonic() + limit_s
     while time.monotonic() < deadline:

@@ -185,7 +185,7 @@ def run_process(overrides: list[str], folder: Path, **environment) -> subprocess
         env=os.environ | {name: str(value) for name, value in environment.items()},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
     )
 
 

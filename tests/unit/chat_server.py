@@ -39,10 +39,17 @@ class ChatServer:
         self.requests: list[dict] = []
         self.headers: list[dict] = []
         self.retry_after: str | None = None
+        # Says of a request, as the script is asked, whether it gets ``slow``.
+        self.is_slow: Callable[[dict, int], bool] = lambda body, number: False
+        self.hold = 0  # replies are held until as many requests are under way
         self.most_at_once = 0
+        self.models_status = 200
         self.url = ""
         self._at_once = 0
         self._numbers: dict[str, int] = {}
+
+    async def _models(self, request: web.Request) -> web.Response:
+        return web.json_response({"data": []}, status=self.models_status)
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
@@ -58,7 +65,8 @@ class ChatServer:
             self._at_once -= 1
 
     async def _reply(self, request: web.Request, told: dict | str) -> web.StreamResponse:
-        await asyncio.sleep(0.002)
+        while self.most_at_once < self.hold:
+            await asyncio.sleep(0.001)
         if isinstance(told, dict):
             return web.json_response(told)
         if told.startswith("raw:"):
@@ -81,6 +89,7 @@ class ChatServer:
     async def running(self) -> AsyncIterator[ChatServer]:
         """Listen on a free port of 127.0.0.1."""
         app = web.Application()
+        app.router.add_get("/v1/models", self._models)
         app.router.add_post("/v1/chat/completions", self._answer)
         runner = web.AppRunner(
             app, shutdown_timeout=0.0, access_log=None, handler_cancellation=True

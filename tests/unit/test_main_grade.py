@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 
 import pytest
@@ -157,3 +158,18 @@ def test_unusable_files_and_options_end_with_one_line_and_no_output(
     assert ended.value.code == 2
     assert message in error and error.count("\n") == 1
     assert not (tmp_path / "out.jsonl").exists()
+
+
+def test_a_packed_file_is_graded_like_the_plain_one_and_a_damaged_one_is_told(tmp_path, capsys):
+    packed = gzip.compress((json.dumps(MATHS) + "\n").encode() * 3)
+    (tmp_path / "in.jsonl.gz").write_bytes(packed)
+    with pytest.raises(SystemExit, match="0"):
+        main_grade.main([str(tmp_path / "in.jsonl.gz"), str(tmp_path / "out.jsonl")])
+    assert len((tmp_path / "out.jsonl").read_text().splitlines()) == 3
+    capsys.readouterr()
+    (tmp_path / "in.jsonl.gz").write_bytes(packed[:-5])
+    with pytest.raises(SystemExit, match="2"):
+        main_grade.main([str(tmp_path / "in.jsonl.gz"), str(tmp_path / "new.jsonl")])
+    err = capsys.readouterr().err
+    assert "in.jsonl.gz: not a whole gzip file: " in err and err.count("\n") == 1
+    assert not (tmp_path / "new.jsonl").exists()

@@ -17,13 +17,14 @@ text in place of its letter, a value spread over sentences.
 
 from __future__ import annotations
 
+import bisect
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from recipe.hint.hints.leak_context import Question, role_of
-from recipe.hint.hints.leak_text import Mention, mentions
+from recipe.hint.hints.leak_text import Mention, compact, mentions
 from recipe.hint.schema import HintStatus, Item, Problem, Verdict
 
 LeakPolicy = Literal["measure", "drop", "redact"]
@@ -33,9 +34,11 @@ Judge = Callable[[Sequence[Item]], Awaitable[list[Verdict]]]
 
 REDACTED = "[...]"
 _SMALL = 12
+_MAX_COMMON_DIGITS = 4
 _ROUND = frozenset({60, 90, 100, 180, 360, 1000})
 _HALVES = frozenset({"1/2", r"\frac{1}{2}", r"\frac12", r"\dfrac{1}{2}", "0.5", ".5"})
 _LONGER = 1.5
+_MAX_QUOTED_CHARS = 300
 _OPTION = re.compile(
     r"\b(?i:options?|choices?|answers?|letter|choose|select|pick)\b[^.;\n]{0,12}?"
     r"(?:\bis\b|:)?\s*\(?\b(?P<letter>[A-Z])\b(?!['’]|\s+[a-z])"
@@ -108,7 +111,7 @@ async def find_leaks(hint: str, problem: Problem, equal: Equal) -> tuple[Leak, .
     answer = _Answer(problem.answer)
     if problem.kind == "choice" or answer.is_option:
         return _options(hint, answer.words.strip("() "))
-    found = [each for each in answer.forms(mentions(hint), hint) if _compact(each.text)]
+    found = answer.forms(mentions(hint), hint)
     given = answer.numbers_of(problem.text)
     texts = list(dict.fromkeys([*(each.text for each in found), *given]))
     equals = dict(zip(texts, await equal(problem.answer, texts), strict=True)) if texts else {}
@@ -143,10 +146,13 @@ def _is_telling(
 
 def _is_quoted(hint: str, mention: Mention, problem: str) -> bool:
     """Whether the whole equation stands in the problem already."""
-    value, statement = _compact(mention.text), _compact(hint[mention.statement : mention.end])
+    value = compact(mention.text)
     if mention.shape == "formula":
-        return value in _compact(problem)
-    return len(statement) > len(value) and statement in _compact(problem)
+        return value in compact(problem)
+    if mention.end - mention.statement > _MAX_QUOTED_CHARS:
+        return False
+    statement = compact(hint[mention.statement : mention.end])
+    return len(statement) > len(value) and statement in compact(problem)
 
 
 class _Answer:
@@ -193,11 +199,12 @@ class _Answer:
 
     def is_written_in(self, text: str) -> bool:
         """Whether a text holds the formula of the answer as it stands."""
-        return not self.number and _compact(self.text) in _compact(text)
+        value = compact(self.text)
+        return not self.number and value != "" and value in compact(text)
 
     def is_as_short(self, text: str) -> bool:
         """Whether a formula is about as short as the answer, and not one on the way to it."""
-        return bool(self.number) or len(_compact(text)) <= _LONGER * len(_compact(self.text)) + 1
+        return bool(self.number) or len(compact(text)) <= _LONGER * len(compact(self.text)) + 1
 
 
 def _words(text: str) -> str:
@@ -207,7 +214,8 @@ def _words(text: str) -> str:
 
 def _is_common(number: str) -> bool:
     digits = number.replace(",", "")
-    return digits.isdecimal() and (int(digits) <= _SMALL or int(digits) in _ROUND)
+    is_short = digits.isdecimal() and len(digits) <= _MAX_COMMON_DIGITS
+    return is_short and (int(digits) <= _SMALL or int(digits) in _ROUND)
 
 
 def _pairs(found: Sequence[Mention], text: str) -> list[Mention]:
@@ -223,6 +231,8 @@ def _pairs(found: Sequence[Mention], text: str) -> list[Mention]:
 
 def _options(hint: str, letter: str) -> tuple[Leak, ...]:
     """Where a choice's letter is named as one; other capitals are not looked at."""
+    if not letter:
+        return ()
     found = [match.span("letter") for match in _OPTION.finditer(hint) if match["letter"] == letter]
     boxes = [each for each in mentions(hint) if each.shape == "boxed"]
     found += [(each.start, each.end) for each in boxes if _words(each.text).strip("() ") == letter]
@@ -233,12 +243,8 @@ def _apart(leaks: Sequence[Leak]) -> tuple[Leak, ...]:
     """In order, and of two that overlap the shorter one."""
     kept: list[Leak] = []
     for leak in sorted(leaks, key=lambda each: (each.end - each.start, each.start)):
-        if all(leak.end <= other.start or other.end <= leak.start for other in kept):
-            kept.append(leak)
-    return tuple(sorted(kept, key=lambda each: each.start))
-
-
-def _compact(text: str) -> str:
-    r"""A formula without what does not count: spaces, braces, ``\left``, signs of a product."""
-    text = re.sub(r"\\(?:left|right|cdot|times|displaystyle)(?![A-Za-z])|[\s{}\\$*]", "", text)
-    return text.lower()
+        at = bisect.bisect_left(kept, leak.start, key=lambda each: each.start)
+        is_behind = at == 0 or kept[at - 1].end <= leak.start
+        if is_behind and (at == len(kept) or leak.end <= kept[at].start):
+            kept.insert(at, leak)
+    return tuple(kept)

@@ -8,6 +8,7 @@ value of its own: the 3 of ``3x``, ``x^3``, ``3 + 4`` and ``a_3`` is not one.
 
 from __future__ import annotations
 
+import bisect
 import re
 from collections.abc import Iterator, Set
 from dataclasses import dataclass
@@ -58,9 +59,11 @@ _LITERAL = re.compile(
     r"(?:\\?%|\^?\{?\\circ\}?|°)?"
 )
 _SIMPLE = re.compile(r"\d+/\d")
-_MIXED = re.compile(r"(\d+)\s+(\d+)/(\d+)")
-_BOXED = re.compile(r"\\boxed\s*\{")
+_MIXED = re.compile(r"(\D*\d+)\s+(\d+)/(\d+)")
+_BRACE = re.compile(r"\\boxed\s*\{|[{}]")
+_UNCOUNTED = re.compile(r"\\(?:left|right|cdot|times|displaystyle)(?![A-Za-z])|[\s{}\\$*]")
 _LEAD = re.compile(r"(?:[\s,;|&$€£]|\\\$|\\[,;:! ])+")
+_AFTER_BANG = re.compile(r"[ \\]*(.?)", re.DOTALL)
 _MONEY = re.compile(r"\\?[$€£]|\\!")
 _PLAIN = str.maketrans({"–": "-", "−": "-", "×": r"\times ", "·": r"\cdot "})
 _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
@@ -97,33 +100,40 @@ class _Side:
 
 
 def mentions(text: str) -> list[Mention]:
-    """All values in the order of the text; a value in a box is listed as boxed alone."""
-    boxes = list(_boxes(text))
-    inside = [(box.start, box.end) for box in boxes]
-    found = boxes + [
+    """All values in the order of the text, none of them blank; one in a box is boxed alone."""
+    kept = list(_boxes(text))
+    starts = [box.start for box in kept]
+    found = [
         Mention(word.start, word.end, str(word.value), "word", word.start)
         for word in word_numbers(text)
     ]
     for start, end in _statements(text):
         found += _sides(text, start, end)
-    kept = [
-        each
-        for each in found
-        if each.shape == "boxed"
-        or not any(start <= each.start and each.end <= end for start, end in inside)
-    ]
+    for each in found:
+        at = bisect.bisect_right(starts, each.start) - 1
+        is_boxed = at >= 0 and each.end <= kept[at].end
+        if not is_boxed and compact(each.text):
+            kept.append(each)
     return sorted(kept, key=lambda each: (each.start, -each.end))
 
 
+def compact(text: str) -> str:
+    r"""A formula without what does not count: spaces, braces, ``\left``, signs of a product."""
+    return _UNCOUNTED.sub("", text).lower()
+
+
 def _boxes(text: str) -> Iterator[Mention]:
-    for match in _BOXED.finditer(text):
-        depth, at = 1, match.end()
-        while at < len(text) and depth:
-            depth += {"{": 1, "}": -1}.get(text[at], 0)
-            at += 1
-        if not depth:
-            content = text[match.end() : at - 1]
-            yield Mention(match.end(), at - 1, content.strip(), "boxed", match.start())
+    """What stands in each box that is closed, holds no other box and is not blank."""
+    open_at: list[re.Match[str] | None] = []
+    last_box = -1
+    for match in _BRACE.finditer(text):
+        if match[0] != "}":
+            open_at.append(match if len(match[0]) > 1 else None)
+        elif open_at and (box := open_at.pop()) and box.start() > last_box:
+            last_box = box.start()
+            content = text[box.end() : match.start()].strip()
+            if compact(content):
+                yield Mention(box.end(), match.start(), content, "boxed", box.start())
 
 
 def _statements(text: str) -> Iterator[tuple[int, int]]:
@@ -182,7 +192,9 @@ def _are_apart(last: str, kind: str, text: str, at: int) -> bool:
 
 def _is_factorial(text: str, at: int) -> bool:
     """A mark that ends a sentence has a space and a word behind it, or nothing."""
-    before, after = text[at - 1 : at], text[at + 1 :].lstrip(" \\")[:1]
+    before = text[at - 1 : at]
+    found = _AFTER_BANG.match(text, at + 1)
+    after = found[1] if found else ""
     return (before.isalnum() or before == ")") and after != "" and after in "=+-*/·×^)}],;:$ctf"
 
 
@@ -221,7 +233,7 @@ def _mention(text: str, side: _Side, statement: int) -> Mention | None:
     if content[0] == "(" and _LITERAL.fullmatch(content[1:-1]):
         content = content[1:-1]
     shape: Shape = "literal" if _LITERAL.fullmatch(content) else "formula"
-    if shape == "literal":
-        content = _MIXED.sub(r"\1\\frac{\2}{\3}", content)
+    if shape == "literal" and (mixed := _MIXED.match(content)):
+        content = mixed.expand(r"\1\\frac{\2}{\3}") + content[mixed.end() :]
     content = _MONEY.sub("", content).translate(_PLAIN)
     return Mention(start, end, content, shape, statement, side.relation, side.left, side.place)

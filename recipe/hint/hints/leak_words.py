@@ -83,21 +83,25 @@ def _words(text: str) -> list[_Word]:
 
 def _mixed(words: list[_Word], at: int) -> tuple[Fraction, int] | None:
     """A number or a fraction, or one ``and a half`` after the other; with its count of words."""
+    if part := _fraction(words, at):
+        return part
     whole = _whole(words, at)
-    size = whole[1] if whole else 0
-    numerator = whole[0] if whole else 1 if words[at].text in ("a", "an") else None
-    if numerator is None:
-        return None
-    named = _next(words, at + (size or 1))
-    if named in _PARTS:
-        return Fraction(numerator, _PARTS[named]), (size or 1) + 1
     if whole is None:
-        return (Fraction(12), 2) if named == "dozen" else None
-    if named == "and" and at + size + 1 < len(words):
-        part = _mixed(words, at + size + 1) if words[at + size + 1].follows else None
+        is_dozen = words[at].text in ("a", "an") and _next(words, at + 1) == "dozen"
+        return (Fraction(12), 2) if is_dozen else None
+    value, size = whole
+    if _next(words, at + size) == "and" and _next(words, at + size + 1):
+        part = _fraction(words, at + size + 1)
         if part and part[0] < 1 and part[0].denominator > 1:
-            return numerator + part[0], size + 1 + part[1]
-    return Fraction(numerator), size
+            return value + part[0], size + 1 + part[1]
+    return Fraction(value), size
+
+
+def _fraction(words: list[_Word], at: int) -> tuple[Fraction, int] | None:
+    """``three quarters`` or ``a half``, and its count of words."""
+    number = (1, 1) if words[at].text in ("a", "an") else _whole(words, at)
+    parts = _PARTS.get(_next(words, at + number[1])) if number else None
+    return (Fraction(number[0], parts), number[1] + 1) if number and parts else None
 
 
 def _whole(words: list[_Word], at: int) -> tuple[int, int] | None:

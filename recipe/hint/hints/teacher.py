@@ -37,6 +37,7 @@ from recipe.hint.seeds import seed_at
 from recipe.hint.teacher_settings import TeacherSettings
 
 logger = logging.getLogger(__name__)
+wait = asyncio.sleep  # for the tests, which wait for nobody
 
 
 class _Asked(NamedTuple):
@@ -151,7 +152,7 @@ class Teacher:
             if wait_s is None:
                 self._warn(outcome)
                 return _Asked(outcome, num_calls)
-            await asyncio.sleep(wait_s)
+            await wait(wait_s)
 
     async def _over_budget(self) -> Fault | None:
         budget = self._settings.budget_tokens

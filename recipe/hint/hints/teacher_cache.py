@@ -57,6 +57,20 @@ class AnswerCache:
                 "give a folder that can be written, or delete the file if it is damaged"
             ) from error
 
+    @staticmethod
+    def has_answers(folder: str | Path) -> bool:
+        """Whether a folder has a cache with an answer in it; nothing is made."""
+        path = Path(folder) / FILE
+        if not path.is_file():
+            return False
+        try:
+            with contextlib.closing(
+                sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
+            ) as one:
+                return one.execute("SELECT 1 FROM answers LIMIT 1").fetchone() is not None
+        except sqlite3.Error:
+            return False
+
     @contextlib.contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
         connection = sqlite3.connect(self._path, timeout=_LOCK_TIMEOUT_S)

@@ -5,11 +5,13 @@ Nothing is tried twice here, and nothing is raised for what an endpoint or the n
 
 from __future__ import annotations
 
+import asyncio
 import email.utils
 import json
 import math
 import time
 import urllib.request
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import urlsplit
@@ -17,8 +19,9 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from recipe.hint.errors import ConfigError
-from recipe.hint.hints.teacher_cache import Answer
-from recipe.hint.hints.teacher_request import Request
+from recipe.hint.hints.teacher_cache import Answer, AnswerCache
+from recipe.hint.hints.teacher_request import Request, read_key
+from recipe.hint.teacher_settings import TeacherSettings
 
 FaultKind = Literal[
     "rate_limited",  # 429
@@ -34,6 +37,7 @@ FaultKind = Literal[
 PASSING: frozenset[FaultKind] = frozenset(
     {"rate_limited", "server_error", "timeout", "connection", "cut_off", "garbage"}
 )
+REACH_S = 10.0
 _MAX_BYTES = 4 << 20
 _EXCERPT_CHARS = 200
 _CHARS_PER_TOKEN = 4  # where the endpoint does not count: English text has 3 to 5
@@ -70,34 +74,54 @@ class Client:
                 f"hint.teacher.base_url={shown!r} must be like https://host/v1, without a user "
                 "name or a query; a key goes into the variable that api_key_env names"
             )
-        self._url = base_url.rstrip("/") + "/chat/completions"
+        self._url = base_url.rstrip("/")
         self._host = parts.hostname
         self._proxy_scheme = parts.scheme
         self._key = key
-        self._timeout = aiohttp.ClientTimeout(total=timeout_s)
+        self.timeout_s = timeout_s
 
     async def send(self, request: Request) -> Answer | Fault:
         """One try, within the time limit as a whole."""
+        outcome = await self._ask("POST", "/chat/completions", self.timeout_s, request.body)
+        return outcome if isinstance(outcome, Fault) else self._parse(outcome, request)
+
+    async def reach(self) -> Fault | None:
+        """Why nobody can be asked: no answer to a look at the models, or a no to the key.
+
+        An endpoint without such a list, or one that is busy, is there.
+        """
+        outcome = await self._ask("GET", "/models", min(self.timeout_s, REACH_S))
+        if isinstance(outcome, bytes):
+            return None
+        is_no = outcome.what.startswith(("HTTP 401", "HTTP 403"))
+        return outcome if outcome.kind in ("connection", "timeout") or is_no else None
+
+    async def _ask(
+        self, verb: str, path: str, limit_s: float, content: Mapping[str, Any] | None = None
+    ) -> bytes | Fault:
         headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
         options: dict[str, Any] = {"headers": headers, "proxy": self._proxy()}
+        if content is not None:
+            options["json"] = dict(content)
+        timeout = aiohttp.ClientTimeout(total=limit_s)
         try:
             # A session of its own: none is left open when a worker ends or its loop changes.
             async with (
-                aiohttp.ClientSession(timeout=self._timeout) as session,
+                aiohttp.ClientSession(timeout=timeout) as session,
                 # A redirect could carry the key elsewhere.
-                session.post(
-                    self._url, json=dict(request.body), allow_redirects=False, **options
+                session.request(
+                    verb, self._url + path, allow_redirects=False, **options
                 ) as response,
             ):
                 body = await _read(response)
-                fault = _status_fault(response, self._excerpt(body))
-                return fault or self._parse(body, request)
+                return _status_fault(response, self._excerpt(body)) or body
         except TimeoutError:
-            return Fault("timeout", f"no whole answer within {self._timeout.total:g} s")
+            return Fault("timeout", f"no whole answer within {limit_s:g} s")
         except aiohttp.ClientPayloadError:
             return Fault("cut_off", "the connection closed within the answer")
         except (aiohttp.ClientError, OSError) as error:
-            return Fault("connection", self._excerpt(str(error).encode()) or type(error).__name__)
+            what = str(error).replace(" ssl:default", "")  # said of plain http too
+            return Fault("connection", self._excerpt(what.encode()) or type(error).__name__)
 
     def _proxy(self) -> str | None:
         """That of the environment; aiohttp's own look-up would read keys from ~/.netrc too."""
@@ -124,6 +148,23 @@ class Client:
         text = text.replace(self._key, "***") if self._key else text
         text = "".join(char if char.isprintable() else " " for char in text[: 4 * _EXCERPT_CHARS])
         return " ".join(text.split())[:_EXCERPT_CHARS]
+
+
+def check_reached(settings: TeacherSettings, environment: Mapping[str, str]) -> None:
+    """Make sure that somebody answers; with answers in the cache nobody needs to be there.
+
+    Raises:
+        ConfigError: Naming the address, and what came in place of an answer.
+    """
+    key = read_key(settings, environment)
+    client = Client(settings.base_url, key=key, timeout_s=settings.timeout_s)
+    if AnswerCache.has_answers(settings.cache_dir):
+        return
+    if fault := asyncio.run(client.reach()):
+        raise ConfigError(
+            f"hint.teacher.base_url={settings.base_url} cannot be asked: {fault.kind}: "
+            f"{fault.what}; start the endpoint, or correct the address or the key"
+        )
 
 
 async def _read(response: aiohttp.ClientResponse) -> bytes:

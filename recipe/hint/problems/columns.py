@@ -136,8 +136,11 @@ def write_rows(rows: Iterable[Mapping[str, Any]], path: str | Path) -> None:
         pass
     table = _table(rows, path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    with whole_file(path) as file:
-        pq.write_table(table, file)
+    try:
+        with whole_file(path) as file:
+            pq.write_table(table, file)
+    except pa.ArrowException as error:
+        raise DataError(f"{path}: a column cannot be stored: {one_line(error)}") from error
 
 
 def read_problems(path: str | Path) -> list[Problem]:
@@ -165,12 +168,17 @@ def check_file(path: str | Path) -> FileReport:
 
 def _table(rows: list[Mapping[str, Any]], path: Path) -> pa.Table:
     extra = sorted({name for row in rows for name in row} - set(SCHEMA.names))
-    try:
-        columns = [pa.array([row.get(f.name) for row in rows], f.type) for f in SCHEMA]
-        columns += [pa.array([row.get(name) for row in rows]) for name in extra]
-    except pa.ArrowException as error:
-        raise DataError(f"{path}: a column mixes types: {one_line(error)}") from error
-    return pa.table(dict(zip([*SCHEMA.names, *extra], columns, strict=True)))
+    types = {field.name: field.type for field in SCHEMA} | dict.fromkeys(extra)
+    columns = {}
+    for name, kind in types.items():
+        try:
+            columns[name] = pa.array([row.get(name) for row in rows], kind)
+        except (pa.ArrowException, OverflowError) as error:
+            raise DataError(
+                f"{path}: column `{name}` mixes types, and a column has one: {one_line(error)};"
+                " write all its values alike, or take the column out"
+            ) from error
+    return pa.table(columns)
 
 
 def _rows(path: Path) -> Iterator[tuple[int, Row]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import string
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from recipe.hint.errors import DataError
@@ -21,7 +21,8 @@ _MAX_PLACES = 5
 class Draft:
     """One problem before it is a row.
 
-    ``id`` is empty when the file gives none; ``data_source`` when the file's is right.
+    ``id`` is empty when the file gives none; ``data_source`` when the stamp's is right. ``others``
+    are columns of the file that are kept as they are.
     """
 
     problem: str
@@ -30,6 +31,7 @@ class Draft:
     id: str = ""
     kind: Kind = "maths"
     data_source: str = ""
+    others: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,16 +45,20 @@ class Stamp:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """The rows made of a file, and where each came from; both in the order of the file."""
+    """The rows made of a file, and where each came from; both in the order of the file.
+
+    ``replaced`` are columns of the file whose names are the contract's: these were not kept.
+    """
 
     path: str
     rows: tuple[Row, ...]
     places: tuple[str, ...]
+    replaced: tuple[str, ...] = ()
 
     def only(self, kept: Sequence[int]) -> Prepared:
         """The rows with these numbers, counted from 0."""
         rows = tuple(self.rows[number] for number in kept)
-        return Prepared(self.path, rows, tuple(self.places[number] for number in kept))
+        return replace(self, rows=rows, places=tuple(self.places[number] for number in kept))
 
 
 def prepare(
@@ -134,7 +140,7 @@ def _row(draft: Draft, stamp: Stamp) -> Row:
     if fault := truth_fault(draft.kind, draft.answer):
         raise FieldFault("answer", fault)
     labels = Labels(draft.data_source or stamp.source, stamp.split, draft.kind)
-    return make_row(
+    row = make_row(
         draft.problem,
         draft.answer,
         solution=draft.solution,
@@ -142,6 +148,7 @@ def _row(draft: Draft, stamp: Stamp) -> Row:
         labels=labels,
         system_prompt=stamp.system_prompt,
     )
+    return {**draft.others, **row}
 
 
 def _check_id(row: Row, place: str, first_place: dict[str, str], *, names: tuple[str, str]) -> None:

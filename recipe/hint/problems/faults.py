@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ast
+import re
 import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any, get_args
 
 from recipe.hint.schema import Kind
 
+# How programs spell what is no number; a limit that does not exist is written in words or LaTeX.
+_NO_NUMBER = re.compile(r"\s*[+-]?(?:nan|inf)\s*", re.IGNORECASE)
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
@@ -36,7 +39,7 @@ def truth_fault(kind: Kind, truth: str) -> str:
         return f"the ground truth of a choice is one letter from A to Z, got {short(truth)}"
     if kind == "program":
         return _program_fault(truth)
-    return ""
+    return f"{truth.strip()} is not a finite number" if _NO_NUMBER.fullmatch(truth) else ""
 
 
 def is_text(value: Any) -> bool:

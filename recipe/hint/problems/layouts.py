@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from recipe.hint.problems.drafts import Draft, check_letter, options_text
@@ -66,7 +66,7 @@ def maths(
     def draft(fields: Fields, spot: Spot) -> Draft:
         made = Keys(problem, answer, solution, id).draft(fields)
         given = made.id.removesuffix(".json")
-        return Draft(made.problem, made.answer, made.solution, spot.id(given))
+        return replace(made, id=spot.id(given))
 
     return Layout((problem, answer), draft)
 
@@ -127,7 +127,7 @@ def _contract(fields: Fields, spot: Spot) -> Draft:
     """The release's own rows: the contract's columns, with indexes that need not be unique."""
     made = Keys().draft(fields)
     source = text(fields, "data_source").strip()
-    return Draft(made.problem, made.answer, made.solution, spot.id(), data_source=source)
+    return replace(made, id=spot.id(), data_source=source)
 
 
 def _mmlu_pro(fields: Fields, spot: Spot) -> Draft:
@@ -161,7 +161,7 @@ def _plain_choice(fields: Fields, spot: Spot) -> Draft:
     made = Keys(kind="choice").draft(fields)
     question, mark, block = made.problem.rpartition("\nOptions:\n")
     if not mark:
-        return Draft(made.problem, made.answer, made.solution, spot.id(made.id), "choice")
+        return replace(made, id=spot.id(made.id))
     options: list[str] = []
     for line in block.splitlines():
         is_next = line.startswith(f"{chr(ord('A') + len(options))}. ")
@@ -171,7 +171,7 @@ def _plain_choice(fields: Fields, spot: Spot) -> Draft:
             options[-1] += f"\n{line}"  # an option of several lines
     problem = options_text(question, options)
     check_letter("answer", made.answer, len(options))
-    return Draft(problem, made.answer, made.solution, spot.id(made.id), "choice")
+    return replace(made, problem=problem, id=spot.id(made.id))
 
 
 def _program(problem: str, tests: str, row_id: str) -> Callable[[Fields, Spot], Draft]:

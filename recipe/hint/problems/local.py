@@ -1,16 +1,17 @@
-"""Problems from a file of one's own: JSON lines, JSON, CSV or parquet, with any column names."""
+"""Problems from a file of one's own, with any column names; its other columns are kept."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from recipe.hint.problems.columns import SCHEMA
 from recipe.hint.problems.drafts import Draft, Prepared, Stamp, check_letter, options_text, prepare
 from recipe.hint.problems.faults import truth_fault
-from recipe.hint.problems.records import FieldFault, read_records, text, texts
+from recipe.hint.problems.records import FieldFault, read_records, stem, text, texts
 from recipe.hint.schema import Kind
 
 
@@ -51,7 +52,14 @@ class Keys:
             solution=text(fields, self.solution),
             id=text(fields, self.id).strip(),
             kind=self.kind,
+            others={name: fields[name] for name in fields if name not in self.used},
         )
+
+    @property
+    def used(self) -> frozenset[str]:
+        """Columns that are read, or written anew: all others are kept."""
+        names = (self.problem, self.answer, self.solution, self.id, self.options)
+        return frozenset(names) | frozenset(SCHEMA.names)
 
 
 def read_local(
@@ -76,14 +84,19 @@ def read_local(
         DataError: Naming the file, the line or row, and the column.
     """
     path = Path(path)
-    drafts = (
-        (record.place, functools.partial(keys.draft, record.fields))
-        for record in read_records(path)
-    )
-    return prepare(
+    names: set[str] = set()
+
+    def drafts() -> Iterator[tuple[str, Callable[[], Draft]]]:
+        for record in read_records(path):
+            names.update(record.fields)
+            yield record.place, functools.partial(keys.draft, record.fields)
+
+    prepared = prepare(
         str(path),
-        drafts,
-        stamp=stamp or Stamp(path.stem),
+        drafts(),
+        stamp=stamp or Stamp(stem(path)),
         limit=limit,
         names=(keys.id, keys.problem),
     )
+    read = {keys.problem, keys.answer, keys.solution, keys.id, keys.options}
+    return replace(prepared, replaced=tuple(sorted((names & set(SCHEMA.names)) - read)))

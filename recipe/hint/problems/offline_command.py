@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from recipe.hint.hints.teacher_request import Sampling
 from recipe.hint.problems.offline_hints import OfflineReport, write_offline_hints
 from recipe.hint.settings import HintSettings, read_texts
 from recipe.hint.teacher_settings import TeacherSettings
+from recipe.hint.typed import finite, read_json
 from recipe.hint.verify.workers import VerifierPool
 
 DESCRIPTION = """Writes the columns hint_level_1, hint_level_2, hint_level_3 with any served model.
@@ -41,17 +42,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     asking.add_argument("--prompts", metavar="FILE.yaml", help="other texts, as in hint.prompts")
     asking.add_argument("--max-level", type=int, default=hints.max_level)
     asking.add_argument("--max-tokens", type=int, default=hints.max_tokens)
-    asking.add_argument("--temperature", type=float, default=hints.temperature)
-    asking.add_argument("--top-p", type=float, default=hints.top_p)
+    asking.add_argument("--temperature", type=finite, default=hints.temperature)
+    asking.add_argument("--top-p", type=finite, default=hints.top_p)
     asking.add_argument("--seed", type=int, default=hints.seed)
     asking.add_argument("--attempts", type=int, default=hints.attempts)
     asking.add_argument("--body", default="{}", metavar="JSON", help="further fields of a request")
     limits = parser.add_argument_group("limits")
     limits.add_argument("--num-parallel", type=int, default=teacher.num_parallel)
-    limits.add_argument("--timeout-s", type=float, default=teacher.timeout_s)
+    limits.add_argument("--timeout-s", type=finite, default=teacher.timeout_s)
     limits.add_argument("--num-retries", type=int, default=teacher.num_retries)
-    limits.add_argument("--backoff-s", type=float, default=teacher.backoff_s)
-    limits.add_argument("--max-wait-s", type=float, default=teacher.max_wait_s)
+    limits.add_argument("--backoff-s", type=finite, default=teacher.backoff_s)
+    limits.add_argument("--max-wait-s", type=finite, default=teacher.max_wait_s)
     limits.add_argument("--budget-tokens", type=int, help="stop when as many are paid")
 
 
@@ -74,10 +75,14 @@ def run(given: argparse.Namespace) -> OfflineReport:
             attempts=given.attempts,
         )
     )
-    from recipe.hint.hints.teacher import Teacher  # the HTTP library, for this command alone
+    # The HTTP library, for this command alone.
+    from recipe.hint.hints.teacher import Teacher
+    from recipe.hint.hints.teacher_client import check_reached
 
+    settings = _settings(given)
+    check_reached(settings, os.environ)
     teacher = Teacher(
-        _settings(given),
+        settings,
         texts=texts,
         sampling=Sampling(given.temperature, given.top_p, given.max_tokens, given.seed),
         attempts=given.attempts,
@@ -115,7 +120,7 @@ def _settings(given: argparse.Namespace) -> TeacherSettings:
 
 def _body(text: str) -> dict[str, Any]:
     try:
-        body = json.loads(text)
+        body = read_json(text)
     except ValueError:
         body = None
     if not isinstance(body, dict):

@@ -7,6 +7,7 @@ it was stopped; the output appears only when it is complete.
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import pyarrow.parquet as pq
+from tqdm import tqdm
 
 from recipe.hint.errors import DataError
 from recipe.hint.hints.base import HintSource, LadderResult, Reply
@@ -23,6 +25,8 @@ from recipe.hint.prompt import Message
 from recipe.hint.schema import Problem
 
 PREFIX = "hint_level_"
+SHOWN_AFTER_S = 2.0
+GIVE_UP = 20  # ladders in a row that the endpoint failed to write
 _NUM_ASKED = 256  # ladders under way; the source has a limit of its own for its requests
 # Nothing is wrong with the problem: asking again may help.
 _UNFINISHED = "generation_failed"
@@ -82,14 +86,15 @@ async def write_offline_hints(
 
     Raises:
         DataError: If the input breaks the contract, or if a ladder failed for a reason that lies
-            with the endpoint; no file is written then.
+            with the endpoint; no file is written then. After ``GIVE_UP`` of them in a row the rest
+            is not asked for.
     """
     problems = read_problems(in_path)
-    results_P = await _ladders(problems, source, per_prompt)
+    asked = _Asked(source, len(problems) * per_prompt)
+    results_P = await asked.all_of(problems, per_prompt)
+    if asked.failed:
+        _refuse(in_path, asked)
     results = [result for results in results_P for result in results]
-    failed = [result for result in results if result.status == _UNFINISHED]
-    if failed:
-        _refuse(in_path, failed, len(results))
     rows = pq.read_table(in_path).to_pylist()
     for row, ladders in zip(rows, results_P, strict=True):
         _set_columns(row, ladders, max_level, is_list=per_prompt > 1)
@@ -107,20 +112,55 @@ async def write_offline_hints(
     )
 
 
-async def _ladders(
-    problems: Sequence[Problem], source: HintSource, per_prompt: int
-) -> list[list[LadderResult]]:
-    """The ladders of each problem, in the order of the problems."""
-    places = asyncio.Semaphore(_NUM_ASKED)
+class _GivenUp(Exception):
+    """Too many ladders in a row failed."""
 
-    async def one(problem: Problem, number: int) -> LadderResult:
-        async with places:
-            return await source.ladder(problem, _no_policy, visits=number)
 
-    async def all_of(problem: Problem) -> list[LadderResult]:
-        return await asyncio.gather(*(one(problem, number) for number in range(per_prompt)))
+class _Asked:
+    """The ladders of a file, with a bar that shows how far they are."""
 
-    return await asyncio.gather(*map(all_of, problems))
+    def __init__(self, source: HintSource, num_ladders: int) -> None:
+        self._source = source
+        self._places = asyncio.Semaphore(_NUM_ASKED)
+        self._num_in_a_row = 0
+        self.num_ladders = num_ladders
+        self.is_given_up = False
+        self.failed: list[LadderResult] = []
+        # Not at once, for a short run; in a log seldom.
+        every_s = 0.5 if sys.stderr.isatty() else 30.0
+        self._bar = tqdm(
+            total=num_ladders, desc="hints", unit="ladder", delay=SHOWN_AFTER_S, mininterval=every_s
+        )
+
+    async def all_of(
+        self, problems: Sequence[Problem], per_prompt: int
+    ) -> list[list[LadderResult]]:
+        """In the order of the problems; nothing when it was given up."""
+        jobs: list[list[asyncio.Task[LadderResult]]] = []
+        try:
+            with self._bar:
+                async with asyncio.TaskGroup() as group:
+                    for problem in problems:
+                        ladders = (self._one(problem, number) for number in range(per_prompt))
+                        jobs.append([group.create_task(each) for each in ladders])
+        except* _GivenUp:
+            jobs = []
+        return [[job.result() for job in of_problem] for of_problem in jobs]
+
+    async def _one(self, problem: Problem, number: int) -> LadderResult:
+        async with self._places:
+            result = await self._source.ladder(problem, _no_policy, visits=number)
+        self._bar.update()
+        if result.status == _UNFINISHED:
+            self.failed.append(result)
+            self._num_in_a_row += 1
+            self._bar.set_postfix(failed=len(self.failed), refresh=False)
+            if self._num_in_a_row == GIVE_UP:
+                self.is_given_up = True
+                raise _GivenUp
+        elif result.calls:  # one from the cache says nothing about the endpoint
+            self._num_in_a_row = 0
+        return result
 
 
 async def _no_policy(messages: list[Message], attempt: int) -> Reply:
@@ -128,13 +168,16 @@ async def _no_policy(messages: list[Message], attempt: int) -> Reply:
     return Reply("", 0)
 
 
-def _refuse(path: str | Path, failed: Sequence[LadderResult], num_ladders: int) -> NoReturn:
+def _refuse(path: str | Path, asked: _Asked) -> NoReturn:
+    failed = asked.failed
     reasons = Counter(result.detail.split(":")[0] or "no reason" for result in failed)
     counts = ", ".join(f"{count} {reason}" for reason, count in reasons.most_common())
+    what = f"{len(failed)} of {asked.num_ladders} ladders are missing ({counts})"
+    if asked.is_given_up:
+        what = f"{GIVE_UP} ladders in a row failed and the rest is not asked for (so far {counts})"
     raise DataError(
-        f"{path}: {len(failed)} of {num_ladders} ladders are missing ({counts}), so no file is "
-        f"written; the first: {failed[0].detail}. The others are kept: the same command goes on "
-        "from here"
+        f"{path}: {what}, so no file is written; the first: {failed[0].detail}. The others are "
+        "kept: the same command goes on from here"
     )
 
 

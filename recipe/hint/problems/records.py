@@ -1,29 +1,47 @@
-"""Reads local files of four forms into records that know their place.
+"""Reads local files into records that know their place: JSON lines, JSON, CSV, TSV, parquet.
 
-JSON lines and CSV are counted by line, from 1, as an editor counts them; rows of a parquet file
-and elements of a JSON array are counted from 0.
+All but parquet may be packed (``.jsonl.gz``). Lines are counted from 1, as an editor counts them;
+rows of a parquet file and elements of a JSON array from 0.
 """
 
 from __future__ import annotations
 
 import csv
+import functools
+import gzip
 import json
 import math
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from recipe.hint.errors import DataError
 from recipe.hint.problems.faults import one_line, short
+from recipe.hint.typed import finite
 
 Numbered = tuple[str, dict[str, Any]]
 _BATCH_ROWS = 1024
 # Python's own limit of 131072 characters is less than some worked solutions hold.
 _MAX_CSV_FIELD = 1 << 26
+_MAX_INT_CHARS = 20
+_NAMED = {",": "commas", "\t": "tabs"}
+
+
+class SpelledInt(int):
+    """A whole number that knows how the file wrote it."""
+
+    spelling: str
+
+
+class SpelledFloat(float):
+    """A number that knows how the file wrote it (``0.50``)."""
+
+    spelling: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,25 +65,42 @@ class FieldFault(ValueError):
 def read_records(path: str | Path) -> Iterator[Record]:
     """The records of a file, in order; blank lines are skipped.
 
-    Numbers of text files keep their spelling (``0.50``).
+    Numbers of JSON know their spelling (``0.50``), which ``text`` gives back.
 
     Raises:
         DataError: If the file cannot be read, naming the line or row when there is one.
     """
     path = Path(path)
-    reader = _READERS.get(path.suffix.lower())
+    reader = _READERS.get(form(path))
     if reader is None:
         known = ", ".join(_READERS)
-        raise DataError(f"{path}: the name must end in one of {known}, by which it is read")
+        raise DataError(
+            f"{path}: the name must end in one of {known}, by which it is read; all but .parquet"
+            " may have .gz behind it"
+        )
     try:
         for index, (place, fields) in enumerate(reader(path)):
             yield Record(place, index, fields)
     except UnicodeDecodeError as error:
         raise DataError(f"{path}: not UTF-8 text ({error.reason} at byte {error.start})") from error
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise DataError(f"{path}: not a whole gzip file: {one_line(error)}") from error
     except pa.ArrowException as error:
         raise DataError(f"{path}: not a readable parquet file: {one_line(error)}") from error
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror or one_line(error)}") from error
+
+
+def form(path: Path) -> str:
+    """The ending that says how a file is read: ``.jsonl`` for ``a.jsonl.gz``."""
+    is_packed = path.suffix.lower() == ".gz"
+    ending = Path(path.stem).suffix.lower() if is_packed else path.suffix.lower()
+    return "" if is_packed and ending == ".parquet" else ending
+
+
+def stem(path: Path) -> str:
+    """The name of a file without its endings."""
+    return Path(path.stem).stem if path.suffix.lower() == ".gz" else path.stem
 
 
 def text(fields: Mapping[str, Any], column: str, *, is_required: bool = False) -> str:
@@ -77,12 +112,8 @@ def text(fields: Mapping[str, Any], column: str, *, is_required: bool = False) -
     value = fields.get(column)
     if is_required and column not in fields:
         raise FieldFault(column, f"no such column; there are {', '.join(fields) or 'none'}")
-    if isinstance(value, float) and math.isnan(value):
-        value = None  # how data frames write a gap
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)  # columns of whole numbers with a gap are stored as 27.0
     if isinstance(value, int | float) and not isinstance(value, bool):
-        value = str(value)
+        value = _spelling(column, value)
     if value is None:
         value = ""
     if not isinstance(value, str):
@@ -92,6 +123,18 @@ def text(fields: Mapping[str, Any], column: str, *, is_required: bool = False) -
     if is_required and not value.strip():
         raise FieldFault(column, "is empty")
     return value
+
+
+def _spelling(column: str, value: int | float) -> str:
+    """A number as the file wrote it; nothing for the gap of a data frame."""
+    if isinstance(value, SpelledInt | SpelledFloat):
+        return value.spelling
+    if math.isnan(value):
+        return ""
+    if math.isinf(value):
+        raise FieldFault(column, f"must be a finite number, got {value}")
+    # Columns of whole numbers with a gap are stored as 27.0.
+    return str(int(value)) if float(value).is_integer() else str(value)
 
 
 def texts(fields: Mapping[str, Any], column: str) -> list[str]:
@@ -109,7 +152,7 @@ def texts(fields: Mapping[str, Any], column: str) -> list[str]:
 
 
 def _jsonl(path: Path) -> Iterator[Numbered]:
-    with path.open(encoding="utf-8-sig") as lines:
+    with _opened(path) as lines:
         for number, line in enumerate(lines, 1):
             if line.strip():
                 place = f"line {number}"
@@ -117,7 +160,8 @@ def _jsonl(path: Path) -> Iterator[Numbered]:
 
 
 def _json(path: Path) -> Iterator[Numbered]:
-    value = _parsed(path.read_text(encoding="utf-8-sig"), f"{path}:")
+    with _opened(path) as file:
+        value = _parsed(file.read(), f"{path}:")
     if not isinstance(value, list):
         raise DataError(
             f"{path}: expected an array of objects, got {type(value).__name__}; one object per"
@@ -127,10 +171,10 @@ def _json(path: Path) -> Iterator[Numbered]:
         yield f"row {number}", _object(element, f"{path}: row {number}")
 
 
-def _csv(path: Path) -> Iterator[Numbered]:
+def _csv(path: Path, *, delimiter: str = ",") -> Iterator[Numbered]:
     csv.field_size_limit(_MAX_CSV_FIELD)
-    with path.open(encoding="utf-8-sig", newline="") as handle:
-        rows = csv.reader(handle, strict=True)
+    with _opened(path, newline="") as handle:
+        rows = csv.reader(handle, strict=True, delimiter=delimiter)
         names: list[str] = []
         while True:
             place = f"line {rows.line_num + 1}"
@@ -139,7 +183,9 @@ def _csv(path: Path) -> Iterator[Numbered]:
             except StopIteration:
                 return
             except csv.Error as error:
-                raise DataError(f"{path}: {place} is not CSV: {error}") from error
+                raise DataError(
+                    f"{path}: {place} is not {form(path)[1:].upper()}: {error}"
+                ) from error
             if not names:
                 names = _header(path, cells)
             elif len(cells) == len(names):
@@ -147,8 +193,15 @@ def _csv(path: Path) -> Iterator[Numbered]:
             elif cells:
                 raise DataError(
                     f"{path}: {place} has {len(cells)} fields and the header {len(names)}; put"
-                    " fields with commas or line breaks in double quotes"
+                    f" fields with {_NAMED[delimiter]} or line breaks in double quotes"
                 )
+
+
+def _opened(path: Path, newline: str | None = None) -> IO[str]:
+    """The text of a file, unpacked where its name says that it is packed."""
+    if path.suffix.lower() == ".gz":
+        return gzip.open(path, "rt", encoding="utf-8-sig", newline=newline)
+    return path.open(encoding="utf-8-sig", newline=newline)
 
 
 def _header(path: Path, cells: list[str]) -> list[str]:
@@ -170,9 +223,26 @@ def _parquet(path: Path) -> Iterator[Numbered]:
 
 def _parsed(source: str, where: str) -> Any:
     try:
-        return json.loads(source, parse_int=str, parse_float=str)
-    except (json.JSONDecodeError, RecursionError) as error:
+        return json.loads(
+            source, parse_int=_spelled_int, parse_float=_spelled_float, parse_constant=finite
+        )
+    except (ValueError, RecursionError) as error:
         raise DataError(f"{where} is not JSON: {error}") from error
+
+
+def _spelled_int(spelling: str) -> SpelledInt | str:
+    # What a column of 64 bits cannot hold is a text.
+    if len(spelling) > _MAX_INT_CHARS or not -(2**63) <= int(spelling) < 2**63:
+        return spelling
+    value = SpelledInt(spelling)
+    value.spelling = spelling
+    return value
+
+
+def _spelled_float(spelling: str) -> SpelledFloat:
+    value = SpelledFloat(finite(spelling))
+    value.spelling = spelling
+    return value
 
 
 def _object(value: Any, where: str) -> dict[str, Any]:
@@ -186,5 +256,6 @@ _READERS: dict[str, Callable[[Path], Iterator[Numbered]]] = {
     ".ndjson": _jsonl,
     ".json": _json,
     ".csv": _csv,
+    ".tsv": functools.partial(_csv, delimiter="\t"),
     ".parquet": _parquet,
 }

@@ -32,7 +32,8 @@ def compare_runs(
         read_groups(folder, results["num_samples"])
         for folder, results in zip(folders, stored, strict=True)
     ]
-    shared = [name for name in stored[0]["benchmarks"] if name in groups[0] and name in groups[1]]
+    known = [stored[1]["benchmarks"], *groups]
+    shared = [name for name in stored[0]["benchmarks"] if all(name in each for each in known)]
     if not shared:
         raise DataError(
             f"no benchmark in common: {first} has {', '.join(sorted(groups[0]))}, {second} has "

@@ -13,12 +13,13 @@ from recipe.hint.errors import DataError
 from recipe.hint.evaluation.samples import Groups, complete_groups
 from recipe.hint.evaluation.summary import Macro, Summary, macro_averages, summarise
 from recipe.hint.reporting.evaluation_table import evaluation_table
+from recipe.hint.reporting.metrics import is_number
 from recipe.hint.reporting.samples import read_samples
+from recipe.hint.typed import read_json
 from recipe.hint.whole_file import write_whole
 
 FORMAT = 1
 _RESULTS, _TABLE = "results.json", "table.md"
-_KEYS = frozenset({"model", "sampling", "num_samples", "benchmarks", "macro"})
 _CLOCK = "wall_s"  # measured by the run, not computed from samples
 # Sums of floats may end in another last digit on another processor.
 _RELATIVE = 1e-9
@@ -114,12 +115,30 @@ def read_results(folder: str | Path) -> dict[str, Any]:
             f"start it again with the same trainer.experiment_name to finish it"
         )
     try:
-        stored = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+        stored = read_json(path.read_bytes())
+    except (OSError, ValueError) as error:
         raise DataError(f"{path} is not JSON ({error}); start the evaluation again") from error
-    if not isinstance(stored, dict) or stored.get("format") != FORMAT or _KEYS - stored.keys():
+    if not isinstance(stored, dict) or stored.get("format") != FORMAT or not _is_sound(stored):
         raise DataError(f"{path} is not of format {FORMAT}; start the evaluation again")
     return stored
+
+
+def _is_sound(stored: Mapping[str, Any]) -> bool:
+    """Whether what a report reads is there and of its type."""
+    match stored:
+        case {
+            "model": str(),
+            "sampling": dict(),
+            "num_samples": int() as num_samples,
+            "benchmarks": dict() as benchmarks,
+            "macro": dict(),
+        }:
+            names = (_CLOCK, "undecided")
+            return num_samples > 0 and all(
+                isinstance(each, dict) and all(is_number(each.get(name)) for name in names)
+                for each in benchmarks.values()
+            )
+    return False
 
 
 def read_groups(folder: str | Path, num_samples: int) -> dict[str, Groups]:
@@ -157,7 +176,7 @@ def recompute(folder: str | Path) -> tuple[Results, list[str]]:
     results = Results(stored["model"], stored["sampling"], stored["num_samples"], summaries, clock)
     lines = list(_differences("", stored, results.as_json()))
     table = Path(folder) / _TABLE
-    shown = table.read_text(encoding="utf-8") if table.exists() else ""
+    shown = table.read_bytes().decode("utf-8", "replace") if table.is_file() else ""
     if not lines and shown.splitlines() != results.table():
         lines.append(f"{_TABLE} does not show the numbers of {_RESULTS}")
     return results, lines

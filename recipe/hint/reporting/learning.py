@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
-from recipe.hint.reporting.runs import RunResult
+from recipe.hint.reporting.runs import RunResult, check_source
 
 _COLOURS = {"sage": "#1b6ca8", "sage-light": "#d9822b", "grpo": "#6b6b6b", "fixed": "#5b8c5a"}
 _WINDOW = 8  # steps that the share of groups with signal is averaged over
@@ -19,7 +19,12 @@ def draw_learning(runs: Sequence[RunResult], source: str, path: Path) -> None:
         runs: Finished runs, any number per method.
         source: Data source of the accuracy, such as ``tiny/hard``.
         path: Where the figure goes.
+
+    Raises:
+        DataError: If no run validated on the source.
+        OSError: If the file cannot be written.
     """
+    check_source(runs, source)
     import matplotlib
 
     matplotlib.use("svg")
@@ -45,7 +50,8 @@ def _panel(axes, lines) -> None:  # noqa: ANN001 - matplotlib is imported late
     by_method = defaultdict(list)
     for method, points in lines.values():
         by_method[method].append(points)
-        axes.plot(*zip(*points, strict=True), color=_COLOURS.get(method), alpha=0.35, linewidth=1)
+        steps, values = [step for step, _ in points], [value for _, value in points]
+        axes.plot(steps, values, color=_COLOURS.get(method), alpha=0.35, linewidth=1)
     for method, group in sorted(by_method.items()):
         steps = sorted(set.intersection(*({step for step, _ in points} for points in group)))
         means = [sum(dict(points)[step] for points in group) / len(group) for step in steps]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from pathlib import Path
 
 from recipe.hint.errors import DataError
 from recipe.hint.evaluation.samples import Sample
+from recipe.hint.typed import read_json
 
 
 def read_samples(folder: str | Path) -> dict[str, list[Sample]]:
@@ -28,10 +28,13 @@ def read_samples(folder: str | Path) -> dict[str, list[Sample]]:
         )
     samples: defaultdict[str, list[Sample]] = defaultdict(list)
     for path in paths:
-        with open(path, "rb") as lines:
-            for number, line in enumerate(lines, 1):
-                sample = _sample(path, number, line)
-                samples[sample.benchmark].append(sample)
+        try:
+            with open(path, "rb") as lines:
+                for number, line in enumerate(lines, 1):
+                    sample = _sample(path, number, line)
+                    samples[sample.benchmark].append(sample)
+        except OSError as error:
+            raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
     return dict(samples)
 
 
@@ -42,6 +45,6 @@ def _sample(path: Path, number: int, line: bytes) -> Sample:
             f"again, it takes the line off and draws the sample anew"
         )
     try:
-        return Sample.from_json(json.loads(line))
+        return Sample.from_json(read_json(line))
     except ValueError as error:
         raise DataError(f"{path}: line {number} is not a sample: {error}") from error

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from recipe.hint.evaluation.estimators import wilson_interval
-from recipe.hint.reporting.runs import RunResult
+from recipe.hint.reporting.runs import RunResult, check_source
 
+_TOKENS = ("rollout_tokens", "tokens")
 _HEAD = "| run | method | steps | accuracy | 95 % | tokens | minutes |"
 
 
@@ -21,13 +22,15 @@ def table(runs: Sequence[RunResult], source: str, num_problems: int | None = Non
             independent, and metrics do not say how they differ (the wider, safe choice).
 
     Raises:
-        DataError: If the problems are not given and cannot be counted.
+        DataError: If the problems are not given and cannot be counted, or no run validated on the
+            source.
     """
+    check_source(runs, source)
     lines = [_HEAD, "|---|---|---|---|---|---|---|"]
     for run in runs:
         points = run.accuracy(source)
         steps = [row for row in run.rows if "timing_s/step" in row]
-        tokens = sum(row["hint/rollout_tokens"] + row["hint/tokens"] for row in steps)
+        tokens = sum(run.number(row, f"hint/{name}") for row in steps for name in _TOKENS)
         minutes = sum(row["timing_s/step"] for row in steps) / 60
         shown, interval = "-", "-"
         if points:

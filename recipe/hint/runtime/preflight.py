@@ -57,6 +57,9 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
     settings = replace(settings, source=source_of(settings, method))
     if method.uses_hints and settings.source == "teacher":
         check_teacher(settings.teacher, os.environ)
+        from recipe.hint.hints.teacher_client import check_reached  # the HTTP library
+
+        check_reached(settings.teacher, os.environ)
     check_given(config)
     check_settings(config)
     unchecked = check_machine(config)

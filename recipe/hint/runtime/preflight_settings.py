@@ -8,6 +8,7 @@ from typing import Any
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
 from recipe.hint.errors import ConfigError
+from recipe.hint.typed import check_finite
 
 _SECTIONS = ("trainer", "hint", "data", "actor_rollout_ref", "algorithm", "reward", "ray_kwargs")
 _ROLLOUT = "actor_rollout_ref.rollout"
@@ -53,11 +54,12 @@ def setting(config: DictConfig, name: str) -> Any:
 
 
 def check_sections(config: DictConfig) -> None:
-    """Refuse ``trainer=3``: a whole section was replaced by a value.
+    """Refuse ``trainer=3``, which replaces a whole section, and numbers that are none.
 
     Raises:
-        ConfigError: Naming the section.
+        ConfigError: Naming the section or the setting.
     """
+    check_finite(OmegaConf.to_container(config), "")
     for name in _SECTIONS:
         value = config.get(name)
         if not isinstance(value, Mapping | DictConfig):

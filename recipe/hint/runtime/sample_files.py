@@ -13,6 +13,7 @@ from typing import Any
 from omegaconf import DictConfig
 
 from recipe.hint.errors import ConfigError, DataError
+from recipe.hint.typed import read_json
 from recipe.hint.whole_file import write_whole
 
 # (benchmark, problem id) -> the sample numbers that are on disk.
@@ -49,7 +50,7 @@ def resume_samples(folder: Path) -> Done:
         with open(path, encoding="utf-8") as lines:
             for number, line in enumerate(lines, 1):
                 try:
-                    row = json.loads(line)
+                    row = read_json(line)
                     done[row["benchmark"], row["id"]].add(row["sample"])
                 except (ValueError, KeyError, TypeError) as error:
                     raise DataError(
@@ -68,7 +69,7 @@ def check_settings_unchanged(folder: Path, settings: dict[str, Any]) -> None:
     path = folder / _SETTINGS
     if not path.exists():
         return
-    before = json.loads(path.read_text(encoding="utf-8"))
+    before = _read_object(path)
     for name in before.keys() | settings.keys():
         if before.get(name) != settings.get(name):
             raise ConfigError(
@@ -99,6 +100,16 @@ def evaluation_settings(config: DictConfig, files: Sequence[str]) -> dict[str, A
     }
 
 
+def _read_object(path: Path) -> dict[str, Any]:
+    try:
+        value = read_json(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path} cannot be read: {error}; start a new evaluation") from error
+    if not isinstance(value, dict):
+        raise DataError(f"{path} holds a {type(value).__name__}; start a new evaluation")
+    return value
+
+
 class Clock:
     """Seconds spent on each benchmark, from its first problem to its last, over all sittings."""
 
@@ -106,7 +117,7 @@ class Clock:
         self._path = folder / "clock.json"
         self._before: dict[str, float] = {}
         if self._path.exists():
-            self._before = json.loads(self._path.read_text(encoding="utf-8"))
+            self._before = _read_object(self._path)
         self._first: dict[str, float] = {}
         self._last: dict[str, float] = {}
 

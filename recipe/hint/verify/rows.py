@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast, get_args
 
 from recipe.hint.schema import Item, Kind
+from recipe.hint.typed import read_json
 
 _EXCERPT_CHARS = 200
 
@@ -53,8 +53,8 @@ def read_row(line: bytes, number: int) -> GradeRow | BadRow:
         number: The line's place in the file, counted from 1.
     """
     try:
-        fields = json.loads(line)
-    except (ValueError, RecursionError) as problem:
+        fields = read_json(line)
+    except ValueError as problem:
         text = line[:_EXCERPT_CHARS].decode("utf-8", "replace").strip()
         return BadRow({"line": text}, len(line), f"line {number} is not JSON: {problem}")
     if not isinstance(fields, dict):

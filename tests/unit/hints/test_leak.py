@@ -1,16 +1,12 @@
 """Which values of a hint give the answer away, and what each policy makes of them."""
 
 import asyncio
-import time
 from dataclasses import replace
 
 import pytest
 from fakes import problem
-from hypothesis import given
-from hypothesis import strategies as st
 
-from recipe.hint.hints.leak import LeakGuard, find_leaks, judged_equal, redact
-from recipe.hint.hints.leak_text import mentions
+from recipe.hint.hints.leak import LeakGuard, find_leaks, judged_equal
 from recipe.hint.hints.leak_words import word_numbers
 from recipe.hint.schema import Verdict
 from recipe.hint.verify.maths import judge
@@ -199,47 +195,7 @@ def test_the_verifier_is_asked_once_per_hint_and_value():
     assert asked_for == [["5", "6"]]
 
 
-# -- any text -------------------------------------------------------------------------------------
-
-PIECES = st.sampled_from(
-    [r"\frac{1}{2}", r"\boxed{", "}", "$", "$$", r"\(", r"\$", "=", "12", "1,200", "twenty", "-"]
-    + ["a half", "the answer is ", "and ", " ", "\n", "(", ")", "x", "^", "!", "%", r"\\", "&", ","]
-    + [r"\begin{pmatrix}", r"\end{pmatrix}", "=12", "to be ", "there are ", ".", "\x00", "é"]
-)
-TEXTS = st.one_of(st.lists(PIECES, max_size=30).map("".join), st.text(max_size=60))
-
-
-@given(TEXTS, st.sampled_from(["12", "1/2", "x+1", r"\text{no}", "(1,2)"]))
-def test_any_hint_is_read_and_only_leaks_are_replaced(hint, answer):
-    async def equal(gold, candidates):
-        return [candidate == gold for candidate in candidates]
-
-    asked = replace(problem(), answer=answer)
-    leaks = asyncio.run(find_leaks(hint, asked, equal))
-    kept, at = [], 0
-    for leak in leaks:
-        assert at <= leak.start < leak.end <= len(hint)
-        kept += [hint[at : leak.start], "[...]"]
-        at = leak.end
-    assert redact(hint, leaks) == "".join(kept) + hint[at:]
-
-
-@given(TEXTS)
-def test_a_mention_lies_within_the_text(text):
-    for mention in mentions(text):
-        assert 0 <= mention.statement <= mention.start < mention.end <= len(text)
-
-
-@pytest.mark.parametrize(
-    "text", ["(" * 20_000, "to be " * 4_000 + "12", "12 " * 5_000, "= 12 " * 3_000, "$" * 9_999]
-)
-def test_a_long_hostile_hint_is_read_in_time(text):
-    async def equal(gold, candidates):
-        return [True] * len(candidates)
-
-    start_s = time.process_time()
-    asyncio.run(find_leaks(text, problem(), equal))
-    assert time.process_time() - start_s < 5
+# -- numbers in words ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -257,3 +213,7 @@ def test_a_long_hostile_hint_is_read_in_time(text):
 )
 def test_numbers_in_words(text, numbers):
     assert [str(found.value) for found in word_numbers(text)] == numbers
+
+
+def test_an_answer_of_more_digits_than_python_reads_is_compared_all_the_same():
+    assert spans("It is " + "7" * 5000, "7" * 5000) == ["7" * 5000]

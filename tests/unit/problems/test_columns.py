@@ -264,7 +264,9 @@ def test_the_name_must_be_one_that_verl_reads(tmp_path):
 
 def test_a_column_of_mixed_types_is_refused(tmp_path):
     rows = [{**ROWS[0], "note": 1}, {**ROWS[1], "note": "x"}]
-    with pytest.raises(DataError, match="mixed.parquet: a column mixes types"):
+    with pytest.raises(
+        DataError, match="mixed.parquet: column `note` mixes types, and a column has one"
+    ):
         write_rows(rows, tmp_path / "mixed.parquet")
 
 

@@ -3,7 +3,6 @@
 import hashlib
 import socket
 import threading
-import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import huggingface_hub.constants
@@ -84,19 +83,16 @@ def test_a_gated_set_says_what_to_accept(hub):
 
 def test_a_server_that_refuses_is_told_at_once(cache, monkeypatch):
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
-    began = time.monotonic()
+    # Not "no answer within ...": the refusal itself ended it.
     with pytest.raises(DataError, match="ConnectError.*refused; without the network, copy the"):
-        fetch("a/b", "test.jsonl", revision=COMMIT)
-    assert time.monotonic() - began < 15
+        fetch("a/b", "test.jsonl", revision=COMMIT, probe_limit_s=300)
 
 
 def test_a_server_that_never_answers_is_given_up_at_the_limit(cache, monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{silent.getsockname()[1]}")
-        began = time.monotonic()
         with pytest.raises(DataError, match="no answer within 2 s; without the network"):
             fetch("a/b", "test.jsonl", revision=COMMIT, probe_limit_s=2)
-        assert time.monotonic() - began < 10
 
 
 def test_a_branch_is_no_pin():

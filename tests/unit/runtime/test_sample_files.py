@@ -6,6 +6,7 @@ import pytest
 
 from recipe.hint.errors import ConfigError, DataError
 from recipe.hint.runtime.sample_files import (
+    Clock,
     append_samples,
     check_settings_unchanged,
     resume_samples,
@@ -43,3 +44,13 @@ def test_a_broken_line_in_the_middle_is_named(tmp_path):
     path.write_text(f"{good}\nnot json\n{good}\n")
     with pytest.raises(DataError, match=r"a.jsonl: line 2 is not a sample .* take the line out"):
         resume_samples(tmp_path)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"a": NaN}', "\x00"])
+def test_a_damaged_file_of_an_evaluation_that_goes_on_is_named(tmp_path, text):
+    (tmp_path / "settings.json").write_text(text)
+    with pytest.raises(DataError, match=r"settings\.json .*; start a new evaluation"):
+        check_settings_unchanged(tmp_path, SETTINGS)
+    (tmp_path / "clock.json").write_text(text)
+    with pytest.raises(DataError, match=r"clock\.json .*; start a new evaluation"):
+        Clock(tmp_path)

@@ -42,10 +42,9 @@ def assert_stopped(code, by="PermissionError", *, layers=LAYERS):
 
 
 def test_an_endless_loop_ends_with_its_processor_time():
-    start = time.monotonic()
-    outcome = run("while True:\n    pass", program_cpu_s=1, program_wall_s=20.0)
+    # Not the wall time, which would say "no verdict in ... s".
+    outcome = run("while True:\n    pass", program_cpu_s=1, program_wall_s=300.0)
     assert outcome == runner.Outcome("timeout", "out of processor time")
-    assert time.monotonic() - start < 15.0
 
 
 @pytest.mark.parametrize(
@@ -60,7 +59,7 @@ def test_a_program_ends_with_its_wall_time(source):
 
 def test_ignoring_the_signal_of_the_processor_limit_does_not_help():
     source = "import signal\nsignal.signal(signal.SIGXCPU, signal.SIG_IGN)\nwhile True:\n    pass"
-    assert run(source, program_cpu_s=1, program_wall_s=20.0).reason == "timeout"
+    assert run(source, program_cpu_s=1, program_wall_s=300.0).reason == "timeout"
 
 
 def test_endless_output_of_a_generator_ends_with_the_wall_time():
@@ -231,7 +230,7 @@ def test_a_killed_worker_takes_the_program_with_it():
     options = GradeOptions(program_wall_s=300.0)
     pool = VerifierPool(1, 600.0, options=options)
     future = pool.submit([program])
-    deadline = time.monotonic() + 30.0
+    deadline = time.monotonic() + 120.0
     while (
         len(tree := psutil.Process().children(recursive=True)) < 4 and time.monotonic() < deadline
     ):
@@ -240,4 +239,4 @@ def test_a_killed_worker_takes_the_program_with_it():
     time.sleep(0.3)  # both have closed their sandboxes
     pool.close()
     assert future.done()
-    assert psutil.wait_procs(tree, timeout=5.0)[1] == []
+    assert psutil.wait_procs(tree, timeout=60.0)[1] == []

@@ -17,6 +17,7 @@ from recipe.hint.errors import ConfigError, VerifierError
 from recipe.hint.verify import VerifierPool
 
 ROOT = Path(__file__).resolve().parents[3]
+LIMIT_S = 4.0  # a hung grade's; a sound one needs milliseconds, also on a busy machine
 NEEDS_ALGEBRA = (r"\boxed{\sqrt{8}}", r"2\sqrt{2}", False)
 
 # The response is a command; anything else is compared with the answer.
@@ -67,7 +68,7 @@ def worker_threads():
     return [thread for thread in threading.enumerate() if thread.name.startswith("verifier worker")]
 
 
-def wait_until(is_true, limit_s=10.0):
+def wait_until(is_true, limit_s=60.0):
     deadline = time.monotonic() + limit_s
     while not is_true() and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -107,27 +108,25 @@ def test_no_items_give_no_verdicts():
 
 
 @pytest.mark.parametrize("hang", ["sleep", "spin inside C"])
-def test_a_hung_grade_times_out_alone_and_delays_nobody(grade_path, hang):
-    with VerifierPool(2, 3.0, grade_path=grade_path) as pool:
-        pool.judge_many_blocking([("a", "a", False)])
-
-        async def one_hung_batch_and_one_sound_batch():
-            hung = asyncio.create_task(pool.judge_many([("a", "a", False), (hang, "", False)]))
-            await asyncio.sleep(0.2)
-            start = time.monotonic()
-            sound = await pool.judge_many([("b", "b", False)] * 50)
-            return sound, time.monotonic() - start, await hung
-
-        sound, seconds, hung = asyncio.run(one_hung_batch_and_one_sound_batch())
+def test_a_hung_grade_delays_nobody(grade_path, hang):
+    with VerifierPool(2, 600.0, grade_path=grade_path) as pool:
+        hung = pool.submit([("a", "a", False), (hang, "", False)])
+        sound = pool.judge_many_blocking([("b", "b", False)] * 50)
         assert reasons(sound) == ["correct"] * 50
-        assert seconds < 2.0  # the hung grade has its 3 s; the sound batch did not wait for it
-        assert reasons(hung) == ["correct", "timeout"]
-        assert (pool.timeouts, pool.errors, pool.graded) == (1, 0, 53)
+        assert not hung.done()  # nobody waited for it
+
+
+@pytest.mark.parametrize("hang", ["sleep", "spin inside C"])
+def test_a_hung_grade_times_out_alone(grade_path, hang):
+    with VerifierPool(1, LIMIT_S, grade_path=grade_path) as pool:
+        verdicts = pool.judge_many_blocking([("a", "a", False), (hang, "", False)])
+        assert reasons(verdicts) == ["correct", "timeout"]
+        assert (pool.timeouts, pool.errors, pool.graded) == (1, 0, 2)
 
 
 def test_more_hung_grades_than_workers_still_leave_the_rest_graded(grade_path):
     items = [("sleep", "", False)] * 3 + [("a", "a", False), ("a", "b", False)]
-    with VerifierPool(2, 0.5, grade_path=grade_path) as pool:
+    with VerifierPool(2, LIMIT_S, grade_path=grade_path) as pool:
         verdicts = pool.judge_many_blocking(items)
     assert reasons(verdicts) == ["timeout"] * 3 + ["correct", "wrong"]
 
@@ -164,10 +163,10 @@ def test_a_program_gets_less_time_than_its_grade(grade_path, timeout_s, wall_s):
 
 def test_an_undecided_verdict_is_logged_with_the_id_of_its_prompt(grade_path, caplog):
     items = [("sleep", "", False), ("a", "a", False), ("raise", "", False)]
-    with VerifierPool(1, 0.5, grade_path=grade_path) as pool:
+    with VerifierPool(1, LIMIT_S, grade_path=grade_path) as pool:
         pool.judge_many_blocking(items, ["p1", "p2", "p3"])
     messages = [record.message for record in caplog.records if "on prompt" in record.message]
-    assert messages == ["timeout on prompt p1", "error on prompt p3"]
+    assert sorted(messages) == ["error on prompt p3", "timeout on prompt p1"]
 
 
 def test_ids_that_do_not_match_the_items_are_refused():
@@ -198,7 +197,7 @@ def test_a_cancelled_call_leaves_the_pool_usable(grade_path):
             await task
         return await pool.judge_many([("a", "a", False)])
 
-    with VerifierPool(1, 1.0, grade_path=grade_path) as pool:
+    with VerifierPool(1, LIMIT_S, grade_path=grade_path) as pool:
         assert reasons(asyncio.run(cancel_then_grade(pool))) == ["correct"]
 
 
@@ -286,7 +285,7 @@ def test_closing_ends_the_processes_and_fails_the_waiting_calls(grade_path):
     future = pool.submit([("sleep", "", False), ("a", "a", False)])
     pool.close()
     with pytest.raises(VerifierError, match="pool is closed"):
-        future.result(timeout=10)
+        future.result(timeout=60)
     assert not Path(f"/proc/{pid}").exists()  # reaped: not even a zombie
     assert worker_threads() == []
     pool.close()

@@ -1,0 +1,149 @@
+"""An endpoint that is not there, or goes away: the command and the preflight say so at once."""
+
+import asyncio
+import socket
+import sys
+
+import pyarrow.parquet as pq
+import pytest
+from chat_server import completion
+from test_offline_hints import command, served
+
+from recipe.hint import main_prepare
+from recipe.hint.errors import ConfigError, DataError
+from recipe.hint.hints.base import LadderResult
+from recipe.hint.hints.teacher_cache import Answer, AnswerCache
+from recipe.hint.hints.teacher_client import check_reached
+from recipe.hint.problems.columns import make_row, write_rows
+from recipe.hint.problems.offline_hints import GIVE_UP, write_offline_hints
+from recipe.hint.schema import Ladder
+from recipe.hint.teacher_settings import TeacherSettings
+
+NUM_PROBLEMS = 1000
+
+
+@pytest.fixture
+def in_path(tmp_path):
+    rows = [
+        make_row(f"Question {i}?", "42", solution=f"way {i}", row_id=f"p{i}")
+        for i in range(NUM_PROBLEMS)
+    ]
+    write_rows(rows, tmp_path / "in.parquet")
+    return tmp_path / "in.parquet"
+
+
+@pytest.fixture
+def closed_url():
+    """An address that nobody listens on while the test has it."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{taken.getsockname()[1]}/v1"
+
+
+def settings(url, folder, **changes):
+    return TeacherSettings(base_url=url, model="m", cache_dir=str(folder), **changes)
+
+
+def test_an_endpoint_that_is_not_there_is_one_line_before_anything_is_asked(
+    in_path, closed_url, capsys
+):
+    out = in_path.with_name("out.parquet")
+    with pytest.raises(SystemExit, match="2"):
+        main_prepare.main(["hints", str(in_path), str(out), "--model=m", f"--url={closed_url}"])
+    err = capsys.readouterr().err
+    assert f"hint.teacher.base_url={closed_url} cannot be asked: connection: " in err
+    assert "start the endpoint, or correct the address or the key" in err
+    assert err.count("\n") == 1
+    assert not out.exists()
+
+
+def test_the_preflight_refuses_it_and_a_cache_with_answers_needs_nobody(tmp_path, closed_url):
+    given = settings(closed_url, tmp_path)
+    with pytest.raises(ConfigError, match="cannot be asked: connection: "):
+        check_reached(given, {})
+    assert not list(tmp_path.iterdir())  # looking writes nothing
+    AnswerCache(tmp_path)
+    with pytest.raises(ConfigError, match="cannot be asked: connection: "):
+        check_reached(given, {})
+    AnswerCache(tmp_path).put("key", Answer("text", 1, 1))
+    check_reached(given, {})
+
+
+def test_a_silent_endpoint_is_given_up_within_its_own_limit(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/v1"
+        message = r"cannot be asked: timeout: no whole answer within 0\.5 s"
+        with pytest.raises(ConfigError, match=message):
+            check_reached(settings(url, tmp_path, timeout_s=0.5), {})
+
+
+@pytest.mark.parametrize("status", [200, 404, 429, 500, 503])
+def test_any_other_answer_is_somebody(tmp_path, status):
+    with served() as server:
+        server.models_status = status
+        check_reached(settings(server.url, tmp_path), {})
+        assert server.requests == []  # nothing that is paid
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_key_that_is_refused_is_told(tmp_path, status):
+    with served() as server, pytest.raises(ConfigError, match=f"refused: HTTP {status}: .*the key"):
+        server.models_status = status
+        check_reached(settings(server.url, tmp_path), {})
+
+
+def test_an_endpoint_that_goes_away_ends_the_command_after_a_few_ladders(in_path):
+    def first_ten(body, number):
+        alive = len(server.requests) <= 10
+        return completion() if alive else "500"
+
+    with served(first_ten) as server:
+        message = (
+            rf"{GIVE_UP} ladders in a row failed and the rest .* \(so far \d+ server_error\), so"
+        )
+        with pytest.raises(DataError, match=message):
+            command(in_path, server, "--num-retries", "1", "--num-parallel", "4")
+        # Ten answers, two requests for each ladder that failed, those under way: not a thousand.
+        assert len(server.requests) < 100
+
+
+class Failing:
+    """Each n-th ladder is written, the others are not; ``num_asked`` counts both."""
+
+    def __init__(self, every, calls=1):
+        self.every = every
+        self.calls = calls
+        self.num_asked = 0
+
+    async def ladder(self, problem, generate, *, visits=0):
+        self.num_asked += 1
+        number = self.num_asked
+        await asyncio.sleep(0)
+        if number % self.every == 0:
+            return LadderResult("ok", Ladder(("a", "b", "c")), calls=self.calls)
+        return LadderResult("generation_failed", calls=1, detail="rate_limited: HTTP 429")
+
+
+def failure_of(source, in_path):
+    with pytest.raises(DataError) as caught:
+        asyncio.run(write_offline_hints(in_path, in_path.with_name("out.parquet"), source))
+    return str(caught.value)
+
+
+def test_an_endpoint_that_fails_now_and_then_is_asked_for_everything(in_path):
+    source = Failing(every=GIVE_UP)  # one answer after each 19 failures
+    assert "950 of 1000 ladders are missing (950 rate_limited)" in failure_of(source, in_path)
+    assert source.num_asked == NUM_PROBLEMS
+
+
+def test_answers_of_the_cache_say_nothing_about_the_endpoint(in_path):
+    assert "20 ladders in a row failed" in failure_of(Failing(every=2, calls=0), in_path)
+
+
+def test_a_long_run_shows_how_far_it_is(in_path, capsys, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr("recipe.hint.problems.offline_hints.SHOWN_AFTER_S", 0.0)
+    asyncio.run(write_offline_hints(in_path, in_path.with_name("out.parquet"), Failing(every=1)))
+    err = capsys.readouterr().err
+    assert "hints: 100%" in err and "1000/1000" in err
+    assert pq.read_metadata(in_path.with_name("out.parquet")).num_rows == NUM_PROBLEMS

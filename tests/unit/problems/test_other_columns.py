@@ -1,0 +1,143 @@
+"""What a file holds beyond the contract reaches the output as it was, whatever the form."""
+
+import csv
+import gzip
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recipe.hint import main_prepare
+from recipe.hint.errors import DataError
+from recipe.hint.problems.columns import SCHEMA, read_problems
+from recipe.hint.problems.local import Keys, read_local
+
+ROWS = [
+    {
+        "id": str(number),
+        "problem": f"What is {number} + {number}?",
+        "answer": str(2 * number),
+        "hint_level_1": "Add.",
+        "hint_level_2": f"Add {number} twice.",
+        "hint_level_3": f"{number} + {number}.",
+        "note": f"n{number}",
+    }
+    for number in (1, 2)
+]
+
+
+def write_rows(path, rows=ROWS):
+    """By the ending: JSON lines, JSON, CSV, TSV, each also packed, or parquet."""
+    form = path.name.removesuffix(".gz").rsplit(".", 1)[-1]
+    if form == "parquet":
+        pq.write_table(pa.Table.from_pylist(rows), path)
+        return path
+    opened = gzip.open(path, "wt", newline="") if path.suffix == ".gz" else path.open("w")
+    with opened as file:
+        if form in ("csv", "tsv"):
+            writer = csv.DictWriter(file, list(rows[0]), delimiter="\t" if form == "tsv" else ",")
+            writer.writeheader()
+            writer.writerows(rows)
+        elif form == "json":
+            json.dump(rows, file)
+        else:
+            file.writelines(json.dumps(row) + "\n" for row in rows)
+    return path
+
+
+FORMS = ["jsonl", "json", "csv", "tsv", "parquet", "jsonl.gz", "json.gz", "csv.gz", "tsv.gz"]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_hints_and_notes_of_a_file_of_any_form_are_in_the_output(tmp_path, form):
+    out = tmp_path / "out.parquet"
+    main_prepare.main([str(write_rows(tmp_path / f"mine.{form}")), str(out)])
+    kept = pq.read_table(out).to_pylist()
+    names = ("hint_level_1", "hint_level_2", "hint_level_3", "note")
+    assert [{name: row[name] for name in names} for row in kept] == [
+        {name: row[name] for name in names} for row in ROWS
+    ]
+    assert read_problems(out)[1].hints == (("Add.",), ("Add 2 twice.",), ("2 + 2.",))
+    assert kept[0]["data_source"] == "mine"
+
+
+# Of one type a column, as a table has them.
+COLUMNS = st.dictionaries(
+    st.text("abcdefgh_", min_size=1).filter(lambda name: name not in {*SCHEMA.names, "id"}),
+    st.one_of(
+        st.lists(each, min_size=2, max_size=2)
+        for each in (st.text(max_size=8), st.integers(-(2**63), 2**63 - 1), st.booleans(),
+                     st.floats(-1e9, 1e9), st.lists(st.text(max_size=4), min_size=1, max_size=3))
+    ),
+    max_size=4,
+)  # fmt: skip
+
+
+@given(COLUMNS)
+def test_any_other_column_of_json_lines_comes_back_equal(tmp_path_factory, columns):
+    folder = tmp_path_factory.mktemp("columns")
+    rows = [
+        {"problem": f"{n}?", "answer": 0.5} | {name: both[n] for name, both in columns.items()}
+        for n in range(2)
+    ]
+    main_prepare.write_rows(
+        read_local(write_rows(folder / "a.jsonl", rows)).rows, folder / "a.parquet"
+    )
+    kept = pq.read_table(folder / "a.parquet").to_pylist()
+    assert [{name: row[name] for name in columns} for row in kept] == [
+        {name: both[n] for name, both in columns.items()} for n in range(2)
+    ]
+    assert [row["answer"] for row in kept] == ["0.5", "0.5"]
+
+
+def test_a_column_that_is_read_under_another_name_is_not_kept_twice(tmp_path):
+    rows = [{"Q": "1+1?", "A": "2", "why": "Count.", "n": "9", "level": "easy"}]
+    keys = Keys("Q", "A", "why", "n")
+    (row,) = read_local(write_rows(tmp_path / "a.csv", rows), keys=keys).rows
+    assert set(row) == {*SCHEMA.names, "level"}
+
+
+def test_a_column_of_the_contract_is_written_anew_and_that_is_told(tmp_path, capsys):
+    rows = [{"problem": "1+1?", "answer": "2", "ability": "sums", "prompt": "Hello"}]
+    path = write_rows(tmp_path / "a.jsonl", rows)
+    main_prepare.main([str(path), str(tmp_path / "a.parquet")])
+    told = "a.jsonl: its own `ability`, `prompt` are written anew (docs/data.md)"
+    assert told in capsys.readouterr().out
+    assert pq.read_table(tmp_path / "a.parquet").column("ability").to_pylist() == ["math"]
+
+
+def test_a_column_that_a_table_cannot_hold_is_named(tmp_path):
+    for values, what in (
+        ([1, "x"], "column `level` mixes types"),
+        ([{}, {}], "a column cannot be stored"),
+    ):
+        rows = [
+            {"problem": f"{v}?", "answer": "1", "level": v, "id": n} for n, v in enumerate(values)
+        ]
+        with pytest.raises(DataError, match=what):
+            prepared = read_local(write_rows(tmp_path / "a.jsonl", rows))
+            main_prepare.write_rows(prepared.rows, tmp_path / "a.parquet")
+        assert not (tmp_path / "a.parquet").exists()
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda data: data[:-9], "a.jsonl.gz: not a whole gzip file"),
+        (lambda data: b"{}" + data, "a.jsonl.gz: not a whole gzip file"),
+        (lambda data: data[:20] + b"\x00\xff\x00\xff" + data[24:], "a.jsonl.gz: not a whole gzip"),
+    ],
+)
+def test_a_packed_file_that_is_damaged_is_one_line(tmp_path, spoil, message):
+    path = write_rows(tmp_path / "a.jsonl.gz")
+    path.write_bytes(spoil(path.read_bytes()))
+    with pytest.raises(DataError, match=message):
+        read_local(path)
+
+
+def test_a_packed_parquet_file_is_no_form(tmp_path):
+    with pytest.raises(DataError, match=r"must end in one of \.jsonl, .*\.tsv.* have \.gz behind"):
+        read_local(tmp_path / "a.parquet.gz")
