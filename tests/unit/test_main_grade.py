@@ -50,7 +50,7 @@ def test_rows_of_all_kinds_keep_their_order_and_their_fields(grade):
         ("m", 0.0, "no_answer"),
     ]
     assert rows[0]["tests"] == PROGRAM["tests"]
-    added = {"score": 1.0, "reason": "correct", "extracted": "4", "basis": "none", "ignored": ""}
+    added = {"score": 1.0, "reason": "correct", "extracted": "4", "basis": "text", "ignored": ""}
     assert rows[1] == {**lines[1], **added}
     assert rows[2]["extracted"] == "A"
     assert console.out.splitlines() == [
