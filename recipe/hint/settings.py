@@ -32,6 +32,8 @@ class VerifySettings:
 
     num_workers: int = 2
     timeout_s: float = 10.0
+    wall_factor: float = 6.0
+    worker_memory_mib: int = 1024
     require_boxed: bool = True
     program_wall_s: float = 8.0
     program_cpu_s: int = 8
@@ -125,6 +127,10 @@ class HintSettings:
             for name, value in vars(node).items():
                 if not isinstance(value, bool | str) and value <= 0:
                     raise ConfigError(f"{prefix}.{name}={value} must be positive")
+        if self.verify.wall_factor < 1:
+            raise ConfigError(
+                f"hint.verify.wall_factor={self.verify.wall_factor} must be at least 1"
+            )
 
 
 # Knobs outside the general ones -> who reads them.

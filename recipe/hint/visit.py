@@ -35,7 +35,7 @@ from recipe.hint.verify import format_score
 class Group:
     """Answers to one prompt: the same ``prompt_ids_T`` for all of them.
 
-    ``rewards_G`` are what they train with; empty: the scores of the verdicts.
+    ``rewards_G`` are what they train with; empty: what the verdicts say.
     """
 
     prompt_ids_T: list[int]
@@ -46,7 +46,7 @@ class Group:
     @property
     def scores_G(self) -> tuple[float, ...]:
         """What the answers train with."""
-        return self.rewards_G or tuple(verdict.score for verdict in self.verdicts_G)
+        return self.rewards_G or tuple(verdict.trained for verdict in self.verdicts_G)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +157,7 @@ class Visit:
             responses_G = responses_G + rest
             verdicts_G = verdicts_G + await self._engine.judge(self._problem, rest)
         rewards_G = tuple(
-            self._method.reward(verdict.score, format_score(response.text))
+            self._method.reward(verdict.trained, format_score(response.text))
             for response, verdict in zip(responses_G, verdicts_G, strict=True)
         )
         return Group(prompt_ids, responses_G, verdicts_G, rewards_G)

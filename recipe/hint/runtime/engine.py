@@ -14,6 +14,7 @@ from recipe.hint.hints.base import Reply
 from recipe.hint.hints.engine import Response
 from recipe.hint.prompt import Message
 from recipe.hint.schema import Item, Problem, Verdict
+from recipe.hint.verify.overlong import Overlong
 
 
 class Judge(Protocol):
@@ -130,7 +131,8 @@ class Texter:
 class VllmEngine:
     """What a visit needs, on real parts.
 
-    ``answers`` and ``hints`` are the settings of the two kinds of request.
+    ``answers`` and ``hints`` are the settings of the two kinds of request; ``overlong`` is added to
+    what an answer trains with, and to nothing else.
     """
 
     def __init__(
@@ -141,6 +143,7 @@ class VllmEngine:
         judge: Judge,
         answers: Sampling,
         hints: Sampling | None = None,
+        overlong: Overlong | None = None,
     ) -> None:
         self._client = client
         self._tokenizer = texter.tokenizer
@@ -149,6 +152,7 @@ class VllmEngine:
         self.verifier = judge
         self._answers = answers
         self._hints = hints
+        self._overlong = overlong
 
     def judged_by(self, verifier: Judge) -> VllmEngine:
         """The same engine with another verifier."""
@@ -209,10 +213,22 @@ class VllmEngine:
     async def judge(self, problem: Problem, responses_G: list[Response]) -> list[Verdict]:
         """One verdict per answer, in order."""
         items = [
-            Item(each.text, problem.answer, each.is_truncated, problem.kind, problem.text)
+            Item(
+                *(each.text, problem.answer, each.is_truncated, problem.kind, problem.text),
+                row=problem.row,
+            )
             for each in responses_G
         ]
-        return await self.verifier.judge_many(items, [problem.id] * len(items))
+        verdicts_G = await self.verifier.judge_many(items, [problem.id] * len(items))
+        if self._overlong is None:
+            return verdicts_G
+        return [
+            replace(
+                verdict,
+                reward=verdict.trained + self._overlong.penalty(len(response.token_ids_T)),
+            )
+            for verdict, response in zip(verdicts_G, responses_G, strict=True)
+        ]
 
 
 def token_ends(tokenizer: Any) -> Callable[[str], list[int]]:

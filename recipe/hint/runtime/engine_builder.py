@@ -9,7 +9,7 @@ from omegaconf import DictConfig
 from verl.utils.tokenizer.continuous_token_wiring import create_continuous_token_builder
 
 from recipe.hint.runtime.engine import GroupClient, Sampling, Texter, VllmEngine
-from recipe.hint.runtime.rewards import build_judge
+from recipe.hint.runtime.rewards import build_judge, overlong_of
 from recipe.hint.settings import HintSettings
 
 
@@ -40,7 +40,8 @@ class EngineBuilder:
         )
         self._texter = Texter(worker.tokenizer, renderer, rollout.prompt_length)
         audit = Path(settings.run_dir) / "audit.jsonl" if settings.verify.audit else None
-        self.judge = build_judge(settings.verify, audit)
+        self.judge = build_judge(settings.verify, worker.config, audit)
+        self._overlong = overlong_of(worker.config)
 
     def build(
         self, sampling: DictConfig, hints: HintSettings | None = None, *, n: int | None = None
@@ -56,6 +57,7 @@ class EngineBuilder:
             self._client,
             self._texter,
             judge=self.judge,
+            overlong=self._overlong,
             answers=Sampling(
                 n=n or sampling.n,
                 max_tokens=self._rollout.response_length,

@@ -22,6 +22,7 @@ from recipe.hint.runtime.preflight_data import (
 )
 from recipe.hint.runtime.preflight_machine import check_disk, check_machine, check_run_folder
 from recipe.hint.runtime.preflight_model import Model, load_model
+from recipe.hint.runtime.preflight_rewards import check_rewards
 from recipe.hint.runtime.preflight_settings import check_sections, check_settings, setting
 from recipe.hint.settings import (
     HintSettings,
@@ -57,6 +58,7 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
         check_teacher(settings.teacher, os.environ)
     check_given(config)
     check_settings(config)
+    check_rewards(config, settings)
     check_machine(config)
     folder = check_run_folder(config)
     data = read_data(config)

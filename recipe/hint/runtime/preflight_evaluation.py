@@ -17,6 +17,7 @@ from recipe.hint.runtime.preflight_data import (
 )
 from recipe.hint.runtime.preflight_machine import check_machine, check_run_folder
 from recipe.hint.runtime.preflight_model import load_model
+from recipe.hint.runtime.preflight_rewards import check_rewards
 from recipe.hint.runtime.preflight_settings import check_sections, check_settings, setting
 from recipe.hint.runtime.sample_files import (
     check_settings_unchanged,
@@ -46,6 +47,7 @@ def preflight_evaluation(config: DictConfig) -> list[str]:
     settings = read_settings(OmegaConf.to_container(config.hint))
     check_given(config, (_VAL, "actor_rollout_ref.model.path"))
     check_settings(config)
+    check_rewards(config, settings)
     check_machine(config)
     check_run_folder(config)
     files = read_files(config, _VAL)

@@ -1,26 +1,92 @@
-"""The one judge of training and validation: the project's verifier, in killable processes."""
+"""What verl's ``reward`` node chooses, and the one judge of training and validation."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
+from omegaconf import DictConfig, OmegaConf
+
+from recipe.hint.errors import ConfigError
 from recipe.hint.runtime.engine import Judge
 from recipe.hint.settings import VerifySettings
 from recipe.hint.verify import GradeOptions, VerifierPool
+from recipe.hint.verify.overlong import Overlong
+
+FUNCTION = "reward.custom_reward_function"
+MANAGER = "reward.reward_manager.name"
+KWARGS = "reward.reward_kwargs"
+_BUFFER = f"{KWARGS}.overlong_buffer_cfg"
 
 
-def build_judge(settings: VerifySettings, audit_path: Path | None = None) -> Judge:
+def grade_options(settings: VerifySettings, config: DictConfig) -> GradeOptions:
+    """The grading options that have a setting of the same name, and the user's own function.
+
+    Raises:
+        ConfigError: If an option is out of range.
+    """
+    shared = {item.name for item in fields(GradeOptions)} & {item.name for item in fields(settings)}
+    node = OmegaConf.select(config, FUNCTION)
+    given = OmegaConf.to_container(node, resolve=True) if node is not None else {}
+    assert isinstance(given, dict)
+    return GradeOptions(
+        **{name: getattr(settings, name) for name in shared},
+        function_path=str(given.get("path") or ""),
+        function_name=str(given.get("name") or ""),
+        function_kwargs=given.get("reward_kwargs") or {},
+    )
+
+
+def build_judge(
+    settings: VerifySettings, config: DictConfig, audit_path: Path | None = None
+) -> Judge:
     """A pool of grading processes; they start with the first answer that needs one.
 
     Args:
         settings: Limits, and the grading options that have a setting of the same name.
+        config: The run's, for the user's own reward function.
         audit_path: Where a second judge's disagreements go; nobody is asked without it.
     """
-    shared = {item.name for item in fields(GradeOptions)} & {item.name for item in fields(settings)}
     return VerifierPool(
         num_workers=settings.num_workers,
         timeout_s=settings.timeout_s,
-        options=GradeOptions(**{name: getattr(settings, name) for name in shared}),
+        wall_factor=settings.wall_factor,
+        options=grade_options(settings, config),
         audit_path=audit_path,
     )
+
+
+def overlong_of(config: DictConfig) -> Overlong | None:
+    """The over-long penalty, where ``reward.reward_manager.name=dapo`` asks for it.
+
+    Raises:
+        ConfigError: If the buffer has no length or does not fit, or has a part that is not read.
+    """
+    node = OmegaConf.select(config, _BUFFER)
+    if node is None or not node.get("enable"):
+        return None
+    if OmegaConf.select(config, MANAGER) != "dapo":
+        raise ConfigError(f"{_BUFFER}.enable=true is read by {MANAGER}=dapo only; set it")
+    numbers = {
+        f"{KWARGS}.max_resp_len": OmegaConf.select(config, f"{KWARGS}.max_resp_len"),
+        f"{_BUFFER}.len": node.get("len"),
+        f"{_BUFFER}.penalty_factor": node.get("penalty_factor"),
+    }
+    for name, value in numbers.items():
+        kind = int | float if name.endswith("factor") else int
+        if isinstance(value, bool) or not isinstance(value, kind):
+            raise ConfigError(
+                f"{name}={value} must be a {'' if kind is not int else 'whole '}number"
+            )
+    return Overlong(*numbers.values())
+
+
+def leaves(node: Any, prefix: str) -> Iterator[tuple[str, Any]]:
+    """Every value below a node, with its dotted name."""
+    if isinstance(node, Mapping):
+        for key, value in node.items():
+            yield from leaves(value, f"{prefix}.{key}")
+    else:
+        yield prefix, node

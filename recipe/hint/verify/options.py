@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal, get_args
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
 
 from recipe.hint.errors import ConfigError
 
@@ -26,7 +27,12 @@ class GradeOptions:
         program_memory_mib: Address space of the program.
         program_isolation: The least protection a program may run under; where the machine
             cannot give it, every program's verdict is ``error``.
-        worker_memory_mib: Address space of a worker process; 0 for no limit.
+        worker_memory_mib: Memory that one grade may take, beyond what its process starts with; 0
+            for no limit.
+        function_path: File of a user's own reward function, which then judges every item that has
+            a ``row``; empty for none. As verl's ``custom_reward_function.path``.
+        function_name: Its name there.
+        function_kwargs: Given to it with every call.
 
     Raises:
         ConfigError: If a value is out of range.
@@ -37,7 +43,10 @@ class GradeOptions:
     program_cpu_s: int = 8
     program_memory_mib: int = 512
     program_isolation: Isolation = "partial"
-    worker_memory_mib: int = 4096
+    worker_memory_mib: int = 1024
+    function_path: str = ""
+    function_name: str = "compute_score"
+    function_kwargs: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in ("program_wall_s", "program_cpu_s", "program_memory_mib"):

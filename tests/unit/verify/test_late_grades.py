@@ -31,31 +31,35 @@ def processes():
     return psutil.Process().children(recursive=True)
 
 
-def test_hung_grades_delay_the_others_by_half_a_second_each_time_all_workers_hang(grade_path):
-    with VerifierPool(2, 4.0, grade_path=grade_path) as pool:
-        pool.judge_many_blocking([("start", "")])
+def test_the_others_are_graded_while_more_grades_hang_than_there_are_workers(grade_path):
+    with VerifierPool(2, 600.0, grade_path=grade_path) as pool:
         hung = pool.submit([("hang", "")] * 5)
-        start = time.monotonic()
         pool.judge_many_blocking([("sound", "")] * 100)
-        # 5 hung in 2 slots: 3 rounds x 0.5 s = 1.5 s; they have 4 s each.
-        assert time.monotonic() - start < 3.0
         assert not hung.done()
+        assert len(processes()) >= 6  # 1 nursery + 5 that hang
+    assert processes() == []
+
+
+def test_grades_that_hung_are_counted_and_their_processes_are_gone(grade_path):
+    with VerifierPool(2, 4.0, wall_factor=1.0, grade_path=grade_path) as pool:
+        hung = pool.submit([("hang", "")] * 5)
+        pool.judge_many_blocking([("sound", "")] * 100)
         during = processes()
         assert [verdict.reason for verdict in hung.result()] == ["timeout"] * 5
-        assert pool.counters() == {"graded": 106, "quick": 0, "timeouts": 5, "errors": 0}
-        # 1 nursery + 5 that hung + the 1 that graded; the 5 are gone.
-        assert len(during) == 7
-        assert len(psutil.wait_procs(during, timeout=0.1)[0]) == 5
+        assert pool.counters() == {"graded": 105, "quick": 0, "timeouts": 5, "errors": 0}
+        deadline = time.monotonic() + 60
+        while sum(each.is_running() for each in during) > 1 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        # 1 nursery + 5 that hung + perhaps one that graded; all but the nursery are gone.
+        assert sum(each.is_running() for each in during) == 1
     assert processes() == []
 
 
 def test_a_killed_nursery_is_replaced(grade_path):
     with VerifierPool(1, grade_path=grade_path) as pool:
-        [before] = pool.judge_many_blocking([("a", "")])
+        pool.judge_many_blocking([("a", "")])
         [nursery] = psutil.Process().children()
         nursery.kill()
-        psutil.wait_procs([psutil.Process(int(before.extracted))], timeout=5.0)
-        # The worker went with it: its next grade is an error, the one after has a new worker.
         verdicts = pool.judge_many_blocking([("a", ""), ("a", "")])
-        assert [verdict.reason for verdict in verdicts] == ["error", "correct"]
-        assert verdicts[1].extracted != before.extracted
+        assert [verdict.reason for verdict in verdicts] == ["correct", "correct"]
+        assert psutil.Process().children() != [nursery]
