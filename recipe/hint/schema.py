@@ -66,7 +66,7 @@ class Item(NamedTuple):
 
     ``problem`` is the problem's text, empty where there is none: a counted noun such as "apples"
     may be left out of an answer only when the problem has it. ``row`` is what a user's own reward
-    function is called with, as in ``Problem.row``; an item without it is for the project's verifier.
+    function is called with, as ``Problem.row``; without it the project's verifier judges the item.
     """
 
     response: str

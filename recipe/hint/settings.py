@@ -127,10 +127,6 @@ class HintSettings:
             for name, value in vars(node).items():
                 if not isinstance(value, bool | str) and value <= 0:
                     raise ConfigError(f"{prefix}.{name}={value} must be positive")
-        if self.verify.wall_factor < 1:
-            raise ConfigError(
-                f"hint.verify.wall_factor={self.verify.wall_factor} must be at least 1"
-            )
 
 
 # Knobs outside the general ones -> who reads them.

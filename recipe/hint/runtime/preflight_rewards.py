@@ -21,6 +21,7 @@ from recipe.hint.runtime.rewards import (
     overlong_of,
 )
 from recipe.hint.settings import HintSettings
+from recipe.hint.verify import GradeOptions
 from recipe.hint.verify.nursery import NurseryProcess
 from recipe.hint.verify.worker_handle import WorkerDied
 from recipe.hint.verify.workers import GRADE
@@ -79,12 +80,11 @@ def check_rewards(config: DictConfig, settings: HintSettings) -> None:
             f"choose one of {', '.join(_MANAGERS)}"
         )
     overlong_of(config)
-    _check_function(config, settings)
+    _check_function(grade_options(settings.verify, config))
 
 
-def _check_function(config: DictConfig, settings: HintSettings) -> None:
+def _check_function(options: GradeOptions) -> None:
     """Start what the run will start, and see that it gets ready."""
-    options = grade_options(settings.verify, config)
     if not options.function_path:
         return
     process = NurseryProcess(GRADE, options)

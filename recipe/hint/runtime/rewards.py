@@ -52,7 +52,6 @@ def build_judge(
     return VerifierPool(
         num_workers=settings.num_workers,
         timeout_s=settings.timeout_s,
-        wall_factor=settings.wall_factor,
         options=grade_options(settings, config),
         audit_path=audit_path,
     )

@@ -12,7 +12,7 @@ from recipe.hint.verify.second import second_opinion
 
 _EXCERPT_CHARS = 500
 # Past this the box is no answer, and a second look costs more than it tells.
-_MAX_EXTRACTED_CHARS = 2000
+_MAX_EXTRACTED_CHARS = 400
 
 
 class AuditLog:

@@ -27,6 +27,8 @@ _PACKAGE, _FILE = "pkg://", "file://"
 _ACCURACIES = ("acc", "accuracy")
 _EXTRACTED = ("extracted", "pred")
 _MAX_EXTRACTED_CHARS = 2000
+# What verl's manager adds to extra_info: a question and an answer, and no score of the rollout's.
+_TURNS: dict[str, Any] = {"num_turns": 2, "rollout_reward_scores": {}}
 
 
 @functools.cache
@@ -42,7 +44,7 @@ def load_function(path: str, name: str) -> Callable[..., Any]:
         module = _load_file(Path(path.removeprefix(_FILE)))
     function = getattr(module, name, None)
     if not callable(function):
-        raise ConfigError(f"{path} has no function {name!r}")
+        raise ConfigError(f"the file has no function {name!r}")
     return function
 
 
@@ -59,8 +61,7 @@ def check_call(options: GradeOptions) -> None:
     except TypeError as problem:
         given = ", ".join({**call, **options.function_kwargs})
         raise ConfigError(
-            f"{options.function_path}: {options.function_name} cannot be called with {given}: "
-            f"{problem}"
+            f"{options.function_name} cannot be called with {given}: {problem}"
         ) from problem
 
 
@@ -72,6 +73,7 @@ def function_verdict(item: Item, options: GradeOptions) -> Verdict:
     """
     function = load_function(options.function_path, options.function_name)
     call = {"solution_str": item.response, **json.loads(item.row)}
+    call["extra_info"] = {**call["extra_info"], **_TURNS}
     result = function(**{**call, **options.function_kwargs})
     return read_result(asyncio.run(_wait(result)) if inspect.isawaitable(result) else result)
 
@@ -86,9 +88,7 @@ def read_result(result: Any) -> Verdict:
     """
     fields = result if isinstance(result, Mapping) else {"score": result}
     if "score" not in fields:
-        raise ValueError(
-            f"the result has no 'score', only {', '.join(map(str, fields)) or 'nothing'}"
-        )
+        raise ValueError(f"the result has no 'score': {str(result)[:80]}")
     reward = _number(fields["score"], "score")
     name = next((name for name in _ACCURACIES if name in fields), "")
     accuracy = _number(fields[name], name) if name else min(max(reward, 0.0), 1.0)
@@ -116,10 +116,10 @@ def _number(value: Any, name: str) -> float:
 
 def _load_file(path: Path) -> Any:
     if not path.is_file():
-        raise ConfigError(f"{path}: no such file")
+        raise ConfigError("no such file")
     spec = importlib.util.spec_from_file_location("own_reward_function", path)
     if spec is None or spec.loader is None:
-        raise ConfigError(f"{path}: is no Python file")
+        raise ConfigError("is no Python file; its name must end in .py")
     # Modules beside it may be imported, after all others.
     sys.path.append(str(path.resolve().parent))
     module = importlib.util.module_from_spec(spec)

@@ -22,6 +22,8 @@ class GradeOptions:
     Attributes:
         require_boxed: A maths or choice response without a box is ``no_answer``. When false,
             its last ``$...$`` or else its last line is judged in the box's place.
+        wall_factor: How many times its processor time a grade may take on the wall, waiting or on a
+            busy machine.
         program_wall_s: Longest time for one program and its asserts, in seconds.
         program_cpu_s: Longest processor time of the program, in whole seconds.
         program_memory_mib: Address space of the program.
@@ -39,6 +41,7 @@ class GradeOptions:
     """
 
     require_boxed: bool = True
+    wall_factor: float = 6.0
     program_wall_s: float = 8.0
     program_cpu_s: int = 8
     program_memory_mib: int = 512
@@ -56,6 +59,11 @@ class GradeOptions:
             raise ConfigError(
                 f"program_memory_mib={self.program_memory_mib} is too little for Python itself; "
                 f"give at least {_MIN_MEMORY_MIB}"
+            )
+        if self.wall_factor < 1 or self.worker_memory_mib < 0:
+            raise ConfigError(
+                f"wall_factor={self.wall_factor} must be at least 1 and "
+                f"worker_memory_mib={self.worker_memory_mib} at least 0"
             )
         if self.program_isolation not in get_args(Isolation):
             raise ConfigError(

@@ -17,7 +17,7 @@ _LEAST_WAIT_S = 0.01
 
 
 class WorkerDied(Exception):
-    """The process closed its end; what it was doing is lost."""
+    """The process closed its end or speaks no sense; what it was doing is lost."""
 
 
 class Line:
@@ -46,7 +46,7 @@ class Line:
             raise WorkerDied from problem
 
     def receive(self, deadline: float) -> Any:
-        """Wait for one line; errors as in ``send``."""
+        """Wait for one line; errors as in ``send``, and for a line that is not JSON."""
         while b"\n" not in self._received:
             try:
                 self._limit(deadline)
@@ -59,7 +59,10 @@ class Line:
                 raise WorkerDied
             self._received += chunk
         line, self._received = self._received.split(b"\n", 1)
-        return json.loads(line)
+        try:
+            return json.loads(line)
+        except (ValueError, RecursionError) as problem:
+            raise WorkerDied("sent what is no line of JSON") from problem
 
     def _limit(self, deadline: float) -> None:
         # 0 would mean non-blocking, so an expired deadline still waits a moment.

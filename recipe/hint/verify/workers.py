@@ -7,7 +7,7 @@ it, and ends it with all that it started. There is no ``signal.alarm``, no fork 
 asyncio.
 
 A grade ends when its process has used ``timeout_s`` of processor time, read from outside: a busy
-machine makes a grade late, not wrong. Behind that is a limit on the wall, ``WALL_FACTOR`` times as
+machine makes a grade late, not wrong. Behind that is a limit on the wall, ``wall_factor`` times as
 long, for a grade that waits for something.
 
 ``num_workers`` grades run at a time. One that has used ``LATE_S`` goes on but no longer counts, and
@@ -25,7 +25,6 @@ import json
 import logging
 import queue
 import threading
-import time
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import replace
@@ -46,7 +45,6 @@ GRADE = "recipe.hint.verify.grading:grade"
 _QUICK = {GRADE: quick_grade}
 _DEFAULTS = GradeOptions()
 LATE_S = 0.5
-WALL_FACTOR = 6.0
 MAX_SPARES = 8
 _CLOSE_LIMIT_S = 10.0
 # A program ends inside the limit of its grade, so that it is the program's verdict that counts.
@@ -64,7 +62,6 @@ class VerifierPool:
         num_workers: Grades that run at the same time.
         timeout_s: Processor time of one grade; beyond it the process is killed and the verdict is
             ``timeout``.
-        wall_factor: How many times ``timeout_s`` a grade may take on the wall.
         options: What may be chosen about grading.
         audit_path: File to which verdicts are appended that a second judge disagrees with.
         grade_path: ``module:function`` with the signature of ``grading.grade``.
@@ -82,7 +79,6 @@ class VerifierPool:
         num_workers: int = 2,
         timeout_s: float = 10.0,
         *,
-        wall_factor: float = WALL_FACTOR,
         options: GradeOptions = _DEFAULTS,
         audit_path: str | Path | None = None,
         grade_path: str = GRADE,
@@ -92,14 +88,11 @@ class VerifierPool:
         for name, value in {**limits, "start_timeout_s": start_timeout_s}.items():
             if value <= 0:
                 raise ConfigError(f"{name} must be above 0, got {value}")
-        if wall_factor < 1:
-            raise ConfigError(f"wall_factor must be at least 1, got {wall_factor}")
         self.num_workers = num_workers
         self.timeout_s = timeout_s
-        self.wall_factor = wall_factor
         self.start_timeout_s = start_timeout_s
         self.grade_path = grade_path
-        wall_s = min(options.program_wall_s, _PROGRAM_SHARE * timeout_s * wall_factor)
+        wall_s = min(options.program_wall_s, _PROGRAM_SHARE * timeout_s * options.wall_factor)
         self.options = replace(options, program_wall_s=wall_s)
         self.graded = self.quick = self.timeouts = self.errors = 0
         self._audit = AuditLog(audit_path) if audit_path is not None else None
@@ -212,7 +205,10 @@ class VerifierPool:
     def _feed(self, name: str) -> None:
         """Body of one thread: one grade after another, each in a slot."""
         while (job := self._next_job()) is not None:
-            self._do(name, *job)
+            try:
+                self._do(name, *job)
+            except Exception as problem:  # noqa: BLE001 - or the caller would wait for ever
+                job[0].fail(VerifierError(f"{name}: {type(problem).__name__}: {problem}"))
             with self._lock:
                 is_late = name in self._late
                 self._late.discard(name)
@@ -267,7 +263,7 @@ class VerifierPool:
 
     def _grade(self, name: str, worker: WorkerHandle, request: bytes) -> tuple[Verdict, str]:
         """One verdict, and why there is none."""
-        limits = Limits(self.timeout_s, self.timeout_s * self.wall_factor)
+        limits = Limits(self.timeout_s, self.timeout_s * self.options.wall_factor)
         try:
             answer = self._answer(name, worker, request, limits)
         except TimeoutError:
@@ -276,17 +272,20 @@ class VerifierPool:
                 f"no verdict after {cpu_s:.1f} s of processor time (limit {self.timeout_s:g} s, "
                 f"{limits.wall_s:g} s on the wall)"
             )
-        except WorkerDied:
-            return Verdict(0.0, "error"), f"its process (pid {worker.pid}) died"
-        if "raised" in answer:
-            return Verdict(0.0, "error"), answer["raised"]
-        return Verdict(*answer["verdict"]), ""
+        except WorkerDied as died:
+            return Verdict(0.0, "error"), f"its process (pid {worker.pid}) {str(died) or 'died'}"
+        match answer:
+            case {"verdict": [*fields]}:
+                return Verdict(*fields), ""
+            case {"raised": reason}:
+                return Verdict(0.0, "error"), str(reason)
+        return Verdict(0.0, "error"), f"its process (pid {worker.pid}) sent no verdict"
 
     def _answer(self, name: str, worker: WorkerHandle, request: bytes, limits: Limits) -> dict:
         worker.send(request, limits.deadline)
         late_s = min(LATE_S, self.timeout_s)
         try:
-            return worker.receive(Limits(late_s, late_s * self.wall_factor))
+            return worker.receive(Limits(late_s, late_s * self.options.wall_factor))
         except TimeoutError:
             self._give_way(name)
         return worker.receive(limits)

@@ -7,7 +7,7 @@ import time
 import psutil
 import pytest
 
-from recipe.hint.verify import VerifierPool
+from recipe.hint.verify import GradeOptions, VerifierPool
 
 GRADE_MODULE = """
 import os, time
@@ -41,7 +41,7 @@ def test_the_others_are_graded_while_more_grades_hang_than_there_are_workers(gra
 
 
 def test_grades_that_hung_are_counted_and_their_processes_are_gone(grade_path):
-    with VerifierPool(2, 4.0, wall_factor=1.0, grade_path=grade_path) as pool:
+    with VerifierPool(2, 4.0, options=GradeOptions(wall_factor=1.0), grade_path=grade_path) as pool:
         hung = pool.submit([("hang", "")] * 5)
         pool.judge_many_blocking([("sound", "")] * 100)
         during = processes()

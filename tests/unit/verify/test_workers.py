@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import re
-import signal
 import subprocess
 import sys
 import threading
@@ -20,7 +18,7 @@ from recipe.hint.verify import GradeOptions, VerifierPool
 ROOT = Path(__file__).resolve().parents[3]
 # What a hung grade is waited for; a sound one beside it needs milliseconds, also on a busy machine.
 LIMIT_S = 4.0
-LIMITS = {"timeout_s": LIMIT_S, "wall_factor": 1.0}
+LIMITS = {"timeout_s": LIMIT_S, "options": GradeOptions(wall_factor=1.0)}
 NEEDS_ALGEBRA = (r"\boxed{\sqrt{8}}", r"2\sqrt{2}", False)
 
 # The response is a command; anything else is compared with the answer.
@@ -305,5 +303,5 @@ def test_a_limit_of_zero_is_refused(name):
 
 
 def test_a_wall_limit_below_the_processor_limit_is_refused():
-    with pytest.raises(ConfigError, match="wall_factor must be at least 1, got 0.5"):
-        VerifierPool(wall_factor=0.5)
+    with pytest.raises(ConfigError, match="wall_factor=0.5 must be at least 1"):
+        GradeOptions(wall_factor=0.5)
