@@ -15,7 +15,7 @@ def digits(text):
     return found[-1] if found else ""
 
 def right(data_source, solution_str, ground_truth, extra_info, bonus):
-    assert data_source == "tiny/hard" and extra_info["index"].startswith("tiny/hard/")
+    assert data_source.startswith("tiny/") and extra_info["index"].startswith(data_source)
     given = digits(solution_str)
     same = sum(a == b for a, b in zip(given, ground_truth))
     return {"score": same / len(ground_truth) + bonus, "acc": same >= 2, "pred": given}
@@ -87,5 +87,5 @@ def test_a_function_that_hangs_or_raises_is_counted_and_named(tmp_path):
     assert sum(row["hint/undecided"] for row in run.metrics) == undecided
     assert undecided >= counts["timeout"] + counts["error"]
     said = "\n".join(path.read_text(errors="replace") for path in run.folder.rglob("worker-*.err"))
-    assert re.search(r"error on prompt tiny/hard/\d+: KeyError: 'no such digit'", said)
-    assert re.search(r"timeout on prompt tiny/hard/\d+: no verdict after 1\.\d s", said)
+    assert re.search(r"error on prompt tiny/\w+/\d+: KeyError: 'no such digit'", said)
+    assert re.search(r"timeout on prompt tiny/\w+/\d+: no verdict after 1\.\d s", said)
