@@ -9,6 +9,7 @@ from omegaconf import DictConfig
 from verl.utils.tokenizer.continuous_token_wiring import create_continuous_token_builder
 
 from recipe.hint.runtime.engine import GroupClient, Sampling, Texter, VllmEngine
+from recipe.hint.runtime.environment import log_to_stderr
 from recipe.hint.runtime.rewards import build_judge, overlong_of
 from recipe.hint.settings import HintSettings
 
@@ -25,6 +26,7 @@ class EngineBuilder:
     """
 
     def __init__(self, worker: Any, settings: HintSettings) -> None:
+        log_to_stderr()
         rollout = worker.config.actor_rollout_ref.rollout
         self._rollout = rollout
         self._client = GroupClient(
