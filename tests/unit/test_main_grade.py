@@ -157,3 +157,21 @@ def test_unusable_files_and_options_end_with_one_line_and_no_output(
     assert ended.value.code == 2
     assert message in error and error.count("\n") == 1
     assert not (tmp_path / "out.jsonl").exists()
+
+
+def test_the_problem_of_a_row_reaches_the_grade(tmp_path, monkeypatch):
+    items = []
+
+    class Pool(main_grade.VerifierPool):
+        def submit(self, items_, ids=None):
+            items.extend(items_)
+            return super().submit(items_, ids)
+
+    monkeypatch.setattr(main_grade, "VerifierPool", Pool)
+    row = {"kind": "maths", "response": r"\boxed{5}", "answer": "5", "problem": "How many apples?"}
+    (tmp_path / "in.jsonl").write_text(json.dumps(row) + "\n")
+    with pytest.raises(SystemExit) as end:
+        main_grade.main([str(tmp_path / "in.jsonl"), str(tmp_path / "out.jsonl")])
+    assert end.value.code == 0
+    assert [item.problem for item in items] == ["How many apples?"]
+    assert json.loads((tmp_path / "out.jsonl").read_text())["problem"] == "How many apples?"
