@@ -50,9 +50,10 @@ def environment_of(config: DictConfig) -> dict[str, str]:
 def log_to_stderr() -> None:
     """Send this package's warnings to the stderr of this process, which the run's logs keep.
 
-    A process that Ray starts inherits handlers whose stream is another process's.
+    Ray sets the level of all logging in its processes to that of its own news, errors alone.
     """
     logger = logging.getLogger("recipe")
+    logger.setLevel(logging.WARNING)
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("%(levelname)s:%(asctime)s:%(message)s"))
     logger.handlers, logger.propagate = [handler], False
