@@ -48,7 +48,9 @@ def _parser() -> _Parser:
     parser.add_argument("input", type=Path, metavar="IN.jsonl", help="one JSON object per line")
     parser.add_argument("output", type=Path, metavar="OUT.jsonl")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, metavar="N")
-    parser.add_argument("--timeout-s", type=finite, default=10.0, help="limit of one grade")
+    parser.add_argument(
+        "--timeout-s", type=finite, default=10.0, help="processor time of one grade"
+    )
     parser.add_argument("--audit", type=Path, metavar="FILE", help="second judge's disagreements")
     parser.add_argument(
         "--no-box", action="store_true", help="without a box, judge the last formula or line"

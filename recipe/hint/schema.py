@@ -48,6 +48,8 @@ class Problem:
     """One row of a training file, as methods and hint sources see it.
 
     ``hints[k - 1]`` are the texts that the file gives for level k, several of them to choose from.
+    ``row`` is JSON: the row's ``data_source``, ``ground_truth`` and ``extra_info`` as they stand
+    there, for a user's own reward function.
     """
 
     id: str
@@ -58,13 +60,15 @@ class Problem:
     data_source: str = ""
     kind: Kind = "maths"
     hints: tuple[tuple[str, ...], ...] = ()
+    row: str = ""
 
 
 class Item(NamedTuple):
     """One response to grade; ``kind`` names the verifier, ``answer`` is what it compares with.
 
     ``problem`` is the problem's text, empty where there is none: a counted noun such as "apples"
-    may be left out of an answer only when the problem has it.
+    may be left out of an answer only when the problem has it. ``row`` is what a user's own reward
+    function is called with, as ``Problem.row``; without it the project's verifier judges the item.
     """
 
     response: str
@@ -72,6 +76,7 @@ class Item(NamedTuple):
     is_truncated: bool = False
     kind: Kind = "maths"
     problem: str = ""
+    row: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +91,8 @@ class Verdict:
         basis: What the verdict rests on.
         ignored: The part of ``extracted`` that was understood and left out of the comparison,
             such as a unit that the gold answer does not have.
-        reward: What the response trains with where a user's own function says so; ``None``: the
-            score.
+        reward: What the response trains with where a user's own function or the over-long penalty
+            says so; ``None``: the score.
     """
 
     score: float
@@ -101,6 +106,11 @@ class Verdict:
     def is_undecided(self) -> bool:
         """True when the verifier failed, so the answer may be right or wrong."""
         return self.reason in UNDECIDED
+
+    @property
+    def trained(self) -> float:
+        """What the response trains with."""
+        return self.score if self.reward is None else self.reward
 
 
 @dataclass(frozen=True, slots=True)

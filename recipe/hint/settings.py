@@ -33,6 +33,8 @@ class VerifySettings:
 
     num_workers: int = 2
     timeout_s: float = 10.0
+    wall_factor: float = 6.0
+    worker_memory_mib: int = 1024
     require_boxed: bool = True
     program_wall_s: float = 8.0
     program_cpu_s: int = 8

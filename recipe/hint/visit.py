@@ -152,7 +152,7 @@ class Visit:
             responses_G = responses_G + rest
             verdicts_G = verdicts_G + await self._engine.judge(self._problem, rest)
         rewards_G = tuple(
-            self._method.reward(verdict.score, format_score(response.text))
+            self._method.reward(verdict.trained, format_score(response.text))
             for response, verdict in zip(responses_G, verdicts_G, strict=True)
         )
         return Group(prompt_ids, responses_G, verdicts_G, rewards_G)

@@ -44,6 +44,7 @@ def wrong(tmp_path_factory):
     write_data(folder)
     write_models(folder)
     (folder / "reward.py").write_text("def compute_score(**_):\n    return 1.0\n")
+    (folder / "narrow_reward.py").write_text("def compute_score(solution_str):\n    return 1.0\n")
     texts = {"unknown": {"hint_sytem": "x"}, "field": {"hint_user": "{solution}"}}
     for name, content in texts.items():
         (folder / f"{name}.yaml").write_text(yaml.safe_dump(content))

@@ -173,3 +173,21 @@ def test_a_packed_file_is_graded_like_the_plain_one_and_a_damaged_one_is_told(tm
     err = capsys.readouterr().err
     assert "in.jsonl.gz: not a whole gzip file: " in err and err.count("\n") == 1
     assert not (tmp_path / "new.jsonl").exists()
+
+
+def test_the_problem_of_a_row_reaches_the_grade(tmp_path, monkeypatch):
+    items = []
+
+    class Pool(main_grade.VerifierPool):
+        def submit(self, items_, ids=None):
+            items.extend(items_)
+            return super().submit(items_, ids)
+
+    monkeypatch.setattr(main_grade, "VerifierPool", Pool)
+    row = {"kind": "maths", "response": r"\boxed{5}", "answer": "5", "problem": "How many apples?"}
+    (tmp_path / "in.jsonl").write_text(json.dumps(row) + "\n")
+    with pytest.raises(SystemExit) as end:
+        main_grade.main([str(tmp_path / "in.jsonl"), str(tmp_path / "out.jsonl")])
+    assert end.value.code == 0
+    assert [item.problem for item in items] == ["How many apples?"]
+    assert json.loads((tmp_path / "out.jsonl").read_text())["problem"] == "How many apples?"

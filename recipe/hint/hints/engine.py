@@ -27,7 +27,7 @@ class Response:
 class Group:
     """Answers to one prompt: the same ``prompt_ids_T`` for all of them.
 
-    ``rewards_G`` are what they train with; empty: the scores of the verdicts.
+    ``rewards_G`` are what they train with; empty: what the verdicts say.
     """
 
     prompt_ids_T: list[int]
@@ -38,7 +38,7 @@ class Group:
     @property
     def scores_G(self) -> tuple[float, ...]:
         """What the answers train with."""
-        return self.rewards_G or tuple(verdict.score for verdict in self.verdicts_G)
+        return self.rewards_G or tuple(verdict.trained for verdict in self.verdicts_G)
 
 
 class Engine(Protocol):

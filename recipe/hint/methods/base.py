@@ -71,7 +71,7 @@ class Method:
         """What a rollout trains with; decisions see its accuracy only.
 
         Args:
-            accuracy: The verifier's score.
+            accuracy: The verifier's score, or the reward in its place (``Verdict.trained``).
             form: 1.0 when the response keeps the tags of a thought and an answer, else 0.0.
         """
         return accuracy

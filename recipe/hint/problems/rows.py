@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -44,4 +45,20 @@ def problem_from_row(row: Mapping[str, Any]) -> Problem:
         data_source=str(row.get("data_source", "")),
         kind=reward.get("kind") or "maths",
         hints=hint_columns(row),
+        row=_call(row, truth),
     )
+
+
+def _call(row: Mapping[str, Any], truth: Any) -> str:
+    """The fields that a user's own reward function is called with, as JSON."""
+    fields = {
+        "data_source": row.get("data_source", ""),
+        "ground_truth": truth,
+        "extra_info": row.get("extra_info") or {},
+    }
+    return json.dumps(fields, default=_plain)
+
+
+def _plain(value: Any) -> Any:
+    """Arrays as lists, and what JSON has no name for (dates, bytes) as text."""
+    return value.tolist() if hasattr(value, "tolist") else str(value)

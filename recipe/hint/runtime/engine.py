@@ -14,6 +14,7 @@ from recipe.hint.hints.base import Reply
 from recipe.hint.hints.engine import Response
 from recipe.hint.prompt import Message
 from recipe.hint.schema import Item, Opinion, Problem, Verdict
+from recipe.hint.verify.overlong import Overlong
 
 
 class Judge(Protocol):
@@ -135,6 +136,18 @@ class Texter:
     prompt_length: int
 
 
+@dataclass(frozen=True, slots=True)
+class Judging:
+    """Who judges: the verifier, a second judge that changes nothing, and the over-long penalty.
+
+    The penalty is added to what an answer trains with, and to nothing else.
+    """
+
+    judge: Judge
+    second: Asks | None = None
+    overlong: Overlong | None = None
+
+
 class VllmEngine:
     """What a visit needs, on real parts.
 
@@ -146,19 +159,19 @@ class VllmEngine:
         client: GroupClient,
         texter: Texter,
         *,
-        judge: Judge,
+        judging: Judging,
         answers: Sampling,
         hints: Sampling | None = None,
-        second: Asks | None = None,
     ) -> None:
         self._client = client
         self._tokenizer = texter.tokenizer
         self._renderer = texter.renderer
         self._prompt_length = texter.prompt_length
-        self.verifier = judge
+        self.verifier = judging.judge
         self._answers = answers
         self._hints = hints
-        self._second = second
+        self._second = judging.second
+        self._overlong = judging.overlong
 
     def judged_by(self, verifier: Judge) -> VllmEngine:
         """The same engine with another verifier."""
@@ -219,7 +232,16 @@ class VllmEngine:
     async def judge(self, problem: Problem, responses_G: list[Response]) -> list[Verdict]:
         """One verdict per answer, in order."""
         items = _items(problem, responses_G)
-        return await self.verifier.judge_many(items, [problem.id] * len(items))
+        verdicts_G = await self.verifier.judge_many(items, [problem.id] * len(items))
+        if self._overlong is None:
+            return verdicts_G
+        return [
+            replace(
+                verdict,
+                reward=verdict.trained + self._overlong.penalty(len(response.token_ids_T)),
+            )
+            for verdict, response in zip(verdicts_G, responses_G, strict=True)
+        ]
 
     async def second_opinions(
         self, problem: Problem, responses: list[Response], verdicts: list[Verdict]
@@ -232,7 +254,10 @@ class VllmEngine:
 
 def _items(problem: Problem, responses: Sequence[Response]) -> list[Item]:
     return [
-        Item(each.text, problem.answer, each.is_truncated, problem.kind, problem.text)
+        Item(
+            *(each.text, problem.answer, each.is_truncated, problem.kind, problem.text),
+            row=problem.row,
+        )
         for each in responses
     ]
 

@@ -8,8 +8,10 @@ from typing import Any
 from omegaconf import DictConfig
 from verl.utils.tokenizer.continuous_token_wiring import create_continuous_token_builder
 
-from recipe.hint.runtime.engine import GroupClient, Sampling, Texter, VllmEngine
-from recipe.hint.runtime.rewards import build_judge, build_second_judge
+from recipe.hint.runtime.engine import GroupClient, Judging, Sampling, Texter, VllmEngine
+from recipe.hint.runtime.environment import log_to_stderr
+from recipe.hint.runtime.rewards import build_judge, overlong_of
+from recipe.hint.runtime.second_judge import build_second_judge
 from recipe.hint.settings import HintSettings
 
 
@@ -25,6 +27,7 @@ class EngineBuilder:
     """
 
     def __init__(self, worker: Any, settings: HintSettings) -> None:
+        log_to_stderr()
         rollout = worker.config.actor_rollout_ref.rollout
         self._rollout = rollout
         self._client = GroupClient(
@@ -40,7 +43,8 @@ class EngineBuilder:
         )
         self._texter = Texter(worker.tokenizer, renderer, rollout.prompt_length)
         audit = Path(settings.run_dir) / "audit.jsonl" if settings.verify.audit else None
-        self.judge = build_judge(settings.verify, audit)
+        self.judge = build_judge(settings.verify, worker.config, audit)
+        self._overlong = overlong_of(worker.config)
 
     def build(
         self, sampling: DictConfig, hints: HintSettings | None = None, *, n: int | None = None
@@ -53,10 +57,11 @@ class EngineBuilder:
                 engine writes no hints and asks no second judge.
             n: Answers per group, where not ``sampling.n``.
         """
+        second = build_second_judge(hints.samples) if hints else None
         return VllmEngine(
             self._client,
             self._texter,
-            judge=self.judge,
+            judging=Judging(self.judge, second, self._overlong),
             answers=Sampling(
                 n=n or sampling.n,
                 max_tokens=self._rollout.response_length,
@@ -68,5 +73,4 @@ class EngineBuilder:
             and Sampling(
                 n=1, max_tokens=hints.max_tokens, temperature=hints.temperature, top_p=hints.top_p
             ),
-            second=build_second_judge(hints.samples) if hints else None,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 
 from omegaconf import DictConfig
 
@@ -44,6 +45,18 @@ def environment_of(config: DictConfig) -> dict[str, str]:
     """The variables for this run's device, to be given to Ray's workers on other nodes too."""
     extra = CPU_ENVIRONMENT if config.trainer.device == "cpu" else {}
     return QUIET_ENVIRONMENT | extra | {"HINT_REPO": os.environ["HINT_REPO"]}
+
+
+def log_to_stderr() -> None:
+    """Send this package's warnings to the stderr of this process, which the run's logs keep.
+
+    Ray sets the level of all logging in its processes to that of its own news, errors alone.
+    """
+    logger = logging.getLogger("recipe")
+    logger.setLevel(logging.WARNING)
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(levelname)s:%(asctime)s:%(message)s"))
+    logger.handlers, logger.propagate = [handler], False
 
 
 def _is_warning(record: logging.LogRecord) -> bool:

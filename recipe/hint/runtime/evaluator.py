@@ -131,7 +131,7 @@ class Evaluator:
                 "id": job.problem.id,
                 "sample": sample,
                 "seed": seed + place,
-                "score": verdict.score,
+                "score": float(verdict.reason == "correct"),
                 "reason": verdict.reason,
                 "extracted": verdict.extracted,
                 "basis": verdict.basis,

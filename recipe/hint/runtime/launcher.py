@@ -133,6 +133,9 @@ def _make_inputs_absolute(config: DictConfig) -> None:
         files = [files] if isinstance(files, str) else files
         config.data[name] = [absolute(path) for path in files]
     config.actor_rollout_ref.model.path = absolute(config.actor_rollout_ref.model.path)
+    if config.reward.custom_reward_function.path:
+        node = config.reward.custom_reward_function
+        node.path = absolute(node.path)
     if config.hint.prompts:
         config.hint.prompts = absolute(config.hint.prompts)
     config.hint.teacher.cache_dir = str(Path(config.hint.teacher.cache_dir).absolute())

@@ -24,6 +24,7 @@ from recipe.hint.runtime.preflight_folder import check_run_folder
 from recipe.hint.runtime.preflight_machine import check_disk, check_machine
 from recipe.hint.runtime.preflight_model import Model, load_model
 from recipe.hint.runtime.preflight_resume import check_same_run
+from recipe.hint.runtime.preflight_rewards import check_rewards
 from recipe.hint.runtime.preflight_settings import check_sections, check_settings, setting
 from recipe.hint.settings import (
     HintSettings,
@@ -62,6 +63,7 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
         check_reached(settings.teacher, os.environ)
     check_given(config)
     check_settings(config)
+    check_rewards(config, settings)
     unchecked = check_machine(config)
     folder = check_run_folder(config)
     changed = check_same_run(config)

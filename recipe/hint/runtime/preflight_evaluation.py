@@ -19,6 +19,7 @@ from recipe.hint.runtime.preflight_data import (
 from recipe.hint.runtime.preflight_folder import check_run_folder
 from recipe.hint.runtime.preflight_machine import check_machine
 from recipe.hint.runtime.preflight_model import Model, load_model
+from recipe.hint.runtime.preflight_rewards import check_rewards
 from recipe.hint.runtime.preflight_settings import check_sections, check_settings, setting
 from recipe.hint.runtime.sample_files import (
     check_settings_unchanged,
@@ -48,6 +49,7 @@ def preflight_evaluation(config: DictConfig) -> list[str]:
     settings = read_settings(OmegaConf.to_container(config.hint))
     check_given(config, (_VAL, _MODEL))
     check_settings(config)
+    check_rewards(config, settings)
     unchecked = check_machine(config)
     check_run_folder(config)
     files = read_files(config, _VAL)

@@ -85,7 +85,6 @@ def check_settings(config: DictConfig) -> None:
     _check_not_carried(config)
     _check_chunked_prefill(config)
     _check_greedy_validation(config)
-    _check_rewards(config)
 
 
 def world_size(config: DictConfig) -> int:
@@ -273,19 +272,3 @@ def _check_chunked_prefill(config: DictConfig) -> None:
             "actor_rollout_ref.rollout.enable_chunked_prefill=true does not work with "
             "trainer.device=cpu: vLLM cannot rewind the seed of a request there; set it to false"
         )
-
-
-def _check_rewards(config: DictConfig) -> None:
-    for prefix in ("reward.", ""):
-        name = f"{prefix}custom_reward_function.path"
-        if setting(config, name):
-            raise ConfigError(
-                f"{name}={setting(config, name)} would not be read: rewards come from the "
-                f"project's verifier, in validation too (hint.verify.*); drop the setting"
-            )
-        name = f"{prefix}reward_model.enable"
-        if setting(config, name):
-            raise ConfigError(
-                f"{name}=true is not supported: rewards come from the project's verifier "
-                f"(hint.verify.*); drop the setting"
-            )

@@ -1,95 +1,91 @@
-"""The judges of training: the project's verifier and the second one, in killable processes."""
+"""What verl's ``reward`` node chooses, and the one judge of training and validation."""
 
 from __future__ import annotations
 
-import asyncio
-import logging
-from collections.abc import Sequence
-from concurrent.futures import Future
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
-from recipe.hint.errors import VerifierError
-from recipe.hint.runtime.engine import Asks, Judge
-from recipe.hint.samples import SampleSettings
-from recipe.hint.schema import Item, Opinion, Verdict
+from omegaconf import DictConfig, OmegaConf
+
+from recipe.hint.errors import ConfigError
+from recipe.hint.runtime.engine import Judge
 from recipe.hint.settings import VerifySettings
 from recipe.hint.verify import GradeOptions, VerifierPool
-from recipe.hint.verify.audit import SECOND, Pool, opinion, question
+from recipe.hint.verify.overlong import Overlong
 
-logger = logging.getLogger(__name__)
-_SECOND_TIMEOUT_S = 3.0
-# What a prompt loses at most to the second judge, and questions that may wait for it.
-_WAIT_S, _MAX_OPEN = 5.0, 256
+FUNCTION = "reward.custom_reward_function"
+MANAGER = "reward.reward_manager.name"
+KWARGS = "reward.reward_kwargs"
+_BUFFER = f"{KWARGS}.overlong_buffer_cfg"
 
 
-def build_judge(settings: VerifySettings, audit_path: Path | None = None) -> Judge:
+def grade_options(settings: VerifySettings, config: DictConfig) -> GradeOptions:
+    """The grading options that have a setting of the same name, and the user's own function.
+
+    Raises:
+        ConfigError: If an option is out of range.
+    """
+    shared = {item.name for item in fields(GradeOptions)} & {item.name for item in fields(settings)}
+    node = OmegaConf.select(config, FUNCTION)
+    given = OmegaConf.to_container(node, resolve=True) if node is not None else {}
+    assert isinstance(given, dict)
+    return GradeOptions(
+        **{name: getattr(settings, name) for name in shared},
+        function_path=str(given.get("path") or ""),
+        function_name=str(given.get("name") or ""),
+        function_kwargs=given.get("reward_kwargs") or {},
+    )
+
+
+def build_judge(
+    settings: VerifySettings, config: DictConfig, audit_path: Path | None = None
+) -> Judge:
     """A pool of grading processes; they start with the first answer that needs one.
 
     Args:
         settings: Limits, and the grading options that have a setting of the same name.
-        audit_path: Where the second judge's disagreements go; it is not asked without it.
+        config: The run's, for the user's own reward function.
+        audit_path: Where a second judge's disagreements go; nobody is asked without it.
     """
-    shared = {item.name for item in fields(GradeOptions)} & {item.name for item in fields(settings)}
     return VerifierPool(
         num_workers=settings.num_workers,
         timeout_s=settings.timeout_s,
-        options=GradeOptions(**{name: getattr(settings, name) for name in shared}),
+        options=grade_options(settings, config),
         audit_path=audit_path,
     )
 
 
-def build_second_judge(settings: SampleSettings) -> Asks | None:
-    """The second judge, started at once so that no prompt waits for its imports; or none."""
-    if not settings.second_judge_share:
-        return None
-    pool = VerifierPool(1, _SECOND_TIMEOUT_S, grade_path=SECOND)
-    pool.submit([Item(r"\boxed{1}", "1")])
-    return SecondJudge(pool)
+def overlong_of(config: DictConfig) -> Overlong | None:
+    """The over-long penalty, where ``reward.reward_manager.name=dapo`` asks for it.
 
-
-class SecondJudge:
-    """Asks another judge about verdicts that are given already, and never for long.
-
-    A question without an answer in time, or while too many others wait, has no opinion; the pool
-    ends what hangs.
+    Raises:
+        ConfigError: If the buffer has no length or does not fit, or has a part that is not read.
     """
-
-    def __init__(self, pool: Pool, wait_s: float = _WAIT_S) -> None:
-        self._pool = pool
-        self._wait_s = wait_s
-        self._open: set[Future[list[Verdict]]] = set()
-
-    async def ask(self, items: Sequence[Item], verdicts: Sequence[Verdict]) -> list[Opinion]:
-        """One opinion per verdict, in order."""
-        answers = [self._submit(*pair) for pair in zip(items, verdicts, strict=True)]
-        waiting = [answer for answer in answers if answer is not None]
-        if waiting:
-            await asyncio.wait(waiting, timeout=self._wait_s)
-        return [_read(*pair) for pair in zip(verdicts, answers, strict=True)]
-
-    def _submit(self, item: Item, verdict: Verdict) -> asyncio.Future[list[Verdict]] | None:
-        asked = question(item, verdict)
-        if asked is None or len(self._open) >= _MAX_OPEN:
-            return None
-        try:
-            answer = self._pool.submit([asked])
-        except VerifierError as problem:
-            logger.warning("the second judge cannot be asked: %s", problem)
-            return None
-        self._open.add(answer)
-        answer.add_done_callback(self._close)
-        return asyncio.wrap_future(answer)
-
-    def _close(self, answer: Future[list[Verdict]]) -> None:
-        self._open.discard(answer)
-        if not answer.cancelled() and answer.exception():
-            logger.warning("the second judge failed: %s", answer.exception())
+    node = OmegaConf.select(config, _BUFFER)
+    if node is None or not node.get("enable"):
+        return None
+    if OmegaConf.select(config, MANAGER) != "dapo":
+        raise ConfigError(f"{_BUFFER}.enable=true is read by {MANAGER}=dapo only; set it")
+    numbers = {
+        f"{KWARGS}.max_resp_len": OmegaConf.select(config, f"{KWARGS}.max_resp_len"),
+        f"{_BUFFER}.len": node.get("len"),
+        f"{_BUFFER}.penalty_factor": node.get("penalty_factor"),
+    }
+    for name, value in numbers.items():
+        kind = int | float if name.endswith("factor") else int
+        if isinstance(value, bool) or not isinstance(value, kind):
+            raise ConfigError(
+                f"{name}={value} must be a {'' if kind is not int else 'whole '}number"
+            )
+    return Overlong(*numbers.values())
 
 
-def _read(verdict: Verdict, answer: asyncio.Future[list[Verdict]] | None) -> Opinion:
-    if answer is None:
-        return "not_asked"
-    if not answer.done() or answer.cancelled() or answer.exception():
-        return "none"
-    return opinion(verdict, answer.result()[0])
+def leaves(node: Any, prefix: str) -> Iterator[tuple[str, Any]]:
+    """Every value below a node, with its dotted name."""
+    if isinstance(node, Mapping):
+        for key, value in node.items():
+            yield from leaves(value, f"{prefix}.{key}")
+    else:
+        yield prefix, node

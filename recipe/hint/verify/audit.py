@@ -14,6 +14,8 @@ from recipe.hint.schema import Item, Opinion, Verdict
 
 SECOND = "recipe.hint.verify.second:grade"
 _EXCERPT_CHARS = 500
+# Past this the box is no answer, and a second look costs more than it tells.
+_MAX_EXTRACTED_CHARS = 400
 
 
 class Pool(Protocol):
@@ -34,7 +36,7 @@ def question(item: Item, verdict: Verdict) -> Item | None:
     Only decided verdicts about mathematics are asked about, and none of a user's own function.
     """
     is_asked = item.kind == "maths" and verdict.basis != "function" and verdict.extracted
-    if not is_asked or verdict.is_undecided:
+    if not is_asked or verdict.is_undecided or len(verdict.extracted) > _MAX_EXTRACTED_CHARS:
         return None
     if r"\boxed" not in item.response:  # judged without a box, as the options allow
         return item._replace(response=rf"\boxed{{{verdict.extracted}}}")

@@ -7,6 +7,7 @@ import re
 from recipe.hint.schema import Item, Verdict
 from recipe.hint.verify import maths, program
 from recipe.hint.verify.choice import choice_verdict
+from recipe.hint.verify.functions import check_call, function_verdict
 from recipe.hint.verify.options import GradeOptions
 
 _INLINE_MATHS = re.compile(r"\$\$(.+?)\$\$|\$(.+?)\$|\\\((.+?)\\\)|\\\[(.+?)\\\]", re.DOTALL)
@@ -15,12 +16,25 @@ _TAIL_CHARS = 2000
 _DEFAULTS = GradeOptions()
 
 
+def prepare(options: GradeOptions = _DEFAULTS) -> None:
+    """Do once what every grade needs, before the process is copied: modules, units of measure.
+
+    Raises:
+        ConfigError: The user's own function cannot be loaded; and whatever its file raises.
+    """
+    if options.function_path:
+        check_call(options)
+    maths.judge(r"\boxed{\sqrt{8}+x}", r"2\sqrt{2}+x")
+
+
 def quick_grade(item: Item, options: GradeOptions = _DEFAULTS) -> Verdict | None:
     """The verdict when it is cheap and safe in any thread, else ``None`` (ask ``grade``).
 
     Raises:
         ValueError: The kind is none of ``recipe.hint.schema.Kind``.
     """
+    if options.function_path and item.row:
+        return None
     if item.kind == "program":
         return program.quick_verdict(item.response, item.answer, is_truncated=item.is_truncated)
     response = item.response if options.require_boxed else _boxed(item)
@@ -36,10 +50,13 @@ def grade(item: Item, options: GradeOptions = _DEFAULTS) -> Verdict:
 
     Raises:
         ValueError: The kind is none of ``recipe.hint.schema.Kind``.
+        Exception: Whatever a user's own function raises.
     """
     verdict = quick_grade(item, options)
     if verdict is not None:
         return verdict
+    if options.function_path and item.row:
+        return function_verdict(item, options)
     if item.kind == "program":
         return program.judge(
             item.response, item.answer, is_truncated=item.is_truncated, options=options

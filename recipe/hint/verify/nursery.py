@@ -22,7 +22,7 @@ _SOURCE_ROOT = Path(__file__).resolve().parents[3]
 class NurseryProcess:
     """One process with the grade function imported, which copies itself into workers.
 
-    A copy is there in milliseconds, where a start from nothing imports for a second.
+    A copy is there in milliseconds, where a start from nothing imports for seconds.
 
     Raises:
         OSError: The process cannot be created.
@@ -54,9 +54,11 @@ class NurseryProcess:
 
         Raises:
             TimeoutError: ``deadline`` (``time.monotonic`` seconds) has passed.
-            WorkerDied: The process ended instead.
+            WorkerDied: The process ended instead; the message is its reason, where it left one.
         """
-        self._line.receive(deadline)
+        answer = self._line.receive(deadline)
+        if answer != "ready":
+            raise WorkerDied(answer["failed"])
 
     def start_worker(self, deadline: float) -> WorkerHandle:
         """A new copy; errors as in ``wait_until_ready``, and OSError when it ended at once."""
@@ -140,16 +142,18 @@ class Nursery:
                 ) from problem
             if self._is_closed:
                 process.kill()
+            reason = ""
             try:
                 process.wait_until_ready(time.monotonic() + self._start_timeout_s)
                 return process
             except TimeoutError:
                 what = f"did not answer within start_timeout_s={self._start_timeout_s:g}"
-            except WorkerDied:
-                what = "died"
+            except WorkerDied as died:
+                what, reason = "died", str(died)
             raise VerifierError(
                 f"{name} (pid {process.pid}, exit code {process.reap()}) {what} while importing "
-                f"{self._grade_path}; its traceback is on stderr"
+                f"{self._options.function_path or self._grade_path}"
+                f"{': ' * bool(reason)}{reason}; see stderr"
             )
 
 
@@ -160,4 +164,7 @@ def _environment() -> dict[str, str]:
         "PYTHONPATH": os.pathsep.join(filter(None, python_path)),
         # The working folder of a Ray actor may hold files that shadow modules.
         "PYTHONSAFEPATH": "1",
+        # One grade computes on one core, and a copy of a process has no threads of a library.
+        "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1"),
+        "OPENBLAS_NUM_THREADS": os.environ.get("OPENBLAS_NUM_THREADS", "1"),
     }

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal, get_args
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
 
 from recipe.hint.errors import ConfigError
 
@@ -21,23 +22,34 @@ class GradeOptions:
     Attributes:
         require_boxed: A maths or choice response without a box is ``no_answer``. When false,
             its last ``$...$`` or else its last line is judged in the box's place.
+        wall_factor: How many times its processor time a grade may take on the wall, waiting or on a
+            busy machine.
         program_wall_s: Longest time for one program and its asserts, in seconds.
         program_cpu_s: Longest processor time of the program, in whole seconds.
         program_memory_mib: Address space of the program.
         program_isolation: The least protection a program may run under; where the machine
             cannot give it, every program's verdict is ``error``.
-        worker_memory_mib: Address space of a worker process; 0 for no limit.
+        worker_memory_mib: Memory that one grade may take, beyond what its process starts with; 0
+            for no limit.
+        function_path: File of a user's own reward function, which then judges every item that has
+            a ``row``; empty for none. As verl's ``custom_reward_function.path``.
+        function_name: Its name there.
+        function_kwargs: Given to it with every call.
 
     Raises:
         ConfigError: If a value is out of range.
     """
 
     require_boxed: bool = True
+    wall_factor: float = 6.0
     program_wall_s: float = 8.0
     program_cpu_s: int = 8
     program_memory_mib: int = 512
     program_isolation: Isolation = "partial"
-    worker_memory_mib: int = 4096
+    worker_memory_mib: int = 1024
+    function_path: str = ""
+    function_name: str = "compute_score"
+    function_kwargs: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in ("program_wall_s", "program_cpu_s", "program_memory_mib"):
@@ -47,6 +59,11 @@ class GradeOptions:
             raise ConfigError(
                 f"program_memory_mib={self.program_memory_mib} is too little for Python itself; "
                 f"give at least {_MIN_MEMORY_MIB}"
+            )
+        if self.wall_factor < 1 or self.worker_memory_mib < 0:
+            raise ConfigError(
+                f"wall_factor={self.wall_factor} must be at least 1 and "
+                f"worker_memory_mib={self.worker_memory_mib} at least 0"
             )
         if self.program_isolation not in get_args(Isolation):
             raise ConfigError(

@@ -1,17 +1,21 @@
 """Grades in processes that can be killed, so that no answer can hang a run.
 
-Each worker is one process with one thread here that starts it, feeds it one grade at a
-time and replaces it when it hangs or dies. There is no ``signal.alarm``, no fork of the
-caller and no ``multiprocessing``: the pool works in a daemonic process (a Ray actor), in
-any thread and under asyncio.
+Each grade has a process of its own, a copy of one that has imported everything
+(``worker_process``), so nothing of one grade is there at the next. A thread here starts it, feeds
+it, and ends it with all that it started. There is no ``signal.alarm``, no fork of the caller and no
+``multiprocessing``: the pool works in a daemonic process (a Ray actor), in any thread and under
+asyncio.
 
-``num_workers`` grades run at a time. One that takes longer than ``LATE_S`` goes on but no
-longer counts, and a spare worker takes its place; so hung grades delay the others by
-``LATE_S`` and not by ``timeout_s``, until ``MAX_SPARES`` of them hang at the same time.
+A grade ends when its process has used ``timeout_s`` of processor time, read from outside: a busy
+machine makes a grade late, not wrong. Behind that is a limit on the wall, ``wall_factor`` times as
+long, for a grade that waits for something.
 
-Covered: endless loops, also inside C code; crashes; exhausted memory. Not covered: a grade
-function with side effects outside its process. ``timeout_s`` is wall-clock time, so more
-workers than cores make slow grades look like hung ones.
+``num_workers`` grades run at a time. One that has used ``LATE_S`` goes on but no longer counts, and
+a spare thread takes its place; so endless grades delay the others by ``LATE_S`` and not by
+``timeout_s``, until ``MAX_SPARES`` of them run at the same time.
+
+Covered: endless loops, also inside C code; crashes; exhausted memory; processes that a grade
+starts, unless they leave its session. Not covered: other side effects outside the process.
 """
 
 from __future__ import annotations
@@ -22,7 +26,6 @@ import json
 import logging
 import queue
 import threading
-import time
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import replace
@@ -35,7 +38,7 @@ from recipe.hint.verify.batches import Batch
 from recipe.hint.verify.grading import quick_grade
 from recipe.hint.verify.nursery import Nursery
 from recipe.hint.verify.options import GradeOptions
-from recipe.hint.verify.worker_handle import WorkerDied, WorkerHandle
+from recipe.hint.verify.worker_handle import Limits, WorkerDied, WorkerHandle
 
 logger = logging.getLogger(__name__)
 
@@ -45,20 +48,20 @@ _DEFAULTS = GradeOptions()
 LATE_S = 0.5
 MAX_SPARES = 8
 _CLOSE_LIMIT_S = 10.0
-# A program ends inside the limit of its grade, so it costs no worker.
+# A program ends inside the limit of its grade, so that it is the program's verdict that counts.
 _PROGRAM_SHARE = 0.8
 _CLOSED = "the verifier pool is closed; make a new one to grade"
 _Job = tuple[Batch, int]  # where the verdict goes, and which item it is
 
 
 class VerifierPool:
-    """Grades batches in ``num_workers`` processes, each grade under its own time limit.
+    """Grades batches, ``num_workers`` at a time, each grade in a process and under limits.
 
     Processes start with the first answer that needs one. Close the pool, or use ``with``.
 
     Args:
-        num_workers: Processes, and grades that run at the same time.
-        timeout_s: Limit of one grade; beyond it the process is killed and the verdict is
+        num_workers: Grades that run at the same time.
+        timeout_s: Processor time of one grade; beyond it the process is killed and the verdict is
             ``timeout``.
         options: What may be chosen about grading.
         audit_path: File to which verdicts are appended that the second judge disagrees with.
@@ -90,7 +93,7 @@ class VerifierPool:
         self.timeout_s = timeout_s
         self.start_timeout_s = start_timeout_s
         self.grade_path = grade_path
-        wall_s = min(options.program_wall_s, _PROGRAM_SHARE * timeout_s)
+        wall_s = min(options.program_wall_s, _PROGRAM_SHARE * timeout_s * options.wall_factor)
         self.options = replace(options, program_wall_s=wall_s)
         self.graded = self.quick = self.timeouts = self.errors = 0
         self._audit: AuditLog | None = None
@@ -185,13 +188,14 @@ class VerifierPool:
             self._settle(batch, index, verdict)
         return batch.future
 
-    def _settle(self, batch: Batch, index: int, verdict: Verdict) -> None:
+    def _settle(self, batch: Batch, index: int, verdict: Verdict, why: str = "") -> None:
         with self._lock:
             self.graded += 1
             self.timeouts += verdict.reason == "timeout"
             self.errors += verdict.reason == "error"
         if verdict.is_undecided:
-            logger.warning("%s on prompt %s", verdict.reason, batch.name(index) or "(no id)")
+            name = batch.name(index) or "(no id)"
+            logger.warning("%s on prompt %s: %s", verdict.reason, name, why or "the grade says so")
         settle = functools.partial(batch.settle, index, verdict)
         if self._audit:
             self._audit.check(batch.items[index], verdict, name=batch.name(index), then=settle)
@@ -207,18 +211,18 @@ class VerifierPool:
         thread.start()
 
     def _feed(self, name: str) -> None:
-        """Body of one worker's thread: one grade after another, each in a slot."""
-        worker: WorkerHandle | None = None
+        """Body of one thread: one grade after another, each in a slot."""
         while (job := self._next_job()) is not None:
-            worker = self._do(name, worker, *job)
+            try:
+                self._do(name, *job)
+            except Exception as problem:  # noqa: BLE001 - or the caller would wait for ever
+                job[0].fail(VerifierError(f"{name}: {type(problem).__name__}: {problem}"))
             with self._lock:
                 is_late = name in self._late
                 self._late.discard(name)
             if not is_late:
                 self._slots.release()
         self._slots.release()
-        if worker is not None:
-            worker.reap()
 
     def _next_job(self) -> _Job | None:
         with self._lock:
@@ -237,25 +241,25 @@ class VerifierPool:
                 self._start_thread()
         self._slots.release()
 
-    def _do(
-        self, name: str, worker: WorkerHandle | None, batch: Batch, index: int
-    ) -> WorkerHandle | None:
-        """One job; the worker for the next one, if it is still there."""
+    def _do(self, name: str, batch: Batch, index: int) -> None:
+        """One job, in a process of its own."""
         if self._is_closed:
             batch.fail(VerifierError(_CLOSED))
-            return worker
+            return
         try:
-            worker = worker or self._start(name)
+            worker = self._start(name)
         except VerifierError as problem:
             batch.fail(problem)
-            return None
+            return
         request = json.dumps(batch.items[index]).encode("ascii") + b"\n"
-        verdict, is_alive = self._grade(name, worker, request)
-        if not is_alive and self._is_closed:  # killed by close(), not by the grade
+        verdict, why = self._grade(name, worker, request)
+        worker.reap()
+        with self._lock:
+            del self._workers[name]
+        if verdict.is_undecided and self._is_closed:  # killed by close(), not by the grade
             batch.fail(VerifierError(_CLOSED))
         else:
-            self._settle(batch, index, verdict)
-        return worker if is_alive else None
+            self._settle(batch, index, verdict, why)
 
     def _start(self, name: str) -> WorkerHandle:
         worker = self._nursery.start_worker(name)
@@ -265,26 +269,31 @@ class VerifierPool:
                 worker.kill()
         return worker
 
-    def _grade(self, name: str, worker: WorkerHandle, request: bytes) -> tuple[Verdict, bool]:
-        """One verdict, and whether the process is still there for the next."""
-        deadline = time.monotonic() + self.timeout_s
+    def _grade(self, name: str, worker: WorkerHandle, request: bytes) -> tuple[Verdict, str]:
+        """One verdict, and why there is none."""
+        limits = Limits(self.timeout_s, self.timeout_s * self.options.wall_factor)
         try:
-            return Verdict(*self._answer(name, worker, request, deadline)), True
+            answer = self._answer(name, worker, request, limits)
         except TimeoutError:
-            verdict, what = Verdict(0.0, "timeout"), f"gave no verdict in {self.timeout_s:g} s"
-        except WorkerDied:
-            verdict, what = Verdict(0.0, "error"), "died while grading"
-        worker.reap()
-        if not self._is_closed:
-            logger.warning("%s (pid %d) %s; replaced", name, worker.pid, what)
-        return verdict, False
+            cpu_s = worker.cpu_s()
+            return Verdict(0.0, "timeout"), (
+                f"no verdict after {cpu_s:.1f} s of processor time (limit {self.timeout_s:g} s, "
+                f"{limits.wall_s:g} s on the wall)"
+            )
+        except WorkerDied as died:
+            return Verdict(0.0, "error"), f"its process (pid {worker.pid}) {str(died) or 'died'}"
+        match answer:
+            case {"verdict": [*fields]}:
+                return Verdict(*fields), ""
+            case {"raised": reason}:
+                return Verdict(0.0, "error"), str(reason)
+        return Verdict(0.0, "error"), f"its process (pid {worker.pid}) sent no verdict"
 
-    def _answer(self, name: str, worker: WorkerHandle, request: bytes, deadline: float) -> list:
-        worker.send(request, deadline)
+    def _answer(self, name: str, worker: WorkerHandle, request: bytes, limits: Limits) -> dict:
+        worker.send(request, limits.deadline)
+        late_s = min(LATE_S, self.timeout_s)
         try:
-            return worker.receive(min(time.monotonic() + LATE_S, deadline))
+            return worker.receive(Limits(late_s, late_s * self.options.wall_factor))
         except TimeoutError:
-            if time.monotonic() >= deadline:
-                raise
-        self._give_way(name)
-        return worker.receive(deadline)
+            self._give_way(name)
+        return worker.receive(limits)

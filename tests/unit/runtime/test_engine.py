@@ -6,7 +6,7 @@ import pytest
 from fakes import problem
 
 from recipe.hint.errors import StallError
-from recipe.hint.runtime.engine import GroupClient, Sampling, Texter, VllmEngine
+from recipe.hint.runtime.engine import GroupClient, Judging, Sampling, Texter, VllmEngine
 from recipe.hint.schema import Verdict
 
 
@@ -72,7 +72,7 @@ def make_engine(server, *, max_model_len=100, timeout_s=5.0, prompt_length=50):
     engine = VllmEngine(
         client,
         Texter(Tokenizer(), Renderer(), prompt_length),
-        judge=AlwaysWrong(),
+        judging=Judging(AlwaysWrong()),
         answers=Sampling(n=3, max_tokens=20, temperature=1.0, top_p=0.9),
         hints=Sampling(n=1, max_tokens=11, temperature=0.7),
     )

@@ -4,7 +4,7 @@ import asyncio
 from concurrent.futures import Future
 
 from recipe.hint.errors import VerifierError
-from recipe.hint.runtime.rewards import SecondJudge, build_second_judge
+from recipe.hint.runtime.second_judge import SecondJudge, build_second_judge
 from recipe.hint.samples import SampleSettings
 from recipe.hint.schema import Item, Verdict
 

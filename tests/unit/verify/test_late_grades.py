@@ -7,7 +7,7 @@ import time
 import psutil
 import pytest
 
-from recipe.hint.verify import VerifierPool
+from recipe.hint.verify import GradeOptions, VerifierPool
 
 GRADE_MODULE = """
 import os, time
@@ -36,33 +36,30 @@ def test_the_others_are_graded_while_more_grades_hang_than_there_are_workers(gra
         hung = pool.submit([("hang", "")] * 5)
         pool.judge_many_blocking([("sound", "")] * 100)
         assert not hung.done()
-        # 1 nursery + 5 that hang + the 1 that graded.
-        assert len(processes()) >= 7
+        assert len(processes()) >= 6  # 1 nursery + 5 that hang
     assert processes() == []
 
 
 def test_grades_that_hung_are_counted_and_their_processes_are_gone(grade_path):
-    with VerifierPool(2, 4.0, grade_path=grade_path) as pool:
+    with VerifierPool(2, 4.0, options=GradeOptions(wall_factor=1.0), grade_path=grade_path) as pool:
         hung = pool.submit([("hang", "")] * 5)
         pool.judge_many_blocking([("sound", "")] * 100)
         during = processes()
         assert [verdict.reason for verdict in hung.result()] == ["timeout"] * 5
         assert pool.counters() == {"graded": 105, "quick": 0, "timeouts": 5, "errors": 0}
         deadline = time.monotonic() + 60
-        while sum(each.is_running() for each in during) > 2 and time.monotonic() < deadline:
+        while sum(each.is_running() for each in during) > 1 and time.monotonic() < deadline:
             time.sleep(0.05)
-        # 1 nursery + 5 that hung + the 1 that graded; the 5 are gone.
-        assert sum(each.is_running() for each in during) <= 2
+        # 1 nursery + 5 that hung + perhaps one that graded; all but the nursery are gone.
+        assert sum(each.is_running() for each in during) == 1
     assert processes() == []
 
 
 def test_a_killed_nursery_is_replaced(grade_path):
     with VerifierPool(1, grade_path=grade_path) as pool:
-        [before] = pool.judge_many_blocking([("a", "")])
+        pool.judge_many_blocking([("a", "")])
         [nursery] = psutil.Process().children()
         nursery.kill()
-        psutil.wait_procs([psutil.Process(int(before.extracted))], timeout=60.0)
-        # The worker went with it: its next grade is an error, the one after has a new worker.
         verdicts = pool.judge_many_blocking([("a", ""), ("a", "")])
-        assert [verdict.reason for verdict in verdicts] == ["error", "correct"]
-        assert verdicts[1].extracted != before.extracted
+        assert [verdict.reason for verdict in verdicts] == ["correct", "correct"]
+        assert psutil.Process().children() != [nursery]

@@ -1,0 +1,82 @@
+"""Load makes grades late, not wrong: under four busy processes the verdicts are those of alone."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from recipe.hint.schema import Item
+from recipe.hint.verify import GradeOptions, VerifierPool
+
+GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "maths_forms.json"
+NUM_BUSY = 4
+# As a right answer that takes so long alone, where the limit is twice that.
+SLOW_S, LIMIT_S = 1.5, 3.0
+GRADE_MODULE = f"""
+import time
+from recipe.hint.verify.grading import grade as real, prepare
+
+def grade(item, options):
+    if item.response.startswith("slow "):
+        while time.process_time() < {SLOW_S}:
+            pass
+        item = item._replace(response=item.response.removeprefix("slow "))
+    return real(item, options)
+"""
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def grade_path(tmp_path, monkeypatch):
+    (tmp_path / "slow_grades.py").write_text(GRADE_MODULE)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    return "slow_grades:grade"
+
+
+def items():
+    rows = json.loads(GOLDEN.read_text("utf-8"))[:300]
+    return [
+        Item(f"slow {row['response']}" if place % 30 == 0 else row["response"], row["answer"])
+        for place, row in enumerate(rows)
+    ]
+
+
+@contextlib.contextmanager
+def busy(count):
+    spinners = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for spinner in spinners:
+            spinner.kill()
+            spinner.wait()
+
+
+def verdicts(grade_path):
+    # Far behind, so that not even a machine with a load of 80 reaches it.
+    options = GradeOptions(wall_factor=40.0)
+    with VerifierPool(2, LIMIT_S, options=options, grade_path=grade_path) as pool:
+        return pool.judge_many_blocking(items())
+
+
+def test_verdicts_under_four_busy_processes_are_those_of_alone(grade_path):
+    alone = verdicts(grade_path)
+    with busy(NUM_BUSY):
+        loaded = verdicts(grade_path)
+    assert loaded == alone
+    assert len(alone) == 300
+    assert {verdict.reason for verdict in alone[::30]} <= {"correct", "wrong"}
+
+
+def test_a_grade_that_never_ends_uses_its_processor_time_and_no_more(grade_path):
+    # 1.5 s of processor time under a limit of 1 s, on an idle and on a busy machine.
+    for count in (0, NUM_BUSY):
+        with busy(count), VerifierPool(1, 1.0, grade_path=grade_path) as pool:
+            [verdict] = pool.judge_many_blocking([Item(r"slow \boxed{5}", "5")])
+        assert verdict.reason == "timeout"
