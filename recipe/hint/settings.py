@@ -33,7 +33,7 @@ class VerifySettings:
     num_workers: int = 2
     timeout_s: float = 10.0
     require_boxed: bool = True
-    program_wall_s: float = 8.0
+    program_wall_s: float = 40.0
     program_cpu_s: int = 8
     program_memory_mib: int = 512
     program_isolation: Literal["full", "partial", "none"] = "partial"

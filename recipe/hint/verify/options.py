@@ -21,8 +21,11 @@ class GradeOptions:
     Attributes:
         require_boxed: A maths or choice response without a box is ``no_answer``. When false,
             its last ``$...$`` or else its last line is judged in the box's place.
-        program_wall_s: Longest time for one program and its asserts, in seconds.
-        program_cpu_s: Longest processor time of the program, in whole seconds.
+        program_wall_s: Longest time for one program and its asserts, in seconds: the backstop for
+            what waits without computing. Several times ``program_cpu_s``, so that a busy machine
+            changes no verdict.
+        program_cpu_s: Longest processor time of the program, and of its asserts, in whole
+            seconds: the limit that decides.
         program_memory_mib: Address space of the program.
         program_isolation: The least protection a program may run under; where the machine
             cannot give it, every program's verdict is ``error``.
@@ -33,7 +36,7 @@ class GradeOptions:
     """
 
     require_boxed: bool = True
-    program_wall_s: float = 8.0
+    program_wall_s: float = 40.0
     program_cpu_s: int = 8
     program_memory_mib: int = 512
     program_isolation: Isolation = "partial"
