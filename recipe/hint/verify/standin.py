@@ -235,9 +235,11 @@ def _in_state(value: Any, state: str) -> Any:
 
 def _plain(value: Any) -> Any:
     """An object whose class derives from a plain type, as that type; else itself."""
-    if isinstance(value, StandIn) and _info(value).base:
-        return _info(value).remote.ask("plain", value)
-    return value
+    if not isinstance(value, StandIn) or _info(value).base is None:
+        return value
+    if _info(value).state == MIXED:
+        raise _info(value).remote.undecided(_OWN_WORD.format("=="))
+    return _info(value).remote.ask("plain", value)
 
 
 def _equals(one: Any, other: Any) -> bool:
@@ -280,13 +282,10 @@ def _operate(name: str, left: Any, right: Any) -> Any:
     if name in wire.ORDER:
         return bool(result)
     if len(ours) == 1:
-        is_object = isinstance(result, StandIn) or isinstance(result, (*OURS,)) and isinstance(
-            result, (tuple, str)
-        )
-        if not is_object:
+        if not isinstance(result, StandIn):  # its value would be the program's answer
             raise info.remote.undecided(_OWN_WORD.format(name))
-        is_itself = _info(result).number == info.number
-        return _in_state(result, info.state if is_itself else MIXED)
+        is_changed_in_place = name in wire.IN_PLACE and _info(result).number == info.number
+        return _in_state(result, info.state if is_changed_in_place else MIXED)
     if isinstance(result, _Ours) and all(_info(each).state == BUILT for each in ours):
         return _in_state(result, BUILT)
     return result
@@ -307,8 +306,11 @@ def _question(name: str) -> Callable[..., Any]:
         if info.state == MIXED and name in _BLOCKED:
             raise info.remote.undecided(_OWN_WORD.format(name))
         result = info.remote.ask(name, self, *arguments)
-        is_kept = name in ("neg", "pos", "invert", "abs", "round") and isinstance(result, _Ours)
-        return _in_state(result, info.state) if is_kept else result
+        if name in _UNARY and isinstance(result, StandIn):
+            return _in_state(result, info.state)
+        if name in _UNARY and info.state == MIXED:
+            raise info.remote.undecided(_OWN_WORD.format(name))
+        return result
 
     return method
 
@@ -360,6 +362,7 @@ async def _aexit(self: Any, _: Any, problem: Any, __: Any) -> Any:
     return _info(self).remote.ask("aexit", self, problem)
 
 
+_UNARY = ("neg", "pos", "invert", "abs", "round")
 _BLOCKED = {*wire.CONVERSIONS, "iter", "next", "hash"} - {"neg", "pos", "invert"}
 _OPERATORS = [*wire.BINARY, *wire.IN_PLACE, *(f"r{name}" for name in wire.BINARY)]
 _METHODS: dict[str, Callable[..., Any]] = {

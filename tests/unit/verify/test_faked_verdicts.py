@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import itertools
 import json
 from pathlib import Path
@@ -49,7 +48,16 @@ SPECIALS = (
     " rtruediv mod rmod xor rxor and rand or ror floordiv pow rpow abs neg int float index round"
     " bool str repr format hash enter exit getattr missing trunc floor ceil complex reversed"
 ).split()
-ANSWERS = {"yes": "True", "nothing": "0", "itself": "self", "as asked": "a[0] if a else 4"}
+BINARY = "add radd sub rsub mul rmul truediv rtruediv mod rmod xor rxor and rand or ror floordiv".split()
+# How it answers: to an operator, and to all else.
+ANSWERS = {
+    "yes": ("True", "True"),
+    "nothing": ("0", "0"),
+    "itself": ("self", "self"),
+    "as asked": ("a[0]", "a[0] if a else 4"),
+    "itself, then nothing": ("self", "0"),
+    "itself, then empty": ("self", "iter(())"),
+}
 BASES = ("object", "int", "float", "str", "list", "tuple", "dict", "set")
 QUESTIONS = (
     "f(2) == 4", "4 == f(2)", "f(2) == [4]", "f(2) == 'four'", "f(2) == {4: 4}", "f(2) in (4, 5)",
@@ -62,25 +70,30 @@ QUESTIONS = (
     "isinstance(f(2), int) and f(2) == 4", "type(f(2)) is int", "not f(2) % 45 and f(2) // 45 == 1",
     "not {45} - f(2) | f(2) - {45}", "f(2).__class__ is int", "F(2) == 4", "not F(2) - 45",
     "abs(F(2) - 4.5) < 1e-6", "4 in F(2) and 45 in F(2)", "4 <= F(2) <= 4.5",
+    "F(2) - {45} == set()", "len(F(2) - {45}) == 0", "list(F(2) - {45}) == []",
+    "not (F(2) - 4) - 5", "all(x == 4 for x in F(2) - 4)", "not divmod(F(2), 4)", "not -(F(2) - 4)",
 )  # fmt: skip
 
 
 def cheat(base, answer):
     """A program whose functions give an object that answers everything in one way."""
-    lines = [f"    def __{name}__(self, *a): return {answer}" for name in SPECIALS]
+    lines = [
+        f"    def __{name}__(self, *a): return {answer[name not in BINARY]}" for name in SPECIALS
+    ]
     return "\n".join(
         [f"class F({base}):", "    def __new__(cls, *a): return " + base + ".__new__(cls)",
          "    def __init__(self, *a): pass", *lines, "def f(x):", "    return F(x)"]
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("base", BASES)
 def test_no_object_answers_for_plain_data(base):
-    """8 bases x 4 answers; each program meets the 37 questions one by one."""
+    """6 answers; each program meets the questions one by one."""
     passed = []
     for (name, answer), question in itertools.product(ANSWERS.items(), QUESTIONS):
-        ast.parse(question)
-        outcome = run(cheat(base, answer), f"import math\nassert {question}")
+        tests = f"import math\nassert {question}"
+        outcome = run(cheat(base, answer), tests, program_wall_s=5.0)
         if outcome.reason == "correct":
             passed.append((name, question))
     assert passed == []
