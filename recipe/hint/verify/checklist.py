@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import re
 import sys
 
 from recipe.hint.verify.refusals import (
@@ -69,7 +70,9 @@ class Checklist:
         if not self.lines:
             raise Unrunnable("the tests hold no assert; write at least one")
         if not self.names:
-            raise Unrunnable("the tests use nothing of the program; call what it has to define")
+            raise Unrunnable(
+                "the tests use nothing of the program; call what it has to define, without importing it"
+            )
         self.code: CodeType = compile(
             ast.fix_missing_locations(tree), "tests.py", "exec", dont_inherit=True
         )
@@ -131,7 +134,7 @@ def _free_names(tests: str) -> set[str]:
 
 
 def _is_module_with(name: str, attributes: set[str]) -> bool:
-    if name not in sys.stdlib_module_names or not attributes:
+    if name not in sys.stdlib_module_names - {"antigravity", "this"} or not attributes:
         return False
     module = __import__(name)
     return all(hasattr(module, attribute) for attribute in attributes)
@@ -147,6 +150,14 @@ def _imports(tree: ast.AST) -> list[tuple[str, str]]:
                 raise Unrunnable(f"line {node.lineno}: a relative import; import by a full name")
             found += [(node.module or "", alias.name) for alias in node.names]
     return [(module, "" if name == "*" else name) for module, name in found]
+
+
+def with_entry_point(tests: str, name: str) -> str:
+    """Tests in the manner of HumanEval, ``def check(candidate)``, with their call at the end."""
+    is_called = re.search(r"^check\(", tests, re.MULTILINE)
+    if not name.isidentifier() or is_called or not re.search(r"^def check\(", tests, re.MULTILINE):
+        return tests
+    return f"{tests}\n\ncheck({name})"
 
 
 class _Counter(ast.NodeTransformer):

@@ -89,7 +89,7 @@ def test_a_complete_block_of_a_truncated_response_is_run():
 
 
 def test_the_verdict_shows_the_code():
-    assert judge(fenced(CODE), "assert f(2) == 4") == Verdict(1.0, "correct", CODE)
+    assert judge(fenced(CODE), "assert f(2) == 4") == Verdict(1.0, "correct", CODE, "tests")
     assert grade(Item(fenced(CODE), "assert f(2) == 5", False, "program")).extracted == CODE
 
 
