@@ -54,7 +54,9 @@ def check_programs(prepared: Prepared, options: GradeOptions = _DEFAULTS) -> str
         number, (column, what) = faults[0]
         others = [prepared.places[each] for each, _ in faults[1:]]
         rest = f" (and other programs are at fault: {places_text(others)})" if others else ""
-        raise DataError(f"{prepared.path}: {prepared.places[number]}, column `{column}`: {what}{rest}")
+        raise DataError(
+            f"{prepared.path}: {prepared.places[number]}, column `{column}`: {what}{rest}"
+        )
     return ""
 
 

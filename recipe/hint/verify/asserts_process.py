@@ -11,7 +11,7 @@ from __future__ import annotations
 import builtins
 import sys
 
-from recipe.hint.verify import checklist, standin
+from recipe.hint.verify import checklist, operators, standin
 from recipe.hint.verify.checklist import Checklist
 from recipe.hint.verify.refusals import Unrunnable
 from recipe.hint.verify.remote import Remote
@@ -75,9 +75,7 @@ def judge(channel: Channel, source: str, tests: str) -> tuple[Reason, str, bool]
     return *_verdict(remote, tally, problem), False
 
 
-def _verdict(
-    remote: Remote, tally: _Tally, problem: BaseException | None
-) -> tuple[Reason, str]:
+def _verdict(remote: Remote, tally: _Tally, problem: BaseException | None) -> tuple[Reason, str]:
     if remote.trouble and (problem is None or isinstance(problem, Unsendable)):
         return "error", remote.trouble
     if type(problem).__name__ == "SkipTest":
@@ -89,7 +87,7 @@ def _verdict(
     if not remote.num_answers:
         return "error", "the tests ask the program for no value; compare what it returns"
     twins = remote.equalities[:_MAX_TWINS]
-    if any(standin.shows_nothing(left, right) for left, right in twins):
+    if any(operators.shows_nothing(left, right) for left, right in twins):
         return "error", "the program's objects are equal whatever they are built from"
     return "correct", ""
 
@@ -100,9 +98,11 @@ def _run(remote: Remote, source: str, plan: Checklist, tally: _Tally) -> None:
         "__name__": "__main__",
         checklist.BEGIN: tally.begin,
         checklist.PASSED: tally.end,
-        checklist.BUILT: standin.built,
+        checklist.BUILT: operators.built,
         checklist.TYPE_OF: standin.type_of,
-        checklist.SAME: lambda left, right: standin.same(left, right) or remote.is_copy(left, right),
+        checklist.SAME: lambda left, right: (
+            standin.same(left, right) or remote.is_copy(left, right)
+        ),
         **{name: __import__(name) for name in plan.modules},
     }
     for name in plan.names:

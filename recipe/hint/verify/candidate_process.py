@@ -95,9 +95,10 @@ class Program:
         async def waited() -> Any:
             if kind == "await":
                 return await arguments[0]
+            target, *rest = arguments
             if kind == "aexit":
-                return await _leave(*arguments, kind)
-            return await getattr(type(arguments[0]), f"__{kind}__")(*arguments)
+                return await _leave(target, rest[0], kind)
+            return await getattr(type(target), f"__{kind}__")(target)
 
         return self._loop.run_until_complete(waited())
 
@@ -125,16 +126,14 @@ class Program:
         form["has"] = [name for name in _SPECIAL if hasattr(kind, f"__{name}__")]
         base = wire.plain_base(kind)
         if base is not None:
-            # The longest part of the mro that the program, or Enum and the like, wrote.
-            own = kind.__mro__[: kind.__mro__.index(base)]
-            written = {name for each in own for name in vars(each)}
-            names = [*form["has"], "eq", *wire.TEXTS]
-            form["has"] = [name for name in names if f"__{name}__" in written]
             form["base"] = base.__name__
-            if base not in _MUTABLE:
-                form["plain"] = self._encode(_plain(value, base))
-            else:
-                form["has"] = [n for n in _SPECIAL if hasattr(kind, f"__{n}__")]
+        if base is not None and base not in _MUTABLE:
+            form["plain"] = self._encode(_plain(value, base))
+            # What the program, or Enum and the like, wrote over the plain type's own.
+            mro = type.mro(kind)
+            written = {name for each in mro[: mro.index(base)] for name in vars(each)}
+            names = (*form["has"], "eq", *wire.TEXTS)
+            form["has"] = [name for name in names if f"__{name}__" in written]
         if kind in (type, type(len)) and vars(builtins).get(value.__name__) is value:
             form["builtin"] = value.__name__
         return form

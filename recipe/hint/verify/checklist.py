@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 # Names that no source text can spell.
 BEGIN, PASSED, BUILT, TYPE_OF, SAME = ".begin", ".passed", ".built", ".type", ".same"
 
+
 class Checklist:
     """Tests that can be run.
 
@@ -59,7 +60,10 @@ class Checklist:
         self.names, self.modules = _names(tree, tests)
         self.imports = list(_imports(tree))
         self.runs = [
-            (node.name, range(node.lineno, (node.end_lineno or node.lineno) + 1))
+            (
+                str(getattr(node, "name", "")),
+                range(node.lineno, (node.end_lineno or node.lineno) + 1),
+            )
             for node in tree.body
             if is_run(node)
         ]
@@ -71,7 +75,7 @@ class Checklist:
             raise Unrunnable("the tests hold no assert; write at least one")
         if not self.names:
             raise Unrunnable(
-                "the tests use nothing of the program; call what it has to define, without importing it"
+                "the tests use nothing of the program; call what it has to define, without import"
             )
         self.code: CodeType = compile(
             ast.fix_missing_locations(tree), "tests.py", "exec", dont_inherit=True
@@ -225,7 +229,11 @@ class _Counter(ast.NodeTransformer):
             site = ast.Constant(self._site(node.lineno, has_to_pass=not is_fail(node)))
         self.generic_visit(node)
         if checks:
-            parts = [_call(BEGIN, site, ast.Constant(True)), node, _call(PASSED, site)]
+            parts: list[ast.expr] = [
+                _call(BEGIN, site, ast.Constant(True)),
+                node,
+                _call(PASSED, site),
+            ]
             return ast.Subscript(ast.Tuple(parts, ast.Load()), ast.Constant(1), ast.Load())
         if not isinstance(node.func, ast.Name):
             return node

@@ -7,10 +7,6 @@ from __future__ import annotations
 
 import ast
 
-TYPE_CHECKING = False  # as typing.TYPE_CHECKING, without the import
-if TYPE_CHECKING:
-    from typing import TypeGuard
-
 # What a program prints, draws or reads stays in its own process.
 _ELSEWHERE = {"redirect_stdout", "redirect_stderr", "stdout", "stdin", "mock", "doctest"}
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -60,19 +56,22 @@ def always(test: ast.expr) -> bool | None:
 
 def _has_names(node: ast.AST) -> bool:
     unknown = (ast.Name, ast.Call, ast.BinOp, ast.Attribute, ast.Subscript, ast.JoinedStr)
-    return any(isinstance(each, (*unknown, ast.Await, ast.comprehension)) for each in ast.walk(node))
-
-
-def _is_test_class(node: ast.AST) -> TypeGuard[ast.ClassDef]:
-    return isinstance(node, ast.ClassDef) and (
-        node.name.startswith("Test") or any("TestCase" in ast.unparse(b) for b in node.bases)
+    return any(
+        isinstance(each, (*unknown, ast.Await, ast.comprehension)) for each in ast.walk(node)
     )
+
+
+def _is_test_class(node: ast.ClassDef) -> bool:
+    is_case = any("TestCase" in ast.unparse(base) for base in node.bases)
+    return is_case or node.name.startswith("Test")
 
 
 def is_run(node: ast.stmt) -> bool:
     """Whether a test runner would call it: ``def test_f()`` or a class of tests."""
-    if _is_test_class(node):
-        return any(isinstance(m, _FUNCTIONS) and m.name.startswith("test") for m in node.body)
+    if isinstance(node, ast.ClassDef):
+        return _is_test_class(node) and any(
+            isinstance(each, _FUNCTIONS) and each.name.startswith("test") for each in node.body
+        )
     is_test = isinstance(node, _FUNCTIONS) and node.name.startswith("test")
     return is_test and _holds_check(node)
 
@@ -84,9 +83,7 @@ def is_check(node: ast.AST) -> bool:
     called = node.func if isinstance(node, ast.Call) else None
     if not isinstance(called, ast.Attribute) or not isinstance(called.value, ast.Name):
         return False
-    return called.value.id == "self" and (
-        called.attr.startswith("assert") or called.attr == "fail"
-    )
+    return called.value.id == "self" and (called.attr.startswith("assert") or called.attr == "fail")
 
 
 def _holds_check(node: ast.AST) -> bool:
@@ -125,10 +122,6 @@ def _refuse_what_never_runs(tree: ast.Module, runs: set[str]) -> None:
                     f"{place} holds checks and nothing calls it; end the tests with"
                     f" {node.name}(...), given the program's function where it takes one"
                 )
-    for node in ast.walk(tree):
-        is_dead = isinstance(node, (ast.If, ast.While)) and always(node.test) is False
-        if is_dead and any(map(_holds_check, node.body)):
-            raise Unrunnable(f"line {node.lineno}: the checks below this line never run")
 
 
 def _refuse_signature(
@@ -161,6 +154,9 @@ def _refuse_node(node: ast.AST) -> None:
             f"{place}: {name}: what the program prints or reads stays in its own process; test"
             " what it returns"
         )
+    if isinstance(node, (ast.If, ast.While)) and always(node.test) is False:
+        if any(map(_holds_check, node.body)):
+            raise Unrunnable(f"{place}: the checks below this line never run")
     if isinstance(node, ast.Try):
         _refuse_swallowing(node)
 
@@ -178,7 +174,9 @@ def _refuse_swallowing(node: ast.Try) -> None:
     for handler in node.handlers:
         caught = ast.unparse(handler.type) if handler.type else ""
         if has_checks and "AssertionError" in caught:
-            raise Unrunnable(f"line {handler.lineno}: a failed assert is caught; let it end the test")
+            raise Unrunnable(
+                f"line {handler.lineno}: a failed assert is caught; let it end the test"
+            )
         if not (expects_failure(node) or only_imports or _has_effect(handler)):
             raise Unrunnable(
                 f"line {handler.lineno}: this except drops failures; end the try with"

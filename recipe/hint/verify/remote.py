@@ -12,9 +12,9 @@ import builtins
 import sys
 import types
 
-from recipe.hint.verify import standin
+from recipe.hint.verify import operators, standin
 from recipe.hint.verify.sandbox import attempt
-from recipe.hint.verify.wire import Channel, PeerEnded, Unsendable, decode, encode
+from recipe.hint.verify.wire import Channel, PeerEnded, Unsendable, decode, encode, plain_base
 
 TYPE_CHECKING = False  # as typing.TYPE_CHECKING, without the import
 if TYPE_CHECKING:
@@ -194,7 +194,7 @@ class Remote:
         if form["t"] != "object":
             raise TypeError("no such form")
         plain = self._decode(form["plain"]) if "plain" in form else None
-        return standin.make(self, form, plain)
+        return operators.make(self, form, plain)
 
     def _refer(self, value: Any) -> dict[str, Any]:
         """The form of an argument that is not plain data.
@@ -217,11 +217,11 @@ class Remote:
             return {"t": "name", "v": name}
         if isinstance(value, _CODE) or hasattr(type(value), "__next__"):
             calls = isinstance(value, _CODE)
-            self._callbacks.append(value if calls else lambda: next(value))
+            self._callbacks.append(value if calls else value.__next__)
             return {"t": "callback", "v": len(self._callbacks) - 1, "calls": calls}
-        for base in (tuple, list, dict, set, frozenset, str, int, float):
-            if isinstance(value, base):
-                return self._encode(base(value))
+        base: Any = plain_base(type(value))
+        if base is not None:  # a class of the tests
+            return self._encode(base(value))
         raise self.undecided(f"the tests pass a {type(value).__name__}, which cannot be copied")
 
     def _exception_class(self, form: dict[str, Any], depth: int = 0) -> type[BaseException]:
@@ -257,8 +257,9 @@ def _known_exception(module: str, name: str) -> type[BaseException]:
     """A type of Python's own, or of a library module that the tests have loaded."""
     place = sys.modules.get(module) if module.split(".")[0] in sys.stdlib_module_names else None
     found = vars(place).get(name) if place is not None else None
-    is_type = isinstance(found, type) and issubclass(found, BaseException)
-    return found if is_type and name != "SkipTest" else ProgramRaised
+    if isinstance(found, type) and issubclass(found, BaseException) and name != "SkipTest":
+        return found
+    return ProgramRaised
 
 
 def _attribute_of(error: BaseException, name: str) -> Any:
@@ -267,7 +268,7 @@ def _attribute_of(error: BaseException, name: str) -> Any:
     if name.startswith("__") or ".remote" not in state:
         raise AttributeError(name)
     form = {"t": "object", "v": state[".number"], "name": "", "has": []}
-    return state[".remote"].ask("getattr", standin.make(state[".remote"], form, None), name)
+    return state[".remote"].ask("getattr", operators.make(state[".remote"], form, None), name)
 
 
 def _text_of(error: BaseException) -> str:
@@ -276,16 +277,13 @@ def _text_of(error: BaseException) -> str:
 
 def _library_name(value: Any) -> list[str] | None:
     """Module and name of something of the standard library, for the program to import."""
-    module = getattr(value, "__module__", None)
-    name = getattr(value, "__qualname__", None)
-    if isinstance(value, types.ModuleType):
+    owner = getattr(value, "__objclass__", value)  # of str.upper: str
+    module, name = getattr(owner, "__module__", None), getattr(value, "__qualname__", None)
+    if not isinstance(module, str) or not isinstance(name, str):
         return None
-    if module is None and isinstance(getattr(value, "__objclass__", None), type):
-        module = value.__objclass__.__module__  # str.upper
-    is_library = isinstance(module, str) and module.split(".")[0] in sys.stdlib_module_names
-    if not is_library or not isinstance(name, str) or "<" in name:
-        return None
-    found: Any = sys.modules.get(module)
+    found: Any = (
+        sys.modules.get(module) if module.split(".")[0] in sys.stdlib_module_names else None
+    )
     for part in name.split("."):
         found = getattr(found, part, None)
     return [module, name] if found is value else None
@@ -297,6 +295,6 @@ def _overwrite(argument: Any, changed: Any) -> None:
         return
     if isinstance(argument, (list, bytearray)):
         argument[:] = changed
-    elif isinstance(argument, (set, dict)) or hasattr(argument, "appendleft"):
+    elif hasattr(argument, "clear"):
         argument.clear()
         (argument.extend if hasattr(argument, "extend") else argument.update)(changed)

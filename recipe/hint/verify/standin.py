@@ -1,26 +1,18 @@
 """Stand-ins for the program's objects that are no plain data.
 
-A stand-in is a class made here whose special methods ask the program. An object of a class that
-derives from ``int``, ``str``, ``tuple`` and the like is the plain value itself, with the program
-asked only for names that the plain type lacks and for operators between two of its objects.
-
-The program never decides how its object compares with plain data of the tests. Plain data beside
-an operator (``f(x) - 4.0``) is shown to the program only where the tests built the object
-themselves by a capitalised name (``Vector(1, 2) * 3``), and what comes out may only be used as an
-object: ``abs(f(x) - 4.0) < 0.1`` would otherwise be the program's to answer.
+A stand-in is a class made here whose special methods ask the program
+(``recipe.hint.verify.operators``). An object of a class that derives from ``int``, ``str``,
+``tuple`` and the like is the plain value itself, with the program asked only for names that the
+plain type lacks and for operators between two of its objects.
 """
 
 from __future__ import annotations
 
 import builtins
-import operator
 import types
-
-from recipe.hint.verify import wire
 
 TYPE_CHECKING = False  # as typing.TYPE_CHECKING, without the import
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
 
     from recipe.hint.verify.remote import Remote
@@ -33,37 +25,38 @@ _BASES: dict[str, type] = {
     for kind in (int, float, complex, str, bytes, tuple, frozenset, list, dict, set, bytearray)
 }
 _KINDS = {"function": types.FunctionType, "generator": types.GeneratorType}
-_classes: dict[Any, type] = {}
 
 
-class _Info:
+class Info:
     """What a stand-in knows; kept out of reach of the attributes that the tests ask for."""
 
-    def __init__(self, remote: Remote, form: dict[str, Any]) -> None:
+    def __init__(self, remote: Remote, form: dict[str, Any], plain: Any) -> None:
         self.remote = remote
         self.form = form
+        self.plain = plain  # of what is plain data itself
         self.number = int(form["v"])
         self.base = _BASES.get(str(form.get("base")))
         self.state = RESULT
         self.made: tuple[tuple[Any, ...], dict[str, Any]] | None = None
 
 
-def _info(value: Any) -> _Info:
+def info_of(value: Any) -> Info:
+    """What a stand-in knows of its object."""
     return object.__getattribute__(value, ".info")
 
 
-class _Ours:
+class Ours:
     """Any value that stands for an object of the program."""
 
 
-OURS = (_Ours,)
+OURS = (Ours,)
 
 
-class StandIn(_Ours):
+class StandIn(Ours):
     """An object that is no plain data; special methods are added by what the object has."""
 
     def __getattribute__(self, name: str) -> Any:
-        info = _info(self)
+        info = info_of(self)
         if name == "__class__":
             kind = _KINDS.get(str(info.form.get("name")))
             return info.base or kind or type(self)
@@ -72,309 +65,62 @@ class StandIn(_Ours):
         return info.remote.ask("getattr", self, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        _info(self).remote.ask("setattr", self, name, value)
+        info_of(self).remote.ask("setattr", self, name, value)
 
     def __delattr__(self, name: str) -> None:
-        _info(self).remote.ask("delattr", self, name)
-
-    def __eq__(self, other: object) -> bool:
-        return _equals(self, other)
-
-    def __ne__(self, other: object) -> bool:
-        if isinstance(other, _Ours):
-            return bool(_info(self).remote.ask("ne", self, other))
-        return not _equals(self, other)
+        info_of(self).remote.ask("delattr", self, name)
 
     def __hash__(self) -> int:
-        return _info(self).remote.ask("hash", self)
+        return info_of(self).remote.ask("hash", self)
 
     def __dir__(self) -> Any:
-        return _info(self).remote.ask("dir", self)
+        return info_of(self).remote.ask("dir", self)
 
     def __instancecheck__(self, instance: Any) -> bool:
-        return bool(_info(self).remote.ask("isinstance", instance, self))
+        return bool(info_of(self).remote.ask("isinstance", instance, self))
 
     def __subclasscheck__(self, subclass: Any) -> bool:
-        return bool(_info(self).remote.ask("issubclass", subclass, self))
+        return bool(info_of(self).remote.ask("issubclass", subclass, self))
 
     def __copy__(self) -> Any:
-        return _info(self).remote.ask("copy", self)
+        return info_of(self).remote.ask("copy", self)
 
     def __deepcopy__(self, _: Any) -> Any:
-        return _info(self).remote.ask("deepcopy", self)
+        return info_of(self).remote.ask("deepcopy", self)
 
     def __reduce_ex__(self, _: Any) -> Any:
-        raise _info(self).remote.undecided("the tests pickle an object of the program")
+        raise info_of(self).remote.undecided("the tests pickle an object of the program")
 
     def __str__(self) -> str:
-        return _info(self).remote.ask("str", self)
+        return info_of(self).remote.ask("str", self)
 
     def __repr__(self) -> str:
-        return _info(self).remote.ask("repr", self)
+        return info_of(self).remote.ask("repr", self)
 
     def __format__(self, spec: str) -> str:
-        return _info(self).remote.ask("format", self, spec)
-
-
-def make(remote: Remote, form: dict[str, Any], plain: Any) -> Any:
-    """The stand-in of one object.
-
-    Args:
-        remote: The program's process.
-        form: What that process said of the object.
-        plain: The object as plain data of its base type, if it has one that never changes.
-
-    Raises:
-        TypeError, ValueError: ``form`` is none.
-    """
-    info = _Info(remote, form)
-    has = tuple(name for name in form["has"] if name in _METHODS)
-    name = str(form["name"]).replace("\0", "")
-    is_data = plain is not None and type(plain) is info.base
-    key = (name, has, info.base if is_data else None)
-    if key not in _classes:
-        body = {f"__{each}__": _METHODS[each] for each in has}
-        if is_data:
-            body["__getattr__"] = lambda self, name: _info(self).remote.ask("getattr", self, name)
-            body["__hash__"] = type(plain).__hash__
-            _classes[key] = type(name, (type(plain), _Ours), _for_data(body))
-        else:
-            _classes[key] = type(name, (StandIn,), body)
-    value = _classes[key](plain) if is_data else _classes[key]()
-    object.__setattr__(value, ".info", info)
-    return value
-
-
-def _for_data(body: dict[str, Any]) -> dict[str, Any]:
-    """What a value that is plain data itself leaves to the program."""
-    kept = {*map("__{}__".format, _OPERATORS), *map("__{}__".format, wire.ORDER)}
-    kept |= {"__getattr__", "__hash__", "__eq__", "__call__", "__enter__", "__exit__"}
-    kept |= {"__str__", "__repr__", "__format__"}
-    return {name: method for name, method in body.items() if name in kept}
+        return info_of(self).remote.ask("format", self, spec)
 
 
 def number_of(value: Any) -> int:
     """The number of the object in the program's process."""
-    return _info(value).number
+    return info_of(value).number
 
 
 def note_call(value: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
     """Remember which call gave an object."""
-    _info(value).made = (arguments, named)
-
-
-def built(value: Any) -> Any:
-    """Mark an object as one that the tests built."""
-    return _in_state(value, BUILT) if isinstance(value, _Ours) else value
+    info_of(value).made = (arguments, named)
 
 
 def type_of(value: Any) -> Any:
     """``type(value)``, for an object of the program its class there."""
-    return _info(value).remote.ask("type", value) if isinstance(value, _Ours) else type(value)
+    return info_of(value).remote.ask("type", value) if isinstance(value, Ours) else type(value)
 
 
 def same(left: Any, right: Any) -> bool:
     """``left is right``, for objects of the program as it is there."""
-    if isinstance(left, _Ours) and isinstance(right, _Ours):
-        return _info(left).number == _info(right).number
+    if isinstance(left, Ours) and isinstance(right, Ours):
+        return info_of(left).number == info_of(right).number
     for one, other in ((left, right), (right, left)):
-        if isinstance(one, _Ours) and (name := _info(one).form.get("builtin")):
+        if isinstance(one, Ours) and (name := info_of(one).form.get("builtin")):
             return other is getattr(builtins, str(name), one)
     return left is right
-
-
-def shows_nothing(left: Any, right: Any) -> bool:
-    """Whether an object that the tests built equals another whatever it is built from."""
-    for one, other in ((left, right), (right, left)):
-        info = _info(one)
-        if info.state != BUILT or info.made is None:
-            continue
-        arguments, named = info.made
-        answers = []
-        for step in (1, 1000003):
-            others = (arguments[0], *(perturbed(each, step) for each in arguments[1:]))
-            others_named = {name: perturbed(each, step) for name, each in named.items()}
-            if (others[1:], others_named) == (arguments[1:], named):
-                break
-            answers.append(_equals_twin(info.remote, other, others, others_named))
-        if answers and all(answers):
-            return True
-    return False
-
-
-def _equals_twin(
-    remote: Remote, other: Any, arguments: tuple[Any, ...], named: dict[str, Any]
-) -> bool:
-    try:
-        return bool(remote.ask("eq", remote.ask("call", *arguments, **named), other))
-    except Exception:  # noqa: BLE001 whatever the program raises, it did not say that they are equal
-        return False
-
-
-def perturbed(value: Any, step: int) -> Any:
-    """Another value of the same type, or the same where none is known."""
-    kind = type(value)
-    if kind in (int, float, complex) or kind.__name__ in ("Decimal", "Fraction"):
-        return value + step
-    if kind in (str, bytes):
-        return value + ("~" if kind is str else b"~") * (1 + step % 2)
-    if kind in (list, tuple, set, frozenset):
-        return kind(perturbed(each, step) for each in value)
-    if kind is dict:
-        return {key: perturbed(each, step) for key, each in value.items()}
-    return value
-
-
-def _in_state(value: Any, state: str) -> Any:
-    info = _info(value)
-    plain = info.base(value) if info.base and not isinstance(value, StandIn) else None
-    made = make(info.remote, info.form, plain)
-    _info(made).state, _info(made).made = state, info.made
-    return made
-
-
-def _plain(value: Any) -> Any:
-    """An object whose class derives from a plain type, as that type; else itself."""
-    if not isinstance(value, StandIn) or _info(value).base is None:
-        return value
-    if _info(value).state == MIXED:
-        raise _info(value).remote.undecided(_OWN_WORD.format("=="))
-    return _info(value).remote.ask("plain", value)
-
-
-def _equals(one: Any, other: Any) -> bool:
-    info = _info(one)
-    if isinstance(other, _Ours):
-        is_equal = bool(info.remote.ask("eq", one, other))
-        if is_equal:
-            info.remote.equalities.append((one, other))
-        return is_equal
-    if not isinstance(one, StandIn):
-        return bool(info.base.__eq__(one, other) is True) if info.base else False
-    if info.base:
-        return _plain(one) == other
-    if "builtin" in info.form:
-        return same(one, other)
-    if info.state == BUILT and info.remote.ask("eq", one, other) is True:
-        raise info.remote.undecided(_OWN_WORD.format("=="))
-    return False
-
-
-_OWN_WORD = (
-    "only the program says what `{}` between plain data and its object is; compare an attribute,"
-    " or with another of its objects"
-)
-
-
-def _operate(name: str, left: Any, right: Any) -> Any:
-    """A binary operator with at least one object of the program."""
-    ours = [each for each in (left, right) if isinstance(each, _Ours)]
-    info = _info(ours[0])
-    if len(ours) == 1 and (info.state == RESULT or name in wire.ORDER):
-        if info.base is None:
-            raise info.remote.undecided(_OWN_WORD.format(name))
-        sides = [info.base(each) if each is ours[0] and not isinstance(each, StandIn)
-                 else _plain(each) for each in (left, right)]  # fmt: skip
-        plain = name[1:] if name in wire.IN_PLACE else name
-        call = divmod if plain == "divmod" else getattr(operator, f"__{plain}__")
-        return call(*sides)
-    result = info.remote.ask(name, left, right)
-    if name in wire.ORDER:
-        return bool(result)
-    if len(ours) == 1:
-        if not isinstance(result, StandIn):  # its value would be the program's answer
-            raise info.remote.undecided(_OWN_WORD.format(name))
-        is_changed_in_place = name in wire.IN_PLACE and _info(result).number == info.number
-        return _in_state(result, info.state if is_changed_in_place else MIXED)
-    if isinstance(result, _Ours) and all(_info(each).state == BUILT for each in ours):
-        return _in_state(result, BUILT)
-    return result
-
-
-def _binary(name: str, *, is_reflected: bool = False) -> Callable[[Any, Any], Any]:
-    def method(self: Any, other: Any) -> Any:
-        return _operate(name, other, self) if is_reflected else _operate(name, self, other)
-
-    return method
-
-
-def _question(name: str) -> Callable[..., Any]:
-    """A special method that asks the program, but not about what it made of plain data."""
-
-    def method(self: Any, *arguments: Any) -> Any:
-        info = _info(self)
-        if info.state == MIXED and name in _BLOCKED:
-            raise info.remote.undecided(_OWN_WORD.format(name))
-        result = info.remote.ask(name, self, *arguments)
-        if name in _UNARY and isinstance(result, StandIn):
-            return _in_state(result, info.state)
-        if name in _UNARY and info.state == MIXED:
-            raise info.remote.undecided(_OWN_WORD.format(name))
-        return result
-
-    return method
-
-
-def _text(name: str) -> Callable[..., str]:
-    return lambda self, *spec: str.__str__(_info(self).remote.ask(name, self, *spec))
-
-
-def _contains(self: Any, item: Any) -> bool:
-    info = _info(self)
-    has = info.form["has"]
-    if isinstance(item, _Ours):
-        return bool(info.remote.ask("contains", self, item))
-    if info.base and info.state == RESULT:
-        return item in _plain(self)
-    if info.state != MIXED and "iter" in has and any(e is item or e == item for e in self):
-        return True
-    if info.state == RESULT and "iter" in has:
-        return False
-    answers = [info.state == BUILT and bool(info.remote.ask("contains", self, item))]
-    if answers[0]:
-        answers += [info.remote.ask("contains", self, perturbed(item, n)) for n in (1, 1000003)]
-    if info.state != BUILT or all(answers):
-        raise info.remote.undecided(_OWN_WORD.format("in"))
-    return answers[0]
-
-
-def _call(self: Any, *arguments: Any, **named: Any) -> Any:
-    return _info(self).remote.ask("call", self, *arguments, **named)
-
-
-def _exit(name: str) -> Callable[..., Any]:
-    return lambda self, _, problem, __: _info(self).remote.ask(name, self, problem)
-
-
-def _await(self: Any) -> Any:
-    return _info(self).remote.ask("await", self)
-    yield
-
-
-def _waiting(name: str) -> Callable[..., Any]:
-    async def method(self: Any) -> Any:
-        return _info(self).remote.ask(name, self)
-
-    return method
-
-
-async def _aexit(self: Any, _: Any, problem: Any, __: Any) -> Any:
-    return _info(self).remote.ask("aexit", self, problem)
-
-
-_UNARY = ("neg", "pos", "invert", "abs", "round")
-_BLOCKED = {*wire.CONVERSIONS, "iter", "next", "hash"} - {"neg", "pos", "invert"}
-_OPERATORS = [*wire.BINARY, *wire.IN_PLACE, *(f"r{name}" for name in wire.BINARY)]
-_METHODS: dict[str, Callable[..., Any]] = {
-    **{name: _question(name) for name in (*wire.ACCESS, *wire.CONVERSIONS, "aiter")},
-    **{name: _binary(name) for name in (*wire.BINARY, *wire.ORDER, *wire.IN_PLACE)},
-    **{f"r{name}": _binary(name, is_reflected=True) for name in wire.BINARY},
-    **{name: _text(name) for name in wire.TEXTS},
-    **{name: _waiting(name) for name in ("anext", "aenter")},
-    "eq": _equals,
-    "call": _call,
-    "contains": _contains,
-    "exit": _exit("exit"),
-    "await": _await,
-    "aexit": _aexit,
-}

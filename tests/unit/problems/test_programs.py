@@ -41,7 +41,10 @@ def test_a_row_whose_solution_passes_is_written(tmp_path):
         ("f(2) == 4", "line 1: a comparison without assert"),
         (">>> f(2)\n4", "the tests are not Python"),
         ("import numpy\nassert f(2) == 4", "the tests import numpy, and that fails"),
-        ("from solution import f\nassert f(2) == 4", "use nothing of the program; call what it has to define, without importing it"),
+        (
+            "from solution import f\nassert f(2) == 4",
+            "call what it has to define, without import",
+        ),
         ("if f(2) is None:\n    assert f(3) is None", "the check of line 2 never ran"),
         ("assert f(2) == 5", "fails the row's tests, wrong: AssertionError"),
         ("assert f(2) != 5", "functions that return None would pass the tests"),

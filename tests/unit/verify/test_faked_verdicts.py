@@ -48,7 +48,9 @@ SPECIALS = (
     " rtruediv mod rmod xor rxor and rand or ror floordiv pow rpow abs neg int float index round"
     " bool str repr format hash enter exit getattr missing trunc floor ceil complex reversed"
 ).split()
-BINARY = "add radd sub rsub mul rmul truediv rtruediv mod rmod xor rxor and rand or ror floordiv".split()
+BINARY = (
+    "add radd sub rsub mul rmul truediv rtruediv mod rmod xor rxor and rand or ror floordiv".split()
+)
 # How it answers: to an operator, and to all else.
 ANSWERS = {
     "yes": ("True", "True"),
@@ -62,7 +64,8 @@ BASES = ("object", "int", "float", "str", "list", "tuple", "dict", "set")
 QUESTIONS = (
     "f(2) == 4", "4 == f(2)", "f(2) == [4]", "f(2) == 'four'", "f(2) == {4: 4}", "f(2) in (4, 5)",
     "[f(2)] == [4]", "{'a': f(2)} == {'a': 4}", "abs(f(2) - 4.5) < 1e-6", "abs(4.5 - f(2)) < 1e-6",
-    "(f(2) - 4.5) ** 2 < 1e-6", "4 <= f(2) <= 4.5", "not f(2) - 4.5", "not f(2) ^ 45", "f(2) / 45 == 1",
+    "(f(2) - 4.5) ** 2 < 1e-6", "4 <= f(2) <= 4.5", "not f(2) - 4.5", "not f(2) ^ 45",
+    "f(2) / 45 == 1",
     "max(f(2), 4) == 4 == min(f(2), 4)", "set([f(2)]) == {4}", "{4: 1}.get(f(2)) == 1",
     "[4].index(f(2)) == 0", "sorted([f(2), 4]) == [4, 4]", "math.isclose(f(2), 4.5)",
     "str(f(2)) == '4.5'", "round(f(2), 3) == 4.504", "f(2) is True", "f(2) is 4 is f(2)",
