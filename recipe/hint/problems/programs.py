@@ -22,6 +22,11 @@ _DEFAULTS = GradeOptions()
 _IDLE = {
     "an empty program": "pass",
     "functions that return None": "def {name}(*_, **__):\n    return None",
+    "functions that empty their arguments and give back the first": (
+        "def {name}(*given, **_):\n    for each in given:\n"
+        "        if hasattr(each, 'clear'):\n            each.clear()\n"
+        "    return given[0] if given else None"
+    ),
     "classes whose methods return None": (
         "class {name}:\n    def __init__(self, *_, **__):\n        pass\n"
         "    def __getattr__(self, name):\n        return lambda *_, **__: None"

@@ -10,7 +10,7 @@ from recipe.hint.problems.columns import read_problems
 from recipe.hint.problems.programs import reference_code, row_fault
 from recipe.hint.verify.rows import read_row
 
-RIGHT = "def f(x):\n    return 2 * x"
+RIGHT = "def f(x):\n    return 2 * x\ndef g(xs):\n    return sorted(xs)"
 TESTS = "assert f(2) == 4"
 CHECK = "def check(candidate):\n    assert candidate(2) == 4"
 
@@ -48,6 +48,10 @@ def test_a_row_whose_solution_passes_is_written(tmp_path):
         ("if f(2) is None:\n    assert f(3) is None", "the check of line 2 never ran"),
         ("assert f(2) == 5", "fails the row's tests, wrong: AssertionError"),
         ("assert f(2) != 5", "functions that return None would pass the tests"),
+        (
+            "xs = []\nf(0)\ngot = g(xs)\nassert got == sorted(xs)",
+            "functions that empty their arguments and give back the first would pass the tests",
+        ),
         ("f\nassert 4 > len([])", "would pass the tests|tests cannot be run"),
         ("assert f(object()) == 4", "the tests pass a object, which cannot be copied"),
     ],
