@@ -22,10 +22,12 @@ _DEFAULTS = GradeOptions()
 _IDLE = {
     "an empty program": "pass",
     "functions that return None": "def {name}(*_, **__):\n    return None",
-    "functions that empty their arguments and give back the first": (
-        "def {name}(*given, **_):\n    for each in given:\n"
-        "        if hasattr(each, 'clear'):\n            each.clear()\n"
-        "    return given[0] if given else None"
+    # What is expected may be worked out from the argument, after the call.
+    "functions that empty the list they are given and return it": (
+        "def {name}(*given, **_):\n"
+        "    lists = [each for each in given if hasattr(each, 'clear')]\n"
+        "    for each in lists:\n        each.clear()\n"
+        "    return lists[0] if lists else None"
     ),
     "classes whose methods return None": (
         "class {name}:\n    def __init__(self, *_, **__):\n        pass\n"

@@ -60,7 +60,8 @@ class Program:
     def _serve(self, request: dict[str, Any]) -> dict[str, Any]:
         kind = request["do"]
         if kind == "run":
-            exec(compile(request["source"], "solution.py", "exec"), self._module.__dict__)
+            code = compile(request["source"], "solution.py", "exec", dont_inherit=True)
+            exec(code, self._module.__dict__)
             return {"value": None}
         if kind == "get":
             return {"value": self._encode(self._module.__dict__[request["name"]])}
@@ -242,6 +243,7 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
     **{name: getattr(builtins, name) for name in ("getattr", "setattr", "delattr")},
     **{name: getattr(builtins, name) for name in ("isinstance", "issubclass")},
     **{name: getattr(math, name) for name in ("trunc", "floor", "ceil")},
+    "send": lambda target, value: target.send(value),
     "eq": _equal,
     "ne": lambda left, right: bool(left != right),
     "enter": lambda target: type(target).__enter__(target),

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import builtins
 import sys
-import types
 
 from recipe.hint.verify import operators, standin
 from recipe.hint.verify.sandbox import attempt
@@ -21,8 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 # These steer Python's own loops; a program may raise one only where it is asked for the next item.
-_STEERING = {"StopIteration": "next", "StopAsyncIteration": "anext", "GeneratorExit": ""}
-_CODE = (types.FunctionType, types.MethodType, types.BuiltinMethodType)
+_STEERING = {"StopIteration": "next send", "StopAsyncIteration": "anext", "GeneratorExit": ""}
 
 
 class ProgramRaised(Exception):
@@ -215,8 +213,8 @@ class Remote:
         name = _library_name(value)
         if name is not None:
             return {"t": "name", "v": name}
-        if isinstance(value, _CODE) or hasattr(type(value), "__next__"):
-            calls = isinstance(value, _CODE)
+        calls = callable(value) and not isinstance(value, type)
+        if calls or hasattr(type(value), "__next__"):
             self._callbacks.append(value if calls else value.__next__)
             return {"t": "callback", "v": len(self._callbacks) - 1, "calls": calls}
         base: Any = plain_base(type(value))
@@ -243,7 +241,7 @@ class Remote:
         kind = self._exception_class(told["class"])
         arguments = self._decode(told["args"])
         steers = next((name for name in _STEERING if issubclass(kind, getattr(builtins, name))), "")
-        if steers and _STEERING[steers] != do:
+        if steers and do not in _STEERING[steers].split():
             return RuntimeError(f"the program raised {steers}")
         made, _ = attempt(lambda: kind(*arguments) if kind.__module__ == "builtins" else None)
         error = made if type(made) is kind else kind.__new__(kind, *arguments)

@@ -50,7 +50,7 @@ def test_a_row_whose_solution_passes_is_written(tmp_path):
         ("assert f(2) != 5", "functions that return None would pass the tests"),
         (
             "xs = []\nf(0)\ngot = g(xs)\nassert got == sorted(xs)",
-            "functions that empty their arguments and give back the first would pass the tests",
+            "functions that empty the list they are given and return it would pass the tests",
         ),
         ("f\nassert 4 > len([])", "would pass the tests|tests cannot be run"),
         ("assert f(object()) == 4", "the tests pass a object, which cannot be copied"),
