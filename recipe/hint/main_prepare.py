@@ -27,6 +27,7 @@ from recipe.hint.problems.drafts import Prepared, Stamp
 from recipe.hint.problems.faults import KINDS
 from recipe.hint.problems.local import Keys, read_local
 from recipe.hint.problems.overlap import MIN_SHARE, NGRAM_WORDS
+from recipe.hint.problems.programs import check_programs
 from recipe.hint.problems.records import stem
 from recipe.hint.problems.sources import SOURCES, Source, find_source, read_source
 from recipe.hint.typed import finite
@@ -148,6 +149,7 @@ def _check(
         tokenizer = checks.load_tokenizer(given.tokenizer)
         findings += checks.long_prompts(prepared, tokenizer, given.max_prompt_tokens)
     lines = [each.line(prepared.path) for each in findings]
+    lines += filter(None, [check_programs(prepared)])
     lines += [each.line(prepared.path, is_listed=True) for each in shared]
     lines += _count_lines(given, prepared, source)
     if prepared.replaced:

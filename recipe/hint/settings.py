@@ -36,7 +36,7 @@ class VerifySettings:
     wall_factor: float = 6.0
     worker_memory_mib: int = 1024
     require_boxed: bool = True
-    program_wall_s: float = 8.0
+    program_wall_s: float = 40.0
     program_cpu_s: int = 8
     program_memory_mib: int = 512
     program_isolation: Literal["full", "partial", "none"] = "partial"

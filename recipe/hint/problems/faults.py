@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import ast
 import re
 import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any, get_args
 
 from recipe.hint.schema import Kind
+from recipe.hint.verify.checklist import Checklist
+from recipe.hint.verify.refusals import Unrunnable
 
 # How programs spell what is no number; a limit that does not exist is written in words or LaTeX.
 _NO_NUMBER = re.compile(r"\s*[+-]?(?:nan|inf)\s*", re.IGNORECASE)
@@ -75,11 +76,9 @@ def _program_fault(source: str) -> str:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # an odd escape in a test is no fault of the row
-            tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        return f"the tests are not Python: {one_line(error)}"
-    if not any(isinstance(node, ast.Assert) for node in ast.walk(tree)):
-        return f"the tests hold no assert: {short(source)}"
+            Checklist(source)
+    except Unrunnable as error:
+        return f"{one_line(error)} ({short(source)})"
     return ""
 
 

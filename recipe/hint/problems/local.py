@@ -13,6 +13,7 @@ from recipe.hint.problems.drafts import Draft, Prepared, Stamp, check_letter, op
 from recipe.hint.problems.faults import truth_fault
 from recipe.hint.problems.records import FieldFault, read_records, stem, text, texts
 from recipe.hint.schema import Kind
+from recipe.hint.verify.checklist import with_entry_point
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +21,8 @@ class Keys:
     """The names the file uses, and what kind of answer it holds.
 
     ``options`` may be empty: the problem's text then holds the lettered options already.
-    The answer of a ``program`` is Python source with asserts, or a list of its lines.
+    The answer of a ``program`` is Python source with asserts, or a list of its lines; a field
+    ``entry_point`` names the function that tests with ``def check(candidate)`` are called with.
     """
 
     problem: str = "problem"
@@ -40,6 +42,8 @@ class Keys:
             fields = {**fields, self.answer: "\n".join(texts(fields, self.answer))}
         problem = text(fields, self.problem, is_required=True)
         answer = text(fields, self.answer, is_required=True)
+        if self.kind == "program":
+            answer = with_entry_point(answer, text(fields, "entry_point"))
         if fault := truth_fault(self.kind, answer):
             raise FieldFault(self.answer, fault)
         if self.options:

@@ -1,222 +1,231 @@
-"""Runs the asserts of a problem against a program that lives in another process.
+"""Runs the tests of a problem against a program that lives in another process.
 
-The asserts see stand-ins for what the program defined. The program gets the arguments of each
-call and sends back values; the expected values, the comparison and the verdict stay here, so
-nothing that the program prints, overrides or ends can turn a failure into a pass.
+The tests see stand-ins for what the program defined. The program gets the arguments of each
+call and sends back plain data; the expected values, the comparison, the count of the checks and
+the verdict stay here, so nothing that the program prints, overrides, raises or ends can turn a
+failure into a pass.
 """
 
 from __future__ import annotations
 
-import ast
 import builtins
 import sys
 
+from recipe.hint.verify import checklist, operators, standin
+from recipe.hint.verify.checklist import Checklist
+from recipe.hint.verify.refusals import Unrunnable
+from recipe.hint.verify.remote import Remote
 from recipe.hint.verify.sandbox import attempt, confine_self
-from recipe.hint.verify.wire import Channel, PeerEnded, Unsendable, decode, encode
+from recipe.hint.verify.wire import Channel, PeerEnded, Unsendable
 
 TYPE_CHECKING = False  # as typing.TYPE_CHECKING, without the import
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from types import CodeType
     from typing import Any
 
     from recipe.hint.schema import Reason
 
-
-class ProgramRaised(Exception):
-    """An exception of the program that has no built-in type."""
+_MAX_TWINS = 8
 
 
-def _exception(name: str, text: str) -> Exception:
-    """What the program raised, as the built-in type where there is one that a text makes."""
-    kind = getattr(builtins, name, None)
-    if isinstance(kind, type) and issubclass(kind, Exception):
-        error, _ = attempt(kind, text)
-        return error or ProgramRaised(name)
-    return ProgramRaised(f"{name}: {text}")
+class _Tally:
+    """How often each check began and passed."""
+
+    def __init__(self, remote: Remote, lines: dict[int, int]) -> None:
+        self.began: dict[int, int] = {}
+        self.passed: dict[int, int] = {}
+        self._remote, self._lines = remote, lines
+
+    def begin(self, check: int, is_held: bool) -> None:
+        """Before a check."""
+        self.began[check] = self.began.get(check, 0) + 1
+        self._remote.release()
+        if is_held:
+            self._remote.hold()
+
+    def end(self, check: int) -> None:
+        """After a check that holds."""
+        self.passed[check] = self.passed.get(check, 0) + 1
+        self._remote.release()
+
+    def fault(self) -> str:
+        """Why not every check passed each time; empty when it did."""
+        for check in self._lines:
+            if check not in self.began:
+                return f"the check of line {self._lines[check]} never ran"
+        failed = [check for check, count in self.began.items() if self.passed.get(check) != count]
+        return f"a check failed, and the tests went on ({len(failed)})" if failed else ""
+
+    def has_begun(self, lines: range) -> bool:
+        """Whether a check in these lines ran."""
+        return any(self._lines.get(check) in lines for check in self.began)
 
 
-class Remote:
-    """The program's process, as functions."""
-
-    def __init__(self, channel: Channel) -> None:
-        self._channel = channel
-        self.raised: Exception | None = None
-
-    def ask(self, do: str, **fields: Any) -> dict[str, Any]:
-        """One request; the reply's value.
-
-        Raises:
-            Exception: What the program raised, by its built-in type where it has one.
-            PeerEnded: The program ended, or its reply is none.
-        """
-        self._channel.send({"do": do, **fields})
-        reply = self._channel.receive()
-        if not isinstance(reply, dict) or not ("raised" in reply or "value" in reply):
-            raise PeerEnded
-        if "raised" in reply:
-            self.raised = _exception(str(reply["raised"]), str(reply.get("text")))
-            raise self.raised
-        return reply
-
-    def value(self, do: str, **fields: Any) -> Any:
-        """The reply's value, decoded."""
-        return self.read(self.ask(do, **fields)["value"])
-
-    def read(self, form: Any) -> Any:
-        """A value out of its form."""
-        value, problem = attempt(decode, form, self._resolve)
-        if problem is not None:
-            raise PeerEnded
-        return value
-
-    def forms(self, values: Iterable[Any]) -> list[Any]:
-        """Arguments as forms.
-
-        Raises:
-            Unsendable: The asserts pass an object that cannot be copied.
-        """
-        return [encode(value, _refer) for value in values]
-
-    def _resolve(self, form: dict[str, Any]) -> _Module | StandIn:
-        if form["t"] == "module":
-            return _Module(str(form["v"]))
-        return StandIn(self, int(form["v"]))
-
-
-class _Module:
-    """The name of a module that the program has under some name."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-
-def _refer(value: Any) -> dict[str, Any]:
-    if isinstance(value, StandIn):
-        return {"t": "object", "v": object.__getattribute__(value, "_number")}
-    raise Unsendable(f"an argument of type {type(value).__name__}")
-
-
-class StandIn:
-    """An object of the program that is no plain data. Equal to itself only."""
-
-    def __init__(self, remote: Remote, number: int) -> None:
-        object.__setattr__(self, "_remote", remote)
-        object.__setattr__(self, "_number", number)
-
-    def _use(self, do: str, *arguments: Any) -> Any:
-        forms = self._remote.forms(arguments)
-        return self._remote.value(do, on=self._number, args=forms)
-
-    def __call__(self, *arguments: Any, **named: Any) -> Any:
-        """Call it there; what it did to the arguments happens here too."""
-        forms = self._remote.forms(arguments)
-        named_forms = dict(zip(named, self._remote.forms(named.values()), strict=True))
-        reply = self._remote.ask("call", on=self._number, args=forms, named=named_forms)
-        changed = reply.get("args")
-        if isinstance(changed, list) and len(changed) == len(arguments):
-            for argument, form in zip(arguments, changed, strict=True):
-                _overwrite(argument, self._remote.read(form))
-        return self._remote.read(reply["value"])
-
-    def __getattr__(self, name: str) -> Any:
-        return self._use("attribute", name)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        self._use("assign", name, value)
-
-    def __iter__(self) -> Iterator[Any]:
-        iterator = self._use("iterate")
-        while isinstance(iterator, StandIn):
-            try:
-                item = iterator._use("next")
-            except StopIteration:
-                return
-            yield item
-
-    def __next__(self) -> Any:
-        return self._use("next")
-
-    def __len__(self) -> int:
-        return self._use("length")
-
-    def __getitem__(self, key: Any) -> Any:
-        return self._use("item", key)
-
-    def __str__(self) -> str:
-        return str(self._use("text"))
-
-    def __repr__(self) -> str:
-        return str(self._use("shown"))
-
-    def __bool__(self) -> bool:
-        return bool(self._use("truth"))
-
-
-def _overwrite(argument: Any, changed: Any) -> None:
-    """What the program did to a list, set or dict that it was given, done here too."""
-    if type(argument) is not type(changed):
-        return
-    if isinstance(argument, list):
-        argument[:] = changed
-    elif isinstance(argument, (set, dict)):
-        argument.clear()
-        argument.update(changed)
-
-
-def wanted_names(tree: ast.AST) -> list[str]:
-    """Names that the asserts take from the program.
-
-    Names that Python has itself keep their meaning, or a program could redefine ``set`` and
-    ``all`` to pass; only asserts about nothing else (``assert sum(1, 2) == 3``) mean its own.
-    """
-    loaded, bound = set(), set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name):
-            (loaded if isinstance(node.ctx, ast.Load) else bound).add(node.id)
-        elif isinstance(node, (ast.Import, ast.ImportFrom)):
-            bound |= {(alias.asname or alias.name).split(".")[0] for alias in node.names}
-        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            bound.add(node.name)
-        elif isinstance(node, ast.arg):
-            bound.add(node.arg)
-    free = loaded - bound
-    return sorted({name for name in free if not hasattr(builtins, name)} or free)
-
-
-def judge(channel: Channel, source: str, tests: str) -> tuple[Reason, str]:
-    """The reason of the verdict and a detail."""
-    tree, problem = attempt(ast.parse, tests)
-    if tree is None:
-        return "error", f"the tests are no Python: {problem}"
-    names = wanted_names(tree)
-    if not names:
-        return "error", "the tests use nothing of the program"
+def judge(channel: Channel, source: str, tests: str) -> tuple[Reason, str, bool]:
+    """The reason of the verdict, a detail, and whether the program ended before its time."""
+    try:
+        plan = Checklist(tests)
+        _import_all(plan.imports)
+    except Unrunnable as error:
+        return "error", str(error), False
     remote = Remote(channel)
-    code = compile(tree, "tests.py", "exec")
-    _, problem = attempt(_run, remote, source, names, code)
-    if problem is None:
-        return "correct", ""
-    detail = f"{type(problem).__name__}: {problem}"[:500]
-    # The asserts' own trouble, not the program's.
-    is_ours = isinstance(problem, (Unsendable, ImportError, MemoryError))
-    return "error" if is_ours and problem is not remote.raised else "wrong", detail
+    tally = _Tally(remote, plan.lines)
+    _, problem = attempt(_run, remote, source, plan, tally)
+    if remote.is_gone:
+        return "wrong", "the program ended, or sent what is no message", True
+    return *_verdict(remote, tally, problem), False
 
 
-def _run(remote: Remote, source: str, names: list[str], code: CodeType) -> None:
-    remote.ask("run", source=source)
-    namespace: dict[str, Any] = {"__name__": "tests"}
-    for name in names:
-        found, problem = attempt(remote.value, "get", name=name)
+def _verdict(remote: Remote, tally: _Tally, problem: BaseException | None) -> tuple[Reason, str]:
+    if remote.trouble and (problem is None or isinstance(problem, Unsendable)):
+        return "error", remote.trouble
+    if type(problem).__name__ == "SkipTest":
+        return "error", f"the tests skip a check{_place(problem)}"
+    if problem is not None:
+        return "wrong", f"{_shown(problem)}{_place(problem)}"
+    if fault := tally.fault():
+        return "wrong", fault
+    if not remote.num_answers:
+        return "error", "the tests ask the program for no value; compare what it returns"
+    twins = remote.equalities[:_MAX_TWINS]
+    if any(operators.shows_nothing(left, right) for left, right in twins):
+        return "error", "the program's objects are equal whatever they are built from"
+    return "correct", ""
+
+
+def _run(remote: Remote, source: str, plan: Checklist, tally: _Tally) -> None:
+    remote.start(source)
+    namespace: dict[str, Any] = {
+        "__name__": "__main__",
+        checklist.BEGIN: tally.begin,
+        checklist.PASSED: tally.end,
+        checklist.BUILT: operators.built,
+        checklist.TYPE_OF: standin.type_of,
+        checklist.SAME: lambda left, right: (
+            standin.same(left, right) or remote.is_copy(left, right)
+        ),
+        **{name: __import__(name) for name in plan.modules},
+    }
+    for name in plan.names:
+        found, problem = attempt(remote.get, name)
         if isinstance(problem, PeerEnded):
             raise problem
-        if isinstance(found, _Module):
-            # Python's own module, never the program's object of that name.
-            is_library = found.name == name and name in sys.stdlib_module_names
-            found, problem = (__import__(name), None) if is_library else (None, NameError(name))
         if problem is None:
             namespace[name] = found
-    exec(code, namespace)
+        elif hasattr(builtins, name):
+            raise NameError(f"the program has no {name}, and Python's own is not meant")
+    exec(plan.code, namespace)
+    for name, lines in plan.runs:
+        found = namespace[name]
+        if isinstance(found, type):
+            _run_class(found)
+        elif not tally.has_begun(lines):
+            _finish(found())
+
+
+def _run_class(kind: type) -> None:
+    """Call the tests of a class as a runner of ``unittest`` or ``pytest`` does."""
+    names = [name for name in dir(kind) if name.startswith("test")]
+    is_case = hasattr(kind, "failureException")
+    _call(kind, "setUpClass", "setup_class")
+    for name in names:
+        case = kind(name) if is_case else kind()
+        _finish(_run_method(case, name))
+    _call(kind, "tearDownClass", "teardown_class")
+
+
+async def _awaited(value: Any) -> Any:
+    return await value if hasattr(type(value), "__await__") else value
+
+
+def _run_method(case: Any, name: str) -> Any:
+    if not hasattr(case, "asyncSetUp"):
+        _call(case, "setUp", "setup_method")
+        _finish(getattr(case, name)())
+        _call(case, "tearDown", "teardown_method", "doCleanups")
+        return None
+
+    async def run() -> None:
+        case.setUp()
+        await case.asyncSetUp()
+        await _awaited(getattr(case, name)())
+        await case.asyncTearDown()
+        case.tearDown()
+
+    return run()
+
+
+def _call(target: Any, *names: str) -> None:
+    for name in names:
+        if hasattr(target, name):
+            getattr(target, name)()
+
+
+def _finish(value: Any) -> None:
+    """Run what an asynchronous test gave back."""
+    if hasattr(type(value), "__await__"):
+        import asyncio
+
+        asyncio.run(value)
+
+
+def _import_all(imports: list[tuple[str, str]]) -> None:
+    """Import what the tests import.
+
+    Raises:
+        Unrunnable: It is not there.
+    """
+    for module, name in imports:
+        found, problem = attempt(__import__, module, fromlist=[name] if name else [])
+        if problem is None and name and not hasattr(found, name):
+            problem = ImportError(f"{module} has no {name}")
+        if problem is not None:
+            raise Unrunnable(
+                f"the tests import {module}, and that fails: {problem}; they may import Python's"
+                " own library, and take what the program defines by its name alone"
+            )
+    roots = {module.split(".")[0] for module, _ in imports}
+    if "unittest" in roots:
+        import unittest
+
+        unittest.main = lambda *_, **__: None  # type: ignore[misc]  # the classes are run below
+    if "dataclasses" in roots:
+        import dataclasses
+
+        for name in ("asdict", "astuple", "fields", "is_dataclass", "replace"):
+            setattr(dataclasses, name, _where_it_is(getattr(dataclasses, name)))
+    if "asyncio" in roots:
+        import asyncio
+
+        run = asyncio.run  # takes nothing but a coroutine of this process
+        asyncio.run = lambda main, **named: run(_awaited(main), **named)
+
+
+def _where_it_is(function: Any) -> Any:
+    """A function of the library that looks into its argument, called where the argument is."""
+    import functools
+
+    @functools.wraps(function)
+    def call(target: Any, *arguments: Any, **named: Any) -> Any:
+        if not isinstance(target, standin.Ours):
+            return function(target, *arguments, **named)
+        return standin.info_of(target).remote.ask("call", call, target, *arguments, **named)
+
+    return call
+
+
+def _shown(problem: BaseException) -> str:
+    text, _ = attempt(str, problem)
+    return f"{type(problem).__name__}: {text}"[:500]
+
+
+def _place(problem: BaseException | None) -> str:
+    """The line of the tests that an exception comes from."""
+    place, step = "", problem.__traceback__ if problem is not None else None
+    while step is not None:
+        if step.tb_frame.f_code.co_filename == "tests.py":
+            place = f" (line {step.tb_lineno} of the tests)"
+        step = step.tb_next
+    return place
 
 
 def main(arguments: list[str]) -> None:
@@ -227,12 +236,13 @@ def main(arguments: list[str]) -> None:
     """
     control, descriptor, cpu_s, memory_mib, layers, parent_pid = arguments
     worker, channel = Channel(int(control)), Channel(int(descriptor))
+    del sys.path[0]  # the folder of this package
     problem = confine_self(cpu_s, memory_mib, layers, parent_pid)
     hello, _ = attempt(channel.receive)
     if problem:
-        verdict = ("error", f"the sandbox of the tests: {problem}")
+        verdict = ("error", f"the sandbox of the tests: {problem}", False)
     elif hello != {"confined": True}:
-        verdict = ("error", f"the sandbox of the program: {hello}")
+        verdict = ("error", f"the sandbox of the program: {hello}", False)
     else:
         request = worker.receive()
         verdict = judge(channel, request["source"], request["tests"])

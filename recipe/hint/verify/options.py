@@ -24,8 +24,11 @@ class GradeOptions:
             its last ``$...$`` or else its last line is judged in the box's place.
         wall_factor: How many times its processor time a grade may take on the wall, waiting or on a
             busy machine.
-        program_wall_s: Longest time for one program and its asserts, in seconds.
-        program_cpu_s: Longest processor time of the program, in whole seconds.
+        program_wall_s: Longest time for one program and its asserts, in seconds: the backstop for
+            what waits without computing. Several times ``program_cpu_s``, so that a busy machine
+            changes no verdict.
+        program_cpu_s: Longest processor time of the program, and of its asserts, in whole
+            seconds: the limit that decides.
         program_memory_mib: Address space of the program.
         program_isolation: The least protection a program may run under; where the machine
             cannot give it, every program's verdict is ``error``.
@@ -42,7 +45,7 @@ class GradeOptions:
 
     require_boxed: bool = True
     wall_factor: float = 6.0
-    program_wall_s: float = 8.0
+    program_wall_s: float = 40.0
     program_cpu_s: int = 8
     program_memory_mib: int = 512
     program_isolation: Isolation = "partial"

@@ -72,8 +72,9 @@ def judge(
 ) -> Verdict:
     """Run the program and its asserts; ends within ``options.program_wall_s``, about.
 
-    ``wrong`` is a failed assert or any exception; ``timeout`` is the wall clock or the
-    processor; ``error`` means that the sandbox failed or the asserts cannot be run.
+    ``wrong`` is a failed assert or any exception; ``timeout`` is the processor, or the wall clock
+    behind it; ``error`` means that the sandbox failed, or that the asserts cannot be run or cannot
+    tell.
     """
     verdict = quick_verdict(response, answer, is_truncated=is_truncated)
     if verdict is not None:
@@ -82,4 +83,4 @@ def judge(
     outcome = run_program(code, answer, options)
     if outcome.reason == "error":
         logging.getLogger(__name__).warning("no verdict on a program: %s", outcome.detail)
-    return Verdict(float(outcome.reason == "correct"), outcome.reason, code)
+    return Verdict(float(outcome.reason == "correct"), outcome.reason, code, "tests")

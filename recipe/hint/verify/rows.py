@@ -8,6 +8,7 @@ from typing import Any, cast, get_args
 
 from recipe.hint.schema import Item, Kind
 from recipe.hint.typed import read_json
+from recipe.hint.verify.checklist import with_entry_point
 
 _EXCERPT_CHARS = 200
 
@@ -109,4 +110,4 @@ def _tests(fields: Mapping[str, Any]) -> str:
         parts += lines
     if not any(part.strip() for part in parts):
         raise _Missing("tests is empty; give the asserts")
-    return "\n".join(parts)
+    return with_entry_point("\n".join(parts), _text(fields, "entry_point", default=""))

@@ -93,32 +93,35 @@ def run_with_layers(
             reply = _exchange(control, {"source": source, "tests": tests}, deadline)
         except TimeoutError:
             return Outcome("timeout", f"no verdict in {options.program_wall_s:g} s")
-        return _outcome(reply, program, asserts)
+        return _outcome(reply, program, asserts, options.program_cpu_s)
 
 
 def _outcome(
-    reply: bytes, program: subprocess.Popen[bytes], asserts: subprocess.Popen[bytes]
+    reply: bytes, program: subprocess.Popen[bytes], asserts: subprocess.Popen[bytes], cpu_s: int
 ) -> Outcome:
-    for process in (program, asserts):
-        # SIGXCPU, or SIGKILL at the hard limit; nobody else has killed it yet.
-        if _exit_code(process, not reply or b"PeerEnded" in reply) in (
-            -signal.SIGXCPU,
-            -signal.SIGKILL,
-        ):
-            return Outcome("timeout", "out of processor time")
+    reason, detail, is_over = json.loads(reply) if reply else ("error", "", True)
+    # The kernel counts ticks for the limit, and exactly for the usage: they differ by some percent.
+    least_s = 0.8 * cpu_s
+    if is_over and any(_cpu_s_of(process) >= least_s for process in (program, asserts)):
+        return Outcome("timeout", "out of processor time")
     if not reply:
         return Outcome("error", f"the process of the asserts ended with {asserts.poll()}")
-    reason, detail = json.loads(reply)
     return Outcome(reason, detail)
 
 
-def _exit_code(process: subprocess.Popen[bytes], is_ending: bool) -> int | None:
-    if not is_ending:
-        return None
-    try:
-        return process.wait(_EXIT_S)
-    except subprocess.TimeoutExpired:
-        return None
+def _cpu_s_of(process: subprocess.Popen[bytes]) -> float:
+    """What a process that has just ended used of the processor; 0.0 if it has not ended.
+
+    Its exit code would not do: a program may end itself with the signal of the limit.
+    """
+    deadline = time.monotonic() + _EXIT_S
+    while time.monotonic() < deadline:
+        number, status, usage = os.wait4(process.pid, os.WNOHANG)
+        if number:
+            process.returncode = os.waitstatus_to_exitcode(status)
+            return usage.ru_utime + usage.ru_stime
+        time.sleep(0.002)
+    return 0.0
 
 
 @contextlib.contextmanager

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+import json
+from pathlib import Path
+
 import pytest
 
 from recipe.hint.verify import GradeOptions, runner
@@ -10,73 +14,89 @@ from recipe.hint.verify.sandbox import available_layers
 LAYERS = available_layers()
 pytestmark = pytest.mark.skipif("seccomp" not in LAYERS, reason="the sandbox needs Linux's seccomp")
 BOTH_WAYS = pytest.mark.parametrize("layers", [LAYERS, ("seccomp",)], ids=["all", "seccomp alone"])
-TESTS = "assert f(2) == 4\nassert f(3) == 6"
+GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "program_attacks.json"
+CASES = json.loads(GOLDEN.read_text("utf-8"))
 
 
-def run(source, tests=TESTS, *, layers=LAYERS, **limits):
+def run(source, tests, *, layers=LAYERS, **limits):
     return runner.run_with_layers(source, tests, GradeOptions(**limits), layers)
 
 
-TRUE_TO_ALL = """
-class Yes(int):
-    __eq__ = __ne__ = __lt__ = __gt__ = lambda self, other: True
-    __hash__ = int.__hash__
-"""
-FAKES = {
-    "prints": "print('correct')\nprint('[\"correct\", \"\"]')",
-    "writes to every descriptor": """
-import os
-for number in range(64):
-    try:
-        os.write(number, b'["correct", ""]\\n')
-    except OSError:
-        pass
-""",
-    "ends well": "import os\nos._exit(0)",
-    "ends well, politely": "raise SystemExit(0)",
-    "ends inside the call": "import os\ndef f(x):\n    os._exit(0)",
-    "an int equal to all": f"{TRUE_TO_ALL}\ndef f(x):\n    return Yes(5)",
-    "an object equal to all": (
-        "class Yes:\n    __eq__ = lambda self, other: True\ndef f(x):\n    return Yes()"
-    ),
-    "other built-ins": """
-import builtins
-builtins.AssertionError = builtins.isinstance = builtins.len = builtins.type = lambda *_: True
-def f(x):
-    return True
-""",
-    "raises what passes": "def f(x):\n    raise StopIteration",
-    "forges replies": """
-import os
-def f(x):
-    for number in range(3, 64):
-        try:
-            os.write(number, b'{"value": 4}\\n' * 100)
-        except OSError:
-            pass
-""",
-    "patches its own judge": """
-import sys
-from recipe.hint.verify import sandbox, wire
-for module in (sandbox, wire):
-    for name in ("encode", "decode", "attempt"):
-        setattr(module, name, lambda *_, **__: (None, None))
-def f(x):
-    return None
-""",
-    "a traced call": "import sys\nsys.settrace(lambda *_: sys.exit(0))\ndef f(x):\n    return x",
-}
+@pytest.mark.parametrize("case", CASES, ids=[f"{case['kind']}: {case['why']}" for case in CASES])
+def test_no_verdict_can_be_faked(case):
+    """``wrong`` is the program's doing; ``error`` says that the tests cannot tell."""
+    outcome = run(case["source"], case["tests"])
+    assert outcome.reason == case["reason"], outcome
+    assert outcome.reason == "wrong" or outcome.detail
+
+
+def test_there_are_attacks_of_ten_kinds():
+    kinds = {case["kind"] for case in CASES}
+    assert len(kinds) == 10
+    assert len(CASES) >= 4 * len(kinds)
 
 
 @BOTH_WAYS
-@pytest.mark.parametrize("name", FAKES)
-def test_no_verdict_can_be_faked(name, layers):
-    outcome = run(FAKES[name], layers=layers, program_wall_s=5.0)
-    assert outcome.reason == "wrong", outcome
+@pytest.mark.parametrize("case", [c for c in CASES if c["kind"] == "the process"], ids=str)
+def test_a_sandbox_of_one_layer_makes_no_difference(case, layers):
+    assert run(case["source"], case["tests"], layers=layers).reason == "wrong"
 
 
-def test_a_program_cannot_redefine_what_the_asserts_use():
-    source = "def set(x):\n    return 1\nisclose = set\ndef f(x):\n    return 5"
-    assert run(source, "assert set([f(2)]) == set([4])").reason == "wrong"
-    tests = "from math import isclose\nassert isclose(f(2), 4)"
-    assert run(source, tests).reason == "wrong"
+# What a cheating object may answer, and what a test may ask of a result: every pair is run.
+SPECIALS = (
+    "eq ne lt le gt ge contains len getitem iter next call add radd sub rsub mul rmul truediv"
+    " rtruediv mod rmod xor rxor and rand or ror floordiv pow rpow abs neg int float index round"
+    " bool str repr format hash enter exit getattr missing trunc floor ceil complex reversed"
+).split()
+BINARY = (
+    "add radd sub rsub mul rmul truediv rtruediv mod rmod xor rxor and rand or ror floordiv".split()
+)
+# How it answers: to an operator, and to all else.
+ANSWERS = {
+    "yes": ("True", "True"),
+    "nothing": ("0", "0"),
+    "itself": ("self", "self"),
+    "as asked": ("a[0]", "a[0] if a else 4"),
+    "itself, then nothing": ("self", "0"),
+    "itself, then empty": ("self", "iter(())"),
+}
+BASES = ("object", "int", "float", "str", "list", "tuple", "dict", "set")
+QUESTIONS = (
+    "f(2) == 4", "4 == f(2)", "f(2) == [4]", "f(2) == 'four'", "f(2) == {4: 4}", "f(2) in (4, 5)",
+    "[f(2)] == [4]", "{'a': f(2)} == {'a': 4}", "abs(f(2) - 4.5) < 1e-6", "abs(4.5 - f(2)) < 1e-6",
+    "(f(2) - 4.5) ** 2 < 1e-6", "4 <= f(2) <= 4.5", "not f(2) - 4.5", "not f(2) ^ 45",
+    "f(2) / 45 == 1",
+    "max(f(2), 4) == 4 == min(f(2), 4)", "set([f(2)]) == {4}", "{4: 1}.get(f(2)) == 1",
+    "[4].index(f(2)) == 0", "sorted([f(2), 4]) == [4, 4]", "math.isclose(f(2), 4.5)",
+    "str(f(2)) == '4.5'", "round(f(2), 3) == 4.504", "f(2) is True", "f(2) is 4 is f(2)",
+    "sum(abs(a - b) for a, b in zip([f(2)], [4.5])) < 1e-6", "'%s' % f(2) == '4.5'",
+    "isinstance(f(2), int) and f(2) == 4", "type(f(2)) is int", "not f(2) % 45 and f(2) // 45 == 1",
+    "not {45} - f(2) | f(2) - {45}", "f(2).__class__ is int", "F(2) == 4", "not F(2) - 45",
+    "abs(F(2) - 4.5) < 1e-6", "4 in F(2) and 45 in F(2)", "4 <= F(2) <= 4.5",
+    "F(2) - {45} == set()", "len(F(2) - {45}) == 0", "list(F(2) - {45}) == []",
+    "not (F(2) - 4) - 5", "all(x == 4 for x in F(2) - 4)", "not divmod(F(2), 4)", "not -(F(2) - 4)",
+)  # fmt: skip
+
+
+def cheat(base, answer):
+    """A program whose functions give an object that answers everything in one way."""
+    lines = [
+        f"    def __{name}__(self, *a): return {answer[name not in BINARY]}" for name in SPECIALS
+    ]
+    return "\n".join(
+        [f"class F({base}):", "    def __new__(cls, *a): return " + base + ".__new__(cls)",
+         "    def __init__(self, *a): pass", *lines, "def f(x):", "    return F(x)"]
+    )  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("base", BASES)
+def test_no_object_answers_for_plain_data(base):
+    """6 answers; each program meets the questions one by one."""
+    passed = []
+    for (name, answer), question in itertools.product(ANSWERS.items(), QUESTIONS):
+        tests = f"import math\nassert {question}"
+        outcome = run(cheat(base, answer), tests, program_wall_s=5.0)
+        if outcome.reason == "correct":
+            passed.append((name, question))
+    assert passed == []

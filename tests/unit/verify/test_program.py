@@ -11,8 +11,11 @@ from recipe.hint.schema import Item, Verdict
 from recipe.hint.verify import GradeOptions, grade, runner
 from recipe.hint.verify.program import Block, code_block, judge, quick_verdict
 
-GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "programs.json"
-CASES = json.loads(GOLDEN.read_text("utf-8"))
+GOLDEN = Path(__file__).resolve().parents[2] / "golden"
+CASES, HONEST = (
+    json.loads((GOLDEN / f"{name}.json").read_text("utf-8"))
+    for name in ("programs", "programs_honest")
+)
 CODE = "def f(x):\n    return 2 * x"
 
 
@@ -24,6 +27,17 @@ def fenced(code, language="python"):
 def test_asserts_decide_about_a_program(case):
     outcome = runner.run_program(case["source"], case["tests"], GradeOptions())
     assert outcome.reason == case["reason"], outcome.detail
+
+
+@pytest.mark.parametrize("case", HONEST, ids=[case["why"] for case in HONEST])
+def test_an_honest_program_of_usual_shape_is_right(case):
+    outcome = runner.run_program(case["source"], case["tests"], GradeOptions())
+    assert outcome == runner.Outcome("correct")
+
+
+@pytest.mark.parametrize("case", HONEST, ids=[case["why"] for case in HONEST])
+def test_no_honest_test_passes_without_its_program(case):
+    assert runner.run_program("pass", case["tests"], GradeOptions()).reason == "wrong"
 
 
 @pytest.mark.parametrize(
@@ -75,7 +89,7 @@ def test_a_complete_block_of_a_truncated_response_is_run():
 
 
 def test_the_verdict_shows_the_code():
-    assert judge(fenced(CODE), "assert f(2) == 4") == Verdict(1.0, "correct", CODE)
+    assert judge(fenced(CODE), "assert f(2) == 4") == Verdict(1.0, "correct", CODE, "tests")
     assert grade(Item(fenced(CODE), "assert f(2) == 5", False, "program")).extracted == CODE
 
 

@@ -1,0 +1,113 @@
+"""Whether the tests of program rows tell a right program from none; all of it really runs.
+
+The solution of a row, where it is code, has to pass the row's tests, and programs that do nothing
+must not.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+from recipe.hint.errors import DataError
+from recipe.hint.problems.drafts import Prepared, places_text
+from recipe.hint.verify.checklist import Checklist
+from recipe.hint.verify.options import GradeOptions
+from recipe.hint.verify.program import code_block
+from recipe.hint.verify.runner import layers_for, run_program
+
+_DEFAULTS = GradeOptions()
+_IDLE = {
+    "an empty program": "pass",
+    "functions that return None": "def {name}(*_, **__):\n    return None",
+    # What is expected may be worked out from the argument, after the call.
+    "functions that empty the list they are given and return it": (
+        "def {name}(*given, **_):\n"
+        "    lists = [each for each in given if hasattr(each, 'clear')]\n"
+        "    for each in lists:\n        each.clear()\n"
+        "    return lists[0] if lists else None"
+    ),
+    "classes whose methods return None": (
+        "class {name}:\n    def __init__(self, *_, **__):\n        pass\n"
+        "    def __getattr__(self, name):\n        return lambda *_, **__: None"
+    ),
+}
+
+
+def check_programs(prepared: Prepared, options: GradeOptions = _DEFAULTS) -> str:
+    """Run every program row's solution, and programs that do nothing, against its tests.
+
+    Returns:
+        A warning where the rows could not be run at all; else an empty text.
+
+    Raises:
+        DataError: Naming the first row whose tests cannot tell, and how many others there are.
+    """
+    numbers = [n for n, row in enumerate(prepared.rows) if row["reward_model"]["kind"] == "program"]
+    if not numbers:
+        return ""
+    if layers_for(options.program_isolation) is None:
+        return (
+            f"warning: {prepared.path}: the tests of {len(numbers)} programs were not run, for this"
+            " machine has no sandbox; prepare them on Linux, where solutions and idle programs run"
+        )
+    with ThreadPoolExecutor(os.cpu_count()) as threads:
+        rows = (prepared.rows[number] for number in numbers)
+        found = threads.map(lambda row: row_fault(row["answer"], row["solution"], options), rows)
+        faults = [(n, fault) for n, fault in zip(numbers, found, strict=True) if fault]
+    if faults:
+        number, (column, what) = faults[0]
+        others = [prepared.places[each] for each, _ in faults[1:]]
+        rest = f" (and other programs are at fault: {places_text(others)})" if others else ""
+        raise DataError(
+            f"{prepared.path}: {prepared.places[number]}, column `{column}`: {what}{rest}"
+        )
+    return ""
+
+
+def row_fault(
+    tests: str, solution: str, options: GradeOptions = _DEFAULTS
+) -> tuple[str, str] | None:
+    """Why a row cannot be used, as column and what to do; ``None`` when it can.
+
+    Raises:
+        Unrunnable: The tests are none (the contract's check comes before this one).
+    """
+    code = reference_code(solution)
+    if code:
+        outcome = run_program(code, tests, options)
+        if outcome.reason == "error":
+            return "answer", f"the tests cannot be run: {outcome.detail}"
+        if outcome.reason != "correct":
+            what = f"fails the row's tests, {outcome.reason}: {outcome.detail}"
+            return "solution", f"the program {what}; correct the tests or the program"
+    for what, program in idle_programs(tests):
+        outcome = run_program(program, tests, options)
+        if outcome.reason == "correct":
+            return "answer", f"{what} would pass the tests; add asserts on values that they miss"
+        if outcome.reason == "error" and not code:
+            return "answer", f"the tests cannot be run: {outcome.detail}"
+    return None
+
+
+def reference_code(solution: str) -> str:
+    """The program in a solution: its code block, or all of it where it is Python; else empty."""
+    block = code_block(solution)
+    if block.state == "closed":
+        return block.code
+    try:
+        tree = ast.parse(solution)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ""
+    defines = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Assign)
+    return solution if any(isinstance(node, defines) for node in tree.body) else ""
+
+
+def idle_programs(tests: str) -> Iterator[tuple[str, str]]:
+    """Programs that do nothing, with what they are called; they define what the tests use."""
+    names = Checklist(tests).names
+    for what, text in _IDLE.items():
+        if "classes" not in what or any(name[:1].isupper() for name in names):
+            yield what, "\n".join(text.format(name=name) for name in names)
