@@ -240,11 +240,24 @@ def test_the_metrics_of_a_step_count_the_records_of_all_its_updates(monkeypatch)
     trainer._method = SimpleNamespace(max_level=3)
     trainer.tracker = SimpleNamespace(metrics=lambda: {"seen": 5.0})
     trainer._thresholds = {}
+    trainer.global_steps = 7
+    sampled = []
+    trainer.sampler = SimpleNamespace(
+        update=lambda *given: sampled.append(given) or ["row"], metrics=lambda: {"new_shape": 1.0}
+    )
+    written = []
+    trainer.folder = SimpleNamespace(append_samples=written.extend)
+    monkeypatch.setattr(
+        "recipe.hint.hint_trainer.hint_metrics.verify_metrics",
+        lambda records: {"ungraded": float(len(records))},
+    )
     metrics = {}
     assert trainer.step(metrics, {}) == "batch"
     assert metrics["hint/prompts"] == 3.0
     assert metrics["hint/failed_prompts"] == 2.0  # none is missing, two were replaced
     assert metrics["reward_tracking/seen"] == 5.0
+    assert metrics["verify/ungraded"] == 3.0 and metrics["verify/new_shape"] == 1.0
+    assert sampled == [(7, ["a", "b", "c"], {})] and written == ["row"]
 
 
 # -- a failed prompt is replaced: when is it hopeless? --------------------------------------------

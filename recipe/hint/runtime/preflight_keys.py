@@ -49,7 +49,7 @@ OPEN = (
     "transfer_queue",
     f"{_ROLLOUT}.engine_kwargs",
     "distillation.teacher_models",
-    "reward.reward_model.rollout.engine_kwargs",
+    "reward",  # preflight_rewards looks at each of its keys
 )
 
 

@@ -25,7 +25,9 @@ NUM_CASES = int(os.environ.get("HINT_ATTACK_CASES", "20000"))
 SEED = 20_261_122
 BATCH = 50_000
 # Equal at most points, or nearer than floating point tells apart.
-SHOWN_OTHERWISE = ("a function that", "a function equal", "a product that", "perturbed")
+SHOWN_OTHERWISE = ("a function that", "a function equal", "a product that", "perturbed") + (
+    "something small or large",  # smaller than floating point tells
+)
 
 
 @pytest.mark.slow
