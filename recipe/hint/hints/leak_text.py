@@ -31,7 +31,7 @@ _TOKEN = re.compile(
     |(?P<skip>&|\\[,;:! ]|\\(?:left|right|quad|qquad|displaystyle|big|Big)(?![A-Za-z]))
     |(?P<relation>\\(?:approx|leq?|geq?|neq?|equiv|to|implies|Rightarrow|lt|gt|in|mid|iff)(?![A-Za-z])
         |[=<>≤≥≈≠≡∈→⇒])
-    |(?P<post>\\?%|\^\s*\{{\\circ\}}|\^?\s*\\circ(?![A-Za-z])|°)
+    |(?P<post>\\?%|\^\s*\{{\\circ\}}|(?:\^\s*)?\\circ(?![A-Za-z])|°)
     |(?P<command>\\[A-Za-z]+|\\[{{}}|])
     |(?P<ordinal>\d+(?:st|[nr]d|th)\b|\d+-(?=[A-Za-z]))
     |(?P<number>{_NUMBER})
@@ -49,7 +49,8 @@ _TOKEN = re.compile(
 )
 _BREAKS = frozenset({"item", "text", "math", "dollar", "word", "ordinal", "line", "other"})
 # As in Markdown: no space inside the signs, no digit behind them; words are no mathematics.
-_INLINE = re.compile(r"\$(?=\S)(?:\\.|[^$\\\n])*?(?<=\S)\$(?!\d)")
+# The bound keeps signs that nothing closes from being looked for to the end of the text.
+_INLINE = re.compile(r"\$(?=\S)(?:\\.|[^$\\\n]){0,500}?(?<=\S)\$(?!\d)")
 _PROSE = re.compile(r"(?<![\\A-Za-z{])[A-Za-z]{3,}")
 _BRACED = rf"\{{\s*-?(?:{_NUMBER})\s*\}}"
 _FRACTION = rf"(?:\\[dt]?frac\s*(?:{_BRACED}\s*{_BRACED}|\d\s*\d))"
