@@ -112,7 +112,7 @@ class Nursery:
                 return process.start_worker(time.monotonic() + self._start_timeout_s)
             except (TimeoutError, WorkerDied, OSError) as caught:
                 problem = caught
-                process.kill()
+                process.reap()  # waited for, or the next round would find it still there
         raise VerifierError(f"{name} cannot be started: {problem!r}; free memory or processes")
 
     def stop(self) -> None:
