@@ -197,7 +197,7 @@ def _(rng: Rng, gold: Gold) -> str | None:
     tail = rng.choice(tails)
     if tail in ("0", ",000", ".5") and not gold.text[-1].isdigit():
         return None
-    if tail in ("!", "^2") and gold.text[-1] in "012":  # 1! and 1^2 are 1, 2! is 2
+    if tail in ("!", "^2", " squared") and gold.text[-1] in "012":  # 1! and 1^2 are 1, 2! is 2
         return None
     if tail == "0" and re.search(r"\.[0-9]+$", gold.text):
         return None

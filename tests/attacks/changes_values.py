@@ -159,4 +159,7 @@ def _(rng: Rng, gold: Gold) -> str | None:
         r"f(%s)",
     ]
     names += [r"\frac{1}{%s}", r"\frac{%s}{2}", r"\sqrt%s", r"\operatorname{lg} %s", r"2^{%s}"]
-    return rng.choice(names) % gold.text if (gold.number or 0) > 0 else None
+    name = rng.choice(names)
+    if name == r"\sqrt%s" and gold.text[0] in "01":  # of the first digit alone: \sqrt1/3 is 1/3
+        return None
+    return name % gold.text if (gold.number or 0) > 0 else None

@@ -72,7 +72,14 @@ class Atoms(Formulas):
                 value = decimal(text) * Fraction(10) ** exponent
                 return num(value, max(0, len(decimals) - exponent))
         value = decimal(text)
-        if self._joins and not self._nested and not point and len(text) <= 3 and self.text() == ",":
+        if (
+            self._joins
+            and not self._nested
+            and not point
+            and text[0] != "0"
+            and len(text) <= 3
+            and self.text() == ","
+        ):
             return self._thousands(text)
         return num(value, len(decimals))
 

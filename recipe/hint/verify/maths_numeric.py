@@ -9,6 +9,7 @@ from recipe.hint.verify.maths_exact import EXACT, NoValue, exact
 from recipe.hint.verify.maths_tree import Node, num
 
 _MAX_LOG10 = 10**15  # of an exponent's result: 10^{10^{15}} still has a place on the scale
+_MAX_GAMMA_DIGITS = 400  # beyond, one value takes a second
 _MAX_TERMS = 2000  # of a sum or product
 GUARD = 25
 
@@ -183,6 +184,8 @@ class Evaluation:
     def _gamma(self, value: Any) -> Any:
         if value != 0 and self.log10(value) > 5:
             raise NoValue("too large")
+        if self.digits > _MAX_GAMMA_DIGITS:
+            raise NoValue("too many digits")
         if self.mp.im(value) == 0 and value <= 0 and value == self.mp.floor(value):
             raise NoValue("a pole")
         return self.mp.gamma(value)
