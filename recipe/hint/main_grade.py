@@ -64,6 +64,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     logging.basicConfig(level=logging.ERROR, format="%(message)s")
     parser = _parser()
     given = parser.parse_args(argv)
+    if not given.output.parent.is_dir():
+        parser.error(f"{given.output.parent}: no such folder; make it, or name another OUT.jsonl")
+    if given.output.exists() and given.input.exists() and given.output.samefile(given.input):
+        parser.error(f"{given.output}: the same file as IN.jsonl; name another OUT.jsonl")
     try:
         options = GradeOptions(require_boxed=not given.no_box, program_isolation=given.isolation)
         pool = VerifierPool(given.workers, given.timeout_s, options=options, audit_path=given.audit)

@@ -119,11 +119,10 @@ class HintSettings:
                 f"hint.max_level={self.max_level}, but the built-in prompt asks for "
                 f"{BUILT_IN_LEVELS} levels; give hint.prompts with a text that asks for as many"
             )
-        if self.temperature < 0 or not 0 < self.top_p <= 1:
-            raise ConfigError(
-                f"hint.temperature={self.temperature} must be >= 0 "
-                f"and hint.top_p={self.top_p} in (0, 1]"
-            )
+        if self.temperature < 0:
+            raise ConfigError(f"hint.temperature={self.temperature} must be at least 0")
+        if not 0 < self.top_p <= 1:
+            raise ConfigError(f"hint.top_p={self.top_p} must be above 0 and at most 1")
         limits = (self.verify, self.watchdog)
         for node, prefix in zip(limits, ("hint.verify", "hint.watchdog"), strict=True):
             for name, value in vars(node).items():

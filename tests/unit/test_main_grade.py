@@ -141,7 +141,7 @@ def test_the_box_may_be_waived_and_the_audit_names_a_file(grade, tmp_path):
     ("arguments", "message"),
     [
         (["gone.jsonl", "out.jsonl"], "gone.jsonl: No such file or directory"),
-        (["in.jsonl", "no folder/out.jsonl"], "No such file or directory"),
+        (["in.jsonl", "no folder/out.jsonl"], "no such folder"),
         (["in.jsonl", "out.jsonl", "--workers", "0"], "num_workers must be above 0, got 0"),
         (["in.jsonl", "out.jsonl", "--isolation", "some"], "choose one of full, partial, none"),
         (["in.jsonl"], "the following arguments are required: OUT.jsonl"),
@@ -158,6 +158,20 @@ def test_unusable_files_and_options_end_with_one_line_and_no_output(
     assert ended.value.code == 2
     assert message in error and error.count("\n") == 1
     assert not (tmp_path / "out.jsonl").exists()
+
+
+def test_the_input_is_never_written_over_and_a_missing_folder_is_named(tmp_path, capsys):
+    path = tmp_path / "in.jsonl"
+    path.write_text(json.dumps(MATHS) + "\n")
+    for output, says in (
+        (path, "the same file as IN.jsonl"),
+        (tmp_path / "no/o.jsonl", "no such folder"),
+    ):
+        with pytest.raises(SystemExit, match="2"):
+            main_grade.main([str(path), str(output)])
+        err = capsys.readouterr().err
+        assert says in err and err.count("\n") == 1
+    assert path.read_text() == json.dumps(MATHS) + "\n"
 
 
 def test_a_packed_file_is_graded_like_the_plain_one_and_a_damaged_one_is_told(tmp_path, capsys):

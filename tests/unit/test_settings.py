@@ -39,7 +39,7 @@ def test_yaml_and_code_have_the_same_thresholds():
         ({"max_level": 4}, r"hint\.max_level=4, but the built-in prompt asks for 3 levels"),
         ({"max_tokens": 0}, r"hint\.max_tokens=0 must be at least 1"),
         ({"style": "long"}, r"hint\.style='long' is not a choice; choose one of paper, release"),
-        ({"top_p": 0.0}, r"hint\.top_p=0\.0 in \(0, 1\]"),
+        ({"top_p": 0.0}, r"hint\.top_p=0\.0 must be above 0 and at most 1"),
         ({"verify": {"timeout_s": 0}}, r"hint\.verify\.timeout_s=0\.0 must be positive"),
         ({"fixed": 3}, r"hint\.fixed=3 must be a mapping"),
         ({"attempts": True}, r"hint\.attempts=True must be int"),

@@ -38,7 +38,8 @@ def choice_verdict(response: str, answer: str, *, is_truncated: bool = False) ->
     if not letter:
         return Verdict(0.0, "malformed", box.text)
     is_correct = letter == gold
-    return Verdict(float(is_correct), "correct" if is_correct else "wrong", letter)
+    reason = "correct" if is_correct else "wrong"
+    return Verdict(float(is_correct), reason, letter, basis="letter")
 
 
 def read_letter(text: str) -> str:

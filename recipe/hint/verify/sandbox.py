@@ -1,7 +1,7 @@
 """What a process does to itself before it runs a program that nobody has read.
 
 Works without privileges and without namespaces, so in a container too, for root and for others.
-``docs/verification.md`` lists what is covered. Kept free of imports that cost time: two
+``docs/programs.md`` lists what is covered. Kept free of imports that cost time: two
 processes per program go through here.
 """
 

@@ -30,7 +30,7 @@ def test_a_letter_is_right_or_wrong_and_no_letter_is_malformed(case):
 
 @pytest.mark.parametrize("gold", ["C", "c", "(C)", "C."])
 def test_the_gold_letter_may_be_wrapped(gold):
-    assert choice_verdict(r"\boxed{C}", gold) == Verdict(1.0, "correct", "C")
+    assert choice_verdict(r"\boxed{C}", gold) == Verdict(1.0, "correct", "C", "letter")
 
 
 @pytest.mark.parametrize(
@@ -58,4 +58,4 @@ def test_a_megabyte_in_the_box_costs_nothing():
 
 def test_choice_never_needs_a_process():
     item = Item(r"\boxed{C}", "C", kind="choice")
-    assert quick_grade(item) == grade(item) == Verdict(1.0, "correct", "C")
+    assert quick_grade(item) == grade(item) == Verdict(1.0, "correct", "C", "letter")

@@ -1,4 +1,4 @@
-"""Every attack is really made, and fails; what a program may do is in docs/verification.md."""
+"""Every attack is really made, and fails; what a program may do is in docs/programs.md."""
 
 from __future__ import annotations
 
