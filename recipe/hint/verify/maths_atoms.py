@@ -54,10 +54,16 @@ class Atoms(Formulas):
         _, point, decimals = text.partition(".")
         if len(text) > 5000:
             raise Unread("a numeral of more than 5000 digits")
-        if point and self.text() == r"\overline" and self.text(1) == "{" and self.kind(2) == "num":
-            self._at += 2
+        if (
+            point
+            and self.text() in (r"\overline", r"\bar")
+            and "num" in (self.kind(1), self.kind(2))
+        ):
+            self._at += 1
+            is_group = self.accept("{")
             cycle = self.take().text
-            self.take("}")
+            if is_group:
+                self.take("}")
             if not cycle.isdigit() or len(cycle) > 400 or len(decimals) > 400:
                 raise Unread("no repeating decimal")
             size = Fraction(whole(cycle), 10 ** len(cycle) - 1) / 10 ** len(decimals)
@@ -67,7 +73,7 @@ class Atoms(Formulas):
             following is not None and not following.is_spaced and following.text in ("e", "E")
             and following.kind == "sym"
         ):  # fmt: skip
-            exponent = self._scientific()
+            exponent = self._scientific(bool(point))
             if exponent is not None:
                 value = decimal(text) * Fraction(10) ** exponent
                 return num(value, max(0, len(decimals) - exponent))
@@ -108,7 +114,7 @@ class Atoms(Formulas):
             raise Unread("a numeral of more than 5000 digits")
         return num(decimal(digits), len(digits.partition(".")[2]))
 
-    def _scientific(self) -> int | None:
+    def _scientific(self, has_point: bool) -> int | None:
         """The exponent of ``3.8e35``, taken; ``None`` when it is a letter of a product."""
         ahead = 1
         sign = 1
@@ -119,6 +125,12 @@ class Atoms(Formulas):
             return None
         if len(token.text) > 4:
             raise Unread("an exponent of more than four digits")
+        # 2e-1 within a formula is 2e - 1
+        is_alone = (
+            self.peek(ahead + 1) is None and self.text(-2) in ("", "+", "-") and self._at <= 2
+        )
+        if ahead == 2 and not (has_point or len(token.text) > 1 or is_alone):
+            return None
         self._at += ahead + 1
         return sign * int(token.text)
 
@@ -144,8 +156,8 @@ class Atoms(Formulas):
 
     def _surd(self) -> Node:
         degree = num(3 if self.take().text == r"\cuberoot" else 2)
-        if self.text() == "(":
-            node = self._group("(", ")")
+        if self.text() in ("(", "{"):
+            node = self._group(self.text(), ")" if self.text() == "(" else "}")
         elif self.kind() in ("num", "sym", "run"):
             node = self._atom()
         else:
@@ -192,7 +204,7 @@ class Atoms(Formulas):
         if closer not in (")", "]"):
             raise Unread(f"{opener} closed by {closer}")
         if len(parts) == 1:
-            if opener + closer != "()":
+            if opener + closer != "()" and parts[0].kind != "matrix":
                 raise Unread("one value in square brackets")
             return _lone(parts[0])
         return Node("tuple", spliced(tuple(parts)), opener + closer)
@@ -217,9 +229,12 @@ class Atoms(Formulas):
             inner = self.take().text
         else:
             raise Unread(f"nothing under \\{name}")
-        if name == "overline" and inner.replace(" ", "").isdigit():
-            raise Unread("digits under a line")
-        compact = inner.replace(" ", "") if inner.replace(" ", "").isalpha() else inner
+        compact = inner.replace(" ", "")
+        is_points = compact.isalpha() and compact.isupper() and len(compact) <= 4
+        is_letter = compact[:1].isalpha() and compact[1:].lstrip("_").isdigit()
+        if not (len(compact) == 1 and compact.isalpha() or is_points or is_letter):
+            if name != "angle" and not compact.startswith("\\"):
+                raise Unread(f"no name under \\{name}")
         return Node("sym", value=f"\\{name}{{{compact}}}")
 
     def _function(self, name: str) -> Node:

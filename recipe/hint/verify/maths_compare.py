@@ -6,18 +6,34 @@ is taken for the set or tuple that the gold answer asks for.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 
 from recipe.hint.verify import maths_sets
 from recipe.hint.verify.maths_exact import NoValue, exact
 from recipe.hint.verify.maths_matrices import flat, multiplied
+from recipe.hint.verify.maths_questions import asks_for_percent, has_noun, may_drop_unit
 from recipe.hint.verify.maths_rounding import ROUNDED_DIGITS, decimals, is_rounded, rounds_to
+from recipe.hint.verify.maths_shapes import (
+    folded,
+    infinity_sign,
+    is_infinite,
+    is_sorted,
+    names_of,
+    parted,
+    pointed,
+)
 from recipe.hint.verify.maths_tree import STRUCTURES, Node, names_in, num
 from recipe.hint.verify.maths_values import approximate, same_relation, same_value
-from recipe.hint.verify.maths_words import PERCENT, Suffix, has_noun, may_drop_unit
+from recipe.hint.verify.maths_words import Suffix
 
+# The first kind that one of the two has decides.
+_RULES = {
+    "label": "_labels", "chain": "_chains", "word": "_words", "quantity": "_quantities",
+    "numeral": "_numerals", "union": "_sets_of_numbers", "inter": "_sets_of_numbers",
+    "minus": "_sets_of_numbers", "relation": "_relations", "matrix": "_matrices",
+    "ratio": "_ratios", "list": "_groups", "set": "_groups", "tuple": "_groups",
+}  # fmt: skip
 _REALS = Node("sym", value=r"\mathbb{R}")
 
 
@@ -44,32 +60,24 @@ class Comparison:
     used_algebra: bool = False
     used_words: bool = False
     ignored: list[str] = field(default_factory=list)
+    _depth: int = 0
 
     def equal(self, gold: Node, other: Node) -> bool:
         """Whether ``other`` says what ``gold`` says."""
+        self._depth += 1
+        try:
+            return self._equal(gold, other)
+        finally:
+            self._depth -= 1
+
+    def _equal(self, gold: Node, other: Node) -> bool:
         if gold == other and self.tolerance is None:
             self.used_words |= gold.kind == "word"
             return True
-        for kinds, rule in self._rules():
-            if gold.kind in kinds or other.kind in kinds:
-                return rule(gold, other)
+        for kind, rule in _RULES.items():
+            if kind in (gold.kind, other.kind):
+                return getattr(self, rule)(gold, other)
         return self._values(gold, other)
-
-    def _rules(self) -> tuple[tuple[set[str], Callable[[Node, Node], bool]], ...]:
-        return (
-            ({"label"}, self._labels),
-            ({"chain"}, self._chains),
-            ({"word"}, self._words),
-            ({"quantity"}, self._quantities),
-            ({"numeral"}, self._numerals),
-            ({"union", "inter", "minus"}, self._sets_of_numbers),
-            ({"relation"}, self._relations),
-            ({"matrix"}, self._matrices),
-            ({"ratio"}, self._ratios),
-            ({"list", "set", "tuple"}, self._groups),
-        )
-
-    # -- names ----------------------------------------------------------------------------------
 
     def _labels(self, gold: Node, other: Node) -> bool:
         if gold.kind != "label" or other.kind != "label":
@@ -80,17 +88,41 @@ class Comparison:
                 is_line = bool(names_in(label.items[1]))  # x = 5 is solved, 2x = 10 is not
                 if is_line and label.items[1].kind not in STRUCTURES and rest.value == ("=",):
                     return self._relations(*pair)
+            if rest.kind == "list" and any(item.kind == "label" for item in rest.items):
+                return self._named(label, rest)
             if label is other:
+                if not is_sorted(names_of(label.items[0])):
+                    return False
                 self.ignored.append("name")
             pair = (gold.items[1], other) if gold.kind == "label" else (gold, other.items[1])
-            return self.equal(*pair)
-        names = [_folded(each.items[0]) or repr(each.items[0]) for each in (gold, other)]
+            return self._equal(*pair)
+        names = [folded(each.items[0]) or repr(each.items[0]) for each in (gold, other)]
         if names[0] == names[1]:
-            return self.equal(gold.items[1], other.items[1])
+            return self._equal(gold.items[1], other.items[1])
         # y = 2x and x = y/2 are one line, x = 5 and y = 5 are two answers
         if not all(names_in(each.items[1]) for each in (gold, other)):
             return False
         return self._relations(*(Node("relation", e.items, ("=",)) for e in (gold, other)))
+
+    def _named(self, label: Node, values: Node) -> bool:
+        """``(a, b) = (1, 2)`` and ``b = 2, a = 1``: by name."""
+        name, value = label.items
+        if name.kind == "sym":  # x = 1, 2 and x_1 = 1, x_2 = 2
+            names = [str(item.items[0].value) for item in values.items if item.kind == "label"]
+            is_indexed = all(each.startswith(f"{name.value}_") for each in names)
+            parts = tuple(item.items[1] for item in values.items if item.kind == "label")
+            if not is_indexed or len(parts) != len(values.items):
+                return False
+            return self.equal(value, Node("list", parts))
+        by_name = {item.items[0]: item.items[1] for item in values.items if item.kind == "label"}
+        if name.kind != "tuple" or value.kind != "tuple" or set(by_name) != set(name.items):
+            return False
+        if len(by_name) != len(values.items):
+            return False
+        return all(
+            self.equal(by_name[each], part)
+            for each, part in zip(name.items, value.items, strict=True)
+        )
 
     def _chains(self, gold: Node, other: Node) -> bool:
         r"""``2 + 3 = 5``: all sides have one value; behind ``\approx`` a rounding of it."""
@@ -117,20 +149,16 @@ class Comparison:
         size = approximate(value, 40)
         return abs(size - number) * 20 <= max(abs(size), abs(number))
 
-    # -- words ----------------------------------------------------------------------------------
-
     def _words(self, gold: Node, other: Node) -> bool:
         self.used_words = True
-        left, right = _folded(gold), _folded(other)
+        left, right = folded(gold), folded(other)
         return bool(left) and left == right
 
-    # -- quantities -----------------------------------------------------------------------------
-
     def _quantities(self, gold: Node, other: Node) -> bool:
-        (left, unit), (right, unit_of_other) = _parted(gold), _parted(other)
+        (left, unit), (right, unit_of_other) = parted(gold), parted(other)
         if unit.is_percent != unit_of_other.is_percent:
             return self._percent(left, right, unit, unit_of_other)
-        if not self._may_drop_noun(unit, unit_of_other):
+        if not self._may_drop_noun(unit, unit_of_other) or (unit.noun and unit_of_other.unit):
             return False
         if unit.unit and unit_of_other.unit:
             return unit.unit == unit_of_other.unit and self.equal(left, right)
@@ -148,7 +176,7 @@ class Comparison:
         if other.noun == gold.noun:
             return True
         self._go_on()
-        if gold.unit or not has_noun(other.noun, self.problem):
+        if gold.unit or gold.noun or not has_noun(other.noun, self.problem):
             return False
         self.ignored.append(other.noun)
         return True
@@ -164,8 +192,7 @@ class Comparison:
             return self.equal(Node("mul", (gold, hundredth)), other)
         if self.equal(gold, Node("mul", (other, hundredth))):
             return True
-        asks = "%" in self.problem or PERCENT in self.problem.lower()
-        if asks and self.equal(gold, other):
+        if asks_for_percent(self.problem) and self.equal(gold, other):
             self.ignored.append("%")
             return True
         return False
@@ -178,10 +205,8 @@ class Comparison:
             return gold.value == other.value
         digits, _ = gold.value
         return (
-            other.kind == "num" and other.value.decimals == 0 and (str(other.value.value) == digits)
+            other.kind == "num" and other.value.decimals == 0 and (other.value.value == int(digits))
         )
-
-    # -- sets and relations ---------------------------------------------------------------------
 
     def _sets_of_numbers(self, gold: Node, other: Node) -> bool:
         if gold.kind == other.kind == "union":
@@ -211,23 +236,27 @@ class Comparison:
 
     def _same_relation(self, gold: Node, other: Node) -> bool:
         self._go_on()
-        (sides, kind), (sides_of_other, other_kind) = map(_pointed, (gold, other))
+        (sides, kind), (sides_of_other, other_kind) = map(pointed, (gold, other))
         if kind != other_kind:
             return False
         if not names_in(*sides) or not names_in(*sides_of_other):
             return False
         return same_relation(sides, sides_of_other, may_flip=kind in ("=", r"\ne"))
 
-    # -- groups ---------------------------------------------------------------------------------
-
     def _groups(self, gold: Node, other: Node) -> bool:
         grouped = ("list", "set", "tuple")
         if gold.kind not in grouped or other.kind not in grouped:
             group, lone = (gold, other) if gold.kind in grouped else (other, gold)
-            if group.kind != "set" or len(group.items) != 1:  # {5} is as good as 5
+            is_lone = group.kind == "set" and len(group.items) == 1 and self._depth == 1
+            if not is_lone or lone.kind in ("set", "tuple"):  # {5} is as good as 5
                 return self._is_interval_pair(gold, other)
             pair = (group.items[0], lone) if group is gold else (lone, group.items[0])
             return self.equal(*pair)
+        if gold.kind == "tuple" and all(item.kind == "relation" for item in other.items):
+            return self._sets_of_numbers(gold, other)
+        named = [item.items[0] for item in other.items if item.kind == "label"]
+        if gold.kind == "tuple" and not is_sorted([str(name.value) for name in named]):
+            return False  # y = 1, x = 2 is (2, 1)
         if gold.kind == "list":
             if other.kind == "tuple" and other.value != "()":
                 return False
@@ -252,10 +281,14 @@ class Comparison:
         # x = 1, y = 2 against 1, 2: without names, the order tells which is which
         if is_named and not any(item.kind == "label" for item in other.items):
             return self._ordered(gold, other)
+        items = (*gold.items, *other.items)
+        if any(item.kind in ("relation", "sym") for item in items):
+            words = {str(node.value or "") for node in (gold, other)} - {""}
+            if len(words) > 1:
+                return False  # and, or
         if len(gold.items) == len(other.items) and self._unordered(gold.items, other.items):
             return True
-        pair = (gold, other)
-        if all(item.kind == "relation" for node in pair for item in node.items):
+        if all(item.kind == "relation" for item in items):
             return self._sets_of_numbers(gold, other)
         return False
 
@@ -303,8 +336,6 @@ class Comparison:
             return False
         return self._ordered(*brackets)  # pyright: ignore[reportArgumentType]
 
-    # -- values ---------------------------------------------------------------------------------
-
     def _values(self, gold: Node, other: Node) -> bool:
         if {gold.kind, other.kind} & STRUCTURES:
             return False
@@ -319,8 +350,8 @@ class Comparison:
             rounded = self._rounded_constant(gold, other, left, right)
             if rounded is not None:
                 return rounded
-        if _is_infinite(gold) or _is_infinite(other):
-            return _infinity_sign(gold) == _infinity_sign(other) != 0
+        if is_infinite(gold) or is_infinite(other):
+            return infinity_sign(gold) == infinity_sign(other) != 0
         self._go_on()
         return same_value(gold, other)
 
@@ -330,7 +361,7 @@ class Comparison:
         r"""A constant such as ``\sqrt 2`` against a decimal; ``None`` when none is there."""
         node, value = (gold, left) if left is not None else (other, right)
         constant = other if left is not None else gold
-        if value is None or decimals(node) < ROUNDED_DIGITS - 1 or _is_infinite(constant):
+        if value is None or decimals(node) < ROUNDED_DIGITS - 1 or is_infinite(constant):
             return None
         self._go_on()
         try:
@@ -360,38 +391,3 @@ class Comparison:
             raise NeedsAlgebra
         self.used_algebra = True
         return True
-
-
-def _folded(node: Node) -> str:
-    """A word without its case; one letter keeps it."""
-    if node.kind == "word":
-        text = node.value.strip(" .!'\"")
-        return text if len(text) == 1 else text.casefold().replace("-", " ")
-    if node.kind == "sym" and len(node.value) == 1:
-        return node.value
-    if node.kind == "mul":  # AB, ABC: points, or letters of a word
-        parts = [_folded(item) for item in node.items]
-        return "".join(parts).casefold() if all(parts) else ""
-    return node.value if node.kind == "const" and node.value in ("e", "i") else ""
-
-
-def _parted(node: Node) -> tuple[Node, Suffix]:
-    return (node.items[0], node.value) if node.kind == "quantity" else (node, Suffix())
-
-
-def _is_infinite(node: Node) -> bool:
-    return _infinity_sign(node) != 0
-
-
-def _infinity_sign(node: Node) -> int:
-    if node.kind == "neg":
-        return -_infinity_sign(node.items[0])
-    return int(node.kind == "const" and node.value == "inf")
-
-
-def _pointed(relation: Node) -> tuple[tuple[Node, Node], str]:
-    r"""The two sides and ``=``, ``\ne``, ``>`` or ``\ge``."""
-    (left, right), [kind] = relation.items, relation.value
-    if kind in ("<", r"\le"):
-        return (right, left), {"<": ">", r"\le": r"\ge"}[kind]
-    return (left, right), kind

@@ -7,9 +7,15 @@ from fractions import Fraction
 from recipe.hint.verify.maths_lexer import ACCENTS, Token
 from recipe.hint.verify.maths_tree import Unread
 
-_NUM_ARGUMENTS = {r"\frac": 2, r"\binom": 2, r"\sqrt": 1, "^": 1, "_": 1} | {
-    f"\\{name}": 1 for name in ACCENTS
-}
+_NUM_ARGUMENTS = {
+    r"\frac": 2,
+    r"\binom": 2,
+    r"\sqrt": 1,
+    r"\surd": 1,
+    r"\cuberoot": 1,
+    "^": 1,
+    "_": 1,
+} | {f"\\{name}": 1 for name in ACCENTS}
 
 
 class Cursor:

@@ -9,7 +9,7 @@ from typing import Any
 
 from recipe.hint.verify.maths_tree import Node
 
-_MAX_BITS = 200_000  # of an exact numerator or denominator
+_MAX_BITS = 40_000  # of an exact numerator or denominator
 _MAX_FACTORIAL = 3000
 
 

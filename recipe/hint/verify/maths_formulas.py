@@ -9,8 +9,10 @@ from recipe.hint.verify.maths_lexer import ACCENTS, FUNCTIONS, TEXT_POWER, Token
 from recipe.hint.verify.maths_tree import Node, Unread, num
 from recipe.hint.verify.maths_words import read_suffix
 
+_MAX_BITS = 4000  # of a numeral with a base
 MAX_DEPTH = 40
-SEPARATORS = frozenset({",", ";", "and", "or", r"\lor"})
+_MARKS = {r"\circ": r"\degree", r"\degree": r"\degree", "'": "'"}
+SEPARATORS = frozenset({",", ";", "and", "or"})
 RELATIONS = frozenset({"=", "<", ">", r"\le", r"\ge", r"\ne", r"\in", r"\approx"})
 STOPS = SEPARATORS | RELATIONS | {":", r"\cup", r"\cap", r"\setminus", "&", r"\\"}
 CLOSERS = frozenset({")", "]", "}", r"\}", r"\rfloor", r"\rceil"})
@@ -70,7 +72,7 @@ class Formulas(Cursor):
         while True:
             if self.text() in (r"\cdot", "*"):
                 self._at += 1
-                node = Node("mul", (node, self._signed()))
+                node = Node("mul", (node, self._signed()), "dot")
             elif self.text() == "/":
                 self._at += 1
                 node = Node("div", (node, self._signed()))
@@ -111,7 +113,8 @@ class Formulas(Cursor):
             return self._power()
         if self.kind(1) == "vulgar":
             self._at += 1
-            return Node("add", (num(int(first.text)), self._atom()))
+            part = self._atom()
+            return num(whole(first.text) + part.value.value)
         is_slash = (
             self.kind(1) == "num" and self.text(2) == "/" and self.kind(3) == "num"
             and self._tokens[self._at + 1].is_spaced
@@ -132,7 +135,7 @@ class Formulas(Cursor):
         ):
             top, bottom = (item.value.value for item in node.items)
             if 0 < top < bottom:
-                return Node("add", (number, node))
+                return num(whole(first.text) + top / bottom)
         return Node("mul", (number, node))
 
     def _power(self) -> Node:
@@ -169,11 +172,11 @@ class Formulas(Cursor):
 
     def _unwrap_mark(self) -> None:
         r"""Take ``^\circ`` and ``^{\circ}`` as ``\circ``, and primes likewise."""
-        if self.text() == "^" and self.text(1) in (r"\degree", "'"):
-            self._at += 1
-        elif self.text() == "^" and self.text(1) == "{" and self.text(2) in (r"\degree", "'"):
+        if self.text() == "^" and self.text(1) in _MARKS:
+            self._tokens[self._at : self._at + 2] = [Token("op", _MARKS[self.text(1)])]
+        elif self.text() == "^" and self.text(1) == "{" and self.text(2) in _MARKS:
             if self.text(3) == "}":
-                self._tokens[self._at : self._at + 4] = [self._tokens[self._at + 2]]
+                self._tokens[self._at : self._at + 4] = [Token("op", _MARKS[self.text(2)])]
 
     def _is_degree_inside(self) -> bool:
         r"""``90^\circ`` at the end of an element is a unit; inside a formula it is part of it."""
@@ -185,6 +188,8 @@ class Formulas(Cursor):
         index = self._raw_script()
         if node.kind == "num":
             digits = node.value
+            if digits.value.numerator.bit_length() > _MAX_BITS:
+                raise Unread("a numeral of too many digits")
             if not index.isdigit() or not 2 <= whole(index) <= 36 or digits.decimals:
                 raise Unread("an index of a number that is no base")
             return Node("numeral", value=(str(digits.value.numerator), whole(index)))
@@ -271,7 +276,8 @@ class Formulas(Cursor):
 
     def _inner_sum(self) -> Node:
         node = self._sum()
-        if node.kind == "num" and self.text() == "," and not node.value.decimals:
+        is_short = node.kind == "num" and node.value.value.numerator.bit_length() <= 10
+        if is_short and self.text() == "," and not node.value.decimals:
             digits = str(node.value.value)
             while self.text() == "," and self.kind(1) == "num" and len(digits) < 40:
                 group = self._tokens[self._at + 1].text

@@ -66,8 +66,8 @@ _COMMANDS = {
     "gt": ">", "times": "cdot", "ast": "*", "div": "/", "dots": "ldots", "dotsc": "ldots",
     "dotsb": "ldots", "dotso": "ldots", "cdots": "ldots", "lbrace": "{", "rbrace": "}",
     "langle": "(", "rangle": ")", "lvert": "|", "rvert": "|", "vert": "|", "lparen": "(",
-    "rparen": ")", "lbrack": "[", "rbrack": "]", "varnothing": "emptyset", "circ": "degree",
-    "prime": "'", "backslash": "setminus", "vee": "lor", "land": "lor", "wedge": "lor",
+    "rparen": ")", "lbrack": "[", "rbrack": "]", "varnothing": "emptyset",
+    "prime": "'", "backslash": "setminus", "vee": "lor", "wedge": "land",
     "colon": ":", "arctg": "arctan", "tg": "tan", "ctg": "cot", "cotg": "cot", "reals": "R",
     "Re": "R", "mid": "|", "simeq": "approx", "ln": "ln", "exp": "exp", "dollar": "$",
     "overrightarrow": "vec", "widehat": "hat", "widetilde": "tilde", "lg": "log",
@@ -77,8 +77,8 @@ FUNCTIONS = frozenset(
 )
 ACCENTS = frozenset("vec hat bar overline tilde dot underline widehat angle triangle".split())
 _KNOWN = FUNCTIONS | ACCENTS | frozenset(
-    "frac binom sqrt surd cuberoot le ge ne cdot ldots emptyset degree setminus lor approx infty "
-    "cup cap in pm mp euro pounds lfloor rfloor lceil rceil R sum prod max min".split()
+    "frac binom sqrt surd cuberoot le ge ne cdot ldots emptyset degree setminus lor land circ "
+    "approx infty cup cap in pm mp euro pounds lfloor rfloor lceil rceil R sum prod max min".split()
 )  # fmt: skip
 _NOTHING = frozenset(
     "left right displaystyle textstyle scriptstyle limits nolimits big Big bigg Bigg bigl bigr "
@@ -108,9 +108,10 @@ _UNIT_LETTERS = frozenset("mgshlLNJWVAKCF")
 _MASTER = re.compile(
     r"(?P<space>(?:\s|~|\\[,;:!> ]|\\$)+)"
     r"|(?P<dot>\\(?:left|right)\s{0,9}\.)"
-    r"|(?P<number>[1-9][0-9]{0,2}(?:(?:\{,\}|,?\\!\s?|\\[,; ]|~|,\\ )[0-9]{3})+(?![0-9])"
+    r"|(?P<number>[1-9][0-9]{0,2}(?:(?:\{,\}|,?\\!\s?|\\[,; ]|~)[0-9]{3})+(?![0-9])"
     r"(?:\.[0-9]+)?"
     r"|[1-9][0-9]{0,2}(?: [0-9]{3})+(?![0-9.])|[0-9]+(?:\.[0-9]*)?|\.[0-9]+)"
+    r"|(?P<glued>\{,\})"
     r"|(?P<colour>\\(?:textcolor|color|colorbox)\s?\{[A-Za-z]{1,30}\})"
     r"|(?P<gap>\\hspace\*?\{-?[0-9.]{1,5}\s?(?:em|ex|pt|mm|cm|in|px)\})"
     r"|(?P<env>\\(?:begin|end)\{[A-Za-z]{1,20}\*?\}(?:\{[clr|]{1,40}\})?)"
@@ -171,6 +172,9 @@ class _Lexer:
 
     _colour = _delimiter = _dot
 
+    def _glued(self, text: str) -> None:
+        self._put("other", text)  # ``1{,}5`` is set like a decimal comma
+
     def _vulgar(self, text: str) -> None:
         self._put("vulgar", text)
 
@@ -202,6 +206,8 @@ class _Lexer:
             self._put("sym", f"\\{name}")
         elif name in ("{", "}"):
             self._put("op", f"\\{name}")
+        elif name in ("land", "lor"):
+            self._put("op", "and" if name == "land" else "or")
         elif not name[0].isalpha():
             self._put("op", r"\$" if name == "$" else name)
         elif name == "R":

@@ -29,7 +29,8 @@ def multiplied(node: Node) -> Node:
 def flat(node: Node) -> Node | None:
     """A bracket, or a matrix of one row or one column as a bracket; else ``None``."""
     if node.kind == "tuple":
-        return node if node.value in ("()", "[]") else None
+        is_interval = node.value == "[]" and len(node.items) == 2
+        return node if node.value in ("()", "[]") and not is_interval else None
     if node.kind == "list":
         return Node("tuple", node.items, "()")
     if node.kind != "matrix":

@@ -29,6 +29,7 @@ class Evaluation:
         self.point = point
         self.sizes: list[float] = []  # log10 of the sizes of all terms
         self.scale: Any = None  # the largest term
+        self.num_terms = 0  # of all sums and products
 
     def log10(self, value: Any) -> float:
         """Of the size of a value that is not 0."""
@@ -252,7 +253,8 @@ class Evaluation:
         first, last = exact(low), exact(high)
         if first is None or last is None or first.denominator != 1 or last.denominator != 1:
             raise NoValue("limits that are no whole numbers")
-        if last - first >= _MAX_TERMS or name.value in self.point:
+        self.num_terms += max(0, int(last - first))
+        if self.num_terms > _MAX_TERMS or name.value in self.point:
             raise NoValue("too many terms")
         outer = self.point
         for number in range(int(first), int(last) + 1):

@@ -67,9 +67,12 @@ def _check_parts(node: Node) -> None:
 
 
 class _Parser(Atoms):
+    _word = ""
+
     def answer(self) -> Node:
         """Elements between commas, semicolons, ``and``, ``or``."""
-        parts, names = self._elements(SEPARATORS), 0
+        parts = self._elements(SEPARATORS)
+        word = self._word
         if len(parts) == 1:
             return parts[0]
         names = sum(part.kind == "label" for part in parts)
@@ -80,13 +83,17 @@ class _Parser(Atoms):
             # x = 1, 2 and x = 1, x = 2: one name for all
             values = tuple(p.items[1] if p.kind == "label" else p for p in parts)
             return Node("label", (first.items[0], Node("list", spliced(values))))
-        return Node("list", spliced(tuple(parts)))
+        return Node("list", spliced(tuple(parts)), word)
 
     def _elements(self, separators: frozenset[str]) -> list[Node]:
+        """Parts and, in ``_word``, whether ``and`` or ``or`` stands between them."""
         parts: list[Node] = []
+        words: set[str] = set()
         while True:
-            while self.text() in separators:  # ", and" is one; a last one means nothing
-                self._at += 1
+            if parts and self.text() in separators:  # ", and" is one; a last one means nothing
+                words.add(self.take().text)
+                if self.text() in ("and", "or") and self.text() in separators:
+                    words.add(self.take().text)
                 self._refuse_digits_of_a_number()
             if self.peek() is None or self.text() in CLOSERS:
                 break
@@ -95,6 +102,7 @@ class _Parser(Atoms):
                 break
         if not parts:
             raise Unread("nothing")
+        self._word = "".join(sorted(words & {"and", "or"}))
         return parts
 
     def _refuse_digits_of_a_number(self) -> None:
@@ -216,9 +224,20 @@ def _in_currency(currency: str, suffix: Suffix | None) -> Suffix:
 
 
 def _quantity(node: Node, suffix: Suffix | None) -> Node:
-    """A value with its scale multiplied in, and its unit or noun beside it."""
+    """A value with its scale multiplied in, and its unit or noun beside it.
+
+    Raises:
+        Unread: A scale, percent or power stands behind more than one number: which does it mean?
+    """
     if suffix is None:
         return node
+    if suffix.power != 1 and (node.kind != "num" or suffix.unit or suffix.noun):
+        raise Unread("a power in words")
+    if suffix.scale != 1 or suffix.is_percent:
+        inner = node.items[0] if node.kind == "neg" else node
+        parts = inner.items if inner.kind == "div" else (inner,)
+        if any(part.kind != "num" for part in parts):
+            raise Unread("a scale of a sum or product")
     if suffix.power != 1:
         node = Node("pow", (node, num(suffix.power)))
     if suffix.scale != 1:
@@ -238,7 +257,8 @@ def _relation(sides: list[Node], relations: list[str]) -> Node:
     if set(relations) <= {"=", r"\approx"}:
         return _equation(sides, relations)
     pair = len(sides) == 2
-    if relations == [r"\in"] and is_name(sides[0]):
+    is_set = sides[-1].kind in ("tuple", "set", "union", "inter", "minus", "sym")
+    if relations == [r"\in"] and is_name(sides[0]) and is_set:
         return Node("label", (sides[0], _single(sides[1])))
     if r"\in" in relations or r"\approx" in relations or any(map(has_sign_pair, sides)):
         raise Unread("a relation of no known form")

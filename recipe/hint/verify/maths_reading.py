@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
+from recipe.hint.verify.maths_cursor import without_bare_braces
 from recipe.hint.verify.maths_exact import exact
 from recipe.hint.verify.maths_lexer import Token, tokens
 from recipe.hint.verify.maths_parser import parse
@@ -85,7 +86,9 @@ def vote_key(text: str) -> str:
     except NeedsUnits:  # as good as any other spelling: 5 cm and 5 are two votes
         return " ".join(text.split())
     value = exact(reading.trees[0]) if reading.trees else None
-    return " ".join(reading.text) if value is None else str(value)
+    if value is None:
+        return " ".join(reading.text)
+    return f"{value.numerator:x}/{value.denominator:x}"  # str() refuses more than 4300 digits
 
 
 @functools.lru_cache(maxsize=512)
@@ -110,12 +113,25 @@ def read(text: str) -> Reading:
 
 
 def _as_text(found: list[Token]) -> tuple[str, ...]:
-    """Tokens of an answer that is compared as text; words without case, braces left out."""
-    return tuple(
+    """Tokens of an answer, words without case; braces stay where they are arguments.
+
+    Around a single token they say nothing: ``x^{2}`` is ``x^2``, but ``2^{x+1}`` is not ``2^x+1``.
+    """
+    try:
+        found = without_bare_braces(found)
+    except Unread:
+        pass
+    texts = [
         token.text.casefold() if token.kind == "word" and len(token.text) > 1 else token.text
         for token in found
-        if not (token.kind == "op" and token.text in ("{", "}"))
-    )
+    ]
+    kept: list[str] = []
+    for text in texts:
+        if text == "}" and len(kept) > 1 and kept[-2] == "{":
+            kept[-2:] = [kept[-1]]
+        else:
+            kept.append(text)
+    return tuple(kept)
 
 
 def _without_wrapping(text: str) -> str:

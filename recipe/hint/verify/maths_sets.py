@@ -113,12 +113,22 @@ def _parts(node: Node) -> list[Part]:
         raise NoValue("no set of real numbers")
     low, high = bounded[0].items
     opener, closer = bounded[0].value
+    if _compare(low, high) > 0:
+        raise NoValue("an interval that runs backwards")
     return [(Cut(low, 1 if opener == "(" else -1), Cut(high, -1 if closer == ")" else 1))]
 
 
 def _union(node: Node) -> list[Part]:
     if node.kind == "list" and not all(item.kind == "relation" for item in node.items):
         raise NoValue("a list is no set of numbers")
+    is_exclusion = node.kind == "list" and all(item.value == (r"\ne",) for item in node.items)
+    if node.kind == "list" and (node.value == "and" or (not node.value and is_exclusion)):
+        parts = real_set(node.items[0])
+        for item in node.items[1:]:
+            parts = _intersection(parts, real_set(item))
+        return list(parts)
+    if node.kind == "list" and node.value != "or":
+        raise NoValue("inequalities side by side")
     names = {bounded[1] for item in node.items if (bounded := as_interval(item))}
     if len(names - {""}) > 1:
         raise NoValue("two variables")

@@ -6,7 +6,9 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-_FUNCTION_NAMES = frozenset("fghpqFGHPQ")
+from recipe.hint.verify.maths_words import is_noun
+
+_FUNCTION_NAMES = frozenset("fghpquFGHPQ")
 STRUCTURES = frozenset(
     "list tuple set union inter minus matrix ratio relation label quantity word numeral".split()
 )
@@ -65,17 +67,21 @@ def is_name(node: Node) -> bool:
     if node.kind == "sym":
         return True
     if node.kind == "word":
-        return len(node.value.split()) == 1 and node.value.lower() not in ("not", "no")
+        return len(node.value.split()) == 1 and is_noun(node.value)
     if node.kind == "const":
         return node.value in ("e", "i")
     if node.kind == "tuple":
         return all(item.kind == "sym" for item in node.items) and node.value == "()"
-    if node.kind == "mul" and len(node.items) == 2:  # f(x), f(2), AB
+    if node.kind == "mul" and len(node.items) == 2 and node.value is None:  # f(x), f(2), AB
         left, right = node.items
-        if left.kind == "sym" and left.value in _FUNCTION_NAMES and right.kind == "num":
-            return True
+        if left.kind != "sym":
+            return is_name(left) and right.kind == "sym" and right.value.isupper()
+        is_function = left.value in _FUNCTION_NAMES or left.value[:1].isupper()
+        if right.kind == "num":
+            return left.value in _FUNCTION_NAMES
+        is_points = left.value.isupper() and right.kind == "sym" and right.value.isupper()
         is_argument = right.kind == "sym" or (right.kind == "tuple" and is_name(right))
-        return is_name(left) and is_argument
+        return is_points or (is_function and is_argument)
     return False
 
 

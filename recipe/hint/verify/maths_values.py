@@ -27,7 +27,6 @@ _BASE_DIGITS = 60
 _MIN_POINTS = 4
 _SCALES = (0, -6, -2, 2, 4, 9, 20, 60, 300)  # powers of ten
 _STEPS = frozenset({"floor", "ceil"})
-_PIECEWISE = _STEPS | {"abs"}
 
 
 def _agree(gold: Node, other: Node, point: Mapping[str, Any]) -> bool:
@@ -147,17 +146,74 @@ def _has_signed_power(node: Node) -> bool:
     return any(_has_signed_power(item) for item in node.items)
 
 
+def _is_piecewise_alone(gold: Node, other: Node) -> bool:
+    """Whether the answer has steps or corners and the gold answer none.
+
+    Such a function may differ far away, or between two points only.
+    """
+    if _kinds_with_names(other, _STEPS) and not _kinds_with_names(gold, _STEPS):
+        return True
+    return _has_corner(other) and not _has_corner(gold)
+
+
+def _has_corner(node: Node) -> bool:
+    """Whether it is bent: ``|x|``, and roots, powers and logarithms of an even power."""
+    if not names_in(node):
+        return False
+    if node.kind == "abs":
+        return True
+    takes_root = node.kind in ("root", "log", "fn") or (
+        node.kind == "pow" and (power := exact(node.items[1])) is not None and power.denominator > 1
+    )
+    if takes_root and _has_even_power(node.items[0]):
+        return True
+    return any(_has_corner(item) for item in node.items)
+
+
+def _has_even_power(node: Node) -> bool:
+    """Whether an even power with a variable is a factor of it."""
+    if node.kind == "pow" and names_in(node.items[0]):
+        power = exact(node.items[1])
+        return power is not None and power.denominator == 1 and power % 2 == 0
+    return node.kind in ("mul", "div", "neg") and any(map(_has_even_power, node.items))
+
+
+def _steps_between_whole_numbers(node: Node, names: list[str]) -> bool:
+    """Whether a step's argument falls between whole numbers where the variables are whole."""
+    import mpmath
+
+    steps = list(_parts_of(node, _STEPS))
+    for start in range(1, 12):
+        point = {name: mpmath.mpf(start + place) for place, name in enumerate(names)}
+        for step in steps:
+            try:
+                value = _certain(step.items[0], point)
+            except NoValue:
+                continue
+            if abs(value - mpmath.nint(value.real)) > 1e-9:
+                return True
+    return False
+
+
+def _parts_of(node: Node, kinds: frozenset[str]) -> Iterator[Node]:
+    if node.kind in kinds and names_in(node):
+        yield node
+    for item in node.items:
+        yield from _parts_of(item, kinds)
+
+
 def _same_function(gold: Node, other: Node) -> bool:
     names = sorted(names_in(gold, other))
-    for new, known in ((_STEPS, _STEPS), (frozenset({"abs"}), frozenset({"abs", "root"}))):
-        if _kinds_with_names(other, new) and not _kinds_with_names(gold, known):
-            return False  # what differs far away or between two points
+    if _is_piecewise_alone(gold, other):
+        return False
     if names_in(gold) != names_in(other) and len(names) > 12:
         raise NoValue("too many variables")
     # (-1)^n and steps are functions of whole numbers; factorials have values everywhere.
     is_signed = _has_signed_power(gold)
     verdict = None if is_signed else _agrees_at(gold, other, _points(gold, other, names))
-    if verdict is not True and (is_signed or _kinds_with_names(gold, _STEPS)):
+    if verdict is True and _kinds_with_names(gold, _STEPS):  # at a step only whole numbers tell
+        return _agrees_at(gold, other, _whole_points(gold, other, names)) is not False
+    if verdict is not True and (is_signed or _steps_between_whole_numbers(gold, names)):
         waves = frozenset({"fn"})
         if not is_signed and _kinds_with_names(other, waves) and not _kinds_with_names(gold, waves):
             return False  # sin(pi n) is 0 at whole numbers only
@@ -241,8 +297,18 @@ def _whole_points(gold: Node, other: Node, names: list[str]) -> Iterator[Mapping
     tops += [10**6, 10**9, 10**15, *(10**scale for scale in _own_scales(gold, other) if scale > 0)]
     for top in tops:
         yield {name: mpmath.mpf(rng.randrange(1, top)) for name in names}
-    for start in range(1, 7):
-        yield {name: mpmath.mpf(start + place) for place, name in enumerate(names)}
+    near = {number + step for number in _own_numbers(gold, other) for step in (-1, 0, 1)}
+    near |= {2 * number for number in near} if len(near) < 30 else set()
+    for start in sorted({*range(1, 130 if len(names) == 1 else 12), *near}):
+        if start > 0:
+            yield {name: mpmath.mpf(start + place) for place, name in enumerate(names)}
+
+
+def _own_numbers(*nodes: Node) -> set[int]:
+    """Whole constants of the formulas, where steps may happen."""
+    values = [exact(constant) for node in nodes for constant in _constants(node)]
+    found = {part for value in values if value is not None for part in value.as_integer_ratio()}
+    return {abs(number) for number in found if 10 < abs(number) < 10**12}
 
 
 def _own_scales(*nodes: Node) -> list[int]:
@@ -286,7 +352,7 @@ def same_relation(gold: tuple[Node, Node], other: tuple[Node, Node], *, may_flip
     names = sorted(names_in(left, right))
     if names_in(left) != names_in(right):
         return False
-    if _kinds_with_names(right, _PIECEWISE) and not _kinds_with_names(left, _PIECEWISE):
+    if _is_piecewise_alone(left, right):
         return False
     found: list[Mapping[str, Any]] = []  # points where neither is 0
     for point in _points(left, right, names):

@@ -8,7 +8,6 @@ is not read here makes the whole answer a text.
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -46,7 +45,9 @@ _NO_NOUNS = frozenset(
     "over own pair pairs per perhaps plus positive possibly probably right roughly same several "
     "should since so some than that the their them then there these they this those times to "
     "total triple twice thrice under unless unlike until unknown up upto vs was were when where "
-    "which while with within without would wrong xor yes false true correct answer".split()
+    "which while with within without would wrong xor yes false true correct answer factorial root "
+    "roots inverse reciprocal square squares cube cubes logarithm log sine cosine tangent hundreds "
+    "thousands tens trillions percent percentage power powers modulus".split()
 ) | set(_NUMBERS) | set(_SCALES) | set(_PARTS) | set(_POWER_WORDS)  # fmt: skip
 
 _UNITS = frozenset(
@@ -58,24 +59,21 @@ _UNITS = frozenset(
     "electron_volt knot coulomb farad tesla henry lumen lux candela watt_hour stone "
     "cubic_centimeter".split()
 )
-_ONE_LETTER = {
+ONE_LETTER = {
     "m": "meter", "g": "gram", "s": "second", "h": "hour", "l": "liter", "L": "liter",
     "N": "newton", "J": "joule", "W": "watt", "V": "volt", "A": "ampere", "K": "kelvin",
     "C": "degree_Celsius", "F": "degree_Fahrenheit",
 }  # fmt: skip
 # Letters that are also scales or common names: a unit only where the other side has it too.
-_DOUBTFUL = frozenset("K A V W J N C F".split())
 _MONEY = {
     "dollar": "dollar", "dollars": "dollar", "usd": "dollar", "$": "dollar", "cent": "cent",
     "cents": "cent", "euro": "euro", "euros": "euro", "eur": "euro", "€": "euro", "gbp": "gbp",
     "£": "gbp", "rupee": "rupee", "rupees": "rupee", "yen": "yen", "yuan": "yuan",
 }  # fmt: skip
 _COUNTED = {"unit": "unit", "units": "unit"}  # "5 square units" is 5
-_WORD = re.compile(r"[A-Za-z]+|[$€£%°]|\\(?:\$|%|circ|degree|euro|pounds)")
 _MARKS = {"%": "percent", "°": "degree", "\\circ": "degree", "\\degree": "degree", "\\$": "$"}
 _MAX_NOUN_WORDS = 4
 Unit = tuple[tuple[str, int], ...]  # canonical names and exponents, in order
-_ASKED = re.compile(r"\b[Hh]ow many ((?:[A-Za-z-]{1,30} ?){1,5})")
 _AUXILIARIES = frozenset(
     "are is was were do does did will would can could of more have has".split()
 )
@@ -114,13 +112,29 @@ def number_of(words: Sequence[str]) -> Fraction | None:
     if not words or len(words) > 12:
         return None
     if words[-1] in _PARTS and len(words) <= 2:
-        top = 1 if len(words) == 1 or words[0] in ("a", "an") else _NUMBERS.get(words[0])
-        return None if not top else Fraction(top, _PARTS[words[-1]])
+        return _part(words)
     if words[0] in ("a", "an") and len(words) > 1:
         words = ["one", *words[1:]]
     if words[0] in _SCALES:
         words = ["one", *words]
     return _whole_number(words)
+
+
+def _part(words: Sequence[str]) -> Fraction | None:
+    """``half``, ``a third``, ``two thirds``; ``third`` and ``twenty-fifth`` are places in a row."""
+    part = words[-1]
+    is_plural = part.endswith("s") or part == "halves"
+    if len(words) == 1:
+        return Fraction(1, _PARTS[part]) if part in ("half", "quarter") else None
+    top = 1 if words[0] in ("a", "an") else _NUMBERS.get(words[0], 0)
+    if not 1 <= top < 20 or is_plural != (top > 1):
+        return None
+    return Fraction(top, _PARTS[part])
+
+
+def is_noun(word: str) -> bool:
+    """Whether a word can name something: no comparison, negation, number or operation."""
+    return word.lower() in ("answer", "total") or not _NO_NOUNS & set(word.lower().split("-"))
 
 
 def _whole_number(words: Sequence[str]) -> Fraction | None:
@@ -165,7 +179,7 @@ def read_suffix(words: Sequence[str]) -> Suffix | None:
         power = _POWER_WORDS[rest.pop(0).lower()]
     if not rest:
         return Suffix(scale, power, text=text)
-    unit = _read_unit(rest)
+    unit = read_unit(rest)
     if unit is not None:
         return Suffix(scale, power, unit, text=text)
     noun = _read_noun(rest)
@@ -176,13 +190,13 @@ def _read_noun(words: Sequence[str]) -> str:
     is_noun = len(words) <= _MAX_NOUN_WORDS and all(
         len(word) > 2 and word.replace("-", "").isalpha() and word.isascii()
         and not _NO_NOUNS & set(word.lower().split("-"))
-        and _name(word) is None
+        and name_of(word) is None
         for word in words
     )  # fmt: skip
     return " ".join(words).lower() if is_noun else ""
 
 
-def _read_unit(words: Sequence[str]) -> Unit | None:
+def read_unit(words: Sequence[str]) -> Unit | None:
     """``None`` unless all of the words make one unit; ``/`` and ``per`` divide."""
     over = [place for place, word in enumerate(words) if word in ("/", "per")]
     if len(over) > 1:
@@ -191,7 +205,7 @@ def _read_unit(words: Sequence[str]) -> Unit | None:
     bottom = _read_factors(words[over[0] + 1 :]) if over else {}
     if not top or bottom is None or (over and not bottom):
         return None
-    return _canonical({**top, **{name: top.get(name, 0) - power for name, power in bottom.items()}})
+    return canonical({**top, **{name: top.get(name, 0) - power for name, power in bottom.items()}})
 
 
 def _read_factors(words: Sequence[str]) -> dict[str, int] | None:
@@ -210,7 +224,7 @@ def _read_factors(words: Sequence[str]) -> dict[str, int] | None:
             powers[last], last = exponent, ""
         elif lower in _BEFORE_UNIT and pending == 1:
             pending = _BEFORE_UNIT[lower]
-        elif (name := _name(word)) is not None and name not in powers:
+        elif (name := name_of(word)) is not None and name not in powers:
             if last == "degree" and name in ("degree_Celsius", "degree_Fahrenheit"):
                 del powers["degree"]
             powers[name], last, pending = pending, name, 1
@@ -219,7 +233,8 @@ def _read_factors(words: Sequence[str]) -> dict[str, int] | None:
     return powers if pending == 1 else None
 
 
-def _canonical(powers: dict[str, int]) -> Unit:
+def canonical(powers: dict[str, int]) -> Unit:
+    """Units in order, compound ones taken apart."""
     merged = dict(powers)
     for name, parts in (
         ("mile_per_hour", {"mile": 1, "hour": -1}),
@@ -234,7 +249,7 @@ def _canonical(powers: dict[str, int]) -> Unit:
 
 
 @functools.lru_cache(maxsize=4096)
-def _name(word: str) -> str | None:
+def name_of(word: str) -> str | None:
     """The canonical name of one unit, ``None`` when ``word`` is none."""
     word = _MARKS.get(word, word)
     lower = word.lower()
@@ -243,7 +258,7 @@ def _name(word: str) -> str | None:
     if lower in _MONEY or lower in _COUNTED:
         return _MONEY.get(lower) or _COUNTED[lower]
     if len(word) == 1:
-        return _ONE_LETTER.get(word)
+        return ONE_LETTER.get(word)
     if word in _MARKS.values():
         return word
     if len(word) > 20 or not word.isalpha() or not word.isascii() or lower in ("as", "at", "am"):
@@ -277,83 +292,10 @@ def _registry() -> Any:
     return _loaded[0]
 
 
-def _dimension(name: str) -> str:
+def dimension_of(name: str) -> str:
+    """The dimension of a unit, as text."""
     if name in _MONEY.values():
         return "money"
     if name in (PERCENT, "unit"):
         return name
     return str(_registry().get_dimensionality(name))
-
-
-@functools.lru_cache(maxsize=256)
-def _asked_words(problem: str) -> tuple[str, ...]:
-    """The words behind the last ``how many``; empty when it asks for no noun."""
-    asked = list(_ASKED.finditer(problem[:20_000]))
-    words = asked[-1][1].split() if asked else []
-    return () if not words or words[0].lower() in _AUXILIARIES else tuple(words)
-
-
-def _asked_unit(problem: str) -> Unit:
-    """The unit behind the last ``how many``, an adjective or two before it; empty without one."""
-    words = _asked_words(problem)
-    for start in range(min(3, len(words))):
-        for end in range(len(words), start, -1):
-            unit = _read_unit(words[start:end])
-            if unit is not None and words[start:end] != ("in",):
-                return unit
-    return ()
-
-
-@functools.lru_cache(maxsize=256)
-def _words_of(problem: str) -> tuple[frozenset[str], frozenset[str], bool]:
-    """The words of a problem's text, its units, and whether it names one by more than a letter."""
-    found = set(_WORD.findall(problem[:20_000])) - {"in", "In", "as", "a", "A"}
-    words = frozenset(_singular(word) for word in found)
-    named = {word: name for word in found if (name := _name(word)) is not None}
-    units = {part for name in named.values() for part, _ in (*_canonical({name: 1}), (name, 1))}
-    return words, frozenset(units), any(len(word) > 1 or not word.isalpha() for word in named)
-
-
-def _singular(word: str) -> str:
-    word = word.lower()
-    if word.endswith("ies"):
-        return word[:-3] + "y"
-    for ending in ("es", "s"):
-        if word.endswith(ending) and len(word) > len(ending) + 2:
-            return word.removesuffix("s").removesuffix("e")
-    return word.removesuffix("e")
-
-
-def has_noun(noun: str, problem: str) -> bool:
-    """Whether all words of a counted noun are in the problem's own text."""
-    words, _, _ = _words_of(problem)
-    parts = [_singular(part) for word in noun.split() for part in word.split("-")]
-    asked = {_singular(part) for word in _asked_words(problem) for part in word.split("-")}
-    return (
-        bool(problem)
-        and all(part in words for part in parts)
-        and (not asked or not asked.isdisjoint(parts))
-    )
-
-
-def may_drop_unit(unit: Unit, problem: str) -> bool:
-    """Whether a unit may be left out against a value that has none.
-
-    Where the problem's text asks for one it has to be that; where it names some, it has to be made
-    of them. Letters that are more often something else (``5K``) have to be named in any case;
-    degrees only need that nothing is in radians.
-    """
-    asked = _asked_unit(problem)
-    if asked:
-        return unit == asked
-    _, units, has_units = _words_of(problem)
-    for name, power in unit:
-        if power > 1 and name != "unit" and _dimension(name) != "[length]":
-            return False
-        if name in units or name == "unit" or (name == "degree" and "radian" not in units):
-            continue
-        if has_units or name == PERCENT:
-            return False
-        if any(_ONE_LETTER[letter] == name for letter in _DOUBTFUL):
-            return False
-    return True
