@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -93,10 +95,14 @@ def cheat(base, answer):
 @pytest.mark.parametrize("base", BASES)
 def test_no_object_answers_for_plain_data(base):
     """6 answers; each program meets the questions one by one."""
-    passed = []
-    for (name, answer), question in itertools.product(ANSWERS.items(), QUESTIONS):
+    cases = list(itertools.product(ANSWERS.items(), QUESTIONS))
+
+    def reason_of(case):
+        (_, answer), question = case
         tests = f"import math\nassert {question}"
-        outcome = run(cheat(base, answer), tests, program_wall_s=5.0)
-        if outcome.reason == "correct":
-            passed.append((name, question))
-    assert passed == []
+        return run(cheat(base, answer), tests, program_wall_s=5.0).reason
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        reasons = list(pool.map(reason_of, cases))
+    passed = [case for case, reason in zip(cases, reasons, strict=True) if reason == "correct"]
+    assert passed == [] and len(reasons) == 6 * 44
