@@ -175,6 +175,8 @@ def test_an_interruption_ends_the_job_and_starts_no_other(to_all, tmp_path):
         stdout=subprocess.DEVNULL,
         text=True,
         start_new_session=True,
+        # A shell that starts the tests in its background has them ignore it, and so its children.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     while not (tmp_path / "started").exists():
         assert process.poll() is None, process.communicate()[1]
