@@ -3,39 +3,20 @@
 from __future__ import annotations
 
 import random
-from fractions import Fraction
 
 from attacks.kinds import FONTS, changes, wrapped
+from attacks.numbers import UNITS
 from attacks.shapes import Gold
 
 Rng = random.Random
-_UNITS = {
-    "seconds": "second", "minutes": "minute", "hours": "hour", "days": "day", "weeks": "week",
-    "months": "month", "years": "year", "miles": "mile", "meters": "meter", "feet": "feet",
-    "inches": "inch", "kilometers": "kilometer", "kilograms": "kilogram", "pounds": "pound",
-    "ounces": "ounce", "gallons": "gallon", "dollars": "dollar", "cents": "cent",
-}  # fmt: skip
-_FOREIGN = "٠٦۷५๓7７𝟕𝟔𝟘"
-_WORDS = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
-    "fifteen sixteen seventeen eighteen nineteen"
-).split()
-_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
-
-
-def other(rng: Rng, gold: Gold) -> int:
-    """A small whole number that is not the gold."""
-    value = gold.number or Fraction(0)
-    near = [int(value) + step for step in (-2, -1, 1, 2, 3)] + [rng.randint(2, 60)]
-    return rng.choice([n for n in near if n != value and n > 0] or [int(abs(value)) + 7])
 
 
 @changes("another unit than the one asked for")
 def _(rng: Rng, gold: Gold) -> str | None:
-    asked = [name for name, stem in _UNITS.items() if f"how many {name}" in gold.problem.lower()]
+    asked = [name for name, stem in UNITS.items() if f"how many {name}" in gold.problem.lower()]
     if not gold.numeral or not gold.number or len(asked) != 1 or gold.problem.count("?") != 1:
         return None
-    name = rng.choice([name for name in _UNITS if name != asked[0]])
+    name = rng.choice([name for name in UNITS if name != asked[0]])
     return gold.numeral + rng.choice([rf"\text{{ {name}}}", rf"\ \mathrm{{{name}}}", f" {name}"])
 
 
@@ -68,7 +49,7 @@ def _(rng: Rng, gold: Gold) -> str | None:
 
 @changes("operators and numbers around a unit")
 def _(rng: Rng, gold: Gold) -> str | None:
-    asked = [name for name in _UNITS if f"how many {name}" in gold.problem.lower()]
+    asked = [name for name in UNITS if f"how many {name}" in gold.problem.lower()]
     if not gold.numeral or abs(gold.number or 0) in (0, 1) or len(asked) != 1:
         return None
     unit, n = asked[0], rng.randint(2, 9)

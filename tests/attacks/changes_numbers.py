@@ -3,31 +3,12 @@
 from __future__ import annotations
 
 import random
-from fractions import Fraction
 
 from attacks.kinds import changes, whole, wrapped
+from attacks.numbers import WORDS
 from attacks.shapes import Gold, read_number, spelled
 
 Rng = random.Random
-_UNITS = {
-    "seconds": "second", "minutes": "minute", "hours": "hour", "days": "day", "weeks": "week",
-    "months": "month", "years": "year", "miles": "mile", "meters": "meter", "feet": "feet",
-    "inches": "inch", "kilometers": "kilometer", "kilograms": "kilogram", "pounds": "pound",
-    "ounces": "ounce", "gallons": "gallon", "dollars": "dollar", "cents": "cent",
-}  # fmt: skip
-_FOREIGN = "٠٦۷५๓7７𝟕𝟔𝟘"
-_WORDS = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
-    "fifteen sixteen seventeen eighteen nineteen"
-).split()
-_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
-
-
-def other(rng: Rng, gold: Gold) -> int:
-    """A small whole number that is not the gold."""
-    value = gold.number or Fraction(0)
-    near = [int(value) + step for step in (-2, -1, 1, 2, 3)] + [rng.randint(2, 60)]
-    return rng.choice([n for n in near if n != value and n > 0] or [int(abs(value)) + 7])
 
 
 @changes("digits appended or prepended")
@@ -91,7 +72,7 @@ def _(rng: Rng, gold: Gold) -> str | None:
     if not gold.numeral or abs(gold.number or 0) in (0, 1, 2):
         return None
     number = rng.randint(2, 9)
-    word = rng.choice(_WORDS[2:10])
+    word = rng.choice(WORDS[2:10])
     tails = [f"/{number}", f"+{number}", f"-{number}", f" x {number}", f"*{number}", f"^{number}"]
     tails += [f" minus {word}", f" plus {word}", f" times {word}", f" over {word}", " factorial"]
     tails += [f" plus or minus {number}", " cubed", " squared", f" choose {number}", " inverse"]

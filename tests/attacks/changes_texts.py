@@ -3,31 +3,12 @@
 from __future__ import annotations
 
 import random
-from fractions import Fraction
 
 from attacks.kinds import changes, whole, wrapped
+from attacks.numbers import FOREIGN, TENS, WORDS, other
 from attacks.shapes import Gold, spelled
 
 Rng = random.Random
-_UNITS = {
-    "seconds": "second", "minutes": "minute", "hours": "hour", "days": "day", "weeks": "week",
-    "months": "month", "years": "year", "miles": "mile", "meters": "meter", "feet": "feet",
-    "inches": "inch", "kilometers": "kilometer", "kilograms": "kilogram", "pounds": "pound",
-    "ounces": "ounce", "gallons": "gallon", "dollars": "dollar", "cents": "cent",
-}  # fmt: skip
-_FOREIGN = "٠٦۷५๓7７𝟕𝟔𝟘"
-_WORDS = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
-    "fifteen sixteen seventeen eighteen nineteen"
-).split()
-_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
-
-
-def other(rng: Rng, gold: Gold) -> int:
-    """A small whole number that is not the gold."""
-    value = gold.number or Fraction(0)
-    near = [int(value) + step for step in (-2, -1, 1, 2, 3)] + [rng.randint(2, 60)]
-    return rng.choice([n for n in near if n != value and n > 0] or [int(abs(value)) + 7])
 
 
 @changes("two alternatives")
@@ -147,7 +128,7 @@ def _(rng: Rng, gold: Gold) -> str | None:
     value = whole(rng, gold, 3)
     if value is None:
         return None
-    tails = [*_FOREIGN, "½", "²", "³", "⁵", "⁄2", "∕2", "÷2", "·2", "∙2", "×2", "٫5", "‼", "⅓"]
+    tails = [*FOREIGN, "½", "²", "³", "⁵", "⁄2", "∕2", "÷2", "·2", "∙2", "×2", "٫5", "‼", "⅓"]
     tails += ["½½", "²³", "√2", "π", "∞", "⅋", "\u0338", "\u0336", "\u20e0", "°C²"]
     if gold.mentions("base", "degree"):
         return None
@@ -168,11 +149,11 @@ def _(rng: Rng, gold: Gold) -> str | None:
     value = gold.whole
     if value is None or not 1 <= value <= 9:
         return None
-    word = _WORDS[value]
-    texts = [f"{rng.choice(_TENS)}-{word}", f"{rng.choice(_TENS)} {word}", f"{word} hundred"]
+    word = WORDS[value]
+    texts = [f"{rng.choice(TENS)}-{word}", f"{rng.choice(TENS)} {word}", f"{word} hundred"]
     texts += [f"{word} million", f"minus {word}", f"{word} and a half", f"{word} point two"]
-    texts += [f"{word} or {_WORDS[value + 1]}", f"{word} thousand and one", f"not {word}"]
-    texts += [f"{word} dozen", f"{word} squared and one", f"hundred {word}", _WORDS[value + 1]]
+    texts += [f"{word} or {WORDS[value + 1]}", f"{word} thousand and one", f"not {word}"]
+    texts += [f"{word} dozen", f"{word} squared and one", f"hundred {word}", WORDS[value + 1]]
     if gold.mentions("dozen", "thousand", "illion", "hundred"):
         return None
     return wrapped(rng, rng.choice(texts), "text", "mbox", "textbf", "mathrm")

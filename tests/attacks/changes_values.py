@@ -6,28 +6,10 @@ import random
 from fractions import Fraction
 
 from attacks.kinds import changes, whole
+from attacks.numbers import WORDS
 from attacks.shapes import Gold, read_number, spelled
 
 Rng = random.Random
-_UNITS = {
-    "seconds": "second", "minutes": "minute", "hours": "hour", "days": "day", "weeks": "week",
-    "months": "month", "years": "year", "miles": "mile", "meters": "meter", "feet": "feet",
-    "inches": "inch", "kilometers": "kilometer", "kilograms": "kilogram", "pounds": "pound",
-    "ounces": "ounce", "gallons": "gallon", "dollars": "dollar", "cents": "cent",
-}  # fmt: skip
-_FOREIGN = "٠٦۷५๓7７𝟕𝟔𝟘"
-_WORDS = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
-    "fifteen sixteen seventeen eighteen nineteen"
-).split()
-_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
-
-
-def other(rng: Rng, gold: Gold) -> int:
-    """A small whole number that is not the gold."""
-    value = gold.number or Fraction(0)
-    near = [int(value) + step for step in (-2, -1, 1, 2, 3)] + [rng.randint(2, 60)]
-    return rng.choice([n for n in near if n != value and n > 0] or [int(abs(value)) + 7])
 
 
 @changes("decimal point moved")
@@ -118,7 +100,7 @@ def _(rng: Rng, gold: Gold) -> str | None:
     forms = [
         f"{value}_{base}",
         f"{value}_{{{base}}}",
-        rf"{value}_{{\text{{{_WORDS[min(base, 16)]}}}}}",
+        rf"{value}_{{\text{{{WORDS[min(base, 16)]}}}}}",
     ]
     forms += [rf"({value})_{{{base}}}", rf"{value}\text{{ in base }}{base}"]
     return rng.choice(forms)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from recipe.hint.verify.maths_exact import NoValue, exact
+from recipe.hint.verify.maths_shapes import infinity_sign
 from recipe.hint.verify.maths_tree import Node, names_in
 from recipe.hint.verify.maths_values import approximate, same_value
 
@@ -189,7 +190,7 @@ def _order(a: Cut, b: Cut) -> int:
 
 
 def _compare(a: Node, b: Node) -> int:
-    signs = [_infinity(node) for node in (a, b)]
+    signs = [infinity_sign(node) for node in (a, b)]
     if any(signs):
         return (signs[0] > signs[1]) - (signs[0] < signs[1])
     left, right = exact(a), exact(b)
@@ -200,9 +201,3 @@ def _compare(a: Node, b: Node) -> int:
             return 0
         left, right = approximate(a, 60), approximate(b, 60)
     return (left > right) - (left < right)
-
-
-def _infinity(node: Node) -> int:
-    if node.kind == "neg":
-        return -_infinity(node.items[0])
-    return int(node.kind == "const" and node.value == "inf")

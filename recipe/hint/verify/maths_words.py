@@ -74,9 +74,6 @@ _COUNTED = {"unit": "unit", "units": "unit"}  # "5 square units" is 5
 _MARKS = {"%": "percent", "°": "degree", "\\circ": "degree", "\\degree": "degree", "\\$": "$"}
 _MAX_NOUN_WORDS = 4
 Unit = tuple[tuple[str, int], ...]  # canonical names and exponents, in order
-_AUXILIARIES = frozenset(
-    "are is was were do does did will would can could of more have has".split()
-)
 
 
 @dataclass(frozen=True, slots=True)
