@@ -7,39 +7,10 @@ import re
 from fractions import Fraction
 
 from attacks.kinds import changes
-from attacks.shapes import Gold, read_number, spelled
+from attacks.parts import FLIPS, SAME_KIND, SIGN, numbers
+from attacks.shapes import Gold, read_number
 
 Rng = random.Random
-_SAME_KIND = (
-    ("cm", "m", "km", "mm", "inches", "feet", "miles", "yards"),
-    ("hours", "minutes", "seconds", "days", "weeks", "years"),
-    ("kg", "g", "mg", "tons", "pounds", "ounces"),
-    ("cents", "dollars", "euros", "yen"),
-    ("mL", "L", "gallons", "cups"),
-)
-_FLIPS = {
-    "<": (">", r"\le ", "=", r"\geq "),
-    ">": ("<", r"\ge ", "=", r"\leq "),
-    r"\le": (r"\ge ", "<", "=", ">"),
-    r"\leq": (r"\geq ", "<", "=", ">"),
-    r"\ge": (r"\le ", ">", "=", "<"),
-    r"\geq": (r"\leq ", ">", "=", "<"),
-    r"\geqslant": (r"\leqslant ", ">", "=", "<"),
-    r"\leqslant": (r"\geqslant ", "<", "=", ">"),
-}
-_SIGN = re.compile(r"\\(?:leqslant|geqslant|leq?|geq?)(?![A-Za-z])|[<>]")
-
-
-def numbers(parts: tuple[str, ...]) -> list[Fraction] | None:
-    """The members when all are plain numbers."""
-    values = [read_number(part) for part in parts]
-    return None if None in values else [value for value in values if value is not None]
-
-
-def changed_number(rng: Rng, text: str) -> str | None:
-    """Another number for a plain one."""
-    value = read_number(text)
-    return None if value is None else spelled(value + rng.choice([-2, -1, 1, 2, 3]))
 
 
 @changes("one side of an equation")
@@ -107,11 +78,11 @@ def split_names(gold: Gold) -> list[str]:
 
 @changes("an inequality changed")
 def _(rng: Rng, gold: Gold) -> str | None:
-    signs = list(_SIGN.finditer(gold.text))
+    signs = list(SIGN.finditer(gold.text))
     if not signs or "," in gold.text or "text" in gold.text:
         return None
     sign = rng.choice(signs)
-    flipped = rng.choice(_FLIPS[sign[0]])
+    flipped = rng.choice(FLIPS[sign[0]])
     texts = [gold.text[: sign.start()] + flipped + gold.text[sign.end() :]]
     if len(signs) == 1:
         texts += [gold.text + rng.choice(["+1", "-1", "1", r"+10^{-9}"]), gold.text[sign.end() :]]
@@ -127,7 +98,7 @@ def _(rng: Rng, gold: Gold) -> str | None:
     number, unit, power = gold.quantity
     if not unit or read_number(number) in (None, 0):
         return None
-    family = next((f for f in _SAME_KIND if unit in f or f"{unit}s" in f), None)
+    family = next((f for f in SAME_KIND if unit in f or f"{unit}s" in f), None)
     if family is None:
         return None
     other = rng.choice([name for name in family if name not in (unit, f"{unit}s")])
@@ -138,7 +109,7 @@ def _(rng: Rng, gold: Gold) -> str | None:
         texts.append(rf"{number} \text{{ {alien}}}")
     if power:
         texts.append(rf"{number} \text{{ {unit}}}^{5 - int(power)}")
-    elif unit in _SAME_KIND[0]:
+    elif unit in SAME_KIND[0]:
         texts += [rf"{number} \text{{ {unit}}}^2", rf"{number} \text{{ {unit}}}^3"]
     return rng.choice(texts)
 

@@ -7,39 +7,10 @@ import re
 from fractions import Fraction
 
 from attacks.kinds import changes, wrapped
+from attacks.parts import changed_number, numbers
 from attacks.shapes import Gold, read_number, spelled
 
 Rng = random.Random
-_SAME_KIND = (
-    ("cm", "m", "km", "mm", "inches", "feet", "miles", "yards"),
-    ("hours", "minutes", "seconds", "days", "weeks", "years"),
-    ("kg", "g", "mg", "tons", "pounds", "ounces"),
-    ("cents", "dollars", "euros", "yen"),
-    ("mL", "L", "gallons", "cups"),
-)
-_FLIPS = {
-    "<": (">", r"\le ", "=", r"\geq "),
-    ">": ("<", r"\ge ", "=", r"\leq "),
-    r"\le": (r"\ge ", "<", "=", ">"),
-    r"\leq": (r"\geq ", "<", "=", ">"),
-    r"\ge": (r"\le ", ">", "=", "<"),
-    r"\geq": (r"\leq ", ">", "=", "<"),
-    r"\geqslant": (r"\leqslant ", ">", "=", "<"),
-    r"\leqslant": (r"\geqslant ", "<", "=", ">"),
-}
-_SIGN = re.compile(r"\\(?:leqslant|geqslant|leq?|geq?)(?![A-Za-z])|[<>]")
-
-
-def numbers(parts: tuple[str, ...]) -> list[Fraction] | None:
-    """The members when all are plain numbers."""
-    values = [read_number(part) for part in parts]
-    return None if None in values else [value for value in values if value is not None]
-
-
-def changed_number(rng: Rng, text: str) -> str | None:
-    """Another number for a plain one."""
-    value = read_number(text)
-    return None if value is None else spelled(value + rng.choice([-2, -1, 1, 2, 3]))
 
 
 @changes("a member of a list left out")
