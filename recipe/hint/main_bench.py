@@ -7,18 +7,18 @@ import sys
 import hydra
 from omegaconf import DictConfig
 
+from recipe.hint.bench.settings import (
+    BenchSettings,
+    apply_bench_mode,
+    freeze_weights,
+    split_arguments,
+)
 from recipe.hint.main_hint import (
     CONFIG_DIR,
     complaints,
     compose_and_run,
     read_command,
     warm_processes,
-)
-from recipe.hint.runtime.bench_settings import (
-    BenchSettings,
-    apply_bench_mode,
-    freeze_weights,
-    split_arguments,
 )
 from recipe.hint.runtime.multirun import Sweep, is_multirun
 
@@ -34,8 +34,8 @@ def run(config: DictConfig) -> None:
         return
     with complaints():
         from recipe.hint.runtime.environment import set_environment
-        from recipe.hint.runtime.preflight_keys import check_keys
-        from recipe.hint.runtime.preflight_settings import check_sections
+        from recipe.hint.runtime.preflight.keys import check_keys
+        from recipe.hint.runtime.preflight.settings import check_sections
 
         check_sections(config)
         set_environment(config)
@@ -46,12 +46,12 @@ def run(config: DictConfig) -> None:
 
 
 def _check_and_launch(config: DictConfig) -> None:
-    from recipe.hint.runtime.preflight import preflight
+    from recipe.hint.runtime.preflight.training import preflight
 
     print("\n".join(preflight(config, sys.argv[1:])), flush=True)
     if config.preflight_only:
         return
-    from recipe.hint.runtime.bench_launcher import launch_bench
+    from recipe.hint.bench.launcher import launch_bench
 
     freeze_weights(config)
     print("\n".join(launch_bench(config)), flush=True)

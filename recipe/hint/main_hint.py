@@ -14,12 +14,12 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
-from recipe.hint.cli import choose_hardware, resolve_aliases, split_command
-from recipe.hint.cli_errors import check_arguments, explain, primary_config
-from recipe.hint.cli_help import help_text
+from recipe.hint.command.compose import choose_hardware, resolve_aliases, split_command
+from recipe.hint.command.errors import check_arguments, explain, primary_config
+from recipe.hint.command.help import help_text
 from recipe.hint.errors import ConfigError, HintError
 from recipe.hint.runtime.multirun import Sweep, is_multirun
-from recipe.hint.runtime.preflight_machine import has_gpu
+from recipe.hint.runtime.preflight.machine import has_gpu
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 CONFIG_DIR = Path(__file__).resolve().parent / "config"
@@ -35,8 +35,8 @@ def run(config: DictConfig) -> None:
     # In here too: Hydra would print the overrides beside an error that passes through it.
     with complaints():
         from recipe.hint.runtime.environment import set_environment
-        from recipe.hint.runtime.preflight_keys import check_keys
-        from recipe.hint.runtime.preflight_settings import check_sections
+        from recipe.hint.runtime.preflight.keys import check_keys
+        from recipe.hint.runtime.preflight.settings import check_sections
 
         check_sections(config)
         # Before the libraries that read the environment when they are imported.
@@ -48,8 +48,8 @@ def run(config: DictConfig) -> None:
 
 def _check_and_launch(config: DictConfig) -> None:
     from recipe.hint.runtime.evaluation_mode import apply_evaluation_mode, merge_model
-    from recipe.hint.runtime.preflight import preflight
-    from recipe.hint.runtime.preflight_evaluation import preflight_evaluation
+    from recipe.hint.runtime.preflight.evaluation import preflight_evaluation
+    from recipe.hint.runtime.preflight.training import preflight
 
     if config.trainer.eval_only:
         apply_evaluation_mode(config)
@@ -72,7 +72,7 @@ def warm_processes(config: DictConfig) -> contextlib.AbstractContextManager:
     is_off = other_cluster or os.environ.get("HINT_NO_FORK_SERVER")
     if config.preflight_only or config.trainer.device != "cpu" or is_off:
         return contextlib.nullcontext()
-    from recipe.hint.runtime.fork_server import fork_server
+    from recipe.hint.runtime.cpu.fork_server import fork_server
 
     return fork_server()
 

@@ -31,7 +31,7 @@ from recipe.hint.problems.programs import check_programs
 from recipe.hint.problems.records import stem
 from recipe.hint.problems.sources import SOURCES, Source, find_source, read_source
 from recipe.hint.typed import finite
-from recipe.hint.verify.workers import VerifierPool
+from recipe.hint.verify.pool.workers import VerifierPool
 
 
 class _Parser(argparse.ArgumentParser):

@@ -17,12 +17,12 @@ import sys
 from pathlib import Path
 
 from recipe.hint.errors import HintError
-from recipe.hint.reporting.comparison import compare_runs
-from recipe.hint.reporting.evaluation import recompute
-from recipe.hint.reporting.learning import draw_learning
-from recipe.hint.reporting.runs import read_run
-from recipe.hint.reporting.table import table
-from recipe.hint.reporting.training_samples import sample_lines
+from recipe.hint.report.comparison import compare_runs
+from recipe.hint.report.evaluation import recompute
+from recipe.hint.report.learning import draw_learning
+from recipe.hint.report.runs import read_run
+from recipe.hint.report.table import table
+from recipe.hint.report.training_samples import sample_lines
 from recipe.hint.sample_choice import REASONS
 
 

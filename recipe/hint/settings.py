@@ -11,6 +11,7 @@ from typing import Any, Literal
 import yaml
 
 from recipe.hint.errors import ConfigError
+from recipe.hint.hints.teacher_settings import TeacherSettings
 from recipe.hint.methods import Method, get_method
 from recipe.hint.methods.base import Refresh
 from recipe.hint.methods.fixed import FixedSettings
@@ -20,7 +21,6 @@ from recipe.hint.methods.sage_light import LightSettings
 from recipe.hint.methods.scaf import ScafSettings
 from recipe.hint.prompt import Texts, load_texts
 from recipe.hint.samples import SampleSettings
-from recipe.hint.teacher_settings import TeacherSettings
 from recipe.hint.typed import read_typed
 
 BUILT_IN_LEVELS = 3

@@ -52,7 +52,7 @@ def imported_roots(tree: ast.AST) -> set[str]:
 
 def allowed_stack(path: Path) -> set[str]:
     place = path.relative_to(HINT)
-    if place.parts[0] == "runtime" or place.name == "hint_trainer.py" or is_main(path):
+    if place.parts[0] in {"bench", "runtime"} or is_main(path):
         return STACK
     return {"torch"} if place.parts[0] == "tiny" else set()
 

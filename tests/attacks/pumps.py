@@ -31,11 +31,11 @@ def patterns() -> dict[str, str]:
     found: dict[str, str] = {}
     for package in _PACKAGES:
         root = importlib.import_module(package)
-        for info in pkgutil.iter_modules(root.__path__):
-            module = importlib.import_module(f"{package}.{info.name}")
+        for info in pkgutil.walk_packages(root.__path__, f"{package}."):
+            module = importlib.import_module(info.name)
             for name, value in vars(module).items():
                 for number, pattern in enumerate(_compiled(value)):
-                    found.setdefault(pattern, f"{package}.{info.name}.{name}[{number}]")
+                    found.setdefault(pattern, f"{info.name}.{name}[{number}]")
     return {place: pattern for pattern, place in found.items()}
 
 

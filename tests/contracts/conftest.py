@@ -3,7 +3,7 @@ import sys
 from pathlib import Path
 
 from recipe.hint.runtime.environment import CPU_ENVIRONMENT
-from recipe.hint.runtime.preflight_machine import has_gpu
+from recipe.hint.runtime.preflight.machine import has_gpu
 
 # For the helpers beside the tests; --import-mode=importlib adds no folder by itself.
 sys.path.insert(0, str(Path(__file__).parent))

@@ -20,7 +20,7 @@ import verl  # noqa: F401  - loads the plugin, as in every process of a run
 from verl.plugin.platform import get_platform
 from verl.utils import device, distributed
 
-from recipe.hint.runtime import cpu_platform
+from recipe.hint.runtime.cpu import device as cpu_platform
 
 
 def error_of(call: Callable[[], Any]) -> str:

@@ -20,7 +20,7 @@ ENGINE = {
     "distributed_executor_backend": "uni",
     "max_model_len": 256,
     "max_num_seqs": 64,
-    "worker_extension_cls": "recipe.hint.runtime.cpu_rollout.CpuWorkerExtension",
+    "worker_extension_cls": "recipe.hint.runtime.cpu.rollout.CpuWorkerExtension",
     "logprobs_mode": "processed_logprobs",
 }
 

@@ -12,8 +12,8 @@ from engines import ROOT, environment, run_process
 from verl.plugin.platform import platform_manager
 from verl.plugin.platform.platform_base import PlatformBase
 
-from recipe.hint.runtime import cpu_platform
-from recipe.hint.runtime.preflight_machine import has_gpu
+from recipe.hint.runtime.cpu import device as cpu_platform
+from recipe.hint.runtime.preflight.machine import has_gpu
 
 cpu_build = pytest.mark.skipif(has_gpu(), reason="needs vLLM's CPU build")
 
@@ -83,7 +83,7 @@ def test_every_call_that_verl_makes_on_its_device_exists(seen):
 def test_the_plugin_does_nothing_on_another_platform():
     code = (
         "import sys, recipe.hint.runtime.plugin; "
-        "print(sorted({'torch', 'verl', 'recipe.hint.runtime.cpu_platform'} & set(sys.modules)))"
+        "print(sorted({'torch', 'verl', 'recipe.hint.runtime.cpu.device'} & set(sys.modules)))"
     )
     done = subprocess.run(
         [sys.executable, "-c", code],

@@ -22,10 +22,10 @@ from verl.trainer.ppo.v1.utils import MetricsAggregator
 from verl.utils import fsdp_utils
 
 from recipe.hint.errors import HintError
-from recipe.hint.hint_trainer import TRAINERS
-from recipe.hint.runtime import cpu_transfer
-from recipe.hint.runtime.cpu_transfer import BACKEND, GlooCheckpointEngine, Meeting
+from recipe.hint.runtime.cpu import transfer as cpu_transfer
+from recipe.hint.runtime.cpu.transfer import BACKEND, GlooCheckpointEngine, Meeting
 from recipe.hint.runtime.sampling_guard import guard
+from recipe.hint.runtime.trainer import TRAINERS
 
 SEPARATE = TRAINERS["separate_async"]
 # 4 x 3 x 4 bytes = 48, 5 x 2 = 10 (the next begins at 64), 8, 0-dimensional 4: 76 bytes.
@@ -232,7 +232,7 @@ def test_the_metrics_of_a_step_count_the_records_of_all_its_updates(monkeypatch)
 
     monkeypatch.setattr(PPOTrainer, "step", two_updates)
     monkeypatch.setattr(
-        "recipe.hint.hint_trainer.hint_metrics.step_metrics",
+        "recipe.hint.runtime.trainer.hint_metrics.step_metrics",
         lambda records, max_level: {"prompts": float(len(records))},
     )
     trainer = SEPARATE.__new__(SEPARATE)
@@ -248,7 +248,7 @@ def test_the_metrics_of_a_step_count_the_records_of_all_its_updates(monkeypatch)
     written = []
     trainer.folder = SimpleNamespace(append_samples=written.extend)
     monkeypatch.setattr(
-        "recipe.hint.hint_trainer.hint_metrics.verify_metrics",
+        "recipe.hint.runtime.trainer.hint_metrics.verify_metrics",
         lambda records: {"ungraded": float(len(records))},
     )
     metrics = {}

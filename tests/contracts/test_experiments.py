@@ -11,7 +11,7 @@ import pytest
 
 from recipe.hint import main_hint
 from recipe.hint.hints.teacher_cache import Answer, AnswerCache
-from recipe.hint.runtime import preflight_machine
+from recipe.hint.runtime.preflight import machine as preflight_machine
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = sorted(path.stem for path in (ROOT / "configs/experiment").glob("*.yaml"))

@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from recipe.hint.runtime.fork_client_process import SERVER_PID, SOCKET
-from recipe.hint.runtime.fork_server import fork_server
+from recipe.hint.runtime.cpu.fork_client_process import SERVER_PID, SOCKET
+from recipe.hint.runtime.cpu.fork_server import fork_server
 
 pytestmark = pytest.mark.slow
 

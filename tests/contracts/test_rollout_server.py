@@ -12,7 +12,7 @@ from verl.workers.rollout.vllm_rollout.utils import vLLMColocateWorkerExtension
 from verl.workers.rollout.vllm_rollout.vllm_async_server import vLLMHttpServer, vLLMReplica
 
 from recipe.hint.runtime import rollout_server
-from recipe.hint.runtime.preflight_machine import has_gpu
+from recipe.hint.runtime.preflight.machine import has_gpu
 from recipe.hint.runtime.rollout_server import CPU_EXTENSION, GroupHttpServer, GroupReplica
 
 cpu_build = pytest.mark.skipif(has_gpu(), reason="needs vLLM's CPU build")

@@ -19,11 +19,11 @@ from engines import BASE, ROOT, environment
 
 from recipe.hint.hints.teacher import Teacher
 from recipe.hint.hints.teacher_request import Sampling
+from recipe.hint.hints.teacher_settings import TeacherSettings
 from recipe.hint.problems.columns import read_problems, write_rows
 from recipe.hint.problems.offline_command import add_arguments, run
 from recipe.hint.prompt import Texts
-from recipe.hint.runtime.preflight_machine import has_gpu
-from recipe.hint.teacher_settings import TeacherSettings
+from recipe.hint.runtime.preflight.machine import has_gpu
 
 pytestmark = pytest.mark.slow
 

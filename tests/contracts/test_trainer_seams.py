@@ -11,9 +11,9 @@ from verl.trainer.ppo.v1.trainer_base import TRAINER_REGISTRY, register_trainer
 from verl.utils.checkpoint.checkpoint_manager import find_latest_ckpt_path
 from verl.utils.tracking import Tracking
 
-from recipe.hint.hint_trainer import TRAINERS, HintMixin
 from recipe.hint.runtime.checkpoints import mark_complete, repair_pointer, step_folder
 from recipe.hint.runtime.reporter import StepReporter
+from recipe.hint.runtime.trainer import TRAINERS, HintMixin
 
 # What HintMixin overrides; the rest of its methods are its own.
 HOOKS = {

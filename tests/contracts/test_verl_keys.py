@@ -8,10 +8,10 @@ import pytest
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
-from recipe.hint.cli import flat_names
+from recipe.hint.command.compose import flat_names
 from recipe.hint.errors import ConfigError
 from recipe.hint.main_hint import CONFIG_DIR, set_config_paths
-from recipe.hint.runtime.preflight_keys import OPEN, READ_BY_VERL, check_keys
+from recipe.hint.runtime.preflight.keys import OPEN, READ_BY_VERL, check_keys
 
 # Where verl reads a section without a dataclass, and what it is called there.
 READERS = {

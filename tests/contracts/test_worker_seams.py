@@ -15,7 +15,7 @@ from verl.utils.tokenizer.continuous_token_wiring import create_continuous_token
 from verl.workers.rollout.llm_server import FullyAsyncLLMServerClient, LLMServerClient
 
 from recipe.hint.runtime.engine import GroupClient, Sampling
-from recipe.hint.runtime.hint_worker import HintManager, HintWorker
+from recipe.hint.runtime.worker import HintManager, HintWorker
 
 PLAIN = AgentLoopWorkerTQ.__ray_actor_class__
 

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from recipe.hint import main_hint
-from recipe.hint.runtime import evaluation_mode, preflight_evaluation, preflight_machine
+from recipe.hint.runtime import evaluation_mode
+from recipe.hint.runtime.preflight import evaluation as preflight_evaluation
+from recipe.hint.runtime.preflight import machine as preflight_machine
 
 ROOT = Path(__file__).resolve().parents[2]
 BASE = ROOT / "data/tiny/base"

@@ -7,8 +7,8 @@ from test_training import check_records, check_weights
 
 from recipe.hint.errors import ConfigError
 from recipe.hint.main_hint import CONFIG_DIR, set_config_paths
-from recipe.hint.runtime.preflight_machine import check_machine
-from recipe.hint.runtime.preflight_settings import check_settings
+from recipe.hint.runtime.preflight.machine import check_machine
+from recipe.hint.runtime.preflight.settings import check_settings
 
 STEPS = 3
 ROLLOUT = "actor_rollout_ref.rollout"
@@ -20,7 +20,7 @@ SEPARATE = (
     f"{ROLLOUT}.nnodes=1",
     f"{ROLLOUT}.n_gpus_per_node=1",
     f"{TRANSFER}.backend=gloo",
-    f"{TRANSFER}.custom_backend_module=recipe.hint.runtime.cpu_transfer",
+    f"{TRANSFER}.custom_backend_module=recipe.hint.runtime.cpu.transfer",
     # The trainer's device and one for the rollouts.
     "ray_kwargs.ray_init.num_gpus=2",
     # Two updates between two syncs, each of half of the 8 prompts.

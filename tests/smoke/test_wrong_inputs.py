@@ -16,7 +16,7 @@ from omegaconf import OmegaConf
 
 from recipe.hint import main_hint
 from recipe.hint.problems.columns import make_row
-from recipe.hint.runtime.preflight_machine import cpus_needed, has_gpu
+from recipe.hint.runtime.preflight.machine import cpus_needed, has_gpu
 
 ROOT = Path(__file__).resolve().parents[2]
 BASE = ROOT / "data" / "tiny" / "base"

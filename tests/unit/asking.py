@@ -14,8 +14,8 @@ from fakes import problem
 from recipe.hint.hints.teacher import Teacher
 from recipe.hint.hints.teacher_client import Client
 from recipe.hint.hints.teacher_request import Sampling
+from recipe.hint.hints.teacher_settings import TeacherSettings
 from recipe.hint.prompt import Texts
-from recipe.hint.teacher_settings import TeacherSettings
 
 KEY = "sk-very-secret"
 FAST = TeacherSettings(model="m", timeout_s=300.0, num_retries=2, backoff_s=0.001)

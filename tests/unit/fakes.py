@@ -13,8 +13,8 @@ from recipe.hint.hints.dataset import Increments
 from recipe.hint.hints.self_generated import SelfGenerated
 from recipe.hint.methods.base import Method
 from recipe.hint.prompt import Texts
+from recipe.hint.rollout import Outcome, Response, Visit, VisitSettings
 from recipe.hint.schema import History, Ladder, Problem, Verdict
-from recipe.hint.visit import Outcome, Response, Visit, VisitSettings
 
 LADDER = json.dumps({"level_1": "think", "level_2": "think. add", "level_3": "think. add. carry"})
 

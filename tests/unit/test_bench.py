@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 from fakes import ScriptedEngine, make_visit, problem
 
+from recipe.hint.bench.plan import compose_batches, slots_of, token_counts
+from recipe.hint.bench.release import Batch, ReleaseVisit
+from recipe.hint.bench.report import lines_of, predicted, spread, summary_of
+from recipe.hint.bench.settings import BenchSettings, check_bench, split_arguments
 from recipe.hint.errors import ConfigError
 from recipe.hint.hints.base import LadderResult
 from recipe.hint.reward_tracker import RewardTracker
-from recipe.hint.runtime.bench_plan import compose_batches, slots_of, token_counts
-from recipe.hint.runtime.bench_release import Batch, ReleaseVisit
-from recipe.hint.runtime.bench_report import lines_of, predicted, spread, summary_of
-from recipe.hint.runtime.bench_settings import BenchSettings, check_bench, split_arguments
 from recipe.hint.schema import GroupRecord, Ladder
 
 LADDER = LadderResult("ok", Ladder(("hint 1", "hint 2", "hint 3")), calls=1, tokens=7)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from recipe.hint.cli import choose_hardware, given_settings, nearest, resolve_aliases
+from recipe.hint.command.compose import choose_hardware, given_settings, nearest, resolve_aliases
 from recipe.hint.errors import ConfigError
 
 

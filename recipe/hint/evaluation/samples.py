@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 from recipe.hint.errors import DataError
 from recipe.hint.schema import UNDECIDED, Reason
-from recipe.hint.verify.maths_reading import vote_key
+from recipe.hint.verify.maths.reading import vote_key
 
 # Reasons of an answer that was read and judged; all others say why there is nothing to compare.
 _JUDGED = frozenset({"correct", "wrong"})

@@ -31,10 +31,10 @@ from recipe.hint.hints.teacher_request import (
     make_request,
     read_key,
 )
+from recipe.hint.hints.teacher_settings import TeacherSettings
 from recipe.hint.prompt import Texts, hint_request
 from recipe.hint.schema import ParseFailure, Problem
 from recipe.hint.seeds import seed_at
-from recipe.hint.teacher_settings import TeacherSettings
 
 logger = logging.getLogger(__name__)
 wait = asyncio.sleep  # for the tests, which wait for nobody

@@ -21,7 +21,7 @@ import aiohttp
 from recipe.hint.errors import ConfigError
 from recipe.hint.hints.teacher_cache import Answer, AnswerCache
 from recipe.hint.hints.teacher_request import Request, read_key
-from recipe.hint.teacher_settings import TeacherSettings
+from recipe.hint.hints.teacher_settings import TeacherSettings
 
 FaultKind = Literal[
     "rate_limited",  # 429

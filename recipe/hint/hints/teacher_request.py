@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from recipe.hint.errors import ConfigError
+from recipe.hint.hints.teacher_settings import TeacherSettings
 from recipe.hint.prompt import Message
 from recipe.hint.seeds import seed_at
-from recipe.hint.teacher_settings import TeacherSettings
 
 
 class Sampling(NamedTuple):

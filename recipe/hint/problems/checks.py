@@ -17,8 +17,8 @@ from recipe.hint.problems.drafts import Prepared, places_text
 from recipe.hint.problems.faults import one_line
 from recipe.hint.problems.overlap import MIN_SHARE, NGRAM_WORDS, repeated, shared_pairs
 from recipe.hint.schema import Item
-from recipe.hint.verify.maths import is_text_only
-from recipe.hint.verify.workers import VerifierPool
+from recipe.hint.verify.maths.judge import is_text_only
+from recipe.hint.verify.pool.workers import VerifierPool
 
 # Right for no answer, so that the verifier has to work on the gold answer to say "wrong".
 _PROBE = r"\boxed{7919.0625}"

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, get_args
 
 from recipe.hint.schema import Kind
-from recipe.hint.verify.checklist import Checklist
-from recipe.hint.verify.refusals import Unrunnable
+from recipe.hint.verify.programs.checklist import Checklist
+from recipe.hint.verify.programs.refusals import Unrunnable
 
 # How programs spell what is no number; a limit that does not exist is written in words or LaTeX.
 _NO_NUMBER = re.compile(r"\s*[+-]?(?:nan|inf)\s*", re.IGNORECASE)

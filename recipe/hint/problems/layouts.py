@@ -16,7 +16,7 @@ from typing import Any
 from recipe.hint.problems.drafts import Draft, check_letter, options_text
 from recipe.hint.problems.local import Keys
 from recipe.hint.problems.records import FieldFault, text, texts
-from recipe.hint.verify.maths_reading import last_box
+from recipe.hint.verify.maths.reading import last_box
 
 Fields = Mapping[str, Any]
 

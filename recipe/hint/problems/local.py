@@ -13,7 +13,7 @@ from recipe.hint.problems.drafts import Draft, Prepared, Stamp, check_letter, op
 from recipe.hint.problems.faults import truth_fault
 from recipe.hint.problems.records import FieldFault, read_records, stem, text, texts
 from recipe.hint.schema import Kind
-from recipe.hint.verify.checklist import with_entry_point
+from recipe.hint.verify.programs.checklist import with_entry_point
 
 
 @dataclass(frozen=True, slots=True)

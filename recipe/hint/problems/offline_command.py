@@ -11,11 +11,11 @@ from typing import Any
 from recipe.hint.errors import DataError
 from recipe.hint.hints.leak import judged_equal
 from recipe.hint.hints.teacher_request import Sampling
+from recipe.hint.hints.teacher_settings import TeacherSettings
 from recipe.hint.problems.offline_hints import OfflineReport, write_offline_hints
 from recipe.hint.settings import HintSettings, read_texts
-from recipe.hint.teacher_settings import TeacherSettings
 from recipe.hint.typed import finite, read_json
-from recipe.hint.verify.workers import VerifierPool
+from recipe.hint.verify.pool.workers import VerifierPool
 
 DESCRIPTION = """Writes the columns hint_level_1, hint_level_2, hint_level_3 with any served model.
 

@@ -13,10 +13,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 from recipe.hint.errors import DataError
 from recipe.hint.problems.drafts import Prepared, places_text
-from recipe.hint.verify.checklist import Checklist
 from recipe.hint.verify.options import GradeOptions
-from recipe.hint.verify.program import code_block
-from recipe.hint.verify.runner import layers_for, run_program
+from recipe.hint.verify.programs.checklist import Checklist
+from recipe.hint.verify.programs.program import code_block
+from recipe.hint.verify.programs.runner import layers_for, run_program
 
 _DEFAULTS = GradeOptions()
 _IDLE = {

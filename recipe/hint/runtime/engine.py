@@ -1,4 +1,4 @@
-"""The model, the tokenizer and the verifier behind one visit: :class:`recipe.hint.visit.Engine`."""
+"""The model, the tokenizer and the verifier behind the rollout loop."""
 
 from __future__ import annotations
 

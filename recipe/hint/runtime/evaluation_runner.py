@@ -10,7 +10,7 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from recipe.hint.problems.columns import read_problems
-from recipe.hint.reporting.evaluation import write_results
+from recipe.hint.report.evaluation import write_results
 from recipe.hint.runtime.evaluator import Engines, Evaluator, Job, missing_jobs
 from recipe.hint.runtime.run_folder import RunFolder
 from recipe.hint.runtime.sample_files import (

@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from recipe.hint.rollout import Response
 from recipe.hint.runtime.sample_files import Done, append_samples
 from recipe.hint.schema import Problem, Verdict
 from recipe.hint.seeds import seed_at
-from recipe.hint.visit import Response
 
 
 class AnswerEngine(Protocol):
-    """The part of :class:`recipe.hint.visit.Engine` that an evaluation needs."""
+    """The part of :class:`recipe.hint.rollout.Engine` that an evaluation needs."""
 
     def render(self, messages: Sequence[dict[str, str]]) -> list[int]:
         """Token ids of a conversation."""

@@ -16,9 +16,9 @@ from omegaconf import DictConfig, OmegaConf
 from tqdm import tqdm
 
 from recipe.hint.errors import HintError, StallError
+from recipe.hint.runtime.cpu.fork_client_process import EXECUTABLE
 from recipe.hint.runtime.environment import environment_of
 from recipe.hint.runtime.evaluation_runner import EvaluationRunner
-from recipe.hint.runtime.fork_client_process import EXECUTABLE
 from recipe.hint.runtime.reporter import closing_lines
 from recipe.hint.runtime.run_folder import RunFolder, keep_config
 from recipe.hint.runtime.sample_files import evaluation_folder

@@ -23,7 +23,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig
 
 from recipe.hint.errors import HintError
-from recipe.hint.runtime.preflight_folder import check_folder, check_name
+from recipe.hint.runtime.preflight.folder import check_folder, check_name
 
 _RUN_DIR, _NAME = "hint.run_dir", "trainer.experiment_name"
 _OPTIONS = ("-m", "--multirun")

@@ -6,6 +6,6 @@ Does nothing unless ``VERL_PLATFORM=cpu``, so that on GPUs verl stays exactly as
 import os
 
 if os.environ.get("VERL_PLATFORM") == "cpu":
-    from recipe.hint.runtime import cpu_platform
+    from recipe.hint.runtime.cpu import device as cpu_platform
 
     cpu_platform.install()

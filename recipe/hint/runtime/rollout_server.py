@@ -19,7 +19,7 @@ from vllm.inputs import TokensPrompt
 from vllm.lora.request import LoRARequest
 from vllm.sampling_params import RequestOutputKind
 
-CPU_EXTENSION = "recipe.hint.runtime.cpu_rollout.CpuWorkerExtension"
+CPU_EXTENSION = "recipe.hint.runtime.cpu.rollout.CpuWorkerExtension"
 
 
 class GroupHttpServer(vLLMHttpServer):

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from recipe.hint.reporting.metrics import read_metrics
+from recipe.hint.report.metrics import read_metrics
 from recipe.hint.schema import GroupRecord
 from recipe.hint.whole_file import write_whole
 

@@ -14,8 +14,8 @@ from verl.experimental.agent_loop.agent_loop import AgentLoopMetrics, AgentLoopO
 from verl.utils.tensordict_utils import list_of_dict_to_tensordict
 
 from recipe.hint.hints.engine import Response
+from recipe.hint.rollout import Outcome
 from recipe.hint.schema import Verdict
-from recipe.hint.visit import Outcome
 
 # Columns that only the visit needs; every row of the queue would carry them G times.
 _NOT_STORED = ("problem", "solution", "answer", "hint_history", "agent_name")

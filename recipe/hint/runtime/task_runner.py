@@ -11,7 +11,7 @@ from omegaconf import DictConfig
 from recipe.hint.runtime.run_folder import RunFolder
 from recipe.hint.runtime.watchdog import Watchdog, write_fatal
 
-MANAGER = "recipe.hint.runtime.hint_worker.HintManager"
+MANAGER = "recipe.hint.runtime.worker.HintManager"
 
 
 class HintTaskRunner:
@@ -35,7 +35,7 @@ class HintTaskRunner:
         os.environ["TENSORBOARD_DIR"] = str(folder.root / "tensorboard")
         import transfer_queue as tq
 
-        from recipe.hint.hint_trainer import TRAINERS
+        from recipe.hint.runtime.trainer import TRAINERS
 
         prepare_verl()
         config.transfer_queue.enable = True
@@ -74,7 +74,7 @@ def prepare_verl() -> None:
 
     configure_verl_logging()
     if os.environ.get("VERL_PLATFORM") == "cpu":
-        from recipe.hint.runtime.cpu_platform import check_platform
+        from recipe.hint.runtime.cpu.device import check_platform
 
         check_platform()
     rollout_server.register()

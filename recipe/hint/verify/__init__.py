@@ -11,10 +11,10 @@ import importlib
 TYPE_CHECKING = False  # as typing.TYPE_CHECKING, without the import
 if TYPE_CHECKING:
     from recipe.hint.verify.grading import grade, quick_grade
-    from recipe.hint.verify.maths import judge, quick_verdict
+    from recipe.hint.verify.maths.judge import judge, quick_verdict
     from recipe.hint.verify.options import GradeOptions
+    from recipe.hint.verify.pool.workers import VerifierPool
     from recipe.hint.verify.tags import format_score
-    from recipe.hint.verify.workers import VerifierPool
 
 __all__ = [
     "GradeOptions",
@@ -27,12 +27,12 @@ __all__ = [
 ]
 _PLACES = {
     "GradeOptions": "options",
-    "VerifierPool": "workers",
+    "VerifierPool": "pool.workers",
     "format_score": "tags",
     "grade": "grading",
-    "judge": "maths",
+    "judge": "maths.judge",
     "quick_grade": "grading",
-    "quick_verdict": "maths",
+    "quick_verdict": "maths.judge",
 }
 
 

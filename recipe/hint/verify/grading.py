@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 
 from recipe.hint.schema import Item, Verdict
-from recipe.hint.verify import maths, program
 from recipe.hint.verify.choice import choice_verdict
 from recipe.hint.verify.functions import check_call, function_verdict
+from recipe.hint.verify.maths import judge as maths
 from recipe.hint.verify.options import GradeOptions
+from recipe.hint.verify.programs import program
 
 _INLINE_MATHS = re.compile(r"\$\$(.+?)\$\$|\$(.+?)\$|\\\((.+?)\\\)|\\\[(.+?)\\\]", re.DOTALL)
 # The end of the response is where an answer without a box stands.

@@ -8,7 +8,7 @@ from typing import Any, cast, get_args
 
 from recipe.hint.schema import Item, Kind
 from recipe.hint.typed import read_json
-from recipe.hint.verify.checklist import with_entry_point
+from recipe.hint.verify.programs.checklist import with_entry_point
 
 _EXCERPT_CHARS = 200
 

@@ -11,8 +11,8 @@ from recipe.hint.hints.leak import LeakGuard
 from recipe.hint.methods.sage import Sage, SearchSettings
 from recipe.hint.metrics import step_metrics
 from recipe.hint.prompt import Texts
+from recipe.hint.rollout import Visit, VisitSettings
 from recipe.hint.schema import History, Ladder, Problem
-from recipe.hint.visit import Visit, VisitSettings
 
 MESSAGES = ({"role": "user", "content": "How many apples does Ann have?"},)
 PROBLEM = Problem("p", MESSAGES, MESSAGES[0]["content"], "17 + 29 = 46", "46")

@@ -9,7 +9,7 @@ from fakes import problem
 from recipe.hint.hints.leak import LeakGuard, find_leaks, judged_equal
 from recipe.hint.hints.leak_words import word_numbers
 from recipe.hint.schema import Verdict
-from recipe.hint.verify.maths import judge
+from recipe.hint.verify.maths.judge import judge
 
 
 async def judge_all(items):

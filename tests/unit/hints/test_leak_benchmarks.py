@@ -15,7 +15,7 @@ import pytest
 
 from recipe.hint.hints.leak import find_leaks, judged_equal
 from recipe.hint.schema import Problem
-from recipe.hint.verify.maths import judge
+from recipe.hint.verify.maths.judge import judge
 
 FOLDER = os.environ.get("HINT_BENCHMARK_DATA")
 

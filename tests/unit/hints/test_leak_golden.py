@@ -17,7 +17,7 @@ import pytest
 
 from recipe.hint.hints.leak import REDACTED, find_leaks, judged_equal, redact
 from recipe.hint.schema import Problem
-from recipe.hint.verify.maths import judge
+from recipe.hint.verify.maths.judge import judge
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden"
 # What was measured; the guard must not get worse.

@@ -13,8 +13,8 @@ from fakes import problem
 from recipe.hint.errors import ConfigError
 from recipe.hint.hints.teacher import Teacher
 from recipe.hint.hints.teacher_request import Sampling
+from recipe.hint.hints.teacher_settings import TeacherSettings
 from recipe.hint.prompt import Texts
-from recipe.hint.teacher_settings import TeacherSettings
 
 
 def test_the_budget_stops_new_questions_with_a_message_and_old_answers_stay(tmp_path, caplog):

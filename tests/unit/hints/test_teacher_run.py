@@ -13,8 +13,8 @@ from recipe.hint.hints.teacher import Teacher
 from recipe.hint.methods.sage import Sage
 from recipe.hint.metrics import step_metrics
 from recipe.hint.prompt import Texts
+from recipe.hint.rollout import Visit, VisitSettings
 from recipe.hint.schema import GroupRecord, History
-from recipe.hint.visit import Visit, VisitSettings
 
 # Six faults, five problems each: four pass at the second request, the fifth has the fault for good.
 FAULTS = {

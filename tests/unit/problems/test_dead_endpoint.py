@@ -14,10 +14,10 @@ from recipe.hint.errors import ConfigError, DataError
 from recipe.hint.hints.base import LadderResult
 from recipe.hint.hints.teacher_cache import Answer, AnswerCache
 from recipe.hint.hints.teacher_client import check_reached
+from recipe.hint.hints.teacher_settings import TeacherSettings
 from recipe.hint.problems.columns import make_row, write_rows
 from recipe.hint.problems.offline_hints import GIVE_UP, write_offline_hints
 from recipe.hint.schema import Ladder
-from recipe.hint.teacher_settings import TeacherSettings
 
 NUM_PROBLEMS = 1000
 

@@ -5,8 +5,8 @@ from sample_rows import rows, write_rows
 
 from recipe.hint.errors import DataError
 from recipe.hint.main_report import main
-from recipe.hint.reporting.comparison import compare_runs
-from recipe.hint.reporting.evaluation import write_results
+from recipe.hint.report.comparison import compare_runs
+from recipe.hint.report.evaluation import write_results
 
 
 def make_run(folder, model="base", temperature=0.6, **benchmarks):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sample_rows import rows, write_rows
 
 from recipe.hint.main_report import main
-from recipe.hint.reporting.evaluation import write_results
+from recipe.hint.report.evaluation import write_results
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,8 @@ from sample_rows import row, rows, write_rows
 
 from recipe.hint.errors import DataError
 from recipe.hint.main_report import main
-from recipe.hint.reporting.evaluation import read_results, recompute, write_results
-from recipe.hint.reporting.samples import read_samples
+from recipe.hint.report.evaluation import read_results, recompute, write_results
+from recipe.hint.report.samples import read_samples
 
 IDS = {"aime24": ["a", "b"], "math500": ["a", "b", "c"]}
 

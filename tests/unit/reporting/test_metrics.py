@@ -3,7 +3,7 @@
 import pytest
 
 from recipe.hint.errors import DataError
-from recipe.hint.reporting.metrics import accuracies, read_metrics
+from recipe.hint.report.metrics import accuracies, read_metrics
 
 
 def test_rows_come_in_order_and_half_a_last_line_is_none(tmp_path):

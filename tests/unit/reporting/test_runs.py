@@ -9,9 +9,9 @@ import pytest
 import yaml
 
 from recipe.hint.errors import DataError
-from recipe.hint.reporting.learning import draw_learning
-from recipe.hint.reporting.runs import read_run
-from recipe.hint.reporting.table import table
+from recipe.hint.report.learning import draw_learning
+from recipe.hint.report.runs import read_run
+from recipe.hint.report.table import table
 
 
 def make_run(folder, method="sage", final=0.5, val_files=()):

@@ -6,7 +6,7 @@ import pytest
 
 from recipe.hint.errors import DataError
 from recipe.hint.main_report import main
-from recipe.hint.reporting.training_samples import plain, sample_lines
+from recipe.hint.report.training_samples import plain, sample_lines
 
 ANSWER = {
     "attempt": 1, "level": 1, "rows": [0, 3], "trains": True, "score": 1.0, "reward": 1.0,

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from recipe.hint.rollout import Response
 from recipe.hint.runtime import evaluator as module
 from recipe.hint.runtime.evaluator import Engines, Evaluator, missing_jobs
 from recipe.hint.runtime.sample_files import resume_samples, sample_path
 from recipe.hint.schema import Problem, Verdict
-from recipe.hint.visit import Response
 
 
 def problem(name, source="tiny/easy"):
@@ -85,7 +85,7 @@ def test_no_method_and_no_source_of_hints_can_be_reached_from_the_sample_loop():
         "recipe.hint.runtime.sample_files",
         "recipe.hint.schema",
         "recipe.hint.seeds",
-        "recipe.hint.visit",
+        "recipe.hint.rollout",
     }
 
 

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from recipe.hint.verify import GradeOptions, runner
-from recipe.hint.verify.sandbox import available_layers
+from recipe.hint.verify import GradeOptions
+from recipe.hint.verify.programs import runner
+from recipe.hint.verify.programs.sandbox import available_layers
 
 LAYERS = available_layers()
 pytestmark = pytest.mark.skipif("seccomp" not in LAYERS, reason="the sandbox needs Linux's seccomp")

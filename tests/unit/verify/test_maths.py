@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from recipe.hint.verify import judge, quick_verdict
-from recipe.hint.verify.maths import equal, is_text_only
-from recipe.hint.verify.maths_reading import Box, last_box, read
+from recipe.hint.verify.maths.judge import equal, is_text_only
+from recipe.hint.verify.maths.reading import Box, last_box, read
 
 ROOT = Path(__file__).resolve().parents[3]
 GOLDEN = sorted((ROOT / "tests/golden").glob("maths*.json"))

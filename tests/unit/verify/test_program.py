@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from recipe.hint.schema import Item, Verdict
-from recipe.hint.verify import GradeOptions, grade, runner
-from recipe.hint.verify.program import Block, code_block, judge, quick_verdict
+from recipe.hint.verify import GradeOptions, grade
+from recipe.hint.verify.programs import runner
+from recipe.hint.verify.programs.program import Block, code_block, judge, quick_verdict
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden"
 CASES, HONEST = (

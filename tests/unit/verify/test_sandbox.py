@@ -10,8 +10,9 @@ import psutil
 import pytest
 
 from recipe.hint.schema import Item
-from recipe.hint.verify import GradeOptions, VerifierPool, runner
-from recipe.hint.verify.sandbox import available_layers
+from recipe.hint.verify import GradeOptions, VerifierPool
+from recipe.hint.verify.programs import runner
+from recipe.hint.verify.programs.sandbox import available_layers
 
 LAYERS = available_layers()
 pytestmark = pytest.mark.skipif("seccomp" not in LAYERS, reason="the sandbox needs Linux's seccomp")

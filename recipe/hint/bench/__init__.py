@@ -1,0 +1,1 @@
+"""Arms timed side by side in one run; production code knows nothing of it."""

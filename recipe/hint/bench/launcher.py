@@ -1,0 +1,43 @@
+"""Starts a benchmark as the launcher starts a run, and reads what it left."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from omegaconf import DictConfig
+
+from recipe.hint.bench.plan import ROWS_FILE
+from recipe.hint.bench.report import lines_of, summary_of
+from recipe.hint.runtime.launcher import run_to_its_end
+from recipe.hint.runtime.task_runner import HintTaskRunner
+from recipe.hint.whole_file import write_whole
+
+
+class BenchRunner(HintTaskRunner):
+    """The project's task runner with the timed trainer."""
+
+    def run(self, config: DictConfig) -> dict[str, Any]:
+        """All rounds; what they cost is in the run's folder."""
+        # Not above: the command itself starts sooner without verl.
+        from recipe.hint.bench.trainer import BenchTrainerSync
+        from recipe.hint.runtime import trainer as hint_trainer
+
+        hint_trainer.TRAINERS["sync"] = BenchTrainerSync
+        return super().run(config)
+
+
+def launch_bench(config: DictConfig) -> list[str]:
+    """Run all rounds.
+
+    Returns:
+        The tables; ``bench.json`` in the run's folder holds the same numbers.
+
+    Raises:
+        HintError: If the run failed; the message is the first reason any of its processes left.
+    """
+    folder = run_to_its_end(config, BenchRunner)
+    text = (folder.root / ROWS_FILE).read_text(encoding="utf-8")
+    summary = summary_of([json.loads(line) for line in text.splitlines()])
+    write_whole(folder.root / "bench.json", json.dumps(summary, indent=1))
+    return [*lines_of(summary), f"  in {folder.root}"]

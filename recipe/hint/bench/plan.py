@@ -1,0 +1,84 @@
+"""What the steps of a benchmark are, which problems they sample, and what their tokens became."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from recipe.hint.bench.settings import BenchSettings
+from recipe.hint.errors import ConfigError
+from recipe.hint.schema import GroupRecord
+
+CALIBRATION = "calibration"
+# In the run's folder: one row per step.
+ROWS_FILE = "bench.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One step: its arm (or calibration) and its round, from 1."""
+
+    arm: str
+    round: int
+
+
+def slots_of(bench: BenchSettings) -> list[Slot]:
+    """The steps of the run, in order: the calibration, then round by round."""
+    first = [Slot(CALIBRATION, number) for number in range(1, bench.calibration + 1)]
+    rounds = range(bench.calibration + 1, bench.calibration + bench.warmup + bench.steps + 1)
+    return first + [Slot(arm, number) for number in rounds for arm in bench.arms]
+
+
+def compose_batches(
+    solved: Mapping[int, bool], size: int, num_batches: int, share: float
+) -> list[list[int]]:
+    """Batches in which ``share`` of the problems were not solved by the calibration.
+
+    Args:
+        solved: Per row of the data, whether some answer was right.
+        size: Problems in a batch, P.
+        num_batches: How many batches, without a problem in common.
+        share: Of unsolved problems, in [0, 1]; negative: as the data gives them.
+
+    Raises:
+        ConfigError: If the calibration did not find enough problems of one kind.
+    """
+    rows = list(solved)
+    if share < 0:
+        counts = [(size, rows)]
+    else:
+        num_hard = round(share * size)
+        hard = [row for row in rows if not solved[row]]
+        easy = [row for row in rows if solved[row]]
+        counts = [(num_hard, hard), (size - num_hard, easy)]
+    if any(len(pool) < count * num_batches for count, pool in counts):
+        found = sum(solved.values())
+        raise ConfigError(
+            f"bench.unresolved={share}: {num_batches} batches of {size} problems cannot be made "
+            f"from the calibration, which solved {found} of {len(solved)}; raise "
+            "bench.calibration, or choose another share or other data"
+        )
+    return [
+        [row for count, pool in counts for row in pool[place * count : (place + 1) * count]]
+        for place in range(num_batches)
+    ]
+
+
+def token_counts(records: Sequence[GroupRecord]) -> dict[str, float]:
+    """Of one step: prompts, those that level 0 left unresolved, and tokens by what became of them.
+
+    ``level0`` counts the prompts whose search began without a hint.
+    """
+    at_zero = [record for record in records if record.levels[0] == 0]
+    sampled = sum(sum(record.rollout_tokens) for record in records)
+    accepted = sum(record.trained_tokens for record in records)
+    return {
+        "prompts": len(records),
+        "level0": len(at_zero),
+        "unresolved": sum(not any(value > 0 for value in each.rewards[0]) for each in at_zero),
+        "hinted": sum(record.hint_level > 0 for record in records),
+        "mixed": sum(record.has_signal for record in records),
+        "accepted_tokens": accepted,
+        "discarded_tokens": sampled - accepted,
+        "hint_tokens": sum(record.hint_tokens for record in records),
+    }

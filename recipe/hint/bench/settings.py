@@ -1,0 +1,143 @@
+"""What a benchmark run measures: the ``bench.*`` arguments, and what they make of the settings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from omegaconf import DictConfig, OmegaConf, open_dict
+from omegaconf.errors import OmegaConfBaseException
+
+from recipe.hint.errors import ConfigError
+from recipe.hint.methods import METHODS
+
+RELEASE = "release-scheme"
+# Of an arm's name: its verifier is replaced by what is already known of the same answers.
+CONSTANT = "-constant"
+# The same step once more: what is left of a difference when nothing is different.
+AGAIN = "-again"
+MANAGER = "recipe.hint.bench.worker.BenchManager"
+_PREFIX = "bench."
+
+
+@dataclass
+class BenchSettings:
+    """The ``bench.*`` arguments.
+
+    Attributes:
+        arms: Methods by name, ``release-scheme``, or a method with ``-constant`` or ``-again``
+            behind it.
+        steps: Measured rounds; in each round every arm makes one step.
+        warmup: Rounds before these, not counted.
+        batches: Batches that the rounds go through, in turn.
+        unresolved: Share of problems in a batch that the calibration left unsolved; negative:
+            the batches as the data gives them.
+        calibration: Steps of GRPO before the first round, which sort the problems.
+        alone: Also send the requests of ``grpo`` to vLLM without the recipe.
+    """
+
+    arms: list[str] = field(default_factory=lambda: ["grpo", "sage", "sage-light", RELEASE])
+    steps: int = 6
+    warmup: int = 2
+    batches: int = 1
+    unresolved: float = 0.3125
+    calibration: int = 3
+    alone: bool = True
+
+
+def split_arguments(argv: Sequence[str]) -> tuple[list[str], BenchSettings]:
+    """The arguments for Hydra, and those of the benchmark.
+
+    Raises:
+        ConfigError: If a ``bench.*`` argument is unknown or out of range.
+    """
+    own = [arg.removeprefix(_PREFIX) for arg in argv if arg.startswith(_PREFIX)]
+    rest = [arg for arg in argv if not arg.startswith(_PREFIX)]
+    try:
+        merged = OmegaConf.merge(OmegaConf.structured(BenchSettings), OmegaConf.from_dotlist(own))
+    except OmegaConfBaseException as error:
+        raise ConfigError(
+            f"{', '.join(_PREFIX + arg for arg in own)}: {str(error).splitlines()[0]}; "
+            f"choose from {', '.join(_PREFIX + name for name in BenchSettings.__annotations__)}"
+        ) from error
+    settings = OmegaConf.to_object(merged)
+    assert isinstance(settings, BenchSettings)
+    check_bench(settings)
+    return rest, settings
+
+
+def check_bench(settings: BenchSettings) -> None:
+    """Refuse arms that do not exist and numbers out of range.
+
+    Raises:
+        ConfigError: Naming the argument.
+    """
+    for arm in settings.arms:
+        method = method_of(arm)
+        if method not in METHODS:
+            raise ConfigError(
+                f"bench.arms={arm} is not an arm; choose from {', '.join(METHODS)}, {RELEASE}, "
+                f"or a method with {CONSTANT} or {AGAIN} behind it"
+            )
+    if len(set(settings.arms)) < len(settings.arms) or "grpo" not in settings.arms:
+        raise ConfigError(
+            f"bench.arms={settings.arms} must name each arm once, and grpo among them: the others "
+            "are compared with it"
+        )
+    for arm in settings.arms:
+        base = base_of(arm)
+        if arm != base and base not in settings.arms[: settings.arms.index(arm)]:
+            raise ConfigError(f"bench.arms={arm} needs {base} before it: it repeats that step")
+    for name, least in (("steps", 1), ("warmup", 0), ("batches", 1), ("calibration", 1)):
+        if getattr(settings, name) < least:
+            raise ConfigError(f"bench.{name}={getattr(settings, name)} must be at least {least}")
+    if settings.unresolved > 1:
+        raise ConfigError(f"bench.unresolved={settings.unresolved} must be a share, at most 1")
+
+
+def method_of(arm: str) -> str:
+    """The method behind an arm's name; the release's scheme makes SAGE's decisions."""
+    return "sage" if arm == RELEASE else base_of(arm)
+
+
+def base_of(arm: str) -> str:
+    """The arm that an arm repeats; itself when it repeats none."""
+    return arm.removesuffix(CONSTANT).removesuffix(AGAIN)
+
+
+def apply_bench_mode(config: DictConfig, bench: BenchSettings) -> None:
+    """Rewrite the settings that a benchmark decides.
+
+    Raises:
+        ConfigError: If the trainer's mode is not ``sync``: a step has no rollout phase of its own
+            in the others.
+    """
+    if config.trainer.v1.trainer_mode != "sync":
+        raise ConfigError(
+            f"trainer.v1.trainer_mode={config.trainer.v1.trainer_mode}: the benchmark times the "
+            "rollout phase of a step, which only sync has; leave the setting out"
+        )
+    trainer = config.trainer
+    with open_dict(config):
+        trainer.method = "sage"
+        trainer.val_before_train = False
+        trainer.save_freq = trainer.test_freq = -1
+        trainer.resume_mode = "disable"
+        trainer.logger = []
+        name = OmegaConf.to_container(trainer, resolve=False)["experiment_name"]
+        if name == "${trainer.method}-${now:%Y%m%d-%H%M%S}":
+            trainer.experiment_name = "bench-${now:%Y%m%d-%H%M%S}"
+        rounds = bench.warmup + bench.steps
+        trainer.total_training_steps = bench.calibration + rounds * len(bench.arms)
+        config.actor_rollout_ref.rollout.agent.agent_loop_manager_class = MANAGER
+        config.bench = OmegaConf.structured(bench)
+
+
+def freeze_weights(config: DictConfig) -> None:
+    """Updates with learning rate 0: every step costs what it costs and changes nothing."""
+    config.actor_rollout_ref.actor.optim.lr = 0.0
+
+
+def bench_of(config: DictConfig) -> BenchSettings:
+    """The settings that :func:`apply_bench_mode` put into the configuration."""
+    return BenchSettings(**OmegaConf.to_container(config.bench))

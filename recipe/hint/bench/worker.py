@@ -1,0 +1,134 @@
+"""The agent-loop worker of a benchmark: each prompt says which arm it belongs to."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import ray
+from omegaconf import OmegaConf
+from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopManagerTQ
+
+from recipe.hint.bench.release import Batch, ReleaseVisit
+from recipe.hint.bench.settings import CONSTANT, RELEASE, bench_of, method_of
+from recipe.hint.hints.base import LadderResult, Reply
+from recipe.hint.problems.rows import problem_from_row
+from recipe.hint.prompt import Message
+from recipe.hint.runtime.engine import Judge
+from recipe.hint.runtime.hint_sources import guarded_source
+from recipe.hint.runtime.worker import HintWorker, Parts, Runs
+from recipe.hint.schema import Item, Verdict
+from recipe.hint.seeds import seed_at
+from recipe.hint.settings import build_method
+
+_UNSEEN = Verdict(0.0, "wrong")
+
+
+class Remembering:
+    """The real judge, whose verdicts are kept."""
+
+    def __init__(self, judge: Judge) -> None:
+        self._judge = judge
+        self.seen: dict[Item, Verdict] = {}
+
+    async def judge_many(
+        self, items: Sequence[Item], ids: Sequence[str] | None = None
+    ) -> list[Verdict]:
+        """As the judge says."""
+        verdicts = await self._judge.judge_many(items, ids)
+        self.seen.update(zip(items, verdicts, strict=True))
+        return verdicts
+
+
+class Constant:
+    """No verification: what is known of the same answer, wrong where it was never seen."""
+
+    def __init__(self, seen: dict[Item, Verdict]) -> None:
+        self._seen = seen
+
+    async def judge_many(
+        self, items: Sequence[Item], ids: Sequence[str] | None = None
+    ) -> list[Verdict]:
+        """At once."""
+        return [self._seen.get(item, _UNSEEN) for item in items]
+
+
+class BenchWorker(HintWorker):
+    """The project's worker, with its method chosen by the prompt.
+
+    The parents are named where ``super()`` would stand: Ray ships this class by value.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        HintWorker.__init__(self, *args, **kwargs)
+        judge = Remembering(self._training.engine.verifier)
+        self._engine = self._training.engine.judged_by(judge)
+        self._constant_engine = self._engine.judged_by(Constant(judge.seen))
+        self._arms = {arm: self._arm(arm) for arm in bench_of(self.config).arms}
+
+    async def generate_sequences(self, batch: Any) -> None:
+        """As verl's; the prompts of one call wait for each other in the release's scheme."""
+        self._batch = Batch(len(batch))
+        await HintWorker.generate_sequences(self, batch)
+
+    async def cpu_seconds(self) -> float:
+        """Processor time of this process since it started."""
+        return time.process_time()
+
+    def visit(self, prompt: dict, step: int, is_validation: bool) -> Runs:
+        """The visit of the prompt's arm."""
+        if is_validation:
+            return HintWorker.visit(self, prompt, step, is_validation)
+        name = prompt["bench_arm"]
+        if name == RELEASE:
+            return self._release(self._arms[name], prompt, step)
+        return self.visit_with(self._arms[name], prompt, step)
+
+    async def _run_prompt(
+        self, prompt: dict, sampling_params: dict, trajectory: dict, trace: bool = False
+    ) -> None:
+        # The round is the same for all arms, and with it every seed.
+        trajectory = {**trajectory, "step": prompt["bench_round"]}
+        await HintWorker._run_prompt(self, prompt, sampling_params, trajectory, trace)
+
+    def _arm(self, name: str) -> Parts:
+        trainer = OmegaConf.to_container(self.config.trainer, resolve=True)
+        method = build_method({**trainer, "method": method_of(name)}, self._settings)
+        engine = self._constant_engine if name.endswith(CONSTANT) else self._engine
+        source = guarded_source(
+            self._settings,
+            self._visit_settings.texts,
+            method,
+            judge=engine.verifier,
+            tokenizer=self.tokenizer,
+        )
+        return Parts(method, source, engine, self._visit_settings)
+
+    def _release(self, arm: Parts, prompt: dict, step: int) -> ReleaseVisit:
+        problem = problem_from_row(prompt)
+
+        async def write(step: int) -> LadderResult:
+            async def generate(messages: list[Message], attempt: int) -> Reply:
+                seed = seed_at(self._settings.seed, step, problem.id, "hint", attempt)
+                return await arm.engine.write(messages, seed)
+
+            assert arm.source is not None
+            return await arm.source.ladder(problem, generate)
+
+        return ReleaseVisit(
+            lambda method, source: self.visit_with(
+                Parts(method, source, arm.engine, arm.settings), prompt, step
+            ),
+            write,
+            batch=self._batch,
+            max_level=arm.method.max_level,
+        )
+
+
+class BenchManager(AgentLoopManagerTQ):
+    """verl's manager, with :class:`BenchWorker` for its workers."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.agent_loop_workers_class = ray.remote(BenchWorker)

@@ -1,0 +1,1 @@
+"""The command line: composing the configuration, its one-screen help, its errors."""

@@ -1,0 +1,1 @@
+"""What makes a CPU a device for verl: platform, rollout, transport, process start."""

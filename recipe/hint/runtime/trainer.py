@@ -1,0 +1,260 @@
+"""verl's trainers plus hint state: histories go out with prompts, records come back with rows."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import gc
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import transfer_queue as tq
+from omegaconf import DictConfig, OmegaConf
+from verl.trainer.ppo.v1 import (
+    PPOTrainerColocateAsync,
+    PPOTrainerSeparateAsync,
+    PPOTrainerSync,
+)
+from verl.utils import tensordict_utils as tu
+
+from recipe.hint import metrics as hint_metrics
+from recipe.hint.errors import ConfigError
+from recipe.hint.methods import Method
+from recipe.hint.problems.rows import problem_from_row
+from recipe.hint.reward_tracker import RewardTracker
+from recipe.hint.runtime.checkpoints import (
+    mark_complete,
+    mark_incomplete,
+    repair_pointer,
+    step_folder,
+)
+from recipe.hint.runtime.reporter import StepReporter
+from recipe.hint.runtime.run_folder import RunFolder
+from recipe.hint.runtime.sampling_guard import guard
+from recipe.hint.runtime.store import RECORD_FIELD, SAMPLE_FIELD
+from recipe.hint.runtime.watchdog import Watchdog
+from recipe.hint.sample_choice import Sampler
+from recipe.hint.schema import GroupRecord
+from recipe.hint.settings import build_method, read_settings
+from recipe.hint.whole_file import whole_file, write_whole
+
+STATE_FILE, SHAPES_FILE = "hint_state.npz", "hint_shapes.json"
+
+
+class HintMixin:
+    """What the recipe adds to any of verl's trainers; the rest of the step is verl's."""
+
+    def __init__(self, config: DictConfig) -> None:
+        self.hint = read_settings(OmegaConf.to_container(config.hint, resolve=True))
+        self.tracker = RewardTracker()
+        self.sampler = Sampler(self.hint.samples, self.hint.seed)
+        self.folder = RunFolder(self.hint.run_dir)
+        self.watchdog = Watchdog(self.folder.logs)
+        self._method = build_method(config.trainer, self.hint)
+        self._thresholds = thresholds(self._method)
+        self._reporter: StepReporter | None = None
+        self._records_of_step: list[GroupRecord] = []
+        self._samples_of_step: dict[str, bytes] = {}
+        super().__init__(config)
+
+    # -- submit: what a method may know of a problem travels with its prompt --------------------
+
+    def _fetch_one_gen_batch(self) -> Any:
+        batch = super()._fetch_one_gen_batch()
+        histories = []
+        for row in range(len(batch)):
+            columns = {
+                name: tu.unwrap_non_tensor_data(batch[name][row])
+                for name in _ID_COLUMNS & set(batch.keys())
+            }
+            history = self.tracker.history(problem_from_row(columns).id)
+            histories.append(dataclasses.asdict(history))
+        tu.assign_non_tensor_stack(batch, "hint_history", histories)
+        return batch
+
+    # -- collect: records -> tracker, metrics, file ---------------------------------------------
+
+    def step(self, metrics: dict, timing_raw: dict) -> Any:
+        """verl's step: one update, or ``parameter_sync_step`` of them on a share of the batch each.
+
+        Our metrics come after them: verl averages what its updates report, and half a step's
+        counts would be shown for the whole.
+        """
+        self._records_of_step = records = []
+        self._samples_of_step = {}
+        batch = super().step(metrics, timing_raw)
+        # The asynchronous modes replace a failed prompt by another one, and count it.
+        replaced = metrics.get("training/rollout_failure/evicted_samples", 0)
+        missing = self.config.data.train_batch_size - len(records)
+        metrics["hint/failed_prompts"] = float(missing + replaced)
+        metrics.update({f"hint/{name}": value for name, value in self._thresholds.items()})
+        rows = self.sampler.update(self.global_steps, records, self._samples_of_step)
+        self.folder.append_samples(rows)
+        for prefix, values in (
+            ("hint", hint_metrics.step_metrics(records, self._method.max_level)),
+            ("verify", hint_metrics.verify_metrics(records) | self.sampler.metrics()),
+            ("reward_tracking", self.tracker.metrics()),
+        ):
+            metrics.update({f"{prefix}/{name}": value for name, value in values.items()})
+        return batch
+
+    def _step_once(self, metrics: dict, timing_raw: dict, sample_batch_size: int) -> Any:
+        with contextlib.ExitStack() as self._after_rollout:
+            batch = super()._step_once(metrics, timing_raw, sample_batch_size)
+        records = self._records_of(batch)
+        self.tracker.update(records)
+        self.folder.append_records(records)
+        self._records_of_step.extend(records)
+        return batch
+
+    def _records_of(self, batch: Any) -> list[GroupRecord]:
+        """The step's group records, by uid: padding repeats rows, so a uid may come twice."""
+        first_rows = [
+            key for key in batch.keys if key.endswith("_0_0") and not key.startswith("pad")
+        ]
+        data = tq.kv_batch_get(
+            keys=first_rows, partition_id=batch.partition_id, select_fields=["extra_fields"]
+        )
+        by_uid = {}
+        for extra in data["extra_fields"]:
+            values = tu.unwrap_non_tensor_data(extra)
+            record = GroupRecord.from_json(values[RECORD_FIELD])
+            # The step it trains in; in the async modes it was sampled earlier.
+            by_uid[record.uid] = dataclasses.replace(record, step=self.global_steps)
+            self._samples_of_step[record.uid] = values[SAMPLE_FIELD]
+        return list(by_uid.values())
+
+    # -- waiting with a limit -------------------------------------------------------------------
+
+    def _limit(self, what: str, name: str) -> Any:
+        limit_s = getattr(self.hint.watchdog, name)
+        return self.watchdog.phase(what, limit_s, f"hint.watchdog.{name}")
+
+    def _build_replay_buffer(self) -> Any:
+        # A prompt may need, one after the other: its replies of the hint writer, and for each level
+        # a probe and the rest of its group.
+        requests = 2 * (1 + self._method.max_level) + self.hint.attempts
+        return guard(super()._build_replay_buffer(), requests * self.hint.watchdog.rollout_s)
+
+    def fit(self, agent_loop_manager: Any) -> None:
+        """verl's training loop."""
+        self.replay_buffer.workers = tuple(agent_loop_manager.agent_loop_workers)
+        super().fit(agent_loop_manager)
+
+    def _setup(self) -> None:
+        with self._limit("start-up of the trainer and the vLLM replicas", "start_s"):
+            super()._setup()
+        # Full collections of garbage leave out what is there for the whole run: it takes them half
+        # a second each time, in the middle of a step.
+        gc.freeze()
+
+    def on_sample_end(self) -> None:
+        with self._limit("stopping the vLLM replicas", "sync_s"):
+            super().on_sample_end()
+        # Until the end of the step; the rollouts before have a limit of their own (`guard`).
+        limit = self._limit("the update on the trainer's devices", "update_s")
+        self._after_rollout.enter_context(limit)
+
+    def on_init_end(self) -> None:
+        with self._limit(_SYNC, "sync_s"):
+            super().on_init_end()
+        if not self.config.trainer.get("val_only", False):
+            self.folder.begin_after(self.global_steps)
+
+    def on_step_end(self) -> None:
+        with self._limit(_SYNC, "sync_s"):
+            super().on_step_end()
+
+    # -- state ----------------------------------------------------------------------------------
+
+    def _save_checkpoint(self) -> None:
+        root = self.config.trainer.default_local_dir
+        folder = step_folder(root, self.global_steps)
+        folder.mkdir(parents=True, exist_ok=True)
+        mark_incomplete(root, self.global_steps)
+        with whole_file(folder / STATE_FILE) as file:
+            np.savez_compressed(file, **self.tracker.state_dict())
+        write_whole(folder / SHAPES_FILE, json.dumps(self.sampler.state_dict()))
+        with self._limit("saving the checkpoint", "save_s"):
+            super()._save_checkpoint()
+        mark_complete(root, self.global_steps)
+
+    def _load_checkpoint(self) -> None:
+        trainer = self.config.trainer
+        if trainer.resume_mode == "auto":
+            repair_pointer(trainer.default_local_dir)
+        super()._load_checkpoint()
+        if self.global_steps == 0:
+            return
+        if trainer.resume_mode == "resume_path":
+            path = Path(trainer.resume_from_path) / STATE_FILE
+        else:
+            path = step_folder(trainer.default_local_dir, self.global_steps) / STATE_FILE
+        if not path.exists():
+            raise ConfigError(
+                f"{path} is missing: the checkpoint was not written by this recipe. "
+                "Give its weights as actor_rollout_ref.model.path with trainer.resume_mode=disable"
+            )
+        with np.load(path, allow_pickle=False) as state:
+            self.tracker.load_state_dict(dict(state))
+        shapes = path.with_name(SHAPES_FILE)
+        if shapes.exists():  # older checkpoints have none
+            self.sampler.load_state_dict(json.loads(shapes.read_text(encoding="utf-8")))
+        self.folder.say(f"resumed from step {self.global_steps} ({path.parent})")
+
+    # -- reporting ------------------------------------------------------------------------------
+
+    @property
+    def logger(self) -> Any:
+        """verl's Tracking, with the project's console and metrics file in front of it."""
+        return self._reporter
+
+    @logger.setter
+    def logger(self, tracking: Any) -> None:
+        self._reporter = StepReporter(tracking, self.folder, self.config)
+
+
+_SYNC = "the weight sync from the trainer to the vLLM replicas"
+_ID_COLUMNS = {"raw_prompt", "problem", "reward_model", "extra_info", "answer"}
+
+
+def thresholds(method: Method) -> dict[str, float]:
+    """The accuracy thresholds of a method that has them, by their names in the metrics."""
+    knobs = vars(method.settings)
+    prefix = "hint_"
+    return {
+        name.removeprefix(prefix): float(value)
+        for name, value in knobs.items()
+        if name.startswith(f"{prefix}accuracy_")
+    }
+
+
+class HintTrainerSync(HintMixin, PPOTrainerSync):
+    """Roll out, train, sync weights, in turn."""
+
+
+class HintTrainerColocateAsync(HintMixin, PPOTrainerColocateAsync):
+    """Rollouts of later prompts go on while earlier ones are trained on, on the same devices."""
+
+
+class HintTrainerSeparateAsync(HintMixin, PPOTrainerSeparateAsync):
+    """Rollouts on devices of their own, and on the trainer's while it has nothing to do."""
+
+    def switch_to_rollout(self, *args: Any, **kwargs: Any) -> None:
+        """verl's own: sync the trainer's own replicas and let them generate."""
+        with self._limit(_SYNC, "sync_s"):
+            super().switch_to_rollout(*args, **kwargs)
+
+    def switch_to_trainer(self) -> None:
+        """verl's own: stop the trainer's own replicas; their prompts go to the others."""
+        with self._limit("stopping the vLLM replicas on the trainer's devices", "sync_s"):
+            super().switch_to_trainer()
+
+
+TRAINERS = {
+    "sync": HintTrainerSync,
+    "colocate_async": HintTrainerColocateAsync,
+    "separate_async": HintTrainerSeparateAsync,
+}

@@ -1,0 +1,155 @@
+"""verl's agent-loop worker with the project's visit in place of one session per rollout."""
+
+from __future__ import annotations
+
+import gc
+import logging
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import ray
+import transfer_queue as tq
+from omegaconf import OmegaConf
+from verl.experimental.agent_loop import AgentLoopWorker
+from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopManagerTQ, AgentLoopWorkerTQ
+from verl.utils import tensordict_utils as tu
+
+from recipe.hint.errors import StallError
+from recipe.hint.hints.base import HintSource
+from recipe.hint.methods import Method
+from recipe.hint.methods.grpo import Grpo
+from recipe.hint.problems.rows import problem_from_row
+from recipe.hint.rollout import Outcome, Visit, VisitSettings
+from recipe.hint.runtime import store
+from recipe.hint.runtime.engine import VllmEngine
+from recipe.hint.runtime.engine_builder import EngineBuilder
+from recipe.hint.runtime.hint_sources import guarded_source
+from recipe.hint.samples import SampleSettings
+from recipe.hint.schema import History
+from recipe.hint.settings import build_method, read_settings, read_texts
+
+logger = logging.getLogger(__name__)
+# The plain class behind verl's Ray actor class.
+_WorkerTQ = AgentLoopWorkerTQ.__ray_actor_class__
+# Nothing can be generated any more after one of these.
+_FATAL = (StallError, ray.exceptions.RayActorError)
+_NO_SAMPLES = SampleSettings(prompts_per_step=0, second_judge_share=0.0)
+_FATAL_NAMES = ("EngineDeadError", "EngineGenerateError", "ActorDiedError")
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a visit is made of, beside its problem."""
+
+    method: Method
+    source: HintSource | None
+    engine: VllmEngine
+    settings: VisitSettings
+
+
+class Runs(Protocol):
+    """A visit, or what a benchmark has in its place."""
+
+    async def run(self, uid: str, step: int) -> Outcome:
+        """Until a group is kept."""
+        ...
+
+
+class HintWorker(_WorkerTQ):
+    """One coroutine per prompt: sample, decide, publish once."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        # Not super().__init__(): Ray ships this class by value, and the parent's own
+        # zero-argument super() fails then. These are the parent's three lines.
+        AgentLoopWorker.__init__(self, *args, **kwargs)
+        tq.init()
+        self.background_tasks = set()
+
+        self._publisher = store.Publisher()
+        config = self.config
+        node = OmegaConf.to_container(config.hint, resolve=True)
+        self._settings = settings = read_settings(node)
+        texts = read_texts(settings)
+        method = build_method(config.trainer, settings)
+        self._visit_settings = VisitSettings(
+            texts=texts,
+            style=settings.style,
+            too_long=settings.too_long,
+            seed=settings.seed,
+            conditioning=settings.conditioning,
+            reliance_every=settings.reliance_every,
+            samples=settings.samples,
+        )
+        engines = EngineBuilder(self, settings)
+        source = guarded_source(
+            settings, texts, method, judge=engines.judge, tokenizer=self.tokenizer
+        )
+        rollout = config.actor_rollout_ref.rollout
+        self._training = Parts(
+            method, source, engines.build(rollout, settings), self._visit_settings
+        )
+        # No method to ask and no source of hints: level 0 by construction. Nothing is kept of it.
+        off = replace(self._visit_settings, samples=_NO_SAMPLES)
+        self._validation = Parts(Grpo(), None, engines.build(rollout.val_kwargs), off)
+        gc.freeze()  # as in the trainer's process
+
+    async def ping(self) -> None:
+        """Answer at once; a dead worker cannot."""
+
+    async def generate_sequences(self, batch: Any) -> None:
+        """As verl's; all prompts are marked in one call before the first of them starts."""
+        rows = range(len(batch))
+        uids = [tu.unwrap_non_tensor_data(batch["uid"][row]) for row in rows]
+        is_validation = "validate" in batch and tu.unwrap_non_tensor_data(batch["validate"])
+        await store.mark(uids, _partition(is_validation), "running")
+        await _WorkerTQ.generate_sequences(self, batch)
+
+    async def _run_prompt(
+        self, prompt: dict, sampling_params: dict, trajectory: dict, trace: bool = False
+    ) -> None:
+        is_validation = bool(trajectory["validate"])
+        uid, partition = prompt["uid"], _partition(is_validation)
+        try:
+            step = int(trajectory["step"])
+            outcome = await self.visit(prompt, step, is_validation).run(uid, step)
+            await self._publisher.publish(outcome, prompt, partition)
+        except Exception as error:  # noqa: BLE001 - any failure must reach the queue as a status
+            name = (prompt.get("extra_info") or {}).get("index", uid)
+            logger.exception("problem %s failed", name)
+            message = f"problem {name}: {type(error).__name__}: {error}"
+            await store.mark(
+                [uid], partition, "failure", error=message[:2000], is_fatal=_is_fatal(error)
+            )
+
+    def visit(self, prompt: dict, step: int, is_validation: bool) -> Runs:
+        """What is run for a prompt; a benchmark has others."""
+        return self.visit_with(self._validation if is_validation else self._training, prompt, step)
+
+    def visit_with(self, parts: Parts, prompt: dict, step: int) -> Visit:
+        """A visit made of ``parts``."""
+        return Visit(
+            problem_from_row(prompt),
+            History(**{**prompt.get("hint_history", {}), "step": step}),
+            method=parts.method,
+            source=parts.source,
+            engine=parts.engine,
+            settings=parts.settings,
+        )
+
+
+class HintManager(AgentLoopManagerTQ):
+    """verl's manager, with :class:`HintWorker` for its workers."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        # After super().__init__(), which sets verl's own class.
+        self.agent_loop_workers_class = ray.remote(HintWorker)
+
+
+def _partition(is_validation: bool) -> str:
+    return "val" if is_validation else "train"
+
+
+def _is_fatal(error: BaseException) -> bool:
+    names = {type(error).__name__, type(getattr(error, "cause", None)).__name__}
+    return isinstance(error, _FATAL) or bool(names & set(_FATAL_NAMES))

@@ -1,0 +1,1 @@
+"""Mathematics: from text to tokens, to a tree, to values that are compared."""

@@ -1,0 +1,333 @@
+"""Atoms of formulas: numerals, brackets, roots, functions, names, matrices, finite sums."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from recipe.hint.verify.maths.cursor import decimal, whole
+from recipe.hint.verify.maths.formulas import DELIMITED, Formulas, symbol
+from recipe.hint.verify.maths.lexer import ACCENTS, FUNCTIONS, Token, vulgar
+from recipe.hint.verify.maths.tree import Node, Unread, num
+
+
+class Atoms(Formulas):
+    """Reads atoms; lists inside brackets are read by the class below."""
+
+    def __init__(self, tokens: list[Token], joins_thousands: bool) -> None:
+        super().__init__(tokens)
+        self._joins = joins_thousands
+
+    def _element(self) -> Node:
+        raise NotImplementedError
+
+    def _elements(self, separators: frozenset[str]) -> list[Node]:
+        raise NotImplementedError
+
+    def _atom(self) -> Node:
+        token = self.take()
+        if token.kind == "num":
+            return self._numeral(token)
+        if token.kind == "vulgar":
+            return num(vulgar(token.text))
+        if token.kind == "sym":
+            return symbol(token.text)
+        if token.kind == "run":
+            self._at -= 1
+            return self._first_letter()
+        if token.kind != "op":
+            raise Unread(token.text)
+        self._at -= 1
+        text = token.text
+        if text in DELIMITED:
+            return getattr(self, DELIMITED[text])()
+        name = text.removeprefix("\\")
+        if name in FUNCTIONS and text != name:
+            return self._function(name)
+        if name in ACCENTS and text != name:
+            return self._accent(name)
+        if text.startswith(r"\begin{"):
+            return self._matrix()
+        raise Unread(text)
+
+    def _numeral(self, token: Token) -> Node:
+        text = token.text
+        _, point, decimals = text.partition(".")
+        if len(text) > 5000:
+            raise Unread("a numeral of more than 5000 digits")
+        if (
+            point
+            and self.text() in (r"\overline", r"\bar")
+            and "num" in (self.kind(1), self.kind(2))
+        ):
+            self._at += 1
+            is_group = self.accept("{")
+            cycle = self.take().text
+            if is_group:
+                self.take("}")
+            if not cycle.isdigit() or len(cycle) > 400 or len(decimals) > 400:
+                raise Unread("no repeating decimal")
+            size = Fraction(whole(cycle), 10 ** len(cycle) - 1) / 10 ** len(decimals)
+            return num(Fraction((text + "0") if text.endswith(".") else text) + size)
+        following = self.peek()
+        if (
+            following is not None and not following.is_spaced and following.text in ("e", "E")
+            and following.kind == "sym"
+        ):  # fmt: skip
+            exponent = self._scientific(bool(point))
+            if exponent is not None:
+                value = decimal(text) * Fraction(10) ** exponent
+                return num(value, max(0, len(decimals) - exponent))
+        value = decimal(text)
+        if (
+            self._joins
+            and not self._nested
+            and not point
+            and text[0] != "0"
+            and len(text) <= 3
+            and self.text() == ","
+        ):
+            return self._thousands(text)
+        return num(value, len(decimals))
+
+    def _is_one_number(self) -> bool:
+        """``(1,000,000)``: no member of a tuple is written 000."""
+        ahead, has_zeros = 0, False
+        while self.kind(ahead) == "num" and self.text(ahead + 1) == ",":
+            ahead += 2
+            group = self.peek(ahead)
+            if group is None or group.is_spaced or len(group.text) != 3:
+                return False
+            has_zeros |= group.text.startswith("0")
+        return has_zeros and self.kind(ahead) == "num" and self.text(ahead + 1) == ")"
+
+    def _thousands(self, text: str) -> Node:
+        digits = text
+        while self.text() == "," and self.kind(1) == "num":
+            group = self._tokens[self._at + 1]
+            if group.is_spaced or len(group.text.partition(".")[0]) != 3:
+                break
+            digits += group.text
+            self._at += 2
+            if "." in digits:
+                break
+        if len(digits) > 5000:
+            raise Unread("a numeral of more than 5000 digits")
+        return num(decimal(digits), len(digits.partition(".")[2]))
+
+    def _scientific(self, has_point: bool) -> int | None:
+        """The exponent of ``3.8e35``, taken; ``None`` when it is a letter of a product."""
+        ahead = 1
+        sign = 1
+        if self.text(1) in ("+", "-"):
+            sign, ahead = (-1 if self.text(1) == "-" else 1), 2
+        token = self.peek(ahead)
+        if token is None or token.kind != "num" or token.is_spaced or not token.text.isdigit():
+            return None
+        if len(token.text) > 4:
+            raise Unread("an exponent of more than four digits")
+        # 2e-1 within a formula is 2e - 1
+        is_alone = (
+            self.peek(ahead + 1) is None and self.text(-2) in ("", "+", "-") and self._at <= 2
+        )
+        if ahead == 2 and not (has_point or len(token.text) > 1 or is_alone):
+            return None
+        self._at += ahead + 1
+        return sign * int(token.text)
+
+    def _frac(self) -> Node:
+        self.take(r"\frac")
+        return Node("div", (self._argument(), self._argument()))
+
+    def _binom(self) -> Node:
+        self.take(r"\binom")
+        return Node("binom", (self._argument(), self._argument()))
+
+    def _sqrt(self) -> Node:
+        self.take(r"\sqrt")
+        degree = num(2)
+        if self.text() == "[":
+            degree = self._group("[", "]")
+        if self.text() == "(":
+            return Node("root", (self._group("(", ")"), degree))
+        token = self.peek()
+        if token is not None and token.kind == "num" and len(token.text) > 1:
+            raise Unread("a root of more than one digit without braces")
+        return Node("root", (self._argument(), degree))
+
+    def _surd(self) -> Node:
+        degree = num(3 if self.take().text == r"\cuberoot" else 2)
+        if self.text() in ("(", "{"):
+            node = self._group(self.text(), ")" if self.text() == "(" else "}")
+        elif self.kind() in ("num", "sym", "run"):
+            node = self._atom()
+        else:
+            raise Unread("a root of nothing")
+        return Node("root", (node, degree))
+
+    def _infinity(self) -> Node:
+        self.take(r"\infty")
+        return Node("const", value="inf")
+
+    def _emptyset(self) -> Node:
+        self.take(r"\emptyset")
+        return Node("set")
+
+    def _bars(self) -> Node:
+        self.take("|")
+        self._in_bars += 1
+        self._nested += 1
+        node = self._sum()
+        self._in_bars -= 1
+        self._nested -= 1
+        self.take("|")
+        return Node("abs", (node,))
+
+    def _floor(self) -> Node:
+        return Node("floor", (self._group(r"\lfloor", r"\rfloor"),))
+
+    def _ceil(self) -> Node:
+        return Node("ceil", (self._group(r"\lceil", r"\rceil"),))
+
+    def _bracket(self) -> Node:
+        """``(1, 2)``, ``[1, 2)``, ``(x + 1)``; what is left of ``[5]`` is no answer form."""
+        opener = self.take().text
+        if opener == "(" and self._is_one_number():
+            node = self._thousands(self.take().text)
+            self.take(")")
+            return node
+        self._nested += 1
+        bars, self._in_bars = self._in_bars, 0
+        parts = self._elements(frozenset({",", ";"}))
+        self._nested -= 1
+        self._in_bars = bars
+        closer = self.take().text
+        if closer not in (")", "]"):
+            raise Unread(f"{opener} closed by {closer}")
+        if len(parts) == 1:
+            if opener + closer != "()" and parts[0].kind != "matrix":
+                raise Unread("one value in square brackets")
+            return _lone(parts[0])
+        return Node("tuple", spliced(tuple(parts)), opener + closer)
+
+    def _set(self) -> Node:
+        self.take(r"\{")
+        self._nested += 1
+        parts = [] if self.text() == r"\}" else self._elements(frozenset({",", ";"}))
+        self._nested -= 1
+        self.take(r"\}")
+        return Node("set", spliced(tuple(parts)))
+
+    def _accent(self, name: str) -> Node:
+        self.take()
+        if self.text() == "{":
+            inner = self._raw_script()
+        elif self.kind() in ("sym", "run"):
+            inner = self.take().text
+            while name in ("angle", "triangle") and self.kind() in ("sym", "run"):
+                inner += f" {self.take().text}"
+        elif name == "angle" and self.kind() == "num":
+            inner = self.take().text
+        else:
+            raise Unread(f"nothing under \\{name}")
+        compact = inner.replace(" ", "")
+        is_points = compact.isalpha() and compact.isupper() and len(compact) <= 4
+        is_letter = compact[:1].isalpha() and compact[1:].lstrip("_").isdigit()
+        if not (len(compact) == 1 and compact.isalpha() or is_points or is_letter):
+            if name != "angle" and not compact.startswith("\\"):
+                raise Unread(f"no name under \\{name}")
+        return Node("sym", value=f"\\{name}{{{compact}}}")
+
+    def _function(self, name: str) -> Node:
+        self.take()
+        base: Node | None = None
+        exponent: Node | None = None
+        while self.text() in ("^", "_"):
+            if self.take().text == "_":
+                base = self._argument() if self.kind() != "num" else self._atom()
+            else:
+                exponent = self._script()
+        if base is not None and name != "log":
+            raise Unread("a base of no logarithm")
+        argument = self._function_argument()
+        is_inverse = exponent == Node("neg", (num(1),))
+        if is_inverse and f"arc{name}" in FUNCTIONS:
+            return Node("fn", (argument,), f"arc{name}")
+        if is_inverse:
+            raise Unread("an inverse function")
+        if name == "log":
+            node = Node("log", (argument, base if base is not None else num(10)))
+        elif name == "exp":
+            node = Node("pow", (Node("const", value="e"), argument))
+        else:
+            node = Node("fn", (argument,), name)
+        return Node("pow", (node, exponent)) if exponent is not None else node
+
+    def _function_argument(self) -> Node:
+        self._nested += 1
+        if self.text() == "(":
+            node = self._group("(", ")")
+            if self.text() in ("^", "!"):
+                raise Unread("a power of an argument or of the function")
+        else:
+            node = self._signed()
+            while self._can_multiply() and not self._starts_function():
+                node = Node("mul", (node, self._power()))
+        self._nested -= 1
+        return node
+
+    def _starts_function(self) -> bool:
+        name = self.text().removeprefix("\\")
+        return self.text() == "(" or (name in FUNCTIONS and self.text() != name)
+
+    def _matrix(self) -> Node:
+        begin = self.take().text
+        name = begin[len(r"\begin{") : -1]
+        if name not in ("pmatrix", "bmatrix", "matrix", "array", "vmatrix", "smallmatrix"):
+            raise Unread(begin)
+        rows: list[Node] = []
+        self._nested += 1
+        while not self.text().startswith(r"\end{"):
+            cells = [self._element()]
+            while self.accept("&"):
+                cells.append(self._element())
+            rows.append(Node("tuple", tuple(cells), "()"))
+            if not self.accept(r"\\"):
+                break
+        self._nested -= 1
+        self.take(rf"\end{{{name}}}")
+        if not rows or len({len(row.items) for row in rows}) != 1:
+            raise Unread("rows of unequal length")
+        return Node("det" if name == "vmatrix" else "matrix", tuple(rows))
+
+    def _series(self) -> Node:
+        kind = self.take().text.removeprefix("\\")
+        low = high = None
+        for _ in range(2):
+            if self.accept("_"):
+                self.take("{")
+                name = self._atom()
+                self.take("=")
+                low = (name, self._sum())
+                self.take("}")
+            elif self.accept("^"):
+                high = self._script()
+        if low is None or high is None or low[0].kind != "sym":
+            raise Unread("a sum without limits")
+        self._nested += 1
+        body = self._product()
+        self._nested -= 1
+        return Node(kind, (low[0], low[1], high, body))
+
+
+def spliced(parts: tuple[Node, ...]) -> tuple[Node, ...]:
+    r"""The two values of a ``\pm`` join the list around them."""
+    return tuple(
+        item for part in parts for item in (part.items if part.kind == "list" else (part,))
+    )
+
+
+def _lone(node: Node) -> Node:
+    """``(x + 1)`` is ``x + 1``; a relation in brackets is no value."""
+    if node.kind in ("relation", "label", "word"):
+        raise Unread("a relation in brackets")
+    return node

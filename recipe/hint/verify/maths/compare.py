@@ -1,0 +1,393 @@
+r"""Whether two trees say the same: the shape of the gold answer rules, values are left to algebra.
+
+Order counts in tuples, intervals, matrices and ratios; not in lists, sets and unions. A bare list
+is taken for the set or tuple that the gold answer asks for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from recipe.hint.verify.maths import sets as maths_sets
+from recipe.hint.verify.maths.exact import NoValue, exact
+from recipe.hint.verify.maths.matrices import flat, multiplied
+from recipe.hint.verify.maths.questions import asks_for_percent, has_noun, may_drop_unit
+from recipe.hint.verify.maths.rounding import ROUNDED_DIGITS, decimals, is_rounded, rounds_to
+from recipe.hint.verify.maths.shapes import (
+    folded,
+    infinity_sign,
+    is_infinite,
+    is_sorted,
+    names_of,
+    parted,
+    pointed,
+)
+from recipe.hint.verify.maths.tree import STRUCTURES, Node, names_in, num
+from recipe.hint.verify.maths.values import approximate, same_relation, same_value
+from recipe.hint.verify.maths.words import Suffix
+
+# The first kind that one of the two has decides.
+_RULES = {
+    "label": "_labels", "chain": "_chains", "word": "_words", "quantity": "_quantities",
+    "numeral": "_numerals", "union": "_sets_of_numbers", "inter": "_sets_of_numbers",
+    "minus": "_sets_of_numbers", "relation": "_relations", "matrix": "_matrices",
+    "ratio": "_ratios", "list": "_groups", "set": "_groups", "tuple": "_groups",
+}  # fmt: skip
+_REALS = Node("sym", value=r"\mathbb{R}")
+
+
+class NeedsAlgebra(Exception):
+    """Exact arithmetic does not decide, and algebra is for a worker."""
+
+
+@dataclass
+class Comparison:
+    """Compares parsed answers and notes how.
+
+    Attributes:
+        problem: The problem's text, or empty.
+        tolerance: Largest allowed difference of two numbers, instead of the usual one.
+        is_quick: Raise ``NeedsAlgebra`` where exact arithmetic does not decide.
+        used_algebra: Whether values were computed numerically.
+        used_words: Whether words were compared.
+        ignored: What was understood and left out.
+    """
+
+    problem: str = ""
+    tolerance: Fraction | None = None
+    is_quick: bool = False
+    used_algebra: bool = False
+    used_words: bool = False
+    ignored: list[str] = field(default_factory=list)
+    _depth: int = 0
+
+    def equal(self, gold: Node, other: Node) -> bool:
+        """Whether ``other`` says what ``gold`` says."""
+        self._depth += 1
+        try:
+            return self._equal(gold, other)
+        finally:
+            self._depth -= 1
+
+    def _equal(self, gold: Node, other: Node) -> bool:
+        if gold == other and self.tolerance is None:
+            self.used_words |= gold.kind == "word"
+            return True
+        for kind, rule in _RULES.items():
+            if kind in (gold.kind, other.kind):
+                return getattr(self, rule)(gold, other)
+        return self._values(gold, other)
+
+    def _labels(self, gold: Node, other: Node) -> bool:
+        if gold.kind != "label" or other.kind != "label":
+            label, rest = (gold, other) if gold.kind == "label" else (other, gold)
+            if rest.kind == "relation" and label.items[0].kind == "sym":
+                equation = Node("relation", label.items, ("=",))
+                pair = (equation, rest) if gold.kind == "label" else (rest, equation)
+                is_line = bool(names_in(label.items[1]))  # x = 5 is solved, 2x = 10 is not
+                if is_line and label.items[1].kind not in STRUCTURES and rest.value == ("=",):
+                    return self._relations(*pair)
+            if rest.kind == "list" and any(item.kind == "label" for item in rest.items):
+                return self._named(label, rest)
+            if label is other:
+                if not is_sorted(names_of(label.items[0])):
+                    return False
+                self.ignored.append("name")
+            pair = (gold.items[1], other) if gold.kind == "label" else (gold, other.items[1])
+            return self._equal(*pair)
+        names = [folded(each.items[0]) or repr(each.items[0]) for each in (gold, other)]
+        if names[0] == names[1]:
+            return self._equal(gold.items[1], other.items[1])
+        # y = 2x and x = y/2 are one line, x = 5 and y = 5 are two answers
+        if not all(names_in(each.items[1]) for each in (gold, other)):
+            return False
+        return self._relations(*(Node("relation", e.items, ("=",)) for e in (gold, other)))
+
+    def _named(self, label: Node, values: Node) -> bool:
+        """``(a, b) = (1, 2)`` and ``b = 2, a = 1``: by name."""
+        name, value = label.items
+        if name.kind == "sym":  # x = 1, 2 and x_1 = 1, x_2 = 2
+            names = [str(item.items[0].value) for item in values.items if item.kind == "label"]
+            is_indexed = all(each.startswith(f"{name.value}_") for each in names)
+            parts = tuple(item.items[1] for item in values.items if item.kind == "label")
+            if not is_indexed or len(parts) != len(values.items):
+                return False
+            return self.equal(value, Node("list", parts))
+        by_name = {item.items[0]: item.items[1] for item in values.items if item.kind == "label"}
+        if name.kind != "tuple" or value.kind != "tuple" or set(by_name) != set(name.items):
+            return False
+        if len(by_name) != len(values.items):
+            return False
+        return all(
+            self.equal(by_name[each], part)
+            for each, part in zip(name.items, value.items, strict=True)
+        )
+
+    def _chains(self, gold: Node, other: Node) -> bool:
+        r"""``2 + 3 = 5``: all sides have one value; behind ``\approx`` a rounding of it."""
+        if gold.kind == other.kind == "chain":
+            return all(
+                self.equal(*pair) for pair in zip(gold.items, other.items, strict=False)
+            ) and len(gold.items) == len(other.items)
+        chain = gold if gold.kind == "chain" else other
+        first, *rest = chain.items
+        if chain.value[0] == r"\approx" and len(chain.items) == 2 and first.kind == "word":
+            raise NoValue("an approximation of words")
+        for relation, side in zip(chain.value, rest, strict=True):
+            if relation == "=" and not self.equal(first, side):
+                return False
+            if relation != "=" and not self._is_rounding(first, side):
+                return False
+        return self.equal(*((first, other) if chain is gold else (gold, first)))
+
+    def _is_rounding(self, value: Node, rounded: Node) -> bool:
+        number = exact(rounded)
+        if number is None:
+            return False
+        self._go_on()
+        size = approximate(value, 40)
+        return abs(size - number) * 20 <= max(abs(size), abs(number))
+
+    def _words(self, gold: Node, other: Node) -> bool:
+        self.used_words = True
+        left, right = folded(gold), folded(other)
+        return bool(left) and left == right
+
+    def _quantities(self, gold: Node, other: Node) -> bool:
+        (left, unit), (right, unit_of_other) = parted(gold), parted(other)
+        if unit.is_percent != unit_of_other.is_percent:
+            return self._percent(left, right, unit, unit_of_other)
+        if not self._may_drop_noun(unit, unit_of_other) or (unit.noun and unit_of_other.unit):
+            return False
+        if unit.unit and unit_of_other.unit:
+            return unit.unit == unit_of_other.unit and self.equal(left, right)
+        if unit_of_other.unit:
+            self._go_on()
+            if not may_drop_unit(unit_of_other.unit, self.problem):
+                return False
+            self.ignored.append(unit_of_other.text)
+        return self.equal(left, right)
+
+    def _may_drop_noun(self, gold: Suffix, other: Suffix) -> bool:
+        """A counted noun of the answer has to be the gold answer's, or the problem's own."""
+        if not other.noun:
+            return True
+        if other.noun == gold.noun:
+            return True
+        self._go_on()
+        if gold.unit or gold.noun or not has_noun(other.noun, self.problem):
+            return False
+        self.ignored.append(other.noun)
+        return True
+
+    def _percent(self, gold: Node, other: Node, unit: Suffix, unit_of_other: Suffix) -> bool:
+        """One side has the sign: a hundredth, or the unit that the problem or the gold asks for."""
+        if unit.unit and unit_of_other.unit or unit.noun or unit_of_other.noun:
+            return False
+        hundredth = num(Fraction(1, 100))
+        if unit.is_percent:
+            if self.equal(gold, other):
+                return True
+            return self.equal(Node("mul", (gold, hundredth)), other)
+        if self.equal(gold, Node("mul", (other, hundredth))):
+            return True
+        if asks_for_percent(self.problem) and self.equal(gold, other):
+            self.ignored.append("%")
+            return True
+        return False
+
+    def _numerals(self, gold: Node, other: Node) -> bool:
+        """Digits in a base; the answer may leave out the base that the gold answer names."""
+        if gold.kind != "numeral":
+            return False
+        if other.kind == "numeral":
+            return gold.value == other.value
+        digits, _ = gold.value
+        return (
+            other.kind == "num" and other.value.decimals == 0 and (other.value.value == int(digits))
+        )
+
+    def _sets_of_numbers(self, gold: Node, other: Node) -> bool:
+        if gold.kind == other.kind == "union":
+            parts = [maths_sets.parts_of(node) for node in (gold, other)]
+            if len(parts[0]) == len(parts[1]) and self._unordered(*parts):
+                return True
+        self._go_on()
+        sets = [maths_sets.real_set(node) for node in (gold, other)]
+        return maths_sets.same(sets[0], sets[1])
+
+    def _relations(self, gold: Node, other: Node) -> bool:
+        left, right = (maths_sets.as_interval(node) for node in (gold, other))
+        if left is not None and right is not None:
+            names = {name for _, name in (left, right) if name}
+            return len(names) < 2 and self.equal(left[0], right[0])
+        is_solved = left is not None or right is not None  # x < 5 is, 2x < 10 is not
+        if gold.kind == other.kind == "relation" and len(gold.items) == len(other.items) == 2:
+            return not is_solved and self._same_relation(gold, other)
+        if {gold.kind, other.kind} & {"list", "union"}:
+            return self._sets_of_numbers(gold, other)
+        if gold.kind == other.kind == "relation" and gold.value == other.value:
+            return (
+                all(same_value(*pair) for pair in zip(gold.items, other.items, strict=True))
+                and self._go_on()
+            )
+        return False
+
+    def _same_relation(self, gold: Node, other: Node) -> bool:
+        self._go_on()
+        (sides, kind), (sides_of_other, other_kind) = map(pointed, (gold, other))
+        if kind != other_kind:
+            return False
+        if not names_in(*sides) or not names_in(*sides_of_other):
+            return False
+        return same_relation(sides, sides_of_other, may_flip=kind in ("=", r"\ne"))
+
+    def _groups(self, gold: Node, other: Node) -> bool:
+        grouped = ("list", "set", "tuple")
+        if gold.kind not in grouped or other.kind not in grouped:
+            group, lone = (gold, other) if gold.kind in grouped else (other, gold)
+            is_lone = group.kind == "set" and len(group.items) == 1 and self._depth == 1
+            if not is_lone or lone.kind in ("set", "tuple"):  # {5} is as good as 5
+                return self._is_interval_pair(gold, other)
+            pair = (group.items[0], lone) if group is gold else (lone, group.items[0])
+            return self.equal(*pair)
+        if gold.kind == "tuple" and all(item.kind == "relation" for item in other.items):
+            return self._sets_of_numbers(gold, other)
+        named = [item.items[0] for item in other.items if item.kind == "label"]
+        if gold.kind == "tuple" and not is_sorted([str(name.value) for name in named]):
+            return False  # y = 1, x = 2 is (2, 1)
+        if gold.kind == "list":
+            if other.kind == "tuple" and other.value != "()":
+                return False
+            return self._list(gold, other)
+        if gold.kind == "set":
+            return other.kind in ("set", "list") and self._set(gold, other)
+        if other.kind == "set":
+            return False
+        if other.kind == "list":
+            return gold.value == "()" and self._ordered(gold, other)
+        is_vector = len(gold.items) > 2 and {gold.value, other.value} <= {"()", "[]"}
+        return (gold.value == other.value or is_vector) and self._ordered(gold, other)
+
+    def _is_interval_pair(self, gold: Node, other: Node) -> bool:
+        if gold == _REALS or other == _REALS:
+            return maths_sets.is_all_reals(other if gold == _REALS else gold)
+        return False
+
+    def _list(self, gold: Node, other: Node) -> bool:
+        names = [item.items[0] for item in gold.items if item.kind == "label"]
+        is_named = len(names) == len(gold.items) and len(set(map(repr, names))) == len(names)
+        # x = 1, y = 2 against 1, 2: without names, the order tells which is which
+        if is_named and not any(item.kind == "label" for item in other.items):
+            return self._ordered(gold, other)
+        items = (*gold.items, *other.items)
+        if any(item.kind in ("relation", "sym") for item in items):
+            words = {str(node.value or "") for node in (gold, other)} - {""}
+            if len(words) > 1:
+                return False  # and, or
+        if len(gold.items) == len(other.items) and self._unordered(gold.items, other.items):
+            return True
+        if all(item.kind == "relation" for item in items):
+            return self._sets_of_numbers(gold, other)
+        return False
+
+    def _ordered(self, gold: Node, other: Node) -> bool:
+        if len(gold.items) != len(other.items):
+            return False
+        return all(self.equal(*pair) for pair in zip(gold.items, other.items, strict=True))
+
+    def _unordered(self, gold: tuple[Node, ...], other: tuple[Node, ...]) -> bool:
+        """One to one; equal trees first, so that they cost nothing."""
+        rest, others = [], list(other)
+        for item in gold:
+            twin = next((each for each in others if each == item), None)
+            if twin is None:
+                rest.append(item)
+            else:
+                others.remove(twin)
+        for item in rest:
+            match = next((each for each in others if self.equal(item, each)), None)
+            if match is None:
+                return False
+            others.remove(match)
+        return True
+
+    def _set(self, gold: Node, other: Node) -> bool:
+        """Members may be written twice."""
+        found: set[int] = set()
+        for item in other.items:
+            same = [i for i, member in enumerate(gold.items) if self.equal(member, item)]
+            if not same:
+                return False
+            found.update(same)
+        return len(found) == len(gold.items)
+
+    def _ratios(self, gold: Node, other: Node) -> bool:
+        return gold.kind == other.kind and self._ordered(gold, other)
+
+    def _matrices(self, gold: Node, other: Node) -> bool:
+        left, right = multiplied(gold), multiplied(other)
+        if left.kind == right.kind == "matrix":
+            return self._ordered(left, right)
+        # A vector may be written as a column, a row, or (1, 2, 3).
+        brackets = [flat(node) for node in (left, right)]
+        if any(node is None for node in brackets):
+            return False
+        return self._ordered(*brackets)  # pyright: ignore[reportArgumentType]
+
+    def _values(self, gold: Node, other: Node) -> bool:
+        if {gold.kind, other.kind} & STRUCTURES:
+            return False
+        left, right = exact(gold), exact(other)
+        if self.tolerance is not None:
+            return self._within_tolerance(gold, other)
+        if left is not None and right is not None:
+            if left == right:
+                return True
+            return is_rounded(gold, other, left, right)
+        if {left, right} != {None} and not names_in(gold, other):
+            rounded = self._rounded_constant(gold, other, left, right)
+            if rounded is not None:
+                return rounded
+        if is_infinite(gold) or is_infinite(other):
+            return infinity_sign(gold) == infinity_sign(other) != 0
+        self._go_on()
+        return same_value(gold, other)
+
+    def _rounded_constant(
+        self, gold: Node, other: Node, left: Fraction | None, right: Fraction | None
+    ) -> bool | None:
+        r"""A constant such as ``\sqrt 2`` against a decimal; ``None`` when none is there."""
+        node, value = (gold, left) if left is not None else (other, right)
+        constant = other if left is not None else gold
+        if value is None or decimals(node) < ROUNDED_DIGITS - 1 or is_infinite(constant):
+            return None
+        self._go_on()
+        try:
+            size = approximate(constant, decimals(node) + 30)
+        except NoValue:
+            return False
+        return rounds_to(size, node, value)
+
+    def _within_tolerance(self, gold: Node, other: Node) -> bool:
+        assert self.tolerance is not None
+        sizes = []
+        for node in (gold, other):
+            value = exact(node)
+            if value is None:
+                self._go_on()
+                value = approximate(node, 40)
+            sizes.append(value)
+        return abs(sizes[0] - sizes[1]) <= self.tolerance
+
+    def _go_on(self) -> bool:
+        """What comes next may take long.
+
+        Raises:
+            NeedsAlgebra: In a quick comparison.
+        """
+        if self.is_quick:
+            raise NeedsAlgebra
+        self.used_algebra = True
+        return True

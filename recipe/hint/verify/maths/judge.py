@@ -1,0 +1,205 @@
+r"""Judges a final answer in mathematics: the last ``\boxed{}`` against the gold answer.
+
+An answer is read whole or not at all. The lexer (``maths_lexer``) gives every character a token or
+knows that it means nothing, the parser (``maths_parser``) gives every token a place in a tree, and
+trees are compared by shape (``maths_compare``) and value (``maths_values``). What cannot be read
+is compared as text, so that an answer is never right because a part of it was overlooked.
+
+``quick_verdict`` decides with exact fractions what needs no more and runs anywhere, in time linear
+in a capped length. ``judge`` adds numeric evaluation; it belongs in a worker that can be killed.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+
+from recipe.hint.schema import Basis, Verdict
+from recipe.hint.verify.maths.compare import Comparison, NeedsAlgebra
+from recipe.hint.verify.maths.exact import NoValue
+from recipe.hint.verify.maths.reading import Reading, last_box, read
+from recipe.hint.verify.maths.words import NeedsUnits, load_units
+
+# What the calling thread reads; a longer answer is left to the worker.
+_MAX_QUICK_CHARS = 300
+MAX_ANSWER_CHARS = 10_000
+
+_INTEGER = re.compile(r"([+-]?)([0-9]+)")
+_TOLERANCE_MARK = "(tolerance"
+_POSITIVE = re.compile(r"([0-9]*\.?[0-9]+(?:e[+-]?[0-9]{1,2})?)(%?)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Equality:
+    """Whether two answers say the same, what that rests on, and what was left out."""
+
+    is_equal: bool
+    basis: Basis
+    ignored: str = ""
+
+
+def quick_verdict(
+    response: str, answer: str, is_truncated: bool = False, problem: str = ""
+) -> Verdict | None:
+    """Return the verdict when exact arithmetic decides, else ``None`` (ask ``judge``).
+
+    Args:
+        response: Text written by the policy.
+        answer: Gold answer, plain or with ``$`` or a box around it; it may state a tolerance,
+            ``4.2 (tolerance 0.1)`` or ``4.2 (tolerance 5%)``.
+        is_truncated: The response was cut at the length limit.
+        problem: The problem's text, which says what nouns and units an answer may carry.
+    """
+    box = last_box(response)
+    if box.state != "closed" or not box.text:
+        if is_truncated:
+            return Verdict(0.0, "truncated")
+        return Verdict(0.0, "malformed" if box.state == "open" else "no_answer")
+    gold, tolerance = _gold_text(answer)
+    if not gold:
+        return Verdict(0.0, "error", box.text)
+    try:
+        equality = None if tolerance else _quick_equal(gold, box.text, problem)
+    except Exception:  # noqa: BLE001 - a fault of the reader must end no run: the worker says "error"
+        return None
+    return None if equality is None else _verdict(equality, box.text)
+
+
+def judge(response: str, answer: str, *, is_truncated: bool = False, problem: str = "") -> Verdict:
+    """Judge one response; may take long, so call it where it can be killed.
+
+    A truncated response that holds a complete last box is judged like any other.
+    ``error`` means that the gold answer is empty or states no valid tolerance.
+    """
+    verdict = quick_verdict(response, answer, is_truncated, problem)
+    if verdict is not None:
+        return verdict
+    extracted = last_box(response).text
+    try:
+        return _verdict(compare(answer, extracted, problem), extracted)
+    except ValueError as error:
+        logging.getLogger(__name__).debug("no verdict on %.200r: %s", extracted, error)
+        return Verdict(0.0, "error", extracted)
+
+
+def compare(answer: str, candidate: str, problem: str = "") -> Equality:
+    """Compare two answers by all means; slow.
+
+    Raises:
+        ValueError: The stated tolerance is not a positive number.
+    """
+    load_units()
+    gold, stated = _gold_text(answer)
+    tolerance = _tolerance(gold, stated)
+    if tolerance is None and (quick := _quick_equal(gold, candidate, problem)) is not None:
+        return quick
+    left, right = read(gold), read(candidate)
+    if left.text == right.text:
+        return Equality(True, "text")
+    return _trees_equal(left, right, Comparison(problem, tolerance)) or Equality(False, "text")
+
+
+def equal(answer: str, candidate: str, problem: str = "") -> bool:
+    """Whether two answers mean the same; errors are those of ``compare``."""
+    return compare(answer, candidate, problem).is_equal
+
+
+def is_text_only(answer: str) -> bool:
+    """Whether a gold answer cannot be read, so that only the same text is right."""
+    load_units()
+    return not read(_gold_text(answer)[0]).trees
+
+
+def _trees_equal(gold: Reading, other: Reading, comparison: Comparison) -> Equality | None:
+    """``None`` when the answer has no reading, or nothing can be told of its value."""
+    known = False
+    for left in gold.trees:
+        for right in other.trees:
+            comparison.ignored.clear()
+            try:
+                is_equal = comparison.equal(left, right)
+            except NoValue:
+                continue
+            known = True
+            if is_equal:
+                return Equality(True, _basis(comparison), "; ".join(comparison.ignored)[:200])
+    return Equality(False, _basis(comparison)) if known else None
+
+
+def _basis(comparison: Comparison) -> Basis:
+    if comparison.used_algebra:
+        return "algebra"
+    return "text" if comparison.used_words else "number"
+
+
+def _quick_equal(gold: str, candidate: str, problem: str) -> Equality | None:
+    """Equality of a gold answer and an answer as written, when exact arithmetic decides it."""
+    if candidate == gold:
+        return Equality(True, "text")
+    digits = _integer(gold), _integer(candidate)
+    if None not in digits:
+        return Equality(digits[0] == digits[1], "number")
+    if len(candidate) > MAX_ANSWER_CHARS:
+        return Equality(False, "text")
+    if max(len(gold), len(candidate)) > _MAX_QUICK_CHARS:
+        return None
+    try:
+        left, right = read(gold), read(candidate)
+        if left.text == right.text:
+            return Equality(True, "text")
+        if not left.trees or not right.trees:
+            return Equality(False, "text")
+        return _trees_equal(left, right, Comparison(problem, is_quick=True))
+    except (NeedsAlgebra, NeedsUnits):
+        return None
+
+
+def _integer(text: str) -> str | None:
+    """The canonical digits of an integer of any length, else ``None``."""
+    match = _INTEGER.fullmatch(text)
+    if match is None:
+        return None
+    # Text, not int(): Python refuses numerals of more than 4300 digits.
+    digits = match[2].lstrip("0") or "0"
+    return digits if match[1] != "-" or digits == "0" else f"-{digits}"
+
+
+def _gold_text(answer: str) -> tuple[str, str]:
+    """The gold answer itself, also when the data set kept its box, and its tolerance."""
+    box = last_box(answer)
+    answer = (box.text if box.state == "closed" else answer).strip()
+    value, mark, stated = answer.rpartition(_TOLERANCE_MARK)
+    if mark and stated.endswith(")") and value.strip():
+        return value.strip(), stated[:-1].strip(" =") or "none"
+    return answer, ""
+
+
+def _tolerance(gold: str, stated: str) -> Fraction | None:
+    """Return the largest allowed difference.
+
+    Raises:
+        ValueError: It is not a positive number, or relative to a gold answer that is none.
+    """
+    if not stated:
+        return None
+    match = _POSITIVE.fullmatch(stated)
+    if match is None or not Fraction(match[1]):
+        raise ValueError(f"a tolerance is a positive number such as 0.1 or 5%, got {stated!r}")
+    if not match[2]:
+        return Fraction(match[1])
+    try:
+        return Fraction(match[1]) / 100 * abs(Fraction(gold))
+    except ValueError:
+        raise ValueError(f"a tolerance in percent needs a plain number, got {gold!r}") from None
+
+
+def _verdict(equality: Equality, extracted: str) -> Verdict:
+    return Verdict(
+        float(equality.is_equal),
+        "correct" if equality.is_equal else "wrong",
+        extracted,
+        equality.basis,
+        equality.ignored,
+    )

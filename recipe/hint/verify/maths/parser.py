@@ -1,0 +1,288 @@
+r"""Reads an answer whole: a tree in which every token of the text has its place, or none at all.
+
+Recursive descent, one token of look-ahead, no way back: time linear in the text. What the grammar
+does not have raises ``Unread``; nothing is skipped, repaired or guessed.
+
+Readings that are a convention: ``ab`` is a product, ``1\frac12`` a mixed number, ``2^10`` has the
+exponent 10, ``1/2x`` is ``(1/2)x``, ``\sin 2x`` takes the product behind it, ``f(x)`` is a name
+where it stands left of ``=`` and a product elsewhere.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from recipe.hint.verify.maths.atoms import Atoms, spliced
+from recipe.hint.verify.maths.formulas import CLOSERS, MAX_DEPTH, RELATIONS, SEPARATORS, STOPS
+from recipe.hint.verify.maths.lexer import Token
+from recipe.hint.verify.maths.tree import (
+    STRUCTURES,
+    Node,
+    Unread,
+    has_sign_pair,
+    is_name,
+    names_in,
+    num,
+    with_sign,
+)
+from recipe.hint.verify.maths.words import Suffix, number_of, read_suffix
+
+_CURRENCIES = {r"\$": "$", r"\euro": "€", r"\pounds": "£"}
+_CHOICE = frozenset("ABCDEFGHIJ")
+
+
+def parse(tokens: list[Token], *, joins_thousands: bool) -> Node:
+    """The tree of an answer.
+
+    Args:
+        tokens: As the lexer made them.
+        joins_thousands: Read ``312,123,231`` as one number; otherwise as a list of three.
+
+    Raises:
+        Unread: Some token has no place.
+    """
+    parser = _Parser(tokens, joins_thousands)
+    node = parser.answer()
+    if parser.peek() is not None:
+        raise Unread(parser.text())
+    _check_parts(node)
+    return node
+
+
+def _check_parts(node: Node) -> None:
+    """Formulas are made of formulas; only a matrix may be multiplied.
+
+    Raises:
+        Unread: A tuple, a list or a word stands where a value has to be.
+    """
+    if node.kind == "label":
+        return _check_parts(node.items[1])
+    for item in node.items:
+        _check_parts(item)
+        if node.kind not in STRUCTURES | {"chain"} and item.kind in STRUCTURES:
+            is_scaled = item.kind == "matrix" and node.kind in ("mul", "div", "neg")
+            if not is_scaled and node.kind != "det":
+                raise Unread(f"{item.kind} in {node.kind}")
+
+
+class _Parser(Atoms):
+    _word = ""
+
+    def answer(self) -> Node:
+        """Elements between commas, semicolons, ``and``, ``or``."""
+        parts = self._elements(SEPARATORS)
+        word = self._word
+        if len(parts) == 1:
+            return parts[0]
+        names = sum(part.kind == "label" for part in parts)
+        first = parts[0]
+        if first.kind == "label" and (
+            names == 1 or all(p.kind == "label" and p.items[0] == first.items[0] for p in parts)
+        ):
+            # x = 1, 2 and x = 1, x = 2: one name for all
+            values = tuple(p.items[1] if p.kind == "label" else p for p in parts)
+            return Node("label", (first.items[0], Node("list", spliced(values))))
+        return Node("list", spliced(tuple(parts)), word)
+
+    def _elements(self, separators: frozenset[str]) -> list[Node]:
+        """Parts and, in ``_word``, whether ``and`` or ``or`` stands between them."""
+        parts: list[Node] = []
+        words: set[str] = set()
+        while True:
+            if parts and self.text() in separators:  # ", and" is one; a last one means nothing
+                words.add(self.take().text)
+                if self.text() in ("and", "or") and self.text() in separators:
+                    words.add(self.take().text)
+                self._refuse_digits_of_a_number()
+            if self.peek() is None or self.text() in CLOSERS:
+                break
+            parts.append(self._element())
+            if self.text() not in separators:
+                break
+        if not parts:
+            raise Unread("nothing")
+        self._word = "".join(sorted(words & {"and", "or"}))
+        return parts
+
+    def _refuse_digits_of_a_number(self) -> None:
+        """``,000`` parts the digits of a number, whatever stands before it.
+
+        Raises:
+            Unread: It is here.
+        """
+        token = self.peek()
+        if token is not None and token.kind == "num" and not token.is_spaced:
+            if self.text(-1) == "," and re.fullmatch(r"0[0-9]{2}", token.text):
+                raise Unread(token.text)
+
+    def _element(self) -> Node:
+        """``set`` or a chain of relations between such."""
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            raise Unread("too deep")
+        sides, relations = [self._sets()], []
+        while self.text() in RELATIONS:
+            relations.append(self.take().text)
+            sides.append(self._sets())
+        self._depth -= 1
+        if not relations:
+            return _single(sides[0])
+        return _relation(sides, relations)
+
+    def _sets(self) -> Node:
+        node = self._ratio()
+        while self.text() in (r"\cup", r"\cap", r"\setminus"):
+            kind = {r"\cup": "union", r"\cap": "inter", r"\setminus": "minus"}[self.take().text]
+            node = Node(kind, (node, self._ratio()))
+        return node
+
+    def _ratio(self) -> Node:
+        parts = [self._side()]
+        while self.accept(":"):
+            parts.append(self._side())
+        return Node("ratio", tuple(parts)) if len(parts) > 1 else parts[0]
+
+    def _side(self) -> Node:
+        words = self._words()
+        if words is not None:
+            return words
+        is_negative = False
+        if self.text() in ("-", "+") and self._is_currency(1):
+            is_negative = self.take().text == "-"
+        currency = _CURRENCIES[self.take().text] if self._is_currency() else ""
+        node = self._sum()
+        suffix = self._suffix()
+        if currency:
+            suffix = _in_currency(currency, suffix)
+        return _quantity(Node("neg", (node,)) if is_negative else node, suffix)
+
+    def _is_currency(self, ahead: int = 0) -> bool:
+        return self.text(ahead) in _CURRENCIES
+
+    def _words(self) -> Node | None:
+        """An element made of words alone: ``no solution``, ``(B)``, ``three million``."""
+        start = self._at
+        if self.text() == "(" and self.kind(1) in ("word", "sym") and self.text(2) == ")":
+            letter = self._tokens[self._at + 1]
+            if letter.text in _CHOICE and not self._is_product_ahead(3):
+                self._at += 3
+                return Node("word", value=letter.text)
+        found: list[str] = []
+        while self.kind() == "word" or (found and self.text() in ("-", "'", "num:")):
+            found.append(self.take().text)
+        if not found:
+            return None
+        at_end = self.peek() is None or self.text() in STOPS or self.text() in CLOSERS
+        joined = " ".join(found).replace(" - ", "-").replace(" ' ", "'")
+        if at_end and "-" != found[-1] != "'":
+            words = joined.split(" ")
+            value = number_of(words)
+            return num(value) if value is not None else Node("word", value=joined)
+        return self._counted_words(start, found)
+
+    def _counted_words(self, start: int, found: list[str]) -> Node:
+        """A number in words with a suffix: ``five percent``, ``three km/h``."""
+        for size in range(len(found), 0, -1):
+            value = number_of(found[:size])
+            if value is not None and "-" not in found and "'" not in found:
+                self._at = start + size
+                suffix = self._suffix()
+                if suffix is not None:
+                    return Node("quantity", (num(value),), suffix)
+        raise Unread("words and formulas")
+
+    def _is_product_ahead(self, ahead: int) -> bool:
+        token = self.peek(ahead)
+        return token is not None and self.text(ahead) not in (STOPS | CLOSERS)
+
+    def _suffix(self) -> Suffix | None:
+        """What stands between the value and the end of the element."""
+        words = self._suffix_words(self._at)
+        if not words:
+            return None
+        suffix = read_suffix(words)
+        if suffix is None:
+            raise Unread(" ".join(words))
+        self._at = self._end_of_element(self._at)
+        return suffix
+
+
+def _in_currency(currency: str, suffix: Suffix | None) -> Suffix:
+    r"""``\$5`` and ``\\$5 million``.
+
+    Raises:
+        Unread: There is another unit behind.
+    """
+    unit = read_suffix([currency])
+    assert unit is not None
+    if suffix is None:
+        return unit
+    if suffix.unit or suffix.power != 1 or suffix.noun:
+        raise Unread("two units")
+    return replace(unit, scale=suffix.scale)
+
+
+def _quantity(node: Node, suffix: Suffix | None) -> Node:
+    """A value with its scale multiplied in, and its unit or noun beside it.
+
+    Raises:
+        Unread: A scale, percent or power stands behind more than one number: which does it mean?
+    """
+    if suffix is None:
+        return node
+    if suffix.power != 1 and (node.kind != "num" or suffix.unit or suffix.noun):
+        raise Unread("a power in words")
+    if suffix.scale != 1 or suffix.is_percent:
+        inner = node.items[0] if node.kind == "neg" else node
+        parts = inner.items if inner.kind == "div" else (inner,)
+        if any(part.kind != "num" for part in parts):
+            raise Unread("a scale of a sum or product")
+    if suffix.power != 1:
+        node = Node("pow", (node, num(suffix.power)))
+    if suffix.scale != 1:
+        node = Node("mul", (node, num(suffix.scale)))
+    return Node("quantity", (node,), suffix) if suffix.unit or suffix.noun else node
+
+
+def _single(node: Node) -> Node:
+    return Node("list", _expanded(node)) if has_sign_pair(node) else node
+
+
+def _expanded(node: Node) -> tuple[Node, Node]:
+    return with_sign(node, 1), with_sign(node, -1)
+
+
+def _relation(sides: list[Node], relations: list[str]) -> Node:
+    if set(relations) <= {"=", r"\approx"}:
+        return _equation(sides, relations)
+    pair = len(sides) == 2
+    is_set = sides[-1].kind in ("tuple", "set", "union", "inter", "minus", "sym")
+    if relations == [r"\in"] and is_name(sides[0]) and is_set:
+        return Node("label", (sides[0], _single(sides[1])))
+    if r"\in" in relations or r"\approx" in relations or any(map(has_sign_pair, sides)):
+        raise Unread("a relation of no known form")
+    if any(side.kind in ("list", "relation", "label", "word") for side in sides):
+        raise Unread("a relation between lists")
+    if not pair and len(sides) != 3:
+        raise Unread("a chain of more than three")
+    return Node("relation", tuple(sides), tuple(relations))
+
+
+def _equation(sides: list[Node], relations: list[str]) -> Node:
+    """``x = 5``, ``x = 2 + 3 = 5``: a name and its value; else an equation."""
+    if any(side.kind in ("relation", "label") for side in sides):
+        raise Unread("an equation of equations")
+    own = {sides[0].items[0].value} if sides[0].kind == "mul" else names_in(sides[0])
+    if is_name(sides[0]) and not own & names_in(*sides[1:]):
+        values = sides[1:]
+        if len(values) > 1:
+            return Node("label", (sides[0], Node("chain", tuple(values), tuple(relations[1:]))))
+        return Node("label", (sides[0], _single(values[0])))
+    if len(sides) == 2 and sides[1].kind == "sym" and not names_in(sides[0]):
+        return Node("label", (sides[1], _single(sides[0])))
+    if not names_in(*sides):
+        return Node("chain", tuple(sides), tuple(relations))
+    if any(map(has_sign_pair, sides)) or r"\approx" in relations or len(sides) != 2:
+        raise Unread("an equation of no known form")
+    return Node("relation", tuple(sides), tuple(relations))

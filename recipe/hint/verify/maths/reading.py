@@ -1,0 +1,149 @@
+"""Finds the final answer of a response and reads it: its tokens, and the trees it can mean."""
+
+from __future__ import annotations
+
+import functools
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from recipe.hint.verify.maths.cursor import without_bare_braces
+from recipe.hint.verify.maths.exact import exact
+from recipe.hint.verify.maths.lexer import Token, tokens
+from recipe.hint.verify.maths.parser import parse
+from recipe.hint.verify.maths.tree import Node, Unread
+from recipe.hint.verify.maths.words import NeedsUnits
+
+# A longer answer is compared as text: no answer form needs more.
+_MAX_READ_CHARS = 2000
+_BOX = re.compile(r"\\boxed(?![A-Za-z])\s*")
+_BRACE = re.compile(r"(\\boxed(?![A-Za-z])\s*)\{|\\.|[{}]", re.DOTALL)
+_MAX_BOXES = 5  # one in the other
+_THOUSANDS = re.compile(r"[1-9][0-9]{0,2},[0-9]{3}(?![0-9])")
+_NO_MEMBER = re.compile(r"[0-9],0[0-9]{2}(?![0-9])")  # 1,000 is no list
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """The last box of a response; ``text`` is its content, empty unless ``closed``."""
+
+    state: Literal["absent", "open", "closed"]
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What an answer can mean: one tree, or two where commas may part thousands or members.
+
+    ``trees`` is empty for an answer that is compared as ``text``: its tokens, side by side.
+    """
+
+    text: tuple[str, ...]
+    trees: tuple[Node, ...] = ()
+
+
+def last_box(response: str) -> Box:
+    r"""Find the last ``\boxed{...}``; braces inside may nest or be escaped.
+
+    An unbalanced last box, or ``\boxed`` without a brace, is ``open`` however many complete
+    boxes come before it: those are intermediate values. A box inside another is part of it.
+    """
+    last = _last_match(response)
+    if last is None:
+        return Box("absent")
+    if response[last : last + 1] != "{":
+        return Box("open")
+    stack: list[int] = []  # where the open braces of boxes begin, -1 for other braces
+    around: frozenset[int] = frozenset()  # the boxes around the last one, and itself
+    content = None
+    for match in _BRACE.finditer(response):
+        if match[0].endswith("{") and match[0] != r"\{":
+            stack.append(match.end() if match[1] else -1)
+            if match.end() == last + 1:
+                around = frozenset(start for start in stack if start >= 0)
+        elif match[0] == "}" and stack:
+            start = stack.pop()
+            if start in around:
+                content = slice(start, match.start())
+    return Box("open") if content is None else Box("closed", response[content].strip())
+
+
+def _last_match(response: str) -> int | None:
+    """Where the last box's brace must be."""
+    start = response.rfind(r"\boxed")
+    while start >= 0:
+        match = _BOX.match(response, start)
+        if match is not None:
+            return match.end()
+        start = response.rfind(r"\boxed", 0, start)
+    return None
+
+
+def vote_key(text: str) -> str:
+    """What equal answers share in a vote: a rational value, else the tokens of the text."""
+    try:
+        reading = read(text)
+    except NeedsUnits:  # as good as any other spelling: 5 cm and 5 are two votes
+        return " ".join(text.split())
+    value = exact(reading.trees[0]) if reading.trees else None
+    if value is None:
+        return " ".join(reading.text)
+    return f"{value.numerator:x}/{value.denominator:x}"  # str() refuses more than 4300 digits
+
+
+@functools.lru_cache(maxsize=512)
+def read(text: str) -> Reading:
+    """All readings of an answer."""
+    text = _without_wrapping(text)
+    if len(text) > _MAX_READ_CHARS:
+        return Reading((" ".join(text.split()),))
+    found = tokens(text)
+    trees = []
+    for joins_thousands in (True, False):
+        may_be_list = _THOUSANDS.search(text) and not _NO_MEMBER.search(text)
+        if not joins_thousands and not may_be_list:
+            break
+        try:
+            tree = parse(found, joins_thousands=joins_thousands)
+        except (Unread, RecursionError):
+            continue
+        if tree not in trees:
+            trees.append(tree)
+    return Reading(_as_text(found), tuple(trees))
+
+
+def _as_text(found: list[Token]) -> tuple[str, ...]:
+    """Tokens of an answer, words without case; braces stay where they are arguments.
+
+    Around a single token they say nothing: ``x^{2}`` is ``x^2``, but ``2^{x+1}`` is not ``2^x+1``.
+    """
+    try:
+        found = without_bare_braces(found)
+    except Unread:
+        pass
+    texts = [
+        token.text.casefold() if token.kind == "word" and len(token.text) > 1 else token.text
+        for token in found
+    ]
+    kept: list[str] = []
+    for text in texts:
+        if text == "}" and len(kept) > 1 and kept[-2] == "{":
+            kept[-2:] = [kept[-1]]
+        else:
+            kept.append(text)
+    return tuple(kept)
+
+
+def _without_wrapping(text: str) -> str:
+    """Bold marks around the whole answer removed."""
+    text = text.strip()
+    for _ in range(_MAX_BOXES):
+        box = last_box(text) if text.startswith(r"\boxed") else Box("absent")
+        if box.state != "closed" or not text.removesuffix("}").endswith(box.text):
+            break
+        if text.removeprefix(r"\boxed").strip() != f"{{{box.text}}}":
+            break
+        text = box.text
+    if text.startswith("**") and text.endswith("**") and len(text) > 4 and "**" not in text[2:-2]:
+        return text[2:-2].strip()
+    return text

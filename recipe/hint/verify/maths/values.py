@@ -1,0 +1,390 @@
+r"""Equality of formulas: by exact fractions where that is enough, else by mpmath.
+
+Two constants are equal when they agree to at least 100 digits beyond the widest spread of sizes
+in any of their sums, so that no term is ever too small to count. Two functions are equal when
+they agree at random irrational points on several scales, drawn anew for each pair of texts; what
+is piecewise in the answer alone makes it another function. A size or a number of digits beyond
+the limits raises ``NoValue``: then only the same tree is equal.
+
+Only for a worker: time is bounded by the limits below, not by what a caller can wait for.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import random
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from typing import Any
+
+from recipe.hint.verify.maths.exact import NoValue, exact
+from recipe.hint.verify.maths.numeric import GUARD, Noise, evaluate
+from recipe.hint.verify.maths.tree import Node, names_in
+
+_MAX_DIGITS = 6000
+_BASE_DIGITS = 60
+_MIN_POINTS = 4
+_SCALES = (0, -6, -2, 2, 4, 9, 20, 60, 300)  # powers of ten
+_STEPS = frozenset({"floor", "ceil"})
+
+
+def _agree(gold: Node, other: Node, point: Mapping[str, Any]) -> bool:
+    """Whether two trees have one value at a point, with more digits until that is certain.
+
+    Raises:
+        NoValue: One has no value there, or too many digits would be needed.
+    """
+    import mpmath
+
+    digits, own = _BASE_DIGITS, _own_digits(gold) + _own_digits(other)
+    for _ in range(6):
+        try:
+            (a, left), (b, right) = evaluate(gold, digits, point), evaluate(other, digits, point)
+        except Noise:
+            digits *= 4
+            if digits > _MAX_DIGITS:
+                raise
+            continue
+        with mpmath.workdps(digits + 10):
+            scale = max([abs(a), abs(b), *(e.scale for e in (left, right) if e.scale is not None)])
+            if scale == 0:
+                return True
+            if abs(a - b) > scale * mpmath.mpf(10) ** (GUARD - digits):
+                return False
+            logs = [left.log10(value) for value in (a, b) if value != 0]
+        logs += left.sizes + right.sizes
+        needed = _BASE_DIGITS + 40 + 2 * int(max(logs, default=0) - min(logs, default=0)) + 2 * own
+        if digits >= needed:
+            return True
+        digits = max(needed, 2 * digits)
+        if digits > _MAX_DIGITS:
+            raise NoValue("too many digits")
+    raise NoValue("too many digits")
+
+
+@functools.lru_cache(maxsize=64)
+def _own_digits(node: Node) -> int:
+    """Of all its rational constants: 1 + 10^{-50} has 100, and may differ from 1 in the last."""
+    value = exact(node)
+    if value is not None:
+        bits = abs(value.numerator).bit_length() + value.denominator.bit_length()
+        return int(bits * 0.30103) if bits > 40 else 0
+    return sum(map(_own_digits, node.items))
+
+
+def _certain(node: Node, point: Mapping[str, Any]) -> Any:
+    """The value at a point, with as many digits as its differences need.
+
+    Raises:
+        NoValue: There is none.
+    """
+    for digits in (_BASE_DIGITS, 5 * _BASE_DIGITS, 25 * _BASE_DIGITS):
+        try:
+            return evaluate(node, digits, point)[0]
+        except Noise:
+            continue
+    raise NoValue("division by 0")
+
+
+def _is_real(value: Any) -> bool:
+    return value.imag == 0 or abs(value.imag) < abs(value.real) * 1e-30
+
+
+def same_value(gold: Node, other: Node) -> bool:
+    """Whether two formulas are equal, as constants or as functions.
+
+    Raises:
+        NoValue: That cannot be told.
+    """
+    if gold == other:
+        return True
+    values = exact(gold), exact(other)
+    if None not in values:
+        return values[0] == values[1]
+    if not names_in(gold, other):
+        return _agree(gold, other, {})
+    return _same_function(gold, other)
+
+
+def approximate(node: Node, digits: int) -> Fraction:
+    """A real constant to ``digits`` significant digits.
+
+    Raises:
+        NoValue: It has none.
+    """
+    import mpmath
+
+    value, _ = evaluate(node, digits + 40, {})
+    if value != 0 and abs(mpmath.mp.mag(value)) > 40_000:
+        raise NoValue("too large")
+    with mpmath.workdps(digits + 40):
+        if abs(mpmath.im(value)) > abs(value) * mpmath.mpf(10) ** (-digits):
+            raise NoValue("no real number")
+        sign, mantissa, exponent, _ = mpmath.mpf(mpmath.re(value))._mpf_
+    size = Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
+    return -size if sign else size
+
+
+def _has(node: Node, kinds: frozenset[str]) -> bool:
+    return node.kind in kinds or any(_has(item, kinds) for item in node.items)
+
+
+def _kinds_with_names(node: Node, kinds: frozenset[str]) -> bool:
+    """Whether one of ``kinds`` is there with a variable inside."""
+    if node.kind in kinds and names_in(node):
+        return True
+    return any(_kinds_with_names(item, kinds) for item in node.items)
+
+
+def _has_signed_power(node: Node) -> bool:
+    """``(-1)^n``: a function of whole numbers."""
+    if node.kind == "pow" and names_in(node.items[1]):
+        base = exact(node.items[0])
+        if base is not None and base < 0:
+            return True
+    return any(_has_signed_power(item) for item in node.items)
+
+
+def _is_piecewise_alone(gold: Node, other: Node) -> bool:
+    """Whether the answer has steps or corners and the gold answer none.
+
+    Such a function may differ far away, or between two points only.
+    """
+    if _kinds_with_names(other, _STEPS) and not _kinds_with_names(gold, _STEPS):
+        return True
+    return _has_corner(other) and not _has_corner(gold)
+
+
+def _has_corner(node: Node) -> bool:
+    """Whether it is bent: ``|x|``, and roots, powers and logarithms of an even power."""
+    if not names_in(node):
+        return False
+    if node.kind == "abs":
+        return True
+    takes_root = node.kind in ("root", "log", "fn") or (
+        node.kind == "pow" and (power := exact(node.items[1])) is not None and power.denominator > 1
+    )
+    if takes_root and _has_even_power(node.items[0]):
+        return True
+    return any(_has_corner(item) for item in node.items)
+
+
+def _has_even_power(node: Node) -> bool:
+    """Whether an even power with a variable is a factor of it."""
+    if node.kind == "pow" and names_in(node.items[0]):
+        power = exact(node.items[1])
+        return power is not None and power.denominator == 1 and power % 2 == 0
+    return node.kind in ("mul", "div", "neg") and any(map(_has_even_power, node.items))
+
+
+def _steps_between_whole_numbers(node: Node, names: list[str]) -> bool:
+    """Whether a step's argument falls between whole numbers where the variables are whole."""
+    import mpmath
+
+    steps = list(_parts_of(node, _STEPS))
+    for start in range(1, 12):
+        point = {name: mpmath.mpf(start + place) for place, name in enumerate(names)}
+        for step in steps:
+            try:
+                value = _certain(step.items[0], point)
+            except NoValue:
+                continue
+            if abs(value - mpmath.nint(value.real)) > 1e-9:
+                return True
+    return False
+
+
+def _parts_of(node: Node, kinds: frozenset[str]) -> Iterator[Node]:
+    if node.kind in kinds and names_in(node):
+        yield node
+    for item in node.items:
+        yield from _parts_of(item, kinds)
+
+
+def _same_function(gold: Node, other: Node) -> bool:
+    names = sorted(names_in(gold, other))
+    if _is_piecewise_alone(gold, other):
+        return False
+    if names_in(gold) != names_in(other) and len(names) > 12:
+        raise NoValue("too many variables")
+    # (-1)^n and steps are functions of whole numbers; factorials have values everywhere.
+    is_signed = _has_signed_power(gold)
+    verdict = None if is_signed else _agrees_at(gold, other, _points(gold, other, names))
+    if verdict is True and _kinds_with_names(gold, _STEPS):  # at a step only whole numbers tell
+        return _agrees_at(gold, other, _whole_points(gold, other, names)) is not False
+    if verdict is not True and (is_signed or _steps_between_whole_numbers(gold, names)):
+        waves = frozenset({"fn"})
+        if not is_signed and _kinds_with_names(other, waves) and not _kinds_with_names(gold, waves):
+            return False  # sin(pi n) is 0 at whole numbers only
+        verdict = _agrees_at(gold, other, _whole_points(gold, other, names))
+    if verdict is None:
+        raise NoValue("too few points")
+    return verdict
+
+
+def _agrees_at(gold: Node, other: Node, points: Iterator[Mapping[str, Any]]) -> bool | None:
+    """``False`` at the first point where they differ; ``None`` when too few have values."""
+    compared = 0
+    is_complex = _has_imaginary(gold)
+    for point in points:
+        try:
+            value = _certain(gold, point)
+        except NoValue:
+            continue
+        if not is_complex and not _is_real(value):
+            continue  # the gold answer is not defined there
+        try:
+            if not _agree(gold, other, point):
+                return False
+        except NoValue as problem:
+            if str(problem) in ("too large", "too many digits"):
+                continue
+            return False  # the gold answer is defined there
+        compared += 1
+    return True if compared >= _MIN_POINTS else None
+
+
+def _has_imaginary(node: Node) -> bool:
+    if node.kind == "const" and node.value == "i":
+        return True
+    return any(_has_imaginary(item) for item in node.items)
+
+
+def _random(*parts: object) -> random.Random:
+    """Points follow from both texts, so that nobody can know them before he has written his."""
+    digest = hashlib.sha256(repr(parts).encode("utf-8", "backslashreplace")).digest()
+    return random.Random(digest)
+
+
+def _points(gold: Node, other: Node, names: list[str]) -> Iterator[Mapping[str, Any]]:
+    rng = _random("points", gold, other)
+    for scale in (*_SCALES, *_own_scales(gold, other)):
+        for sign in (1, -1):
+            # Half of the variables may stay near 1: terms of different sizes meet.
+            is_spread = rng.random() < 0.3
+            yield {
+                name: _irrational(
+                    rng,
+                    sign if rng.random() < 0.8 else -sign,
+                    0 if is_spread and rng.random() < 0.5 else scale,
+                )
+                for name in names
+            }
+        if scale == 0:
+            for sign in (1, -1):
+                yield {name: _irrational(rng, sign, 0) for name in names}
+
+
+def _irrational(rng: random.Random, sign: int, scale: int) -> Any:
+    """A square root times a power of ten, to the digits of whoever asks."""
+    import mpmath
+
+    radicand = rng.getrandbits(160) | 1
+    shift = 2**159
+
+    def value() -> Any:
+        return sign * mpmath.sqrt(mpmath.mpf(radicand) / shift) * mpmath.mpf(10) ** scale * 3
+
+    return value
+
+
+def _whole_points(gold: Node, other: Node, names: list[str]) -> Iterator[Mapping[str, Any]]:
+    import mpmath
+
+    rng = _random("whole", gold, other)
+    tops = [*[12] * 3, *[40] * 6, *[90] * 6, *[300] * 6, *[2000] * 3, 50_000]
+    tops += [10**6, 10**9, 10**15, *(10**scale for scale in _own_scales(gold, other) if scale > 0)]
+    for top in tops:
+        yield {name: mpmath.mpf(rng.randrange(1, top)) for name in names}
+    near = {number + step for number in _own_numbers(gold, other) for step in (-1, 0, 1)}
+    near |= {2 * number for number in near} if len(near) < 30 else set()
+    for start in sorted({*range(1, 130 if len(names) == 1 else 12), *near}):
+        if start > 0:
+            yield {name: mpmath.mpf(start + place) for place, name in enumerate(names)}
+
+
+def _own_numbers(*nodes: Node) -> set[int]:
+    """Whole constants of the formulas, where steps may happen."""
+    values = [exact(constant) for node in nodes for constant in _constants(node)]
+    found = {part for value in values if value is not None for part in value.as_integer_ratio()}
+    return {abs(number) for number in found if 10 < abs(number) < 10**12}
+
+
+def _own_scales(*nodes: Node) -> list[int]:
+    """Powers of ten of the constants in the formulas, at most eight of them."""
+    found: set[int] = set()
+    for node in nodes:
+        for constant in _constants(node):
+            value = exact(constant)
+            if value is not None and value != 0:
+                digits = _digits(value)
+                if 3 < abs(digits) < 2000:
+                    found |= {digits + 1, -digits}
+    return sorted(found, key=abs, reverse=True)[:8]
+
+
+def _digits(value: Fraction) -> int:
+    bits = value.numerator.bit_length() - value.denominator.bit_length()
+    return int(bits * 0.30103)
+
+
+def _constants(node: Node) -> Iterator[Node]:
+    if not names_in(node):
+        yield node
+        return
+    for item in node.items:
+        yield from _constants(item)
+
+
+def same_relation(gold: tuple[Node, Node], other: tuple[Node, Node], *, may_flip: bool) -> bool:
+    """Whether two differences agree up to a factor, which is positive unless ``may_flip``.
+
+    Args:
+        gold: The two sides.
+        other: Those of the answer.
+        may_flip: The relation is symmetric.
+
+    Raises:
+        NoValue: That cannot be told.
+    """
+    left, right = Node("sub", gold), Node("sub", other)
+    names = sorted(names_in(left, right))
+    if names_in(left) != names_in(right):
+        return False
+    if _is_piecewise_alone(left, right):
+        return False
+    found: list[Mapping[str, Any]] = []  # points where neither is 0
+    for point in _points(left, right, names):
+        try:
+            a, b = (_certain(each, point) for each in (left, right))
+        except NoValue:
+            continue
+        if not _is_real(a) or not _is_real(b):
+            continue
+        if (a == 0) != (b == 0) or not (may_flip or (a.real > 0) == (b.real > 0)):
+            return False
+        if a != 0:
+            found.append(point)
+            if not _proportional(left, right, found[0], point):
+                return False
+    if len(found) <= _MIN_POINTS:
+        raise NoValue("too few points")
+    return True
+
+
+def _proportional(left: Node, right: Node, one: Mapping[str, Any], two: Mapping[str, Any]) -> bool:
+    """``left(one) right(two) = left(two) right(one)``, as values of one tree at one point."""
+    both = {f"1{name}": value for name, value in one.items()}
+    both |= {f"2{name}": value for name, value in two.items()}
+    return _agree(
+        Node("mul", (_renamed(left, "1"), _renamed(right, "2"))),
+        Node("mul", (_renamed(left, "2"), _renamed(right, "1"))),
+        both,
+    )
+
+
+def _renamed(node: Node, prefix: str) -> Node:
+    if node.kind == "sym":
+        return Node("sym", value=prefix + node.value)
+    return Node(node.kind, tuple(_renamed(item, prefix) for item in node.items), node.value)

@@ -1,0 +1,1 @@
+"""Processes that grade, each of which can be killed."""

@@ -1,0 +1,136 @@
+"""What runs inside the verifier's processes: a nursery, and workers copied from it.
+
+The nursery is started by ``recipe.hint.verify.pool.workers`` as a plain program, so it inherits no
+threads, locks, GPU context or signal handlers from a trainer. It imports the grade function,
+says ``"ready"``, and then forks a worker for every socket it is sent; it has one thread, so
+a fork is a whole copy. A worker makes one grade and ends, and the nursery never sees an answer: so
+whatever a grade leaves behind in its process (caches, limits, settings of libraries, memory) is
+gone with it, and every grade starts from the same state. One JSON line each way: the fields of an
+``Item`` in, ``{"verdict": [...]}`` or ``{"raised": "..."}`` out.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import importlib
+import json
+import os
+import resource
+import signal
+import socket
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from dataclasses import astuple
+from pathlib import Path
+
+from recipe.hint.errors import ConfigError
+from recipe.hint.schema import Item, Verdict
+from recipe.hint.verify.options import GradeOptions
+
+Grade = Callable[[Item, GradeOptions], Verdict]
+_PR_SET_PDEATHSIG = 1
+_MESSAGE_CHARS = 300
+# A process for one grade has little to collect, and the default looks for it every 700 objects.
+_GC_THRESHOLDS = (50_000, 20, 50)
+
+
+def load_grade(grade_path: str) -> Grade:
+    """Import ``package.module:function``."""
+    module, _, function = grade_path.partition(":")
+    return getattr(importlib.import_module(module), function)
+
+
+def main(socket_fd: int, grade_path: str, parent_pid: int, options: str) -> None:
+    """Make workers until the parent is gone."""
+    _die_with_parent(parent_pid)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the trainer's to handle
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # ended workers leave no zombies
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(2, 1)  # what a grade function prints must not end up on the trainer's stdout
+    nursery = socket.socket(fileno=socket_fd)
+    try:
+        grade, chosen = _prepare(grade_path, GradeOptions(**json.loads(options)))
+    except BaseException as problem:  # noqa: BLE001 - a user's module may raise anything
+        is_ours = isinstance(problem, ConfigError)
+        _send(nursery, {"failed": str(problem) if is_ours else one_line(problem)})
+        if is_ours:
+            sys.exit(1)
+        raise
+    _send(nursery, "ready")
+    while True:
+        message, descriptors, _, _ = socket.recv_fds(nursery, len(b"copy\n"), 1)
+        if not message:
+            return
+        pid = os.fork()
+        if pid == 0:
+            nursery.close()
+            _work(socket.socket(fileno=descriptors[0]), grade, chosen)
+        os.close(descriptors[0])
+        _send(nursery, pid)
+
+
+def _prepare(grade_path: str, options: GradeOptions) -> tuple[Grade, GradeOptions]:
+    """Import all that a grade needs, so that no grade pays for it."""
+    grade = load_grade(grade_path)
+    module = sys.modules[grade.__module__]
+    if hasattr(module, "prepare"):
+        module.prepare(options)
+    if threading.active_count() > 1:
+        raise ConfigError("importing it starts a thread; start threads in the function instead")
+    gc.collect()
+    gc.freeze()  # the collections of a worker leave the shared pages alone
+    return grade, options
+
+
+def _work(channel: socket.socket, grade: Grade, options: GradeOptions) -> None:
+    """Make one grade, send it, and stay until the pool ends the process."""
+    _die_with_parent(os.getppid())
+    os.setsid()  # the pool ends the whole group, with what a grade has started
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # programs are waited for
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    gc.set_threshold(*_GC_THRESHOLDS)
+    if options.worker_memory_mib:
+        # Soft: a sandbox sets limits of its own, which may be higher.
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+        num_bytes = pages * resource.getpagesize() + (options.worker_memory_mib << 20)
+        _, hard = resource.getrlimit(resource.RLIMIT_AS)
+        resource.setrlimit(resource.RLIMIT_AS, (num_bytes, hard))
+    with channel.makefile("rb") as lines:
+        request = lines.readline()
+        if request:
+            _send(channel, _answer(grade, Item(*json.loads(request)), options))
+            lines.readline()
+    os._exit(0)
+
+
+def _answer(grade: Grade, item: Item, options: GradeOptions) -> dict[str, object]:
+    try:
+        return {"verdict": astuple(grade(item, options))}
+    except BaseException as problem:  # noqa: BLE001 - the last frame of a grade: report it
+        traceback.print_exc()
+        return {"raised": one_line(problem)}
+
+
+def one_line(problem: BaseException) -> str:
+    """An exception as a log line shows it."""
+    return f"{type(problem).__name__}: {' '.join(str(problem).split())}"[:_MESSAGE_CHARS]
+
+
+def _die_with_parent(parent_pid: int) -> None:
+    # End of file is noticed by a Python thread; a grade stuck inside C code holds the
+    # interpreter lock and would outlive the trainer. The kernel's signal does not wait.
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent_pid:  # the parent died before the call
+            os._exit(0)
+
+
+def _send(channel: socket.socket, message: object) -> None:
+    channel.sendall(json.dumps(message).encode("ascii") + b"\n")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), sys.argv[2], int(sys.argv[3]), sys.argv[4])

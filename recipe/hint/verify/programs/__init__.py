@@ -1,0 +1,1 @@
+"""Programs: run against their tests in a process that cannot reach what decides."""

@@ -1,0 +1,278 @@
+"""What the special methods of a stand-in do.
+
+The program never decides how its object compares with plain data of the tests. Plain data beside
+an operator (``f(x) - 4.0``) is shown to the program only where the tests built the object
+themselves by a capitalised name (``Vector(1, 2) * 3``), and what comes out may only be used as an
+object: ``abs(f(x) - 4.0) < 0.1`` would otherwise be the program's to answer.
+"""
+
+from __future__ import annotations
+
+import operator
+
+from recipe.hint.verify.programs import wire
+from recipe.hint.verify.programs.standin import (
+    BUILT,
+    MIXED,
+    RESULT,
+    Info,
+    Ours,
+    StandIn,
+    info_of,
+    same,
+)
+
+TYPE_CHECKING = False  # as typing.TYPE_CHECKING, without the import
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from recipe.hint.verify.programs.remote import Remote
+
+_classes: dict[Any, type] = {}
+
+
+def make(remote: Remote, form: dict[str, Any], plain: Any) -> Any:
+    """The stand-in of one object.
+
+    Args:
+        remote: The program's process.
+        form: What that process said of the object.
+        plain: The object as plain data of its base type, if it has one that never changes.
+
+    Raises:
+        TypeError, ValueError: ``form`` is none.
+    """
+    info = Info(remote, form, plain)
+    has = tuple(name for name in form["has"] if name in _METHODS)
+    name = str(form["name"]).replace("\0", "")
+    is_data = plain is not None and type(plain) is info.base
+    key = (name, has, info.base if is_data else None)
+    if key not in _classes:
+        body = {f"__{each}__": _METHODS[each] for each in has}
+        if is_data:
+            body["__getattr__"] = lambda self, name: info_of(self).remote.ask("getattr", self, name)
+            body["__hash__"] = type(plain).__hash__
+            _classes[key] = type(name, (type(plain), Ours), _for_data(body))
+        else:
+            body |= {"__eq__": _equals, "__ne__": _differs, "__hash__": StandIn.__hash__}
+            _classes[key] = type(name, (StandIn,), body)
+    value = _classes[key](plain) if is_data else _classes[key]()
+    object.__setattr__(value, ".info", info)
+    return value
+
+
+def _for_data(body: dict[str, Any]) -> dict[str, Any]:
+    """What a value that is plain data itself leaves to the program."""
+    kept = {*map("__{}__".format, _OPERATORS), *map("__{}__".format, wire.ORDER)}
+    kept |= {"__getattr__", "__hash__", "__eq__", "__call__", "__enter__", "__exit__"}
+    kept |= {"__str__", "__repr__", "__format__"}
+    return {name: method for name, method in body.items() if name in kept}
+
+
+def built(value: Any) -> Any:
+    """Mark an object as one that the tests built."""
+    return _in_state(value, BUILT) if isinstance(value, Ours) else value
+
+
+def shows_nothing(left: Any, right: Any) -> bool:
+    """Whether an object that the tests built equals another whatever it is built from."""
+    for one, other in ((left, right), (right, left)):
+        info = info_of(one)
+        if info.state != BUILT or info.made is None:
+            continue
+        arguments, named = info.made
+        answers = []
+        for step in (1, 1000003):
+            others = (arguments[0], *(perturbed(each, step) for each in arguments[1:]))
+            others_named = {name: perturbed(each, step) for name, each in named.items()}
+            if (others[1:], others_named) == (arguments[1:], named):
+                break
+            answers.append(_equals_twin(info.remote, other, others, others_named))
+        if answers and all(answers):
+            return True
+    return False
+
+
+def _equals_twin(
+    remote: Remote, other: Any, arguments: tuple[Any, ...], named: dict[str, Any]
+) -> bool:
+    try:
+        return bool(remote.ask("eq", remote.ask("call", *arguments, **named), other))
+    except Exception:  # noqa: BLE001 whatever the program raises, it did not say that they are equal
+        return False
+
+
+def perturbed(value: Any, step: int) -> Any:
+    """Another value of the same type, or the same where none is known."""
+    kind = type(value)
+    if kind in (int, float, complex) or kind.__name__ in ("Decimal", "Fraction"):
+        return value + step
+    if kind in (str, bytes):
+        return value + ("~" if kind is str else b"~") * (1 + step % 2)
+    if kind in (list, tuple, set, frozenset):
+        return kind(perturbed(each, step) for each in value)
+    if kind is dict:
+        return {key: perturbed(each, step) for key, each in value.items()}
+    return value
+
+
+def _in_state(value: Any, state: str) -> Any:
+    info = info_of(value)
+    made = make(info.remote, info.form, info.plain)
+    info_of(made).state, info_of(made).made = state, info.made
+    return made
+
+
+def _plain(value: Any) -> Any:
+    """An object whose class derives from a plain type, as that type; else itself."""
+    info = info_of(value) if isinstance(value, Ours) else None
+    if info is None or info.base is None:
+        return value
+    if not isinstance(value, StandIn):
+        return info.plain
+    if info.state == MIXED:
+        raise info.remote.undecided(_OWN_WORD.format("=="))
+    return info.remote.ask("plain", value)
+
+
+def _equals(one: Any, other: Any) -> bool:
+    info = info_of(one)
+    if isinstance(other, Ours):
+        is_equal = bool(info.remote.ask("eq", one, other))
+        if is_equal:
+            info.remote.equalities.append((one, other))
+        return is_equal
+    if not isinstance(one, StandIn):
+        return info.plain == other
+    if info.base:
+        return _plain(one) == other
+    if "builtin" in info.form:
+        return same(one, other)
+    if info.state == BUILT and info.remote.ask("eq", one, other) is True:
+        raise info.remote.undecided(_OWN_WORD.format("=="))
+    return False
+
+
+def _differs(one: Any, other: Any) -> bool:
+    if isinstance(other, Ours):
+        return bool(info_of(one).remote.ask("ne", one, other))
+    return not _equals(one, other)
+
+
+_OWN_WORD = (
+    "only the program says what `{}` between plain data and its object is; compare an attribute,"
+    " or with another of its objects"
+)
+
+
+def _operate(name: str, left: Any, right: Any) -> Any:
+    """A binary operator with at least one object of the program."""
+    ours = [each for each in (left, right) if isinstance(each, Ours)]
+    info = info_of(ours[0])
+    if len(ours) == 1 and (info.state == RESULT or name in wire.ORDER):
+        if info.base is None:
+            raise info.remote.undecided(_OWN_WORD.format(name))
+        name = name[1:] if name in wire.IN_PLACE else name
+        call = divmod if name == "divmod" else getattr(operator, f"__{name}__")
+        return call(_plain(left), _plain(right))
+    result = info.remote.ask(name, left, right)
+    if name in wire.ORDER:
+        return bool(result)
+    if len(ours) == 1:
+        if not isinstance(result, StandIn):  # its value would be the program's answer
+            raise info.remote.undecided(_OWN_WORD.format(name))
+        is_changed_in_place = name in wire.IN_PLACE and info_of(result).number == info.number
+        return _in_state(result, info.state if is_changed_in_place else MIXED)
+    if isinstance(result, Ours) and all(info_of(each).state == BUILT for each in ours):
+        return _in_state(result, BUILT)
+    return result
+
+
+def _binary(name: str, *, is_reflected: bool = False) -> Callable[[Any, Any], Any]:
+    def method(self: Any, other: Any) -> Any:
+        return _operate(name, other, self) if is_reflected else _operate(name, self, other)
+
+    return method
+
+
+def _question(name: str) -> Callable[..., Any]:
+    """A special method that asks the program, but not about what it made of plain data."""
+
+    def method(self: Any, *arguments: Any) -> Any:
+        info = info_of(self)
+        if info.state == MIXED and name in _BLOCKED:
+            raise info.remote.undecided(_OWN_WORD.format(name))
+        result = info.remote.ask(name, self, *arguments)
+        if name in _UNARY and isinstance(result, StandIn):
+            return _in_state(result, info.state)
+        if name in _UNARY and info.state == MIXED:
+            raise info.remote.undecided(_OWN_WORD.format(name))
+        return result
+
+    return method
+
+
+def _text(name: str) -> Callable[..., str]:
+    return lambda self, *spec: str.__str__(info_of(self).remote.ask(name, self, *spec))
+
+
+def _contains(self: Any, item: Any) -> bool:
+    info = info_of(self)
+    has = info.form["has"]
+    if isinstance(item, Ours):
+        return bool(info.remote.ask("contains", self, item))
+    if info.base and info.state == RESULT:
+        return item in _plain(self)
+    if info.state != MIXED and "iter" in has and any(e is item or e == item for e in self):
+        return True
+    if info.state == RESULT and "iter" in has:
+        return False
+    answers = [info.state == BUILT and bool(info.remote.ask("contains", self, item))]
+    if answers[0]:
+        answers += [info.remote.ask("contains", self, perturbed(item, n)) for n in (1, 1000003)]
+    if info.state != BUILT or all(answers):
+        raise info.remote.undecided(_OWN_WORD.format("in"))
+    return answers[0]
+
+
+def _call(self: Any, *arguments: Any, **named: Any) -> Any:
+    return info_of(self).remote.ask("call", self, *arguments, **named)
+
+
+def _exit(name: str) -> Callable[..., Any]:
+    return lambda self, _, problem, __: info_of(self).remote.ask(name, self, problem)
+
+
+def _await(self: Any) -> Any:
+    return info_of(self).remote.ask("await", self)
+    yield
+
+
+def _waiting(name: str) -> Callable[..., Any]:
+    async def method(self: Any) -> Any:
+        return info_of(self).remote.ask(name, self)
+
+    return method
+
+
+async def _aexit(self: Any, _: Any, problem: Any, __: Any) -> Any:
+    return info_of(self).remote.ask("aexit", self, problem)
+
+
+_UNARY = ("neg", "pos", "invert", "abs", "round")
+_BLOCKED = {*wire.CONVERSIONS, "iter", "next", "hash"} - {"neg", "pos", "invert"}
+_OPERATORS = [*wire.BINARY, *wire.IN_PLACE, *(f"r{name}" for name in wire.BINARY)]
+_METHODS: dict[str, Callable[..., Any]] = {
+    **{name: _question(name) for name in (*wire.ACCESS, *wire.CONVERSIONS, "aiter")},
+    **{name: _binary(name) for name in (*wire.BINARY, *wire.ORDER, *wire.IN_PLACE)},
+    **{f"r{name}": _binary(name, is_reflected=True) for name in wire.BINARY},
+    **{name: _text(name) for name in wire.TEXTS},
+    **{name: _waiting(name) for name in ("anext", "aenter")},
+    "eq": _equals,
+    "call": _call,
+    "contains": _contains,
+    "exit": _exit("exit"),
+    "await": _await,
+    "aexit": _aexit,
+}

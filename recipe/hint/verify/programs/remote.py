@@ -1,0 +1,305 @@
+"""The program's process as the tests see it: questions out, plain data back.
+
+What comes back is a copy of plain data, or a number, for which a stand-in is made here
+(``standin``). No text of the program is run, no callable of this process is
+found by a name that the program sends, and an exception is one of Python's own types or a class
+made here.
+"""
+
+from __future__ import annotations
+
+import builtins
+import sys
+
+from recipe.hint.verify.programs import operators, standin
+from recipe.hint.verify.programs.sandbox import attempt
+from recipe.hint.verify.programs.wire import (
+    Channel,
+    PeerEnded,
+    Unsendable,
+    decode,
+    encode,
+    plain_base,
+)
+
+TYPE_CHECKING = False  # as typing.TYPE_CHECKING, without the import
+if TYPE_CHECKING:
+    from typing import Any
+
+# These steer Python's own loops; a program may raise one only where it is asked for the next item.
+_STEERING = {"StopIteration": "next send", "StopAsyncIteration": "anext", "GeneratorExit": ""}
+
+
+class ProgramRaised(Exception):
+    """An exception of the program that has no type here."""
+
+
+class Remote:
+    """The program's process.
+
+    Attributes:
+        trouble: Why the tests cannot decide, once they met something that cannot be carried
+            across; empty otherwise.
+        is_gone: The program ended, or sent what is no message.
+        num_answers: How many questions were answered with more than an object.
+        equalities: Pairs of the program's objects that it called equal.
+    """
+
+    def __init__(self, channel: Channel) -> None:
+        self.trouble = ""
+        self.is_gone = False
+        self.num_answers = 0
+        self.equalities: list[tuple[Any, Any]] = []
+        self._channel = channel
+        self._mirrors: dict[int, type[BaseException]] = {}
+        self._callbacks: list[Any] = []
+        self._copies: dict[int, tuple[Any, Any]] = {}
+        self._is_held = False
+        self._changes: list[tuple[Any, Any]] = []
+
+    def ask(self, do: str, *arguments: Any, **named: Any) -> Any:
+        """What the program answers.
+
+        Raises:
+            BaseException: What the program raised, as a type of Python's or of this process's.
+            PeerEnded: The program ended, or its reply is none.
+            Unsendable: The tests pass an object that cannot be carried across.
+        """
+        self._do_changes()
+        return self._read(do, self._request(do, arguments, named), arguments, named)
+
+    def start(self, source: str) -> None:
+        """Have the program's text run."""
+        self._exchange({"do": "run", "source": source})
+
+    def get(self, name: str) -> Any:
+        """What the program has under a name."""
+        return self._value(self._exchange({"do": "get", "name": name}))
+
+    def undecided(self, why: str) -> Unsendable:
+        """Note that the tests cannot decide; what to raise."""
+        self.trouble = self.trouble or why
+        return Unsendable(why)
+
+    def hold(self) -> None:
+        """From now to ``release`` or the next call, arguments stay as the tests wrote them.
+
+        In ``assert f(xs) == sorted(xs)`` the program could otherwise change what it is compared
+        with.
+        """
+        self._is_held = True
+
+    def release(self) -> None:
+        """Do here what the program did to the arguments of its calls, now and from now on."""
+        self._is_held = False
+        self._do_changes()
+
+    def is_copy(self, left: Any, right: Any) -> bool:
+        """Whether one value is an argument, and the other what the program gave back of it."""
+        for one, other in ((left, right), (right, left)):
+            made, given = self._copies.get(id(one), (None, None))
+            if made is one and given is other and made is not None:
+                return True
+        return False
+
+    def _do_changes(self) -> None:
+        changes, self._changes = self._changes, []
+        for argument, changed in changes:
+            _overwrite(argument, changed)
+
+    def _request(self, do: str, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        message = {"do": do, "args": [self._encode(each) for each in arguments]}
+        if do == "call":
+            message["named"] = {name: self._encode(each) for name, each in named.items()}
+        return self._exchange(message)
+
+    def _exchange(self, message: dict[str, Any]) -> dict[str, Any]:
+        """One message and its reply; functions of the tests are called meanwhile."""
+        reply, problem = attempt(self._wait_for_reply, message)
+        if isinstance(problem, PeerEnded):
+            self.is_gone = True
+        if problem is not None:
+            raise problem
+        if "raised" in reply:
+            self.num_answers += 1
+            error, trouble = attempt(self._exception, reply["raised"], str(message["do"]))
+            if trouble is not None:
+                self.is_gone = True
+                raise PeerEnded
+            raise error
+        return reply
+
+    def _wait_for_reply(self, message: Any) -> dict[str, Any]:
+        while True:
+            self._channel.send(message)
+            reply = self._channel.receive()
+            if not isinstance(reply, dict):
+                raise PeerEnded
+            if "callback" not in reply:
+                if "raised" in reply or "value" in reply:
+                    return reply
+                raise PeerEnded
+            message = self._called_back(reply)
+
+    def _called_back(self, reply: dict[str, Any]) -> dict[str, Any]:
+        """Call a function that the tests passed, with data; its result or exception."""
+        read, problem = attempt(
+            lambda: (
+                self._callbacks[int(reply["callback"])],
+                [self._decode(form) for form in reply["args"]],
+                {str(name): self._decode(form) for name, form in reply["named"].items()},
+            )
+        )
+        if problem is not None:
+            raise PeerEnded
+        function, arguments, named = read
+        value, problem = attempt(lambda: self._encode(function(*arguments, **named)))
+        if problem is None:
+            return {"value": value}
+        told, _ = attempt(self._encode, problem)
+        if told is None:
+            raise self.undecided(f"a function of the tests raised {type(problem).__name__}")
+        return {"raised": told}
+
+    def _read(
+        self, do: str, reply: dict[str, Any], arguments: tuple[Any, ...], named: dict[str, Any]
+    ) -> Any:
+        value = self._value(reply)
+        given = (*arguments[1:], *named.values())
+        changed = reply.get("args")
+        if do == "call" and isinstance(changed, list) and len(changed) == len(given):
+            for argument, form in zip(given, changed, strict=True):
+                self._changes.append((argument, self._value({"value": form})))
+            if not self._is_held:
+                self._do_changes()
+        alias = reply.get("alias")
+        if do == "call" and type(alias) is int and 0 <= alias < len(given):
+            self._copies[id(value)] = (value, given[alias])
+        if do == "call" and isinstance(value, standin.OURS):
+            standin.note_call(value, arguments, named)
+        return value
+
+    def _value(self, reply: dict[str, Any]) -> Any:
+        value, problem = attempt(self._decode, reply["value"])
+        if problem is not None:
+            self.is_gone = True
+            raise PeerEnded
+        self.num_answers += not isinstance(value, (standin.StandIn, type))
+        return value
+
+    def _encode(self, value: Any) -> Any:
+        return encode(value, self._refer)
+
+    def _decode(self, form: Any) -> Any:
+        return decode(form, self._resolve)
+
+    def _resolve(self, form: dict[str, Any]) -> Any:
+        if form["t"] == "exception":
+            return self._exception_class(form)
+        if form["t"] != "object":
+            raise TypeError("no such form")
+        plain = self._decode(form["plain"]) if "plain" in form else None
+        return operators.make(self, form, plain)
+
+    def _refer(self, value: Any) -> dict[str, Any]:
+        """The form of an argument that is not plain data.
+
+        Raises:
+            Unsendable: It cannot be carried across.
+        """
+        if isinstance(value, standin.OURS):
+            return {"t": "object", "v": standin.number_of(value)}
+        if isinstance(value, BaseException):
+            number = vars(value).get(".number")
+            if number is not None:
+                return {"t": "object", "v": number}
+            forms = [self._encode(each) for each in value.args]
+            return {"t": "raise", "v": self._encode(type(value)), "args": forms}
+        if isinstance(value, type) and ".number" in vars(value):
+            return {"t": "object", "v": vars(value)[".number"]}
+        name = _library_name(value)
+        if name is not None:
+            return {"t": "name", "v": name}
+        calls = callable(value) and not isinstance(value, type)
+        if calls or hasattr(type(value), "__next__"):
+            self._callbacks.append(value if calls else value.__next__)
+            return {"t": "callback", "v": len(self._callbacks) - 1, "calls": calls}
+        base: Any = plain_base(type(value))
+        if base is not None:  # a class of the tests
+            return self._encode(base(value))
+        raise self.undecided(f"the tests pass a {type(value).__name__}, which cannot be copied")
+
+    def _exception_class(self, form: dict[str, Any], depth: int = 0) -> type[BaseException]:
+        """Python's own class, or a class made here in the place of the program's."""
+        number, name = form["v"], str(form["name"])
+        if "bases" not in form:
+            return _known_exception(str(form["module"]), name)
+        if type(number) is not int or depth > 20:
+            raise TypeError("no number")
+        if number not in self._mirrors:
+            bases = [self._exception_class(each, depth + 1) for each in form["bases"]]
+            body = {".number": number, "__getattr__": _attribute_of, "__str__": _text_of}
+            made, _ = attempt(type, name, tuple(bases), body)
+            self._mirrors[number] = made or type(name, (bases[0],), body)
+        return self._mirrors[number]
+
+    def _exception(self, told: dict[str, Any], do: str) -> BaseException:
+        """What the program raised, as an exception of this process."""
+        kind = self._exception_class(told["class"])
+        arguments = self._decode(told["args"])
+        steers = next((name for name in _STEERING if issubclass(kind, getattr(builtins, name))), "")
+        if steers and do not in _STEERING[steers].split():
+            return RuntimeError(f"the program raised {steers}")
+        made, _ = attempt(lambda: kind(*arguments) if kind.__module__ == "builtins" else None)
+        error = made if type(made) is kind else kind.__new__(kind, *arguments)
+        error.args = arguments
+        state = {".number": told["v"], ".text": str(told.get("text")), ".remote": self}
+        vars(error).update(state)
+        return error
+
+
+def _known_exception(module: str, name: str) -> type[BaseException]:
+    """A type of Python's own, or of a library module that the tests have loaded."""
+    place = sys.modules.get(module) if module.split(".")[0] in sys.stdlib_module_names else None
+    found = vars(place).get(name) if place is not None else None
+    if isinstance(found, type) and issubclass(found, BaseException) and name != "SkipTest":
+        return found
+    return ProgramRaised
+
+
+def _attribute_of(error: BaseException, name: str) -> Any:
+    """An attribute of the program's own exception, asked of the program."""
+    state = vars(error)
+    if name.startswith("__") or ".remote" not in state:
+        raise AttributeError(name)
+    form = {"t": "object", "v": state[".number"], "name": "", "has": []}
+    return state[".remote"].ask("getattr", operators.make(state[".remote"], form, None), name)
+
+
+def _text_of(error: BaseException) -> str:
+    return vars(error).get(".text") or ", ".join(map(str, error.args))
+
+
+def _library_name(value: Any) -> list[str] | None:
+    """Module and name of something of the standard library, for the program to import."""
+    owner = getattr(value, "__objclass__", value)  # of str.upper: str
+    module, name = getattr(owner, "__module__", None), getattr(value, "__qualname__", None)
+    if not isinstance(module, str) or not isinstance(name, str):
+        return None
+    found: Any = (
+        sys.modules.get(module) if module.split(".")[0] in sys.stdlib_module_names else None
+    )
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return [module, name] if found is value else None
+
+
+def _overwrite(argument: Any, changed: Any) -> None:
+    """What the program did to a list, set or dict that it was given, done here too."""
+    if type(argument) is not type(changed):
+        return
+    if isinstance(argument, (list, bytearray)):
+        argument[:] = changed
+    elif hasattr(argument, "clear"):
+        argument.clear()
+        (argument.extend if hasattr(argument, "extend") else argument.update)(changed)
