@@ -25,7 +25,7 @@ from typing import IO, Any, NoReturn
 from tqdm import tqdm
 
 from recipe.hint.errors import HintError
-from recipe.hint.schema import UNDECIDED, Verdict
+from recipe.hint.schema import UNGRADED, Verdict
 from recipe.hint.typed import finite
 from recipe.hint.verify import GradeOptions, VerifierPool
 from recipe.hint.verify.rows import BadRow, GradeRow, read_row
@@ -80,7 +80,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     except OSError as error:
         parser.error(f"{error.filename or given.output}: {error.strerror or error}")
     _print_summary(counts, pool, given.audit)
-    sys.exit(1 if any(reason in UNDECIDED for _, reason in counts) else 0)
+    sys.exit(1 if any(reason in UNGRADED for _, reason in counts) else 0)
 
 
 def _opened(path: Path) -> IO[bytes]:
@@ -160,7 +160,7 @@ def _print_summary(
     for kind in sorted({kind for kind, _ in counts}):
         reasons = {reason: number for (each, reason), number in counts.items() if each == kind}
         total = sum(reasons.values())
-        judged = total - sum(reasons.get(reason, 0) for reason in UNDECIDED)
+        judged = total - sum(reasons.get(reason, 0) for reason in UNGRADED)
         listed = ", ".join(f"{name} {reasons[name]}" for name in sorted(reasons))
         share = (
             f"{reasons.get('correct', 0) / judged:.1%} of those judged" if judged else "none judged"

@@ -23,7 +23,7 @@ from typing import NoReturn
 from recipe.hint.errors import DataError, HintError
 from recipe.hint.problems import checks, offline_command
 from recipe.hint.problems.columns import check_file, write_rows
-from recipe.hint.problems.drafts import Prepared, Stamp
+from recipe.hint.problems.drafts import Defaults, Prepared
 from recipe.hint.problems.faults import KINDS
 from recipe.hint.problems.local import Keys, read_local
 from recipe.hint.problems.overlap import MIN_SHARE, NGRAM_WORDS
@@ -109,7 +109,7 @@ def _read(given: argparse.Namespace, source: Source | None) -> Prepared:
             split=split,
             given=given.given,
             revision=given.revision,
-            stamp=Stamp(given.source or source.name, split, given.system_prompt),
+            defaults=Defaults(given.source or source.name, split, given.system_prompt),
             limit=given.limit,
         )
     path = Path(given.input)
@@ -130,7 +130,7 @@ def _read(given: argparse.Namespace, source: Source | None) -> Prepared:
             options=given.options_key,
             kind=given.kind,
         ),
-        stamp=Stamp(given.source or stem(path), given.split or "train", given.system_prompt),
+        defaults=Defaults(given.source or stem(path), given.split or "train", given.system_prompt),
         limit=given.limit,
     )
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import get_args
 
-from recipe.hint.schema import Basis, GroupRecord
+from recipe.hint.schema import Basis, PromptRecord
 
 _NO_LADDER = ("parse_failed", "missing_solution", "missing_hint", "generation_failed")
 _HINT_FAILURES = (*_NO_LADDER, "too_long")
 
 
-def step_metrics(records: Sequence[GroupRecord], max_level: int) -> dict[str, float]:
+def step_metrics(records: Sequence[PromptRecord], max_level: int) -> dict[str, float]:
     """Metrics of one step, names relative to ``hint/``.
 
     Args:
@@ -46,7 +46,7 @@ def step_metrics(records: Sequence[GroupRecord], max_level: int) -> dict[str, fl
         "off_policy": sum(not record.on_policy for record in records),
         "dropped": sum(record.is_dropped for record in records),
         "plain": sum(record.is_plain for record in records),
-        "undecided": sum(sum(record.num_undecided) for record in records),
+        "undecided": sum(sum(record.num_ungraded) for record in records),
         "seconds_hint": sum(record.hint_seconds for record in records),
         "seconds_rollout": sum(sum(record.seconds) for record in records),
     }
@@ -55,7 +55,7 @@ def step_metrics(records: Sequence[GroupRecord], max_level: int) -> dict[str, fl
     return {name: float(value) for name, value in result.items()}
 
 
-def verify_metrics(records: Sequence[GroupRecord]) -> dict[str, float]:
+def verify_metrics(records: Sequence[PromptRecord]) -> dict[str, float]:
     """Return how the step's rollouts were graded, names relative to ``verify/``.
 
     Shares in [0, 1] of all verdicts, those of attempts that did not train included;
@@ -71,7 +71,7 @@ def verify_metrics(records: Sequence[GroupRecord]) -> dict[str, float]:
         for basis in get_args(Basis)
     }
     result["ignored_text"] = sum(record.num_ignored for record in records) / count
-    result["ungraded"] = sum(sum(record.num_undecided) for record in records) / count
+    result["ungraded"] = sum(sum(record.num_ungraded) for record in records) / count
     result["other_shape"] = sum(bool(record.shapes) for record in records) / len(records)
     result["second_judge_asked"] = float(asked)
     if asked:
@@ -80,8 +80,8 @@ def verify_metrics(records: Sequence[GroupRecord]) -> dict[str, float]:
     return result
 
 
-def _writing(asked: Sequence[GroupRecord]) -> dict[str, float]:
-    """What became of the requests for a ladder, one per problem that needed one."""
+def _writing(asked: Sequence[PromptRecord]) -> dict[str, float]:
+    """What became of the requests for a set of hints, one per problem that needed one."""
     failed = {reason: 0 for reason in _HINT_FAILURES}
     cut = 0
     for record in asked:
@@ -101,7 +101,7 @@ def _writing(asked: Sequence[GroupRecord]) -> dict[str, float]:
     }
 
 
-def _levels(records: Sequence[GroupRecord], max_level: int) -> dict[str, float]:
+def _levels(records: Sequence[PromptRecord], max_level: int) -> dict[str, float]:
     """How many problems trained at each level, and how accurate they were there."""
     result: dict[str, float] = {}
     for level in range(max_level + 1):
@@ -116,22 +116,22 @@ def _levels(records: Sequence[GroupRecord], max_level: int) -> dict[str, float]:
     return result
 
 
-def accuracy(record: GroupRecord) -> float:
+def accuracy(record: PromptRecord) -> float:
     """Share of right rollouts among those that train."""
     return sum(reward > 0 for reward in record.accuracies) / len(record.accuracies)
 
 
-def _was_mixed_at_first(record: GroupRecord) -> bool:
+def _was_mixed_at_first(record: PromptRecord) -> bool:
     """Whether the first group that was sampled had unequal accuracies."""
     first = next(rewards_G for rewards_G in record.rewards if rewards_G)
     return len(set(first)) > 1
 
 
-def _trained_tokens(record: GroupRecord) -> int:
+def _trained_tokens(record: PromptRecord) -> int:
     if record.trained_tokens >= 0:
         return record.trained_tokens
     return record.rollout_tokens[record.accepted]
 
 
-def _num_borrowed(record: GroupRecord) -> int:
+def _num_borrowed(record: PromptRecord) -> int:
     return sum(attempt != record.accepted for attempt, _ in record.kept)

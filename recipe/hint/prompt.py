@@ -82,7 +82,7 @@ def load_texts(mapping: dict[str, object], source: str) -> Texts:
 
 
 def hint_request(texts: Texts, problem: str, solution: str) -> list[Message]:
-    """The conversation that asks the policy for a ladder of hints."""
+    """The conversation that asks the policy for a set of hints of hints."""
     # One pass, not str.format: problems and templates may hold braces of their own.
     fields = {"problem": problem, "solution": solution}
     user = re.sub(r"\{(problem|solution)\}", lambda match: fields[match[1]], texts.hint_user)

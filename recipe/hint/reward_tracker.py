@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from recipe.hint.schema import GroupRecord, History
+from recipe.hint.schema import ProblemState, PromptRecord
 
 _NEVER = 255  # a level at which no rollout was right
 _FIELDS = {
@@ -45,14 +45,14 @@ class RewardTracker:
     def __len__(self) -> int:
         return len(self._row_of)
 
-    def history(self, problem_id: str) -> History:
+    def state(self, problem_id: str) -> ProblemState:
         """What a method may know of the problem; the empty history when it is new."""
         row = self._row_of.get(problem_id)
         if row is None:
-            return History()
+            return ProblemState()
         columns = self._columns
         worked = int(columns["worked_level"][row])
-        return History(
+        return ProblemState(
             visits=int(columns["visits"][row]),
             level=int(columns["level"][row]),
             accuracy=round(float(columns["accuracy"][row]), 6),
@@ -60,7 +60,7 @@ class RewardTracker:
             worked_level=-1 if worked == _NEVER else worked,
         )
 
-    def update(self, records: Iterable[GroupRecord]) -> None:
+    def update(self, records: Iterable[PromptRecord]) -> None:
         """Fold one step's group records in; their order does not matter."""
         for record in records:
             row = self._row(record.problem_id)
@@ -138,11 +138,11 @@ class RewardTracker:
         return row
 
 
-def _accuracy_at_plan(record: GroupRecord) -> float:
+def _accuracy_at_plan(record: PromptRecord) -> float:
     """Accuracy of the last group at the planned level, -1 when that group was not decided."""
     accuracy = -1.0
     for level, rewards_G, undecided in zip(
-        record.levels, record.rewards, record.num_undecided, strict=True
+        record.levels, record.rewards, record.num_ungraded, strict=True
     ):
         if level == record.planned_level and rewards_G and not undecided:
             accuracy = sum(reward > 0 for reward in rewards_G) / len(rewards_G)

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from recipe.hint.hints.base import HintSource, LadderResult, Reply
+from recipe.hint.hints.base import HintResult, HintSource, Reply
 from recipe.hint.hints.engine import Engine, Group, Response
 from recipe.hint.hints.fitting import cut_at_sentence
 from recipe.hint.hints.reliance import hint_reliance
@@ -21,22 +21,22 @@ from recipe.hint.prompt import Message, Texts, with_hint
 from recipe.hint.samples import Answer, SampleSettings, Tried, pack_sample, verdict_counts
 from recipe.hint.schema import (
     Attempt,
-    GroupRecord,
     HintStatus,
-    History,
     Keep,
     Opinion,
     Plan,
     Problem,
+    ProblemState,
+    PromptRecord,
 )
 from recipe.hint.seeds import seed_at
 from recipe.hint.verify import format_score
 
-__all__ = ["Group", "Outcome", "Response", "Visit", "VisitSettings"]
+__all__ = ["Group", "Outcome", "Response", "PromptRollout", "RolloutSettings"]
 
 
 @dataclass(frozen=True, slots=True)
-class VisitSettings:
+class RolloutSettings:
     """What a visit reads of the configuration; see the ``hint:`` node."""
 
     texts: Texts
@@ -57,7 +57,7 @@ class Outcome:
     """
 
     group: Group
-    record: GroupRecord
+    record: PromptRecord
     borrowed: tuple[Group, ...] = ()
     sample: bytes = b""
 
@@ -67,28 +67,28 @@ class Outcome:
         return (self.group, *self.borrowed)
 
 
-class Visit:
+class PromptRollout:
     """One problem at one step."""
 
     def __init__(
         self,
         problem: Problem,
-        history: History,
+        state: ProblemState,
         *,
         method: Method,
         source: HintSource | None,
         engine: Engine,
-        settings: VisitSettings,
+        settings: RolloutSettings,
     ) -> None:
         self._problem = problem
-        self._history = history
+        self._history = state
         self._method = method
         self._source = source
         self._engine = engine
         self._settings = settings
         self._groups: list[Group | None] = []
         self._hints: list[str] = []
-        self._writing: asyncio.Task[LadderResult] | None = None
+        self._writing: asyncio.Task[HintResult] | None = None
         self._hint_seconds = 0.0
 
     async def run(self, uid: str, step: int) -> Outcome:
@@ -104,12 +104,12 @@ class Visit:
             while isinstance(decision, Plan):
                 attempts.append(await self._sample(decision, step))
                 decision = self._method.react(self._problem, attempts)
-            ladder = await self._writing if self._writing else LadderResult("none")
+            hint_levels = await self._writing if self._writing else HintResult("none")
         finally:
             if self._writing:
                 self._writing.cancel()
         reliance = await self._reliance(attempts, decision, step)
-        record = self._record(attempts, decision, planned=planned, ladder=ladder)
+        record = self._record(attempts, decision, planned=planned, hint_levels=hint_levels)
         tried = self._tried(attempts, decision, await self._second_opinions(step))
         counts = verdict_counts(self._problem, tried)
         record = replace(record, uid=uid, step=step, reliance=reliance, **counts)
@@ -134,7 +134,7 @@ class Visit:
             plan,
             status,
             rewards_G=tuple(verdict.score for verdict in group.verdicts_G),
-            num_undecided=sum(verdict.is_undecided for verdict in group.verdicts_G),
+            num_ungraded=sum(verdict.is_ungraded for verdict in group.verdicts_G),
             rollout_tokens=_num_tokens(group),
             seconds=time.perf_counter() - start,
             is_whole=len(group.responses_G) == self._engine.group_size,
@@ -145,12 +145,12 @@ class Visit:
         size = self._engine.group_size
         count = min(plan.rollouts or size, size)
         responses_G = await self._engine.answer(prompt_ids, seed, range(count))
-        verdicts_G = await self._engine.judge(self._problem, responses_G)
-        is_found = any(verdict.score > 0 or verdict.is_undecided for verdict in verdicts_G)
+        verdicts_G = await self._engine.grade(self._problem, responses_G)
+        is_found = any(verdict.score > 0 or verdict.is_ungraded for verdict in verdicts_G)
         if plan.completes and is_found and count < size:
             rest = await self._engine.answer(prompt_ids, seed, range(count, size))
             responses_G = responses_G + rest
-            verdicts_G = verdicts_G + await self._engine.judge(self._problem, rest)
+            verdicts_G = verdicts_G + await self._engine.grade(self._problem, rest)
         rewards_G = tuple(
             self._method.reward(verdict.trained, format_score(response.text))
             for response, verdict in zip(responses_G, verdicts_G, strict=True)
@@ -161,10 +161,10 @@ class Visit:
         messages = self._problem.messages
         if plan.level == 0:
             return "none", self._engine.render(messages), ""
-        ladder = await self._start_writing(step)
-        if ladder.status != "ok":
-            return ladder.status, [], ""
-        hint = ladder.ladder.at(plan.level)
+        hint_levels = await self._start_writing(step)
+        if hint_levels.status != "ok":
+            return hint_levels.status, [], ""
+        hint = hint_levels.hint_levels.at(plan.level)
         return self._hinted(hint) if hint else ("leaked", [], "")
 
     def _hinted(self, hint: str) -> tuple[HintStatus, list[int], str]:
@@ -184,13 +184,13 @@ class Visit:
         shorter = cut_at_sentence(hint, fits) if self._settings.too_long == "cut" else ""
         return ("cut", ids(shorter), shorter) if shorter else ("too_long", [], hint)
 
-    def _start_writing(self, step: int) -> asyncio.Task[LadderResult]:
-        """The ladder of this visit, written once."""
+    def _start_writing(self, step: int) -> asyncio.Task[HintResult]:
+        """The hint levels of this visit, written once."""
         if self._writing is None:
-            self._writing = asyncio.ensure_future(self._write_ladder(step))
+            self._writing = asyncio.ensure_future(self._write_hints(step))
         return self._writing
 
-    async def _write_ladder(self, step: int) -> LadderResult:
+    async def _write_hints(self, step: int) -> HintResult:
         if self._source is None:
             raise ValueError("this method plans hints but has no source of hints")
         start = time.perf_counter()
@@ -200,9 +200,9 @@ class Visit:
             return await self._engine.write(messages, seed)
 
         visits = self._history.visits
-        ladder = await self._source.ladder(self._problem, generate, visits=visits)
+        hint_levels = await self._source.hint_levels(self._problem, generate, visits=visits)
         self._hint_seconds = time.perf_counter() - start
-        return ladder
+        return hint_levels
 
     def _kept(self, attempts: list[Attempt], keep: Keep) -> list[Group]:
         """The rollouts that train, by the attempt they come from."""
@@ -279,8 +279,8 @@ class Visit:
         ]
 
     def _record(
-        self, attempts: list[Attempt], keep: Keep, *, planned: Plan, ladder: LadderResult
-    ) -> GroupRecord:
+        self, attempts: list[Attempt], keep: Keep, *, planned: Plan, hint_levels: HintResult
+    ) -> PromptRecord:
         groups = self._kept(attempts, keep)
         own = attempts[keep.attempt].rewards_G
         kept = (*((keep.attempt, row) for row in keep.rows), *keep.borrowed)
@@ -288,7 +288,7 @@ class Visit:
         trained = tuple(score for group in groups for score in group.scores_G)
         hinted = any(attempts[attempt].plan.level for attempt, _ in kept)
         reasons = Counter(verdict.reason for group in groups for verdict in group.verdicts_G)
-        return GroupRecord(
+        return PromptRecord(
             problem_id=self._problem.id,
             uid="",
             step=0,
@@ -297,13 +297,13 @@ class Visit:
             levels=tuple(attempt.plan.level for attempt in attempts),
             hint_statuses=tuple(attempt.hint_status for attempt in attempts),
             rewards=tuple(attempt.rewards_G for attempt in attempts),
-            num_undecided=tuple(attempt.num_undecided for attempt in attempts),
+            num_ungraded=tuple(attempt.num_ungraded for attempt in attempts),
             rollout_tokens=tuple(attempt.rollout_tokens for attempt in attempts),
             seconds=tuple(round(attempt.seconds, 4) for attempt in attempts),
             accepted=keep.attempt,
-            hint_calls=ladder.calls,
-            hint_tokens=ladder.tokens,
-            leaked_levels=ladder.leaked,
+            hint_calls=hint_levels.calls,
+            hint_tokens=hint_levels.tokens,
+            leaked_levels=hint_levels.leaked,
             hint_seconds=round(self._hint_seconds, 4),
             on_policy=not (hinted and self._settings.conditioning == "unhinted"),
             reasons=dict(reasons),

@@ -9,7 +9,7 @@ from itertools import zip_longest
 from typing import Any
 
 from recipe.hint.samples import SampleSettings, unpack_sample
-from recipe.hint.schema import GroupRecord
+from recipe.hint.schema import PromptRecord
 from recipe.hint.seeds import seed_at
 
 # Why a prompt is kept.
@@ -49,7 +49,7 @@ class Sampler:
         self._new_share = 0.0
 
     def update(
-        self, step: int, records: Sequence[GroupRecord], packed: Mapping[str, bytes]
+        self, step: int, records: Sequence[PromptRecord], packed: Mapping[str, bytes]
     ) -> list[dict[str, Any]]:
         """Fold a step in and return the rows of ``samples.jsonl``.
 
@@ -87,7 +87,7 @@ class Sampler:
         self._prompts = int(state["prompts"])
         self._counts = Counter(state["counts"])
 
-    def _new_shapes(self, records: Sequence[GroupRecord]) -> frozenset[str]:
+    def _new_shapes(self, records: Sequence[PromptRecord]) -> frozenset[str]:
         """Shapes that earn in far more of the step's prompts than in those of earlier steps."""
         if not self._prompts:
             return frozenset()
@@ -100,13 +100,13 @@ class Sampler:
         )
         return new | {name for name in counts if _UNSEEN in new and not self._counts[name]}
 
-    def _shapes_of(self, record: GroupRecord) -> set[str]:
+    def _shapes_of(self, record: PromptRecord) -> set[str]:
         unseen = any(not self._counts[name] for name in record.shapes)
         return {*record.shapes, *([_UNSEEN] if unseen else [])}
 
     def _choose(
-        self, step: int, records: Sequence[GroupRecord], new: frozenset[str]
-    ) -> list[tuple[GroupRecord, list[str]]]:
+        self, step: int, records: Sequence[PromptRecord], new: frozenset[str]
+    ) -> list[tuple[PromptRecord, list[str]]]:
         places = self._settings.prompts_per_step
         order = sorted(
             records, key=lambda each: (seed_at(self._seed, step, each.problem_id), each.problem_id)
@@ -130,7 +130,7 @@ class Sampler:
         ]
 
 
-def _oddities(records: Sequence[GroupRecord], new: frozenset[str]) -> dict[str, list[int]]:
+def _oddities(records: Sequence[PromptRecord], new: frozenset[str]) -> dict[str, list[int]]:
     """Return places of the prompts by what is odd about them."""
     bases = Counter(name for record in records for name in record.earning_bases)
     rare = {name for name, count in bases.items() if count < _RARE_BASIS * len(records)}
@@ -140,7 +140,7 @@ def _oddities(records: Sequence[GroupRecord], new: frozenset[str]) -> dict[str, 
             "ignored": record.num_ignored > 0,
             "disagrees": record.num_disagreed > 0,
             "new_shape": bool(new & set(record.shapes)),
-            "undecided": any(record.num_undecided),
+            "undecided": any(record.num_ungraded),
             "rare_basis": bool(rare & set(record.earning_bases)),
             "leaked": bool(set(record.levels) & set(record.leaked_levels)),
         }
@@ -151,7 +151,7 @@ def _oddities(records: Sequence[GroupRecord], new: frozenset[str]) -> dict[str, 
 
 
 def _row(
-    record: GroupRecord, step: int, why: list[str], packed: bytes, new: frozenset[str]
+    record: PromptRecord, step: int, why: list[str], packed: bytes, new: frozenset[str]
 ) -> dict[str, Any]:
     sample = unpack_sample(packed)
     for attempt in sample["attempts"]:

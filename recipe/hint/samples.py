@@ -203,7 +203,7 @@ def _entries(problem: Problem, tried: Sequence[Tried]) -> list[dict[str, Any]]:
         found = {
             "ignored": bool(verdict.ignored),
             "disagrees": second == "disagrees",
-            "undecided": verdict.is_undecided,
+            "undecided": verdict.is_ungraded,
         }
         entries.append(
             {

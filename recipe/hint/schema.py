@@ -23,8 +23,8 @@ HintStatus = Literal[
     "missing_hint",  # the row has no text for the level
     "generation_failed",
 ]
-# These end the ladder: no level of this visit can have a hint.
-LADDER_FAILURES: frozenset[str] = frozenset(
+# These end the hint levels: no level of this visit can have a hint.
+FINAL_HINT_FAILURES: frozenset[str] = frozenset(
     {"parse_failed", "missing_solution", "missing_hint", "generation_failed"}
 )
 # What a verdict rests on.
@@ -40,7 +40,7 @@ Basis = Literal[
 # What the second judge says about a verdict; `none`: it could not tell.
 Opinion = Literal["not_asked", "none", "agrees", "disagrees"]
 # A verdict with one of these reasons says nothing about the answer.
-UNDECIDED: frozenset[str] = frozenset({"timeout", "error"})
+UNGRADED: frozenset[str] = frozenset({"timeout", "error"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +103,9 @@ class Verdict:
     reward: float | None = None
 
     @property
-    def is_undecided(self) -> bool:
+    def is_ungraded(self) -> bool:
         """True when the verifier failed, so the answer may be right or wrong."""
-        return self.reason in UNDECIDED
+        return self.reason in UNGRADED
 
     @property
     def trained(self) -> float:
@@ -114,7 +114,7 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Ladder:
+class HintLevels:
     """The hint texts of one problem at one visit; ``at(1)`` is the weakest."""
 
     hints_L: tuple[str, ...]
@@ -128,7 +128,7 @@ class Ladder:
 
 @dataclass(frozen=True, slots=True)
 class ParseFailure:
-    """Why a reply holds no ladder; ``excerpt`` is at most 200 characters of it."""
+    """Why a reply holds no hints; ``excerpt`` is at most 200 characters of it."""
 
     reason: str
     excerpt: str
@@ -165,7 +165,7 @@ class Attempt:
     plan: Plan
     hint_status: HintStatus = "none"
     rewards_G: tuple[float, ...] = ()
-    num_undecided: int = 0
+    num_ungraded: int = 0
     rollout_tokens: int = 0
     seconds: float = 0.0
     is_whole: bool = True
@@ -181,9 +181,9 @@ class Attempt:
         return any(reward > 0 for reward in self.rewards_G)
 
     @property
-    def is_undecided(self) -> bool:
+    def is_ungraded(self) -> bool:
         """True when nothing was right but the verifier failed on some rollout."""
-        return not self.is_solved and self.num_undecided > 0
+        return not self.is_solved and self.num_ungraded > 0
 
     @property
     def is_mixed(self) -> bool:
@@ -224,7 +224,7 @@ class Keep:
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class ProblemState:
     """What the tracker remembers of one problem, of fixed size, and the step of this visit.
 
     Attributes:
@@ -246,7 +246,7 @@ class History:
 
 
 @dataclass(frozen=True, slots=True)
-class GroupRecord:
+class PromptRecord:
     """What one problem's visit came to; the only source of metrics, tracker and report.
 
     The lists run over the attempts in the order they were made.
@@ -276,7 +276,7 @@ class GroupRecord:
     levels: tuple[int, ...]
     hint_statuses: tuple[HintStatus, ...]
     rewards: tuple[tuple[float, ...], ...]
-    num_undecided: tuple[int, ...]
+    num_ungraded: tuple[int, ...]
     rollout_tokens: tuple[int, ...]
     seconds: tuple[float, ...]
     accepted: int
@@ -321,9 +321,9 @@ class GroupRecord:
         return asdict(self)
 
     @classmethod
-    def from_json(cls, row: dict[str, Any]) -> GroupRecord:
+    def from_json(cls, row: dict[str, Any]) -> PromptRecord:
         """Inverse of :meth:`as_json` after a trip through JSON."""
-        flat = ("levels", "hint_statuses", "num_undecided", "rollout_tokens", "seconds")
+        flat = ("levels", "hint_statuses", "num_ungraded", "rollout_tokens", "seconds")
         flat += ("trained_rewards", "reliance", "leaked_levels", "earning_bases", "shapes")
         nested = ("rewards", "kept")
         return cls(

@@ -210,7 +210,7 @@ def source_of(settings: HintSettings, method: Method | type[Method]) -> str:
 
 
 def num_levels(settings: HintSettings, source: str) -> int:
-    """Levels of the source's ladders; a method may cut each of them into several."""
+    """Levels of the source's hint levels; a method may cut each of them into several."""
     if source == "solution_prefix":
         return len(settings.prefix.ratios)
     return settings.max_level

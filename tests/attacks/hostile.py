@@ -15,7 +15,7 @@ from types import FrameType
 
 from attacks import pumps
 from recipe.hint.hints.leak import find_leaks
-from recipe.hint.hints.parsing import parse_ladder
+from recipe.hint.hints.parsing import parse_hint_levels
 from recipe.hint.schema import Item, Problem
 from recipe.hint.verify import quick_grade
 
@@ -157,7 +157,7 @@ def callers(text: str) -> dict[str, Callable[[], object]]:
         "a choice": lambda: quick_grade(Item(boxed, "B", kind="choice", problem=_OPTIONS)),
         "a program": lambda: quick_grade(Item(text, "assert f(1) == 2", kind="program")),
         "a problem": lambda: quick_grade(Item(r"\boxed{6 apples}", "5", problem=text)),
-        "a ladder": lambda: parse_ladder(text),
+        "a set of hints": lambda: parse_hint_levels(text),
         "a hint": lambda: asyncio.run(find_leaks(text, problem, _no_equal)),
     }
 

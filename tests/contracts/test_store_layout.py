@@ -22,7 +22,7 @@ from recipe.hint.main_hint import CONFIG_DIR, set_config_paths
 from recipe.hint.rollout import Group, Outcome, Response
 from recipe.hint.runtime import store
 from recipe.hint.runtime.store import RECORD_FIELD, SAMPLE_FIELD
-from recipe.hint.schema import GroupRecord, Verdict
+from recipe.hint.schema import PromptRecord, Verdict
 
 UID, STEP, VERSION = "6f1c-uid", 3, 2
 # Three answers (tokens, log-probs, score) of different lengths; 2 is the end token.
@@ -41,7 +41,7 @@ NOT_OURS = {
     "problem",  # only the visit needs these; each row would carry them again
     "solution",
     "answer",
-    "hint_history",
+    "hint_state_of_problem",
 }
 # ... and keys of extra_fields: verl's server adds its own, ours carries the record.
 NOT_OURS_EXTRA, OURS_EXTRA = {"global_steps", "num_cached_tokens"}, {RECORD_FIELD, SAMPLE_FIELD}
@@ -61,7 +61,7 @@ def prompt_row() -> dict:
         "problem": "2+3=?",
         "solution": "5",
         "answer": "5",
-        "hint_history": {"visits": 0, "level": 0, "accuracy": -1.0},
+        "hint_state_of_problem": {"visits": 0, "level": 0, "accuracy": -1.0},
     }
 
 
@@ -157,8 +157,8 @@ def verls(config, monkeypatch):
     return puts
 
 
-def record() -> GroupRecord:
-    return GroupRecord(
+def record() -> PromptRecord:
+    return PromptRecord(
         problem_id="p9",
         uid=UID,
         step=STEP,
@@ -167,7 +167,7 @@ def record() -> GroupRecord:
         levels=(0, 1),
         hint_statuses=("none", "cut"),
         rewards=((0.0, 0.0, 0.0), (1.0, 0.0, 1.0)),
-        num_undecided=(1, 0),
+        num_ungraded=(1, 0),
         rollout_tokens=(12, 9),
         seconds=(0.25, 0.5),
         accepted=1,
@@ -261,4 +261,4 @@ def test_the_reward_stands_at_the_last_token_of_the_answer(ours):
 def test_the_record_travels_on_the_first_row_and_comes_back_whole(ours):
     carried = [fields["extra_fields"][RECORD_FIELD] for fields, _ in ours.rows.values()]
     assert carried[1:] == [None, None]
-    assert GroupRecord.from_json(json.loads(json.dumps(carried[0]))) == record()
+    assert PromptRecord.from_json(json.loads(json.dumps(carried[0]))) == record()

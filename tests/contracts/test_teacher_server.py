@@ -90,7 +90,7 @@ def ask(url, folder, problems, *, max_tokens=128, **changes):
     )
 
     async def all_of_them():
-        return await asyncio.gather(*(teacher.ladder(each, never) for each in problems))
+        return await asyncio.gather(*(teacher.hint_levels(each, never) for each in problems))
 
     return asyncio.run(all_of_them()), teacher.counters()
 
@@ -102,16 +102,16 @@ async def never(messages, attempt):
 def test_the_ladders_of_a_served_model_are_read_and_paid_once(url, tmp_path, problems):
     results, counters = ask(url, tmp_path, problems)
     statuses = [each.status for each in results]
-    # The base model writes a ladder in most of its replies, and has three attempts.
+    # The base model writes a set of hints in most of its replies, and has three attempts.
     assert statuses.count("ok") >= 9
     assert set(statuses) <= {"ok", "parse_failed"}
-    assert all(len(each.ladder.hints_L) == 3 for each in results if each.status == "ok")
+    assert all(len(each.hint_levels.hints_L) == 3 for each in results if each.status == "ok")
     assert counters == {"calls": counters["calls"], "answers": counters["calls"]}
     assert sum(each.calls for each in results) == counters["calls"]
     assert all(0 < each.tokens <= 3 * 128 for each in results)
 
     again, counters = ask(url, tmp_path, problems)
-    assert [each.ladder for each in again] == [each.ladder for each in results]
+    assert [each.hint_levels for each in again] == [each.hint_levels for each in results]
     assert "calls" not in counters
 
 

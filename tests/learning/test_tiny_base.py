@@ -26,7 +26,7 @@ def hard():
 
 
 @pytest.fixture(scope="module")
-def ladders(sampler, hard):
+def hint_levels(sampler, hard):
     return measure.written_ladders(sampler, hard)
 
 
@@ -55,17 +55,19 @@ def test_hard_problems_are_out_of_reach_without_a_hint(sampler, hard):
     assert mean(measure.group_accuracies(sampler, hard)) <= 0.01  # .2^5 = .0003 by design
 
 
-def test_hint_replies_parse_and_state_results_as_they_are(hard, ladders):
-    assert len(ladders) >= 0.95 * len(hard)
-    facts = [is_faithful(hint, chain.results) for chain, hints in ladders for hint in hints]
+def test_hint_replies_parse_and_state_results_as_they_are(hard, hint_levels):
+    assert len(hint_levels) >= 0.95 * len(hard)
+    facts = [is_faithful(hint, chain.results) for chain, hints in hint_levels for hint in hints]
     assert mean(facts) >= 0.95
 
 
-def test_the_strongest_hint_gives_signal_in_most_groups_and_the_weakest_in_few(sampler, ladders):
+def test_the_strongest_hint_gives_signal_in_most_groups_and_the_weakest_in_few(
+    sampler, hint_levels
+):
     signal = {}
     for level in (1, 3):
-        hints = [hints[level - 1] for _, hints in ladders]
-        chains = [chain for chain, _ in ladders]
+        hints = [hints[level - 1] for _, hints in hint_levels]
+        chains = [chain for chain, _ in hint_levels]
         shares = measure.group_accuracies(sampler, chains, hints)
         signal[level] = mean([0 < share < 1 for share in shares])
     assert signal[3] >= 0.55  # 1 - .8^8 = .83 if every hinted result is copied

@@ -83,7 +83,7 @@ def test_a_function_that_hangs_or_raises_is_counted_and_named(tmp_path):
     assert counts["timeout"] > 0
     assert counts["error"] > 0
     assert counts["wrong"] > 0
-    undecided = sum(sum(record["num_undecided"]) for record in run.records)
+    undecided = sum(sum(record["num_ungraded"]) for record in run.records)
     assert sum(row["hint/undecided"] for row in run.metrics) == undecided
     assert undecided >= counts["timeout"] + counts["error"]
     said = "\n".join(path.read_text(errors="replace") for path in run.folder.rglob("worker-*.err"))

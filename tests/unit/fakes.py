@@ -8,13 +8,13 @@ import random
 import re
 from dataclasses import replace
 
-from recipe.hint.hints.base import LadderResult, Reply
+from recipe.hint.hints.base import HintResult, Reply
 from recipe.hint.hints.dataset import Increments
 from recipe.hint.hints.self_generated import SelfGenerated
 from recipe.hint.methods.base import Method
 from recipe.hint.prompt import Texts
-from recipe.hint.rollout import Outcome, Response, Visit, VisitSettings
-from recipe.hint.schema import History, Ladder, Problem, Verdict
+from recipe.hint.rollout import Outcome, PromptRollout, Response, RolloutSettings
+from recipe.hint.schema import HintLevels, Problem, ProblemState, Verdict
 
 LADDER = json.dumps({"level_1": "think", "level_2": "think. add", "level_3": "think. add. carry"})
 
@@ -92,7 +92,7 @@ class ScriptedEngine:
         text = self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
         return Reply(text, len(text))
 
-    async def judge(self, problem, responses_G):
+    async def grade(self, problem, responses_G):
         await self._yield()
         verdicts = []
         for level, row, _ in (response.token_ids_T for response in responses_G):
@@ -114,23 +114,23 @@ class ScriptedEngine:
 
 
 class Numbered:
-    """A ladder of ``count`` hints "hint 1", "hint 2", ...; or a failure."""
+    """A set of hints of ``count`` hints "hint 1", "hint 2", ...; or a failure."""
 
     def __init__(self, count, status="ok"):
         self.count = count
         self.status = status
 
-    async def ladder(self, problem, generate, *, visits=0):
+    async def hint_levels(self, problem, generate, *, visits=0):
         if self.status != "ok":
-            return LadderResult(self.status)
-        return LadderResult("ok", Ladder(tuple(f"hint {k}" for k in range(1, self.count + 1))))
+            return HintResult(self.status)
+        return HintResult("ok", HintLevels(tuple(f"hint {k}" for k in range(1, self.count + 1))))
 
 
 def run(
     method: Method,
     outcomes,
     *,
-    history: History | None = None,
+    state: ProblemState | None = None,
     item: Problem | None = None,
     attempts: int = 3,
     step: int = 1,
@@ -144,24 +144,24 @@ def run(
     if "too_long" in engine_settings:
         visit["too_long"] = engine_settings.pop("too_long")
     engine = engine or ScriptedEngine(outcomes, **engine_settings)
-    history = replace(history or History(), step=step)
+    state = replace(state or ProblemState(), step=step)
     made = make_visit(
-        method, engine, history=history, item=item, attempts=attempts, source=source, **visit
+        method, engine, state=state, item=item, attempts=attempts, source=source, **visit
     )
     return asyncio.run(made.run("uid", step))
 
 
 def make_visit(
-    method, engine, *, history=None, item=None, attempts=3, source=None, **settings
-) -> Visit:
+    method, engine, *, state=None, item=None, attempts=3, source=None, **settings
+) -> PromptRollout:
     source = source or SelfGenerated(texts=Texts(), attempts=attempts, max_level=3)
     if method.increments > 1 and isinstance(source, SelfGenerated):
         source = Increments(source, method.increments)
-    return Visit(
+    return PromptRollout(
         item or problem(),
-        history or History(),
+        state or ProblemState(),
         method=method,
         source=source if method.uses_hints else None,
         engine=engine,
-        settings=VisitSettings(Texts(), **settings),
+        settings=RolloutSettings(Texts(), **settings),
     )

@@ -1,6 +1,6 @@
 """Group records for tests, from the few facts that a test is about."""
 
-from recipe.hint.schema import GroupRecord
+from recipe.hint.schema import PromptRecord
 
 
 def record(problem_id="p", *, groups, planned=None, statuses=None, accepted=-1, **more):
@@ -14,10 +14,10 @@ def record(problem_id="p", *, groups, planned=None, statuses=None, accepted=-1, 
         "levels": levels,
         "hint_statuses": statuses or tuple("ok" if level else "none" for level in levels),
         "rewards": tuple(tuple(map(float, rewards)) for _, rewards in groups),
-        "num_undecided": (0,) * count,
+        "num_ungraded": (0,) * count,
         "rollout_tokens": (10,) * count,
         "seconds": (0.5,) * count,
         "accepted": accepted % count,
         "accepted_level": levels[accepted],
     }
-    return GroupRecord(problem_id=problem_id, **(values | more))
+    return PromptRecord(problem_id=problem_id, **(values | more))

@@ -12,14 +12,14 @@ from recipe.hint.bench.release import Batch, ReleaseVisit
 from recipe.hint.bench.report import lines_of, predicted, spread, summary_of
 from recipe.hint.bench.settings import BenchSettings, check_bench, split_arguments
 from recipe.hint.errors import ConfigError
-from recipe.hint.hints.base import LadderResult
+from recipe.hint.hints.base import HintResult
 from recipe.hint.reward_tracker import RewardTracker
-from recipe.hint.schema import GroupRecord, Ladder
+from recipe.hint.schema import HintLevels, PromptRecord
 
-LADDER = LadderResult("ok", Ladder(("hint 1", "hint 2", "hint 3")), calls=1, tokens=7)
+LADDER = HintResult("ok", HintLevels(("hint 1", "hint 2", "hint 3")), calls=1, tokens=7)
 
 
-def release_batch(outcomes_of, ladder=LADDER):
+def release_batch(outcomes_of, hint_levels=LADDER):
     """All problems together; ``outcomes_of[problem][level]`` are the rewards of a group."""
     batch = Batch(len(outcomes_of))
     engines = {name: ScriptedEngine(outcomes) for name, outcomes in outcomes_of.items()}
@@ -30,7 +30,7 @@ def release_batch(outcomes_of, ladder=LADDER):
 
         async def write(step):
             written.append(name)
-            return ladder
+            return hint_levels
 
         return ReleaseVisit(
             lambda method, source: make_visit(method, engines[name], item=item, source=source),
@@ -74,7 +74,7 @@ def test_a_release_batch_that_level_zero_solves_is_sampled_once():
 
 
 def test_a_release_prompt_without_a_ladder_keeps_its_level_zero_group():
-    failed = LadderResult("parse_failed", calls=3, tokens=9)
+    failed = HintResult("parse_failed", calls=3, tokens=9)
     outcomes, engines, _ = release_batch({"hard": {0: [0, 0]}}, failed)
     # Level 0, and the three levels that the batch goes through for it in vain.
     assert engines["hard"].num_sampled == 8
@@ -261,7 +261,7 @@ def test_tokens_are_accepted_discarded_or_hints():
 
 
 def record(problem_id):
-    return GroupRecord(
+    return PromptRecord(
         problem_id=problem_id,
         uid="u",
         step=1,
@@ -270,7 +270,7 @@ def record(problem_id):
         levels=(0, 1),
         hint_statuses=("none", "ok"),
         rewards=((0.0,) * 8, (1.0,) + (0.0,) * 7),
-        num_undecided=(0, 0),
+        num_ungraded=(0, 0),
         rollout_tokens=(100, 100),
         seconds=(1.0, 1.0),
         accepted=1,
@@ -289,4 +289,4 @@ def test_the_tracker_does_not_grow_with_visits():
     tracemalloc.stop()
     # 25600 visits; a list of them would take 8 bytes each, 200 kB.
     assert after - before < 20_000
-    assert tracker.history("p0").visits == 201
+    assert tracker.state("p0").visits == 201

@@ -6,7 +6,7 @@ import pytest
 from records import record
 
 from recipe.hint.metrics import step_metrics, verify_metrics
-from recipe.hint.schema import GroupRecord
+from recipe.hint.schema import PromptRecord
 
 STEP = [
     record("solved", groups=[(0, [1, 0])]),
@@ -119,7 +119,7 @@ def test_a_step_without_records_has_no_metrics():
 
 def test_a_record_survives_json():
     for item in [*STEP, GUIDED]:
-        assert GroupRecord.from_json(json.loads(json.dumps(item.as_json()))) == item
+        assert PromptRecord.from_json(json.loads(json.dumps(item.as_json()))) == item
 
 
 def test_shares_of_grading_are_of_all_verdicts_of_all_attempts():
@@ -129,7 +129,7 @@ def test_shares_of_grading_are_of_all_verdicts_of_all_attempts():
             groups=[(0, [0, 0]), (1, [1, 0])],
             bases={"number": 2, "text": 1, "none": 1},
             num_ignored=1,
-            num_undecided=(1, 0),
+            num_ungraded=(1, 0),
             num_second=3,
             num_disagreed=1,
         ),

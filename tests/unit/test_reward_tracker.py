@@ -7,7 +7,7 @@ import pytest
 from records import record
 
 from recipe.hint.reward_tracker import RewardTracker
-from recipe.hint.schema import History
+from recipe.hint.schema import ProblemState
 
 
 def tracker_of(*records):
@@ -17,26 +17,26 @@ def tracker_of(*records):
 
 
 def test_a_new_problem_has_the_empty_history():
-    assert RewardTracker().history("p") == History(visits=0, level=0, accuracy=-1.0)
+    assert RewardTracker().state("p") == ProblemState(visits=0, level=0, accuracy=-1.0)
 
 
 def test_the_accuracy_is_that_of_the_planned_level():
     tracker = tracker_of(record(groups=[(2, [0, 1, 1, 0])]))
-    assert tracker.history("p") == History(
+    assert tracker.state("p") == ProblemState(
         visits=1, level=2, accuracy=0.5, accepted_level=2, worked_level=2
     )  # 2 of 4
 
 
 def test_a_failed_hint_leaves_the_accuracy_unknown_and_the_level_planned():
     failed = record(groups=[(2, []), (0, [1, 1])], planned=2, statuses=("parse_failed", "none"))
-    assert tracker_of(failed).history("p") == History(
+    assert tracker_of(failed).state("p") == ProblemState(
         visits=1, level=2, accuracy=-1.0, worked_level=0
     )
 
 
 def test_a_verifier_failure_leaves_the_accuracy_unknown():
-    undecided = record(groups=[(0, [0, 0])], num_undecided=(1,))
-    assert tracker_of(undecided).history("p").accuracy == -1.0
+    undecided = record(groups=[(0, [0, 0])], num_ungraded=(1,))
+    assert tracker_of(undecided).state("p").accuracy == -1.0
 
 
 def test_groups_are_found_by_id_in_whatever_order_they_come():
@@ -44,37 +44,37 @@ def test_groups_are_found_by_id_in_whatever_order_they_come():
     second = record("b", groups=[(1, [0, 0])])
     for order in ([first, second], [second, first]):
         tracker = tracker_of(*order)
-        assert tracker.history("a") == History(1, 0, 1.0, worked_level=0)
-        assert tracker.history("b") == History(1, 1, 0.0, accepted_level=1)
+        assert tracker.state("a") == ProblemState(1, 0, 1.0, worked_level=0)
+        assert tracker.state("b") == ProblemState(1, 1, 0.0, accepted_level=1)
 
 
 def test_the_lowest_level_that_worked_at_the_last_visit_is_remembered_and_then_forgotten():
     tracker = tracker_of(record(groups=[(0, [0, 0]), (2, [0, 1])]))
-    assert tracker.history("p").worked_level == 2
+    assert tracker.state("p").worked_level == 2
     tracker.update([record(groups=[(1, [0, 0])])])
-    assert tracker.history("p").worked_level == -1
+    assert tracker.state("p").worked_level == -1
 
 
 def test_a_visit_outside_the_schedule_leaves_level_and_accuracy_as_they_were():
     tracker = tracker_of(record(groups=[(2, [0, 1])]))
     tracker.update([record(groups=[(0, [0, 0])], is_plain=True)])
-    history = tracker.history("p")
-    assert (history.visits, history.level, history.accuracy) == (2, 2, 0.5)
-    assert history.accepted_level == 0  # so that it is not left out twice in a row
+    state = tracker.state("p")
+    assert (state.visits, state.level, state.accuracy) == (2, 2, 0.5)
+    assert state.accepted_level == 0  # so that it is not left out twice in a row
 
 
 def test_a_guided_rollout_counts_as_signal_and_as_a_hint():
     kept = ((0, 0), (1, 0))
     mixed = record(groups=[(0, [0, 0]), (3, [1])], accepted=0, kept=kept)
     tracker = tracker_of(mixed)
-    assert tracker.history("p").accepted_level == 3
+    assert tracker.state("p").accepted_level == 3
     assert tracker.metrics()["pct_never_mixed"] == 0.0
 
 
 def test_of_two_groups_at_the_planned_level_the_whole_one_counts():
-    # A probe of one, then the whole group, because the ladder failed.
+    # A probe of one, then the whole group, because the hint levels failed.
     probed = record(groups=[(0, [0]), (1, []), (0, [0, 1])], planned=0, accepted=2)
-    assert tracker_of(probed).history("p").accuracy == 0.5
+    assert tracker_of(probed).state("p").accuracy == 0.5
 
 
 def test_shares_are_counted_over_the_problems_seen():
@@ -107,7 +107,7 @@ def test_the_state_survives_a_file_and_equals_the_original():
     file.seek(0)
     copy = RewardTracker()
     copy.load_state_dict(dict(np.load(file, allow_pickle=False)))
-    assert copy.history("ä/1") == tracker.history("ä/1")
+    assert copy.state("ä/1") == tracker.state("ä/1")
     assert copy.metrics() == tracker.metrics()
     again = copy.state_dict()
     for name, column in tracker.state_dict().items():
@@ -127,4 +127,4 @@ def test_the_state_does_not_grow_with_the_number_of_visits():
         tracker.update([record(f"p{index}", groups=[(0, [0, 1])]) for index in range(70)])
         sizes.append(sum(column.nbytes for column in tracker.state_dict().values()))
     assert sizes[0] == sizes[-1]
-    assert tracker.history("p69").visits == 200
+    assert tracker.state("p69").visits == 200

@@ -39,9 +39,9 @@ def choose(records, step=1, *, sampler=None, places=8, seed=1):
 ODD = (
     {"num_ignored": 1},
     {"num_second": 1, "num_disagreed": 1},
-    {"num_undecided": (1,)},
+    {"num_ungraded": (1,)},
     {"earning_bases": ("text",)},
-    {"groups": [(0, [0]), (1, [1])], "leaked_levels": (1,), "num_undecided": (0, 0)},
+    {"groups": [(0, [0]), (1, [1])], "leaked_levels": (1,), "num_ungraded": (0, 0)},
 )
 
 
@@ -61,7 +61,7 @@ def test_odd_prompts_are_all_kept_among_many_ordinary_ones_with_the_reason():
 
 
 def test_a_common_oddness_does_not_crowd_out_a_rare_one():
-    rows = choose(prompts(0, [*[{"num_undecided": (1,)}] * 100, {"num_ignored": 1}]))
+    rows = choose(prompts(0, [*[{"num_ungraded": (1,)}] * 100, {"num_ignored": 1}]))
     assert len(rows) == 8
     assert any("ignored" in row["why"] for row in rows)
 
@@ -172,7 +172,7 @@ class Learns(ScriptedEngine):
         super().__init__({0: [1, 0]})
         self.hacks = hacks
 
-    async def judge(self, problem, responses_G):
+    async def grade(self, problem, responses_G):
         told = "2 or 7" if self.hacks else "2"
         ignored = "or 7" if self.hacks else ""
         return [

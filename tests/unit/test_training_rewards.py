@@ -21,8 +21,8 @@ from recipe.hint.verify.overlong import Overlong
 class OwnReward(ScriptedEngine):
     """Its own function: an answer trains with its accuracy, plus 0.5, minus 2 at level 0."""
 
-    async def judge(self, problem, responses_G):
-        verdicts = await super().judge(problem, responses_G)
+    async def grade(self, problem, responses_G):
+        verdicts = await super().grade(problem, responses_G)
         return [
             replace(each, reward=each.score + (0.5 if response.token_ids_T[0] else -1.5))
             for each, response in zip(verdicts, responses_G, strict=True)
@@ -42,7 +42,7 @@ def test_the_search_goes_by_accuracy_and_the_group_trains_with_the_reward():
 
 def test_a_right_group_with_different_rewards_has_a_signal():
     class Graded(ScriptedEngine):
-        async def judge(self, problem, responses_G):
+        async def grade(self, problem, responses_G):
             return [Verdict(1.0, "correct", reward=0.25 * n) for n in range(len(responses_G))]
 
     outcome = run(Sage(max_level=3), {0: [1, 1]}, engine=Graded({0: [1, 1]}))
@@ -64,18 +64,18 @@ class Decided:
     def __init__(self, *verdicts):
         self.verdicts, self.items = verdicts, []
 
-    async def judge_many(self, items, ids=None):
+    async def grade_many(self, items, ids=None):
         self.items += items
         return list(self.verdicts)
 
 
 def judged(overlong, *pairs, item=None):
     """The verdicts of an engine for (tokens, verdict) pairs, and its judge."""
-    judge = Decided(*(verdict for _, verdict in pairs))
+    grade = Decided(*(verdict for _, verdict in pairs))
     engine = VllmEngine.__new__(VllmEngine)
-    engine.verifier, engine._overlong = judge, overlong
+    engine.verifier, engine._overlong = grade, overlong
     responses = [Response([1] * tokens, [0.0] * tokens, "text", False) for tokens, _ in pairs]
-    return asyncio.run(engine.judge(item or problem(), responses)), judge
+    return asyncio.run(engine.grade(item or problem(), responses)), grade
 
 
 def test_the_overlong_penalty_changes_what_trains_and_no_accuracy():
@@ -107,10 +107,10 @@ def test_a_row_reaches_the_judge_with_its_source_truth_and_extra_info():
         },
     }
     item = problem_from_row(row)
-    _, judge = judged(None, (1, Verdict(1.0, "correct")), item=item)
-    assert json.loads(judge.items[0].row) == {
+    _, grade = judged(None, (1, Verdict(1.0, "correct")), item=item)
+    assert json.loads(grade.items[0].row) == {
         "data_source": "set",
         "ground_truth": 2,
         "extra_info": {"index": 3, "tags": ["a", "b"], "made": "2026-01-02"},
     }
-    assert (judge.items[0].answer, hash(judge.items[0])) == ("2", hash(judge.items[0]))
+    assert (grade.items[0].answer, hash(grade.items[0])) == ("2", hash(grade.items[0]))

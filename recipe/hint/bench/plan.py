@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from recipe.hint.bench.settings import BenchSettings
 from recipe.hint.errors import ConfigError
-from recipe.hint.schema import GroupRecord
+from recipe.hint.schema import PromptRecord
 
 CALIBRATION = "calibration"
 # In the run's folder: one row per step.
@@ -64,7 +64,7 @@ def compose_batches(
     ]
 
 
-def token_counts(records: Sequence[GroupRecord]) -> dict[str, float]:
+def token_counts(records: Sequence[PromptRecord]) -> dict[str, float]:
     """Of one step: prompts, those that level 0 left unresolved, and tokens by what became of them.
 
     ``level0`` counts the prompts whose search began without a hint.

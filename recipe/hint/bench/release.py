@@ -12,13 +12,13 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
-from recipe.hint.hints.base import Generate, HintSource, LadderResult
+from recipe.hint.hints.base import Generate, HintResult, HintSource
 from recipe.hint.methods.base import Method
-from recipe.hint.rollout import Outcome, Visit
-from recipe.hint.schema import Attempt, GroupRecord, History, Keep, Plan, Problem
+from recipe.hint.rollout import Outcome, PromptRollout
+from recipe.hint.schema import Attempt, Keep, Plan, Problem, ProblemState, PromptRecord
 
 # A visit of one method with one source of hints.
-MakeVisit = Callable[[Method, HintSource], Visit]
+MakeVisit = Callable[[Method, HintSource], PromptRollout]
 
 
 class AtLevel(Method):
@@ -30,7 +30,7 @@ class AtLevel(Method):
         super().__init__(max_level=level)
         self._level = level
 
-    def open(self, problem: Problem, history: History) -> Plan:
+    def open(self, problem: Problem, state: ProblemState) -> Plan:
         """The level."""
         return Plan(level=self._level)
 
@@ -42,14 +42,14 @@ class AtLevel(Method):
 
 
 class Written:
-    """A ladder that is already there."""
+    """A set of hints that is already there."""
 
-    def __init__(self, result: LadderResult) -> None:
+    def __init__(self, result: HintResult) -> None:
         self._result = result
 
-    async def ladder(
+    async def hint_levels(
         self, problem: Problem, generate: Generate, *, visits: int = 0
-    ) -> LadderResult:
+    ) -> HintResult:
         """The same for every visit."""
         return self._result
 
@@ -81,7 +81,7 @@ class ReleaseVisit:
 
     Args:
         visit: Makes the visit of one level.
-        write: Writes the ladder of this problem.
+        write: Writes the hint levels of this problem.
         batch: The prompts that wait for each other.
         max_level: Highest hint level, L.
     """
@@ -89,7 +89,7 @@ class ReleaseVisit:
     def __init__(
         self,
         visit: MakeVisit,
-        write: Callable[[int], Awaitable[LadderResult]],
+        write: Callable[[int], Awaitable[HintResult]],
         *,
         batch: Batch,
         max_level: int,
@@ -108,8 +108,8 @@ class ReleaseVisit:
             raise
 
     async def _run(self, uid: str, step: int) -> Outcome:
-        ladder = LadderResult("none")
-        kept = await self._at(0, ladder, uid, step)
+        hint_levels = HintResult("none")
+        kept = await self._at(0, hint_levels, uid, step)
         outcomes = [kept]
         for level in range(1, self._max_level + 1):
             is_unresolved = not _is_solved(kept)
@@ -117,38 +117,38 @@ class ReleaseVisit:
                 break
             if level == 1:
                 if is_unresolved:
-                    ladder = await self._write(step)
+                    hint_levels = await self._write(step)
                 await self._batch.arrive(0, is_unresolved)
-            is_hinted = is_unresolved and ladder.status == "ok"
+            is_hinted = is_unresolved and hint_levels.status == "ok"
             again = level if is_hinted else kept.record.accepted_level
-            outcomes.append(await self._at(again, ladder, uid, step))
+            outcomes.append(await self._at(again, hint_levels, uid, step))
             if is_hinted:
                 kept = outcomes[-1]
         place = next(place for place, outcome in enumerate(outcomes) if outcome is kept)
-        return Outcome(kept.group, _joined(outcomes, place, ladder))
+        return Outcome(kept.group, _joined(outcomes, place, hint_levels))
 
-    async def _at(self, level: int, ladder: LadderResult, uid: str, step: int) -> Outcome:
-        return await self._visit(AtLevel(level), Written(ladder)).run(uid, step)
+    async def _at(self, level: int, hint_levels: HintResult, uid: str, step: int) -> Outcome:
+        return await self._visit(AtLevel(level), Written(hint_levels)).run(uid, step)
 
 
 def _is_solved(outcome: Outcome) -> bool:
     return any(reward > 0 for reward in outcome.record.accuracies)
 
 
-def _joined(outcomes: Sequence[Outcome], kept: int, ladder: LadderResult) -> GroupRecord:
-    """One record of all levels; the ladder was written outside the visits and is counted here."""
+def _joined(outcomes: Sequence[Outcome], kept: int, hint_levels: HintResult) -> PromptRecord:
+    """Return one record of all levels; the cost of the hints, written outside, is added here."""
     records = [outcome.record for outcome in outcomes]
 
     def all_of(name: str) -> tuple:
         return tuple(value for record in records for value in getattr(record, name))
 
     before = sum(len(record.levels) for record in records[:kept])
-    names = ("levels", "hint_statuses", "rewards", "num_undecided", "rollout_tokens", "seconds")
+    names = ("levels", "hint_statuses", "rewards", "num_ungraded", "rollout_tokens", "seconds")
     return replace(
         records[kept],
         **{name: all_of(name) for name in names},
         planned_level=0,
         accepted=before + records[kept].accepted,
-        hint_calls=ladder.calls,
-        hint_tokens=ladder.tokens,
+        hint_calls=hint_levels.calls,
+        hint_tokens=hint_levels.tokens,
     )

@@ -32,7 +32,7 @@ from recipe.hint.bench.settings import bench_of
 from recipe.hint.reward_tracker import RewardTracker
 from recipe.hint.runtime import rollout_server
 from recipe.hint.runtime.trainer import HintMixin
-from recipe.hint.schema import GroupRecord
+from recipe.hint.schema import PromptRecord
 
 # verl's names of a step's phases -> ours; what is left of the step is `other_s`.
 _PHASES = {
@@ -105,7 +105,7 @@ class _Timed:
         self._cpu = {name: after - self._cpu_began[name] for name, after in self._cpu_s().items()}
         super().on_sample_end()
 
-    def _records_of(self, batch: Any) -> list[GroupRecord]:
+    def _records_of(self, batch: Any) -> list[PromptRecord]:
         self._records = super()._records_of(batch)
         return self._records
 

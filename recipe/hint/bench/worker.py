@@ -12,10 +12,10 @@ from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopManagerTQ
 
 from recipe.hint.bench.release import Batch, ReleaseVisit
 from recipe.hint.bench.settings import CONSTANT, RELEASE, bench_of, method_of
-from recipe.hint.hints.base import LadderResult, Reply
+from recipe.hint.hints.base import HintResult, Reply
 from recipe.hint.problems.rows import problem_from_row
 from recipe.hint.prompt import Message
-from recipe.hint.runtime.engine import Judge
+from recipe.hint.runtime.engine import Grader
 from recipe.hint.runtime.hint_sources import guarded_source
 from recipe.hint.runtime.worker import HintWorker, Parts, Runs
 from recipe.hint.schema import Item, Verdict
@@ -28,15 +28,15 @@ _UNSEEN = Verdict(0.0, "wrong")
 class Remembering:
     """The real judge, whose verdicts are kept."""
 
-    def __init__(self, judge: Judge) -> None:
-        self._judge = judge
+    def __init__(self, grade: Grader) -> None:
+        self._judge = grade
         self.seen: dict[Item, Verdict] = {}
 
-    async def judge_many(
+    async def grade_many(
         self, items: Sequence[Item], ids: Sequence[str] | None = None
     ) -> list[Verdict]:
         """As the judge says."""
-        verdicts = await self._judge.judge_many(items, ids)
+        verdicts = await self._judge.grade_many(items, ids)
         self.seen.update(zip(items, verdicts, strict=True))
         return verdicts
 
@@ -47,7 +47,7 @@ class Constant:
     def __init__(self, seen: dict[Item, Verdict]) -> None:
         self._seen = seen
 
-    async def judge_many(
+    async def grade_many(
         self, items: Sequence[Item], ids: Sequence[str] | None = None
     ) -> list[Verdict]:
         """At once."""
@@ -62,9 +62,9 @@ class BenchWorker(HintWorker):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         HintWorker.__init__(self, *args, **kwargs)
-        judge = Remembering(self._training.engine.verifier)
-        self._engine = self._training.engine.judged_by(judge)
-        self._constant_engine = self._engine.judged_by(Constant(judge.seen))
+        grade = Remembering(self._training.engine.verifier)
+        self._engine = self._training.engine.graded_by(grade)
+        self._constant_engine = self._engine.graded_by(Constant(grade.seen))
         self._arms = {arm: self._arm(arm) for arm in bench_of(self.config).arms}
 
     async def generate_sequences(self, batch: Any) -> None:
@@ -100,7 +100,7 @@ class BenchWorker(HintWorker):
             self._settings,
             self._visit_settings.texts,
             method,
-            judge=engine.verifier,
+            grade=engine.verifier,
             tokenizer=self.tokenizer,
         )
         return Parts(method, source, engine, self._visit_settings)
@@ -108,13 +108,13 @@ class BenchWorker(HintWorker):
     def _release(self, arm: Parts, prompt: dict, step: int) -> ReleaseVisit:
         problem = problem_from_row(prompt)
 
-        async def write(step: int) -> LadderResult:
+        async def write(step: int) -> HintResult:
             async def generate(messages: list[Message], attempt: int) -> Reply:
                 seed = seed_at(self._settings.seed, step, problem.id, "hint", attempt)
                 return await arm.engine.write(messages, seed)
 
             assert arm.source is not None
-            return await arm.source.ladder(problem, generate)
+            return await arm.source.hint_levels(problem, generate)
 
         return ReleaseVisit(
             lambda method, source: self.visit_with(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Any, get_args
 
 from recipe.hint.errors import DataError
-from recipe.hint.schema import UNDECIDED, Reason
+from recipe.hint.schema import UNGRADED, Reason
 from recipe.hint.verify.maths.reading import vote_key
 
 # Reasons of an answer that was read and judged; all others say why there is nothing to compare.
@@ -49,14 +49,14 @@ class Sample:
         return self.reason == "correct"
 
     @property
-    def is_undecided(self) -> bool:
+    def is_ungraded(self) -> bool:
         """True when the verifier failed, so the answer may be right or wrong."""
-        return self.reason in UNDECIDED
+        return self.reason in UNGRADED
 
     @property
     def has_no_answer(self) -> bool:
         """True when no final answer could be read from the response."""
-        return self.reason not in _JUDGED | UNDECIDED
+        return self.reason not in _JUDGED | UNGRADED
 
     @property
     def answer_key(self) -> str:

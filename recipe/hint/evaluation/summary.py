@@ -127,7 +127,7 @@ def summarise(groups: Groups, num_samples: int) -> Summary:
         maj=float(np.mean([_majority(group) for group in groups.values()])),
         truncated=sum(sample.is_truncated for sample in samples) / total,
         no_answer=sum(sample.has_no_answer for sample in samples) / total,
-        undecided=sum(sample.is_undecided for sample in samples) / total,
+        undecided=sum(sample.is_ungraded for sample in samples) / total,
         num_timeouts=reasons["timeout"],
         num_errors=reasons["error"],
         response_tokens=sum(sample.response_tokens for sample in samples) / total,

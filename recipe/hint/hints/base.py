@@ -1,4 +1,4 @@
-"""What a source of hints is: it turns a problem into a ladder, or says why it cannot."""
+"""What a source of hints is: it turns a problem into a set of hints, or says why it cannot."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from recipe.hint.prompt import Message
-from recipe.hint.schema import HintStatus, Ladder, Problem
+from recipe.hint.schema import HintLevels, HintStatus, Problem
 
-EMPTY = Ladder(())
+EMPTY = HintLevels(())
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,11 +22,11 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True)
-class LadderResult:
-    """A ladder (empty unless ``status`` is ``ok``), what it cost, and levels with the answer."""
+class HintResult:
+    """Hints (empty unless ``status`` is ``ok``), what they cost, and levels with the answer."""
 
     status: HintStatus
-    ladder: Ladder = EMPTY
+    hint_levels: HintLevels = EMPTY
     calls: int = 0
     tokens: int = 0
     detail: str = ""
@@ -40,8 +40,8 @@ Generate = Callable[[list[Message], int], Awaitable[Reply]]
 class HintSource(Protocol):
     """Where hint text comes from."""
 
-    async def ladder(
+    async def hint_levels(
         self, problem: Problem, generate: Generate, *, visits: int = 0
-    ) -> LadderResult:
+    ) -> HintResult:
         """All levels for one visit of one problem, which was visited ``visits`` times before."""
         ...

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from recipe.hint.hints.base import Generate, HintSource, LadderResult
+from recipe.hint.hints.base import Generate, HintResult, HintSource
 from recipe.hint.hints.fitting import cut_into
-from recipe.hint.schema import Ladder, Problem
+from recipe.hint.schema import HintLevels, Problem
 from recipe.hint.seeds import seed_at
 
 COLUMN = "hint_level_{level}"
@@ -29,7 +29,7 @@ def hint_columns(row: Mapping[str, Any]) -> tuple[tuple[str, ...], ...]:
 
 
 class DatasetHints:
-    """The ladder of the row; of several, another one at each visit.
+    """The hint levels of the row; of several, another one at each visit.
 
     Visit v takes text (s + v) mod N of each level's N texts, where s follows from the seed and
     the problem: all of them in turn, and those of one number together.
@@ -41,18 +41,18 @@ class DatasetHints:
         self._max_level = max_level
         self._seed = seed
 
-    async def ladder(
+    async def hint_levels(
         self, problem: Problem, generate: Generate, *, visits: int = 0
-    ) -> LadderResult:
+    ) -> HintResult:
         """All levels, or ``missing_hint`` with the first column that has no text."""
         number = seed_at(self._seed, "dataset hint", problem.id) + visits
         hints = []
         for level in range(1, self._max_level + 1):
             texts = problem.hints[level - 1] if level <= len(problem.hints) else ()
             if not texts:
-                return LadderResult("missing_hint", detail=COLUMN.format(level=level))
+                return HintResult("missing_hint", detail=COLUMN.format(level=level))
             hints.append(texts[number % len(texts)])
-        return LadderResult("ok", Ladder(tuple(hints)))
+        return HintResult("ok", HintLevels(tuple(hints)))
 
 
 class Increments:
@@ -62,10 +62,10 @@ class Increments:
         self._source = source
         self._pieces = pieces
 
-    async def ladder(
+    async def hint_levels(
         self, problem: Problem, generate: Generate, *, visits: int = 0
-    ) -> LadderResult:
-        """The other source's ladder, ``pieces`` times as long."""
-        result = await self._source.ladder(problem, generate, visits=visits)
-        hints = (cut_into(hint, self._pieces) for hint in result.ladder.hints_L)
-        return replace(result, ladder=Ladder(tuple(itertools.chain.from_iterable(hints))))
+    ) -> HintResult:
+        """The other source's hint levels, ``pieces`` times as long."""
+        result = await self._source.hint_levels(problem, generate, visits=visits)
+        hints = (cut_into(hint, self._pieces) for hint in result.hint_levels.hints_L)
+        return replace(result, hint_levels=HintLevels(tuple(itertools.chain.from_iterable(hints))))

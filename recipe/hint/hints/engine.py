@@ -71,7 +71,7 @@ class Engine(Protocol):
         """Sample one text with the hint writer's settings."""
         ...
 
-    async def judge(self, problem: Problem, responses_G: list[Response]) -> list[Verdict]:
+    async def grade(self, problem: Problem, responses_G: list[Response]) -> list[Verdict]:
         """Grade one group."""
         ...
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
-from recipe.hint.hints.base import Generate, HintSource, LadderResult
+from recipe.hint.hints.base import Generate, HintResult, HintSource
 from recipe.hint.hints.leak import LeakGuard
-from recipe.hint.schema import Ladder, Problem
+from recipe.hint.schema import HintLevels, Problem
 
 
 class GuardedSource:
-    """Checks every level of another source's ladder for the final answer.
+    """Checks every level of another source's hint levels for the final answer.
 
     The levels that hold it are named in ``leaked``. With the policy ``drop`` their text is empty,
     which a visit takes as a hint that cannot be had; the other levels stay.
@@ -21,16 +21,16 @@ class GuardedSource:
         self._source = source
         self._guard = guard
 
-    async def ladder(
+    async def hint_levels(
         self, problem: Problem, generate: Generate, *, visits: int = 0
-    ) -> LadderResult:
-        """The other source's ladder as the policy lets it be used."""
-        result = await self._source.ladder(problem, generate, visits=visits)
+    ) -> HintResult:
+        """The other source's hint levels as the policy lets it be used."""
+        result = await self._source.hint_levels(problem, generate, visits=visits)
         # Together: the verifier's way there and back is longer than its work on a hint.
-        checks = (self._guard.check(problem, hint) for hint in result.ladder.hints_L)
+        checks = (self._guard.check(problem, hint) for hint in result.hint_levels.hints_L)
         found_L = await asyncio.gather(*checks)
         return replace(
             result,
-            ladder=Ladder(tuple(found.text for found in found_L)),
+            hint_levels=HintLevels(tuple(found.text for found in found_L)),
             leaked=tuple(level for level, found in enumerate(found_L, 1) if found.leaks),
         )

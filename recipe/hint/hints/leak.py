@@ -30,7 +30,7 @@ from recipe.hint.schema import HintStatus, Item, Problem, Verdict
 LeakPolicy = Literal["measure", "drop", "redact"]
 # (answer, candidates) -> whether each of them equals the answer.
 Equal = Callable[[str, Sequence[str]], Awaitable[list[bool]]]
-Judge = Callable[[Sequence[Item]], Awaitable[list[Verdict]]]
+Grader = Callable[[Sequence[Item]], Awaitable[list[Verdict]]]
 
 REDACTED = "[...]"
 _SMALL = 12
@@ -91,7 +91,7 @@ def redact(hint: str, leaks: Sequence[Leak]) -> str:
     return hint
 
 
-def judged_equal(judge: Judge) -> Equal:
+def judged_equal(grade: Grader) -> Equal:
     """Equality by a verifier that grades boxed answers, such as ``VerifierPool.judge_many``.
 
     A candidate the verifier cannot decide on counts as another value.
@@ -99,7 +99,7 @@ def judged_equal(judge: Judge) -> Equal:
 
     async def equal(answer: str, candidates: Sequence[str]) -> list[bool]:
         items = [Item(rf"\boxed{{{candidate}}}", answer) for candidate in candidates]
-        return [verdict.score > 0 for verdict in await judge(items)]
+        return [verdict.score > 0 for verdict in await grade(items)]
 
     return equal
 

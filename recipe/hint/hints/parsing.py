@@ -1,4 +1,4 @@
-"""Finding the hint ladder in what a model really writes.
+"""Finding the hint hint levels in what a model really writes.
 
 The reply is never evaluated and never handed to a JSON library: it is read key by key, so fences,
 prose, trailing commas and a missing last brace need no special case. The rules:
@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from recipe.hint.hints.escapes import decode_together
-from recipe.hint.schema import Ladder, ParseFailure
+from recipe.hint.schema import HintLevels, ParseFailure
 
 _EXCERPT_CHARS = 200
 _MAX_ITEMS = 100
@@ -72,7 +72,7 @@ class _Object:
     levels: dict[int, _Value | None] = field(default_factory=dict)
 
 
-def parse_ladder(text: str, max_level: int = 3) -> Ladder | ParseFailure:
+def parse_hint_levels(text: str, max_level: int = 3) -> HintLevels | ParseFailure:
     """The hint texts ``level_1`` .. ``level_<max_level>`` of a reply, in linear time.
 
     Accepted: JSON or a Python dict with any of its quotes (triple and typographic ones too), keys
@@ -80,7 +80,7 @@ def parse_ladder(text: str, max_level: int = 3) -> Ladder | ParseFailure:
     docstring has the rules.
 
     Returns:
-        The ladder, or a failure whose reason is ``no_object`` (no object with a key),
+        The hint levels, or a failure whose reason is ``no_object`` (no object with a key),
         ``missing_level``, ``empty_level`` (blank, null or just dots) or ``malformed`` (a value has
         no end), with at most 200 characters of the object or, without one, of the reply.
     """
@@ -91,7 +91,7 @@ def parse_ladder(text: str, max_level: int = 3) -> Ladder | ParseFailure:
     for found in reversed([item for item in objects if item.levels]):
         reason, hints_L = _judge(found, wanted)
         if not reason:
-            return Ladder(hints_L)
+            return HintLevels(hints_L)
         failure = failure or ParseFailure(reason, _excerpt(body, found.start))
     if failure is None and objects:
         return ParseFailure("missing_level", _excerpt(body, objects[-1].start))
@@ -103,7 +103,7 @@ def _excerpt(text: str, start: int) -> str:
 
 
 def _judge(found: _Object, wanted: range) -> tuple[str, tuple[str, ...]]:
-    """The reason why an object is no ladder (empty: it is one) and its texts."""
+    """The reason why an object is no hints (empty: it is one) and its texts."""
     values = {level: value for level, value in found.levels.items() if level in wanted}
     if None in values.values():
         return "malformed", ()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from recipe.hint.hints.base import Generate, LadderResult
-from recipe.hint.hints.parsing import parse_ladder
+from recipe.hint.hints.base import Generate, HintResult
+from recipe.hint.hints.parsing import parse_hint_levels
 from recipe.hint.prompt import Texts, hint_request
 from recipe.hint.schema import ParseFailure, Problem
 
@@ -20,24 +20,24 @@ class SelfGenerated:
         self._attempts = attempts
         self._max_level = max_level
 
-    async def ladder(
+    async def hint_levels(
         self, problem: Problem, generate: Generate, *, visits: int = 0
-    ) -> LadderResult:
+    ) -> HintResult:
         """The first reply that parses; the final answer alone is never shown as a solution.
 
         An empty reply means that the request did not fit: asking again would not help.
         """
         if not problem.solution.strip():
-            return LadderResult("missing_solution")
+            return HintResult("missing_solution")
         request = hint_request(self._texts, problem.text, problem.solution)
         tokens, detail = 0, ""
         for attempt in range(self._attempts):
             reply = await generate(request, attempt)
             if reply.tokens == 0:
-                return LadderResult("generation_failed", calls=attempt, tokens=tokens)
+                return HintResult("generation_failed", calls=attempt, tokens=tokens)
             tokens += reply.tokens
-            parsed = parse_ladder(reply.text, self._max_level)
+            parsed = parse_hint_levels(reply.text, self._max_level)
             if not isinstance(parsed, ParseFailure):
-                return LadderResult("ok", parsed, attempt + 1, tokens)
+                return HintResult("ok", parsed, attempt + 1, tokens)
             detail = f"{parsed.reason}: {parsed.excerpt}"
-        return LadderResult("parse_failed", calls=self._attempts, tokens=tokens, detail=detail)
+        return HintResult("parse_failed", calls=self._attempts, tokens=tokens, detail=detail)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from recipe.hint.hints.base import Generate, LadderResult
+from recipe.hint.hints.base import Generate, HintResult
 from recipe.hint.hints.fitting import SafeEnds, sentence_ends
-from recipe.hint.schema import Ladder, Problem
+from recipe.hint.schema import HintLevels, Problem
 
 # text -> ends of its units, in order
 Ends = Callable[[str], Sequence[int]]
@@ -33,22 +33,22 @@ class SolutionPrefix:
         self._ratios = tuple(ratios)
         self._ends = ends
 
-    async def ladder(
+    async def hint_levels(
         self, problem: Problem, generate: Generate, *, visits: int = 0
-    ) -> LadderResult:
+    ) -> HintResult:
         """One prefix per ratio; ``missing_solution`` where the answer stands at the beginning."""
         solution = problem.solution
         limit = answer_start(problem)
         if not solution[:limit].strip():
-            return LadderResult("missing_solution", detail="no text before the final answer")
+            return HintResult("missing_solution", detail="no text before the final answer")
         safe = SafeEnds(solution)
         hints = [
             solution[: _end(safe, min(self._target(solution, ratio), limit), limit)].rstrip()
             for ratio in self._ratios
         ]
         if not all(hint.strip() for hint in hints):
-            return LadderResult("missing_solution", detail="no text before the final answer")
-        return LadderResult("ok", Ladder(tuple(hints)))
+            return HintResult("missing_solution", detail="no text before the final answer")
+        return HintResult("ok", HintLevels(tuple(hints)))
 
     def _target(self, solution: str, ratio: float) -> int:
         """Where the share ends, before anything else is looked at."""

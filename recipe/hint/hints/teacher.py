@@ -1,8 +1,8 @@
 """Hints of an external teacher: any endpoint that speaks OpenAI's chat completions.
 
-The request is the one for self-hints. It depends on the problem and not on the step, so a ladder
-costs once, however often it is used and whatever run comes back to it (``teacher_cache``).
-Every failure is a ``LadderResult`` whose detail begins with a ``FaultKind``; the run goes on.
+The request is the one for self-hints. It depends on the problem and not on the step, so it costs
+once, however often it is used and whatever run comes back to it (``teacher_cache``).
+Every failure is a ``HintResult`` whose detail begins with a ``FaultKind``; the run goes on.
 
 Not covered: an endpoint may charge for a reply that is lost on the way (a timeout, a broken
 connection). What it charges is unknown here and not in the budget.
@@ -21,8 +21,8 @@ from typing import NamedTuple
 from weakref import WeakValueDictionary
 
 from recipe.hint.errors import ConfigError
-from recipe.hint.hints.base import Generate, LadderResult
-from recipe.hint.hints.parsing import parse_ladder
+from recipe.hint.hints.base import Generate, HintResult
+from recipe.hint.hints.parsing import parse_hint_levels
 from recipe.hint.hints.teacher_cache import Answer, AnswerCache
 from recipe.hint.hints.teacher_client import PASSING, Client, Fault
 from recipe.hint.hints.teacher_request import (
@@ -91,15 +91,15 @@ class Teacher:
         """
         return dict(self._counters)
 
-    async def ladder(
+    async def hint_levels(
         self, problem: Problem, generate: Generate, *, visits: int = 0
-    ) -> LadderResult:
-        """The teacher's ladder for a problem; the policy (``generate``) is not asked.
+    ) -> HintResult:
+        """The teacher's hint levels for a problem; the policy (``generate``) is not asked.
 
         ``calls`` and ``tokens`` (of the replies) are what this visit caused: 0 from the cache.
         """
         if not problem.solution.strip():
-            return LadderResult("missing_solution")
+            return HintResult("missing_solution")
         messages = hint_request(self._texts, problem.text, problem.solution)
         number = visits % self._settings.num_ladders
         calls, tokens, detail = 0, 0, ""
@@ -111,14 +111,14 @@ class Teacher:
             calls += num_calls
             if isinstance(outcome, Fault):
                 detail = f"{outcome.kind}: {outcome.what}"
-                return LadderResult("generation_failed", calls=calls, tokens=tokens, detail=detail)
+                return HintResult("generation_failed", calls=calls, tokens=tokens, detail=detail)
             tokens += outcome.tokens if num_calls else 0
-            parsed = parse_ladder(outcome.text, self._max_level)
+            parsed = parse_hint_levels(outcome.text, self._max_level)
             if not isinstance(parsed, ParseFailure):
-                return LadderResult("ok", parsed, calls, tokens)
+                return HintResult("ok", parsed, calls, tokens)
             where = " in a reply cut at its token limit" if outcome.is_cut else ""
             detail = f"{parsed.reason}{where}: {parsed.excerpt}"
-        return LadderResult("parse_failed", calls=calls, tokens=tokens, detail=detail)
+        return HintResult("parse_failed", calls=calls, tokens=tokens, detail=detail)
 
     async def _ask(self, request: Request) -> _Asked:
         """The answer from the cache or the endpoint; equal requests wait for the first."""

@@ -45,7 +45,7 @@ def make_request(
         settings: Names the model and the further fields.
         sampling: How the reply is drawn.
         messages: The conversation.
-        number: Which ladder it is for, where several are wanted for one problem.
+        number: Which hint levels it is for, where several are wanted for one problem.
         attempt: Number of the attempt at this ladder.
     """
     body: dict[str, Any] = {

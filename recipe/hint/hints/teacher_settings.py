@@ -16,7 +16,7 @@ class TeacherSettings:
         base_url: Address up to and with ``/v1``; needed by ``hint.source=teacher``.
         model: Name that the endpoint knows the model by; needed as well.
         api_key_env: Name of the environment variable that holds the key; null sends none.
-        num_ladders: Different ladders for one problem; its visits take them in turn.
+        num_ladders: Different hint levels for one problem; its visits take them in turn.
         num_parallel: Requests under way at once, per worker process.
         timeout_s: Longest time of one request, from connecting to the last byte.
         num_retries: Further tries after one that failed for a passing reason.

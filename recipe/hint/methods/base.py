@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from recipe.hint.schema import LADDER_FAILURES, Attempt, History, Keep, Plan, Problem
+from recipe.hint.schema import FINAL_HINT_FAILURES, Attempt, Keep, Plan, Problem, ProblemState
 from recipe.hint.seeds import seed_at
 
 
@@ -25,11 +25,11 @@ class Refresh:
     share: float = 0.0
     seed: int = 1
 
-    def is_due(self, problem: Problem, history: History) -> bool:
+    def is_due(self, problem: Problem, state: ProblemState) -> bool:
         """Whether this visit is one without a hint."""
-        if not self.share or not history.accepted_level:
+        if not self.share or not state.accepted_level:
             return False
-        draw = seed_at(self.seed, "refresh", problem.id, history.visits)
+        draw = seed_at(self.seed, "refresh", problem.id, state.visits)
         return draw < self.share * 2**31
 
 
@@ -57,7 +57,7 @@ class Method:
         self.settings: Any = self.settings_cls() if settings is None else settings
         self.refresh = refresh or Refresh()
 
-    def open(self, problem: Problem, history: History) -> Plan:
+    def open(self, problem: Problem, state: ProblemState) -> Plan:
         """Decide the first group, before anything is sampled."""
         return Plan(level=0)
 
@@ -81,7 +81,7 @@ class Method:
         return (
             last.plan.is_plain
             or last.is_solved
-            or last.is_undecided
-            or last.hint_status in LADDER_FAILURES
+            or last.is_ungraded
+            or last.hint_status in FINAL_HINT_FAILURES
             or last.plan.level >= self.max_level
         )

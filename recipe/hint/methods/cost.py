@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from recipe.hint.methods.base import Method
-from recipe.hint.schema import Attempt, History, Plan, Problem
+from recipe.hint.schema import Attempt, Plan, Problem, ProblemState
 
 _LATE = 1_000_000  # past every cold start and warm-up
 
@@ -14,7 +14,7 @@ def most_answers(method: Method, group_size: int) -> int:
     That is the most for a method that searches until an answer is right.
     """
     problem = Problem("", (), "", "solution", "answer")
-    decision = method.open(problem, History(step=_LATE))
+    decision = method.open(problem, ProblemState(step=_LATE))
     attempts: list[Attempt] = []
     while isinstance(decision, Plan):
         count = min(decision.rollouts or group_size, group_size)

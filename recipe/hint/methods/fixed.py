@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from recipe.hint.errors import ConfigError
 from recipe.hint.methods.base import Method, Refresh
-from recipe.hint.schema import History, Plan, Problem
+from recipe.hint.schema import Plan, Problem, ProblemState
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,8 @@ class Fixed(Method):
                 f"number of levels (hint.max_level, or that of hint.prefix.ratios)"
             )
 
-    def open(self, problem: Problem, history: History) -> Plan:
+    def open(self, problem: Problem, state: ProblemState) -> Plan:
         """The constant level, or none at a visit that refreshes."""
-        if self.refresh.is_due(problem, history):
+        if self.refresh.is_due(problem, state):
             return Plan(level=0, is_plain=True)
         return Plan(level=self.settings.level)

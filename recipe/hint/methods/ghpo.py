@@ -8,7 +8,7 @@ from typing import Literal
 
 from recipe.hint.errors import ConfigError
 from recipe.hint.methods.base import Method, Refresh
-from recipe.hint.schema import LADDER_FAILURES, Attempt, History, Keep, Plan, Problem
+from recipe.hint.schema import FINAL_HINT_FAILURES, Attempt, Keep, Plan, Problem, ProblemState
 
 
 @dataclass(frozen=True)
@@ -74,23 +74,23 @@ class Ghpo(Method):
                 f"(that of hint.prefix.ratios)"
             )
 
-    def open(self, problem: Problem, history: History) -> Plan:
+    def open(self, problem: Problem, state: ProblemState) -> Plan:
         """No hint, but in the baseline that hints every group."""
-        if history.step <= self.settings.cold_start_steps or self.settings.mode == "none":
+        if state.step <= self.settings.cold_start_steps or self.settings.mode == "none":
             return Plan(level=0, is_plain=True)
         return Plan(level=self.settings.level if self.settings.mode == "fixed_all" else 0)
 
     def react(self, problem: Problem, attempts: Sequence[Attempt]) -> Plan | Keep:
         """A longer prefix while the group is difficult; a failed verifier decides nothing."""
         last, mode = attempts[-1], self.settings.mode
-        if last.is_sampled and last.num_undecided == len(last.rewards_G):
+        if last.is_sampled and last.num_ungraded == len(last.rewards_G):
             return replace(Keep.last_sampled(attempts), is_dropped=True)
         if mode == "fixed_all":
             return super().react(problem, attempts)
-        if last.plan.is_plain or last.is_undecided or self._is_easy(last):
+        if last.plan.is_plain or last.is_ungraded or self._is_easy(last):
             return Keep.last_sampled(attempts)
         end = self.max_level if mode == "adaptive" else self.settings.level
-        if last.hint_status in LADDER_FAILURES or last.plan.level >= end:
+        if last.hint_status in FINAL_HINT_FAILURES or last.plan.level >= end:
             return self._all_failed(attempts)
         return Plan(level=last.plan.level + 1 if mode == "adaptive" else self.settings.level)
 

@@ -8,12 +8,12 @@ from typing import Literal
 
 from recipe.hint.errors import ConfigError
 from recipe.hint.methods.base import Method
-from recipe.hint.schema import Attempt, History, Keep, Plan, Problem
+from recipe.hint.schema import Attempt, Keep, Plan, Problem, ProblemState
 
 
 @dataclass(frozen=True)
 class SearchSettings:
-    """How the ladder is climbed; the defaults are the paper's search.
+    """How the hint levels is climbed; the defaults are the paper's search.
 
     Attributes:
         probe_n: Rollouts that probe a level below the highest; the group is completed where one
@@ -37,7 +37,7 @@ class SearchSettings:
 
 
 class Sage(Method):
-    """Climb the hint ladder until a rollout is correct; train on the last group.
+    """Climb the hint hint levels until a rollout is correct; train on the last group.
 
     Source: Liao et al. 2026, arXiv:2602.03143, rule (13). Deviations: groups are keyed by
     problem id, and a hint that fails leaves the un-hinted group instead of ending the run
@@ -47,12 +47,12 @@ class Sage(Method):
     settings_cls = SearchSettings
     uses_hints = True
 
-    def open(self, problem: Problem, history: History) -> Plan:
+    def open(self, problem: Problem, state: ProblemState) -> Plan:
         """Level 0, or where the last visit says that the search will end."""
         level = 0
         if self.settings.start == "remembered":
-            level = min(max(history.worked_level - 1, 0), self.max_level)
-        will_fail = level == 0 and history.visits > 0 and history.worked_level != 0
+            level = min(max(state.worked_level - 1, 0), self.max_level)
+        will_fail = level == 0 and state.visits > 0 and state.worked_level != 0
         return self._plan(level, writes_early=self.settings.write_early and will_fail)
 
     def react(self, problem: Problem, attempts: Sequence[Attempt]) -> Plan | Keep:

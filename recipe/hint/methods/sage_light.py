@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from recipe.hint.errors import ConfigError
 from recipe.hint.methods.base import Method
-from recipe.hint.schema import History, Plan, Problem
+from recipe.hint.schema import Plan, Problem, ProblemState
 
 
 @dataclass(frozen=True)
@@ -60,9 +60,9 @@ class SageLight(Method):
     uses_hints = True
     can_refresh = True
 
-    def open(self, problem: Problem, history: History) -> Plan:
+    def open(self, problem: Problem, state: ProblemState) -> Plan:
         """The level that the last visit's accuracy asks for; none at a visit that refreshes."""
-        if self.refresh.is_due(problem, history):
+        if self.refresh.is_due(problem, state):
             return Plan(level=0, is_plain=True)
-        level = next_level(history.level, history.accuracy, self.max_level, self.settings)
+        level = next_level(state.level, state.accuracy, self.max_level, self.settings)
         return Plan(level=level)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from recipe.hint.errors import ConfigError
 from recipe.hint.methods.base import Method, Refresh
-from recipe.hint.schema import Attempt, History, Keep, Plan, Problem
+from recipe.hint.schema import Attempt, Keep, Plan, Problem, ProblemState
 
 
 @dataclass(frozen=True)
@@ -61,9 +61,9 @@ class Scaf(Method):
         self.increments = self.settings.increments
         self.max_level = max_level * self.increments
 
-    def open(self, problem: Problem, history: History) -> Plan:
+    def open(self, problem: Problem, state: ProblemState) -> Plan:
         """No guidance before the group has failed, and none at all while it warms up."""
-        return Plan(level=0, is_plain=history.step <= self.settings.warmup_steps)
+        return Plan(level=0, is_plain=state.step <= self.settings.warmup_steps)
 
     def react(self, problem: Problem, attempts: Sequence[Attempt]) -> Plan | Keep:
         """The next weakest hint until one works; a failed verifier ends the search."""

@@ -17,7 +17,7 @@ from recipe.hint.problems.drafts import Prepared, places_text
 from recipe.hint.problems.faults import one_line
 from recipe.hint.problems.overlap import MIN_SHARE, NGRAM_WORDS, repeated, shared_pairs
 from recipe.hint.schema import Item
-from recipe.hint.verify.maths.judge import is_text_only
+from recipe.hint.verify.maths.grade import is_text_only
 from recipe.hint.verify.pool.workers import VerifierPool
 
 # Right for no answer, so that the verifier has to work on the gold answer to say "wrong".

@@ -35,7 +35,7 @@ class Draft:
 
 
 @dataclass(frozen=True, slots=True)
-class Stamp:
+class Defaults:
     """What the rows of one file have in common; ``system_prompt`` as in ``make_row``."""
 
     source: str
@@ -65,7 +65,7 @@ def prepare(
     path: str,
     drafts: Iterable[tuple[str, Callable[[], Draft]]],
     *,
-    stamp: Stamp,
+    defaults: Defaults,
     limit: int | None = None,
     names: tuple[str, str] = ("id", "problem"),
 ) -> Prepared:
@@ -88,7 +88,7 @@ def prepare(
     first_place: dict[str, str] = {}
     for place, draft in drafts:
         try:
-            made = _row(draft(), stamp)
+            made = _row(draft(), defaults)
             _check_id(made, place, first_place, names=names)
         except FieldFault as fault:
             faults.setdefault((fault.column, fault.what), []).append(place)
@@ -136,17 +136,17 @@ def places_text(places: Sequence[str]) -> str:
     return f"{shown} and {more} more" if more > 0 else shown
 
 
-def _row(draft: Draft, stamp: Stamp) -> Row:
+def _row(draft: Draft, defaults: Defaults) -> Row:
     if fault := truth_fault(draft.kind, draft.answer):
         raise FieldFault("answer", fault)
-    labels = Labels(draft.data_source or stamp.source, stamp.split, draft.kind)
+    labels = Labels(draft.data_source or defaults.source, defaults.split, draft.kind)
     row = make_row(
         draft.problem,
         draft.answer,
         solution=draft.solution,
         row_id=draft.id,
         labels=labels,
-        system_prompt=stamp.system_prompt,
+        system_prompt=defaults.system_prompt,
     )
     return {**draft.others, **row}
 

@@ -22,7 +22,7 @@ Fields = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Spot:
+class SourceLocation:
     """Where a record comes from: source, split, file inside the source, number in the file."""
 
     source: str
@@ -41,10 +41,10 @@ class Layout:
     """Columns a record must have, and the problem made of it."""
 
     needs: tuple[str, ...]
-    draft: Callable[[Fields, Spot], Draft]
+    draft: Callable[[Fields, SourceLocation], Draft]
 
 
-def draft_with(layouts: tuple[Layout, ...], fields: Fields, spot: Spot) -> Draft:
+def draft_with(layouts: tuple[Layout, ...], fields: Fields, location: SourceLocation) -> Draft:
     """The problem of a record, by the first layout whose columns it has.
 
     Raises:
@@ -52,7 +52,7 @@ def draft_with(layouts: tuple[Layout, ...], fields: Fields, spot: Spot) -> Draft
     """
     for layout in layouts:
         if all(name in fields for name in layout.needs):
-            return layout.draft(fields, spot)
+            return layout.draft(fields, location)
     missing = next(name for name in layouts[0].needs if name not in fields)
     expected = " or ".join("+".join(layout.needs) for layout in layouts)
     raise FieldFault(missing, f"expected {expected}; there are {', '.join(fields) or 'none'}")
@@ -63,15 +63,15 @@ def maths(
 ) -> Layout:
     """A layout with one column for each field; the id is the place where there is none."""
 
-    def draft(fields: Fields, spot: Spot) -> Draft:
+    def draft(fields: Fields, location: SourceLocation) -> Draft:
         made = Keys(problem, answer, solution, id).draft(fields)
         given = made.id.removesuffix(".json")
-        return replace(made, id=spot.id(given))
+        return replace(made, id=location.id(given))
 
     return Layout((problem, answer), draft)
 
 
-def _gsm8k(fields: Fields, spot: Spot) -> Draft:
+def _gsm8k(fields: Fields, location: SourceLocation) -> Draft:
     """Worked steps with ``<<calculator notes>>``, then ``####`` and the number."""
     steps, mark, number = text(fields, "answer", is_required=True).rpartition("####")
     if not mark:
@@ -80,11 +80,11 @@ def _gsm8k(fields: Fields, spot: Spot) -> Draft:
         text(fields, "question", is_required=True),
         number.strip().replace(",", ""),
         re.sub(r"<<.*?>>", "", steps).strip(),
-        spot.id(),
+        location.id(),
     )
 
 
-def _boxed(fields: Fields, spot: Spot) -> Draft:
+def _boxed(fields: Fields, location: SourceLocation) -> Draft:
     """The answer is the last box of the solution; a level and a type name the subject."""
     solution = text(fields, "solution", is_required=True)
     # A few solutions write \\fbox{...}, or \\boxed and a bare word.
@@ -94,12 +94,12 @@ def _boxed(fields: Fields, spot: Spot) -> Draft:
     box = last_box(plain)
     if box.state != "closed" or not box.text:
         raise FieldFault("solution", "has no complete last \\boxed{...}, which holds the answer")
-    subject = spot.file.split("/")[0] if "/" in spot.file else ""
-    given = "/".join(filter(None, (spot.split, subject, str(spot.number))))
-    return Draft(text(fields, "problem", is_required=True), box.text, solution, spot.id(given))
+    subject = location.file.split("/")[0] if "/" in location.file else ""
+    given = "/".join(filter(None, (location.split, subject, str(location.number))))
+    return Draft(text(fields, "problem", is_required=True), box.text, solution, location.id(given))
 
 
-def _olympiadbench(fields: Fields, spot: Spot) -> Draft:
+def _olympiadbench(fields: Fields, location: SourceLocation) -> Draft:
     """Lists of answers and solutions; a context precedes some questions."""
     answers = [each.replace("$", "").strip() for each in texts(fields, "final_answer")]
     if not any(answers):
@@ -110,27 +110,27 @@ def _olympiadbench(fields: Fields, spot: Spot) -> Draft:
         f"{context}\n\n{question}" if context else question,
         ", ".join(answers),
         "\n\n".join(texts(fields, "solution")),
-        spot.id(text(fields, "id")),
+        location.id(text(fields, "id")),
     )
 
 
-def _ghpo(fields: Fields, spot: Spot) -> Draft:
+def _ghpo(fields: Fields, location: SourceLocation) -> Draft:
     """``solution`` holds the answer, boxed or bare; ``solution_hint`` the worked solution."""
     given = text(fields, "solution", is_required=True)
     box = last_box(given)
     answer = box.text if box.state == "closed" else given.strip().strip("$")
     problem = text(fields, "problem", is_required=True)
-    return Draft(problem, answer, text(fields, "solution_hint"), spot.id())
+    return Draft(problem, answer, text(fields, "solution_hint"), location.id())
 
 
-def _contract(fields: Fields, spot: Spot) -> Draft:
+def _contract(fields: Fields, location: SourceLocation) -> Draft:
     """The release's own rows: the contract's columns, with indexes that need not be unique."""
     made = Keys().draft(fields)
     source = text(fields, "data_source").strip()
-    return replace(made, id=spot.id(), data_source=source)
+    return replace(made, id=location.id(), data_source=source)
 
 
-def _mmlu_pro(fields: Fields, spot: Spot) -> Draft:
+def _mmlu_pro(fields: Fields, location: SourceLocation) -> Draft:
     options, letter = texts(fields, "options"), text(fields, "answer", is_required=True)
     problem = options_text(text(fields, "question", is_required=True), options)
     check_letter("answer", letter, len(options))
@@ -138,14 +138,14 @@ def _mmlu_pro(fields: Fields, spot: Spot) -> Draft:
     if index and index != str(ord(letter[0]) - ord("A")):
         raise FieldFault("answer_index", f"{index} is not the place of the answer {letter}")
     given = f"{text(fields, 'category')}/{text(fields, 'question_id')}"
-    return Draft(problem, letter.strip(), "", spot.id(given), "choice")
+    return Draft(problem, letter.strip(), "", location.id(given), "choice")
 
 
-def _gpqa(fields: Fields, spot: Spot) -> Draft:
+def _gpqa(fields: Fields, location: SourceLocation) -> Draft:
     """The right option is stored first, so options are shuffled, by the digest of the id."""
     names = ("Correct Answer", *(f"Incorrect Answer {number}" for number in (1, 2, 3)))
     options = [text(fields, name, is_required=True) for name in names]
-    row_id = spot.id(text(fields, "Record ID"))
+    row_id = location.id(text(fields, "Record ID"))
     order = sorted(range(4), key=lambda n: hashlib.sha256(f"{row_id}\x1f{n}".encode()).digest())
     return Draft(
         options_text(text(fields, "Question", is_required=True), [options[n] for n in order]),
@@ -156,12 +156,12 @@ def _gpqa(fields: Fields, spot: Spot) -> Draft:
     )
 
 
-def _plain_choice(fields: Fields, spot: Spot) -> Draft:
+def _plain_choice(fields: Fields, location: SourceLocation) -> Draft:
     """Options as ``A. ...`` lines at the end of the problem, after a line ``Options:``."""
     made = Keys(kind="choice").draft(fields)
     question, mark, block = made.problem.rpartition("\nOptions:\n")
     if not mark:
-        return replace(made, id=spot.id(made.id))
+        return replace(made, id=location.id(made.id))
     options: list[str] = []
     for line in block.splitlines():
         is_next = line.startswith(f"{chr(ord('A') + len(options))}. ")
@@ -171,11 +171,11 @@ def _plain_choice(fields: Fields, spot: Spot) -> Draft:
             options[-1] += f"\n{line}"  # an option of several lines
     problem = options_text(question, options)
     check_letter("answer", made.answer, len(options))
-    return replace(made, problem=problem, id=spot.id(made.id))
+    return replace(made, problem=problem, id=location.id(made.id))
 
 
-def _program(problem: str, tests: str, row_id: str) -> Callable[[Fields, Spot], Draft]:
-    def draft(fields: Fields, spot: Spot) -> Draft:
+def _program(problem: str, tests: str, row_id: str) -> Callable[[Fields, SourceLocation], Draft]:
+    def draft(fields: Fields, location: SourceLocation) -> Draft:
         asserts = texts(fields, tests)
         if not asserts:
             raise FieldFault(tests, "is empty; a program is judged by its asserts")
@@ -186,7 +186,7 @@ def _program(problem: str, tests: str, row_id: str) -> Callable[[Fields, Spot], 
             f"{task}\n\nThe program must pass these tests:\n\n{source}",
             source,
             f"```python\n{code}\n```" if code else "",
-            spot.id(text(fields, row_id)),
+            location.id(text(fields, row_id)),
             "program",
         )
 

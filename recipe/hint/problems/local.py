@@ -9,7 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from recipe.hint.problems.columns import SCHEMA
-from recipe.hint.problems.drafts import Draft, Prepared, Stamp, check_letter, options_text, prepare
+from recipe.hint.problems.drafts import (
+    Defaults,
+    Draft,
+    Prepared,
+    check_letter,
+    options_text,
+    prepare,
+)
 from recipe.hint.problems.faults import truth_fault
 from recipe.hint.problems.records import FieldFault, read_records, stem, text, texts
 from recipe.hint.schema import Kind
@@ -70,7 +77,7 @@ def read_local(
     path: str | Path,
     *,
     keys: Keys = Keys(),
-    stamp: Stamp | None = None,
+    defaults: Defaults | None = None,
     limit: int | None = None,
 ) -> Prepared:
     """Rows of the parquet contract; blank lines are skipped, and lines past ``limit`` not read.
@@ -98,7 +105,7 @@ def read_local(
     prepared = prepare(
         str(path),
         drafts(),
-        stamp=stamp or Stamp(stem(path)),
+        defaults=defaults or Defaults(stem(path)),
         limit=limit,
         names=(keys.id, keys.problem),
     )

@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--url", default="http://localhost:8000/v1")
     parser.add_argument("--api-key-env", metavar="NAME", help="variable that holds the key")
     parser.add_argument(
-        "--per-prompt", type=int, default=1, metavar="N", help="ladders per problem"
+        "--per-prompt", type=int, default=1, metavar="N", help="hint levels per problem"
     )
     parser.add_argument("--cache", type=Path, help="folder of answers (default: OUT.answers)")
     asking = parser.add_argument_group("what is asked")
@@ -61,7 +61,7 @@ def run(given: argparse.Namespace) -> OfflineReport:
 
     Raises:
         ConfigError: If an argument is out of range, or the key is missing.
-        DataError: If the input cannot be used, or a ladder is still missing.
+        DataError: If the input cannot be used, or a set of hints is still missing.
     """
     if given.per_prompt < 1:
         raise DataError(f"--per-prompt must be at least 1, got {given.per_prompt}")
@@ -96,7 +96,7 @@ def run(given: argparse.Namespace) -> OfflineReport:
                 teacher,
                 max_level=given.max_level,
                 per_prompt=given.per_prompt,
-                equal=judged_equal(pool.judge_many),
+                equal=judged_equal(pool.grade_many),
             )
         )
 

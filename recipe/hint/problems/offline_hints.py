@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from tqdm import tqdm
 
 from recipe.hint.errors import DataError
-from recipe.hint.hints.base import HintSource, LadderResult, Reply
+from recipe.hint.hints.base import HintResult, HintSource, Reply
 from recipe.hint.hints.leak import Equal, find_leaks
 from recipe.hint.problems.columns import Row, read_problems, write_rows
 from recipe.hint.prompt import Message
@@ -26,17 +26,17 @@ from recipe.hint.schema import Problem
 
 PREFIX = "hint_level_"
 SHOWN_AFTER_S = 2.0
-GIVE_UP = 20  # ladders in a row that the endpoint failed to write
-_NUM_ASKED = 256  # ladders under way; the source has a limit of its own for its requests
+GIVE_UP = 20  # hint levels in a row that the endpoint failed to write
+_NUM_ASKED = 256  # hint levels under way; the source has a limit of its own for its requests
 # Nothing is wrong with the problem: asking again may help.
 _UNFINISHED = "generation_failed"
 
 
 @dataclass(frozen=True, slots=True)
 class OfflineReport:
-    """What became of the ladders of a file.
+    """What became of the hint levels of a file.
 
-    ``statuses`` counts ladders; ``calls`` requests, and ``tokens`` those of their replies.
+    ``statuses`` counts hint levels; ``calls`` requests, and ``tokens`` those of their replies.
     ``num_leaking`` of ``num_hints`` texts hold the final answer; -1 where nobody looked.
     """
 
@@ -54,7 +54,7 @@ class OfflineReport:
         counts = ", ".join(f"{count} {status}" for status, count in sorted(self.statuses.items()))
         lines = [
             f"{self.path}: {self.num_problems} problems, {self.num_without_hint} without a hint",
-            f"ladders: {counts}; {self.calls} requests, {self.tokens} tokens of replies",
+            f"hint levels: {counts}; {self.calls} requests, {self.tokens} tokens of replies",
         ]
         if self.num_leaking >= 0:
             lines.append(f"{self.num_leaking} of {self.num_hints} hints hold the final answer")
@@ -70,10 +70,10 @@ async def write_offline_hints(
     per_prompt: int = 1,
     equal: Equal | None = None,
 ) -> OfflineReport:
-    """Ask for ``per_prompt`` ladders per problem and write the file with their columns.
+    """Ask for ``per_prompt`` hint levels per problem and write the file with their columns.
 
     A column holds a text, or with ``per_prompt`` above 1 a list in which text i of every level is
-    of one ladder. It is null (or empty) where no ladder could be read or the solution is missing.
+    of one set. It is null (or empty) where no hints could be read or the solution is missing.
     The rows, their order and their other columns stay; hint columns that were there are replaced.
 
     Args:
@@ -85,7 +85,7 @@ async def write_offline_hints(
         equal: The verifier's equality, to count hints that hold the answer; none is removed.
 
     Raises:
-        DataError: If the input breaks the contract, or if a ladder failed for a reason that lies
+        DataError: If the input breaks the contract, or if hints failed for a reason that lies
             with the endpoint; no file is written then. After ``GIVE_UP`` of them in a row the rest
             is not asked for.
     """
@@ -96,28 +96,28 @@ async def write_offline_hints(
         _refuse(in_path, asked)
     results = [result for results in results_P for result in results]
     rows = pq.read_table(in_path).to_pylist()
-    for row, ladders in zip(rows, results_P, strict=True):
-        _set_columns(row, ladders, max_level, is_list=per_prompt > 1)
+    for row, hint_levels in zip(rows, results_P, strict=True):
+        _set_columns(row, hint_levels, max_level, is_list=per_prompt > 1)
     num_leaking = await _count_leaks(problems, results_P, equal) if equal else -1
     write_rows(rows, out_path)
     return OfflineReport(
         str(out_path),
         len(problems),
-        sum(not any(each.ladder.hints_L for each in ladders) for ladders in results_P),
+        sum(not any(each.hint_levels.hints_L for each in hint_levels) for hint_levels in results_P),
         statuses=dict(Counter(result.status for result in results)),
         calls=sum(result.calls for result in results),
         tokens=sum(result.tokens for result in results),
-        num_hints=sum(len(result.ladder.hints_L) for result in results),
+        num_hints=sum(len(result.hint_levels.hints_L) for result in results),
         num_leaking=num_leaking,
     )
 
 
 class _GivenUp(Exception):
-    """Too many ladders in a row failed."""
+    """Too many hint levels in a row failed."""
 
 
 class _Asked:
-    """The ladders of a file, with a bar that shows how far they are."""
+    """The hint levels of a file, with a bar that shows how far they are."""
 
     def __init__(self, source: HintSource, num_ladders: int) -> None:
         self._source = source
@@ -125,31 +125,33 @@ class _Asked:
         self._num_in_a_row = 0
         self.num_ladders = num_ladders
         self.is_given_up = False
-        self.failed: list[LadderResult] = []
+        self.failed: list[HintResult] = []
         # Not at once, for a short run; in a log seldom.
         every_s = 0.5 if sys.stderr.isatty() else 30.0
         self._bar = tqdm(
-            total=num_ladders, desc="hints", unit="ladder", delay=SHOWN_AFTER_S, mininterval=every_s
+            total=num_ladders,
+            desc="hints",
+            unit="hint levels",
+            delay=SHOWN_AFTER_S,
+            mininterval=every_s,
         )
 
-    async def all_of(
-        self, problems: Sequence[Problem], per_prompt: int
-    ) -> list[list[LadderResult]]:
+    async def all_of(self, problems: Sequence[Problem], per_prompt: int) -> list[list[HintResult]]:
         """In the order of the problems; nothing when it was given up."""
-        jobs: list[list[asyncio.Task[LadderResult]]] = []
+        jobs: list[list[asyncio.Task[HintResult]]] = []
         try:
             with self._bar:
                 async with asyncio.TaskGroup() as group:
                     for problem in problems:
-                        ladders = (self._one(problem, number) for number in range(per_prompt))
-                        jobs.append([group.create_task(each) for each in ladders])
+                        hint_levels = (self._one(problem, number) for number in range(per_prompt))
+                        jobs.append([group.create_task(each) for each in hint_levels])
         except* _GivenUp:
             jobs = []
         return [[job.result() for job in of_problem] for of_problem in jobs]
 
-    async def _one(self, problem: Problem, number: int) -> LadderResult:
+    async def _one(self, problem: Problem, number: int) -> HintResult:
         async with self._places:
-            result = await self._source.ladder(problem, _no_policy, visits=number)
+            result = await self._source.hint_levels(problem, _no_policy, visits=number)
         self._bar.update()
         if result.status == _UNFINISHED:
             self.failed.append(result)
@@ -172,29 +174,31 @@ def _refuse(path: str | Path, asked: _Asked) -> NoReturn:
     failed = asked.failed
     reasons = Counter(result.detail.split(":")[0] or "no reason" for result in failed)
     counts = ", ".join(f"{count} {reason}" for reason, count in reasons.most_common())
-    what = f"{len(failed)} of {asked.num_ladders} ladders are missing ({counts})"
+    what = f"{len(failed)} of {asked.num_ladders} hint levels are missing ({counts})"
     if asked.is_given_up:
-        what = f"{GIVE_UP} ladders in a row failed and the rest is not asked for (so far {counts})"
+        what = (
+            f"{GIVE_UP} hint levels in a row failed and the rest is not asked for (so far {counts})"
+        )
     raise DataError(
         f"{path}: {what}, so no file is written; the first: {failed[0].detail}. The others are "
         "kept: the same command goes on from here"
     )
 
 
-def _set_columns(row: Row, results: Sequence[LadderResult], max_level: int, is_list: bool) -> None:
+def _set_columns(row: Row, results: Sequence[HintResult], max_level: int, is_list: bool) -> None:
     for name in [name for name in row if name.startswith(PREFIX)]:
         del row[name]
-    ladders = [result.ladder for result in results if result.ladder.hints_L]
+    hint_levels = [result.hint_levels for result in results if result.hint_levels.hints_L]
     for level in range(1, max_level + 1):
-        texts = [ladder.at(level) for ladder in ladders]
+        texts = [hint_levels.at(level) for hint_levels in hint_levels]
         row[f"{PREFIX}{level}"] = texts if is_list else next(iter(texts), None)
 
 
 async def _count_leaks(
-    problems: Sequence[Problem], results_P: Sequence[Sequence[LadderResult]], equal: Equal
+    problems: Sequence[Problem], results_P: Sequence[Sequence[HintResult]], equal: Equal
 ) -> int:
     count = 0
     for problem, results in zip(problems, results_P, strict=True):
-        for hint in (hint for result in results for hint in result.ladder.hints_L):
+        for hint in (hint for result in results for hint in result.hint_levels.hints_L):
             count += bool(await find_leaks(hint, problem, equal))
     return count

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from recipe.hint.errors import DataError
 from recipe.hint.problems import layouts
-from recipe.hint.problems.drafts import Draft, Prepared, Stamp, prepare
+from recipe.hint.problems.drafts import Defaults, Draft, Prepared, prepare
 from recipe.hint.problems.hub import fetch
-from recipe.hint.problems.layouts import Layout, Spot, draft_with
+from recipe.hint.problems.layouts import Layout, SourceLocation, draft_with
 from recipe.hint.problems.records import read_records
 
 _SHARD = "-00000-of-00001.parquet"
@@ -172,7 +172,7 @@ def read_source(
     split: str,
     given: Path | None,
     revision: str = "",
-    stamp: Stamp,
+    defaults: Defaults,
     limit: int | None = None,
 ) -> Prepared:
     """Rows of the parquet contract from a named source.
@@ -191,7 +191,7 @@ def read_source(
     """
     files = list(_files(source, split, given, revision))
     path = str(given or f"{source.repo}@{(revision or source.revision)[:12]}")
-    return prepare(path, _drafts(source, split, files), stamp=stamp, limit=limit)
+    return prepare(path, _drafts(source, split, files), defaults=defaults, limit=limit)
 
 
 def _files(source: Source, split: str, given: Path | None, revision: str) -> Iterator[tuple]:
@@ -221,5 +221,5 @@ def _drafts(
     for name, path in files:
         for record in read_records(path):
             place = record.place if len(files) == 1 else f"{name}, {record.place}"
-            spot = Spot(source.name, split, name, record.index)
-            yield place, functools.partial(draft_with, source.layouts, record.fields, spot)
+            location = SourceLocation(source.name, split, name, record.index)
+            yield place, functools.partial(draft_with, source.layouts, record.fields, location)

@@ -17,10 +17,10 @@ from recipe.hint.schema import Item, Opinion, Problem, Verdict
 from recipe.hint.verify.overlong import Overlong
 
 
-class Judge(Protocol):
+class Grader(Protocol):
     """Grades items; order is kept."""
 
-    async def judge_many(
+    async def grade_many(
         self, items: Sequence[Item], ids: Sequence[str] | None = None
     ) -> list[Verdict]:
         """One verdict per item; ``ids`` of the prompts are for the log."""
@@ -137,13 +137,13 @@ class Texter:
 
 
 @dataclass(frozen=True, slots=True)
-class Judging:
+class Grading:
     """Who judges: the verifier, a second judge that changes nothing, and the over-long penalty.
 
     The penalty is added to what an answer trains with, and to nothing else.
     """
 
-    judge: Judge
+    grade: Grader
     second: Asks | None = None
     overlong: Overlong | None = None
 
@@ -159,7 +159,7 @@ class VllmEngine:
         client: GroupClient,
         texter: Texter,
         *,
-        judging: Judging,
+        judging: Grading,
         answers: Sampling,
         hints: Sampling | None = None,
     ) -> None:
@@ -167,13 +167,13 @@ class VllmEngine:
         self._tokenizer = texter.tokenizer
         self._renderer = texter.renderer
         self._prompt_length = texter.prompt_length
-        self.verifier = judging.judge
+        self.verifier = judging.grade
         self._answers = answers
         self._hints = hints
         self._second = judging.second
         self._overlong = judging.overlong
 
-    def judged_by(self, verifier: Judge) -> VllmEngine:
+    def graded_by(self, verifier: Grader) -> VllmEngine:
         """The same engine with another verifier."""
         other = copy(self)
         other.verifier = verifier
@@ -229,10 +229,10 @@ class VllmEngine:
         text = self._tokenizer.decode(token_ids, skip_special_tokens=True)
         return Reply(text, len(token_ids), output["finish"][0] == "length")
 
-    async def judge(self, problem: Problem, responses_G: list[Response]) -> list[Verdict]:
+    async def grade(self, problem: Problem, responses_G: list[Response]) -> list[Verdict]:
         """One verdict per answer, in order."""
         items = _items(problem, responses_G)
-        verdicts_G = await self.verifier.judge_many(items, [problem.id] * len(items))
+        verdicts_G = await self.verifier.grade_many(items, [problem.id] * len(items))
         if self._overlong is None:
             return verdicts_G
         return [

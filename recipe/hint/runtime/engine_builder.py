@@ -8,7 +8,7 @@ from typing import Any
 from omegaconf import DictConfig
 from verl.utils.tokenizer.continuous_token_wiring import create_continuous_token_builder
 
-from recipe.hint.runtime.engine import GroupClient, Judging, Sampling, Texter, VllmEngine
+from recipe.hint.runtime.engine import Grading, GroupClient, Sampling, Texter, VllmEngine
 from recipe.hint.runtime.environment import log_to_stderr
 from recipe.hint.runtime.rewards import build_judge, overlong_of
 from recipe.hint.runtime.second_judge import build_second_judge
@@ -43,7 +43,7 @@ class EngineBuilder:
         )
         self._texter = Texter(worker.tokenizer, renderer, rollout.prompt_length)
         audit = Path(settings.run_dir) / "audit.jsonl" if settings.verify.audit else None
-        self.judge = build_judge(settings.verify, worker.config, audit)
+        self.grade = build_judge(settings.verify, worker.config, audit)
         self._overlong = overlong_of(worker.config)
 
     def build(
@@ -61,7 +61,7 @@ class EngineBuilder:
         return VllmEngine(
             self._client,
             self._texter,
-            judging=Judging(self.judge, second, self._overlong),
+            judging=Grading(self.grade, second, self._overlong),
             answers=Sampling(
                 n=n or sampling.n,
                 max_tokens=self._rollout.response_length,

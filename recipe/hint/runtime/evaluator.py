@@ -30,7 +30,7 @@ class AnswerEngine(Protocol):
         """The engine's number of answers; answer k is sampled with ``seed + k``."""
         ...
 
-    async def judge(self, problem: Problem, responses_G: list[Response]) -> list[Verdict]:
+    async def grade(self, problem: Problem, responses_G: list[Response]) -> list[Verdict]:
         """One verdict per answer."""
         ...
 
@@ -124,7 +124,7 @@ class Evaluator:
         start = time.perf_counter()
         responses_G = await engine.answer(prompt_ids, seed)
         seconds = round(time.perf_counter() - start, 3)
-        verdicts_G = await engine.judge(job.problem, responses_G)
+        verdicts_G = await engine.grade(job.problem, responses_G)
         return [
             {
                 "benchmark": job.benchmark,

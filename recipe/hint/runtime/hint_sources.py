@@ -12,12 +12,12 @@ from recipe.hint.hints.self_generated import SelfGenerated
 from recipe.hint.hints.solution_prefix import SolutionPrefix, unit_ends
 from recipe.hint.methods import Method
 from recipe.hint.prompt import Texts
-from recipe.hint.runtime.engine import Judge, token_ends
+from recipe.hint.runtime.engine import Grader, token_ends
 from recipe.hint.settings import HintSettings, num_levels, source_of
 
 
 def guarded_source(
-    settings: HintSettings, texts: Texts, method: Method, *, judge: Judge, tokenizer: Any
+    settings: HintSettings, texts: Texts, method: Method, *, grade: Grader, tokenizer: Any
 ) -> HintSource | None:
     """The source of the method's hints, behind the leak guard; ``None`` when it uses none.
 
@@ -25,7 +25,7 @@ def guarded_source(
         ConfigError: If the tokenizer cannot count what the source counts.
     """
     source = build_source(settings, texts, method, tokenizer=tokenizer)
-    guard = LeakGuard(settings.leak_policy, judged_equal(judge.judge_many))
+    guard = LeakGuard(settings.leak_policy, judged_equal(grade.grade_many))
     return source and GuardedSource(source, guard)
 
 

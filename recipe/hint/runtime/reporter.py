@@ -93,11 +93,11 @@ def _training_lines(data: dict[str, Any], head: str) -> list[str]:
     }
     times = ", ".join(f"{word} {seconds(name)}" for word, name in phases.items())
     signal = count("mixed_groups")
-    ladders = f"{count('generate_success')}/{count('generate_requested')}"
+    hint_levels = f"{count('generate_success')}/{count('generate_requested')}"
     return [
         f"{head}  {seconds('step')}  ({times})",
         f"  reward {data.get('critic/score/mean', 0.0):.3f}   "
         f"groups with signal {signal}/{prompts}, {before} at the first level tried",
-        f"  hint levels {levels}   ladders written {ladders}   "
+        f"  hint levels {levels}   hints written {hint_levels}   "
         f"tokens {count('rollout_tokens') + count('tokens')}",
     ]

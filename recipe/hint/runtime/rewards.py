@@ -10,7 +10,7 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from recipe.hint.errors import ConfigError
-from recipe.hint.runtime.engine import Judge
+from recipe.hint.runtime.engine import Grader
 from recipe.hint.settings import VerifySettings
 from recipe.hint.verify import GradeOptions, VerifierPool
 from recipe.hint.verify.overlong import Overlong
@@ -41,7 +41,7 @@ def grade_options(settings: VerifySettings, config: DictConfig) -> GradeOptions:
 
 def build_judge(
     settings: VerifySettings, config: DictConfig, audit_path: Path | None = None
-) -> Judge:
+) -> Grader:
     """A pool of grading processes; they start with the first answer that needs one.
 
     Args:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from recipe.hint.report.metrics import read_metrics
-from recipe.hint.schema import GroupRecord
+from recipe.hint.schema import PromptRecord
 from recipe.hint.whole_file import write_whole
 
 
@@ -31,7 +31,7 @@ class RunFolder:
         """Make the folders; an existing run's files stay."""
         self.logs.mkdir(parents=True, exist_ok=True)
 
-    def append_records(self, records: Iterable[GroupRecord]) -> None:
+    def append_records(self, records: Iterable[PromptRecord]) -> None:
         """One line per group, written to disk before the step goes on."""
         with open(self.records, "a", encoding="utf-8") as file:
             for record in records:

@@ -18,7 +18,7 @@ from recipe.hint.rollout import Outcome
 from recipe.hint.schema import Verdict
 
 # Columns that only the visit needs; every row of the queue would carry them G times.
-_NOT_STORED = ("problem", "solution", "answer", "hint_history", "agent_name")
+_NOT_STORED = ("problem", "solution", "answer", "hint_state_of_problem", "agent_name")
 _HINT_COLUMN = "hint_level_"
 RECORD_FIELD, SAMPLE_FIELD = "hint_record", "hint_sample"
 # Building the rows of a put holds up the event loop, about a millisecond a visit.

@@ -36,7 +36,7 @@ from recipe.hint.runtime.sampling_guard import guard
 from recipe.hint.runtime.store import RECORD_FIELD, SAMPLE_FIELD
 from recipe.hint.runtime.watchdog import Watchdog
 from recipe.hint.sample_choice import Sampler
-from recipe.hint.schema import GroupRecord
+from recipe.hint.schema import PromptRecord
 from recipe.hint.settings import build_method, read_settings
 from recipe.hint.whole_file import whole_file, write_whole
 
@@ -55,7 +55,7 @@ class HintMixin:
         self._method = build_method(config.trainer, self.hint)
         self._thresholds = thresholds(self._method)
         self._reporter: StepReporter | None = None
-        self._records_of_step: list[GroupRecord] = []
+        self._records_of_step: list[PromptRecord] = []
         self._samples_of_step: dict[str, bytes] = {}
         super().__init__(config)
 
@@ -63,15 +63,15 @@ class HintMixin:
 
     def _fetch_one_gen_batch(self) -> Any:
         batch = super()._fetch_one_gen_batch()
-        histories = []
+        states = []
         for row in range(len(batch)):
             columns = {
                 name: tu.unwrap_non_tensor_data(batch[name][row])
                 for name in _ID_COLUMNS & set(batch.keys())
             }
-            history = self.tracker.history(problem_from_row(columns).id)
-            histories.append(dataclasses.asdict(history))
-        tu.assign_non_tensor_stack(batch, "hint_history", histories)
+            state = self.tracker.state(problem_from_row(columns).id)
+            states.append(dataclasses.asdict(state))
+        tu.assign_non_tensor_stack(batch, "hint_state_of_problem", states)
         return batch
 
     # -- collect: records -> tracker, metrics, file ---------------------------------------------
@@ -109,7 +109,7 @@ class HintMixin:
         self._records_of_step.extend(records)
         return batch
 
-    def _records_of(self, batch: Any) -> list[GroupRecord]:
+    def _records_of(self, batch: Any) -> list[PromptRecord]:
         """The step's group records, by uid: padding repeats rows, so a uid may come twice."""
         first_rows = [
             key for key in batch.keys if key.endswith("_0_0") and not key.startswith("pad")
@@ -120,7 +120,7 @@ class HintMixin:
         by_uid = {}
         for extra in data["extra_fields"]:
             values = tu.unwrap_non_tensor_data(extra)
-            record = GroupRecord.from_json(values[RECORD_FIELD])
+            record = PromptRecord.from_json(values[RECORD_FIELD])
             # The step it trains in; in the async modes it was sampled earlier.
             by_uid[record.uid] = dataclasses.replace(record, step=self.global_steps)
             self._samples_of_step[record.uid] = values[SAMPLE_FIELD]

@@ -19,13 +19,13 @@ from recipe.hint.hints.base import HintSource
 from recipe.hint.methods import Method
 from recipe.hint.methods.grpo import Grpo
 from recipe.hint.problems.rows import problem_from_row
-from recipe.hint.rollout import Outcome, Visit, VisitSettings
+from recipe.hint.rollout import Outcome, PromptRollout, RolloutSettings
 from recipe.hint.runtime import store
 from recipe.hint.runtime.engine import VllmEngine
 from recipe.hint.runtime.engine_builder import EngineBuilder
 from recipe.hint.runtime.hint_sources import guarded_source
 from recipe.hint.samples import SampleSettings
-from recipe.hint.schema import History
+from recipe.hint.schema import ProblemState
 from recipe.hint.settings import build_method, read_settings, read_texts
 
 logger = logging.getLogger(__name__)
@@ -44,7 +44,7 @@ class Parts:
     method: Method
     source: HintSource | None
     engine: VllmEngine
-    settings: VisitSettings
+    settings: RolloutSettings
 
 
 class Runs(Protocol):
@@ -71,7 +71,7 @@ class HintWorker(_WorkerTQ):
         self._settings = settings = read_settings(node)
         texts = read_texts(settings)
         method = build_method(config.trainer, settings)
-        self._visit_settings = VisitSettings(
+        self._visit_settings = RolloutSettings(
             texts=texts,
             style=settings.style,
             too_long=settings.too_long,
@@ -82,7 +82,7 @@ class HintWorker(_WorkerTQ):
         )
         engines = EngineBuilder(self, settings)
         source = guarded_source(
-            settings, texts, method, judge=engines.judge, tokenizer=self.tokenizer
+            settings, texts, method, grade=engines.grade, tokenizer=self.tokenizer
         )
         rollout = config.actor_rollout_ref.rollout
         self._training = Parts(
@@ -125,11 +125,11 @@ class HintWorker(_WorkerTQ):
         """What is run for a prompt; a benchmark has others."""
         return self.visit_with(self._validation if is_validation else self._training, prompt, step)
 
-    def visit_with(self, parts: Parts, prompt: dict, step: int) -> Visit:
+    def visit_with(self, parts: Parts, prompt: dict, step: int) -> PromptRollout:
         """A visit made of ``parts``."""
-        return Visit(
+        return PromptRollout(
             problem_from_row(prompt),
-            History(**{**prompt.get("hint_history", {}), "step": step}),
+            ProblemState(**{**prompt.get("hint_state_of_problem", {}), "step": step}),
             method=parts.method,
             source=parts.source,
             engine=parts.engine,

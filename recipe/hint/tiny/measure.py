@@ -71,7 +71,7 @@ def group_accuracies(
 def written_ladders(
     sampler: Sampler, chains: Sequence[Chain]
 ) -> list[tuple[Chain, tuple[str, ...]]]:
-    """Each problem with the ladder the model writes for it; unreadable ones are left out."""
+    """Each problem with the hint levels the model writes for it; unreadable ones are left out."""
     requests = [hint_request(TEXTS, chain.problem, chain.solution) for chain in chains]
     written = []
     for chain, reply in zip(chains, sampler.replies(requests), strict=True):
@@ -90,7 +90,7 @@ def quality(sampler: Sampler, easy: Sequence[Chain], hard: Sequence[Chain]) -> d
     """
     plain = group_accuracies(sampler, hard)
     greedy = sampler.replies([question(chain.problem) for chain in hard], greedy=True)
-    ladders = written_ladders(sampler, hard)
+    hint_levels = written_ladders(sampler, hard)
     report = {
         "easy_accuracy": _mean(group_accuracies(sampler, easy)),
         "hard_accuracy": _mean(plain),
@@ -98,15 +98,18 @@ def quality(sampler: Sampler, easy: Sequence[Chain], hard: Sequence[Chain]) -> d
             [boxed_code(text) == chain.answer for text, chain in zip(greedy, hard, strict=True)]
         ),
         "hard_signal": _mean([0 < share < 1 for share in plain]),
-        "hint_parse": len(ladders) / len(hard),
-        "hint_nested": _mean([_is_nested(hints) for _, hints in ladders]),
+        "hint_parse": len(hint_levels) / len(hard),
+        "hint_nested": _mean([_is_nested(hints) for _, hints in hint_levels]),
     }
     for level in range(1, NUM_LEVELS + 1):
-        hints = [ladder[level - 1] for _, ladder in ladders]
-        chains = [chain for chain, _ in ladders]
+        hints = [hint_levels[level - 1] for _, hint_levels in hint_levels]
+        chains = [chain for chain, _ in hint_levels]
         shares = group_accuracies(sampler, chains, hints)
         report[f"level_{level}_faithful"] = _mean(
-            [is_faithful(ladder[level - 1], chain.results) for chain, ladder in ladders]
+            [
+                is_faithful(hint_levels[level - 1], chain.results)
+                for chain, hint_levels in hint_levels
+            ]
         )
         report[f"level_{level}_accuracy"] = _mean(shares)
         report[f"level_{level}_signal"] = _mean([0 < share < 1 for share in shares])

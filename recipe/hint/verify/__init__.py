@@ -1,7 +1,7 @@
 """One verifier for training reward and evaluation.
 
 ``grade`` and ``quick_grade`` judge one item of any kind; ``VerifierPool`` runs ``grade`` in
-processes that can be killed. ``judge`` and ``quick_verdict`` are those of mathematics.
+processes that can be killed. ``grade_maths`` and ``quick_verdict`` are those of mathematics.
 Importing this package imports none of them: the sandbox starts two processes per program,
 and each would pay for modules that it does not use.
 """
@@ -11,7 +11,7 @@ import importlib
 TYPE_CHECKING = False  # as typing.TYPE_CHECKING, without the import
 if TYPE_CHECKING:
     from recipe.hint.verify.grading import grade, quick_grade
-    from recipe.hint.verify.maths.judge import judge, quick_verdict
+    from recipe.hint.verify.maths.grade import grade_maths, quick_verdict
     from recipe.hint.verify.options import GradeOptions
     from recipe.hint.verify.pool.workers import VerifierPool
     from recipe.hint.verify.tags import format_score
@@ -21,7 +21,7 @@ __all__ = [
     "VerifierPool",
     "format_score",
     "grade",
-    "judge",
+    "grade_maths",
     "quick_grade",
     "quick_verdict",
 ]
@@ -30,9 +30,9 @@ _PLACES = {
     "VerifierPool": "pool.workers",
     "format_score": "tags",
     "grade": "grading",
-    "judge": "maths.judge",
+    "grade_maths": "maths.grade",
     "quick_grade": "grading",
-    "quick_verdict": "maths.judge",
+    "quick_verdict": "maths.grade",
 }
 
 

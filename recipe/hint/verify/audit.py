@@ -36,7 +36,7 @@ def question(item: Item, verdict: Verdict) -> Item | None:
     Only decided verdicts about mathematics are asked about, and none of a user's own function.
     """
     is_asked = item.kind == "maths" and verdict.basis != "function" and verdict.extracted
-    if not is_asked or verdict.is_undecided or len(verdict.extracted) > _MAX_EXTRACTED_CHARS:
+    if not is_asked or verdict.is_ungraded or len(verdict.extracted) > _MAX_EXTRACTED_CHARS:
         return None
     if r"\boxed" not in item.response:  # judged without a box, as the options allow
         return item._replace(response=rf"\boxed{{{verdict.extracted}}}")
@@ -45,7 +45,7 @@ def question(item: Item, verdict: Verdict) -> Item | None:
 
 def opinion(verdict: Verdict, second: Verdict) -> Opinion:
     """Return what the second judge's verdict says about the first's."""
-    if second.is_undecided:
+    if second.is_ungraded:
         return "none"
     return "agrees" if (second.score > 0) == (verdict.score > 0) else "disagrees"
 

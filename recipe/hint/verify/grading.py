@@ -7,7 +7,7 @@ import re
 from recipe.hint.schema import Item, Verdict
 from recipe.hint.verify.choice import choice_verdict
 from recipe.hint.verify.functions import check_call, function_verdict
-from recipe.hint.verify.maths import judge as maths
+from recipe.hint.verify.maths import grade as maths
 from recipe.hint.verify.options import GradeOptions
 from recipe.hint.verify.programs import program
 
@@ -25,7 +25,7 @@ def prepare(options: GradeOptions = _DEFAULTS) -> None:
     """
     if options.function_path:
         check_call(options)
-    maths.judge(r"\boxed{\sqrt{8}+x}", r"2\sqrt{2}+x")
+    maths.grade_maths(r"\boxed{\sqrt{8}+x}", r"2\sqrt{2}+x")
 
 
 def quick_grade(item: Item, options: GradeOptions = _DEFAULTS) -> Verdict | None:
@@ -59,11 +59,13 @@ def grade(item: Item, options: GradeOptions = _DEFAULTS) -> Verdict:
     if options.function_path and item.row:
         return function_verdict(item, options)
     if item.kind == "program":
-        return program.judge(
+        return program.grade_program(
             item.response, item.answer, is_truncated=item.is_truncated, options=options
         )
     response = item.response if options.require_boxed else _boxed(item)
-    return maths.judge(response, item.answer, is_truncated=item.is_truncated, problem=item.problem)
+    return maths.grade_maths(
+        response, item.answer, is_truncated=item.is_truncated, problem=item.problem
+    )
 
 
 def _boxed(item: Item) -> str:

@@ -1,4 +1,4 @@
-"""Hints from columns of the data, and ladders cut into increments."""
+"""Hints from columns of the data, and hint levels cut into increments."""
 
 import asyncio
 from dataclasses import replace
@@ -12,10 +12,10 @@ from recipe.hint.hints.dataset import DatasetHints, Increments, hint_columns
 ROW = {"hint_level_1": "a", "hint_level_2": ["b", "c"], "hint_level_3": np.array(["d"], object)}
 
 
-def ladder(hints, *, visits=0, seed=1, problem_id="p1", max_level=3):
+def hint_levels(hints, *, visits=0, seed=1, problem_id="p1", max_level=3):
     item = replace(fakes.problem(problem_id=problem_id), hints=hints)
     source = DatasetHints(max_level=max_level, seed=seed)
-    return asyncio.run(source.ladder(item, None, visits=visits))
+    return asyncio.run(source.hint_levels(item, None, visits=visits))
 
 
 def test_a_column_holds_one_text_or_a_list_of_them():
@@ -31,12 +31,12 @@ def test_columns_end_at_the_first_that_is_missing_and_blanks_are_no_text():
 def test_one_text_per_level_is_the_ladder_at_every_visit():
     hints = (("a",), ("b",), ("c",))
     for visits in range(3):
-        assert ladder(hints, visits=visits).ladder.hints_L == ("a", "b", "c")
+        assert hint_levels(hints, visits=visits).hint_levels.hints_L == ("a", "b", "c")
 
 
 def test_of_a_list_each_visit_takes_another_text_until_all_were_used():
     hints = tuple(tuple(f"{level}{n}" for n in range(10)) for level in "abc")
-    taken = [ladder(hints, visits=visits).ladder.hints_L for visits in range(20)]
+    taken = [hint_levels(hints, visits=visits).hint_levels.hints_L for visits in range(20)]
     assert sorted(taken[:10]) == [(f"a{n}", f"b{n}", f"c{n}") for n in range(10)]
     assert taken[10:] == taken[:10]
 
@@ -45,8 +45,8 @@ def test_where_a_problem_begins_follows_from_the_seed_and_its_id():
     hints = (tuple(map(str, range(10))),)
 
     def first(seed, problem_id):
-        found = ladder(hints, seed=seed, problem_id=problem_id, max_level=1)
-        return found.ladder.hints_L
+        found = hint_levels(hints, seed=seed, problem_id=problem_id, max_level=1)
+        return found.hint_levels.hints_L
 
     assert first(1, "p1") == first(1, "p1")
     assert len({first(1, f"p{n}") for n in range(30)}) > 5
@@ -55,7 +55,7 @@ def test_where_a_problem_begins_follows_from_the_seed_and_its_id():
 
 @pytest.mark.parametrize("hints", [(), (("a",), ("b",)), (("a",), (), ("c",))])
 def test_a_row_without_a_text_for_some_level_says_which(hints):
-    found = ladder(hints)
+    found = hint_levels(hints)
     assert found.status == "missing_hint"
     missing = next(level for level in (1, 2, 3) if level > len(hints) or not hints[level - 1])
     assert found.detail == f"hint_level_{missing}"
@@ -64,27 +64,27 @@ def test_a_row_without_a_text_for_some_level_says_which(hints):
 def increments(texts, pieces):
     source = Increments(DatasetHints(max_level=len(texts), seed=1), pieces)
     item = replace(fakes.problem(), hints=tuple((text,) for text in texts))
-    return asyncio.run(source.ladder(item, None))
+    return asyncio.run(source.hint_levels(item, None))
 
 
 def test_each_tier_is_shown_in_steps_and_the_last_step_is_all_of_it():
     found = increments(["one two three four", "five six"], 2)
-    assert found.ladder.hints_L == ("one two", "one two three four", "five", "five six")
+    assert found.hint_levels.hints_L == ("one two", "one two three four", "five", "five six")
 
 
 def test_an_increment_never_ends_inside_a_formula():
     # Five words, of which $a + b$ is one place to end: ends after "Use", "$a + b$" and "here".
     found = increments(["Use $a + b$ here"], 3)
-    assert found.ladder.hints_L == ("Use", "Use $a + b$", "Use $a + b$ here")
+    assert found.hint_levels.hints_L == ("Use", "Use $a + b$", "Use $a + b$ here")
 
 
 def test_a_short_tier_repeats_its_words_rather_than_giving_an_empty_hint():
-    assert increments(["word"], 4).ladder.hints_L == ("word",) * 4
+    assert increments(["word"], 4).hint_levels.hints_L == ("word",) * 4
 
 
 def test_a_failure_of_the_source_stays_one():
     found = asyncio.run(
-        Increments(DatasetHints(max_level=3, seed=1), 4).ladder(fakes.problem(), None)
+        Increments(DatasetHints(max_level=3, seed=1), 4).hint_levels(fakes.problem(), None)
     )
     assert found.status == "missing_hint"
-    assert found.ladder.hints_L == ()
+    assert found.hint_levels.hints_L == ()

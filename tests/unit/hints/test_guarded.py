@@ -5,14 +5,14 @@ import asyncio
 import pytest
 from fakes import ScriptedEngine
 
-from recipe.hint.hints.base import LadderResult
+from recipe.hint.hints.base import HintResult
 from recipe.hint.hints.guarded import GuardedSource
 from recipe.hint.hints.leak import LeakGuard
 from recipe.hint.methods.sage import Sage, SearchSettings
 from recipe.hint.metrics import step_metrics
 from recipe.hint.prompt import Texts
-from recipe.hint.rollout import Visit, VisitSettings
-from recipe.hint.schema import History, Ladder, Problem
+from recipe.hint.rollout import PromptRollout, RolloutSettings
+from recipe.hint.schema import HintLevels, Problem, ProblemState
 
 MESSAGES = ({"role": "user", "content": "How many apples does Ann have?"},)
 PROBLEM = Problem("p", MESSAGES, MESSAGES[0]["content"], "17 + 29 = 46", "46")
@@ -22,8 +22,8 @@ HINTS = ("Add the two.", "Ann has 17 + 29 = 46 apples.", "First the tens, then t
 class Written:
     """Always the same ladder."""
 
-    async def ladder(self, problem, generate, *, visits=0):
-        return LadderResult("ok", Ladder(HINTS))
+    async def hint_levels(self, problem, generate, *, visits=0):
+        return HintResult("ok", HintLevels(HINTS))
 
 
 async def same_text(answer, candidates):
@@ -34,8 +34,8 @@ def guarded(policy):
     return GuardedSource(Written(), LeakGuard(policy, same_text))
 
 
-def ladder(policy):
-    return asyncio.run(guarded(policy).ladder(PROBLEM, None))
+def hint_levels(policy):
+    return asyncio.run(guarded(policy).hint_levels(PROBLEM, None))
 
 
 @pytest.mark.parametrize(
@@ -43,21 +43,21 @@ def ladder(policy):
     [("measure", HINTS[1]), ("drop", ""), ("redact", "Ann has 17 + 29 = [...] apples.")],
 )
 def test_each_policy_names_the_level_and_touches_no_other(policy, second):
-    result = ladder(policy)
+    result = hint_levels(policy)
     assert result.leaked == (2,)
-    assert result.ladder.hints_L == (HINTS[0], second, HINTS[2])
+    assert result.hint_levels.hints_L == (HINTS[0], second, HINTS[2])
 
 
 def test_a_dropped_level_is_stepped_over_and_counted():
     engine = ScriptedEngine({0: [0, 0], 1: [0, 0], 3: [0, 1]})
     engine.level_of = lambda prompt_ids: _level("".join(map(chr, prompt_ids)))
-    visit = Visit(
+    visit = PromptRollout(
         PROBLEM,
-        History(),
+        ProblemState(),
         method=Sage(max_level=3, settings=SearchSettings()),
         source=guarded("drop"),
         engine=engine,
-        settings=VisitSettings(texts=Texts()),
+        settings=RolloutSettings(texts=Texts()),
     )
     record = asyncio.run(visit.run("u", 1)).record
     assert record.levels == (0, 1, 2, 3)

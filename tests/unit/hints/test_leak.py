@@ -9,11 +9,11 @@ from fakes import problem
 from recipe.hint.hints.leak import LeakGuard, find_leaks, judged_equal
 from recipe.hint.hints.leak_words import word_numbers
 from recipe.hint.schema import Verdict
-from recipe.hint.verify.maths.judge import judge
+from recipe.hint.verify.maths.grade import grade_maths
 
 
 async def judge_all(items):
-    return [judge(item.response, item.answer) for item in items]
+    return [grade_maths(item.response, item.answer) for item in items]
 
 
 EQUAL = judged_equal(judge_all)

@@ -15,7 +15,7 @@ import pytest
 
 from recipe.hint.hints.leak import find_leaks, judged_equal
 from recipe.hint.schema import Problem
-from recipe.hint.verify.maths.judge import judge
+from recipe.hint.verify.maths.grade import grade_maths
 
 FOLDER = os.environ.get("HINT_BENCHMARK_DATA")
 
@@ -31,7 +31,7 @@ BRACED = r"\{((?:[^{}]|\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\})*)\}"
 
 
 async def judge_all(items):
-    return [judge(item.response, item.answer) for item in items]
+    return [grade_maths(item.response, item.answer) for item in items]
 
 
 EQUAL = judged_equal(judge_all)

@@ -17,7 +17,7 @@ import pytest
 
 from recipe.hint.hints.leak import REDACTED, find_leaks, judged_equal, redact
 from recipe.hint.schema import Problem
-from recipe.hint.verify.maths.judge import judge
+from recipe.hint.verify.maths.grade import grade_maths
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden"
 # What was measured; the guard must not get worse.
@@ -25,7 +25,7 @@ FLOORS = {"leaks": (116 / 117, 116 / 118), "leaks_held_out": (28 / 28, 28 / 31)}
 
 
 async def judge_all(items):
-    return [judge(item.response, item.answer) for item in items]
+    return [grade_maths(item.response, item.answer) for item in items]
 
 
 EQUAL = judged_equal(judge_all)

@@ -1,4 +1,4 @@
-"""What models write, and the ladder that is read from it."""
+"""What models write, and the hint levels that is read from it."""
 
 import json
 import subprocess
@@ -10,8 +10,8 @@ from growth import LINEAR, exponent
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recipe.hint.hints.parsing import parse_ladder
-from recipe.hint.schema import Ladder, ParseFailure
+from recipe.hint.hints.parsing import parse_hint_levels
+from recipe.hint.schema import HintLevels, ParseFailure
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "ladders.json"
 CASES = json.loads(GOLDEN.read_text(encoding="utf-8"))
@@ -24,9 +24,9 @@ COMMANDS = (
 
 @pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
 def test_a_reply_gives_the_ladder_or_the_reason_written_beside_it(case):
-    found = parse_ladder(case["reply"], case.get("max_level", 3))
+    found = parse_hint_levels(case["reply"], case.get("max_level", 3))
     if "hints" in case:
-        assert found == Ladder(tuple(case["hints"]))
+        assert found == HintLevels(tuple(case["hints"]))
     else:
         assert isinstance(found, ParseFailure)
         assert found.reason == case["reason"]
@@ -39,7 +39,7 @@ def test_there_is_a_golden_case_for_every_reason():
 
 
 def test_an_excerpt_is_the_object_that_failed_and_not_the_prose_before_it():
-    found = parse_ladder("Here it comes. " * 50 + '{"level_1": "a", "level_2": ' + "x" * 500)
+    found = parse_hint_levels("Here it comes. " * 50 + '{"level_1": "a", "level_2": ' + "x" * 500)
     assert found == ParseFailure("malformed", ('{"level_1": "a", "level_2": ' + "x" * 500)[:200])
 
 
@@ -70,7 +70,7 @@ def test_properly_escaped_hints_come_back_exactly(hints, prose, fence, is_ascii,
     levels = {f"level_{level}": hint for level, hint in enumerate(hints, 1)}
     written = json.dumps(levels, ensure_ascii=is_ascii, indent=indent)
     reply = f"{prose[0]}\n{fence}\n{written}\n{fence[:3]}\n{prose[1]}"
-    assert parse_ladder(reply) == Ladder(hints)
+    assert parse_hint_levels(reply) == HintLevels(hints)
 
 
 UNESCAPED = st.lists(
@@ -85,7 +85,7 @@ UNESCAPED = st.lists(
 @given(hints=st.tuples(UNESCAPED, UNESCAPED, UNESCAPED))
 def test_commands_written_with_single_backslashes_come_back_exactly(hints):
     members = ", ".join(f'"level_{level}": "{hint}"' for level, hint in enumerate(hints, 1))
-    assert parse_ladder("```json\n{" + members + "}\n```") == Ladder(hints)
+    assert parse_hint_levels("```json\n{" + members + "}\n```") == HintLevels(hints)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -93,7 +93,7 @@ def test_a_lone_command_survives_in_either_spelling(name):
     hint = rf"use \{name} here"
     for spelled in (hint, hint.replace("\\", "\\\\")):
         reply = f'{{"level_1": "{spelled}", "level_2": "b", "level_3": "c"}}'
-        assert parse_ladder(reply) == Ladder((hint, "b", "c"))
+        assert parse_hint_levels(reply) == HintLevels((hint, "b", "c"))
 
 
 @given(
@@ -106,8 +106,8 @@ def test_a_lone_command_survives_in_either_spelling(name):
     ).map("".join)
 )
 def test_no_text_raises(text):
-    found = parse_ladder(text)
-    assert isinstance(found, Ladder) or found.reason in REASONS
+    found = parse_hint_levels(text)
+    assert isinstance(found, HintLevels) or found.reason in REASONS
 
 
 MEGABYTE = 1_000_000
@@ -132,13 +132,13 @@ def drafts_before_a_ladder(size):
 
 @pytest.mark.parametrize("name", GARBAGE)
 def test_a_megabyte_of_garbage_is_refused_and_the_work_grows_with_its_size(name):
-    assert isinstance(parse_ladder(GARBAGE[name](MEGABYTE)), ParseFailure)
-    assert exponent(parse_ladder, GARBAGE[name], MEGABYTE // 8) < LINEAR
+    assert isinstance(parse_hint_levels(GARBAGE[name](MEGABYTE)), ParseFailure)
+    assert exponent(parse_hint_levels, GARBAGE[name], MEGABYTE // 8) < LINEAR
 
 
 def test_a_ladder_behind_a_megabyte_of_drafts_is_read_and_the_work_grows_with_its_size():
-    assert parse_ladder(drafts_before_a_ladder(MEGABYTE)) == Ladder(("a", "b", "c"))
-    assert exponent(parse_ladder, drafts_before_a_ladder, MEGABYTE // 8) < LINEAR
+    assert parse_hint_levels(drafts_before_a_ladder(MEGABYTE)) == HintLevels(("a", "b", "c"))
+    assert exponent(parse_hint_levels, drafts_before_a_ladder, MEGABYTE // 8) < LINEAR
 
 
 def test_the_parser_imports_nothing_but_the_standard_library():

@@ -11,7 +11,7 @@ from fakes import ScriptedEngine, run
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recipe.hint.hints.parsing import parse_ladder
+from recipe.hint.hints.parsing import parse_hint_levels
 from recipe.hint.hints.solution_prefix import SolutionPrefix, answer_start, unit_ends
 from recipe.hint.methods.ghpo import Ghpo
 from recipe.hint.prompt import Texts, with_hint
@@ -47,8 +47,8 @@ def problem(solution, answer="", text="What is it?", name="p"):
     return Problem(name, ({"role": "user", "content": text},), text, solution, answer)
 
 
-def ladder(item, ratios=RATIOS, ends=None):
-    return asyncio.run(SolutionPrefix(ratios=ratios, ends=ends).ladder(item, None))
+def hint_levels(item, ratios=RATIOS, ends=None):
+    return asyncio.run(SolutionPrefix(ratios=ratios, ends=ends).hint_levels(item, None))
 
 
 def rows(name, fallback=()):
@@ -65,28 +65,28 @@ def rows(name, fallback=()):
 @pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
 def test_a_solution_gives_the_prefixes_written_beside_it(case):
     item = problem(case["solution"], case["answer"], case.get("problem", "What is it?"))
-    found = ladder(item, case["ratios"], unit_ends(case["unit"], None))
+    found = hint_levels(item, case["ratios"], unit_ends(case["unit"], None))
     assert found.status == "ok"
-    assert list(found.ladder.hints_L) == case["hints"]
+    assert list(found.hint_levels.hints_L) == case["hints"]
 
 
 def test_tokens_are_counted_as_the_tokenizer_counts_them():
     # Ten tokens of three characters; 25, 50 and 75 % are 2, 5 and 8 of them (2.5 -> 2, 7.5 -> 8).
-    found = ladder(problem("abc" * 10), ends=lambda text: range(3, len(text) + 1, 3))
-    assert [len(hint) for hint in found.ladder.hints_L] == [6, 15, 24]
+    found = hint_levels(problem("abc" * 10), ends=lambda text: range(3, len(text) + 1, 3))
+    assert [len(hint) for hint in found.hint_levels.hints_L] == [6, 15, 24]
 
 
 @pytest.mark.parametrize("solution", ["", "   ", "\\boxed{4}", "$\\boxed{4}$ is it.", "4"])
 def test_a_solution_that_begins_with_its_answer_gives_no_hint(solution):
-    assert ladder(problem(solution, "4")).status == "missing_solution"
+    assert hint_levels(problem(solution, "4")).status == "missing_solution"
 
 
 @given(st.text(alphabet="ab $\\{}[]().\n1", max_size=60), st.floats(0.01, 0.99))
 def test_a_prefix_is_always_a_prefix_and_never_passes_the_answer(solution, ratio):
     item = problem(solution, "1")
-    found = ladder(item, (ratio,))
+    found = hint_levels(item, (ratio,))
     if found.status == "ok":
-        [hint] = found.ladder.hints_L
+        [hint] = found.hint_levels.hints_L
         assert hint
         assert solution.startswith(hint)
         assert len(hint) <= answer_start(item)
@@ -97,7 +97,7 @@ class PrefixEngine(ScriptedEngine):
 
     def __init__(self, outcomes, item):
         super().__init__(outcomes)
-        self.hints = ladder(item).ladder.hints_L
+        self.hints = hint_levels(item).hint_levels.hints_L
 
     def level_of(self, prompt_ids):
         _, lead, hint = "".join(map(chr, prompt_ids)).partition("\nHere is a hint to help you:\n")
@@ -118,7 +118,7 @@ def ghpo_visit(item, outcomes):
 def small_word_problems():
     items = rows("gsm8k_train", [problem(s, a, t) for t, s, a in WRITTEN])
     # Where 25 and 50 % end at one place (the answer, a formula), the levels cannot be told apart.
-    return [item for item in items if len(set(ladder(item).ladder.hints_L)) == 3][:200]
+    return [item for item in items if len(set(hint_levels(item).hint_levels.hints_L)) == 3][:200]
 
 
 def test_a_group_solved_at_half_of_the_solution_has_exactly_that_prefix_in_its_prompt():
@@ -147,9 +147,9 @@ def commands(text):
 
 def trip(item):
     """Prefix -> JSON -> parser -> prompt: the hints that went in and those that came out."""
-    hints = ladder(item).ladder.hints_L
+    hints = hint_levels(item).hint_levels.hints_L
     reply = json.dumps({f"level_{level}": hint for level, hint in enumerate(hints, start=1)})
-    parsed = parse_ladder(f"```json\n{reply}\n```", 3)
+    parsed = parse_hint_levels(f"```json\n{reply}\n```", 3)
     prompts = [
         with_hint(list(item.messages), hint, Texts())[-1]["content"] for hint in parsed.hints_L
     ]
@@ -172,7 +172,7 @@ def test_commands_of_written_solutions_come_through_json_and_the_prompt_unchange
 def test_commands_of_five_hundred_solutions_come_through_json_and_the_prompt_unchanged():
     done = 0
     for item in rows("math500"):
-        if ladder(item).status != "ok":
+        if hint_levels(item).status != "ok":
             assert not item.solution[: answer_start(item)].strip()
             continue
         for hint, prompt in zip(*trip(item), strict=True):

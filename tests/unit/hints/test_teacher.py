@@ -8,14 +8,14 @@ from asking import always, ask, never, once, teacher
 from chat_server import LADDER, ChatServer, completion
 from fakes import problem
 
-from recipe.hint.schema import Ladder
+from recipe.hint.schema import HintLevels
 
-HINTS = Ladder(("think", "think, add", "think, add, carry"))
+HINTS = HintLevels(("think", "think, add", "think, add, carry"))
 
 
 def test_a_reply_is_read_like_a_self_hint_and_its_price_is_its_tokens(tmp_path):
     [result], server, _ = ask(tmp_path)
-    assert (result.status, result.ladder, result.calls) == ("ok", HINTS, 1)
+    assert (result.status, result.hint_levels, result.calls) == ("ok", HINTS, 1)
     assert result.tokens == len(LADDER)
     [body] = server.requests
     assert body["model"] == "m"
@@ -27,7 +27,7 @@ def test_a_reply_is_read_like_a_self_hint_and_its_price_is_its_tokens(tmp_path):
 def test_without_a_solution_nobody_is_asked(tmp_path):
     async def run():
         async with ChatServer().running() as server:
-            result = await teacher(server, tmp_path).ladder(problem(solution=" "), never)
+            result = await teacher(server, tmp_path).hint_levels(problem(solution=" "), never)
             return result, server.requests
 
     result, requests = asyncio.run(run())
@@ -64,7 +64,7 @@ def test_a_fault_that_stays_is_a_failure_with_its_name(tmp_path, fault):
     [result], _, one = ask(tmp_path, always(fault), is_slow=lambda body, number: fault == "slow")
     assert (result.status, result.calls) == ("generation_failed", 3)  # 1 + 2 retries
     assert result.detail.startswith(f"{PASSING[fault]}: ")
-    assert result.ladder == Ladder(())
+    assert result.hint_levels == HintLevels(())
     assert one.counters() == {"calls": 3, f"fault_{PASSING[fault]}": 3}
 
 
@@ -79,7 +79,7 @@ def test_a_server_that_is_not_there_is_a_connection_fault(tmp_path):
     async def run():
         async with ChatServer().running() as server:
             one = teacher(server, tmp_path)
-        return await one.ladder(problem(), never)
+        return await one.hint_levels(problem(), never)
 
     result = asyncio.run(run())
     assert result.detail.startswith("connection: ")
@@ -138,7 +138,7 @@ def test_a_reply_without_text_is_a_parse_failure(tmp_path):
 
 def test_the_same_question_costs_nothing_the_second_time(tmp_path):
     results, server, _ = ask(tmp_path, asked=2)
-    assert [(each.ladder, each.calls, each.tokens) for each in results] == [
+    assert [(each.hint_levels, each.calls, each.tokens) for each in results] == [
         (HINTS, 1, len(LADDER)),
         (HINTS, 0, 0),
     ]
@@ -149,11 +149,11 @@ def test_questions_asked_together_are_asked_once(tmp_path):
     async def run():
         async with ChatServer().running() as server:
             one = teacher(server, tmp_path)
-            results = await asyncio.gather(*(one.ladder(problem(), never) for _ in range(5)))
+            results = await asyncio.gather(*(one.hint_levels(problem(), never) for _ in range(5)))
             return results, server.requests
 
     results, requests = asyncio.run(run())
-    assert [result.ladder for result in results] == [HINTS] * 5
+    assert [result.hint_levels for result in results] == [HINTS] * 5
     assert sorted(result.calls for result in results) == [0, 0, 0, 0, 1]
     assert len(requests) == 1
 
@@ -178,7 +178,7 @@ def test_visits_take_the_ladders_in_turn_even_where_no_seed_is_sent(
     async def run():
         async with ChatServer().running() as server:
             one = teacher(server, tmp_path, body={"seed": None}, num_ladders=num_ladders)
-            found = [await one.ladder(problem(), never, visits=visit) for visit in range(5)]
+            found = [await one.hint_levels(problem(), never, visits=visit) for visit in range(5)]
             return [each.calls for each in found], server
 
     calls, server = asyncio.run(run())
@@ -191,7 +191,7 @@ def test_no_more_requests_are_under_way_than_allowed(tmp_path):
         async with ChatServer().running() as server:
             server.hold = 3
             one = teacher(server, tmp_path, num_parallel=3)
-            asked = (one.ladder(problem(solution=f"way {i}"), never) for i in range(12))
+            asked = (one.hint_levels(problem(solution=f"way {i}"), never) for i in range(12))
             await asyncio.gather(*asked)
             return server
 

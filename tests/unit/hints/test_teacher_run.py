@@ -8,13 +8,13 @@ from asking import FAST, teacher
 from chat_server import ChatServer, completion
 from fakes import ScriptedEngine, problem
 
-from recipe.hint.hints.base import Generate, LadderResult
+from recipe.hint.hints.base import Generate, HintResult
 from recipe.hint.hints.teacher import Teacher
 from recipe.hint.methods.sage import Sage
 from recipe.hint.metrics import step_metrics
 from recipe.hint.prompt import Texts
-from recipe.hint.rollout import Visit, VisitSettings
-from recipe.hint.schema import GroupRecord, History
+from recipe.hint.rollout import PromptRollout, RolloutSettings
+from recipe.hint.schema import ProblemState, PromptRecord
 
 # Six faults, five problems each: four pass at the second request, the fifth has the fault for good.
 FAULTS = {
@@ -44,10 +44,10 @@ class Watched:
 
     def __init__(self, source: Teacher) -> None:
         self.source = source
-        self.results: list[LadderResult] = []
+        self.results: list[HintResult] = []
 
-    async def ladder(self, problem, generate: Generate, *, visits: int = 0) -> LadderResult:
-        self.results.append(await self.source.ladder(problem, generate, visits=visits))
+    async def hint_levels(self, problem, generate: Generate, *, visits: int = 0) -> HintResult:
+        self.results.append(await self.source.hint_levels(problem, generate, visits=visits))
         return self.results[-1]
 
 
@@ -66,18 +66,18 @@ def visits(folder: Path, server_script, step: int):
     return asyncio.run(run())
 
 
-def one_visit(source, index: int) -> Visit:
-    return Visit(
+def one_visit(source, index: int) -> PromptRollout:
+    return PromptRollout(
         problem(solution=f"way {index}", problem_id=f"p{index}"),
-        History(),
+        ProblemState(),
         method=Sage(max_level=3),
         source=source,
         engine=ScriptedEngine({0: [0, 0], 1: [0, 1], 2: [0, 1], 3: [0, 1]}),
-        settings=VisitSettings(Texts()),
+        settings=RolloutSettings(Texts()),
     )
 
 
-def metrics(records: list[GroupRecord]) -> dict[str, float]:
+def metrics(records: list[PromptRecord]) -> dict[str, float]:
     return step_metrics(records, max_level=3)
 
 

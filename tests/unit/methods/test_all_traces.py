@@ -16,7 +16,7 @@ from recipe.hint.methods.sage import Sage, SearchSettings
 from recipe.hint.methods.sage_light import SageLight
 from recipe.hint.methods.scaf import Scaf, ScafSettings
 from recipe.hint.reward_tracker import RewardTracker
-from recipe.hint.schema import History
+from recipe.hint.schema import ProblemState
 
 GOLDEN = json.loads((Path(__file__).parents[2] / "golden/traces.json").read_text())
 CASES = [
@@ -34,7 +34,7 @@ BUILT = {
 }
 STEP = 100  # after every cold start
 # sage-light was wrong at level 1: its plan is level 2, as is that of fixed.
-PAST = History(visits=1, level=1, accuracy=0.0)
+PAST = ProblemState(visits=1, level=1, accuracy=0.0)
 BARE = len("answer in a box" + "What is 1+1?")
 
 
@@ -51,7 +51,7 @@ def test_a_method_tries_and_trains_on_what_is_written_beside_the_scenario(
     outcome = run(
         BUILT[method],
         outcomes,
-        history=PAST,
+        state=PAST,
         step=STEP,
         source=Numbered(3, script.get("status", "ok")),
         **room,
@@ -86,10 +86,10 @@ def visits(method, steps, tracker):
             outcomes = {level: [int(level >= (step + index) % 5), 0] for level in range(4)}
             item = problem(problem_id=f"p{index}")
             engine = ScriptedEngine(outcomes)
-            history = tracker.history(item.id)
+            state = tracker.state(item.id)
             source = Numbered(3)
             outcome = run(
-                method, {}, engine=engine, item=item, history=history, step=step, source=source
+                method, {}, engine=engine, item=item, state=state, step=step, source=source
             )
             records.append(outcome.record)
             seen.append((outcome.record.levels, outcome.record.kept, engine.seeds))

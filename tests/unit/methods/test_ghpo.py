@@ -152,6 +152,6 @@ def test_a_visit_after_a_resume_takes_up_the_step_not_the_past():
 
 
 def _history(step):
-    from recipe.hint.schema import History
+    from recipe.hint.schema import ProblemState
 
-    return History(step=step)
+    return ProblemState(step=step)

@@ -15,7 +15,7 @@ from recipe.hint.methods.ghpo import Ghpo, GhpoSettings
 from recipe.hint.methods.grpo import Grpo
 from recipe.hint.methods.sage import Sage, SearchSettings
 from recipe.hint.methods.sage_light import LightSettings, SageLight, next_level
-from recipe.hint.schema import History
+from recipe.hint.schema import ProblemState
 
 WRONG, MIXED, RIGHT = [0, 0], [0, 1], [1, 1]
 
@@ -72,7 +72,7 @@ def test_sage_asks_for_one_ladder_per_visit_not_one_per_level():
 def test_a_verifier_timeout_is_no_reason_to_climb():
     record = run(sage(), {0: [0, "timeout"]}).record
     assert record.levels == (0,)
-    assert record.num_undecided == (1,)
+    assert record.num_ungraded == (1,)
     assert record.reasons == {"wrong": 1, "timeout": 1}
 
 
@@ -157,18 +157,18 @@ def test_light_moves_one_level_by_the_last_accuracy(level, accuracy, expected):
     record = run(
         light(),
         dict.fromkeys(range(4), MIXED),
-        history=History(visits=1, level=level, accuracy=accuracy),
+        state=ProblemState(visits=1, level=level, accuracy=accuracy),
     ).record
     assert record.planned_level == record.accepted_level == expected
 
 
 def test_light_never_searches():
-    record = run(light(), {2: WRONG}, history=History(1, 1, 0.0)).record
+    record = run(light(), {2: WRONG}, state=ProblemState(1, 1, 0.0)).record
     assert record.levels == (2,)
 
 
 def test_light_falls_back_to_no_hint_when_its_hint_fails():
-    record = run(light(), {0: MIXED}, history=History(1, 1, 0.0), replies=["?"]).record
+    record = run(light(), {0: MIXED}, state=ProblemState(1, 1, 0.0), replies=["?"]).record
     assert record.levels == (2, 0)
     assert (record.planned_level, record.accepted_level) == (2, 0)
 
@@ -250,7 +250,7 @@ def test_every_prompt_is_decided_once_with_a_whole_group_of_one_context(
             visit = make_visit(
                 method,
                 engine,
-                history=History(1, level, accuracy, worked_level=level, step=1000),
+                state=ProblemState(1, level, accuracy, worked_level=level, step=1000),
                 item=problem(problem_id=f"p{index}"),
             )
             visits.append(visit.run(f"uid{index}", 1))

@@ -8,7 +8,7 @@ from recipe.hint.methods.base import Refresh
 from recipe.hint.methods.fixed import Fixed, FixedSettings
 from recipe.hint.methods.sage import Sage, SearchSettings
 from recipe.hint.methods.sage_light import SageLight
-from recipe.hint.schema import History
+from recipe.hint.schema import ProblemState
 
 WRONG, MIXED, RIGHT = [0] * 4, [0, 0, 0, 1], [1] * 4
 PROBE_FINDS = [1, 0, 0, 0]
@@ -55,7 +55,7 @@ def test_a_failed_verifier_completes_the_probe_and_ends_the_search():
 
 
 def test_a_probe_is_made_whole_when_the_ladder_then_fails():
-    record = run(sage(probe_n=1), {0: WRONG}, replies=["no ladder"]).record
+    record = run(sage(probe_n=1), {0: WRONG}, replies=["no hints"]).record
     assert record.levels == (0, 1, 0)
     assert record.hint_statuses == ("none", "parse_failed", "none")
     assert [len(rewards) for rewards in record.rewards] == [1, 0, 4]
@@ -83,17 +83,15 @@ def test_a_negative_probe_is_refused():
     ],
 )
 def test_a_remembered_search_starts_one_below_the_level_that_worked(worked, first):
-    history = History(visits=1, worked_level=worked)
-    record = run(sage(start="remembered"), dict.fromkeys(range(4), MIXED), history=history).record
+    state = ProblemState(visits=1, worked_level=worked)
+    record = run(sage(start="remembered"), dict.fromkeys(range(4), MIXED), state=state).record
     assert record.levels == (first,)
     assert record.planned_level == first
 
 
 def test_a_search_that_starts_with_a_hint_falls_back_to_none_when_it_has_none():
-    history = History(visits=1, worked_level=3)
-    record = run(
-        sage(start="remembered"), {0: WRONG}, history=history, replies=["no ladder"]
-    ).record
+    state = ProblemState(visits=1, worked_level=3)
+    record = run(sage(start="remembered"), {0: WRONG}, state=state, replies=["no hints"]).record
     assert record.levels == (2, 0)
     assert record.accepted_level == 0
 
@@ -101,15 +99,15 @@ def test_a_search_that_starts_with_a_hint_falls_back_to_none_when_it_has_none():
 @pytest.mark.parametrize(
     ("history", "calls"),
     [
-        (History(visits=1, worked_level=2), 1),
-        (History(visits=1, worked_level=-1), 1),
-        (History(visits=1, worked_level=0), 0),
-        (History(), 0),
+        (ProblemState(visits=1, worked_level=2), 1),
+        (ProblemState(visits=1, worked_level=-1), 1),
+        (ProblemState(visits=1, worked_level=0), 0),
+        (ProblemState(), 0),
     ],
 )
-def test_hints_are_written_early_where_level_0_failed_before(history, calls):
-    # Level 0 is solved this time: an early ladder was for nothing, and is counted.
-    record = run(sage(write_early=True), {0: MIXED}, history=history).record
+def test_hints_are_written_early_where_level_0_failed_before(state, calls):
+    # Level 0 is solved this time: an early hints were for nothing, and is counted.
+    record = run(sage(write_early=True), {0: MIXED}, state=state).record
     assert record.levels == (0,)
     assert record.hint_calls == calls
 
@@ -117,22 +115,25 @@ def test_hints_are_written_early_where_level_0_failed_before(history, calls):
 def test_an_early_ladder_is_the_one_that_would_have_been_written_later():
     def seeds(early):
         engine = ScriptedEngine({0: WRONG, 1: MIXED}, replies=["bad", LADDER])
-        history = History(visits=1, worked_level=1)
-        run(sage(write_early=early), {}, engine=engine, history=history)
+        state = ProblemState(visits=1, worked_level=1)
+        run(sage(write_early=early), {}, engine=engine, state=state)
         return engine.write_seeds, engine.prompts
 
     assert seeds(True) == seeds(False)
 
 
 def test_a_refresh_leaves_out_the_hint_of_a_problem_that_trained_with_one():
-    hinted, plain = History(visits=1, level=1, accepted_level=2), History(visits=1, level=1)
+    hinted, plain = (
+        ProblemState(visits=1, level=1, accepted_level=2),
+        ProblemState(visits=1, level=1),
+    )
     for method in (
         Fixed(max_level=3, settings=FixedSettings(2), refresh=Refresh(1.0)),
         SageLight(max_level=3, refresh=Refresh(1.0)),
     ):
-        record = run(method, dict.fromkeys(range(4), MIXED), history=hinted).record
+        record = run(method, dict.fromkeys(range(4), MIXED), state=hinted).record
         assert (record.levels, record.is_plain) == ((0,), True)
-        record = run(method, dict.fromkeys(range(4), MIXED), history=plain).record
+        record = run(method, dict.fromkeys(range(4), MIXED), state=plain).record
         assert record.levels != (0,)
         assert not record.is_plain
 
@@ -141,8 +142,8 @@ def test_the_share_of_refreshes_is_that_of_the_setting_and_its_draw_repeats():
     method = Fixed(max_level=3, settings=FixedSettings(2), refresh=Refresh(0.25, seed=7))
 
     def draws():
-        histories = (History(visits=visits, accepted_level=2) for visits in range(400))
-        return [method.open(_problem(), history).level == 0 for history in histories]
+        states = (ProblemState(visits=visits, accepted_level=2) for visits in range(400))
+        return [method.open(_problem(), state).level == 0 for state in states]
 
     assert draws() == draws()
     assert 0.18 < sum(draws()) / 400 < 0.32  # 0.25, three standard deviations of 0.022
@@ -178,4 +179,4 @@ def test_reliance_is_measured_on_right_answers_that_train_under_a_hint():
 
 def test_by_default_nothing_of_this_happens():
     assert SearchSettings() == SearchSettings(probe_n=0, start="zero", write_early=False)
-    assert not Refresh().is_due(_problem(), History(visits=1, accepted_level=2))
+    assert not Refresh().is_due(_problem(), ProblemState(visits=1, accepted_level=2))

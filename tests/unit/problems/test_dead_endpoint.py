@@ -11,13 +11,13 @@ from test_offline_hints import command, served
 
 from recipe.hint import main_prepare
 from recipe.hint.errors import ConfigError, DataError
-from recipe.hint.hints.base import LadderResult
+from recipe.hint.hints.base import HintResult
 from recipe.hint.hints.teacher_cache import Answer, AnswerCache
 from recipe.hint.hints.teacher_client import check_reached
 from recipe.hint.hints.teacher_settings import TeacherSettings
 from recipe.hint.problems.columns import make_row, write_rows
 from recipe.hint.problems.offline_hints import GIVE_UP, write_offline_hints
-from recipe.hint.schema import Ladder
+from recipe.hint.schema import HintLevels
 
 NUM_PROBLEMS = 1000
 
@@ -98,30 +98,29 @@ def test_an_endpoint_that_goes_away_ends_the_command_after_a_few_ladders(in_path
         return completion() if alive else "500"
 
     with served(first_ten) as server:
-        message = (
-            rf"{GIVE_UP} ladders in a row failed and the rest .* \(so far \d+ server_error\), so"
-        )
+        counts = r"\(so far \d+ server_error\)"
+        message = rf"{GIVE_UP} hint levels in a row failed and the rest .* {counts}, so"
         with pytest.raises(DataError, match=message):
             command(in_path, server, "--num-retries", "1", "--num-parallel", "4")
-        # Ten answers, two requests for each ladder that failed, those under way: not a thousand.
+        # Ten answers, two requests for each that failed, those under way: not a thousand.
         assert len(server.requests) < 100
 
 
 class Failing:
-    """Each n-th ladder is written, the others are not; ``num_asked`` counts both."""
+    """Each n-th hint levels is written, the others are not; ``num_asked`` counts both."""
 
     def __init__(self, every, calls=1):
         self.every = every
         self.calls = calls
         self.num_asked = 0
 
-    async def ladder(self, problem, generate, *, visits=0):
+    async def hint_levels(self, problem, generate, *, visits=0):
         self.num_asked += 1
         number = self.num_asked
         await asyncio.sleep(0)
         if number % self.every == 0:
-            return LadderResult("ok", Ladder(("a", "b", "c")), calls=self.calls)
-        return LadderResult("generation_failed", calls=1, detail="rate_limited: HTTP 429")
+            return HintResult("ok", HintLevels(("a", "b", "c")), calls=self.calls)
+        return HintResult("generation_failed", calls=1, detail="rate_limited: HTTP 429")
 
 
 def failure_of(source, in_path):
@@ -132,12 +131,12 @@ def failure_of(source, in_path):
 
 def test_an_endpoint_that_fails_now_and_then_is_asked_for_everything(in_path):
     source = Failing(every=GIVE_UP)  # one answer after each 19 failures
-    assert "950 of 1000 ladders are missing (950 rate_limited)" in failure_of(source, in_path)
+    assert "950 of 1000 hint levels are missing (950 rate_limited)" in failure_of(source, in_path)
     assert source.num_asked == NUM_PROBLEMS
 
 
 def test_answers_of_the_cache_say_nothing_about_the_endpoint(in_path):
-    assert "20 ladders in a row failed" in failure_of(Failing(every=2, calls=0), in_path)
+    assert "20 hint levels in a row failed" in failure_of(Failing(every=2, calls=0), in_path)
 
 
 def test_a_long_run_shows_how_far_it_is(in_path, capsys, monkeypatch):

@@ -11,12 +11,12 @@ import pytest
 from chat_server import ChatServer, completion
 
 from recipe.hint.errors import ConfigError, DataError
-from recipe.hint.hints.base import LadderResult
+from recipe.hint.hints.base import HintResult
 from recipe.hint.hints.dataset import hint_columns
 from recipe.hint.problems.columns import check_file, make_row, write_rows
 from recipe.hint.problems.offline_command import add_arguments, run
 from recipe.hint.problems.offline_hints import write_offline_hints
-from recipe.hint.schema import Ladder
+from recipe.hint.schema import HintLevels
 
 
 class Fake:
@@ -26,13 +26,13 @@ class Fake:
         self.statuses = statuses or {}
         self.asked: list[tuple[str, int]] = []
 
-    async def ladder(self, problem, generate, *, visits=0):
+    async def hint_levels(self, problem, generate, *, visits=0):
         self.asked.append((problem.id, visits))
         await asyncio.sleep(0)
         if status := self.statuses.get((problem.id, visits)):
-            return LadderResult(status, calls=1, tokens=2, detail=f"timeout: {problem.id}")
+            return HintResult(status, calls=1, tokens=2, detail=f"timeout: {problem.id}")
         hints = tuple(f"{problem.id} {visits} level {level}, 42" for level in (1, 2, 3))
-        return LadderResult("ok", Ladder(hints), calls=1, tokens=5)
+        return HintResult("ok", HintLevels(hints), calls=1, tokens=5)
 
 
 @pytest.fixture
@@ -98,7 +98,7 @@ def test_old_hint_columns_are_replaced_also_in_place(in_path):
 def test_a_failure_of_the_endpoint_leaves_no_file(in_path):
     failed = Fake({("p2", 0): "generation_failed", ("p0", 0): "missing_solution"})
     message = (
-        r"in\.parquet: 1 of 3 ladders are missing \(1 timeout\), so no file is written; "
+        r"in\.parquet: 1 of 3 hint levels are missing \(1 timeout\), so no file is written; "
         r"the first: timeout: p2\. The others are kept: the same command goes on from here"
     )
     with pytest.raises(DataError, match=message):
@@ -163,7 +163,7 @@ def test_the_command_asks_an_endpoint_and_goes_on_where_it_stopped(in_path):
         return "500" if is_second else completion()
 
     with served(lost) as server:
-        with pytest.raises(DataError, match=r"1 of 3 ladders are missing \(1 server_error\)"):
+        with pytest.raises(DataError, match=r"1 of 3 hint levels are missing \(1 server_error\)"):
             command(in_path, server, "--num-retries", "1")
         assert len(server.requests) == 4  # p0, p1 twice, p2
     with served() as server:

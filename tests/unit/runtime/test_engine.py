@@ -6,7 +6,7 @@ import pytest
 from fakes import problem
 
 from recipe.hint.errors import StallError
-from recipe.hint.runtime.engine import GroupClient, Judging, Sampling, Texter, VllmEngine
+from recipe.hint.runtime.engine import Grading, GroupClient, Sampling, Texter, VllmEngine
 from recipe.hint.schema import Verdict
 
 
@@ -62,7 +62,7 @@ class Balancer:
 
 
 class AlwaysWrong:
-    async def judge_many(self, items, ids=None):
+    async def grade_many(self, items, ids=None):
         return [Verdict(0.0, "wrong") for _ in items]
 
 
@@ -72,7 +72,7 @@ def make_engine(server, *, max_model_len=100, timeout_s=5.0, prompt_length=50):
     engine = VllmEngine(
         client,
         Texter(Tokenizer(), Renderer(), prompt_length),
-        judging=Judging(AlwaysWrong()),
+        judging=Grading(AlwaysWrong()),
         answers=Sampling(n=3, max_tokens=20, temperature=1.0, top_p=0.9),
         hints=Sampling(n=1, max_tokens=11, temperature=0.7),
     )
@@ -150,7 +150,7 @@ def test_a_group_is_judged_in_one_call_in_its_order():
 
     async def visit():
         responses_G = await engine.answer([1], seed=1)
-        return responses_G, await engine.judge(problem(), responses_G)
+        return responses_G, await engine.grade(problem(), responses_G)
 
     responses_G, verdicts_G = asyncio.run(visit())
     assert len(verdicts_G) == len(responses_G) == 3

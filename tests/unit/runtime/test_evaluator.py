@@ -39,7 +39,7 @@ class Engine:
             raise RuntimeError("the replica is gone")
         return [Response([1, 2], [0.0, 0.0], str(seed + k), k == 0) for k in range(self.n)]
 
-    async def judge(self, problem, responses_G):
+    async def grade(self, problem, responses_G):
         return [Verdict(1.0, "correct", each.text, "number", "m") for each in responses_G]
 
 

@@ -40,9 +40,9 @@ class Scripted:
 
 
 def ask(pool, answers, verdict=RIGHT):
-    judge = SecondJudge(pool, wait_s=0.05)
+    grade = SecondJudge(pool, wait_s=0.05)
     items = [Item(r"\boxed{5}", answer) for answer in answers]
-    return asyncio.run(judge.ask(items, [verdict] * len(items))), judge
+    return asyncio.run(grade.ask(items, [verdict] * len(items))), grade
 
 
 def test_opinions_come_in_order_and_failures_are_none():
@@ -58,13 +58,13 @@ def test_undecided_verdicts_are_not_asked_about():
 
 def test_questions_that_hang_do_not_pile_up():
     pool = Scripted()
-    opinions, judge = ask(pool, ["hangs"] * 300)
+    opinions, grade = ask(pool, ["hangs"] * 300)
     assert len(pool.asked) == 256
     assert opinions == ["none"] * 256 + ["not_asked"] * 44
     for future in pool.open:
         future.set_result([Verdict(0.0, "timeout")])
     items = [Item(r"\boxed{5}", "5")]
-    assert asyncio.run(judge.ask(items, [RIGHT])) == ["agrees"]  # there is room again
+    assert asyncio.run(grade.ask(items, [RIGHT])) == ["agrees"]  # there is room again
 
 
 def test_a_share_of_zero_starts_no_second_judge():
@@ -72,8 +72,8 @@ def test_a_share_of_zero_starts_no_second_judge():
 
 
 def test_the_real_second_judge_disagrees_with_a_verdict_that_is_wrong():
-    judge = build_second_judge(SampleSettings())
+    grade = build_second_judge(SampleSettings())
     items = [Item(r"\boxed{5}", "5"), Item(r"\boxed{5}", "4")]
-    opinions = asyncio.run(SecondJudge(judge._pool, wait_s=60).ask(items, [RIGHT, RIGHT]))
-    judge._pool.close()
+    opinions = asyncio.run(SecondJudge(grade._pool, wait_s=60).ask(items, [RIGHT, RIGHT]))
+    grade._pool.close()
     assert opinions == ["agrees", "disagrees"]

@@ -73,8 +73,8 @@ def test_the_levels_of_prefixes_are_the_ratios():
 def test_tokens_come_from_the_run_s_tokenizer():
     source, _ = source_and_levels("ghpo", CharTokenizer(), prefix={"unit": "token"})
     item = replace(problem(solution="abcdefgh"), answer="")
-    found = asyncio.run(source.ladder(item, None))
-    assert found.ladder.hints_L == ("ab", "abcd", "abcdef")
+    found = asyncio.run(source.hint_levels(item, None))
+    assert found.hint_levels.hints_L == ("ab", "abcd", "abcdef")
 
 
 def test_a_tokenizer_that_tells_no_places_is_refused():

@@ -10,7 +10,7 @@ from fakes import Numbered, run
 from recipe.hint.methods.ghpo import Ghpo, GhpoSettings
 from recipe.hint.methods.scaf import Scaf
 from recipe.hint.runtime import store
-from recipe.hint.schema import GroupRecord
+from recipe.hint.schema import PromptRecord
 
 PROMPT = {"uid": "uid", "global_steps": 60, "problem": "x", "hint_level_1": ["a"], "index": 1}
 
@@ -83,7 +83,7 @@ def test_the_rewards_of_the_mixed_group_are_in_the_order_of_its_rows(published):
 def test_the_record_of_a_mixed_group_says_which_rollouts_train(published):
     rows = published(mixed())
     extra = [field["extra_fields"] for field, _ in rows]
-    record = GroupRecord.from_json(extra[0][store.RECORD_FIELD])
+    record = PromptRecord.from_json(extra[0][store.RECORD_FIELD])
     assert record.kept == ((0, 0), (0, 1), (0, 2), (2, 0))
     assert [each[store.RECORD_FIELD] for each in extra[1:]] == [None] * 3
 

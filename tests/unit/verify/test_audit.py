@@ -124,7 +124,7 @@ def test_the_audit_of_a_pool_changes_no_verdict(tmp_path):
 def test_a_second_judge_that_hangs_is_ended_and_keeps_no_verdict_back(tmp_path):
     with VerifierPool(1, 1.5, grade_path=SECOND) as pool:
         [alone] = pool.judge_many_blocking([HANGS])
-        assert alone.is_undecided
+        assert alone.is_ungraded
     with VerifierPool(1, 1.5, audit_path=tmp_path / "audit.jsonl") as pool:
         log = pool._audit
         done = threading.Event()

@@ -121,7 +121,7 @@ def test_nothing_that_a_grade_started_is_left_after_it(grade_path):
         deadline = time.monotonic() + 60
         while len(psutil.Process().children(recursive=True)) > 1 and time.monotonic() < deadline:
             time.sleep(0.05)
-        assert len(psutil.Process().children(recursive=True)) == 1  # the nursery
+        assert len(psutil.Process().children(recursive=True)) == 1  # the worker factory
     assert not [each for each in psutil.process_iter(["cmdline"])
                 if each.info["cmdline"] == ["sleep", "3600"]]  # fmt: skip
 

@@ -36,7 +36,7 @@ def test_the_others_are_graded_while_more_grades_hang_than_there_are_workers(gra
         hung = pool.submit([("hang", "")] * 5)
         pool.judge_many_blocking([("sound", "")] * 100)
         assert not hung.done()
-        assert len(processes()) >= 6  # 1 nursery + 5 that hang
+        assert len(processes()) >= 6  # 1 worker factory + 5 that hang
     assert processes() == []
 
 
@@ -50,7 +50,7 @@ def test_grades_that_hung_are_counted_and_their_processes_are_gone(grade_path):
         deadline = time.monotonic() + 60
         while sum(each.is_running() for each in during) > 1 and time.monotonic() < deadline:
             time.sleep(0.05)
-        # 1 nursery + 5 that hung + perhaps one that graded; all but the nursery are gone.
+        # 1 factory + 5 that hung + perhaps one that graded; all but the factory are gone.
         assert sum(each.is_running() for each in during) == 1
     assert processes() == []
 
@@ -58,8 +58,8 @@ def test_grades_that_hung_are_counted_and_their_processes_are_gone(grade_path):
 def test_a_killed_nursery_is_replaced(grade_path):
     with VerifierPool(1, grade_path=grade_path) as pool:
         pool.judge_many_blocking([("a", "")])
-        [nursery] = psutil.Process().children()
-        nursery.kill()
+        [worker_factory] = psutil.Process().children()
+        worker_factory.kill()
         verdicts = pool.judge_many_blocking([("a", ""), ("a", "")])
         assert [verdict.reason for verdict in verdicts] == ["correct", "correct"]
-        assert psutil.Process().children() != [nursery]
+        assert psutil.Process().children() != [worker_factory]

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from recipe.hint.verify import judge, quick_verdict
-from recipe.hint.verify.maths.judge import equal, is_text_only
+from recipe.hint.verify import grade_maths, quick_verdict
+from recipe.hint.verify.maths.grade import equal, is_text_only
 from recipe.hint.verify.maths.reading import Box, last_box, read
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -24,7 +24,9 @@ CASES = [case for path in GOLDEN for case in json.loads(path.read_text(encoding=
 def test_golden_case(case):
     is_truncated = case.get("is_truncated", False)
     problem = case.get("problem", "")
-    verdict = judge(case["response"], case["answer"], is_truncated=is_truncated, problem=problem)
+    verdict = grade_maths(
+        case["response"], case["answer"], is_truncated=is_truncated, problem=problem
+    )
     assert verdict.reason == case["expected_reason"]
     assert verdict.score == (1.0 if case["expected_reason"] == "correct" else 0.0)
 
@@ -34,7 +36,7 @@ def test_a_quick_verdict_never_differs_from_the_full_one(case):
     response, answer, problem = case["response"], case["answer"], case.get("problem", "")
     is_truncated = case.get("is_truncated", False)
     verdict = quick_verdict(response, answer, is_truncated, problem)
-    full = judge(response, answer, is_truncated=is_truncated, problem=problem)
+    full = grade_maths(response, answer, is_truncated=is_truncated, problem=problem)
     assert verdict is None or verdict == full
 
 
@@ -68,7 +70,7 @@ def test_equality_of_two_values_does_not_depend_on_which_is_gold():
 
 
 def accepts(gold, candidate):
-    return judge(rf"\boxed{{{candidate}}}", gold).reason == "correct"
+    return grade_maths(rf"\boxed{{{candidate}}}", gold).reason == "correct"
 
 
 def test_the_last_box_is_read_with_nested_and_escaped_braces():
@@ -80,8 +82,8 @@ def test_the_last_box_is_read_with_nested_and_escaped_braces():
 
 
 def test_the_extracted_text_is_that_of_the_last_box():
-    assert judge(r"\boxed{4} \boxed{ \frac{1}{2} }", "5").extracted == r"\frac{1}{2}"
-    assert judge("no box", "5").extracted == ""
+    assert grade_maths(r"\boxed{4} \boxed{ \frac{1}{2} }", "5").extracted == r"\frac{1}{2}"
+    assert grade_maths("no box", "5").extracted == ""
 
 
 def test_integers_of_any_length_compare_as_integers():
@@ -152,11 +154,11 @@ def test_a_term_is_never_too_small_to_count():
 
 
 def test_what_is_left_out_is_named_and_so_is_what_a_verdict_rests_on():
-    verdict = judge(r"\boxed{5 \text{ miles}}", "5", problem="How many miles does she walk?")
+    verdict = grade_maths(r"\boxed{5 \text{ miles}}", "5", problem="How many miles does she walk?")
     assert (verdict.reason, verdict.basis, verdict.ignored) == ("correct", "algebra", "miles")
-    assert judge(r"\boxed{2/4}", r"\frac12").basis == "number"
-    assert judge(r"\boxed{\sqrt{8}}", r"2\sqrt{2}").basis == "algebra"
-    assert judge(r"\boxed{5 (maybe 7)}", "5").basis == "text"
+    assert grade_maths(r"\boxed{2/4}", r"\frac12").basis == "number"
+    assert grade_maths(r"\boxed{\sqrt{8}}", r"2\sqrt{2}").basis == "algebra"
+    assert grade_maths(r"\boxed{5 (maybe 7)}", "5").basis == "text"
 
 
 def test_gold_answers_that_are_compared_as_text_are_told_from_others():
@@ -166,7 +168,7 @@ def test_gold_answers_that_are_compared_as_text_are_told_from_others():
 
 def test_judging_works_outside_the_main_thread():
     verdicts = []
-    work = lambda: verdicts.append(judge(r"\boxed{\sqrt{8}}", r"2\sqrt{2}"))  # noqa: E731
+    work = lambda: verdicts.append(grade_maths(r"\boxed{\sqrt{8}}", r"2\sqrt{2}"))  # noqa: E731
     thread = threading.Thread(target=work)
     thread.start()
     thread.join()

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from recipe.hint.verify import judge
+from recipe.hint.verify import grade_maths
 
 # Least share of own gold answers accepted.
 BENCHMARKS = {"gsm8k_test": 1.0, "math500": 1.0, "aime24": 1.0, "olympiadbench": 0.995}
@@ -138,7 +138,7 @@ def top_level_parts(answer: str) -> list[str]:
 
 
 def judged(answer: str, gold: str) -> str:
-    return judge(rf"The answer is \boxed{{{answer}}}.", gold).reason
+    return grade_maths(rf"The answer is \boxed{{{answer}}}.", gold).reason
 
 
 def show(text: str) -> None:

@@ -182,7 +182,7 @@ def test_hostile_answers_neither_break_the_pool_nor_pass():
             verdicts = pool.judge_many_blocking([item for item, _ in chunk])
             for (item, is_right), verdict in zip(chunk, verdicts, strict=True):
                 reasons[verdict.reason] += 1
-                if (verdict.reason == "correct") != is_right and not verdict.is_undecided:
+                if (verdict.reason == "correct") != is_right and not verdict.is_ungraded:
                     mistakes.append((verdict.reason, item.answer, item.response[:300]))
             alive = descendants()
             most = max(most, len(alive) - before)

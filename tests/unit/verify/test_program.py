@@ -10,7 +10,7 @@ import pytest
 from recipe.hint.schema import Item, Verdict
 from recipe.hint.verify import GradeOptions, grade
 from recipe.hint.verify.programs import runner
-from recipe.hint.verify.programs.program import Block, code_block, judge, quick_verdict
+from recipe.hint.verify.programs.program import Block, code_block, grade_program, quick_verdict
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden"
 CASES, HONEST = (
@@ -86,16 +86,16 @@ def test_without_a_block_nothing_is_run(response, is_truncated, reason):
 
 
 def test_a_complete_block_of_a_truncated_response_is_run():
-    assert judge(fenced(CODE), "assert f(2) == 4", is_truncated=True).reason == "correct"
+    assert grade_program(fenced(CODE), "assert f(2) == 4", is_truncated=True).reason == "correct"
 
 
 def test_the_verdict_shows_the_code():
-    assert judge(fenced(CODE), "assert f(2) == 4") == Verdict(1.0, "correct", CODE, "tests")
+    assert grade_program(fenced(CODE), "assert f(2) == 4") == Verdict(1.0, "correct", CODE, "tests")
     assert grade(Item(fenced(CODE), "assert f(2) == 5", False, "program")).extracted == CODE
 
 
 def test_no_asserts_are_an_error():
-    assert judge(fenced(CODE), " \n").reason == "error"
+    assert grade_program(fenced(CODE), " \n").reason == "error"
 
 
 def test_the_order_of_a_set_is_the_same_in_every_run():

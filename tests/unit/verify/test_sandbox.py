@@ -236,7 +236,7 @@ def test_a_killed_worker_takes_the_program_with_it():
         len(tree := psutil.Process().children(recursive=True)) < 4 and time.monotonic() < deadline
     ):
         time.sleep(0.05)
-    assert len(tree) == 4  # the nursery, its worker, the program, the asserts
+    assert len(tree) == 4  # the worker factory, its worker, the program, the asserts
     time.sleep(0.3)  # both have closed their sandboxes
     pool.close()
     assert future.done()

@@ -108,7 +108,7 @@ def test_easy_answers_start_no_process():
 def test_no_items_give_no_verdicts():
     with VerifierPool() as pool:
         assert pool.judge_many_blocking([]) == []
-        assert asyncio.run(pool.judge_many([])) == []
+        assert asyncio.run(pool.grade_many([])) == []
 
 
 @pytest.mark.parametrize("hang", ["sleep", "spin inside C"])
@@ -192,12 +192,12 @@ def test_an_interrupt_does_not_end_a_grade(grade_path):
 
 def test_a_cancelled_call_leaves_the_pool_usable(grade_path):
     async def cancel_then_grade(pool):
-        task = asyncio.create_task(pool.judge_many([("sleep", "", False)]))
+        task = asyncio.create_task(pool.grade_many([("sleep", "", False)]))
         await asyncio.sleep(0.1)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        return await pool.judge_many([("a", "a", False)])
+        return await pool.grade_many([("a", "a", False)])
 
     with VerifierPool(1, **LIMITS, grade_path=grade_path) as pool:
         assert reasons(asyncio.run(cancel_then_grade(pool))) == ["correct"]
@@ -208,7 +208,7 @@ def test_threads_with_their_own_event_loops_share_a_pool():
     with VerifierPool() as pool:
 
         def work(number):
-            verdicts[number] = asyncio.run(pool.judge_many([NEEDS_ALGEBRA] * 5))
+            verdicts[number] = asyncio.run(pool.grade_many([NEEDS_ALGEBRA] * 5))
 
         threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
         for thread in threads:
@@ -278,7 +278,7 @@ def test_a_worker_that_never_gets_ready_is_named(grade_path):
 def test_a_grade_that_cannot_be_imported_is_named(grade_path):
     pool = VerifierPool(1, grade_path="no_such_module:grade")
     with pool, pytest.raises(VerifierError, match="died while importing no_such_module:grade"):
-        asyncio.run(pool.judge_many([("a", "a", False), ("b", "b", False)]))
+        asyncio.run(pool.grade_many([("a", "a", False), ("b", "b", False)]))
 
 
 def test_closing_ends_the_processes_and_fails_the_waiting_calls(grade_path):

@@ -22,7 +22,7 @@ from recipe.hint.runtime.rewards import (
 )
 from recipe.hint.settings import HintSettings
 from recipe.hint.verify import GradeOptions
-from recipe.hint.verify.pool.nursery import NurseryProcess
+from recipe.hint.verify.pool.worker_factory import WorkerFactoryProcess
 from recipe.hint.verify.pool.worker_handle import WorkerDied
 from recipe.hint.verify.pool.workers import GRADE
 
@@ -87,7 +87,7 @@ def _check_function(options: GradeOptions) -> None:
     """Start what the run will start, and see that it gets ready."""
     if not options.function_path:
         return
-    process = NurseryProcess(GRADE, options)
+    process = WorkerFactoryProcess(GRADE, options)
     try:
         process.wait_until_ready(time.monotonic() + _START_LIMIT_S)
     except WorkerDied as died:

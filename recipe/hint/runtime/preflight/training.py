@@ -120,12 +120,12 @@ class _Run:
     def what(self, model: Model) -> Iterator[str]:
         """Method and model."""
         hint = self._settings
-        ladder = "without hints"
+        hint_levels = "without hints"
         if self._method.uses_hints:
-            ladder = (
+            hint_levels = (
                 f"hint levels up to {self._method.max_level}, {hint.source}, style {hint.style}"
             )
-        yield f"method    {self._of('trainer.method')}, {ladder}"
+        yield f"method    {self._of('trainer.method')}, {hint_levels}"
         size = "size unknown"
         if model.num_parameters is not None:
             size = f"{model.num_parameters / 1e6:,.2f} M parameters"

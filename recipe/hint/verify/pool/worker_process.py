@@ -1,11 +1,11 @@
-"""What runs inside the verifier's processes: a nursery, and workers copied from it.
+"""What runs inside the verifier's processes: a worker factory, and workers copied from it.
 
-The nursery is started by ``recipe.hint.verify.pool.workers`` as a plain program, so it inherits no
-threads, locks, GPU context or signal handlers from a trainer. It imports the grade function,
-says ``"ready"``, and then forks a worker for every socket it is sent; it has one thread, so
-a fork is a whole copy. A worker makes one grade and ends, and the nursery never sees an answer: so
-whatever a grade leaves behind in its process (caches, limits, settings of libraries, memory) is
-gone with it, and every grade starts from the same state. One JSON line each way: the fields of an
+The factory is started by ``workers`` as a plain program, so it inherits no threads, locks, GPU
+context or signal handlers from a trainer. It imports the grade function, says ``"ready"``, and then
+forks a worker for every socket it is sent; it has one thread, so a fork is a whole copy. A worker
+makes one grade and ends, and the factory never sees a response: whatever a grade leaves behind in
+its process (caches, limits, settings of libraries, memory) is gone with it, and every grade starts
+from the same state. One JSON line each way: the fields of an
 ``Item`` in, ``{"verdict": [...]}`` or ``{"raised": "..."}`` out.
 """
 
@@ -50,26 +50,26 @@ def main(socket_fd: int, grade_path: str, parent_pid: int, options: str) -> None
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # ended workers leave no zombies
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)  # what a grade function prints must not end up on the trainer's stdout
-    nursery = socket.socket(fileno=socket_fd)
+    worker_factory = socket.socket(fileno=socket_fd)
     try:
         grade, chosen = _prepare(grade_path, GradeOptions(**json.loads(options)))
     except BaseException as problem:  # noqa: BLE001 - a user's module may raise anything
         is_ours = isinstance(problem, ConfigError)
-        _send(nursery, {"failed": str(problem) if is_ours else one_line(problem)})
+        _send(worker_factory, {"failed": str(problem) if is_ours else one_line(problem)})
         if is_ours:
             sys.exit(1)
         raise
-    _send(nursery, "ready")
+    _send(worker_factory, "ready")
     while True:
-        message, descriptors, _, _ = socket.recv_fds(nursery, len(b"copy\n"), 1)
+        message, descriptors, _, _ = socket.recv_fds(worker_factory, len(b"copy\n"), 1)
         if not message:
             return
         pid = os.fork()
         if pid == 0:
-            nursery.close()
+            worker_factory.close()
             _work(socket.socket(fileno=descriptors[0]), grade, chosen)
         os.close(descriptors[0])
-        _send(nursery, pid)
+        _send(worker_factory, pid)
 
 
 def _prepare(grade_path: str, options: GradeOptions) -> tuple[Grade, GradeOptions]:

@@ -37,7 +37,7 @@ from recipe.hint.verify.audit import SECOND, AuditLog
 from recipe.hint.verify.grading import quick_grade
 from recipe.hint.verify.options import GradeOptions
 from recipe.hint.verify.pool.batches import Batch
-from recipe.hint.verify.pool.nursery import Nursery
+from recipe.hint.verify.pool.worker_factory import WorkerFactory
 from recipe.hint.verify.pool.worker_handle import Limits, WorkerDied, WorkerHandle
 
 logger = logging.getLogger(__name__)
@@ -107,7 +107,7 @@ class VerifierPool:
         self._slots = threading.Semaphore(num_workers)
         self._late: set[str] = set()  # threads that have given their slot away
         self._num_waiting = 0  # threads that wait for a slot
-        self._nursery = Nursery(grade_path, self.options, start_timeout_s)
+        self._nursery = WorkerFactory(grade_path, self.options, start_timeout_s)
         self._is_closed = False
 
     @property
@@ -115,7 +115,7 @@ class VerifierPool:
         """Verdicts that the second judge disagreed with; 0 without ``audit_path``."""
         return self._audit.disagreements if self._audit else 0
 
-    async def judge_many(
+    async def grade_many(
         self, items: Sequence[Item], ids: Sequence[str] | None = None
     ) -> list[Verdict]:
         """Verdicts in the order of ``items``.
@@ -132,7 +132,7 @@ class VerifierPool:
     def judge_many_blocking(
         self, items: Sequence[Item], ids: Sequence[str] | None = None
     ) -> list[Verdict]:
-        """Same as ``judge_many``, for callers without an event loop."""
+        """Same as ``grade_many``, for callers without an event loop."""
         return self.submit(items, ids).result()
 
     def counters(self) -> dict[str, int]:
@@ -166,7 +166,7 @@ class VerifierPool:
     def submit(
         self, items: Sequence[Item], ids: Sequence[str] | None = None
     ) -> Future[list[Verdict]]:
-        """Same as ``judge_many``, as a future of any thread; it cannot be cancelled."""
+        """Same as ``grade_many``, as a future of any thread; it cannot be cancelled."""
         items = [Item(*item) for item in items]
         batch = Batch(items, ids)
         decide = _QUICK.get(self.grade_path)
@@ -193,7 +193,7 @@ class VerifierPool:
             self.graded += 1
             self.timeouts += verdict.reason == "timeout"
             self.errors += verdict.reason == "error"
-        if verdict.is_undecided:
+        if verdict.is_ungraded:
             name = batch.name(index) or "(no id)"
             logger.warning("%s on prompt %s: %s", verdict.reason, name, why or "the grade says so")
         settle = functools.partial(batch.settle, index, verdict)
@@ -256,7 +256,7 @@ class VerifierPool:
         worker.reap()
         with self._lock:
             del self._workers[name]
-        if verdict.is_undecided and self._is_closed:  # killed by close(), not by the grade
+        if verdict.is_ungraded and self._is_closed:  # killed by close(), not by the grade
             batch.fail(VerifierError(_CLOSED))
         else:
             self._settle(batch, index, verdict, why)

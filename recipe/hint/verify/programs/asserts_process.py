@@ -60,7 +60,7 @@ class _Tally:
         return any(self._lines.get(check) in lines for check in self.began)
 
 
-def judge(channel: Channel, source: str, tests: str) -> tuple[Reason, str, bool]:
+def grade(channel: Channel, source: str, tests: str) -> tuple[Reason, str, bool]:
     """The reason of the verdict, a detail, and whether the program ended before its time."""
     try:
         plan = Checklist(tests)
@@ -245,5 +245,5 @@ def main(arguments: list[str]) -> None:
         verdict = ("error", f"the sandbox of the program: {hello}", False)
     else:
         request = worker.receive()
-        verdict = judge(channel, request["source"], request["tests"])
+        verdict = grade(channel, request["source"], request["tests"])
     worker.send(verdict)

@@ -1,8 +1,9 @@
 """Runs the program of a response; sees its own text and the arguments of calls, nothing more.
 
-Started by ``runner`` with one descriptor, whose other end is the process that holds the asserts. The order: close the sandbox, say so, get the program, run it, then
-answer requests about what it defined until the other side hangs up. Nothing that this process
-says is believed to be more than data.
+Started by ``runner`` with one descriptor, whose other end is the process that holds the asserts.
+The order: close the sandbox, say so, get the program, run it, then answer requests about what it
+defined until the other side hangs up. Nothing that this process says is believed to be more than
+data.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ def quick_verdict(response: str, answer: str, *, is_truncated: bool = False) -> 
     return None if answer.strip() else Verdict(0.0, "error", block.code)
 
 
-def judge(
+def grade_program(
     response: str,
     answer: str,
     *,

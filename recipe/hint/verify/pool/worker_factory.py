@@ -19,7 +19,7 @@ from recipe.hint.verify.pool.worker_handle import Line, WorkerDied, WorkerHandle
 _SOURCE_ROOT = Path(__file__).resolve().parents[4]
 
 
-class NurseryProcess:
+class WorkerFactoryProcess:
     """One process with the grade function imported, which copies itself into workers.
 
     A copy is there in milliseconds, where a start from nothing imports for seconds.
@@ -88,14 +88,14 @@ class NurseryProcess:
         return code
 
 
-class Nursery:
+class WorkerFactory:
     """Makes workers; starts its process with the first of them, and again when it has died."""
 
     def __init__(self, grade_path: str, options: GradeOptions, start_timeout_s: float) -> None:
         self._grade_path = grade_path
         self._options = options
         self._start_timeout_s = start_timeout_s
-        self._process: NurseryProcess | None = None
+        self._process: WorkerFactoryProcess | None = None
         self._is_closed = False
         self._starting = threading.Lock()
 
@@ -128,14 +128,14 @@ class Nursery:
         if self._process is not None:
             self._process.reap()
 
-    def _find_process(self, name: str) -> NurseryProcess:
+    def _find_process(self, name: str) -> WorkerFactoryProcess:
         with self._starting:
             if self._process is not None and self._process.is_alive():
                 return self._process
             if self._process is not None:
                 self._process.reap()
             try:
-                process = self._process = NurseryProcess(self._grade_path, self._options)
+                process = self._process = WorkerFactoryProcess(self._grade_path, self._options)
             except OSError as problem:
                 raise VerifierError(
                     f"{name} cannot be started: {problem}; free memory or processes"

@@ -67,7 +67,9 @@ def quick_verdict(
     return None if equality is None else _verdict(equality, box.text)
 
 
-def judge(response: str, answer: str, *, is_truncated: bool = False, problem: str = "") -> Verdict:
+def grade_maths(
+    response: str, answer: str, *, is_truncated: bool = False, problem: str = ""
+) -> Verdict:
     """Judge one response; may take long, so call it where it can be killed.
 
     A truncated response that holds a complete last box is judged like any other.
