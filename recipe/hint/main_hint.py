@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import hydra
+from hydra.core.config_store import ConfigStore
 from hydra.errors import HydraException
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
@@ -20,6 +21,7 @@ from recipe.hint.command.help import help_text
 from recipe.hint.errors import ConfigError, HintError
 from recipe.hint.runtime.multirun import Sweep, is_multirun
 from recipe.hint.runtime.preflight.machine import has_gpu
+from recipe.hint.settings import method_defaults
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 CONFIG_DIR = Path(__file__).resolve().parent / "config"
@@ -119,7 +121,7 @@ def compose_and_run(run: Callable[[], None], sweep: Sweep) -> None:
 
 
 def set_config_paths() -> None:
-    """Tell Hydra where this repository and verl keep their settings.
+    """Tell Hydra where this repository, its methods and verl keep their settings.
 
     verl is found, not imported: importing it takes seconds, and its plugins read the
     environment that only the settings decide.
@@ -130,6 +132,7 @@ def set_config_paths() -> None:
         raise ConfigError("verl is not installed in this Python; run scripts/setup.sh")
     package = Path(next(iter(spec.submodule_search_locations)))
     os.environ["HINT_VERL_CONFIG"] = str(package / "trainer" / "config")
+    ConfigStore.instance().store(name="method_settings", node=method_defaults())
 
 
 @contextlib.contextmanager

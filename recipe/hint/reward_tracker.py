@@ -1,4 +1,4 @@
-"""What is remembered of each problem between visits: one record of fixed size per id."""
+"""What is remembered of each problem between its prompt rollouts: fixed size per id."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from recipe.hint.schema import ProblemState, PromptRecord
+from recipe.hint.record import PromptRecord
+from recipe.hint.schema import ProblemState
 
 _NEVER = 255  # a level at which no rollout was right
 _FIELDS = {
     "visits": np.int32,
-    "level": np.uint8,  # the level planned at the last visit
+    "level": np.uint8,  # the level planned last
     "accuracy": np.float32,  # at that level; -1 when unknown
     "best_level": np.uint8,  # lowest level at which a rollout was right
-    "was_mixed": np.bool_,  # some visit trained on a group with unequal rewards
-    "accepted_level": np.uint8,  # highest level that the last visit trained on
-    "worked_level": np.uint8,  # lowest level at which the last visit had a right rollout
+    "was_mixed": np.bool_,  # it trained on unequal rewards at least once
+    "accepted_level": np.uint8,  # highest level that trained last
+    "worked_level": np.uint8,  # lowest level with a right response last
 }
 _DEFAULTS = {
     "visits": 0,
@@ -34,8 +35,8 @@ STATE_VERSION = 2
 class RewardTracker:
     """Bounded state per problem id, on the driver; four verbs and a look-up.
 
-    Memory is 13 bytes per problem and field set, whatever the number of visits; histories
-    live in the append-only ``records.jsonl``.
+    Memory is 13 bytes per problem, however often it comes; what came before
+    is in the append-only ``records.jsonl``.
     """
 
     def __init__(self) -> None:
@@ -46,7 +47,7 @@ class RewardTracker:
         return len(self._row_of)
 
     def state(self, problem_id: str) -> ProblemState:
-        """What a method may know of the problem; the empty history when it is new."""
+        """Return what a method may know of the problem; the empty state when it is new."""
         row = self._row_of.get(problem_id)
         if row is None:
             return ProblemState()
@@ -61,22 +62,18 @@ class RewardTracker:
         )
 
     def update(self, records: Iterable[PromptRecord]) -> None:
-        """Fold one step's group records in; their order does not matter."""
+        """Fold one step's records in; their order does not matter."""
         for record in records:
             row = self._row(record.problem_id)
             columns = self._columns
             columns["visits"][row] += 1
-            if not record.is_plain:
+            if not record.is_off_schedule:
                 columns["level"][row] = record.planned_level
                 columns["accuracy"][row] = _accuracy_at_plan(record)
-            solved = [
-                level
-                for level, rewards_G in zip(record.levels, record.rewards, strict=True)
-                if any(reward > 0 for reward in rewards_G)
-            ]
+            solved = [each.level for each in record.rounds if any(x > 0 for x in each.accuracies)]
             columns["best_level"][row] = min([columns["best_level"][row], *solved])
             columns["was_mixed"][row] |= record.has_signal
-            columns["accepted_level"][row] = record.hint_level
+            columns["accepted_level"][row] = record.highest_level
             columns["worked_level"][row] = min(solved, default=_NEVER)
 
     def metrics(self) -> dict[str, float]:
@@ -139,13 +136,11 @@ class RewardTracker:
 
 
 def _accuracy_at_plan(record: PromptRecord) -> float:
-    """Accuracy of the last group at the planned level, -1 when that group was not decided."""
+    """Return the accuracy of the last group at the planned level; -1 when it is unknown."""
     accuracy = -1.0
-    for level, rewards_G, undecided in zip(
-        record.levels, record.rewards, record.num_ungraded, strict=True
-    ):
-        if level == record.planned_level and rewards_G and not undecided:
-            accuracy = sum(reward > 0 for reward in rewards_G) / len(rewards_G)
+    for each in record.rounds:
+        if each.level == record.planned_level and each.accuracies and not each.num_ungraded:
+            accuracy = sum(value > 0 for value in each.accuracies) / len(each.accuracies)
     return accuracy
 
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
+from recipe.hint.record import PromptRecord
 from recipe.hint.samples import SampleSettings, unpack_sample
-from recipe.hint.schema import PromptRecord
 from recipe.hint.seeds import seed_at
 
 # Why a prompt is kept.
@@ -18,9 +18,9 @@ REASONS = (
     "ignored",  # a verdict left a part of the answer out
     "disagrees",  # the second judge thinks otherwise
     "new_shape",  # answers of a form that hardly earned before do now
-    "undecided",  # a grade timed out or failed
+    "ungraded",  # a grade timed out or failed
     "rare_basis",  # few prompts of the step earn by what this one does
-    "leaked",  # a hint that was tried holds the final answer
+    "leaked",  # a hint that was sampled under holds the final answer
 )
 _RANDOM_SHARE = 4  # one place in so many is drawn blindly
 # A shape is new when it earns in at least so many prompts of a step, and in this many times the
@@ -140,7 +140,7 @@ def _oddities(records: Sequence[PromptRecord], new: frozenset[str]) -> dict[str,
             "ignored": record.num_ignored > 0,
             "disagrees": record.num_disagreed > 0,
             "new_shape": bool(new & set(record.shapes)),
-            "undecided": any(record.num_ungraded),
+            "ungraded": any(each.num_ungraded for each in record.rounds),
             "rare_basis": bool(rare & set(record.earning_bases)),
             "leaked": bool(set(record.levels) & set(record.leaked_levels)),
         }
@@ -154,10 +154,10 @@ def _row(
     record: PromptRecord, step: int, why: list[str], packed: bytes, new: frozenset[str]
 ) -> dict[str, Any]:
     sample = unpack_sample(packed)
-    for attempt in sample["attempts"]:
-        attempt["leaks"] = attempt["level"] in record.leaked_levels
-    for answer in sample["answers"]:
-        if answer["shape"] in new:
-            answer["why"].append("new_shape")
+    for each in sample["rounds"]:
+        each["leaks"] = each["level"] in record.leaked_levels
+    for response in sample["responses"]:
+        if response["shape"] in new:
+            response["why"].append("new_shape")
     head = {"step": step, "why": why, "problem_id": record.problem_id, "uid": record.uid}
     return head | {"accepted_level": record.accepted_level} | sample

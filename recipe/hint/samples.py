@@ -11,17 +11,19 @@ import math
 import re
 import zlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from recipe.hint.errors import ConfigError
-from recipe.hint.schema import HintStatus, Opinion, Problem, Verdict
+from recipe.hint.schema import Opinion, Problem, Verdict
+from recipe.hint.turns import Place, Round
 
 MAX_SAMPLE_BYTES = 32_768
 _MIN_TEXT_BYTES = 200
 _SHORT_BYTES = 300  # of an extracted or an ignored text
 _MAX_RESPONSES = 8
+_NO_VERDICT = Verdict(0.0, "no_answer")  # of a turn that is not graded
 _MARK = " [... {} characters left out ...] "
 _SHAPES_PER_PROMPT, _SHAPE_CHARS, _READ_CHARS = 8, 60, 500
 _TOKEN = re.compile(r"\\(?:[A-Za-z]+|.)|[^\W\d_]+(?:\s+[^\W\d_]+)*|\d+|\s+|.", re.DOTALL)
@@ -55,27 +57,6 @@ class SampleSettings:
             )
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """One rollout: its text, its verdict, and what it trains with if it does."""
-
-    response: str
-    verdict: Verdict
-    reward: float
-    trains: bool
-    second: Opinion = "not_asked"
-
-
-@dataclass(frozen=True, slots=True)
-class Tried:
-    """One attempt of a visit; ``hint`` is the text that the prompt showed, if there was one."""
-
-    level: int
-    hint_status: HintStatus
-    hint: str
-    answers_G: tuple[Answer, ...]
-
-
 def shape(text: str) -> str:
     r"""Return the form of an answer: numbers are 0, words a, commands and signs as they are.
 
@@ -104,17 +85,19 @@ def odd_shape(problem: Problem, verdict: Verdict) -> str:
     return "" if found == shape(problem.answer.strip("$ \n")) else found
 
 
-def verdict_counts(problem: Problem, tried: Sequence[Tried]) -> dict[str, Any]:
-    """Return the fields of a record that say how the visit's rollouts were graded."""
-    answers = [answer for each in tried for answer in each.answers_G]
-    verdicts = [answer.verdict for answer in answers]
+def verdict_counts(
+    problem: Problem, rounds: Sequence[Round], opinions: Mapping[Place, Opinion]
+) -> dict[str, Any]:
+    """Return the fields of a record that say how all responses of a prompt were graded."""
+    verdicts = [verdict for each in rounds for verdict in each.verdicts]
     shapes = sorted({odd_shape(problem, verdict) for verdict in verdicts} - {""})
+    given = Counter(opinions.values())
     return {
         "bases": dict(Counter(verdict.basis for verdict in verdicts)),
         "earning_bases": tuple(sorted({each.basis for each in verdicts if each.score > 0})),
         "num_ignored": sum(bool(verdict.ignored) for verdict in verdicts),
-        "num_second": sum(answer.second in ("agrees", "disagrees") for answer in answers),
-        "num_disagreed": sum(answer.second == "disagrees" for answer in answers),
+        "num_second": given["agrees"] + given["disagrees"],
+        "num_disagreed": given["disagrees"],
         "shapes": tuple(shapes[:_SHAPES_PER_PROMPT]),
     }
 
@@ -135,11 +118,24 @@ def excerpt(text: str, max_bytes: int) -> str:
     return head + _MARK.format(len(text) - len(head) - len(tail)) + tail
 
 
-def pack_sample(problem: Problem, tried: Sequence[Tried], settings: SampleSettings) -> bytes:
+def pack_sample(
+    problem: Problem,
+    rounds: Sequence[Round],
+    rewards: Mapping[Place, float],
+    opinions: Mapping[Place, Opinion],
+    settings: SampleSettings,
+) -> bytes:
     """Return one prompt's sample, compressed: most of them are never looked into.
 
-    As JSON it has at most ``MAX_SAMPLE_BYTES``. Rollouts of one attempt with the same verdict share
-    an entry, which shows one response. What finds no room is counted in ``left_out``.
+    As JSON it has at most ``MAX_SAMPLE_BYTES``. Responses of one round with the same verdict share
+    an entry, which shows one of them. What finds no room is counted in ``left_out``.
+
+    Args:
+        problem: The problem.
+        rounds: All that was sampled, whether it trains or not.
+        rewards: What the turns that train train with.
+        opinions: Those of the second judge.
+        settings: Limits.
     """
     room = _Room(MAX_SAMPLE_BYTES - 1000)
     limit = settings.text_bytes
@@ -148,20 +144,24 @@ def pack_sample(problem: Problem, tried: Sequence[Tried], settings: SampleSettin
         "data_source": room.text(problem.data_source, _SHORT_BYTES),
         "problem": room.text(problem.text, limit),
         "answer": room.text(problem.answer, limit),
-        "attempts": [],
-        "answers": [],
+        "rounds": [],
+        "responses": [],
     }
-    entries = _entries(problem, tried)
+    entries = _entries(problem, rounds, rewards, opinions)
     shown = [entry for entry in entries if room.take(entry)]
-    for each in tried:
-        attempt = {"level": each.level, "hint_status": each.hint_status}
-        if room.take(attempt):
-            sample["attempts"].append(attempt | {"hint": room.text(each.hint, limit)})
+    for each in rounds:
+        done = {
+            "prompt": each.request.prompt.kind,
+            "level": each.level,
+            "hint_status": each.hint_status,
+        }
+        if room.take(done):
+            sample["rounds"].append(done | {"hint": room.text(each.hint, limit)})
     for entry in shown[:_MAX_RESPONSES]:
-        response = tried[entry["attempt"]].answers_G[entry["rows"][0]].response
-        entry["response"] = room.text(response, limit)
-    sample["answers"] = shown
-    sample["left_out"] = len(entries) - len(shown) + len(tried) - len(sample["attempts"])
+        turn = rounds[entry["round"]].turns[entry["rows"][0]]
+        entry["response"] = room.text(turn.response.text, limit)
+    sample["responses"] = shown
+    sample["left_out"] = len(entries) - len(shown) + len(rounds) - len(sample["rounds"])
     return zlib.compress(json.dumps(sample).encode("ascii"), 1)
 
 
@@ -190,25 +190,33 @@ class _Room:
         return short if self.take(short) else ""
 
 
-def _entries(problem: Problem, tried: Sequence[Tried]) -> list[dict[str, Any]]:
+def _entries(
+    problem: Problem,
+    rounds: Sequence[Round],
+    rewards: Mapping[Place, float],
+    opinions: Mapping[Place, Opinion],
+) -> list[dict[str, Any]]:
     """Return the different verdicts: odd ones first, then those that train."""
     rows: dict[tuple, list[int]] = {}
-    for attempt, each in enumerate(tried):
-        for row, answer in enumerate(each.answers_G):
-            key = (attempt, answer.verdict, answer.reward, answer.trains, answer.second)
-            rows.setdefault(key, []).append(row)
+    for number, each in enumerate(rounds):
+        for row, turn in enumerate(each.turns):
+            place = Place(number, row)
+            verdict = turn.verdict or _NO_VERDICT
+            reward = rewards.get(place, verdict.trained)
+            second = opinions.get(place, "not_asked")
+            rows.setdefault((number, verdict, reward, place in rewards, second), []).append(row)
     entries = []
-    for (attempt, verdict, reward, trains, second), places in rows.items():
+    for (number, verdict, reward, trains, second), places in rows.items():
         odd = odd_shape(problem, verdict)
         found = {
             "ignored": bool(verdict.ignored),
             "disagrees": second == "disagrees",
-            "undecided": verdict.is_ungraded,
+            "ungraded": verdict.is_ungraded,
         }
         entries.append(
             {
-                "attempt": attempt,
-                "level": tried[attempt].level,
+                "round": number,
+                "level": rounds[number].level,
                 "rows": places,
                 "trains": trains,
                 "score": _finite(verdict.score),

@@ -6,9 +6,8 @@ A failure is one of these values too, with a reason; nothing here is ever ``None
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, NamedTuple
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
 Kind = Literal["maths", "choice", "program"]
 Reason = Literal["correct", "wrong", "no_answer", "malformed", "timeout", "error", "truncated"]
@@ -23,7 +22,9 @@ HintStatus = Literal[
     "missing_hint",  # the row has no text for the level
     "generation_failed",
 ]
-# These end the hint levels: no level of this visit can have a hint.
+# With one of these there is a prompt to sample from.
+USABLE_HINTS: frozenset[str] = frozenset({"none", "ok", "cut"})
+# After one of these no level of this prompt rollout can have a hint.
 FINAL_HINT_FAILURES: frozenset[str] = frozenset(
     {"parse_failed", "missing_solution", "missing_hint", "generation_failed"}
 )
@@ -68,7 +69,7 @@ class Item(NamedTuple):
 
     ``problem`` is the problem's text, empty where there is none: a counted noun such as "apples"
     may be left out of an answer only when the problem has it. ``row`` is what a user's own reward
-    function is called with, as ``Problem.row``; without it the project's verifier judges the item.
+    function is called with, as ``Problem.row``; without it the project's verifier grades the item.
     """
 
     response: str
@@ -114,8 +115,23 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
+class Response:
+    """One generation; ``log_probs_T`` are the server's, for the sampled tokens.
+
+    ``min_step`` and ``max_step`` are the oldest and the newest version of the weights.
+    """
+
+    token_ids_T: list[int]
+    log_probs_T: list[float]
+    text: str
+    is_truncated: bool
+    min_step: int = 0
+    max_step: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class HintLevels:
-    """The hint texts of one problem at one visit; ``at(1)`` is the weakest."""
+    """The hint texts of one prompt rollout; ``at(1)`` is the weakest."""
 
     hints_L: tuple[str, ...]
 
@@ -128,113 +144,24 @@ class HintLevels:
 
 @dataclass(frozen=True, slots=True)
 class ParseFailure:
-    """Why a reply holds no hints; ``excerpt`` is at most 200 characters of it."""
+    """Why a response holds no hints; ``excerpt`` is at most 200 characters of it."""
 
     reason: str
     excerpt: str
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """What to sample next: one group of rollouts under hint ``level`` (0: no hint).
-
-    Attributes:
-        level: The hint level.
-        rollouts: How many; 0 is the whole group, G.
-        completes: Fill the group up to G when one of ``rollouts`` is right or not decided.
-        writes_early: Have the hints written while this group is being sampled.
-        is_plain: Outside the method's search or schedule: the group is kept whatever it brings,
-            and the level remembered of the problem stays what it was.
-    """
-
-    level: int
-    rollouts: int = 0
-    completes: bool = False
-    writes_early: bool = False
-    is_plain: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """One group that was sampled, or whose hint failed (then ``rewards_G`` is empty).
-
-    ``rewards_G`` are accuracies: 1 for right and 0 for wrong, whatever a method adds to them for
-    training. ``is_whole`` tells whether there are G of them.
-    """
-
-    plan: Plan
-    hint_status: HintStatus = "none"
-    rewards_G: tuple[float, ...] = ()
-    num_ungraded: int = 0
-    rollout_tokens: int = 0
-    seconds: float = 0.0
-    is_whole: bool = True
-
-    @property
-    def is_sampled(self) -> bool:
-        """False when the hint failed and nothing was rolled out."""
-        return bool(self.rewards_G)
-
-    @property
-    def is_solved(self) -> bool:
-        """True when at least one rollout is right."""
-        return any(reward > 0 for reward in self.rewards_G)
-
-    @property
-    def is_ungraded(self) -> bool:
-        """True when nothing was right but the verifier failed on some rollout."""
-        return not self.is_solved and self.num_ungraded > 0
-
-    @property
-    def is_mixed(self) -> bool:
-        """True when the rewards differ, so the group carries a gradient."""
-        return len(set(self.rewards_G)) > 1
-
-
-@dataclass(frozen=True, slots=True)
-class Keep:
-    """The decision: rollouts ``rows`` of ``attempts[attempt]`` are trained on.
-
-    Attributes:
-        attempt: Place of the group in the attempts.
-        rows: Its rollouts that train.
-        borrowed: (attempt, row) of rollouts from other attempts that train in the same group:
-            one advantage for all, each with the prompt of its own attempt.
-        is_dropped: The group is published without any signal, so that it changes nothing.
-    """
-
-    attempt: int
-    rows: tuple[int, ...]
-    borrowed: tuple[tuple[int, int], ...] = ()
-    is_dropped: bool = False
-
-    @classmethod
-    def group(cls, attempts: Sequence[Attempt], index: int) -> Keep:
-        """Keep one whole group."""
-        index = index % len(attempts)
-        return cls(index, tuple(range(len(attempts[index].rewards_G))))
-
-    @classmethod
-    def last_sampled(cls, attempts: Sequence[Attempt]) -> Keep:
-        """Keep the newest group that has rollouts, stepping over failed hints."""
-        for index in reversed(range(len(attempts))):
-            if attempts[index].is_sampled:
-                return cls.group(attempts, index)
-        raise ValueError("no attempt was sampled; a method must sample one group before it keeps")
-
-
-@dataclass(frozen=True, slots=True)
 class ProblemState:
-    """What the tracker remembers of one problem, of fixed size, and the step of this visit.
+    """What the tracker remembers of one problem, of fixed size, and the step of its next rollout.
 
     Attributes:
-        visits: How many there were before this one.
-        level: The level planned at the last visit that followed the method's rule.
-        accuracy: That of the last visit at ``level``; -1.0 when it is unknown
-            (first visit, the hint failed, or the verifier did).
-        accepted_level: The highest level among the rollouts that the last visit trained on.
-        worked_level: The lowest level at which a rollout of the last visit was right; -1: none.
-        step: The training step of this visit, from 1.
+        visits: How many prompt rollouts the problem had.
+        level: The level planned at the last one that followed the method's rule.
+        accuracy: Its accuracy at ``level``; -1.0 when it is unknown (there was none, the hint
+            failed, or the verifier did).
+        accepted_level: The highest level that the last one trained on.
+        worked_level: The lowest level at which a response of the last one was right; -1: none.
+        step: The training step, from 1.
     """
 
     visits: int = 0
@@ -243,93 +170,3 @@ class ProblemState:
     accepted_level: int = 0
     worked_level: int = -1
     step: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class PromptRecord:
-    """What one problem's visit came to; the only source of metrics, tracker and report.
-
-    The lists run over the attempts in the order they were made.
-
-    Attributes:
-        rewards: Accuracies, per attempt and rollout.
-        kept: (attempt, row) of the rollouts that train; empty: the whole accepted group.
-        trained_rewards: What they train with; empty: their accuracies.
-        trained_tokens: Their length; -1: that of the accepted group.
-        leaked_levels: Levels whose hint holds the final answer, tried or not.
-        on_policy: False when some rollout trains under another prompt than it was sampled from.
-        reliance: Per right and hinted rollout that trains, the mean over its tokens of
-            log p(token | hinted prompt) - log p(token | un-hinted prompt), where it was measured.
-        bases: Verdicts of all attempts, by what they rest on.
-        earning_bases: What those above 0 rest on.
-        num_ignored: Verdicts that left a part of the answer out.
-        num_second: Verdicts that the second judge had an opinion on.
-        num_disagreed: Those where it was another one.
-        shapes: Forms of right answers that are not their gold answer's form.
-    """
-
-    problem_id: str
-    uid: str
-    step: int
-    planned_level: int
-    accepted_level: int
-    levels: tuple[int, ...]
-    hint_statuses: tuple[HintStatus, ...]
-    rewards: tuple[tuple[float, ...], ...]
-    num_ungraded: tuple[int, ...]
-    rollout_tokens: tuple[int, ...]
-    seconds: tuple[float, ...]
-    accepted: int
-    hint_calls: int = 0
-    hint_tokens: int = 0
-    hint_seconds: float = 0.0
-    leaked_levels: tuple[int, ...] = ()
-    on_policy: bool = True
-    reasons: dict[str, int] = field(default_factory=dict)
-    kept: tuple[tuple[int, int], ...] = ()
-    trained_rewards: tuple[float, ...] = ()
-    trained_tokens: int = -1
-    is_plain: bool = False
-    is_dropped: bool = False
-    reliance: tuple[float, ...] = ()
-    bases: dict[str, int] = field(default_factory=dict)
-    earning_bases: tuple[str, ...] = ()
-    num_ignored: int = 0
-    num_second: int = 0
-    num_disagreed: int = 0
-    shapes: tuple[str, ...] = ()
-
-    @property
-    def hint_level(self) -> int:
-        """The highest level among the rollouts that train."""
-        return max((self.levels[attempt] for attempt, _ in self.kept), default=self.accepted_level)
-
-    @property
-    def accuracies(self) -> tuple[float, ...]:
-        """Of the rollouts that train: 1 for right, 0 for wrong."""
-        if not self.kept:
-            return self.rewards[self.accepted]
-        return tuple(self.rewards[attempt][row] for attempt, row in self.kept)
-
-    @property
-    def has_signal(self) -> bool:
-        """Whether the rewards that train differ, so that the group has a gradient."""
-        return not self.is_dropped and len(set(self.trained_rewards or self.accuracies)) > 1
-
-    def as_json(self) -> dict[str, Any]:
-        """Plain values, as written to ``records.jsonl`` and carried by the rows."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, row: dict[str, Any]) -> PromptRecord:
-        """Inverse of :meth:`as_json` after a trip through JSON."""
-        flat = ("levels", "hint_statuses", "num_ungraded", "rollout_tokens", "seconds")
-        flat += ("trained_rewards", "reliance", "leaked_levels", "earning_bases", "shapes")
-        nested = ("rewards", "kept")
-        return cls(
-            **{
-                **row,
-                **{name: tuple(row[name]) for name in flat if name in row},
-                **{name: tuple(map(tuple, row[name])) for name in nested if name in row},
-            }
-        )

@@ -1,10 +1,10 @@
-"""The `hint:` node and the methods' knobs: defaults live here, YAML repeats them."""
+"""The `hint:` node and the methods' settings, which each method declares on its class."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,13 +12,8 @@ import yaml
 
 from recipe.hint.errors import ConfigError
 from recipe.hint.hints.teacher_settings import TeacherSettings
-from recipe.hint.methods import Method, get_method
-from recipe.hint.methods.base import Refresh
-from recipe.hint.methods.fixed import FixedSettings
-from recipe.hint.methods.ghpo import GhpoSettings
-from recipe.hint.methods.sage import SearchSettings
-from recipe.hint.methods.sage_light import LightSettings
-from recipe.hint.methods.scaf import ScafSettings
+from recipe.hint.methods import METHODS, Method, get_method
+from recipe.hint.methods.base import HintDropout
 from recipe.hint.prompt import Texts, load_texts
 from recipe.hint.samples import SampleSettings
 from recipe.hint.typed import read_typed
@@ -77,7 +72,10 @@ class WatchdogSettings:
 
 @dataclass(frozen=True)
 class HintSettings:
-    """The ``hint:`` node of ``hint_trainer.yaml``; every key is commented there."""
+    """The ``hint:`` node of ``hint_trainer.yaml``; every key is commented there.
+
+    ``methods`` holds what the methods declare, by the name of their node.
+    """
 
     run_dir: str = "outputs/${trainer.experiment_name}"
     seed: int = 1
@@ -92,26 +90,24 @@ class HintSettings:
     too_long: Literal["cut", "skip"] = "cut"
     conditioning: Literal["hinted", "unhinted"] = "hinted"
     leak_policy: Literal["measure", "drop", "redact"] = "measure"
-    reliance_every: int = 0
-    refresh_share: float = 0.0
+    logprob_gain_every: int = 0
+    dropout_share: float = 0.0
     teacher: TeacherSettings = field(default_factory=TeacherSettings)
     prefix: PrefixSettings = field(default_factory=PrefixSettings)
-    fixed: FixedSettings = field(default_factory=FixedSettings)
-    search: SearchSettings = field(default_factory=SearchSettings)
-    ghpo: GhpoSettings = field(default_factory=GhpoSettings)
-    scaf: ScafSettings = field(default_factory=ScafSettings)
     verify: VerifySettings = field(default_factory=VerifySettings)
     samples: SampleSettings = field(default_factory=SampleSettings)
     watchdog: WatchdogSettings = field(default_factory=WatchdogSettings)
+    # By settings node, of every method: those of `hint:` are read with it.
+    methods: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in ("max_level", "max_tokens", "attempts"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"hint.{name}={getattr(self, name)} must be at least 1")
-        if self.reliance_every < 0 or not 0 <= self.refresh_share <= 1:
+        if self.logprob_gain_every < 0 or not 0 <= self.dropout_share <= 1:
             raise ConfigError(
-                f"hint.reliance_every={self.reliance_every} must be a number of steps or 0 (never) "
-                f"and hint.refresh_share={self.refresh_share} in [0, 1]"
+                f"hint.logprob_gain_every={self.logprob_gain_every} must be a number of steps or 0 "
+                f"(never) and hint.dropout_share={self.dropout_share} in [0, 1]"
             )
         is_written = self.source in (None, "self_generated", "teacher")
         if is_written and self.max_level > BUILT_IN_LEVELS and self.prompts is None:
@@ -130,36 +126,26 @@ class HintSettings:
                     raise ConfigError(f"{prefix}.{name}={value} must be positive")
 
 
-# Knobs outside the general ones -> who reads them.
-_METHOD_NODES: dict[str, tuple[type, str]] = {
-    **{f"trainer.{item.name}": (LightSettings, "sage-light") for item in fields(LightSettings)},
-    "hint.fixed": (FixedSettings, "fixed"),
-    "hint.search": (SearchSettings, "sage"),
-    "hint.ghpo": (GhpoSettings, "ghpo"),
-    "hint.scaf": (ScafSettings, "scaf"),
-}
-_WRITTEN = ("self_generated", "teacher")
-_SOURCE_KNOBS: dict[str, tuple[str, ...]] = {
-    "hint.max_level": ("self_generated", "dataset", "teacher"),
-    "hint.teacher": ("teacher",),
-    "hint.prefix": ("solution_prefix",),
-    **{f"hint.{name}": _WRITTEN for name in ("max_tokens", "temperature", "top_p", "attempts")},
-}
-_HINT_KNOBS = (
-    *(f"hint.{name}" for name in ("source", "prompts", "style", "too_long")),
-    *(f"hint.{name}" for name in ("conditioning", "leak_policy")),
-    *(f"hint.{name}" for name in ("reliance_every", "refresh_share")),
-    *_SOURCE_KNOBS,
-)
-
-
 def read_settings(node: Mapping[str, Any]) -> HintSettings:
-    """Typed settings from the resolved ``hint:`` node.
+    """Return typed settings from the resolved ``hint:`` node.
 
     Raises:
-        ConfigError: On an unknown key, a value of the wrong type, or one out of range.
+        ConfigError: On an unknown or renamed key, a value of the wrong type, or one out of range.
     """
-    return read_typed(HintSettings, node, "hint")
+    nodes = {
+        name.removeprefix("hint."): cls
+        for name, cls in _settings_nodes().items()
+        if name.startswith("hint.")
+    }
+    general = {name: value for name, value in node.items() if name not in nodes}
+    if "methods" in general:
+        raise ConfigError(f"hint.methods is not a setting; choose from {', '.join(sorted(nodes))}")
+    settings = read_typed(HintSettings, general, "hint")
+    read = {
+        name: read_typed(cls.settings_cls, node.get(name, {}), f"hint.{name}")
+        for name, cls in nodes.items()
+    }
+    return replace(settings, methods=read)
 
 
 def read_texts(settings: HintSettings) -> Texts:
@@ -184,39 +170,70 @@ def read_texts(settings: HintSettings) -> Texts:
     return load_texts(mapping, f"hint.prompts={settings.prompts}")
 
 
+def method_defaults() -> dict[str, Any]:
+    """Return every method's settings at their defaults, in the shape of the configuration."""
+    tree: dict[str, Any] = {}
+    for name, cls in _settings_nodes().items():
+        node = tree
+        for part in name.split("."):
+            node = node.setdefault(part, {})
+        node.update(asdict(cls.settings_cls()))
+    return tree
+
+
+def _settings_nodes() -> dict[str, type[Method]]:
+    return {cls.settings_node: cls for cls in METHODS.values() if cls.settings_node}
+
+
 def build_method(trainer: Mapping[str, Any], settings: HintSettings) -> Method:
-    """The method that ``trainer.method`` names, with its own knobs.
+    """Return the method that ``trainer.method`` names, with its own settings.
 
     Raises:
-        ConfigError: If the name is unknown or a knob is out of range.
+        ConfigError: If the name is unknown or a setting is out of range.
     """
     cls = get_method(trainer["method"])
-    if cls.settings_cls is LightSettings:
-        names = [item.name for item in fields(LightSettings)]
-        knobs: Any = read_typed(LightSettings, {name: trainer[name] for name in names}, "trainer")
-    else:
-        nodes = (settings.fixed, settings.search, settings.ghpo, settings.scaf)
-        knobs = next((node for node in nodes if type(node) is cls.settings_cls), None)
+    own = None
+    if cls.settings_node == "trainer":
+        names = [item.name for item in fields(cls.settings_cls)]
+        own = read_typed(cls.settings_cls, {name: trainer[name] for name in names}, "trainer")
+    elif cls.settings_node:
+        own = settings.methods.get(cls.settings_node.removeprefix("hint."))
     return cls(
         max_level=num_levels(settings, source_of(settings, cls)) if cls.uses_hints else 0,
-        settings=knobs,
-        refresh=Refresh(settings.refresh_share, settings.seed),
+        settings=own,
+        dropout=HintDropout(settings.dropout_share, settings.seed),
     )
 
 
 def source_of(settings: HintSettings, method: Method | type[Method]) -> str:
-    """The source of hints: ``hint.source``, or the one that the method is defined with."""
+    """Return the source of hints: ``hint.source``, or the one that the method is defined with."""
     return settings.source or method.source
 
 
 def num_levels(settings: HintSettings, source: str) -> int:
-    """Levels of the source's hint levels; a method may cut each of them into several."""
+    """Return the levels that the source gives; a method may cut each of them into several."""
     if source == "solution_prefix":
         return len(settings.prefix.ratios)
     return settings.max_level
 
 
-def check_knobs_are_read(
+_WRITTEN = ("self_generated", "teacher")
+# General settings that only some sources read.
+_SOURCE_SETTINGS: dict[str, tuple[str, ...]] = {
+    "hint.max_level": ("self_generated", "dataset", "teacher"),
+    "hint.teacher": ("teacher",),
+    "hint.prefix": ("solution_prefix",),
+    **{f"hint.{name}": _WRITTEN for name in ("max_tokens", "temperature", "top_p", "attempts")},
+}
+# Those that only methods with hints read.
+_HINT_SETTINGS = {
+    *(f"hint.{name}" for name in ("source", "prompts", "style", "too_long", "conditioning")),
+    *(f"hint.{name}" for name in ("leak_policy", "logprob_gain_every", "dropout_share")),
+    *_SOURCE_SETTINGS,
+}
+
+
+def check_settings_are_read(
     method_name: str, given: Iterable[str], settings: HintSettings | None = None
 ) -> None:
     """Refuse a setting that was given on the command line but that nothing reads.
@@ -241,16 +258,19 @@ def check_knobs_are_read(
 
 
 def _reader(name: str, cls: type[Method], source: str) -> str:
-    """Who reads a setting that this method and source do not; empty when they do."""
+    """Return who reads a setting that this method and source do not; empty when they do."""
     node = ".".join(name.split(".")[:2])
-    settings_cls, method = _METHOD_NODES.get(node, (cls.settings_cls, ""))
-    if settings_cls is not cls.settings_cls:
-        return method
-    if node in _HINT_KNOBS and not cls.uses_hints:
+    for other_name, other in METHODS.items():
+        names = {other.settings_node}
+        if other.settings_node == "trainer":
+            names = {f"trainer.{item.name}" for item in fields(other.settings_cls)}
+        if node in names and other.settings_node != cls.settings_node:
+            return other_name
+    if node in _HINT_SETTINGS and not cls.uses_hints:
         return "a method that uses hints"
-    if node == "hint.refresh_share" and not cls.can_refresh:
-        return "sage-light or fixed"
-    sources = _SOURCE_KNOBS.get(node, (source,))
+    if node == "hint.dropout_share" and not cls.supports_dropout:
+        return " or ".join(name for name, each in METHODS.items() if each.supports_dropout)
+    sources = _SOURCE_SETTINGS.get(node, (source,))
     if source not in sources:
         return f"hint.source={' or '.join(sources)} (here: {source})"
     return ""

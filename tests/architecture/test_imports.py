@@ -9,7 +9,8 @@ HEAVY = ("torch", "verl", "ray", "vllm", "transformers", "sympy", "pyarrow", "ma
 
 
 @pytest.mark.parametrize(
-    "module", ["methods", "visit", "metrics", "reward_tracker", "hints.parsing", "verify", "cli"]
+    "module",
+    ["methods", "rollout", "metrics", "reward_tracker", "hints.parsing", "verify", "command"],
 )
 def test_a_pure_module_imports_nothing_heavy(module):
     code = (

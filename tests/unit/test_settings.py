@@ -12,7 +12,7 @@ from recipe.hint.methods.sage_light import LightSettings
 from recipe.hint.settings import (
     HintSettings,
     build_method,
-    check_knobs_are_read,
+    check_settings_are_read,
     read_settings,
     read_texts,
 )
@@ -96,7 +96,7 @@ def test_an_int_is_taken_where_a_float_is_meant():
 )
 def test_a_knob_that_the_method_does_not_read_is_refused(method, given):
     with pytest.raises(ConfigError, match=f"{given} is not read by trainer.method={method}"):
-        check_knobs_are_read(method, [given])
+        check_settings_are_read(method, [given])
 
 
 @pytest.mark.parametrize(
@@ -114,15 +114,15 @@ def test_a_knob_that_the_method_does_not_read_is_refused(method, given):
     ],
 )
 def test_a_knob_that_the_method_reads_is_taken(method, given):
-    check_knobs_are_read(method, [given])
+    check_settings_are_read(method, [given])
 
 
 def test_what_is_read_follows_the_source_that_is_chosen():
     prefix = HintSettings(source="solution_prefix")
-    check_knobs_are_read("sage", ["hint.prefix.unit"], prefix)
+    check_settings_are_read("sage", ["hint.prefix.unit"], prefix)
     readers = r"only hint\.source=self_generated or teacher \(here: solution"
     with pytest.raises(ConfigError, match=readers):
-        check_knobs_are_read("sage", ["hint.max_tokens"], prefix)
+        check_settings_are_read("sage", ["hint.max_tokens"], prefix)
 
 
 def test_levels_above_three_need_a_prompt_only_where_hints_are_written():

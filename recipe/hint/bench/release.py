@@ -11,14 +11,17 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
+from itertools import chain
 
 from recipe.hint.hints.base import Generate, HintResult, HintSource
 from recipe.hint.methods.base import Method
-from recipe.hint.rollout import Outcome, PromptRollout
-from recipe.hint.schema import Attempt, Keep, Plan, Problem, ProblemState, PromptRecord
+from recipe.hint.record import PromptRecord
+from recipe.hint.rollout import Outcome
+from recipe.hint.schema import Problem, ProblemState
+from recipe.hint.turns import Place, Sample, at_level
 
-# A visit of one method with one source of hints.
-MakeVisit = Callable[[Method, HintSource], PromptRollout]
+# The rollout of one prompt by one method with one source of hints.
+RollOut = Callable[[Method, HintSource], Awaitable[Outcome]]
 
 
 class AtLevel(Method):
@@ -30,15 +33,9 @@ class AtLevel(Method):
         super().__init__(max_level=level)
         self._level = level
 
-    def open(self, problem: Problem, state: ProblemState) -> Plan:
-        """The level."""
-        return Plan(level=self._level)
-
-    def react(self, problem: Problem, attempts: Sequence[Attempt]) -> Plan | Keep:
-        """Keep it."""
-        if not attempts[-1].is_sampled:
-            return Plan(level=0)
-        return Keep.group(attempts, -1)
+    def open(self, problem: Problem, state: ProblemState) -> Sample:
+        """Return the level."""
+        return Sample(at_level(self._level))
 
 
 class Written:
@@ -50,7 +47,7 @@ class Written:
     async def hint_levels(
         self, problem: Problem, generate: Generate, *, visits: int = 0
     ) -> HintResult:
-        """The same for every visit."""
+        """Return the same for every prompt rollout."""
         return self._result
 
 
@@ -76,11 +73,11 @@ class Batch:
         await self._barrier.abort()
 
 
-class ReleaseVisit:
+class ReleaseRollout:
     """One problem in the release's scheme.
 
     Args:
-        visit: Makes the visit of one level.
+        roll_out: Samples one level.
         write: Writes the hint levels of this problem.
         batch: The prompts that wait for each other.
         max_level: Highest hint level, L.
@@ -88,28 +85,28 @@ class ReleaseVisit:
 
     def __init__(
         self,
-        visit: MakeVisit,
+        roll_out: RollOut,
         write: Callable[[int], Awaitable[HintResult]],
         *,
         batch: Batch,
         max_level: int,
     ) -> None:
-        self._visit = visit
+        self._roll_out = roll_out
         self._write = write
         self._batch = batch
         self._max_level = max_level
 
-    async def run(self, uid: str, step: int) -> Outcome:
+    async def run(self, step: int) -> Outcome:
         """All levels, with everybody else."""
         try:
-            return await self._run(uid, step)
+            return await self._run(step)
         except BaseException:
             await self._batch.abort()
             raise
 
-    async def _run(self, uid: str, step: int) -> Outcome:
+    async def _run(self, step: int) -> Outcome:
         hint_levels = HintResult("none")
-        kept = await self._at(0, hint_levels, uid, step)
+        kept = await self._at(0, hint_levels)
         outcomes = [kept]
         for level in range(1, self._max_level + 1):
             is_unresolved = not _is_solved(kept)
@@ -121,34 +118,28 @@ class ReleaseVisit:
                 await self._batch.arrive(0, is_unresolved)
             is_hinted = is_unresolved and hint_levels.status == "ok"
             again = level if is_hinted else kept.record.accepted_level
-            outcomes.append(await self._at(again, hint_levels, uid, step))
+            outcomes.append(await self._at(again, hint_levels))
             if is_hinted:
                 kept = outcomes[-1]
         place = next(place for place, outcome in enumerate(outcomes) if outcome is kept)
-        return Outcome(kept.group, _joined(outcomes, place, hint_levels))
+        return Outcome(kept.rows, _joined(outcomes, place, hint_levels))
 
-    async def _at(self, level: int, hint_levels: HintResult, uid: str, step: int) -> Outcome:
-        return await self._visit(AtLevel(level), Written(hint_levels)).run(uid, step)
+    async def _at(self, level: int, hint_levels: HintResult) -> Outcome:
+        return await self._roll_out(AtLevel(level), Written(hint_levels))
 
 
 def _is_solved(outcome: Outcome) -> bool:
-    return any(reward > 0 for reward in outcome.record.accuracies)
+    return any(accuracy > 0 for accuracy in outcome.record.accuracies)
 
 
 def _joined(outcomes: Sequence[Outcome], kept: int, hint_levels: HintResult) -> PromptRecord:
     """Return one record of all levels; the cost of the hints, written outside, is added here."""
     records = [outcome.record for outcome in outcomes]
-
-    def all_of(name: str) -> tuple:
-        return tuple(value for record in records for value in getattr(record, name))
-
-    before = sum(len(record.levels) for record in records[:kept])
-    names = ("levels", "hint_statuses", "rewards", "num_ungraded", "rollout_tokens", "seconds")
+    before = sum(len(record.rounds) for record in records[:kept])
     return replace(
         records[kept],
-        **{name: all_of(name) for name in names},
-        planned_level=0,
-        accepted=before + records[kept].accepted,
+        rounds=tuple(chain.from_iterable(record.rounds for record in records)),
+        rows=tuple(Place(before + place.round, place.turn) for place in records[kept].rows),
         hint_calls=hint_levels.calls,
         hint_tokens=hint_levels.tokens,
     )

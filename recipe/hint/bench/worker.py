@@ -10,14 +10,16 @@ import ray
 from omegaconf import OmegaConf
 from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopManagerTQ
 
-from recipe.hint.bench.release import Batch, ReleaseVisit
+from recipe.hint.bench.release import Batch, ReleaseRollout
 from recipe.hint.bench.settings import CONSTANT, RELEASE, bench_of, method_of
-from recipe.hint.hints.base import HintResult, Reply
+from recipe.hint.hints.base import HintResult, HintSource, Reply
+from recipe.hint.methods.base import Method
 from recipe.hint.problems.rows import problem_from_row
 from recipe.hint.prompt import Message
+from recipe.hint.rollout import Outcome
 from recipe.hint.runtime.engine import Grader
 from recipe.hint.runtime.hint_sources import guarded_source
-from recipe.hint.runtime.worker import HintWorker, Parts, Runs
+from recipe.hint.runtime.worker import HintWorker, Parts
 from recipe.hint.schema import Item, Verdict
 from recipe.hint.seeds import seed_at
 from recipe.hint.settings import build_method
@@ -26,17 +28,17 @@ _UNSEEN = Verdict(0.0, "wrong")
 
 
 class Remembering:
-    """The real judge, whose verdicts are kept."""
+    """The real verifier, whose verdicts are kept."""
 
-    def __init__(self, grade: Grader) -> None:
-        self._judge = grade
+    def __init__(self, grader: Grader) -> None:
+        self._grader = grader
         self.seen: dict[Item, Verdict] = {}
 
     async def grade_many(
         self, items: Sequence[Item], ids: Sequence[str] | None = None
     ) -> list[Verdict]:
-        """As the judge says."""
-        verdicts = await self._judge.grade_many(items, ids)
+        """Return what the verifier says."""
+        verdicts = await self._grader.grade_many(items, ids)
         self.seen.update(zip(items, verdicts, strict=True))
         return verdicts
 
@@ -62,9 +64,9 @@ class BenchWorker(HintWorker):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         HintWorker.__init__(self, *args, **kwargs)
-        grade = Remembering(self._training.engine.verifier)
-        self._engine = self._training.engine.graded_by(grade)
-        self._constant_engine = self._engine.graded_by(Constant(grade.seen))
+        grader = Remembering(self._training.engine.verifier)
+        self._engine = self._training.engine.graded_by(grader)
+        self._constant_engine = self._engine.graded_by(Constant(grader.seen))
         self._arms = {arm: self._arm(arm) for arm in bench_of(self.config).arms}
 
     async def generate_sequences(self, batch: Any) -> None:
@@ -76,14 +78,14 @@ class BenchWorker(HintWorker):
         """Processor time of this process since it started."""
         return time.process_time()
 
-    def visit(self, prompt: dict, step: int, is_validation: bool) -> Runs:
-        """The visit of the prompt's arm."""
-        if is_validation:
-            return HintWorker.visit(self, prompt, step, is_validation)
-        name = prompt["bench_arm"]
-        if name == RELEASE:
-            return self._release(self._arms[name], prompt, step)
-        return self.visit_with(self._arms[name], prompt, step)
+    async def roll_out(self, parts: Parts, prompt: dict, step: int) -> Outcome:
+        """Run the rollout of the prompt's arm."""
+        if parts is self._validation:
+            return await HintWorker.roll_out(self, parts, prompt, step)
+        arm = self._arms[prompt["bench_arm"]]
+        if prompt["bench_arm"] == RELEASE:
+            return await self._release(arm, prompt, step)
+        return await HintWorker.roll_out(self, arm, prompt, step)
 
     async def _run_prompt(
         self, prompt: dict, sampling_params: dict, trajectory: dict, trace: bool = False
@@ -98,14 +100,14 @@ class BenchWorker(HintWorker):
         engine = self._constant_engine if name.endswith(CONSTANT) else self._engine
         source = guarded_source(
             self._settings,
-            self._visit_settings.texts,
+            self._rollout_settings.texts,
             method,
-            grade=engine.verifier,
+            grader=engine.verifier,
             tokenizer=self.tokenizer,
         )
-        return Parts(method, source, engine, self._visit_settings)
+        return Parts(method, source, engine, self._rollout_settings)
 
-    def _release(self, arm: Parts, prompt: dict, step: int) -> ReleaseVisit:
+    async def _release(self, arm: Parts, prompt: dict, step: int) -> Outcome:
         problem = problem_from_row(prompt)
 
         async def write(step: int) -> HintResult:
@@ -116,14 +118,12 @@ class BenchWorker(HintWorker):
             assert arm.source is not None
             return await arm.source.hint_levels(problem, generate)
 
-        return ReleaseVisit(
-            lambda method, source: self.visit_with(
-                Parts(method, source, arm.engine, arm.settings), prompt, step
-            ),
-            write,
-            batch=self._batch,
-            max_level=arm.method.max_level,
-        )
+        async def roll_out(method: Method, source: HintSource) -> Outcome:
+            parts = Parts(method, source, arm.engine, arm.settings)
+            return await HintWorker.roll_out(self, parts, prompt, step)
+
+        levels = arm.method.max_level
+        return await ReleaseRollout(roll_out, write, batch=self._batch, max_level=levels).run(step)
 
 
 class BenchManager(AgentLoopManagerTQ):

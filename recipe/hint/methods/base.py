@@ -1,32 +1,33 @@
-"""What every method is: a decision before sampling, and one after each group."""
+"""What every method is: a decision before sampling, and one after each round."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from recipe.hint.schema import FINAL_HINT_FAILURES, Attempt, Keep, Plan, Problem, ProblemState
+from recipe.hint.schema import FINAL_HINT_FAILURES, Problem, ProblemState
 from recipe.hint.seeds import seed_at
+from recipe.hint.turns import Bare, Place, Round, Row, Sample, Train, Turn
 
 
 @dataclass(frozen=True)
 class NoSettings:
-    """A method without knobs of its own."""
+    """A method without settings of its own."""
 
 
 @dataclass(frozen=True)
-class Refresh:
-    """Which problems leave their hint out for once, after a visit that trained with one.
+class HintDropout:
+    """Which problems leave their hint out once, after they trained with one.
 
-    ``share`` is their share in [0, 1], drawn from ``seed``, the problem and the visit.
+    ``share`` is their share in [0, 1], drawn from ``seed``, the problem and its rollouts so far.
     """
 
     share: float = 0.0
     seed: int = 1
 
     def is_due(self, problem: Problem, state: ProblemState) -> bool:
-        """Whether this visit is one without a hint."""
+        """Return whether this prompt rollout goes without a hint."""
         if not self.share or not state.accepted_level:
             return False
         draw = seed_at(self.seed, "refresh", problem.id, state.visits)
@@ -34,54 +35,88 @@ class Refresh:
 
 
 class Method:
-    """Roll out once without a hint and train on that group: the neutral decision.
+    """Sample one group without a hint and train on it: the neutral decision.
 
-    A method is pure: it sees what was tried and answers what to do, and holds no state.
-    ``settings_cls`` names the knobs it reads (``trainer.*`` and ``hint.*`` keys are mapped
-    in ``settings.py``); ``uses_hints`` tells whether a hint source has to be set up, ``source``
-    which one where ``hint.source`` names none, ``can_refresh`` whether ``hint.refresh_share``
-    is read.
+    A method is pure: it sees what came back, answers what to do, and holds no state. It declares
+    here what the rest of the package has to know about it.
+
+    Attributes:
+        settings_cls: A frozen dataclass of its settings; their defaults are the configuration's.
+        settings_node: Where they stand: ``hint.NAME``, or ``trainer``.
+        uses_hints: Whether a source of hints has to be set up.
+        source: The source of hints where ``hint.source`` names none.
+        supports_dropout: Whether ``hint.dropout_share`` is read.
+        increments: Pieces that each level of the source is cut into, each a level of its own.
     """
 
     settings_cls: ClassVar[type] = NoSettings
+    settings_node: ClassVar[str] = ""
     uses_hints: ClassVar[bool] = False
     source: ClassVar[str] = "self_generated"
-    can_refresh: ClassVar[bool] = False
-    # Pieces that the source's levels are cut into, each a level of its own for the method.
+    supports_dropout: ClassVar[bool] = False
     increments: int = 1
 
     def __init__(
-        self, *, max_level: int = 0, settings: Any = None, refresh: Refresh | None = None
+        self, *, max_level: int = 0, settings: Any = None, dropout: HintDropout | None = None
     ) -> None:
         self.max_level = max_level
         self.settings: Any = self.settings_cls() if settings is None else settings
-        self.refresh = refresh or Refresh()
+        self.dropout = dropout or HintDropout()
 
-    def open(self, problem: Problem, state: ProblemState) -> Plan:
-        """Decide the first group, before anything is sampled."""
-        return Plan(level=0)
+    def open(self, problem: Problem, state: ProblemState) -> Sample | Train:
+        """Decide what is sampled first."""
+        return Sample()
 
-    def react(self, problem: Problem, attempts: Sequence[Attempt]) -> Plan | Keep:
-        """Decide after each group: another one, or which rollouts to train on."""
-        if not attempts[-1].is_sampled:
-            return Plan(level=0)
-        return Keep.group(attempts, -1)
+    def react(self, problem: Problem, rounds: Sequence[Round]) -> Sample | Train:
+        """Decide after each round: sample more, or train."""
+        if not rounds[-1].is_sampled:
+            return Sample()
+        return self.train_round(rounds, len(rounds) - 1)
 
-    def reward(self, accuracy: float, form: float) -> float:
-        """What a rollout trains with; decisions see its accuracy only.
+    def reward(self, turn: Turn) -> float:
+        """Return what a graded turn trains with."""
+        assert turn.verdict is not None, "a turn without a grade has no reward of its own"
+        return turn.verdict.trained
 
-        Args:
-            accuracy: The verifier's score, or the reward in its place (``Verdict.trained``).
-            form: 1.0 when the response keeps the tags of a thought and an answer, else 0.0.
+    def metrics(self) -> dict[str, float]:
+        """Return constants to log at every step, names relative to ``hint/``."""
+        return {}
+
+    def train_round(self, rounds: Sequence[Round], index: int) -> Train:
+        """Return the decision to train on one whole round."""
+        turns = rounds[index].turns
+        return Train(tuple(self.row(rounds, Place(index, turn)) for turn in range(len(turns))))
+
+    def train_last_sampled(self, rounds: Sequence[Round]) -> Train:
+        """Return the decision to train on the newest round that has turns.
+
+        Raises:
+            ValueError: If none has.
         """
-        return accuracy
+        for index in reversed(range(len(rounds))):
+            if rounds[index].is_sampled:
+                return self.train_round(rounds, index)
+        raise ValueError("no round was sampled; a method must sample one before it trains")
 
-    def _is_climb_over(self, last: Attempt) -> bool:
-        """Whether no stronger hint follows; a verifier failure is no reason for one."""
+    def row(self, rounds: Sequence[Round], place: Place, group: str = "") -> Row:
+        """Return a turn that trains with its own reward."""
+        return Row(place, self.reward(rounds[place.round].turns[place.turn]), group)
+
+    def dropped(self, train: Train) -> Train:
+        """Return the decision without its signal."""
+        return Train(tuple(replace(row, reward=0.0) for row in train.rows), is_dropped=True)
+
+    def ends_escalation(self, last: Round) -> bool:
+        """Return whether no stronger hint follows; a verifier failure is no reason for one."""
         return (
-            last.plan.is_plain
+            last.request.is_off_schedule
             or last.is_solved
             or last.is_ungraded
             or last.hint_status in FINAL_HINT_FAILURES
-            or last.plan.level >= self.max_level
+            or last.level >= self.max_level
         )
+
+
+def unhinted() -> Sample:
+    """Return the request that leaves the hint out, outside the method's schedule."""
+    return Sample(Bare(), is_off_schedule=True)

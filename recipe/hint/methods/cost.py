@@ -1,26 +1,27 @@
-"""How many answers a visit may take, found by asking the method itself."""
+"""How many responses a prompt rollout may take, found by asking the method itself."""
 
 from __future__ import annotations
 
 from recipe.hint.methods.base import Method
-from recipe.hint.schema import Attempt, Plan, Problem, ProblemState
+from recipe.hint.schema import Problem, ProblemState, Response, Verdict
+from recipe.hint.turns import Round, Sample, Turn
 
 _LATE = 1_000_000  # past every cold start and warm-up
+_WRONG = Turn((), [], Response([], [], "", is_truncated=False), Verdict(0.0, "wrong"))
 
 
-def most_answers(method: Method, group_size: int) -> int:
-    """Answers sampled for a new problem that is never solved, late in a run.
+def most_responses(method: Method, group_size: int) -> int:
+    """Return the responses sampled for a new problem that is never solved, late in a run.
 
-    That is the most for a method that searches until an answer is right.
+    That is the most for a method that searches until a response is right.
     """
     problem = Problem("", (), "", "solution", "answer")
     decision = method.open(problem, ProblemState(step=_LATE))
-    attempts: list[Attempt] = []
-    while isinstance(decision, Plan):
-        count = min(decision.rollouts or group_size, group_size)
+    rounds: list[Round] = []
+    while isinstance(decision, Sample):
+        count = min(decision.n or group_size, group_size) * max(len(decision.parents), 1)
         status = "ok" if decision.level else "none"
-        attempts.append(
-            Attempt(decision, status, rewards_G=(0.0,) * count, is_whole=count == group_size)
-        )
-        decision = method.react(problem, attempts)
-    return sum(len(attempt.rewards_G) for attempt in attempts)
+        is_whole = count >= group_size
+        rounds.append(Round(decision, (_WRONG,) * count, status, is_whole=is_whole))
+        decision = method.react(problem, rounds)
+    return sum(len(each.turns) for each in rounds)

@@ -1,12 +1,13 @@
-"""One hint level for every problem at every visit."""
+"""One hint level for every problem, always."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from recipe.hint.errors import ConfigError
-from recipe.hint.methods.base import Method, Refresh
-from recipe.hint.schema import Plan, Problem, ProblemState
+from recipe.hint.methods.base import HintDropout, Method, unhinted
+from recipe.hint.schema import Problem, ProblemState
+from recipe.hint.turns import Hinted, Sample
 
 
 @dataclass(frozen=True)
@@ -20,25 +21,26 @@ class Fixed(Method):
     """Always hint at the same level (ablation of arXiv:2602.03143, Fig. 3 and 5)."""
 
     settings_cls = FixedSettings
+    settings_node = "hint.fixed"
     uses_hints = True
-    can_refresh = True
+    supports_dropout = True
 
     def __init__(
         self,
         *,
         max_level: int = 3,
         settings: FixedSettings | None = None,
-        refresh: Refresh | None = None,
+        dropout: HintDropout | None = None,
     ) -> None:
-        super().__init__(max_level=max_level, settings=settings, refresh=refresh)
+        super().__init__(max_level=max_level, settings=settings, dropout=dropout)
         if not 1 <= self.settings.level <= max_level:
             raise ConfigError(
                 f"hint.fixed.level={self.settings.level} must be from 1 to {max_level}, the "
                 f"number of levels (hint.max_level, or that of hint.prefix.ratios)"
             )
 
-    def open(self, problem: Problem, state: ProblemState) -> Plan:
-        """The constant level, or none at a visit that refreshes."""
-        if self.refresh.is_due(problem, state):
-            return Plan(level=0, is_plain=True)
-        return Plan(level=self.settings.level)
+    def open(self, problem: Problem, state: ProblemState) -> Sample:
+        """Return the constant level, or none where the hint is dropped out."""
+        if self.dropout.is_due(problem, state):
+            return unhinted()
+        return Sample(Hinted(self.settings.level))

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from recipe.hint.errors import ConfigError
-from recipe.hint.methods.base import Method, Refresh
-from recipe.hint.schema import FINAL_HINT_FAILURES, Attempt, Keep, Plan, Problem, ProblemState
+from recipe.hint.methods.base import HintDropout, Method, unhinted
+from recipe.hint.schema import FINAL_HINT_FAILURES, Problem, ProblemState
+from recipe.hint.turns import Hinted, Round, Sample, Train, Turn, at_level
+
+_TAGS = ("<think>", "</think>", "<answer>", "</answer>")
+_FORM = re.compile(r"\s*<think>(.*?)</think>\s*<answer>(.*?)</answer>\s*", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -56,6 +61,7 @@ class Ghpo(Method):
     """
 
     settings_cls = GhpoSettings
+    settings_node = "hint.ghpo"
     uses_hints = True
     source = "solution_prefix"
 
@@ -64,9 +70,9 @@ class Ghpo(Method):
         *,
         max_level: int = 3,
         settings: GhpoSettings | None = None,
-        refresh: Refresh | None = None,
+        dropout: HintDropout | None = None,
     ) -> None:
-        super().__init__(max_level=max_level, settings=settings, refresh=refresh)
+        super().__init__(max_level=max_level, settings=settings, dropout=dropout)
         mode, level = self.settings.mode, self.settings.level
         if mode.startswith("fixed") and not 1 <= level <= max_level:
             raise ConfigError(
@@ -74,35 +80,44 @@ class Ghpo(Method):
                 f"(that of hint.prefix.ratios)"
             )
 
-    def open(self, problem: Problem, state: ProblemState) -> Plan:
-        """No hint, but in the baseline that hints every group."""
+    def open(self, problem: Problem, state: ProblemState) -> Sample:
+        """Return no hint, but in the baseline that hints every group."""
         if state.step <= self.settings.cold_start_steps or self.settings.mode == "none":
-            return Plan(level=0, is_plain=True)
-        return Plan(level=self.settings.level if self.settings.mode == "fixed_all" else 0)
+            return unhinted()
+        return Sample(at_level(self.settings.level if self.settings.mode == "fixed_all" else 0))
 
-    def react(self, problem: Problem, attempts: Sequence[Attempt]) -> Plan | Keep:
-        """A longer prefix while the group is difficult; a failed verifier decides nothing."""
-        last, mode = attempts[-1], self.settings.mode
-        if last.is_sampled and last.num_ungraded == len(last.rewards_G):
-            return replace(Keep.last_sampled(attempts), is_dropped=True)
+    def react(self, problem: Problem, rounds: Sequence[Round]) -> Sample | Train:
+        """Extend the prefix while the group is difficult; a failed verifier decides nothing."""
+        last, mode = rounds[-1], self.settings.mode
+        if last.is_sampled and last.num_ungraded == len(last.turns):
+            return self.dropped(self.train_last_sampled(rounds))
         if mode == "fixed_all":
-            return super().react(problem, attempts)
-        if last.plan.is_plain or last.is_ungraded or self._is_easy(last):
-            return Keep.last_sampled(attempts)
+            return super().react(problem, rounds)
+        num_solved = sum(accuracy > 0 for accuracy in last.accuracies_G)
+        is_easy = num_solved > self.settings.max_solved
+        if last.request.is_off_schedule or last.is_ungraded or is_easy:
+            return self.train_last_sampled(rounds)
         end = self.max_level if mode == "adaptive" else self.settings.level
-        if last.hint_status in FINAL_HINT_FAILURES or last.plan.level >= end:
-            return self._all_failed(attempts)
-        return Plan(level=last.plan.level + 1 if mode == "adaptive" else self.settings.level)
-
-    def reward(self, accuracy: float, form: float) -> float:
-        """Accuracy and form, weighted."""
-        return self.settings.accuracy_weight * accuracy + self.settings.format_weight * form
-
-    def _is_easy(self, attempt: Attempt) -> bool:
-        return sum(reward > 0 for reward in attempt.rewards_G) > self.settings.max_solved
-
-    def _all_failed(self, attempts: Sequence[Attempt]) -> Keep:
+        if last.hint_status not in FINAL_HINT_FAILURES and last.level < end:
+            return Sample(Hinted(last.level + 1 if mode == "adaptive" else end))
         if self.settings.on_all_failed == "keep_level0":
-            return Keep.group(attempts, 0)
-        is_dropped = self.settings.on_all_failed == "drop"
-        return replace(Keep.last_sampled(attempts), is_dropped=is_dropped)
+            return self.train_round(rounds, 0)
+        train = self.train_last_sampled(rounds)
+        return self.dropped(train) if self.settings.on_all_failed == "drop" else train
+
+    def reward(self, turn: Turn) -> float:
+        """Return accuracy and form, weighted."""
+        weights = self.settings
+        form = format_score(turn.response.text)
+        return weights.accuracy_weight * super().reward(turn) + weights.format_weight * form
+
+
+def format_score(response: str) -> float:
+    """Return 1.0 for ``<think>...</think><answer>...</answer>`` and nothing around it, else 0.0.
+
+    Each tag stands exactly once, and both parts hold more than white space.
+    """
+    if any(response.count(tag) != 1 for tag in _TAGS):
+        return 0.0
+    match = _FORM.fullmatch(response)
+    return float(match is not None and all(part.strip() for part in match.groups()))

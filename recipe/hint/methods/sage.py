@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 from recipe.hint.errors import ConfigError
-from recipe.hint.methods.base import Method
-from recipe.hint.schema import Attempt, Keep, Plan, Problem, ProblemState
+from recipe.hint.methods.base import Method, unhinted
+from recipe.hint.schema import Problem, ProblemState
+from recipe.hint.turns import Round, Sample, Train, at_level
 
 
 @dataclass(frozen=True)
 class SearchSettings:
-    """How the hint levels is climbed; the defaults are the paper's search.
+    """How the hint is escalated; the defaults are the paper's search.
 
     Attributes:
         probe_n: Rollouts that probe a level below the highest; the group is completed where one
@@ -45,30 +46,29 @@ class Sage(Method):
     """
 
     settings_cls = SearchSettings
+    settings_node = "hint.search"
     uses_hints = True
 
-    def open(self, problem: Problem, state: ProblemState) -> Plan:
-        """Level 0, or where the last visit says that the search will end."""
+    def open(self, problem: Problem, state: ProblemState) -> Sample:
+        """Return level 0, or the level where the last rollout says that the search will end."""
         level = 0
         if self.settings.start == "remembered":
             level = min(max(state.worked_level - 1, 0), self.max_level)
         will_fail = level == 0 and state.visits > 0 and state.worked_level != 0
-        return self._plan(level, writes_early=self.settings.write_early and will_fail)
+        return self._request(level, writes_early=self.settings.write_early and will_fail)
 
-    def react(self, problem: Problem, attempts: Sequence[Attempt]) -> Plan | Keep:
-        """Next level while nobody is right; a verifier failure is no reason to climb."""
-        last = attempts[-1]
-        return self._end(attempts) if self._is_climb_over(last) else self._plan(last.plan.level + 1)
-
-    def _plan(self, level: int, *, writes_early: bool = False) -> Plan:
-        probe_n = self.settings.probe_n if level < self.max_level else 0
-        return Plan(level, rollouts=probe_n, completes=True, writes_early=writes_early)
-
-    def _end(self, attempts: Sequence[Attempt]) -> Plan | Keep:
-        """The newest group; a whole one is sampled where there was none or only its probe."""
-        sampled = [attempt for attempt in attempts if attempt.is_sampled]
+    def react(self, problem: Problem, rounds: Sequence[Round]) -> Sample | Train:
+        """Escalate while nobody is right; then train on the newest group, sampled whole."""
+        last = rounds[-1]
+        if not self.ends_escalation(last):
+            return self._request(last.level + 1)
+        sampled = [each for each in rounds if each.is_sampled]
         if not sampled:
-            return Plan(level=0, is_plain=True)
+            return unhinted()
         if not sampled[-1].is_whole:
-            return Plan(sampled[-1].plan.level, is_plain=True)
-        return Keep.last_sampled(attempts)
+            return Sample(sampled[-1].request.prompt, is_off_schedule=True)
+        return self.train_last_sampled(rounds)
+
+    def _request(self, level: int, *, writes_early: bool = False) -> Sample:
+        probe_n = self.settings.probe_n if level < self.max_level else 0
+        return Sample(at_level(level), n=probe_n, completes=True, writes_hints_early=writes_early)

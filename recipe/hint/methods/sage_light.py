@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from recipe.hint.errors import ConfigError
-from recipe.hint.methods.base import Method
-from recipe.hint.schema import Plan, Problem, ProblemState
+from recipe.hint.methods.base import Method, unhinted
+from recipe.hint.schema import Problem, ProblemState
+from recipe.hint.turns import Sample, at_level
 
 
 @dataclass(frozen=True)
 class LightSettings:
-    """Thresholds on the accuracy of the previous visit, both in [0, 1].
+    """Thresholds on the problem's last accuracy, both in [0, 1].
 
     Raises:
         ConfigError: If they are out of range or in the wrong order.
@@ -35,9 +36,9 @@ class LightSettings:
 
 
 def next_level(level: int, accuracy: float, max_level: int, settings: LightSettings) -> int:
-    """Level of the next visit.
+    """Return the level of the next prompt rollout.
 
-    ``accuracy`` below zero means unknown (first visit, failed hint, failed verifier): no change.
+    ``accuracy`` below zero means unknown (none before, failed hint, failed verifier): no change.
     """
     if accuracy < 0:
         return level
@@ -49,7 +50,7 @@ def next_level(level: int, accuracy: float, max_level: int, settings: LightSetti
 
 
 class SageLight(Method):
-    """Move one level per visit: up when the accuracy was low, down when it was high.
+    """Move one level at a time: up when the accuracy was low, down when it was high.
 
     Source: Liao et al. 2026, arXiv:2602.03143, section on SAGE-LIGHT; thresholds as in the
     authors' script. The paper's own rule (raise below 0.35, never lower) is
@@ -57,12 +58,20 @@ class SageLight(Method):
     """
 
     settings_cls = LightSettings
+    settings_node = "trainer"
     uses_hints = True
-    can_refresh = True
+    supports_dropout = True
 
-    def open(self, problem: Problem, state: ProblemState) -> Plan:
-        """The level that the last visit's accuracy asks for; none at a visit that refreshes."""
-        if self.refresh.is_due(problem, state):
-            return Plan(level=0, is_plain=True)
+    def open(self, problem: Problem, state: ProblemState) -> Sample:
+        """Return the level that the last accuracy asks for; none where the hint is dropped out."""
+        if self.dropout.is_due(problem, state):
+            return unhinted()
         level = next_level(state.level, state.accuracy, self.max_level, self.settings)
-        return Plan(level=level)
+        return Sample(at_level(level))
+
+    def metrics(self) -> dict[str, float]:
+        """Return the thresholds."""
+        return {
+            "accuracy_min_threshold": self.settings.hint_accuracy_min_threshold,
+            "accuracy_max_threshold": self.settings.hint_accuracy_max_threshold,
+        }

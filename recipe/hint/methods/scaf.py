@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from recipe.hint.errors import ConfigError
-from recipe.hint.methods.base import Method, Refresh
-from recipe.hint.schema import Attempt, Keep, Plan, Problem, ProblemState
+from recipe.hint.methods.base import HintDropout, Method
+from recipe.hint.schema import Problem, ProblemState
+from recipe.hint.turns import Bare, Hinted, Place, Round, Sample, Train
 
 
 @dataclass(frozen=True)
@@ -16,7 +17,7 @@ class ScafSettings:
 
     Attributes:
         increments: Pieces of each tier, shown one after the other.
-        rollouts: Answers sampled at each of these steps.
+        rollouts: Responses sampled at each of these steps.
         warmup_steps: First steps of the run without guidance.
 
     Raises:
@@ -47,6 +48,7 @@ class Scaf(Method):
     """
 
     settings_cls = ScafSettings
+    settings_node = "hint.scaf"
     uses_hints = True
     source = "dataset"
 
@@ -55,29 +57,28 @@ class Scaf(Method):
         *,
         max_level: int = 3,
         settings: ScafSettings | None = None,
-        refresh: Refresh | None = None,
+        dropout: HintDropout | None = None,
     ) -> None:
-        super().__init__(max_level=max_level, settings=settings, refresh=refresh)
+        super().__init__(max_level=max_level, settings=settings, dropout=dropout)
         self.increments = self.settings.increments
         self.max_level = max_level * self.increments
 
-    def open(self, problem: Problem, state: ProblemState) -> Plan:
-        """No guidance before the group has failed, and none at all while it warms up."""
-        return Plan(level=0, is_plain=state.step <= self.settings.warmup_steps)
+    def open(self, problem: Problem, state: ProblemState) -> Sample:
+        """Return no guidance before the group has failed, and none at all during the warm-up."""
+        return Sample(Bare(), is_off_schedule=state.step <= self.settings.warmup_steps)
 
-    def react(self, problem: Problem, attempts: Sequence[Attempt]) -> Plan | Keep:
-        """The next weakest hint until one works; a failed verifier ends the search."""
-        group, last = attempts[0], attempts[-1]
+    def react(self, problem: Problem, rounds: Sequence[Round]) -> Sample | Train:
+        """Escalate until a hint works; a failed verifier ends the search."""
+        group, last = rounds[0], rounds[-1]
         if last.is_solved and last is not group:
-            return _replace_one(attempts)
-        if self._is_climb_over(last):
-            return Keep.group(attempts, 0)
-        return Plan(last.plan.level + 1, rollouts=self.settings.rollouts)
+            return self._inject(rounds)
+        if self.ends_escalation(last):
+            return self.train_round(rounds, 0)
+        return Sample(Hinted(last.level + 1), n=self.settings.rollouts)
 
-
-def _replace_one(attempts: Sequence[Attempt]) -> Keep:
-    """The first guided rollout that is right, for the last of the group, which all failed."""
-    group, guided = attempts[0], attempts[-1]
-    right = next(row for row, reward in enumerate(guided.rewards_G) if reward > 0)
-    rows = tuple(range(len(group.rewards_G) - 1))
-    return Keep(0, rows, borrowed=((len(attempts) - 1, right),))
+    def _inject(self, rounds: Sequence[Round]) -> Train:
+        """Replace the last row of the group, which all failed, by the first guided one."""
+        guided = len(rounds) - 1
+        right = next(row for row, each in enumerate(rounds[-1].accuracies_G) if each > 0)
+        own = self.train_round(rounds, 0).rows[:-1]
+        return Train((*own, self.row(rounds, Place(guided, right))))

@@ -11,7 +11,7 @@ from recipe.hint.errors import DataError
 from recipe.hint.report.metrics import read_rows
 
 _CHARS = 160
-_ANSWERS = 3
+_RESPONSES = 3
 
 
 def sample_lines(
@@ -63,31 +63,31 @@ def _sample(row: dict[str, Any]) -> Iterator[str]:
         f"gold: {plain(row['answer'])}"
     )
     yield f"  problem: {plain(row['problem'])}"
-    for attempt in row["attempts"]:
-        if attempt["level"]:
-            leaks = " (holds the answer)" if attempt["leaks"] else ""
-            status = attempt["hint_status"]
-            yield f"  hint {attempt['level']} {status}{leaks}: {plain(attempt['hint'])}"
-    for answer in row["answers"][:_ANSWERS]:
-        yield from _answer(answer)
-    if (rest := len(row["answers"]) + row["left_out"] - _ANSWERS) > 0:
+    for each in row["rounds"]:
+        if each["level"]:
+            leaks = " (holds the answer)" if each["leaks"] else ""
+            status = each["hint_status"]
+            yield f"  hint {each['level']} {status}{leaks}: {plain(each['hint'])}"
+    for response in row["responses"][:_RESPONSES]:
+        yield from _response(response)
+    if (rest := len(row["responses"]) + row["left_out"] - _RESPONSES) > 0:
         yield f"  and {rest} other verdicts"
 
 
-def _answer(answer: dict[str, Any]) -> Iterator[str]:
+def _response(response: dict[str, Any]) -> Iterator[str]:
     facts = [
-        f"level {answer['level']}, {len(answer['rows'])} x {answer['reason']}",
-        f"by {answer['basis']}",
-        f"reward {answer['reward']}",
-        "trains" if answer["trains"] else "does not train",
-        *(["ignored: " + plain(answer["ignored"])] if answer["ignored"] else []),
-        *(["second judge disagrees"] if answer["second"] == "disagrees" else []),
-        *(["new shape: " + plain(answer["shape"])] if "new_shape" in answer["why"] else []),
+        f"level {response['level']}, {len(response['rows'])} x {response['reason']}",
+        f"by {response['basis']}",
+        f"reward {response['reward']}",
+        "trains" if response["trains"] else "does not train",
+        *(["ignored: " + plain(response["ignored"])] if response["ignored"] else []),
+        *(["second judge disagrees"] if response["second"] == "disagrees" else []),
+        *(["new shape: " + plain(response["shape"])] if "new_shape" in response["why"] else []),
     ]
     yield f"  {', '.join(facts)}"
-    yield f"    extracted: {plain(answer['extracted'])}"
-    if "response" in answer:
-        yield f"    response: {plain(answer['response'], from_end=True)}"
+    yield f"    extracted: {plain(response['extracted'])}"
+    if "response" in response:
+        yield f"    response: {plain(response['response'], from_end=True)}"
 
 
 def plain(text: str, *, from_end: bool = False) -> str:

@@ -11,9 +11,8 @@ from uuid import uuid4
 
 from recipe.hint.errors import ConfigError, StallError
 from recipe.hint.hints.base import Reply
-from recipe.hint.hints.engine import Response
 from recipe.hint.prompt import Message
-from recipe.hint.schema import Item, Opinion, Problem, Verdict
+from recipe.hint.schema import Item, Opinion, Problem, Response, Verdict
 from recipe.hint.verify.overlong import Overlong
 
 
@@ -37,7 +36,7 @@ class Asks(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """Sampling settings of one kind of request; ``max_tokens`` bounds one answer."""
+    """Sampling settings of one kind of request; ``max_tokens`` bounds one response."""
 
     n: int
     max_tokens: int
@@ -66,7 +65,7 @@ class GroupClient:
         self._timeout_s = timeout_s
 
     def has_room(self, prompt_ids: Sequence[int]) -> bool:
-        """Whether an answer to this prompt could have one token."""
+        """Return whether a response to this prompt could have one token."""
         return len(prompt_ids) < self._max_model_len
 
     async def sample(self, prompt_ids: list[int], sampling: Sampling, seed: int) -> dict[str, Any]:
@@ -128,22 +127,22 @@ class GroupClient:
 
 
 @dataclass(frozen=True, slots=True)
-class Texter:
-    """Messages to tokens and back; ``renderer`` is the one that verl's own agent loops use."""
+class Renderer:
+    """Messages to tokens and back; ``template`` is what verl's own agent loops use."""
 
     tokenizer: Any
-    renderer: Any
+    template: Any
     prompt_length: int
 
 
 @dataclass(frozen=True, slots=True)
 class Grading:
-    """Who judges: the verifier, a second judge that changes nothing, and the over-long penalty.
+    """Who grades: the verifier, a second judge that changes nothing, and the over-long penalty.
 
     The penalty is added to what an answer trains with, and to nothing else.
     """
 
-    grade: Grader
+    grader: Grader
     second: Asks | None = None
     overlong: Overlong | None = None
 
@@ -157,21 +156,21 @@ class VllmEngine:
     def __init__(
         self,
         client: GroupClient,
-        texter: Texter,
+        renderer: Renderer,
         *,
-        judging: Grading,
+        grading: Grading,
         answers: Sampling,
         hints: Sampling | None = None,
     ) -> None:
         self._client = client
-        self._tokenizer = texter.tokenizer
-        self._renderer = texter.renderer
-        self._prompt_length = texter.prompt_length
-        self.verifier = judging.grade
+        self._tokenizer = renderer.tokenizer
+        self._template = renderer.template
+        self._prompt_length = renderer.prompt_length
+        self.verifier = grading.grader
         self._answers = answers
         self._hints = hints
-        self._second = judging.second
-        self._overlong = judging.overlong
+        self._second = grading.second
+        self._overlong = grading.overlong
 
     def graded_by(self, verifier: Grader) -> VllmEngine:
         """The same engine with another verifier."""
@@ -181,7 +180,7 @@ class VllmEngine:
 
     def render(self, messages: Sequence[Message]) -> list[int]:
         """Token ids of a conversation."""
-        return list(self._renderer.build_initial_tokens(list(messages)))
+        return list(self._template.build_initial_tokens(list(messages)))
 
     def fits(self, prompt_ids: Sequence[int]) -> bool:
         """Within ``rollout.prompt_length``."""
@@ -192,10 +191,10 @@ class VllmEngine:
         """G."""
         return self._answers.n
 
-    async def answer(
+    async def sample(
         self, prompt_ids: list[int], seed: int, rows: range | None = None
     ) -> list[Response]:
-        """One group of answers, or ``rows`` of it: answer i has the seed ``seed + i``."""
+        """Sample one group, or ``rows`` of it: response i has the seed ``seed + i``."""
         if not self.fits(prompt_ids):
             raise ValueError(
                 f"the prompt has {len(prompt_ids)} tokens, actor_rollout_ref.rollout.prompt_length "

@@ -8,9 +8,9 @@ from typing import Any
 from omegaconf import DictConfig
 from verl.utils.tokenizer.continuous_token_wiring import create_continuous_token_builder
 
-from recipe.hint.runtime.engine import Grading, GroupClient, Sampling, Texter, VllmEngine
+from recipe.hint.runtime.engine import Grading, GroupClient, Renderer, Sampling, VllmEngine
 from recipe.hint.runtime.environment import log_to_stderr
-from recipe.hint.runtime.rewards import build_judge, overlong_of
+from recipe.hint.runtime.rewards import build_grader, overlong_of
 from recipe.hint.runtime.second_judge import build_second_judge
 from recipe.hint.settings import HintSettings
 
@@ -23,7 +23,7 @@ class EngineBuilder:
         settings: The ``hint:`` node.
 
     Attributes:
-        judge: The verifier behind all engines.
+        grader: The verifier behind all engines.
     """
 
     def __init__(self, worker: Any, settings: HintSettings) -> None:
@@ -36,14 +36,14 @@ class EngineBuilder:
             or worker.model_config.hf_config.max_position_embeddings,
             timeout_s=settings.watchdog.rollout_s,
         )
-        renderer = create_continuous_token_builder(
+        template = create_continuous_token_builder(
             worker.tokenizer,
             hf_model_type=worker.hf_model_type,
             chat_template_kwargs=worker.config.data.get("apply_chat_template_kwargs", {}),
         )
-        self._texter = Texter(worker.tokenizer, renderer, rollout.prompt_length)
+        self._renderer = Renderer(worker.tokenizer, template, rollout.prompt_length)
         audit = Path(settings.run_dir) / "audit.jsonl" if settings.verify.audit else None
-        self.grade = build_judge(settings.verify, worker.config, audit)
+        self.grader = build_grader(settings.verify, worker.config, audit)
         self._overlong = overlong_of(worker.config)
 
     def build(
@@ -55,13 +55,13 @@ class EngineBuilder:
             sampling: The node with ``n``, ``temperature``, ``top_p`` and ``top_k``.
             hints: Sampling of the hint writer, and the share of the second judge; without it the
                 engine writes no hints and asks no second judge.
-            n: Answers per group, where not ``sampling.n``.
+            n: Responses per group, where not ``sampling.n``.
         """
         second = build_second_judge(hints.samples) if hints else None
         return VllmEngine(
             self._client,
-            self._texter,
-            judging=Grading(self.grade, second, self._overlong),
+            self._renderer,
+            grading=Grading(self.grader, second, self._overlong),
             answers=Sampling(
                 n=n or sampling.n,
                 max_tokens=self._rollout.response_length,

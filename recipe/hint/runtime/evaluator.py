@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from recipe.hint.rollout import Response
 from recipe.hint.runtime.sample_files import Done, append_samples
-from recipe.hint.schema import Problem, Verdict
+from recipe.hint.schema import Problem, Response, Verdict
 from recipe.hint.seeds import seed_at
 
 
@@ -26,7 +25,7 @@ class AnswerEngine(Protocol):
         """Token ids of a conversation."""
         ...
 
-    async def answer(self, prompt_ids: list[int], seed: int) -> list[Response]:
+    async def sample(self, prompt_ids: list[int], seed: int) -> list[Response]:
         """The engine's number of answers; answer k is sampled with ``seed + k``."""
         ...
 
@@ -122,7 +121,7 @@ class Evaluator:
         self, job: Job, engine: AnswerEngine, prompt_ids: list[int], seed: int
     ) -> list[dict[str, Any]]:
         start = time.perf_counter()
-        responses_G = await engine.answer(prompt_ids, seed)
+        responses_G = await engine.sample(prompt_ids, seed)
         seconds = round(time.perf_counter() - start, 3)
         verdicts_G = await engine.grade(job.problem, responses_G)
         return [

@@ -17,7 +17,7 @@ from recipe.hint.settings import HintSettings, num_levels, source_of
 
 
 def guarded_source(
-    settings: HintSettings, texts: Texts, method: Method, *, grade: Grader, tokenizer: Any
+    settings: HintSettings, texts: Texts, method: Method, *, grader: Grader, tokenizer: Any
 ) -> HintSource | None:
     """The source of the method's hints, behind the leak guard; ``None`` when it uses none.
 
@@ -25,7 +25,7 @@ def guarded_source(
         ConfigError: If the tokenizer cannot count what the source counts.
     """
     source = build_source(settings, texts, method, tokenizer=tokenizer)
-    guard = LeakGuard(settings.leak_policy, judged_equal(grade.grade_many))
+    guard = LeakGuard(settings.leak_policy, judged_equal(grader.grade_many))
     return source and GuardedSource(source, guard)
 
 

@@ -39,7 +39,7 @@ def grade_options(settings: VerifySettings, config: DictConfig) -> GradeOptions:
     )
 
 
-def build_judge(
+def build_grader(
     settings: VerifySettings, config: DictConfig, audit_path: Path | None = None
 ) -> Grader:
     """A pool of grading processes; they start with the first answer that needs one.

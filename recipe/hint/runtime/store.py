@@ -1,4 +1,4 @@
-"""Publishing visits to TransferQueue: whole groups under verl's keys, many in one put."""
+"""Publishing prompt rollouts to TransferQueue: rows under verl's keys, many in one batch write."""
 
 from __future__ import annotations
 
@@ -13,16 +13,15 @@ from tensordict import NonTensorData
 from verl.experimental.agent_loop.agent_loop import AgentLoopMetrics, AgentLoopOutput
 from verl.utils.tensordict_utils import list_of_dict_to_tensordict
 
-from recipe.hint.hints.engine import Response
-from recipe.hint.rollout import Outcome
-from recipe.hint.schema import Verdict
+from recipe.hint.rollout import Outcome, TrainedRow
+from recipe.hint.schema import Response
 
-# Columns that only the visit needs; every row of the queue would carry them G times.
+# Columns that only the rollout needs; every row of the queue would carry them G times.
 _NOT_STORED = ("problem", "solution", "answer", "hint_state_of_problem", "agent_name")
 _HINT_COLUMN = "hint_level_"
 RECORD_FIELD, SAMPLE_FIELD = "hint_record", "hint_sample"
-# Building the rows of a put holds up the event loop, about a millisecond a visit.
-_VISITS_PER_PUT = 16
+# Building the rows of a write holds up the event loop, about a millisecond a prompt.
+_PROMPTS_PER_WRITE = 16
 
 
 async def mark(uids: Sequence[str], partition: str, status: str, **tags: Any) -> None:
@@ -36,22 +35,22 @@ async def mark(uids: Sequence[str], partition: str, status: str, **tags: Any) ->
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Finished:
-    """One visit that waits for its put; ``is_there`` is set when its rows can be read."""
+    """A prompt rollout that waits for its write; ``is_there`` is set when it can be read."""
 
     outcome: Outcome
     row: dict[str, Any]
     partition: str
     is_there: asyncio.Future[None]
 
-    def shares_put_with(self, other: _Finished) -> bool:
-        """verl takes the columns of a put from its first row and drops what only others have."""
+    def can_share_a_write_with(self, other: _Finished) -> bool:
+        """verl takes the columns of a write from its first row and drops what only others have."""
         return self.partition == other.partition and self.row.keys() == other.row.keys()
 
 
 class Publisher:
-    """Puts finished visits, one call after the other; what ends during a call shares the next one.
+    """Writes what is finished, one call after the other; what ends during a call shares the next.
 
-    A put is four round trips for any number of rows.
+    A batch write is four round trips for any number of rows.
     """
 
     def __init__(self) -> None:
@@ -59,81 +58,85 @@ class Publisher:
         self._task: asyncio.Task[None] | None = None
 
     async def publish(self, outcome: Outcome, row: dict[str, Any], partition: str) -> None:
-        """Put the kept rollouts, then mark the prompt as finished.
+        """Write the rows that train, then mark the prompt as finished.
 
         Args:
-            outcome: What the visit decided.
+            outcome: What the rollout came to.
             row: The prompt as verl's worker received it.
             partition: ``train`` or ``val``.
 
         Raises:
-            Exception: What the queue raises for these rows; visits of the same put that can be
+            Exception: What the queue raises for these rows; others of the same write that can be
                 stored are.
         """
         is_there = asyncio.get_running_loop().create_future()
         self._waiting.append(_Finished(outcome, row, partition, is_there))
         if self._task is None:
-            self._task = asyncio.create_task(self._put_waiting())
+            self._task = asyncio.create_task(self._write_waiting())
         await is_there
 
-    async def _put_waiting(self) -> None:
+    async def _write_waiting(self) -> None:
         try:
             while self._waiting:
                 first = self._waiting[0]
-                visits = [each for each in self._waiting if each.shares_put_with(first)]
-                visits = visits[:_VISITS_PER_PUT]
-                self._waiting = [each for each in self._waiting if each not in visits]
-                await _put_or_blame(visits, first.partition)
+                finished = [each for each in self._waiting if each.can_share_a_write_with(first)]
+                finished = finished[:_PROMPTS_PER_WRITE]
+                self._waiting = [each for each in self._waiting if each not in finished]
+                await _write_or_blame(finished, first.partition)
         finally:
             self._task = None
 
 
-async def _put_or_blame(visits: list[_Finished], partition: str) -> None:
-    """One put; when it fails, each visit alone, so that the error reaches those it belongs to."""
+async def _write_or_blame(finished: list[_Finished], partition: str) -> None:
+    """Write once; when it fails, each prompt alone: the error reaches those it belongs to."""
     try:
-        rows = [row for each in visits for row in rows_of(each.outcome, each.row)]
+        rows = [row for each in finished for row in rows_of(each.outcome, each.row)]
         keys, fields, tags = (list(column) for column in zip(*rows, strict=True))
         await tq.async_kv_batch_put(
             keys=keys, fields=list_of_dict_to_tensordict(fields), tags=tags, partition_id=partition
         )
-        await mark([each.outcome.record.uid for each in visits], partition, "finished")
-    except Exception as error:  # noqa: BLE001 - whatever it is, the visit raises it
-        if len(visits) > 1:
-            for visit in visits:
-                await _put_or_blame([visit], partition)
-        elif not visits[0].is_there.done():
-            visits[0].is_there.set_exception(error)
+        await mark([each.outcome.record.uid for each in finished], partition, "finished")
+    except Exception as error:  # noqa: BLE001 - whatever it is, the prompt raises it
+        if len(finished) > 1:
+            for each in finished:
+                await _write_or_blame([each], partition)
+        elif not finished[0].is_there.done():
+            finished[0].is_there.set_exception(error)
         return
-    for visit in visits:
-        if not visit.is_there.done():
-            visit.is_there.set_result(None)
+    for each in finished:
+        if not each.is_there.done():
+            each.is_there.set_result(None)
 
 
 def rows_of(
     outcome: Outcome, row: dict[str, Any]
 ) -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
-    """Key, fields and tag of each kept rollout; record and sample travel on the group's first.
+    """Yield key, fields and tag of each row; record and sample travel on the first.
 
-    All rows have the same uid, so verl normalises their rewards together; each row has the prompt
-    of its own rollout. Of a dropped group every reward is 0 and one token a row is left in the
+    verl normalises the rewards of rows with the same ``uid`` together: that of the prompt, and
+    ``uid/GROUP`` where a row has a group of its own. Each row has the prompt of its own turn. Of a
+    dropped group every reward is 0 and one token a row is left in the
     loss, so that it adds nothing and a batch of dropped groups still has a mean.
 
     Args:
-        outcome: What the visit decided.
+        outcome: What the rollout came to.
         row: The prompt as verl's worker received it.
     """
     # The same object for all rows: wrapping a value for the queue costs more than reading it.
     shared = {
         name: value if isinstance(value, torch.Tensor) else NonTensorData(value)
         for name, value in row.items()
-        if not _is_of_the_visit(name)
+        if name not in _NOT_STORED and not name.startswith(_HINT_COLUMN)
     }
-    for session, (prompt_ids_T, response, verdict, score) in enumerate(_rollouts(outcome)):
-        info = {
-            "acc": verdict.score,
-            "reason": verdict.reason,
-            "extracted": verdict.extracted[:200],
-        }
+    for session, trained in enumerate(outcome.rows):
+        response, verdict = trained.turn.response, trained.turn.verdict
+        info = {"acc": 0.0, "reason": "", "extracted": ""}
+        if verdict:
+            info = {
+                "acc": verdict.score,
+                "reason": verdict.reason,
+                "extracted": verdict.extracted[:200],
+            }
         extra = {
             "turn_scores": [],
             "tool_rewards": [],
@@ -143,41 +146,29 @@ def rows_of(
             RECORD_FIELD: outcome.record.as_json() if session == 0 else None,
             SAMPLE_FIELD: outcome.sample if session == 0 else b"",
         }
-        field = _fields(prompt_ids_T, response, score, extra) | shared
+        fields = _fields(trained, extra) | shared
+        if trained.group:
+            fields["uid"] = NonTensorData(f"{outcome.record.uid}/{trained.group}")
         if outcome.record.is_dropped:
-            field["response_mask"][:-1] = 0
-        prompt_T = torch.tensor(prompt_ids_T, dtype=torch.int64)
-        field["loss_mask"] = field["response_mask"]
-        field["input_ids"] = torch.cat([prompt_T, field["responses"]])
-        field["position_ids"] = torch.arange(len(field["input_ids"]), dtype=torch.int64)
-        field["multi_modal_inputs"] = {}
+            fields["response_mask"][:-1] = 0
+        prompt_T = torch.tensor(trained.prompt_ids_T, dtype=torch.int64)
+        fields["loss_mask"] = fields["response_mask"]
+        fields["input_ids"] = torch.cat([prompt_T, fields["responses"]])
+        fields["position_ids"] = torch.arange(len(fields["input_ids"]), dtype=torch.int64)
+        fields["multi_modal_inputs"] = {}
         key = f"{outcome.record.uid}_{session}_0"
-        yield key, field, _tag(row, response, len(prompt_T))
+        yield key, fields, _tag(row, response, len(prompt_T))
 
 
-def _is_of_the_visit(name: str) -> bool:
-    return name in _NOT_STORED or name.startswith(_HINT_COLUMN)
-
-
-def _rollouts(outcome: Outcome) -> Iterator[tuple[list[int], Response, Verdict, float]]:
-    """Prompt, answer, verdict and reward of each rollout that trains."""
-    for group in outcome.groups:
-        for response, verdict, score in zip(
-            group.responses_G, group.verdicts_G, group.scores_G, strict=True
-        ):
-            yield group.prompt_ids_T, response, verdict, score
-
-
-def _fields(
-    prompt_ids_T: list[int], response: Response, score: float, extra: dict[str, Any]
-) -> dict[str, Any]:
-    """verl's own row layout for one single-turn answer."""
+def _fields(trained: TrainedRow, extra: dict[str, Any]) -> dict[str, Any]:
+    """Return verl's own row layout for one generation."""
+    response = trained.turn.response
     return AgentLoopOutput(
-        prompt_ids=prompt_ids_T,
+        prompt_ids=trained.prompt_ids_T,
         response_ids=response.token_ids_T,
         response_mask=[1] * len(response.token_ids_T),
         response_logprobs=response.log_probs_T,
-        reward_score=score,
+        reward_score=trained.reward,
         num_turns=2,
         metrics=AgentLoopMetrics(),
         extra_fields=extra,

@@ -1,4 +1,4 @@
-"""verl's trainers plus hint state: histories go out with prompts, records come back with rows."""
+"""verl's trainers plus hint state: what is known of a problem goes out, records come back."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from verl.utils import tensordict_utils as tu
 
 from recipe.hint import metrics as hint_metrics
 from recipe.hint.errors import ConfigError
-from recipe.hint.methods import Method
 from recipe.hint.problems.rows import problem_from_row
+from recipe.hint.record import PromptRecord
 from recipe.hint.reward_tracker import RewardTracker
 from recipe.hint.runtime.checkpoints import (
     mark_complete,
@@ -36,7 +36,6 @@ from recipe.hint.runtime.sampling_guard import guard
 from recipe.hint.runtime.store import RECORD_FIELD, SAMPLE_FIELD
 from recipe.hint.runtime.watchdog import Watchdog
 from recipe.hint.sample_choice import Sampler
-from recipe.hint.schema import PromptRecord
 from recipe.hint.settings import build_method, read_settings
 from recipe.hint.whole_file import whole_file, write_whole
 
@@ -53,7 +52,6 @@ class HintMixin:
         self.folder = RunFolder(self.hint.run_dir)
         self.watchdog = Watchdog(self.folder.logs)
         self._method = build_method(config.trainer, self.hint)
-        self._thresholds = thresholds(self._method)
         self._reporter: StepReporter | None = None
         self._records_of_step: list[PromptRecord] = []
         self._samples_of_step: dict[str, bytes] = {}
@@ -89,7 +87,7 @@ class HintMixin:
         replaced = metrics.get("training/rollout_failure/evicted_samples", 0)
         missing = self.config.data.train_batch_size - len(records)
         metrics["hint/failed_prompts"] = float(missing + replaced)
-        metrics.update({f"hint/{name}": value for name, value in self._thresholds.items()})
+        metrics.update({f"hint/{name}": value for name, value in self._method.metrics().items()})
         rows = self.sampler.update(self.global_steps, records, self._samples_of_step)
         self.folder.append_samples(rows)
         for prefix, values in (
@@ -218,17 +216,6 @@ class HintMixin:
 
 _SYNC = "the weight sync from the trainer to the vLLM replicas"
 _ID_COLUMNS = {"raw_prompt", "problem", "reward_model", "extra_info", "answer"}
-
-
-def thresholds(method: Method) -> dict[str, float]:
-    """The accuracy thresholds of a method that has them, by their names in the metrics."""
-    knobs = vars(method.settings)
-    prefix = "hint_"
-    return {
-        name.removeprefix(prefix): float(value)
-        for name, value in knobs.items()
-        if name.startswith(f"{prefix}accuracy_")
-    }
 
 
 class HintTrainerSync(HintMixin, PPOTrainerSync):

@@ -1,11 +1,11 @@
-"""verl's agent-loop worker with the project's visit in place of one session per rollout."""
+"""verl's agent-loop worker with the prompt rollout in place of one session per response."""
 
 from __future__ import annotations
 
 import gc
 import logging
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import ray
 import transfer_queue as tq
@@ -16,8 +16,7 @@ from verl.utils import tensordict_utils as tu
 
 from recipe.hint.errors import StallError
 from recipe.hint.hints.base import HintSource
-from recipe.hint.methods import Method
-from recipe.hint.methods.grpo import Grpo
+from recipe.hint.methods.base import Method
 from recipe.hint.problems.rows import problem_from_row
 from recipe.hint.rollout import Outcome, PromptRollout, RolloutSettings
 from recipe.hint.runtime import store
@@ -39,20 +38,12 @@ _FATAL_NAMES = ("EngineDeadError", "EngineGenerateError", "ActorDiedError")
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What a visit is made of, beside its problem."""
+    """What a prompt rollout is made of, beside its problem."""
 
     method: Method
     source: HintSource | None
     engine: VllmEngine
     settings: RolloutSettings
-
-
-class Runs(Protocol):
-    """A visit, or what a benchmark has in its place."""
-
-    async def run(self, uid: str, step: int) -> Outcome:
-        """Until a group is kept."""
-        ...
 
 
 class HintWorker(_WorkerTQ):
@@ -71,26 +62,26 @@ class HintWorker(_WorkerTQ):
         self._settings = settings = read_settings(node)
         texts = read_texts(settings)
         method = build_method(config.trainer, settings)
-        self._visit_settings = RolloutSettings(
+        self._rollout_settings = RolloutSettings(
             texts=texts,
             style=settings.style,
             too_long=settings.too_long,
             seed=settings.seed,
             conditioning=settings.conditioning,
-            reliance_every=settings.reliance_every,
+            logprob_gain_every=settings.logprob_gain_every,
             samples=settings.samples,
         )
         engines = EngineBuilder(self, settings)
         source = guarded_source(
-            settings, texts, method, grade=engines.grade, tokenizer=self.tokenizer
+            settings, texts, method, grader=engines.grader, tokenizer=self.tokenizer
         )
         rollout = config.actor_rollout_ref.rollout
         self._training = Parts(
-            method, source, engines.build(rollout, settings), self._visit_settings
+            method, source, engines.build(rollout, settings), self._rollout_settings
         )
-        # No method to ask and no source of hints: level 0 by construction. Nothing is kept of it.
-        off = replace(self._visit_settings, samples=_NO_SAMPLES)
-        self._validation = Parts(Grpo(), None, engines.build(rollout.val_kwargs), off)
+        # The neutral method and no source of hints: level 0 by construction. Nothing is kept of it.
+        off = replace(self._rollout_settings, samples=_NO_SAMPLES)
+        self._validation = Parts(Method(), None, engines.build(rollout.val_kwargs), off)
         gc.freeze()  # as in the trainer's process
 
     async def ping(self) -> None:
@@ -111,7 +102,8 @@ class HintWorker(_WorkerTQ):
         uid, partition = prompt["uid"], _partition(is_validation)
         try:
             step = int(trajectory["step"])
-            outcome = await self.visit(prompt, step, is_validation).run(uid, step)
+            parts = self._validation if is_validation else self._training
+            outcome = await self.roll_out(parts, prompt, step)
             await self._publisher.publish(outcome, prompt, partition)
         except Exception as error:  # noqa: BLE001 - any failure must reach the queue as a status
             name = (prompt.get("extra_info") or {}).get("index", uid)
@@ -121,20 +113,17 @@ class HintWorker(_WorkerTQ):
                 [uid], partition, "failure", error=message[:2000], is_fatal=_is_fatal(error)
             )
 
-    def visit(self, prompt: dict, step: int, is_validation: bool) -> Runs:
-        """What is run for a prompt; a benchmark has others."""
-        return self.visit_with(self._validation if is_validation else self._training, prompt, step)
-
-    def visit_with(self, parts: Parts, prompt: dict, step: int) -> PromptRollout:
-        """A visit made of ``parts``."""
-        return PromptRollout(
+    async def roll_out(self, parts: Parts, prompt: dict, step: int) -> Outcome:
+        """Run the rollout of one prompt to its end."""
+        state = ProblemState(**{**prompt.get("hint_state_of_problem", {}), "step": step})
+        return await PromptRollout(
             problem_from_row(prompt),
-            ProblemState(**{**prompt.get("hint_state_of_problem", {}), "step": step}),
+            state,
             method=parts.method,
             source=parts.source,
             engine=parts.engine,
             settings=parts.settings,
-        )
+        ).run(prompt["uid"], step)
 
 
 class HintManager(AgentLoopManagerTQ):

@@ -14,12 +14,10 @@ if TYPE_CHECKING:
     from recipe.hint.verify.maths.grade import grade_maths, quick_verdict
     from recipe.hint.verify.options import GradeOptions
     from recipe.hint.verify.pool.workers import VerifierPool
-    from recipe.hint.verify.tags import format_score
 
 __all__ = [
     "GradeOptions",
     "VerifierPool",
-    "format_score",
     "grade",
     "grade_maths",
     "quick_grade",
@@ -28,7 +26,6 @@ __all__ = [
 _PLACES = {
     "GradeOptions": "options",
     "VerifierPool": "pool.workers",
-    "format_score": "tags",
     "grade": "grading",
     "grade_maths": "maths.grade",
     "quick_grade": "grading",

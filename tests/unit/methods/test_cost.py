@@ -1,6 +1,6 @@
 """The most answers that a visit takes, per method."""
 
-from recipe.hint.methods.cost import most_answers
+from recipe.hint.methods.cost import most_responses
 from recipe.hint.methods.fixed import Fixed
 from recipe.hint.methods.ghpo import Ghpo, GhpoSettings
 from recipe.hint.methods.grpo import Grpo
@@ -11,19 +11,19 @@ from recipe.hint.methods.scaf import Scaf, ScafSettings
 
 def test_one_group_where_nothing_is_searched():
     for method in (Grpo(), SageLight(max_level=3), Fixed(max_level=3)):
-        assert most_answers(method, 8) == 8
+        assert most_responses(method, 8) == 8
 
 
 def test_one_group_per_level_where_the_ladder_is_climbed():
-    assert most_answers(Sage(max_level=3), 8) == (1 + 3) * 8
-    assert most_answers(Ghpo(max_level=3), 8) == (1 + 3) * 8
-    assert most_answers(Ghpo(max_level=3, settings=GhpoSettings(mode="none")), 8) == 8
+    assert most_responses(Sage(max_level=3), 8) == (1 + 3) * 8
+    assert most_responses(Ghpo(max_level=3), 8) == (1 + 3) * 8
+    assert most_responses(Ghpo(max_level=3, settings=GhpoSettings(mode="none")), 8) == 8
 
 
 def test_probes_and_single_guided_answers_are_counted_as_such():
     # Levels 0, 1 and 2 probed with 2, the last one whole.
     probing = Sage(max_level=3, settings=SearchSettings(probe_n=2))
-    assert most_answers(probing, 8) == 3 * 2 + 8
+    assert most_responses(probing, 8) == 3 * 2 + 8
     # 3 tiers in 4 pieces, an answer each.
     scaf = Scaf(max_level=3, settings=ScafSettings(increments=4, rollouts=1))
-    assert most_answers(scaf, 8) == 8 + 3 * 4
+    assert most_responses(scaf, 8) == 8 + 3 * 4

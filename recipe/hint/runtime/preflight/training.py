@@ -12,7 +12,7 @@ from recipe.hint.command.compose import given_settings
 from recipe.hint.errors import ConfigError
 from recipe.hint.hints.teacher_request import check_teacher
 from recipe.hint.methods import Method
-from recipe.hint.methods.cost import most_answers
+from recipe.hint.methods.cost import most_responses
 from recipe.hint.runtime.preflight.data import (
     Data,
     Lengths,
@@ -29,7 +29,7 @@ from recipe.hint.runtime.preflight.settings import check_sections, check_setting
 from recipe.hint.settings import (
     HintSettings,
     build_method,
-    check_knobs_are_read,
+    check_settings_are_read,
     read_settings,
     read_texts,
     source_of,
@@ -102,7 +102,7 @@ def _method(config: DictConfig, settings: HintSettings, argv: Sequence[str]) -> 
     if not isinstance(name, str):
         raise ConfigError(f"trainer.method={name} must be the name of a method")
     method = build_method(config.trainer, settings)
-    check_knobs_are_read(name, given_settings(argv), settings)
+    check_settings_are_read(name, given_settings(argv), settings)
     return method
 
 
@@ -150,7 +150,7 @@ class _Run:
         if lengths.longest_request:
             line += f", hint requests up to {lengths.longest_request} + {self._settings.max_tokens}"
         yield line
-        least, most = batch * group, batch * most_answers(self._method, group)
+        least, most = batch * group, batch * most_responses(self._method, group)
         yield (
             f"cost      {least:,} answers a step, {most:,} if none were ever right: at most "
             f"{least * answer / 1e6:,.3g} and {most * answer / 1e6:,.3g} M tokens"

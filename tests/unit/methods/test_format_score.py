@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from recipe.hint.verify import format_score
+from recipe.hint.methods.ghpo import format_score
 
 WELL_FORMED = "<think>two and two</think><answer>4</answer>"
 

@@ -1,4 +1,4 @@
-"""How much an answer leans on its hint."""
+"""How much likelier a hint makes the response that was given under it."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ import asyncio
 import statistics
 from collections.abc import Awaitable, Callable, Sequence
 
-# (prompt, answer) in tokens -> log-probabilities of the answer's, as many as fit
+# (prompt, response) in tokens -> log-probabilities of the response's, as many as fit
 Score = Callable[[list[int], list[int]], Awaitable[list[float]]]
 
 
-async def hint_reliance(
-    answers: Sequence[tuple[list[int], list[int]]], bare_ids_T: list[int], score: Score
+async def logprob_gains(
+    responses: Sequence[tuple[list[int], list[int]]], bare_ids_T: list[int], score: Score
 ) -> tuple[float, ...]:
-    """Mean over an answer's tokens of log p(token | hinted prompt) - log p(token | prompt).
+    """Return mean over tokens of log p(token | hinted prompt) - log p(token | bare prompt).
 
     Both are computed in the same way, at temperature 1, so that 0 means: the hint changes nothing.
 
     Args:
-        answers: Hinted prompt and answer of each rollout.
+        responses: Hinted prompt and response of each rollout.
         bare_ids_T: The prompt without a hint.
         score: The policy's log-probabilities.
 
     Returns:
-        One number per answer that has tokens, in nats per token.
+        One number per response that has tokens, in nats per token.
     """
 
     async def one(prompt_ids_T: list[int], token_ids_T: list[int]) -> float:
@@ -33,4 +33,4 @@ async def hint_reliance(
         # The hinted prompt is the longer one and may leave less room at the end.
         return round(statistics.fmean(a - b for a, b in zip(hinted, bare, strict=False)), 6)
 
-    return tuple(await asyncio.gather(*(one(*answer) for answer in answers if answer[1])))
+    return tuple(await asyncio.gather(*(one(*response) for response in responses if response[1])))

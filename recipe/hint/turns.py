@@ -1,0 +1,278 @@
+"""What the rollout loop and the methods say to each other: requests, what came back, decisions.
+
+A method asks for a :class:`Sample` of generations, sees it come back as a :class:`Round` of
+:class:`Turn`, and ends with :class:`Train`. The first prompt of a problem, a hinted one and a
+follow-up to an earlier response differ only in their :class:`PromptSpec`.
+
+Shapes: ``G`` rollouts of one group, ``T`` tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+from recipe.hint.hints.base import HintResult
+from recipe.hint.hints.fitting import cut_at_sentence
+from recipe.hint.prompt import Message, Texts, with_hint
+from recipe.hint.schema import USABLE_HINTS, HintStatus, Problem, Response, Verdict
+
+Messages = tuple[Message, ...]
+
+
+class Place(NamedTuple):
+    """Where a turn stands in a prompt rollout."""
+
+    round: int
+    turn: int
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One generation and the conversation that it continues.
+
+    Attributes:
+        messages: The conversation, without the response.
+        prompt_ids_T: Its tokens.
+        response: What was generated.
+        verdict: Its grade; ``None`` when the request did not ask for one.
+        parent: The earlier turn that the conversation goes on from; ``None``: the problem itself.
+    """
+
+    messages: Messages
+    prompt_ids_T: list[int]
+    response: Response
+    verdict: Verdict | None = None
+    parent: Place | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A conversation to render, or the status that says why there is none."""
+
+    messages: Messages = ()
+    status: HintStatus = "none"
+    hint: str = ""
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether there is something to render."""
+        return self.status in USABLE_HINTS
+
+
+@dataclass(frozen=True, slots=True)
+class PromptContext:
+    """What a prompt may be made of.
+
+    Attributes:
+        fits: Whether a conversation is within ``rollout.prompt_length``.
+        hint_levels: Writes the hints of this prompt rollout; later calls give the same ones.
+    """
+
+    problem: Problem
+    texts: Texts
+    style: str
+    too_long: str
+    fits: Callable[[Sequence[Message]], bool]
+    hint_levels: Callable[[], Awaitable[HintResult]]
+
+
+class PromptSpec:
+    """How the prompt of a turn is made.
+
+    ``kind`` names it in the records, ``level`` is its hint level (0: no hint).
+    """
+
+    kind: ClassVar[str]
+    level: int = 0
+
+    async def build(self, context: PromptContext, parent: Turn | None) -> Prompt:
+        """Return the conversation of one turn; ``parent`` is the turn that it goes on from."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Bare(PromptSpec):
+    """The problem as the data gives it."""
+
+    kind: ClassVar[str] = "bare"
+
+    async def build(self, context: PromptContext, parent: Turn | None) -> Prompt:
+        """Return the problem's own conversation."""
+        return Prompt(context.problem.messages)
+
+
+@dataclass(frozen=True)
+class Hinted(PromptSpec):
+    """The problem with the hint of one level, 1..L."""
+
+    level: int = 1
+    kind: ClassVar[str] = "hinted"
+
+    async def build(self, context: PromptContext, parent: Turn | None) -> Prompt:
+        """Return the hinted conversation; a hint that does not fit is cut, or its level skipped."""
+        written = await context.hint_levels()
+        if written.status != "ok":
+            return Prompt(status=written.status)
+        hint = written.hint_levels.at(self.level)
+        if not hint:
+            return Prompt(status="leaked")
+
+        def with_text(text: str) -> Messages:
+            return tuple(with_hint(context.problem.messages, text, context.texts, context.style))
+
+        def fits(text: str) -> bool:
+            return context.fits(with_text(text))
+
+        if fits(hint):
+            return Prompt(with_text(hint), "ok", hint)
+        shorter = cut_at_sentence(hint, fits) if context.too_long == "cut" else ""
+        if shorter:
+            return Prompt(with_text(shorter), "cut", shorter)
+        return Prompt(status="too_long", hint=hint)
+
+
+@dataclass(frozen=True)
+class FollowUp(PromptSpec):
+    """The conversation so far, the parent's response, and one more user turn."""
+
+    instruction: str
+    kind: ClassVar[str] = "follow_up"
+
+    async def build(self, context: PromptContext, parent: Turn | None) -> Prompt:
+        """Return the longer conversation.
+
+        Raises:
+            ValueError: If there is no turn to follow.
+        """
+        if parent is None:
+            raise ValueError("FollowUp needs a parent; give Sample.parents")
+        messages = (
+            *parent.messages,
+            {"role": "assistant", "content": parent.response.text},
+            {"role": "user", "content": self.instruction},
+        )
+        return Prompt(messages) if context.fits(messages) else Prompt(status="too_long")
+
+
+def at_level(level: int) -> PromptSpec:
+    """Return the prompt of a hint level; level 0 is the problem itself."""
+    return Hinted(level) if level else Bare()
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A request: ``n`` generations for the problem, or for each parent.
+
+    Attributes:
+        prompt: How the prompt is made.
+        n: Generations per prompt; 0 is the group size G.
+        parents: Earlier turns to go on from; empty: the problem itself.
+        is_graded: Whether the responses are graded.
+        role: Who speaks, for the records: ``solver``, ``guide``, ...
+        completes: Fill the group up to G when one of ``n`` is right or could not be graded.
+        writes_hints_early: Have the hints written while this group is being sampled.
+        is_off_schedule: Outside the method's search or schedule: the group trains whatever it
+            brings, and the level remembered of the problem stays what it was.
+    """
+
+    prompt: PromptSpec = Bare()
+    n: int = 0
+    parents: tuple[Place, ...] = ()
+    is_graded: bool = True
+    role: str = "solver"
+    completes: bool = False
+    writes_hints_early: bool = False
+    is_off_schedule: bool = False
+
+    @property
+    def level(self) -> int:
+        """The hint level of the prompt."""
+        return self.prompt.level
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """What a request came to; without turns its prompt could not be made.
+
+    Accuracies are 1 for right and 0 for wrong, whatever a method adds to them for training.
+
+    Attributes:
+        hint_status: What became of the hint, or of the first prompt that could not be made.
+        hint: The text that the prompt showed.
+        is_whole: Whether the group is complete, which a probe is not.
+    """
+
+    request: Sample
+    turns: tuple[Turn, ...] = ()
+    hint_status: HintStatus = "none"
+    hint: str = ""
+    seconds: float = 0.0
+    is_whole: bool = True
+
+    @property
+    def level(self) -> int:
+        """The hint level that was asked for."""
+        return self.request.prompt.level
+
+    @property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """Grades of the turns that have one."""
+        return tuple(turn.verdict for turn in self.turns if turn.verdict is not None)
+
+    @property
+    def accuracies_G(self) -> tuple[float, ...]:
+        """Accuracy of each graded turn."""
+        return tuple(verdict.score for verdict in self.verdicts)
+
+    @property
+    def num_ungraded(self) -> int:
+        """Turns on which the verifier failed."""
+        return sum(verdict.is_ungraded for verdict in self.verdicts)
+
+    @property
+    def num_tokens(self) -> int:
+        """Length of all responses."""
+        return sum(len(turn.response.token_ids_T) for turn in self.turns)
+
+    @property
+    def is_sampled(self) -> bool:
+        """False when no prompt could be made and nothing was generated."""
+        return bool(self.turns)
+
+    @property
+    def is_solved(self) -> bool:
+        """True when at least one response is right."""
+        return any(accuracy > 0 for accuracy in self.accuracies_G)
+
+    @property
+    def is_ungraded(self) -> bool:
+        """True when nothing was right but the verifier failed on some response."""
+        return not self.is_solved and self.num_ungraded > 0
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One turn that trains.
+
+    Attributes:
+        place: The turn.
+        reward: What it trains with.
+        group: Rows with the same name share one baseline; each trains under its own prompt.
+    """
+
+    place: Place
+    reward: float
+    group: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Train:
+    """The decision: what trains, in this order.
+
+    ``is_dropped``: the rows are published without any signal, so that they change nothing.
+    """
+
+    rows: tuple[Row, ...]
+    is_dropped: bool = False
