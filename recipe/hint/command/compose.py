@@ -13,8 +13,10 @@ from recipe.hint.errors import ConfigError
 
 Action = Literal["run", "help", "show", "hydra"]
 
-# The SAGE release's name -> verl's name.
+# Second names that are accepted: of the SAGE release for verl's, and of earlier versions.
 ALIASES = {
+    "hint.refresh_share": "hint.dropout_share",
+    "hint.reliance_every": "hint.logprob_gain_every",
     "actor_rollout_ref.model.pretrained_model_name_or_path": "actor_rollout_ref.model.path",
     "actor_rollout_ref.rollout.num_generations_per_prompt": "actor_rollout_ref.rollout.n",
 }
