@@ -19,10 +19,11 @@ from verl.utils import tensordict_utils as tu
 from verl.workers.rollout.replica import TokenOutput
 
 from recipe.hint.main_hint import CONFIG_DIR, set_config_paths
+from recipe.hint.record import PromptRecord
 from recipe.hint.rollout import Group, Outcome, Response
 from recipe.hint.runtime import store
 from recipe.hint.runtime.store import RECORD_FIELD, SAMPLE_FIELD
-from recipe.hint.schema import PromptRecord, Verdict
+from recipe.hint.schema import Verdict
 
 UID, STEP, VERSION = "6f1c-uid", 3, 2
 # Three answers (tokens, log-probs, score) of different lengths; 2 is the end token.

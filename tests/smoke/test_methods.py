@@ -45,7 +45,7 @@ def test_ghpo_extends_the_prompts_of_difficult_groups_after_its_cold_start(tmp_p
     check(run)
     for record in run.records:
         is_cold = record["step"] == 1
-        assert record["is_plain"] == is_cold
+        assert record["is_off_schedule"] == is_cold
         if is_cold:
             assert record["levels"] == [0]
         for rewards in record["rewards"][:-1]:
@@ -61,7 +61,7 @@ def test_scaf_replaces_one_failed_rollout_by_a_guided_one_in_one_group(tmp_path)
         "hint.scaf.warmup_steps=0",
         "hint.scaf.increments=2",
         "hint.scaf.rollouts=2",
-        "hint.reliance_every=2",
+        "hint.logprob_gain_every=2",
         f"data.train_files={tmp_path / 'hints.parquet'}",
         f"trainer.total_training_steps={STEPS}",
     )
@@ -72,7 +72,7 @@ def test_scaf_replaces_one_failed_rollout_by_a_guided_one_in_one_group(tmp_path)
         assert [attempt for attempt, _ in record["kept"]] == [0, 0, 0, len(record["levels"]) - 1]
         assert record["trained_rewards"] == [0.0, 0.0, 0.0, 1.0]
     # Four results of five are given: the last one was drawn under them and is likelier with them.
-    measured = [gap for record in guided for gap in record["reliance"]]
+    measured = [gap for record in guided for gap in record["logprob_gains"]]
     assert measured
     assert min(measured) > 0
-    assert {record["step"] % 2 for record in guided if record["reliance"]} == {0}
+    assert {record["step"] % 2 for record in guided if record["logprob_gains"]} == {0}

@@ -13,8 +13,8 @@ from recipe.hint.hints.dataset import Increments
 from recipe.hint.hints.self_generated import SelfGenerated
 from recipe.hint.methods.base import Method
 from recipe.hint.prompt import Texts
-from recipe.hint.rollout import Outcome, PromptRollout, Response, RolloutSettings
-from recipe.hint.schema import HintLevels, Problem, ProblemState, Verdict
+from recipe.hint.rollout import Outcome, PromptRollout, RolloutSettings
+from recipe.hint.schema import HintLevels, Problem, ProblemState, Response, Verdict
 
 LADDER = json.dumps({"level_1": "think", "level_2": "think. add", "level_3": "think. add. carry"})
 
@@ -65,7 +65,7 @@ class ScriptedEngine:
     def group_size(self):
         return len(next(iter(self.outcomes.values())))
 
-    async def answer(self, prompt_ids, seed, rows=None):
+    async def sample(self, prompt_ids, seed, rows=None):
         await self._yield()
         self.seeds.append(seed)
         self.prompts.append("".join(map(chr, prompt_ids)))
@@ -136,22 +136,22 @@ def run(
     step: int = 1,
     engine: ScriptedEngine | None = None,
     source=None,
-    visit=None,
+    settings=None,
     **engine_settings,
 ) -> Outcome:
-    """One visit to its end; ``visit`` are settings of the visit."""
-    visit = dict(visit or {})
+    """One prompt rollout to its end; ``settings`` are those of the rollout."""
+    settings = dict(settings or {})
     if "too_long" in engine_settings:
-        visit["too_long"] = engine_settings.pop("too_long")
+        settings["too_long"] = engine_settings.pop("too_long")
     engine = engine or ScriptedEngine(outcomes, **engine_settings)
     state = replace(state or ProblemState(), step=step)
-    made = make_visit(
-        method, engine, state=state, item=item, attempts=attempts, source=source, **visit
+    made = make_rollout(
+        method, engine, state=state, item=item, attempts=attempts, source=source, **settings
     )
     return asyncio.run(made.run("uid", step))
 
 
-def make_visit(
+def make_rollout(
     method, engine, *, state=None, item=None, attempts=3, source=None, **settings
 ) -> PromptRollout:
     source = source or SelfGenerated(texts=Texts(), attempts=attempts, max_level=3)

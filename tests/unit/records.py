@@ -1,23 +1,50 @@
-"""Group records for tests, from the few facts that a test is about."""
+"""Prompt records for tests, from the few facts that a test is about, and short looks at them."""
 
-from recipe.hint.schema import PromptRecord
+from recipe.hint.record import PromptRecord, RoundRecord
+from recipe.hint.turns import Place
 
 
-def record(problem_id="p", *, groups, planned=None, statuses=None, accepted=-1, **more):
-    """``groups``: (level, rewards) per attempt, in order; the last is accepted."""
-    levels = tuple(level for level, _ in groups)
+def record(problem_id="p", *, groups, statuses=None, accepted=-1, ungraded=None, **more):
+    """``groups``: (level, accuracies) per round, in order; all of the last one trains."""
     count = len(groups)
+    statuses = statuses or ["ok" if level else "none" for level, _ in groups]
+    ungraded = ungraded or [0] * count
+    rounds = tuple(
+        RoundRecord(
+            prompt="hinted" if level else "bare",
+            level=level,
+            hint_status=status,
+            accuracies=tuple(map(float, accuracies)),
+            num_ungraded=failed,
+            tokens=10,
+            seconds=0.5,
+        )
+        for (level, accuracies), status, failed in zip(groups, statuses, ungraded, strict=True)
+    )
+    place = accepted % count
+    own = rounds[place].accuracies
     values = {
         "uid": f"uid-{problem_id}",
         "step": 1,
-        "planned_level": levels[0] if planned is None else planned,
-        "levels": levels,
-        "hint_statuses": statuses or tuple("ok" if level else "none" for level in levels),
-        "rewards": tuple(tuple(map(float, rewards)) for _, rewards in groups),
-        "num_ungraded": (0,) * count,
-        "rollout_tokens": (10,) * count,
-        "seconds": (0.5,) * count,
-        "accepted": accepted % count,
-        "accepted_level": levels[accepted],
+        "rounds": rounds,
+        "rows": tuple(Place(place, row) for row in range(len(own))),
+        "rewards": own,
+        "accuracies": own,
+        "trained_tokens": rounds[place].tokens,
     }
     return PromptRecord(problem_id=problem_id, **(values | more))
+
+
+def statuses(of):
+    """The hint status of each round."""
+    return tuple(each.hint_status for each in of.rounds)
+
+
+def ungraded(of):
+    """The number of ungraded responses of each round."""
+    return tuple(each.num_ungraded for each in of.rounds)
+
+
+def responses(outcome):
+    """What trains."""
+    return [row.turn.response for row in outcome.rows]

@@ -6,7 +6,7 @@ import pytest
 from records import record
 
 from recipe.hint.metrics import step_metrics, verify_metrics
-from recipe.hint.schema import PromptRecord
+from recipe.hint.record import PromptRecord
 
 STEP = [
     record("solved", groups=[(0, [1, 0])]),
@@ -68,7 +68,7 @@ GUIDED = record(
     accepted=0,
     kept=((0, 0), (1, 0)),
     trained_tokens=12,
-    reliance=(0.5,),
+    logprob_gains=(0.5,),
 )
 
 
@@ -82,11 +82,11 @@ def test_a_guided_rollout_counts_its_group_at_the_hint_s_level():
 
 
 def test_reliance_is_a_mean_over_answers_and_absent_where_none_was_measured():
-    other = record("b", groups=[(0, [0, 0]), (5, [1, 1])], reliance=(0.1, 0.3))
+    other = record("b", groups=[(0, [0, 0]), (5, [1, 1])], logprob_gains=(0.1, 0.3))
     metrics = step_metrics([GUIDED, other], 12)
-    assert metrics["reliance_level_5"] == pytest.approx(0.3)  # (0.5 + 0.1 + 0.3) / 3
-    assert "reliance_level_4" not in metrics
-    assert "reliance_no_hint" not in metrics
+    assert metrics["logprob_gain_level_5"] == pytest.approx(0.3)  # (0.5 + 0.1 + 0.3) / 3
+    assert "logprob_gain_level_4" not in metrics
+    assert "logprob_gain_no_hint" not in metrics
 
 
 def test_rewards_beside_the_accuracy_can_give_a_group_a_gradient():
@@ -97,7 +97,7 @@ def test_rewards_beside_the_accuracy_can_give_a_group_a_gradient():
 def test_dropped_plain_and_off_policy_groups_are_counted():
     groups = [
         record("a", groups=[(0, [0, 1])], is_dropped=True),
-        record("b", groups=[(0, [0, 1])], is_plain=True),
+        record("b", groups=[(0, [0, 1])], is_off_schedule=True),
         record("c", groups=[(0, [0, 0]), (1, [0, 1])], on_policy=False),
     ]
     metrics = step_metrics(groups, 3)

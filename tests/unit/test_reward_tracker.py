@@ -57,7 +57,7 @@ def test_the_lowest_level_that_worked_at_the_last_visit_is_remembered_and_then_f
 
 def test_a_visit_outside_the_schedule_leaves_level_and_accuracy_as_they_were():
     tracker = tracker_of(record(groups=[(2, [0, 1])]))
-    tracker.update([record(groups=[(0, [0, 0])], is_plain=True)])
+    tracker.update([record(groups=[(0, [0, 0])], is_off_schedule=True)])
     state = tracker.state("p")
     assert (state.visits, state.level, state.accuracy) == (2, 2, 0.5)
     assert state.accepted_level == 0  # so that it is not left out twice in a row

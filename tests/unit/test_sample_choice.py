@@ -5,7 +5,7 @@ import json
 import random
 from collections import Counter
 
-from fakes import ScriptedEngine, make_visit, problem
+from fakes import ScriptedEngine, make_rollout, problem
 from records import record
 
 from recipe.hint.methods.grpo import Grpo
@@ -190,7 +190,7 @@ def test_a_hack_that_spreads_is_in_the_samples_of_the_step_it_begins_in():
         outcomes = []
         for n in range(64):
             engine = Learns(hacks=n < hackers)
-            made = make_visit(Grpo(), engine, item=problem(problem_id=f"p{n}"), samples=alone)
+            made = make_rollout(Grpo(), engine, item=problem(problem_id=f"p{n}"), samples=alone)
             outcomes.append(asyncio.run(made.run(f"uid{n}", step)))
         records = [outcome.record for outcome in outcomes]
         rows = sampler.update(step, records, {each.record.uid: each.sample for each in outcomes})

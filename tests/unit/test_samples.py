@@ -210,7 +210,7 @@ def test_a_share_of_the_rollouts_goes_to_the_second_judge_the_same_at_every_run(
 
 def test_without_samples_nothing_is_packed_and_the_counts_stay():
     off = SampleSettings(prompts_per_step=0)
-    outcome = run(Sage(max_level=3), {0: [0, 1]}, visit={"samples": off})
+    outcome = run(Sage(max_level=3), {0: [0, 1]}, settings={"samples": off})
     assert (outcome.sample, outcome.record.bases) == (b"", {"none": 2})
 
 

@@ -9,12 +9,11 @@ import pytest
 from fakes import ScriptedEngine, problem, run
 
 from recipe.hint.errors import ConfigError
-from recipe.hint.hints.engine import Response
 from recipe.hint.methods.ghpo import Ghpo, GhpoSettings
 from recipe.hint.methods.sage import Sage
 from recipe.hint.problems.rows import problem_from_row
 from recipe.hint.runtime.engine import VllmEngine
-from recipe.hint.schema import Verdict
+from recipe.hint.schema import Response, Verdict
 from recipe.hint.verify.overlong import Overlong
 
 

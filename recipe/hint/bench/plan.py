@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from recipe.hint.bench.settings import BenchSettings
 from recipe.hint.errors import ConfigError
-from recipe.hint.schema import PromptRecord
+from recipe.hint.record import PromptRecord
 
 CALIBRATION = "calibration"
 # In the run's folder: one row per step.

@@ -29,10 +29,10 @@ from recipe.hint.bench.plan import (
 )
 from recipe.hint.bench.server import BenchReplica
 from recipe.hint.bench.settings import bench_of
+from recipe.hint.record import PromptRecord
 from recipe.hint.reward_tracker import RewardTracker
 from recipe.hint.runtime import rollout_server
 from recipe.hint.runtime.trainer import HintMixin
-from recipe.hint.schema import PromptRecord
 
 # verl's names of a step's phases -> ours; what is left of the step is `other_s`.
 _PHASES = {

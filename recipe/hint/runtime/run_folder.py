@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from recipe.hint.record import PromptRecord
 from recipe.hint.report.metrics import read_metrics
-from recipe.hint.schema import PromptRecord
 from recipe.hint.whole_file import write_whole
 
 

@@ -13,8 +13,9 @@ from recipe.hint.hints.teacher import Teacher
 from recipe.hint.methods.sage import Sage
 from recipe.hint.metrics import step_metrics
 from recipe.hint.prompt import Texts
+from recipe.hint.record import PromptRecord
 from recipe.hint.rollout import PromptRollout, RolloutSettings
-from recipe.hint.schema import ProblemState, PromptRecord
+from recipe.hint.schema import ProblemState
 
 # Six faults, five problems each: four pass at the second request, the fifth has the fault for good.
 FAULTS = {

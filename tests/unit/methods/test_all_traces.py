@@ -8,7 +8,7 @@ import pytest
 from fakes import Numbered, ScriptedEngine, problem, run
 
 from recipe.hint.methods import METHODS
-from recipe.hint.methods.base import Refresh
+from recipe.hint.methods.base import HintDropout
 from recipe.hint.methods.fixed import Fixed
 from recipe.hint.methods.ghpo import Ghpo, GhpoSettings
 from recipe.hint.methods.grpo import Grpo
@@ -70,8 +70,8 @@ def test_every_method_has_its_traces():
 RESUMED = {
     **{name: BUILT[name] for name in ("grpo", "sage", "sage-light", "fixed")},
     "sage that remembers": Sage(max_level=3, settings=SearchSettings(1, "remembered", True)),
-    "fixed that refreshes": Fixed(max_level=3, refresh=Refresh(0.5)),
-    "light that refreshes": SageLight(max_level=3, refresh=Refresh(0.5)),
+    "fixed that refreshes": Fixed(max_level=3, dropout=HintDropout(0.5)),
+    "light that refreshes": SageLight(max_level=3, dropout=HintDropout(0.5)),
     "ghpo that starts cold": Ghpo(max_level=3, settings=GhpoSettings(cold_start_steps=4)),
     "scaf that warms up": Scaf(max_level=3, settings=ScafSettings(increments=1, warmup_steps=4)),
 }

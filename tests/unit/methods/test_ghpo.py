@@ -55,9 +55,9 @@ def test_the_first_steps_are_plain_and_the_next_one_is_not():
     outcomes = dict.fromkeys(range(4), WRONG)
     for step in (1, 20):
         record = visit(outcomes, step=step).record
-        assert (record.levels, record.is_plain) == ((0,), True)
+        assert (record.levels, record.is_off_schedule) == ((0,), True)
     record = visit(outcomes, step=21).record
-    assert (record.levels, record.is_plain) == ((0, 1, 2, 3), False)
+    assert (record.levels, record.is_off_schedule) == ((0, 1, 2, 3), False)
 
 
 def test_the_reward_is_the_accuracy_and_half_the_form():
@@ -102,7 +102,7 @@ def test_a_group_without_any_verdict_is_dropped():
 
 def test_a_row_without_a_solution_trains_its_unhinted_group():
     outcome = run(ghpo(), {0: WRONG}, step=WARM, source=Numbered(3, "missing_solution"))
-    assert outcome.record.hint_statuses == ("none", "missing_solution")
+    assert outcome.statuses(record) == ("none", "missing_solution")
     assert outcome.record.accepted_level == 0
 
 
@@ -110,7 +110,7 @@ def test_a_prefix_that_does_not_fit_is_stepped_over():
     # The bare prompt has 27 characters, "\nHere is a hint to help you:\nhint 1" 34 more.
     room = len("answer in a box" + "What is 1+1?") + 33
     record = visit({0: WRONG}, prompt_length=room, too_long="skip").record
-    assert record.hint_statuses == ("none", "too_long", "too_long", "too_long")
+    assert statuses(record) == ("none", "too_long", "too_long", "too_long")
     assert record.accepted_level == 0
 
 

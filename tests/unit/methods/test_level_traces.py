@@ -3,13 +3,13 @@
 import asyncio
 
 import pytest
-from fakes import LADDER, ScriptedEngine, make_visit, problem, run
+from fakes import LADDER, ScriptedEngine, make_rollout, problem, run
 from hypothesis import given
 from hypothesis import strategies as st
 
 from recipe.hint.errors import ConfigError
 from recipe.hint.methods import METHODS, get_method
-from recipe.hint.methods.base import Refresh
+from recipe.hint.methods.base import HintDropout
 from recipe.hint.methods.fixed import Fixed, FixedSettings
 from recipe.hint.methods.ghpo import Ghpo, GhpoSettings
 from recipe.hint.methods.grpo import Grpo
@@ -50,7 +50,7 @@ def test_sage_stops_at_the_first_level_with_a_success_and_trains_on_that_group(s
     outcome = run(sage(), outcomes)
     assert outcome.record.levels == tuple(range(solved_at + 1))
     assert outcome.record.accepted_level == solved_at
-    assert [response.text for response in outcome.group.responses_G] == [
+    assert [response.text for response in responses(outcome)] == [
         f"{solved_at}:0",
         f"{solved_at}:1",
     ]
@@ -60,7 +60,7 @@ def test_sage_trains_on_the_last_level_of_a_prompt_that_is_never_solved():
     record = run(sage(), dict.fromkeys(range(4), WRONG)).record
     assert record.levels == (0, 1, 2, 3)
     assert record.accepted_level == 3
-    assert record.rewards[record.accepted] == (0.0, 0.0)
+    assert record.accuracies == (0.0, 0.0)
 
 
 def test_sage_asks_for_one_ladder_per_visit_not_one_per_level():
@@ -72,7 +72,7 @@ def test_sage_asks_for_one_ladder_per_visit_not_one_per_level():
 def test_a_verifier_timeout_is_no_reason_to_climb():
     record = run(sage(), {0: [0, "timeout"]}).record
     assert record.levels == (0,)
-    assert record.num_ungraded == (1,)
+    assert ungraded(record) == (1,)
     assert record.reasons == {"wrong": 1, "timeout": 1}
 
 
@@ -83,7 +83,7 @@ def test_a_timeout_beside_a_success_changes_nothing():
 def test_when_no_reply_parses_sage_trains_on_the_unhinted_group():
     outcome = run(sage(), {0: WRONG}, replies=["no json here"])
     assert outcome.record.levels == (0, 1)
-    assert outcome.record.hint_statuses == ("none", "parse_failed")
+    assert outcome.statuses(record) == ("none", "parse_failed")
     assert outcome.record.accepted_level == 0
     assert outcome.record.hint_calls == 3
     assert len(outcome.group.responses_G) == 2
@@ -91,7 +91,7 @@ def test_when_no_reply_parses_sage_trains_on_the_unhinted_group():
 
 def test_an_empty_reply_is_not_asked_for_again():
     record = run(sage(), {0: WRONG}, replies=[""]).record
-    assert record.hint_statuses == ("none", "generation_failed")
+    assert statuses(record) == ("none", "generation_failed")
     assert (record.accepted_level, record.hint_calls) == (0, 0)
 
 
@@ -106,7 +106,7 @@ def test_each_attempt_to_write_hints_has_a_seed_of_its_own():
 def test_a_prompt_without_a_solution_gets_no_hint_and_no_request():
     engine = ScriptedEngine({0: WRONG})
     record = run(sage(), {}, engine=engine, item=problem(solution="  ")).record
-    assert record.hint_statuses == ("none", "missing_solution")
+    assert statuses(record) == ("none", "missing_solution")
     assert record.accepted_level == 0
     assert engine.write_seeds == []
 
@@ -121,7 +121,7 @@ def test_a_level_that_does_not_fit_is_stepped_over():
         sage(), {0: WRONG, 2: MIXED}, replies=[reply], prompt_length=limit, too_long="skip"
     )
     assert outcome.record.levels == (0, 1, 2)
-    assert outcome.record.hint_statuses == ("none", "too_long", "ok")
+    assert outcome.statuses(record) == ("none", "too_long", "ok")
     assert outcome.record.accepted_level == 2
 
 
@@ -131,7 +131,7 @@ def test_an_overlong_hint_is_cut_at_a_sentence_and_the_question_never():
     reply = '{"level_1": "Add. Then carry on for long", "level_2": "b", "level_3": "c"}'
     engine = ScriptedEngine({0: WRONG, 2: MIXED}, replies=[reply], prompt_length=bare + lead + 6)
     record = run(sage(), {}, engine=engine).record
-    assert record.hint_statuses == ("none", "cut")
+    assert statuses(record) == ("none", "cut")
     assert engine.prompts[-1].endswith("What is 1+1?\nHere is a hint to help you:\nAdd.")
 
 
@@ -220,7 +220,7 @@ def test_the_same_place_in_a_run_draws_the_same_seeds_and_another_step_draws_oth
 VARIANTS = {
     **{name: get_method(name)(max_level=3) for name in METHODS},
     "sage that probes": Sage(max_level=3, settings=SearchSettings(1, "remembered", True)),
-    "fixed that refreshes": Fixed(max_level=3, refresh=Refresh(0.5)),
+    "fixed that refreshes": Fixed(max_level=3, dropout=HintDropout(0.5)),
     "ghpo that drops": Ghpo(max_level=3, settings=GhpoSettings(max_solved=1, on_all_failed="drop")),
 }
 OUTCOME = st.sampled_from([0, 1, "timeout", "error", "truncated"])
@@ -247,7 +247,7 @@ def test_every_prompt_is_decided_once_with_a_whole_group_of_one_context(
             engine = ScriptedEngine(
                 outcomes, replies=replies, prompt_length=prompt_length, shuffle=order + index
             )
-            visit = make_visit(
+            visit = make_rollout(
                 method,
                 engine,
                 state=ProblemState(1, level, accuracy, worked_level=level, step=1000),

@@ -45,7 +45,7 @@ def test_the_weakest_hint_that_works_replaces_exactly_one_failed_rollout(solved_
     assert record.levels == tuple(range(solved_at + 1))
     assert record.kept == ((0, 0), (0, 1), (0, 2), (solved_at, 0))
     assert record.accuracies == (0.0, 0.0, 0.0, 1.0)
-    assert (record.accepted_level, record.hint_level) == (0, solved_at)
+    assert (record.accepted_level, record.highest_level) == (0, solved_at)
     assert record.has_signal
     assert record.on_policy
 
@@ -60,7 +60,7 @@ def test_each_rollout_of_the_mixed_group_keeps_the_prompt_it_was_sampled_from():
 
 
 def test_unhinted_conditioning_trains_the_guided_rollout_under_the_bare_prompt():
-    outcome = visit(guided(5), visit={"conditioning": "unhinted"})
+    outcome = visit(guided(5), settings={"conditioning": "unhinted"})
     own, borrowed = outcome.groups
     assert borrowed.prompt_ids_T == own.prompt_ids_T
     assert borrowed.responses_G[0].token_ids_T[0] == 5
@@ -84,7 +84,7 @@ def test_a_problem_that_no_hint_solves_trains_its_failed_group():
 
 def test_one_answer_is_sampled_at_each_hint_by_default():
     record = visit(guided(3)).record
-    assert [len(rewards) for rewards in record.rewards] == [4, 1, 1, 1]
+    assert [len(each.accuracies) for each in record.rounds] == [4, 1, 1, 1]
 
 
 def test_of_several_guided_answers_the_first_right_one_is_taken():
@@ -109,7 +109,7 @@ def test_a_verifier_timeout_ends_the_search_with_the_group_as_it_was():
 @pytest.mark.parametrize("status", ["missing_hint", "parse_failed", "generation_failed"])
 def test_without_hints_the_failed_group_trains_and_the_reason_is_recorded(status):
     record = visit({0: FAILED}, status=status).record
-    assert record.hint_statuses == ("none", status)
+    assert statuses(record) == ("none", status)
     assert (record.accepted, record.kept) == (0, ())
 
 
@@ -117,7 +117,7 @@ def test_a_hint_that_does_not_fit_is_stepped_over():
     # 27 characters, the lead's 28 and its line breaks, and "hint 1": "hint 10" is one too many.
     room = len("answer in a box" + "What is 1+1?" + "\nHere is a hint to help you:\nhint 1")
     record = visit(guided(10), prompt_length=room, too_long="skip").record
-    assert record.hint_statuses[-3:] == ("too_long",) * 3
+    assert statuses(record)[-3:] == ("too_long",) * 3
     assert (record.levels[-1], record.kept) == (12, ())
 
 

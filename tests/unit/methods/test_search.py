@@ -4,7 +4,7 @@ import pytest
 from fakes import LADDER, ScriptedEngine, run
 
 from recipe.hint.errors import ConfigError
-from recipe.hint.methods.base import Refresh
+from recipe.hint.methods.base import HintDropout
 from recipe.hint.methods.fixed import Fixed, FixedSettings
 from recipe.hint.methods.sage import Sage, SearchSettings
 from recipe.hint.methods.sage_light import SageLight
@@ -22,7 +22,7 @@ def test_a_probe_that_finds_nothing_is_not_completed():
     engine = ScriptedEngine({0: WRONG, 1: PROBE_FINDS})
     record = run(sage(probe_n=1), {}, engine=engine).record
     assert record.levels == (0, 1)
-    assert [len(rewards) for rewards in record.rewards] == [1, 4]
+    assert [len(each.accuracies) for each in record.rounds] == [1, 4]
     assert engine.num_sampled == 1 + 1 + 3  # without probes: 4 + 4
 
 
@@ -31,8 +31,7 @@ def test_a_completed_probe_is_the_group_that_one_request_would_have_given():
     whole = run(sage(), outcomes)
     probed = run(sage(probe_n=2), outcomes)
     tokens = [
-        [response.token_ids_T for response in outcome.group.responses_G]
-        for outcome in (whole, probed)
+        [response.token_ids_T for response in responses(outcome)] for outcome in (whole, probed)
     ]
     assert tokens[0] == tokens[1]
     assert probed.record.accuracies == (0.0, 1.0, 0.0, 0.0)
@@ -45,26 +44,26 @@ def test_a_probe_may_miss_what_the_whole_group_would_have_shown():
 
 def test_the_highest_level_is_never_probed():
     record = run(sage(probe_n=1), dict.fromkeys(range(4), WRONG)).record
-    assert [len(rewards) for rewards in record.rewards] == [1, 1, 1, 4]
+    assert [len(each.accuracies) for each in record.rounds] == [1, 1, 1, 4]
 
 
 def test_a_failed_verifier_completes_the_probe_and_ends_the_search():
     record = run(sage(probe_n=1), {0: ["timeout", 0, 0, 0]}).record
     assert record.levels == (0,)
-    assert len(record.rewards[0]) == 4
+    assert len(record.rounds[0].accuracies) == 4
 
 
 def test_a_probe_is_made_whole_when_the_ladder_then_fails():
     record = run(sage(probe_n=1), {0: WRONG}, replies=["no hints"]).record
     assert record.levels == (0, 1, 0)
-    assert record.hint_statuses == ("none", "parse_failed", "none")
-    assert [len(rewards) for rewards in record.rewards] == [1, 0, 4]
+    assert statuses(record) == ("none", "parse_failed", "none")
+    assert [len(each.accuracies) for each in record.rounds] == [1, 0, 4]
     assert record.accepted == 2
 
 
 def test_a_probe_as_large_as_the_group_is_the_group():
     record = run(sage(probe_n=9), {0: WRONG, 1: MIXED}).record
-    assert [len(rewards) for rewards in record.rewards] == [4, 4]
+    assert [len(each.accuracies) for each in record.rounds] == [4, 4]
 
 
 def test_a_negative_probe_is_refused():
@@ -97,7 +96,7 @@ def test_a_search_that_starts_with_a_hint_falls_back_to_none_when_it_has_none():
 
 
 @pytest.mark.parametrize(
-    ("history", "calls"),
+    ("state", "calls"),
     [
         (ProblemState(visits=1, worked_level=2), 1),
         (ProblemState(visits=1, worked_level=-1), 1),
@@ -128,18 +127,18 @@ def test_a_refresh_leaves_out_the_hint_of_a_problem_that_trained_with_one():
         ProblemState(visits=1, level=1),
     )
     for method in (
-        Fixed(max_level=3, settings=FixedSettings(2), refresh=Refresh(1.0)),
-        SageLight(max_level=3, refresh=Refresh(1.0)),
+        Fixed(max_level=3, settings=FixedSettings(2), dropout=HintDropout(1.0)),
+        SageLight(max_level=3, dropout=HintDropout(1.0)),
     ):
         record = run(method, dict.fromkeys(range(4), MIXED), state=hinted).record
-        assert (record.levels, record.is_plain) == ((0,), True)
+        assert (record.levels, record.is_off_schedule) == ((0,), True)
         record = run(method, dict.fromkeys(range(4), MIXED), state=plain).record
         assert record.levels != (0,)
-        assert not record.is_plain
+        assert not record.is_off_schedule
 
 
 def test_the_share_of_refreshes_is_that_of_the_setting_and_its_draw_repeats():
-    method = Fixed(max_level=3, settings=FixedSettings(2), refresh=Refresh(0.25, seed=7))
+    method = Fixed(max_level=3, settings=FixedSettings(2), dropout=HintDropout(0.25, seed=7))
 
     def draws():
         states = (ProblemState(visits=visits, accepted_level=2) for visits in range(400))
@@ -157,7 +156,10 @@ def _problem():
 
 def test_unhinted_conditioning_keeps_answers_and_probabilities_and_changes_the_prompt():
     outcomes = {0: WRONG, 1: MIXED}
-    hinted, bare = run(sage(), outcomes), run(sage(), outcomes, visit={"conditioning": "unhinted"})
+    hinted, bare = (
+        run(sage(), outcomes),
+        run(sage(), outcomes, settings={"conditioning": "unhinted"}),
+    )
     assert hinted.group.responses_G == bare.group.responses_G  # the hint was there when sampling
     text = "".join(map(chr, bare.group.prompt_ids_T))
     assert text == "answer in a boxWhat is 1+1?"
@@ -165,18 +167,24 @@ def test_unhinted_conditioning_keeps_answers_and_probabilities_and_changes_the_p
 
 
 def test_unhinted_conditioning_of_an_unhinted_group_is_on_policy():
-    assert run(sage(), {0: MIXED}, visit={"conditioning": "unhinted"}).record.on_policy
+    assert run(sage(), {0: MIXED}, settings={"conditioning": "unhinted"}).record.on_policy
 
 
 def test_reliance_is_measured_on_right_answers_that_train_under_a_hint():
     # The fake makes a token 0.25 nats likelier per level: level 2 gives 0.5, for one right answer.
     outcomes = {0: WRONG, 1: WRONG, 2: MIXED}
-    record = run(sage(), outcomes, visit={"reliance_every": 5}, step=10).record
-    assert record.reliance == (0.5,)
-    assert run(sage(), outcomes, visit={"reliance_every": 5}, step=11).record.reliance == ()
-    assert run(sage(), {0: MIXED}, visit={"reliance_every": 5}, step=10).record.reliance == ()
+    record = run(sage(), outcomes, settings={"logprob_gain_every": 5}, step=10).record
+    assert record.logprob_gains == (0.5,)
+    assert (
+        run(sage(), outcomes, settings={"logprob_gain_every": 5}, step=11).record.logprob_gains
+        == ()
+    )
+    assert (
+        run(sage(), {0: MIXED}, settings={"logprob_gain_every": 5}, step=10).record.logprob_gains
+        == ()
+    )
 
 
 def test_by_default_nothing_of_this_happens():
     assert SearchSettings() == SearchSettings(probe_n=0, start="zero", write_early=False)
-    assert not Refresh().is_due(_problem(), ProblemState(visits=1, accepted_level=2))
+    assert not HintDropout().is_due(_problem(), ProblemState(visits=1, accepted_level=2))

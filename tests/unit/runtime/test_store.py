@@ -9,8 +9,8 @@ from fakes import Numbered, run
 
 from recipe.hint.methods.ghpo import Ghpo, GhpoSettings
 from recipe.hint.methods.scaf import Scaf
+from recipe.hint.record import PromptRecord
 from recipe.hint.runtime import store
-from recipe.hint.schema import PromptRecord
 
 PROMPT = {"uid": "uid", "global_steps": 60, "problem": "x", "hint_level_1": ["a"], "index": 1}
 
