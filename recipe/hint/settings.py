@@ -142,7 +142,7 @@ def read_settings(node: Mapping[str, Any]) -> HintSettings:
         raise ConfigError(f"hint.methods is not a setting; choose from {', '.join(sorted(nodes))}")
     settings = read_typed(HintSettings, general, "hint")
     read = {
-        name: read_typed(cls.settings_cls, node.get(name, {}), f"hint.{name}")
+        name: _read_node(cls.settings_cls, node.get(name, {}), f"hint.{name}")
         for name, cls in nodes.items()
     }
     return replace(settings, methods=read)
@@ -168,6 +168,12 @@ def read_texts(settings: HintSettings) -> Texts:
             f"hint.prompts={settings.prompts}: expected a mapping of texts, got {mapping!r}"
         )
     return load_texts(mapping, f"hint.prompts={settings.prompts}")
+
+
+def _read_node(cls: type, node: Any, path: str) -> Any:
+    if not isinstance(node, Mapping):
+        raise ConfigError(f"{path}={node!r} must be a mapping")
+    return read_typed(cls, node, path)
 
 
 def method_defaults() -> dict[str, Any]:

@@ -19,11 +19,12 @@ from verl.utils import tensordict_utils as tu
 from verl.workers.rollout.replica import TokenOutput
 
 from recipe.hint.main_hint import CONFIG_DIR, set_config_paths
-from recipe.hint.record import PromptRecord
-from recipe.hint.rollout import Group, Outcome, Response
+from recipe.hint.record import PromptRecord, RoundRecord
+from recipe.hint.rollout import Outcome, TrainedRow
 from recipe.hint.runtime import store
 from recipe.hint.runtime.store import RECORD_FIELD, SAMPLE_FIELD
-from recipe.hint.schema import Verdict
+from recipe.hint.schema import Response, Verdict
+from recipe.hint.turns import Place, Turn
 
 UID, STEP, VERSION = "6f1c-uid", 3, 2
 # Three answers (tokens, log-probs, score) of different lengths; 2 is the end token.
@@ -163,15 +164,14 @@ def record() -> PromptRecord:
         problem_id="p9",
         uid=UID,
         step=STEP,
-        planned_level=0,
-        accepted_level=1,
-        levels=(0, 1),
-        hint_statuses=("none", "cut"),
-        rewards=((0.0, 0.0, 0.0), (1.0, 0.0, 1.0)),
-        num_ungraded=(1, 0),
-        rollout_tokens=(12, 9),
-        seconds=(0.25, 0.5),
-        accepted=1,
+        rounds=(
+            RoundRecord("bare", 0, "none", (0.0, 0.0, 0.0), 1, 12, 0.25),
+            RoundRecord("hinted", 1, "cut", (1.0, 0.0, 1.0), 0, 9, 0.5),
+        ),
+        rows=(Place(1, 0), Place(1, 1), Place(1, 2)),
+        rewards=(1.0, 0.0, 1.0),
+        accuracies=(1.0, 0.0, 1.0),
+        trained_tokens=9,
         hint_calls=2,
         hint_tokens=80,
         hint_seconds=0.125,
@@ -189,7 +189,11 @@ def ours(verls, monkeypatch):
         for token_ids, log_probs, _ in ANSWERS
     ]
     verdicts = [Verdict(score, "correct" if score else "wrong", "5") for _, _, score in ANSWERS]
-    outcome = Outcome(Group(prompt_ids, responses, verdicts), record())
+    rows = tuple(
+        TrainedRow(prompt_ids, Turn((), prompt_ids, response, verdict), verdict.score)
+        for response, verdict in zip(responses, verdicts, strict=True)
+    )
+    outcome = Outcome(rows, record())
     asyncio.run(store.Publisher().publish(outcome, prompt_row(), "train"))
     return puts
 

@@ -70,7 +70,7 @@ def test_scaf_replaces_one_failed_rollout_by_a_guided_one_in_one_group(tmp_path)
     assert 0 < len(guided) < len(run.records)
     for record in guided:
         assert [attempt for attempt, _ in record["kept"]] == [0, 0, 0, len(record["levels"]) - 1]
-        assert record["trained_rewards"] == [0.0, 0.0, 0.0, 1.0]
+        assert record["rewards"] == [0.0, 0.0, 0.0, 1.0]
     # Four results of five are given: the last one was drawn under them and is likelier with them.
     measured = [gap for record in guided for gap in record["logprob_gains"]]
     assert measured

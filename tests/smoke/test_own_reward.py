@@ -64,7 +64,7 @@ def test_accuracy_steers_the_search_and_the_score_with_its_penalty_trains(tmp_pa
             assert not any(rewards)  # the search climbed because nothing was accurate
         assert {value for rewards in record["rewards"] for value in rewards} <= {0.0, 1.0}
         # A share of five digits, 2 more, and up to 1 less: a token of 48 costs 1/48.
-        for value in record["trained_rewards"]:
+        for value in record["rewards"]:
             assert 1.0 <= value <= 3.0 - 1 / 48
             assert (
                 min(abs((value - k / 5) * 48 % 1 - side) for k in range(6) for side in (0, 1))

@@ -5,7 +5,7 @@ from recipe.hint.turns import Place
 
 
 def record(problem_id="p", *, groups, statuses=None, accepted=-1, ungraded=None, **more):
-    """``groups``: (level, accuracies) per round, in order; all of the last one trains."""
+    """``groups``: (level, accuracies) per round; ``rows`` train, or all of round ``accepted``."""
     count = len(groups)
     statuses = statuses or ["ok" if level else "none" for level, _ in groups]
     ungraded = ungraded or [0] * count
@@ -21,16 +21,18 @@ def record(problem_id="p", *, groups, statuses=None, accepted=-1, ungraded=None,
         )
         for (level, accuracies), status, failed in zip(groups, statuses, ungraded, strict=True)
     )
-    place = accepted % count
-    own = rounds[place].accuracies
+    accepted %= count
+    whole = [(accepted, turn) for turn in range(len(rounds[accepted].accuracies))]
+    rows = tuple(Place(*place) for place in more.pop("rows", whole))
+    own = tuple(rounds[place.round].accuracies[place.turn] for place in rows)
     values = {
         "uid": f"uid-{problem_id}",
         "step": 1,
         "rounds": rounds,
-        "rows": tuple(Place(place, row) for row in range(len(own))),
+        "rows": rows,
         "rewards": own,
         "accuracies": own,
-        "trained_tokens": rounds[place].tokens,
+        "trained_tokens": rounds[accepted].tokens,
     }
     return PromptRecord(problem_id=problem_id, **(values | more))
 

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 from fakes import ScriptedEngine, make_rollout, problem
+from records import record
 
 from recipe.hint.bench.plan import compose_batches, slots_of, token_counts
-from recipe.hint.bench.release import Batch, ReleaseVisit
+from recipe.hint.bench.release import Batch, ReleaseRollout
 from recipe.hint.bench.report import lines_of, predicted, spread, summary_of
 from recipe.hint.bench.settings import BenchSettings, check_bench, split_arguments
 from recipe.hint.errors import ConfigError
 from recipe.hint.hints.base import HintResult
-from recipe.hint.record import PromptRecord
 from recipe.hint.reward_tracker import RewardTracker
 from recipe.hint.schema import HintLevels
 
@@ -33,15 +33,17 @@ def release_batch(outcomes_of, hint_levels=LADDER):
             written.append(name)
             return hint_levels
 
-        return ReleaseVisit(
-            lambda method, source: make_rollout(method, engines[name], item=item, source=source),
+        return ReleaseRollout(
+            lambda method, source: make_rollout(
+                method, engines[name], item=item, source=source
+            ).run(f"uid-{name}", 1),
             write,
             batch=batch,
             max_level=3,
         )
 
     async def everybody():
-        visits = (one(name).run(f"uid-{name}", 1) for name in outcomes_of)
+        visits = (one(name).run(1) for name in outcomes_of)
         return await asyncio.wait_for(asyncio.gather(*visits), 5)
 
     outcomes = dict(zip(outcomes_of, asyncio.run(everybody()), strict=True))
@@ -62,9 +64,9 @@ def test_the_release_samples_every_prompt_again_at_every_level_while_one_is_unre
     assert (easy.levels, easy.accepted_level) == ((0, 0, 0), 0)
     assert (hard.levels, hard.accepted_level) == ((0, 1, 2), 2)
     # Tokens: 3 groups of 2 answers with 3 tokens each, of which one group trains.
-    for record in (easy, hard):
-        assert (sum(record.rollout_tokens), record.trained_tokens) == (18, 6)
-        assert record.accuracies == record.accuracies
+    for done in (easy, hard):
+        assert (sum(each.tokens for each in done.rounds), done.trained_tokens) == (18, 6)
+        assert done.accuracies == done.rounds[done.rows[0].round].accuracies
 
 
 def test_a_release_batch_that_level_zero_solves_is_sampled_once():
@@ -244,15 +246,13 @@ def test_every_round_has_one_step_of_each_arm_after_the_calibration():
 
 
 def test_tokens_are_accepted_discarded_or_hints():
-    searched = replace(record("a"), trained_tokens=100, hint_tokens=20)
-    started_high = replace(
-        record("b"),
-        levels=(2,),
-        rewards=((1.0, 0.0),),
-        rollout_tokens=(30,),
-        trained_tokens=30,
-        accepted=0,
-    )
+    def tokens(of, count):
+        return replace(of, rounds=tuple(replace(each, tokens=count) for each in of.rounds))
+
+    searched = tokens(record("a", groups=[(0, [0, 0]), (1, [1, 0])], hint_tokens=20), 100)
+    started_high = tokens(record("b", groups=[(2, [1, 0])]), 30)
+    searched = replace(searched, trained_tokens=100)
+    started_high = replace(started_high, trained_tokens=30)
     counts = token_counts([searched, started_high])
     # Problem a: two groups of 100 tokens, one of which trains.
     assert (counts["accepted_tokens"], counts["discarded_tokens"]) == (130, 100)
@@ -261,26 +261,11 @@ def test_tokens_are_accepted_discarded_or_hints():
     assert (counts["level0"], counts["unresolved"]) == (1, 1)
 
 
-def record(problem_id):
-    return PromptRecord(
-        problem_id=problem_id,
-        uid="u",
-        step=1,
-        planned_level=0,
-        accepted_level=1,
-        levels=(0, 1),
-        hint_statuses=("none", "ok"),
-        rewards=((0.0,) * 8, (1.0,) + (0.0,) * 7),
-        num_ungraded=(0, 0),
-        rollout_tokens=(100, 100),
-        seconds=(1.0, 1.0),
-        accepted=1,
-    )
-
-
 def test_the_tracker_does_not_grow_with_visits():
     tracker = RewardTracker()
-    step = [record(f"p{number}") for number in range(128)]
+    step = [
+        record(f"p{number}", groups=[(0, [0] * 8), (1, [1] + [0] * 7)]) for number in range(128)
+    ]
     tracker.update(step)
     tracemalloc.start()
     before, _ = tracemalloc.get_traced_memory()

@@ -66,7 +66,7 @@ GUIDED = record(
     "guided",
     groups=[(0, [0, 0]), (5, [1])],
     accepted=0,
-    kept=((0, 0), (1, 0)),
+    rows=((0, 0), (1, 0)),
     trained_tokens=12,
     logprob_gains=(0.5,),
 )
@@ -75,13 +75,13 @@ GUIDED = record(
 def test_a_guided_rollout_counts_its_group_at_the_hint_s_level():
     metrics = step_metrics([GUIDED], 12)
     assert (metrics["used_no_hint"], metrics["used_level_5"]) == (0, 1)
-    assert metrics["prompts_with_hint"] == metrics["guided_rollouts"] == 1
+    assert metrics["prompts_with_hint"] == metrics["injected_rollouts"] == 1
     assert metrics["acc_level_5_mean"] == 0.5  # one of the two that train
     assert (metrics["zero_signal_before"], metrics["zero_signal_after"]) == (1.0, 0.0)
     assert metrics["rollout_tokens_discarded"] == 10 + 10 - 12
 
 
-def test_reliance_is_a_mean_over_answers_and_absent_where_none_was_measured():
+def test_the_log_prob_gain_is_a_mean_over_responses_and_absent_where_none_was_measured():
     other = record("b", groups=[(0, [0, 0]), (5, [1, 1])], logprob_gains=(0.1, 0.3))
     metrics = step_metrics([GUIDED, other], 12)
     assert metrics["logprob_gain_level_5"] == pytest.approx(0.3)  # (0.5 + 0.1 + 0.3) / 3
@@ -90,7 +90,7 @@ def test_reliance_is_a_mean_over_answers_and_absent_where_none_was_measured():
 
 
 def test_rewards_beside_the_accuracy_can_give_a_group_a_gradient():
-    formed = record("form", groups=[(0, [1, 1])], trained_rewards=(1.0, 1.5))
+    formed = record("form", groups=[(0, [1, 1])], rewards=(1.0, 1.5))
     assert step_metrics([formed], 3)["mixed_groups"] == 1
 
 
@@ -101,7 +101,7 @@ def test_dropped_plain_and_off_policy_groups_are_counted():
         record("c", groups=[(0, [0, 0]), (1, [0, 1])], on_policy=False),
     ]
     metrics = step_metrics(groups, 3)
-    assert metrics["dropped"] == metrics["plain"] == metrics["off_policy"] == 1
+    assert metrics["dropped"] == metrics["off_schedule"] == metrics["off_policy"] == 1
     assert metrics["mixed_groups"] == 2  # a dropped group has no gradient
 
 
@@ -122,14 +122,14 @@ def test_a_record_survives_json():
         assert PromptRecord.from_json(json.loads(json.dumps(item.as_json()))) == item
 
 
-def test_shares_of_grading_are_of_all_verdicts_of_all_attempts():
+def test_shares_of_grading_are_of_all_verdicts_of_all_rounds():
     records = [
         record(
             "a",
             groups=[(0, [0, 0]), (1, [1, 0])],
             bases={"number": 2, "text": 1, "none": 1},
             num_ignored=1,
-            num_ungraded=(1, 0),
+            ungraded=(1, 0),
             num_second=3,
             num_disagreed=1,
         ),

@@ -28,14 +28,14 @@ def test_the_accuracy_is_that_of_the_planned_level():
 
 
 def test_a_failed_hint_leaves_the_accuracy_unknown_and_the_level_planned():
-    failed = record(groups=[(2, []), (0, [1, 1])], planned=2, statuses=("parse_failed", "none"))
+    failed = record(groups=[(2, []), (0, [1, 1])], statuses=("parse_failed", "none"))
     assert tracker_of(failed).state("p") == ProblemState(
         visits=1, level=2, accuracy=-1.0, worked_level=0
     )
 
 
 def test_a_verifier_failure_leaves_the_accuracy_unknown():
-    undecided = record(groups=[(0, [0, 0])], num_ungraded=(1,))
+    undecided = record(groups=[(0, [0, 0])], ungraded=(1,))
     assert tracker_of(undecided).state("p").accuracy == -1.0
 
 
@@ -64,8 +64,8 @@ def test_a_visit_outside_the_schedule_leaves_level_and_accuracy_as_they_were():
 
 
 def test_a_guided_rollout_counts_as_signal_and_as_a_hint():
-    kept = ((0, 0), (1, 0))
-    mixed = record(groups=[(0, [0, 0]), (3, [1])], accepted=0, kept=kept)
+    rows = ((0, 0), (1, 0))
+    mixed = record(groups=[(0, [0, 0]), (3, [1])], accepted=0, rows=rows)
     tracker = tracker_of(mixed)
     assert tracker.state("p").accepted_level == 3
     assert tracker.metrics()["pct_never_mixed"] == 0.0
@@ -73,7 +73,7 @@ def test_a_guided_rollout_counts_as_signal_and_as_a_hint():
 
 def test_of_two_groups_at_the_planned_level_the_whole_one_counts():
     # A probe of one, then the whole group, because the hint levels failed.
-    probed = record(groups=[(0, [0]), (1, []), (0, [0, 1])], planned=0, accepted=2)
+    probed = record(groups=[(0, [0]), (1, []), (0, [0, 1])], accepted=2)
     assert tracker_of(probed).state("p").accuracy == 0.5
 
 

@@ -10,12 +10,20 @@ from records import record
 
 from recipe.hint.methods.grpo import Grpo
 from recipe.hint.sample_choice import REASONS, Sampler
-from recipe.hint.samples import Answer, SampleSettings, Tried, pack_sample
-from recipe.hint.schema import Verdict
+from recipe.hint.samples import SampleSettings, pack_sample
+from recipe.hint.schema import Response, Verdict
+from recipe.hint.turns import Place, Round, Sample, Turn
 
 PACKED = pack_sample(
     problem(),
-    [Tried(0, "none", "", (Answer("r", Verdict(1.0, "correct", "2 or 3"), 1.0, True),))],
+    [
+        Round(
+            Sample(),
+            (Turn((), [], Response([], [], "r", False), Verdict(1.0, "correct", "2 or 3")),),
+        )
+    ],
+    {Place(0, 0): 1.0},
+    {},
     SampleSettings(),
 )
 
@@ -39,9 +47,9 @@ def choose(records, step=1, *, sampler=None, places=8, seed=1):
 ODD = (
     {"num_ignored": 1},
     {"num_second": 1, "num_disagreed": 1},
-    {"num_ungraded": (1,)},
+    {"ungraded": (1,)},
     {"earning_bases": ("text",)},
-    {"groups": [(0, [0]), (1, [1])], "leaked_levels": (1,), "num_ungraded": (0, 0)},
+    {"groups": [(0, [0]), (1, [1])], "leaked_levels": (1,), "ungraded": (0, 0)},
 )
 
 
@@ -53,7 +61,7 @@ def test_odd_prompts_are_all_kept_among_many_ordinary_ones_with_the_reason():
     assert {name: why[name] for name in why if name.startswith("odd")} == {
         "odd0": ["ignored"],
         "odd1": ["disagrees"],
-        "odd2": ["undecided"],
+        "odd2": ["ungraded"],
         "odd3": ["rare_basis"],
         "odd4": ["leaked"],
     }
@@ -61,7 +69,7 @@ def test_odd_prompts_are_all_kept_among_many_ordinary_ones_with_the_reason():
 
 
 def test_a_common_oddness_does_not_crowd_out_a_rare_one():
-    rows = choose(prompts(0, [*[{"num_ungraded": (1,)}] * 100, {"num_ignored": 1}]))
+    rows = choose(prompts(0, [*[{"ungraded": (1,)}] * 100, {"num_ignored": 1}]))
     assert len(rows) == 8
     assert any("ignored" in row["why"] for row in rows)
 
@@ -110,7 +118,7 @@ def test_a_form_that_begins_to_earn_is_noticed_and_an_old_one_is_not():
     assert sampler.metrics() == {"new_shape": 0.05}
     found = [row for row in rows if "new_shape" in row["why"]]
     assert len(found) >= 5
-    assert all(row["answers"][0]["why"] == ["new_shape"] for row in found)
+    assert all(row["responses"][0]["why"] == ["new_shape"] for row in found)
     # 2 prompts are too few for any form.
     choose(prompts(98, [{"shapes": ("0!0",)}] * 2), 7, sampler=sampler)
     assert sampler.metrics() == {"new_shape": 0.0}
@@ -159,10 +167,10 @@ def test_a_resumed_run_chooses_what_the_straight_one_chose():
 def test_every_reason_is_a_known_one_and_hints_that_leak_are_marked():
     leaked = record("l", groups=[(0, [0]), (1, [1])], leaked_levels=(0,), bases={"number": 2})
     [row] = choose([leaked])
-    assert row["attempts"][0]["leaks"] is True
+    assert row["rounds"][0]["leaks"] is True
     rows = choose(prompts(123, ODD))
     assert {name for row in rows for name in row["why"]} <= set(REASONS)
-    assert set(rows[0]) >= {"step", "why", "problem_id", "uid", "problem", "answer", "answers"}
+    assert set(rows[0]) >= {"step", "why", "problem_id", "uid", "problem", "answer", "responses"}
 
 
 class Learns(ScriptedEngine):
@@ -201,7 +209,7 @@ def test_a_hack_that_spreads_is_in_the_samples_of_the_step_it_begins_in():
     for step in (7, 8):
         assert shown[step]["ignored"] >= 6  # of 8
         assert shown[step]["new_shape"] >= 6  # 30 of 64 after 4 of 384
-    [answer] = [each for each in rows[-1]["answers"] if each["score"] > 0]
+    [answer] = [each for each in rows[-1]["responses"] if each["score"] > 0]
     assert (answer["extracted"], answer["ignored"], answer["why"]) == (
         "2 or 7",
         "or 7",

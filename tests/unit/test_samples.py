@@ -11,9 +11,7 @@ from recipe.hint.methods.sage import Sage
 from recipe.hint.methods.scaf import Scaf
 from recipe.hint.samples import (
     MAX_SAMPLE_BYTES,
-    Answer,
     SampleSettings,
-    Tried,
     excerpt,
     odd_shape,
     pack_sample,
@@ -21,7 +19,8 @@ from recipe.hint.samples import (
     unpack_sample,
     verdict_counts,
 )
-from recipe.hint.schema import Problem, Verdict
+from recipe.hint.schema import Problem, Response, Verdict
+from recipe.hint.turns import Place, Round, Sample, Turn, at_level
 
 SETTINGS = SampleSettings()
 HOSTILE = {
@@ -40,16 +39,36 @@ HOSTILE = {
 def answer(extracted="2", *, score=1.0, ignored="", basis="number", second="not_asked", **more):
     reason = more.pop("reason", "correct" if score > 0 else "wrong")
     verdict = Verdict(score, reason, extracted, basis, ignored)
-    values = {"response": rf"so \boxed{{{extracted}}}", "reward": score, "trains": True}
-    return Answer(verdict=verdict, second=second, **(values | more))
+    text = more.pop("response", rf"so \boxed{{{extracted}}}")
+    turn = Turn((), [], Response([], [], text, False), verdict)
+    return turn, more.pop("reward", score), second
 
 
 def tried(*answers, level=0, hint=""):
-    return Tried(level, "ok" if level else "none", hint, answers)
+    turns = tuple(turn for turn, _, _ in answers)
+    done = Round(Sample(at_level(level)), turns, "ok" if level else "none", hint)
+    return done, answers
 
 
-def sample(*attempts, settings=SETTINGS, item=None):
-    return unpack_sample(pack_sample(item or problem(), attempts, settings))
+def arguments(groups):
+    """Rounds, rewards and opinions, as ``pack_sample`` takes them."""
+    places = {
+        Place(number, row): (reward, second)
+        for number, (_, answers) in enumerate(groups)
+        for row, (_, reward, second) in enumerate(answers)
+    }
+    rewards = {place: reward for place, (reward, _) in places.items()}
+    opinions = {place: second for place, (_, second) in places.items()}
+    return [done for done, _ in groups], rewards, opinions
+
+
+def sample(*groups, settings=SETTINGS, item=None):
+    return unpack_sample(pack_sample(item or problem(), *arguments(groups), settings))
+
+
+def counts_of(item, groups):
+    rounds, _, opinions = arguments(groups)
+    return verdict_counts(item, rounds, opinions)
 
 
 @pytest.mark.parametrize(
@@ -109,14 +128,14 @@ def test_hostile_text_anywhere_leaves_a_sample_bounded_and_readable(text):
         )
         for level in range(12)
     ]
-    packed = pack_sample(item, groups, SETTINGS)
+    packed = pack_sample(item, *arguments(groups), SETTINGS)
     assert len(packed) <= MAX_SAMPLE_BYTES
     row = unpack_sample(packed)
     line = json.dumps(row)
     assert len(line) <= MAX_SAMPLE_BYTES and line.isascii() and "\n" not in line
-    assert row["answers"]
-    assert len(row["attempts"]) + len(row["answers"]) + row["left_out"] == 12 + 12 * 8
-    counts = json.dumps(verdict_counts(item, groups))
+    assert row["responses"]
+    assert len(row["rounds"]) + len(row["responses"]) + row["left_out"] == 12 + 12 * 8
+    counts = json.dumps(counts_of(item, groups))
     assert len(counts) < 5000
 
 
@@ -131,30 +150,30 @@ def test_random_text_never_passes_the_limit():
         assert len(json.dumps(row)) <= MAX_SAMPLE_BYTES
 
 
-def test_equal_verdicts_of_one_attempt_share_an_entry_and_odd_ones_come_first():
+def test_equal_verdicts_of_one_round_share_an_entry_and_odd_ones_come_first():
     row = sample(
         tried(answer("3", score=0.0), answer("4", score=0.0), answer("3", score=0.0)),
         tried(answer("2"), answer("2 apples", ignored="apples"), level=1, hint="add"),
     )
-    assert [(each["attempt"], each["rows"], each["why"]) for each in row["answers"]] == [
+    assert [(each["round"], each["rows"], each["why"]) for each in row["responses"]] == [
         (1, [1], ["ignored"]),
         (0, [0, 2], []),
         (0, [1], []),
         (1, [0], []),
     ]
-    assert row["attempts"] == [
-        {"level": 0, "hint_status": "none", "hint": ""},
-        {"level": 1, "hint_status": "ok", "hint": "add"},
+    assert row["rounds"] == [
+        {"prompt": "bare", "level": 0, "hint_status": "none", "hint": ""},
+        {"prompt": "hinted", "level": 1, "hint_status": "ok", "hint": "add"},
     ]
     assert (row["answer"], row["problem"], row["left_out"]) == ("2", "What is 1+1?", 0)
 
 
 def test_scores_that_json_does_not_know_are_written_as_text():
     row = sample(tried(answer(score=float("nan"), reward=float("inf"))))
-    assert (row["answers"][0]["score"], row["answers"][0]["reward"]) == ("nan", "inf")
+    assert (row["responses"][0]["score"], row["responses"][0]["reward"]) == ("nan", "inf")
 
 
-def test_a_record_counts_the_verdicts_of_all_attempts():
+def test_a_record_counts_the_verdicts_of_all_rounds():
     groups = [
         tried(answer("3", score=0.0, basis="text"), answer("", score=0.0, basis="none")),
         tried(
@@ -164,7 +183,7 @@ def test_a_record_counts_the_verdicts_of_all_attempts():
             level=1,
         ),
     ]
-    assert verdict_counts(problem(), groups) == {
+    assert counts_of(problem(), groups) == {
         "bases": {"text": 2, "none": 1, "number": 2},
         "earning_bases": ("number", "text"),
         "num_ignored": 1,
@@ -177,28 +196,28 @@ def test_a_record_counts_the_verdicts_of_all_attempts():
 def test_a_visit_shows_every_level_it_tried_and_which_rollouts_train():
     outcome = run(Sage(max_level=3), {0: [0, 0], 1: [0, 0], 2: [0, 1], 3: [1, 1]})
     row = unpack_sample(outcome.sample)
-    assert [(each["level"], each["hint"]) for each in row["attempts"]] == [
+    assert [(each["level"], each["hint"]) for each in row["rounds"]] == [
         (0, ""),
         (1, "think"),
         (2, "think. add"),
     ]
-    facts = {(each["level"], tuple(each["rows"]), each["trains"]) for each in row["answers"]}
+    facts = {(each["level"], tuple(each["rows"]), each["trains"]) for each in row["responses"]}
     assert facts == {(0, (0, 1), False), (1, (0, 1), False), (2, (0,), True), (2, (1,), True)}
     assert outcome.record.bases == {"none": 6}
 
 
-def test_a_borrowed_rollout_is_shown_as_one_that_trains():
+def test_an_injected_rollout_is_shown_as_one_that_trains():
     outcomes = {0: [0, 0, 0, 0], 1: [0] * 4, 2: [1] * 4}
     outcome = run(Scaf(max_level=3), outcomes, step=60, source=Numbered(12))
     row = unpack_sample(outcome.sample)
-    trains = {(each["attempt"], tuple(each["rows"])) for each in row["answers"] if each["trains"]}
+    trains = {(each["round"], tuple(each["rows"])) for each in row["responses"] if each["trains"]}
     assert trains == {(0, (0, 1, 2)), (2, (0,))}
 
 
 def test_a_share_of_the_rollouts_goes_to_the_second_judge_the_same_at_every_run():
     def asked(share, step=1):
         settings = {"samples": SampleSettings(second_judge_share=share)}
-        record = run(Sage(max_level=3), {0: [1] * 500}, step=step, visit=settings).record
+        record = run(Sage(max_level=3), {0: [1] * 500}, step=step, settings=settings).record
         return record.num_second, record.num_disagreed
 
     assert asked(0.0) == (0, 0)

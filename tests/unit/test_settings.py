@@ -8,11 +8,13 @@ import pytest
 import yaml
 
 from recipe.hint.errors import ConfigError
+from recipe.hint.methods import METHODS
 from recipe.hint.methods.sage_light import LightSettings
 from recipe.hint.settings import (
     HintSettings,
     build_method,
     check_settings_are_read,
+    method_defaults,
     read_settings,
     read_texts,
 )
@@ -22,13 +24,24 @@ CONFIG = Path(__file__).parents[2] / "recipe/hint/config/hint_trainer.yaml"
 
 def test_yaml_and_code_have_the_same_settings_and_defaults():
     node = yaml.safe_load(CONFIG.read_text())["hint"]
-    assert node == json.loads(json.dumps(asdict(HintSettings())))  # a tuple is a list in YAML
+    general = asdict(HintSettings())
+    assert general.pop("methods") == {}
+    assert node == json.loads(json.dumps(general))  # a tuple is a list in YAML
 
 
-def test_yaml_and_code_have_the_same_thresholds():
-    trainer = yaml.safe_load(CONFIG.read_text())["trainer"]
-    for name, value in asdict(LightSettings()).items():
-        assert trainer[name] == value
+def test_each_method_gives_the_configuration_its_settings_and_their_defaults():
+    defaults = method_defaults()
+    assert set(defaults["hint"]) == {"fixed", "search", "ghpo", "scaf"}
+    assert defaults["trainer"] == asdict(LightSettings())
+    for cls in METHODS.values():
+        if cls.settings_node.startswith("hint."):
+            name = cls.settings_node.removeprefix("hint.")
+            assert read_settings(defaults["hint"]).methods[name] == cls.settings_cls()
+
+
+def test_what_the_methods_declare_is_no_setting_by_itself():
+    with pytest.raises(ConfigError, match=r"hint\.methods is not a setting"):
+        read_settings({"methods": {"search": {}}})
 
 
 @pytest.mark.parametrize(

@@ -33,9 +33,10 @@ def test_the_search_goes_by_accuracy_and_the_group_trains_with_the_reward():
     outcome = run(Sage(max_level=3), outcomes, engine=OwnReward(outcomes))
     # Every answer at level 1 trains with 0.5, but none is right, so the search goes on.
     assert outcome.record.levels == (0, 1, 2)
-    assert outcome.record.rewards == ((0.0, 0.0), (0.0, 0.0), (1.0, 0.0))
-    assert outcome.group.scores_G == (1.5, 0.5)
-    assert outcome.record.trained_rewards == (1.5, 0.5)
+    rounds = [each.accuracies for each in outcome.record.rounds]
+    assert rounds == [(0.0, 0.0), (0.0, 0.0), (1.0, 0.0)]
+    assert outcome.record.rewards == (1.5, 0.5)
+    assert [row.reward for row in outcome.rows] == [1.5, 0.5]
     assert outcome.record.has_signal
 
 
@@ -46,7 +47,7 @@ def test_a_right_group_with_different_rewards_has_a_signal():
 
     outcome = run(Sage(max_level=3), {0: [1, 1]}, engine=Graded({0: [1, 1]}))
     assert outcome.record.accuracies == (1.0, 1.0)
-    assert outcome.record.trained_rewards == (0.0, 0.25)
+    assert outcome.record.rewards == (0.0, 0.25)
     assert outcome.record.has_signal
 
 
@@ -54,7 +55,7 @@ def test_ghpo_weighs_the_reward_as_it_weighs_accuracy():
     method = Ghpo(max_level=1, settings=GhpoSettings(mode="none", accuracy_weight=2.0))
     outcome = run(method, {0: [1, 0]}, engine=OwnReward({0: [1, 0]}))
     # 2 x (1 - 1.5) and 2 x (0 - 1.5); neither keeps the tags of a form
-    assert outcome.group.scores_G == (-1.0, -3.0)
+    assert outcome.record.rewards == (-1.0, -3.0)
 
 
 class Decided:

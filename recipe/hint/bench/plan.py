@@ -70,13 +70,13 @@ def token_counts(records: Sequence[PromptRecord]) -> dict[str, float]:
     ``level0`` counts the prompts whose search began without a hint.
     """
     at_zero = [record for record in records if record.levels[0] == 0]
-    sampled = sum(sum(record.rollout_tokens) for record in records)
+    sampled = sum(each.tokens for record in records for each in record.rounds)
     accepted = sum(record.trained_tokens for record in records)
     return {
         "prompts": len(records),
         "level0": len(at_zero),
-        "unresolved": sum(not any(value > 0 for value in each.rewards[0]) for each in at_zero),
-        "hinted": sum(record.hint_level > 0 for record in records),
+        "unresolved": sum(not any(each.rounds[0].accuracies) for each in at_zero),
+        "hinted": sum(record.highest_level > 0 for record in records),
         "mixed": sum(record.has_signal for record in records),
         "accepted_tokens": accepted,
         "discarded_tokens": sampled - accepted,

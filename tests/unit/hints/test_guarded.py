@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 from fakes import ScriptedEngine
+from records import statuses
 
 from recipe.hint.hints.base import HintResult
 from recipe.hint.hints.guarded import GuardedSource

@@ -124,7 +124,7 @@ def small_word_problems():
 def test_a_group_solved_at_half_of_the_solution_has_exactly_that_prefix_in_its_prompt():
     for item in small_word_problems():
         outcome = ghpo_visit(item, {0: [0, 0], 1: [0, 0], 2: [0, 1], 3: [1, 1]})
-        prompt = "".join(map(chr, outcome.group.prompt_ids_T))
+        prompt = "".join(map(chr, outcome.rows[0].prompt_ids_T))
         _, hint = prompt.split("\nHere is a hint to help you:\n")
         assert prompt.startswith(item.text)
         assert item.solution.startswith(hint)
@@ -138,7 +138,7 @@ def test_a_group_that_is_solved_keeps_its_prompt():
     for item in small_word_problems():
         for rewards in ([0, 1], [1, 1]):
             outcome = ghpo_visit(item, {0: rewards})
-            assert "".join(map(chr, outcome.group.prompt_ids_T)) == item.text
+            assert "".join(map(chr, outcome.rows[0].prompt_ids_T)) == item.text
 
 
 def commands(text):

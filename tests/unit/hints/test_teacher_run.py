@@ -92,7 +92,7 @@ def test_every_fault_ends_in_a_record_and_a_second_run_asks_only_for_what_is_mis
     records, source, server = visits(tmp_path, script, step=1)
     # 70 at once, 24 at the second request, 6 never.
     assert Counter(each.accepted_level for each in records) == {1: 94, 0: 6}
-    assert all(len(each.rewards[each.accepted]) == 2 for each in records)
+    assert all(len(each.accuracies) == 2 for each in records)
     failed = [each for each in source.results if each.status != "ok"]
     assert Counter(each.status for each in failed) == {"generation_failed": 6}
     assert Counter(each.detail.split(": ")[0] for each in failed) == Counter(FAULTS.values())

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from fakes import Numbered, ScriptedEngine, problem, run
+from records import responses
 
 from recipe.hint.methods import METHODS
 from recipe.hint.methods.base import HintDropout
@@ -57,9 +58,7 @@ def test_a_method_tries_and_trains_on_what_is_written_beside_the_scenario(
         **room,
     )
     assert list(outcome.record.levels) == expected["levels"]
-    trained = Counter(
-        response.token_ids_T[0] for group in outcome.groups for response in group.responses_G
-    )
+    trained = Counter(response.token_ids_T[0] for response in responses(outcome))
     assert {str(level): count for level, count in trained.items()} == expected["train"]
 
 
@@ -92,7 +91,7 @@ def visits(method, steps, tracker):
                 method, {}, engine=engine, item=item, state=state, step=step, source=source
             )
             records.append(outcome.record)
-            seen.append((outcome.record.levels, outcome.record.kept, engine.seeds))
+            seen.append((outcome.record.levels, outcome.record.rows, engine.seeds))
         tracker.update(records)
     return seen
 

@@ -2,10 +2,11 @@
 
 import pytest
 from fakes import Numbered, ScriptedEngine, run
+from records import statuses
 
 from recipe.hint.errors import ConfigError
 from recipe.hint.methods.ghpo import Ghpo, GhpoSettings
-from recipe.hint.schema import Plan
+from recipe.hint.turns import Sample
 
 WRONG, MIXED, RIGHT = [0, 0], [0, 1], [1, 1]
 FORMED = "<think>a</think><answer>b</answer>"
@@ -28,7 +29,7 @@ def test_a_group_with_a_right_answer_or_all_right_is_left_alone():
     for rewards in (MIXED, RIGHT):
         outcome = visit({0: rewards})
         assert outcome.record.levels == (0,)
-        assert not outcome.borrowed
+        assert outcome.record.num_injected == 0
 
 
 @pytest.mark.parametrize("solved_at", [1, 2, 3])
@@ -36,7 +37,7 @@ def test_a_difficult_group_gets_longer_prefixes_until_it_is_solved(solved_at):
     outcome = visit({k: MIXED if k == solved_at else WRONG for k in range(4)})
     assert outcome.record.levels == tuple(range(solved_at + 1))
     assert outcome.record.accepted_level == solved_at
-    prompt = "".join(map(chr, outcome.group.prompt_ids_T))
+    prompt = "".join(map(chr, outcome.rows[0].prompt_ids_T))
     assert prompt.endswith(f"\nhint {solved_at}")  # the prompt that it was sampled from
 
 
@@ -63,22 +64,22 @@ def test_the_first_steps_are_plain_and_the_next_one_is_not():
 def test_the_reward_is_the_accuracy_and_half_the_form():
     # Row 0: wrong and in form, 0 + 0.5; row 1: right and in form, 1 + 0.5.
     outcome = visit({0: MIXED}, texts={0: FORMED})
-    assert outcome.group.scores_G == (0.5, 1.5)
+    assert outcome.record.rewards == (0.5, 1.5)
     # Without the tags the form adds nothing: 0 and 1.
-    assert visit({0: MIXED}).group.scores_G == (0.0, 1.0)
+    assert visit({0: MIXED}).record.rewards == (0.0, 1.0)
 
 
 def test_form_never_makes_a_group_easy():
     # Level 0 scores 0.5 each for its form, and nobody is right.
     outcome = visit({0: WRONG, 1: MIXED}, texts={0: FORMED})
     assert outcome.record.levels == (0, 1)
-    assert outcome.record.rewards[0] == (0.0, 0.0)
+    assert outcome.record.rounds[0].accuracies == (0.0, 0.0)
 
 
 def test_form_alone_can_give_a_group_a_gradient():
     # All right (accuracy 1, 1): equal rewards, no signal. The records keep what trained.
     record = visit({0: RIGHT}, texts={0: FORMED}).record
-    assert record.trained_rewards == (1.5, 1.5)
+    assert record.rewards == (1.5, 1.5)
     assert not record.has_signal
 
 
@@ -97,12 +98,12 @@ def test_a_group_without_any_verdict_is_dropped():
     outcome = visit({0: ["error", "error"]}, texts={0: FORMED})
     assert outcome.record.levels == (0,)
     assert outcome.record.is_dropped
-    assert outcome.group.scores_G == (0.0, 0.0)  # its form is not rewarded either
+    assert outcome.record.rewards == (0.0, 0.0)  # its form is not rewarded either
 
 
 def test_a_row_without_a_solution_trains_its_unhinted_group():
     outcome = run(ghpo(), {0: WRONG}, step=WARM, source=Numbered(3, "missing_solution"))
-    assert outcome.statuses(record) == ("none", "missing_solution")
+    assert statuses(outcome.record) == ("none", "missing_solution")
     assert outcome.record.accepted_level == 0
 
 
@@ -148,7 +149,7 @@ def test_a_visit_after_a_resume_takes_up_the_step_not_the_past():
         visit(outcomes, step=step, engine=first)
     visit(outcomes, step=30, engine=resumed)
     assert resumed.seeds == first.seeds[1:]
-    assert isinstance(Ghpo(max_level=3).open(None, _history(30)), Plan)
+    assert isinstance(Ghpo(max_level=3).open(None, _history(30)), Sample)
 
 
 def _history(step):

@@ -6,6 +6,7 @@ import pytest
 from fakes import LADDER, ScriptedEngine, make_rollout, problem, run
 from hypothesis import given
 from hypothesis import strategies as st
+from records import responses, statuses, ungraded
 
 from recipe.hint.errors import ConfigError
 from recipe.hint.methods import METHODS, get_method
@@ -83,10 +84,10 @@ def test_a_timeout_beside_a_success_changes_nothing():
 def test_when_no_reply_parses_sage_trains_on_the_unhinted_group():
     outcome = run(sage(), {0: WRONG}, replies=["no json here"])
     assert outcome.record.levels == (0, 1)
-    assert outcome.statuses(record) == ("none", "parse_failed")
+    assert statuses(outcome.record) == ("none", "parse_failed")
     assert outcome.record.accepted_level == 0
     assert outcome.record.hint_calls == 3
-    assert len(outcome.group.responses_G) == 2
+    assert len(outcome.rows) == 2
 
 
 def test_an_empty_reply_is_not_asked_for_again():
@@ -121,7 +122,7 @@ def test_a_level_that_does_not_fit_is_stepped_over():
         sage(), {0: WRONG, 2: MIXED}, replies=[reply], prompt_length=limit, too_long="skip"
     )
     assert outcome.record.levels == (0, 1, 2)
-    assert outcome.statuses(record) == ("none", "too_long", "ok")
+    assert statuses(outcome.record) == ("none", "too_long", "ok")
     assert outcome.record.accepted_level == 2
 
 
@@ -260,11 +261,9 @@ def test_every_prompt_is_decided_once_with_a_whole_group_of_one_context(
     assert [outcome.record.uid for outcome in results] == ["uid0", "uid1", "uid2"]
     for outcome in results:
         record = outcome.record
-        assert sum(len(group.responses_G) for group in outcome.groups) == 4
+        assert len(outcome.rows) == len(record.rows) == len(record.rewards) == 4
         assert len(record.accuracies) == 4
         assert all(0 <= level <= method.max_level for level in record.levels)
-        assert record.levels[record.accepted] == record.accepted_level
-        for group in outcome.groups:
-            sampled_at = ScriptedEngine(outcomes).level_of(group.prompt_ids_T)
-            assert {response.token_ids_T[0] for response in group.responses_G} == {sampled_at}
-            assert len(group.responses_G) == len(group.verdicts_G) == len(group.scores_G)
+        for row, place in zip(outcome.rows, record.rows, strict=True):
+            sampled_at = ScriptedEngine(outcomes).level_of(row.prompt_ids_T)
+            assert row.turn.response.token_ids_T[0] == sampled_at == record.levels[place.round]

@@ -4,12 +4,14 @@ import statistics
 
 import pytest
 from fakes import Numbered, run
+from records import responses, statuses
 
 from recipe.hint.errors import ConfigError
 from recipe.hint.methods.scaf import Scaf, ScafSettings
 
 WARM = 51  # the first step after the warm-up
 FAILED = [0, 0, 0, 0]
+WHOLE = ((0, 0), (0, 1), (0, 2), (0, 3))  # the group without guidance
 
 
 def scaf(**settings):
@@ -35,7 +37,7 @@ def test_three_tiers_of_four_increments_are_twelve_levels():
 def test_a_group_with_a_right_answer_gets_no_guidance(rewards):
     record = visit({0: rewards}).record
     assert record.levels == (0,)
-    assert record.kept == ()
+    assert record.rows == WHOLE
 
 
 @pytest.mark.parametrize("solved_at", [1, 5, 12])
@@ -43,7 +45,7 @@ def test_the_weakest_hint_that_works_replaces_exactly_one_failed_rollout(solved_
     outcome = visit(guided(solved_at))
     record = outcome.record
     assert record.levels == tuple(range(solved_at + 1))
-    assert record.kept == ((0, 0), (0, 1), (0, 2), (solved_at, 0))
+    assert record.rows == ((0, 0), (0, 1), (0, 2), (solved_at, 0))
     assert record.accuracies == (0.0, 0.0, 0.0, 1.0)
     assert (record.accepted_level, record.highest_level) == (0, solved_at)
     assert record.has_signal
@@ -52,18 +54,17 @@ def test_the_weakest_hint_that_works_replaces_exactly_one_failed_rollout(solved_
 
 def test_each_rollout_of_the_mixed_group_keeps_the_prompt_it_was_sampled_from():
     outcome = visit(guided(5))
-    own, borrowed = outcome.groups
-    assert [response.token_ids_T[0] for response in own.responses_G] == [0, 0, 0]
-    assert [response.token_ids_T[0] for response in borrowed.responses_G] == [5]
-    assert "hint" not in "".join(map(chr, own.prompt_ids_T))
-    assert "".join(map(chr, borrowed.prompt_ids_T)).endswith("\nhint 5")
+    assert [response.token_ids_T[0] for response in responses(outcome)] == [0, 0, 0, 5]
+    *own, injected = ["".join(map(chr, row.prompt_ids_T)) for row in outcome.rows]
+    assert not any("hint" in prompt for prompt in own)
+    assert injected.endswith("\nhint 5")
 
 
 def test_unhinted_conditioning_trains_the_guided_rollout_under_the_bare_prompt():
     outcome = visit(guided(5), settings={"conditioning": "unhinted"})
-    own, borrowed = outcome.groups
-    assert borrowed.prompt_ids_T == own.prompt_ids_T
-    assert borrowed.responses_G[0].token_ids_T[0] == 5
+    own, *_, injected = outcome.rows
+    assert injected.prompt_ids_T == own.prompt_ids_T
+    assert injected.turn.response.token_ids_T[0] == 5
     assert not outcome.record.on_policy
 
 
@@ -79,7 +80,7 @@ def test_the_advantages_of_the_mixed_group_are_those_of_one_success_in_g():
 def test_a_problem_that_no_hint_solves_trains_its_failed_group():
     record = visit(guided(13)).record
     assert record.levels == tuple(range(13))
-    assert (record.accepted, record.kept, record.has_signal) == (0, (), False)
+    assert (record.rows, record.has_signal) == (WHOLE, False)
 
 
 def test_one_answer_is_sampled_at_each_hint_by_default():
@@ -90,8 +91,8 @@ def test_one_answer_is_sampled_at_each_hint_by_default():
 def test_of_several_guided_answers_the_first_right_one_is_taken():
     outcomes = {0: FAILED, 1: [0, 1, 1, 0]}
     record = visit(outcomes, method=scaf(rollouts=3)).record
-    assert record.rewards[1] == (0.0, 1.0, 1.0)
-    assert record.kept[-1] == (1, 1)
+    assert record.rounds[1].accuracies == (0.0, 1.0, 1.0)
+    assert record.rows[-1] == (1, 1)
 
 
 def test_there_is_no_guidance_while_the_run_warms_up():
@@ -103,14 +104,14 @@ def test_a_verifier_timeout_ends_the_search_with_the_group_as_it_was():
     assert visit({0: [0, 0, 0, "timeout"]}).record.levels == (0,)
     record = visit({0: FAILED, 1: FAILED, 2: ["timeout"] * 4}).record
     assert record.levels == (0, 1, 2)
-    assert (record.accepted, record.kept) == (0, ())
+    assert record.rows == WHOLE
 
 
 @pytest.mark.parametrize("status", ["missing_hint", "parse_failed", "generation_failed"])
 def test_without_hints_the_failed_group_trains_and_the_reason_is_recorded(status):
     record = visit({0: FAILED}, status=status).record
     assert statuses(record) == ("none", status)
-    assert (record.accepted, record.kept) == (0, ())
+    assert record.rows == WHOLE
 
 
 def test_a_hint_that_does_not_fit_is_stepped_over():
@@ -118,7 +119,7 @@ def test_a_hint_that_does_not_fit_is_stepped_over():
     room = len("answer in a box" + "What is 1+1?" + "\nHere is a hint to help you:\nhint 1")
     record = visit(guided(10), prompt_length=room, too_long="skip").record
     assert statuses(record)[-3:] == ("too_long",) * 3
-    assert (record.levels[-1], record.kept) == (12, ())
+    assert (record.levels[-1], record.rows) == (12, WHOLE)
 
 
 @pytest.mark.parametrize(("name", "smallest"), [("increments", 1), ("rollouts", 1)])

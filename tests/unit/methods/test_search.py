@@ -1,7 +1,8 @@
-"""The options of the search, the refresh, the conditioning and the reliance; all off by default."""
+"""The options of the search, hint dropout, conditioning, log-prob gain; all off by default."""
 
 import pytest
 from fakes import LADDER, ScriptedEngine, run
+from records import responses, statuses
 
 from recipe.hint.errors import ConfigError
 from recipe.hint.methods.base import HintDropout
@@ -58,7 +59,7 @@ def test_a_probe_is_made_whole_when_the_ladder_then_fails():
     assert record.levels == (0, 1, 0)
     assert statuses(record) == ("none", "parse_failed", "none")
     assert [len(each.accuracies) for each in record.rounds] == [1, 0, 4]
-    assert record.accepted == 2
+    assert {place.round for place in record.rows} == {2}
 
 
 def test_a_probe_as_large_as_the_group_is_the_group():
@@ -121,7 +122,7 @@ def test_an_early_ladder_is_the_one_that_would_have_been_written_later():
     assert seeds(True) == seeds(False)
 
 
-def test_a_refresh_leaves_out_the_hint_of_a_problem_that_trained_with_one():
+def test_dropout_leaves_out_the_hint_of_a_problem_that_trained_with_one():
     hinted, plain = (
         ProblemState(visits=1, level=1, accepted_level=2),
         ProblemState(visits=1, level=1),
@@ -137,7 +138,7 @@ def test_a_refresh_leaves_out_the_hint_of_a_problem_that_trained_with_one():
         assert not record.is_off_schedule
 
 
-def test_the_share_of_refreshes_is_that_of_the_setting_and_its_draw_repeats():
+def test_the_share_of_dropped_hints_is_that_of_the_setting_and_its_draw_repeats():
     method = Fixed(max_level=3, settings=FixedSettings(2), dropout=HintDropout(0.25, seed=7))
 
     def draws():
@@ -160,8 +161,8 @@ def test_unhinted_conditioning_keeps_answers_and_probabilities_and_changes_the_p
         run(sage(), outcomes),
         run(sage(), outcomes, settings={"conditioning": "unhinted"}),
     )
-    assert hinted.group.responses_G == bare.group.responses_G  # the hint was there when sampling
-    text = "".join(map(chr, bare.group.prompt_ids_T))
+    assert responses(hinted) == responses(bare)  # the hint was there when sampling
+    text = "".join(map(chr, bare.rows[0].prompt_ids_T))
     assert text == "answer in a boxWhat is 1+1?"
     assert (hinted.record.on_policy, bare.record.on_policy) == (True, False)
 
@@ -170,7 +171,7 @@ def test_unhinted_conditioning_of_an_unhinted_group_is_on_policy():
     assert run(sage(), {0: MIXED}, settings={"conditioning": "unhinted"}).record.on_policy
 
 
-def test_reliance_is_measured_on_right_answers_that_train_under_a_hint():
+def test_the_log_prob_gain_is_measured_on_right_responses_that_train_under_a_hint():
     # The fake makes a token 0.25 nats likelier per level: level 2 gives 0.5, for one right answer.
     outcomes = {0: WRONG, 1: WRONG, 2: MIXED}
     record = run(sage(), outcomes, settings={"logprob_gain_every": 5}, step=10).record

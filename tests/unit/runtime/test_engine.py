@@ -6,7 +6,7 @@ import pytest
 from fakes import problem
 
 from recipe.hint.errors import StallError
-from recipe.hint.runtime.engine import Grading, GroupClient, Sampling, Texter, VllmEngine
+from recipe.hint.runtime.engine import Grading, GroupClient, Renderer, Sampling, VllmEngine
 from recipe.hint.schema import Verdict
 
 
@@ -18,7 +18,7 @@ class Tokenizer:
         return [self.decode(row, skip_special_tokens) for row in rows]
 
 
-class Renderer:
+class Template:
     def build_initial_tokens(self, messages):
         return [ord(char) for message in messages for char in message["content"]]
 
@@ -71,7 +71,7 @@ def make_engine(server, *, max_model_len=100, timeout_s=5.0, prompt_length=50):
     client = GroupClient(balancer, max_model_len=max_model_len, timeout_s=timeout_s)
     engine = VllmEngine(
         client,
-        Texter(Tokenizer(), Renderer(), prompt_length),
+        Renderer(Tokenizer(), Template(), prompt_length),
         judging=Grading(AlwaysWrong()),
         answers=Sampling(n=3, max_tokens=20, temperature=1.0, top_p=0.9),
         hints=Sampling(n=1, max_tokens=11, temperature=0.7),

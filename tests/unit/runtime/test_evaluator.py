@@ -32,7 +32,7 @@ class Engine:
         self.shown.append(tuple(messages))
         return list(range(len(messages[-1]["content"])))
 
-    async def answer(self, prompt_ids, seed):
+    async def sample(self, prompt_ids, seed):
         self.seeds.append(seed)
         await asyncio.sleep(0)
         if self.fail_on and self.fail_on == self.shown[-1][-1]["content"]:
@@ -85,7 +85,6 @@ def test_no_method_and_no_source_of_hints_can_be_reached_from_the_sample_loop():
         "recipe.hint.runtime.sample_files",
         "recipe.hint.schema",
         "recipe.hint.seeds",
-        "recipe.hint.rollout",
     }
 
 

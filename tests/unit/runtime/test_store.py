@@ -84,7 +84,7 @@ def test_the_record_of_a_mixed_group_says_which_rollouts_train(published):
     rows = published(mixed())
     extra = [field["extra_fields"] for field, _ in rows]
     record = PromptRecord.from_json(extra[0][store.RECORD_FIELD])
-    assert record.kept == ((0, 0), (0, 1), (0, 2), (2, 0))
+    assert record.rows == ((0, 0), (0, 1), (0, 2), (2, 0))
     assert [each[store.RECORD_FIELD] for each in extra[1:]] == [None] * 3
 
 
