@@ -1,4 +1,4 @@
-"""What is written down of a prompt rollout: the only source of metrics, tracker and report."""
+"""What a prompt rollout came to: the rows that train, and the record for metrics and tracker."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from recipe.hint.schema import HintStatus
-from recipe.hint.turns import Place, Round
+from recipe.hint.turns import Place, Round, Turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,3 +156,22 @@ class PromptRecord:
         values["rounds"] = tuple(RoundRecord(**each) for each in rounds)
         values["rows"] = tuple(Place(*place) for place in row["rows"])
         return cls(**values)
+
+
+@dataclass(frozen=True, slots=True)
+class TrainedRow:
+    """One response that trains, under ``prompt_ids_T``, in the group of its prompt by this name."""
+
+    prompt_ids_T: list[int]
+    turn: Turn
+    reward: float
+    group: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What trains, the record of how it came about, and excerpts of all that was sampled."""
+
+    rows: tuple[TrainedRow, ...]
+    record: PromptRecord
+    sample: bytes = b""

@@ -10,120 +10,50 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Protocol
+from dataclasses import dataclass
 
+from recipe.hint.engine import Engine
 from recipe.hint.hints.base import HintResult, HintSource, Reply
 from recipe.hint.hints.logprob_gain import logprob_gains
 from recipe.hint.methods.base import Method
 from recipe.hint.prompt import Message, Texts
-from recipe.hint.record import PromptRecord, RoundRecord
-from recipe.hint.samples import SampleSettings, pack_sample, verdict_counts
-from recipe.hint.schema import Opinion, Problem, ProblemState, Response, Verdict
+from recipe.hint.record import Outcome, PromptRecord, RoundRecord, TrainedRow
+from recipe.hint.samples import pack_sample, verdict_counts
+from recipe.hint.schema import Opinion, Problem, ProblemState, Verdict
 from recipe.hint.seeds import seed_at
+from recipe.hint.settings import HintSettings
 from recipe.hint.turns import Place, Prompt, PromptContext, Round, Row, Sample, Train, Turn
 
 
-class Engine(Protocol):
-    """What the loop needs from the outside."""
-
-    @property
-    def group_size(self) -> int:
-        """Responses of a whole group, G."""
-        ...
-
-    def render(self, messages: Sequence[Message]) -> list[int]:
-        """Return the tokens of a conversation, ready for the response."""
-        ...
-
-    def fits(self, prompt_ids: Sequence[int]) -> bool:
-        """Return whether a prompt is within the prompt length of the rollouts."""
-        ...
-
-    async def sample(
-        self, prompt_ids: list[int], seed: int, rows: range | None = None
-    ) -> list[Response]:
-        """Sample a group, or only ``rows`` of it: row i is the same response either way."""
-        ...
-
-    async def grade(self, problem: Problem, responses: list[Response]) -> list[Verdict]:
-        """Grade responses to one problem, in order."""
-        ...
-
-    async def score(self, prompt_ids: list[int], token_ids: list[int]) -> list[float]:
-        """Return log-probabilities of a response's tokens after a prompt, as far as both fit."""
-        ...
-
-    async def write(self, messages: list[Message], seed: int) -> Reply:
-        """Sample one text with the hint writer's settings."""
-        ...
-
-    async def second_opinions(
-        self, problem: Problem, responses: list[Response], verdicts: list[Verdict]
-    ) -> list[Opinion]:
-        """Ask the second judge about verdicts; it changes none."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
-class RolloutSettings:
-    """What the loop reads of the configuration; see the ``hint:`` node."""
+class Parts:
+    """What every prompt rollout of a run is made of, beside its problem."""
 
+    method: Method
+    source: HintSource | None
+    engine: Engine
+    settings: HintSettings
     texts: Texts
-    style: str = "paper"
-    too_long: str = "cut"
-    seed: int = 1
-    conditioning: str = "hinted"
-    logprob_gain_every: int = 0
-    samples: SampleSettings = field(default_factory=SampleSettings)
-
-
-@dataclass(frozen=True, slots=True)
-class TrainedRow:
-    """One response that trains, under ``prompt_ids_T``, in the group of its prompt by this name."""
-
-    prompt_ids_T: list[int]
-    turn: Turn
-    reward: float
-    group: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What trains, the record of how it came about, and excerpts of all that was sampled."""
-
-    rows: tuple[TrainedRow, ...]
-    record: PromptRecord
-    sample: bytes = b""
 
 
 class PromptRollout:
     """One problem at one step."""
 
-    def __init__(
-        self,
-        problem: Problem,
-        state: ProblemState,
-        *,
-        method: Method,
-        source: HintSource | None,
-        engine: Engine,
-        settings: RolloutSettings,
-    ) -> None:
+    def __init__(self, problem: Problem, state: ProblemState, parts: Parts) -> None:
         self._problem = problem
         self._state = state
-        self._method = method
-        self._source = source
-        self._engine = engine
-        self._settings = settings
+        self._method = parts.method
+        self._source = parts.source
+        self._engine = engine = parts.engine
+        self._settings = parts.settings
         self._rounds: list[Round] = []
         self._writing: asyncio.Task[HintResult] | None = None
         self._hint_seconds = 0.0
         self._context = PromptContext(
             problem,
-            settings.texts,
-            settings.style,
-            settings.too_long,
+            parts.texts,
+            parts.settings.style,
+            parts.settings.too_long,
             fits=lambda messages: engine.fits(engine.render(messages)),
             hint_levels=self._hint_levels,
         )

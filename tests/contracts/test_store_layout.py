@@ -19,8 +19,7 @@ from verl.utils import tensordict_utils as tu
 from verl.workers.rollout.replica import TokenOutput
 
 from recipe.hint.main_hint import CONFIG_DIR, set_config_paths
-from recipe.hint.record import PromptRecord, RoundRecord
-from recipe.hint.rollout import Outcome, TrainedRow
+from recipe.hint.record import Outcome, PromptRecord, RoundRecord, TrainedRow
 from recipe.hint.runtime import store
 from recipe.hint.runtime.store import RECORD_FIELD, SAMPLE_FIELD
 from recipe.hint.schema import Response, Verdict

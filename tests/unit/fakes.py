@@ -13,8 +13,10 @@ from recipe.hint.hints.dataset import Increments
 from recipe.hint.hints.self_generated import SelfGenerated
 from recipe.hint.methods.base import Method
 from recipe.hint.prompt import Texts
-from recipe.hint.rollout import Outcome, PromptRollout, RolloutSettings
+from recipe.hint.record import Outcome
+from recipe.hint.rollout import Parts, PromptRollout
 from recipe.hint.schema import HintLevels, Problem, ProblemState, Response, Verdict
+from recipe.hint.settings import HintSettings
 
 LADDER = json.dumps({"level_1": "think", "level_2": "think. add", "level_3": "think. add. carry"})
 
@@ -160,8 +162,11 @@ def make_rollout(
     return PromptRollout(
         item or problem(),
         state or ProblemState(),
-        method=method,
-        source=source if method.uses_hints else None,
-        engine=engine,
-        settings=RolloutSettings(Texts(), **settings),
+        Parts(
+            method=method,
+            source=source if method.uses_hints else None,
+            engine=engine,
+            settings=HintSettings(**settings),
+            texts=Texts(),
+        ),
     )

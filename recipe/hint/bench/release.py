@@ -15,8 +15,7 @@ from itertools import chain
 
 from recipe.hint.hints.base import Generate, HintResult, HintSource
 from recipe.hint.methods.base import Method
-from recipe.hint.record import PromptRecord
-from recipe.hint.rollout import Outcome
+from recipe.hint.record import Outcome, PromptRecord
 from recipe.hint.schema import Problem, ProblemState
 from recipe.hint.turns import Place, Sample, at_level
 

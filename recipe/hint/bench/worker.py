@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import ray
@@ -16,10 +17,11 @@ from recipe.hint.hints.base import HintResult, HintSource, Reply
 from recipe.hint.methods.base import Method
 from recipe.hint.problems.rows import problem_from_row
 from recipe.hint.prompt import Message
-from recipe.hint.rollout import Outcome
+from recipe.hint.record import Outcome
+from recipe.hint.rollout import Parts
 from recipe.hint.runtime.engine import Grader
 from recipe.hint.runtime.hint_sources import guarded_source
-from recipe.hint.runtime.worker import HintWorker, Parts
+from recipe.hint.runtime.worker import HintWorker
 from recipe.hint.schema import Item, Verdict
 from recipe.hint.seeds import seed_at
 from recipe.hint.settings import build_method
@@ -100,12 +102,12 @@ class BenchWorker(HintWorker):
         engine = self._constant_engine if name.endswith(CONSTANT) else self._engine
         source = guarded_source(
             self._settings,
-            self._rollout_settings.texts,
+            self._training.texts,
             method,
             grader=engine.verifier,
             tokenizer=self.tokenizer,
         )
-        return Parts(method, source, engine, self._rollout_settings)
+        return Parts(method, source, engine, self._settings, self._training.texts)
 
     async def _release(self, arm: Parts, prompt: dict, step: int) -> Outcome:
         problem = problem_from_row(prompt)
@@ -119,7 +121,7 @@ class BenchWorker(HintWorker):
             return await arm.source.hint_levels(problem, generate)
 
         async def roll_out(method: Method, source: HintSource) -> Outcome:
-            parts = Parts(method, source, arm.engine, arm.settings)
+            parts = replace(arm, method=method, source=source)
             return await HintWorker.roll_out(self, parts, prompt, step)
 
         levels = arm.method.max_level

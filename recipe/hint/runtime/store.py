@@ -13,7 +13,7 @@ from tensordict import NonTensorData
 from verl.experimental.agent_loop.agent_loop import AgentLoopMetrics, AgentLoopOutput
 from verl.utils.tensordict_utils import list_of_dict_to_tensordict
 
-from recipe.hint.rollout import Outcome, TrainedRow
+from recipe.hint.record import Outcome, TrainedRow
 from recipe.hint.schema import Response
 
 # Columns that only the rollout needs; every row of the queue would carry them G times.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import ray
@@ -15,12 +15,11 @@ from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopManagerTQ, AgentLoopWorke
 from verl.utils import tensordict_utils as tu
 
 from recipe.hint.errors import StallError
-from recipe.hint.hints.base import HintSource
 from recipe.hint.methods.base import Method
 from recipe.hint.problems.rows import problem_from_row
-from recipe.hint.rollout import Outcome, PromptRollout, RolloutSettings
+from recipe.hint.record import Outcome
+from recipe.hint.rollout import Parts, PromptRollout
 from recipe.hint.runtime import store
-from recipe.hint.runtime.engine import VllmEngine
 from recipe.hint.runtime.engine_builder import EngineBuilder
 from recipe.hint.runtime.hint_sources import guarded_source
 from recipe.hint.samples import SampleSettings
@@ -34,16 +33,6 @@ _WorkerTQ = AgentLoopWorkerTQ.__ray_actor_class__
 _FATAL = (StallError, ray.exceptions.RayActorError)
 _NO_SAMPLES = SampleSettings(prompts_per_step=0, second_judge_share=0.0)
 _FATAL_NAMES = ("EngineDeadError", "EngineGenerateError", "ActorDiedError")
-
-
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """What a prompt rollout is made of, beside its problem."""
-
-    method: Method
-    source: HintSource | None
-    engine: VllmEngine
-    settings: RolloutSettings
 
 
 class HintWorker(_WorkerTQ):
@@ -62,26 +51,15 @@ class HintWorker(_WorkerTQ):
         self._settings = settings = read_settings(node)
         texts = read_texts(settings)
         method = build_method(config.trainer, settings)
-        self._rollout_settings = RolloutSettings(
-            texts=texts,
-            style=settings.style,
-            too_long=settings.too_long,
-            seed=settings.seed,
-            conditioning=settings.conditioning,
-            logprob_gain_every=settings.logprob_gain_every,
-            samples=settings.samples,
-        )
         engines = EngineBuilder(self, settings)
         source = guarded_source(
             settings, texts, method, grader=engines.grader, tokenizer=self.tokenizer
         )
         rollout = config.actor_rollout_ref.rollout
-        self._training = Parts(
-            method, source, engines.build(rollout, settings), self._rollout_settings
-        )
+        self._training = Parts(method, source, engines.build(rollout, settings), settings, texts)
         # The neutral method and no source of hints: level 0 by construction. Nothing is kept of it.
-        off = replace(self._rollout_settings, samples=_NO_SAMPLES)
-        self._validation = Parts(Method(), None, engines.build(rollout.val_kwargs), off)
+        off = replace(settings, samples=_NO_SAMPLES, logprob_gain_every=0)
+        self._validation = Parts(Method(), None, engines.build(rollout.val_kwargs), off, texts)
         gc.freeze()  # as in the trainer's process
 
     async def ping(self) -> None:
@@ -116,14 +94,7 @@ class HintWorker(_WorkerTQ):
     async def roll_out(self, parts: Parts, prompt: dict, step: int) -> Outcome:
         """Run the rollout of one prompt to its end."""
         state = ProblemState(**{**prompt.get("hint_state_of_problem", {}), "step": step})
-        return await PromptRollout(
-            problem_from_row(prompt),
-            state,
-            method=parts.method,
-            source=parts.source,
-            engine=parts.engine,
-            settings=parts.settings,
-        ).run(prompt["uid"], step)
+        return await PromptRollout(problem_from_row(prompt), state, parts).run(prompt["uid"], step)
 
 
 class HintManager(AgentLoopManagerTQ):

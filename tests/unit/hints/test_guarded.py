@@ -12,8 +12,9 @@ from recipe.hint.hints.leak import LeakGuard
 from recipe.hint.methods.sage import Sage, SearchSettings
 from recipe.hint.metrics import step_metrics
 from recipe.hint.prompt import Texts
-from recipe.hint.rollout import PromptRollout, RolloutSettings
+from recipe.hint.rollout import Parts, PromptRollout
 from recipe.hint.schema import HintLevels, Problem, ProblemState
+from recipe.hint.settings import HintSettings
 
 MESSAGES = ({"role": "user", "content": "How many apples does Ann have?"},)
 PROBLEM = Problem("p", MESSAGES, MESSAGES[0]["content"], "17 + 29 = 46", "46")
@@ -55,10 +56,13 @@ def test_a_dropped_level_is_stepped_over_and_counted():
     visit = PromptRollout(
         PROBLEM,
         ProblemState(),
-        method=Sage(max_level=3, settings=SearchSettings()),
-        source=guarded("drop"),
-        engine=engine,
-        settings=RolloutSettings(texts=Texts()),
+        Parts(
+            method=Sage(max_level=3, settings=SearchSettings()),
+            source=guarded("drop"),
+            engine=engine,
+            settings=HintSettings(),
+            texts=Texts(),
+        ),
     )
     record = asyncio.run(visit.run("u", 1)).record
     assert record.levels == (0, 1, 2, 3)

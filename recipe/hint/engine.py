@@ -1,0 +1,51 @@
+"""What a prompt rollout needs from the outside: the model, the tokenizer and the verifier."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from recipe.hint.hints.base import Reply
+from recipe.hint.prompt import Message
+from recipe.hint.schema import Opinion, Problem, Response, Verdict
+
+
+class Engine(Protocol):
+    """What the loop needs from the outside."""
+
+    @property
+    def group_size(self) -> int:
+        """Responses of a whole group, G."""
+        ...
+
+    def render(self, messages: Sequence[Message]) -> list[int]:
+        """Return the tokens of a conversation, ready for the response."""
+        ...
+
+    def fits(self, prompt_ids: Sequence[int]) -> bool:
+        """Return whether a prompt is within the prompt length of the rollouts."""
+        ...
+
+    async def sample(
+        self, prompt_ids: list[int], seed: int, rows: range | None = None
+    ) -> list[Response]:
+        """Sample a group, or only ``rows`` of it: row i is the same response either way."""
+        ...
+
+    async def grade(self, problem: Problem, responses: list[Response]) -> list[Verdict]:
+        """Grade responses to one problem, in order."""
+        ...
+
+    async def score(self, prompt_ids: list[int], token_ids: list[int]) -> list[float]:
+        """Return log-probabilities of a response's tokens after a prompt, as far as both fit."""
+        ...
+
+    async def write(self, messages: list[Message], seed: int) -> Reply:
+        """Sample one text with the hint writer's settings."""
+        ...
+
+    async def second_opinions(
+        self, problem: Problem, responses: list[Response], verdicts: list[Verdict]
+    ) -> list[Opinion]:
+        """Ask the second judge about verdicts; it changes none."""
+        ...

@@ -1,0 +1,207 @@
+"""Methods of two and three turns in the one loop, made of what the loop offers and nothing else."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pytest
+import torch
+from fakes import problem
+from verl.trainer.ppo.core_algos import compute_grpo_outcome_advantage
+from verl.utils import tensordict_utils as tu
+
+from recipe.hint.methods.base import Method
+from recipe.hint.prompt import Texts
+from recipe.hint.rollout import Parts, PromptRollout
+from recipe.hint.runtime import store
+from recipe.hint.schema import ProblemState, Response, Verdict
+from recipe.hint.settings import HintSettings
+from recipe.hint.turns import FollowUp, Place, Prompt, PromptSpec, Row, Sample, Train
+
+ALPHA = 1.0
+G = 2
+
+
+class TurnEngine:
+    """Right or wrong by turn and row: ``right[turn]`` lists the responses of that turn.
+
+    A token is a character; a response's text is its turn and the seed that it was drawn with.
+    """
+
+    group_size = G
+
+    def __init__(self, right, prompt_length=10_000):
+        self.right = {turn: list(each) for turn, each in right.items()}
+        self.prompt_length = prompt_length
+        self.seeds = []
+
+    def render(self, messages):
+        return [ord(char) for each in messages for char in f"[{each['role']}]{each['content']}"]
+
+    def fits(self, prompt_ids):
+        return len(prompt_ids) <= self.prompt_length
+
+    async def sample(self, prompt_ids, seed, rows=None):
+        turn = "".join(map(chr, prompt_ids)).count("[assistant]")
+        count = len(rows) if rows is not None else G
+        self.seeds += [seed + row for row in rows]
+        return [
+            Response([turn, self.right[turn].pop(0)], [0.0, 0.0], f"answer {turn}", False)
+            for _ in range(count)
+        ]
+
+    async def grade(self, problem, responses):
+        scores = [float(each.token_ids_T[1]) for each in responses]
+        return [Verdict(score, "correct" if score else "wrong") for score in scores]
+
+    async def second_opinions(self, problem, responses, verdicts):
+        return ["none"] * len(verdicts)
+
+
+class TwoTurns(Method):
+    """SCoRe's stage II without its KL: r2 + alpha (r2 - r1) for the revision."""
+
+    def react(self, problem, rounds):
+        if len(rounds) == 1:
+            parents = tuple(Place(0, row) for row in range(len(rounds[0].turns)))
+            return Sample(FollowUp("Check your work."), n=1, parents=parents)
+        first, second = rounds
+        rows = [self.row(rounds, Place(0, row), "t1") for row in range(len(first.turns))]
+        for row, turn in enumerate(second.turns):
+            r1, r2 = self.reward(first.turns[turn.parent.turn]), self.reward(turn)
+            rows.append(Row(Place(1, row), r2 + ALPHA * (r2 - r1), "t2"))
+        return Train(tuple(rows))
+
+
+@dataclass(frozen=True)
+class Feedback(PromptSpec):
+    """Another speaker sees the problem and one response, not the conversation."""
+
+    kind: ClassVar[str] = "feedback"
+
+    async def build(self, context, parent):
+        text = f"{context.problem.text}\n{parent.response.text}\nWhat is wrong?"
+        return Prompt(({"role": "user", "content": f"[assistant]{text}"},))
+
+
+@dataclass(frozen=True)
+class Refine(PromptSpec):
+    """The first conversation goes on with the feedback that was given on it."""
+
+    first: tuple
+    kind: ClassVar[str] = "refine"
+
+    async def build(self, context, parent):
+        turn = self.first[parent.parent.turn]
+        return Prompt(
+            (
+                *turn.messages,
+                {"role": "assistant", "content": turn.response.text},
+                {"role": "user", "content": f"[assistant]{parent.response.text}"},
+            )
+        )
+
+
+class ThreeTurns(Method):
+    """Attempt, ungraded feedback, refinement; the feedback earns what the refinement gains."""
+
+    def react(self, problem, rounds):
+        parents = tuple(Place(len(rounds) - 1, row) for row in range(len(rounds[-1].turns)))
+        if len(rounds) == 1:
+            return Sample(Feedback(), n=1, parents=parents, is_graded=False, role="guide")
+        if len(rounds) == 2:
+            return Sample(Refine(rounds[0].turns), n=1, parents=parents)
+        attempts, _, refined = (each.turns for each in rounds)
+        rows = []
+        for row, turn in enumerate(refined):
+            feedback = rounds[1].turns[turn.parent.turn]
+            gain = self.reward(turn) - self.reward(attempts[feedback.parent.turn])
+            rows.append(Row(turn.parent, gain, "guide"))
+            rows.append(self.row(rounds, Place(2, row), "solver"))
+        return Train(tuple(rows))
+
+
+async def roll_out(method, engine):
+    made = PromptRollout(
+        problem(),
+        ProblemState(),
+        Parts(
+            method=method,
+            source=None,
+            engine=engine,
+            settings=HintSettings(),
+            texts=Texts(),
+        ),
+    )
+    return await made.run("uid", 1)
+
+
+def test_two_turns_give_the_first_its_reward_and_the_second_the_shaped_one(play):
+    engine = TurnEngine({0: [1, 0], 1: [1, 1]})
+    outcome = play(TwoTurns(), engine)
+    # r1 = 1, 0; r2 = 1, 1; turn 2 trains with r2 + (r2 - r1) = 1 + 0 and 1 + 1.
+    assert outcome.record.rewards == (1.0, 0.0, 1.0, 2.0)
+    assert outcome.record.groups == ("t1", "t1", "t2", "t2")
+    assert outcome.record.rows == ((0, 0), (0, 1), (1, 0), (1, 1))
+    assert [(each.prompt, each.accuracies) for each in outcome.record.rounds] == [
+        ("bare", (1.0, 0.0)),
+        ("follow_up", (1.0, 1.0)),
+    ]
+    assert outcome.record.has_signal
+    assert outcome.record.num_injected == 0
+    assert len(set(engine.seeds)) == 4  # every response is drawn with a seed of its own
+    last = "".join(map(chr, outcome.rows[-1].prompt_ids_T))
+    assert last.endswith("[assistant]answer 0[user]Check your work.")
+
+
+def test_groups_without_a_difference_inside_have_no_signal(play):
+    # Turn 1: 0, 0; turn 2: 1 + 1, 1 + 1. The rewards differ between the groups only.
+    outcome = play(TwoTurns(), TurnEngine({0: [0, 0], 1: [1, 1]}))
+    assert outcome.record.rewards == (0.0, 0.0, 2.0, 2.0)
+    assert not outcome.record.has_signal
+
+
+def test_a_follow_up_that_does_not_fit_is_missing_and_the_reason_is_recorded(play):
+    bare = len("[system]answer in a box[user]What is 1+1?")
+    outcome = play(TwoTurns(), TurnEngine({0: [1, 0]}, prompt_length=bare))
+    assert outcome.record.rows == ((0, 0), (0, 1))
+    assert [each.hint_status for each in outcome.record.rounds] == ["none", "too_long"]
+
+
+def test_three_turns_train_a_guide_that_is_never_graded(play):
+    engine = TurnEngine({0: [0, 1], 1: [0, 0], 2: [1, 0]})
+    outcome = play(ThreeTurns(), engine)
+    # Attempts 0, 1; refinements 1, 0: the feedback gains 1 - 0 and 0 - 1.
+    assert outcome.record.rows == ((1, 0), (2, 0), (1, 1), (2, 1))
+    assert outcome.record.rewards == (1.0, 1.0, -1.0, 0.0)
+    assert outcome.record.groups == ("guide", "solver", "guide", "solver")
+    roles = [(each.prompt, each.role, each.accuracies) for each in outcome.record.rounds]
+    assert roles == [
+        ("bare", "solver", (0.0, 1.0)),
+        ("feedback", "guide", ()),
+        ("refine", "solver", (1.0, 0.0)),
+    ]
+    assert outcome.record.reasons == {"correct": 1, "wrong": 1}  # of what trains and is graded
+
+
+def test_each_group_of_a_prompt_gets_a_baseline_of_its_own_in_verls_grpo(play):
+    outcome = play(TwoTurns(), TurnEngine({0: [1, 0], 1: [1, 1]}))
+    prompt = {"uid": "uid", "global_steps": 1, "index": 1}
+    rows = [fields for _, fields, _ in store.rows_of(outcome, prompt)]
+    uids = [tu.unwrap_non_tensor_data(fields["uid"]) for fields in rows]
+    assert uids == ["uid/t1", "uid/t1", "uid/t2", "uid/t2"]
+    scores = torch.stack([fields["rm_scores"] for fields in rows])
+    mask = torch.stack([fields["response_mask"] for fields in rows]).float()
+    advantages, _ = compute_grpo_outcome_advantage(scores, mask, index=uids)
+    # Turn 1: 1, 0 with mean 1/2 and deviation 1/sqrt(2); turn 2: 1, 2 with mean 3/2 and the same.
+    expected = [0.7071, -0.7071, -0.7071, 0.7071]
+    assert advantages[:, 0].tolist() == pytest.approx(expected, abs=1e-4)
+    # In one group (1, 0, 1, 2: mean 1, deviation sqrt(2/3)) the third row would get nothing.
+    together, _ = compute_grpo_outcome_advantage(scores, mask, index=["uid"] * 4)
+    assert together[:, 0].tolist() == pytest.approx([0.0, -1.2247, 0.0, 1.2247], abs=1e-4)
+
+
+@pytest.fixture
+def play():
+    import asyncio
+
+    return lambda method, engine: asyncio.run(roll_out(method, engine))
