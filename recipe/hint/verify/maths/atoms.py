@@ -125,12 +125,8 @@ class Atoms(Formulas):
             return None
         if len(token.text) > 4:
             raise Unread("an exponent of more than four digits")
-        # 2e-1 within a formula is 2e - 1
-        is_alone = (
-            self.peek(ahead + 1) is None and self.text(-2) in ("", "+", "-") and self._at <= 2
-        )
-        if ahead == 2 and not (has_point or len(token.text) > 1 or is_alone):
-            return None
+        if ahead == 2 and not (has_point or len(token.text) > 1):
+            return None  # 2e-1 is 2e - 1
         self._at += ahead + 1
         return sign * int(token.text)
 

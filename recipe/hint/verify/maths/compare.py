@@ -12,7 +12,15 @@ from fractions import Fraction
 from recipe.hint.verify.maths import sets as maths_sets
 from recipe.hint.verify.maths.exact import NoValue, exact
 from recipe.hint.verify.maths.matrices import flat, multiplied
-from recipe.hint.verify.maths.questions import asks_for_percent, has_noun, may_drop_unit
+from recipe.hint.verify.maths.questions import (
+    asks_for_interval,
+    asks_for_order,
+    asks_for_percent,
+    asks_for_point,
+    has_noun,
+    may_drop_name,
+    may_drop_unit,
+)
 from recipe.hint.verify.maths.rounding import ROUNDED_DIGITS, decimals, is_rounded, rounds_to
 from recipe.hint.verify.maths.shapes import (
     folded,
@@ -91,7 +99,12 @@ class Comparison:
             if rest.kind == "list" and any(item.kind == "label" for item in rest.items):
                 return self._named(label, rest)
             if label is other:
-                if not is_sorted(names_of(label.items[0])):
+                name, value = label.items
+                if not is_sorted(names_of(name)):
+                    return False
+                if gold.kind in ("tuple", "matrix") and value.kind == "list":
+                    return False  # x = 1, 2 is no pair
+                if name.kind == "word" and not may_drop_name(name.value, self.problem):
                     return False
                 self.ignored.append("name")
             pair = (gold.items[1], other) if gold.kind == "label" else (gold, other.items[1])
@@ -186,16 +199,13 @@ class Comparison:
         if unit.unit and unit_of_other.unit or unit.noun or unit_of_other.noun:
             return False
         hundredth = num(Fraction(1, 100))
+        if asks_for_percent(self.problem):
+            self.ignored += [] if unit.is_percent else ["%"]
+            return self.equal(gold, other)
         if unit.is_percent:
-            if self.equal(gold, other):
-                return True
-            return self.equal(Node("mul", (gold, hundredth)), other)
-        if self.equal(gold, Node("mul", (other, hundredth))):
-            return True
-        if asks_for_percent(self.problem) and self.equal(gold, other):
-            self.ignored.append("%")
-            return True
-        return False
+            is_same = not self.problem and self.equal(gold, other)
+            return is_same or self.equal(Node("mul", (gold, hundredth)), other)
+        return self.equal(gold, Node("mul", (other, hundredth)))
 
     def _numerals(self, gold: Node, other: Node) -> bool:
         """Digits in a base; the answer may leave out the base that the gold answer names."""
@@ -213,6 +223,9 @@ class Comparison:
             parts = [maths_sets.parts_of(node) for node in (gold, other)]
             if len(parts[0]) == len(parts[1]) and self._unordered(*parts):
                 return True
+        names = [maths_sets.variables_of(node) for node in (gold, other)]
+        if all(names) and names[0] != names[1]:
+            return False
         self._go_on()
         sets = [maths_sets.real_set(node) for node in (gold, other)]
         return maths_sets.same(sets[0], sets[1])
@@ -221,6 +234,8 @@ class Comparison:
         left, right = (maths_sets.as_interval(node) for node in (gold, other))
         if left is not None and right is not None:
             names = {name for _, name in (left, right) if name}
+            if len(names) == 1 and left[0].value == "()" and asks_for_point(self.problem):
+                return False  # 1 < x < 2 is no point
             return len(names) < 2 and self.equal(left[0], right[0])
         is_solved = left is not None or right is not None  # x < 5 is, 2x < 10 is not
         if gold.kind == other.kind == "relation" and len(gold.items) == len(other.items) == 2:
@@ -266,9 +281,13 @@ class Comparison:
         if other.kind == "set":
             return False
         if other.kind == "list":
-            return gold.value == "()" and self._ordered(gold, other)
+            is_tuple = gold.value == "()" and other.value != "or"
+            return is_tuple and not self._is_interval(gold) and self._ordered(gold, other)
         is_vector = len(gold.items) > 2 and {gold.value, other.value} <= {"()", "[]"}
         return (gold.value == other.value or is_vector) and self._ordered(gold, other)
+
+    def _is_interval(self, gold: Node) -> bool:
+        return len(gold.items) == 2 and asks_for_interval(self.problem)
 
     def _is_interval_pair(self, gold: Node, other: Node) -> bool:
         if gold == _REALS or other == _REALS:
@@ -276,13 +295,16 @@ class Comparison:
         return False
 
     def _list(self, gold: Node, other: Node) -> bool:
-        names = [item.items[0] for item in gold.items if item.kind == "label"]
-        is_named = len(names) == len(gold.items) and len(set(map(repr, names))) == len(names)
-        # x = 1, y = 2 against 1, 2: without names, the order tells which is which
-        if is_named and not any(item.kind == "label" for item in other.items):
+        # x = 1, y = 2 against 1, 2: the order tells which is which, and the names have an order
+        marks, marks_of_other = _marks(gold), _marks(other)
+        if marks and not marks_of_other:
+            return self._ordered(gold, other)
+        if marks_of_other and not marks:
+            return marks_of_other == sorted(marks_of_other) and self._ordered(gold, other)
+        if not marks and asks_for_order(self.problem):
             return self._ordered(gold, other)
         items = (*gold.items, *other.items)
-        if any(item.kind in ("relation", "sym") for item in items):
+        if any(item.kind in ("relation", "sym", "word") for item in items):
             words = {str(node.value or "") for node in (gold, other)} - {""}
             if len(words) > 1:
                 return False  # and, or
@@ -332,7 +354,7 @@ class Comparison:
             return self._ordered(left, right)
         # A vector may be written as a column, a row, or (1, 2, 3).
         brackets = [flat(node) for node in (left, right)]
-        if any(node is None for node in brackets):
+        if any(node is None for node in brackets) or "or" in (gold.value, other.value):
             return False
         return self._ordered(*brackets)  # pyright: ignore[reportArgumentType]
 
@@ -391,3 +413,14 @@ class Comparison:
             raise NeedsAlgebra
         self.used_algebra = True
         return True
+
+
+def _marks(node: Node) -> list[str]:
+    """What tells the members of a list apart, different for each: names, units, nouns; else none."""
+    marks = []
+    for item in node.items:
+        if item.kind == "label":
+            marks.append(str(item.items[0].value or item.items[0]).split("_")[0].strip("\\"))
+        elif item.kind == "quantity":
+            marks.append(item.value.noun or repr(item.value.unit))
+    return marks if len(set(marks)) == len(node.items) else []

@@ -44,6 +44,11 @@ class Evaluation:
         self.sizes.append(size)
         self.scale = abs(value) if self.scale is None else max(self.scale, abs(value))
 
+    def note_size(self, argument: Any) -> None:
+        """Remember how far a function may be from its value at 0 or at infinity."""
+        if argument != 0:
+            self.sizes.append(self.log10(argument))
+
     def value(self, node: Node, *, in_function: bool = False) -> Any:
         """The value of a tree; a degree sign counts inside a function only.
 
@@ -140,6 +145,7 @@ class Evaluation:
         size = abs(float(self.mp.re(value)) * self.log10(base)) if value != 0 else 0.0
         if size > _MAX_LOG10:
             raise NoValue("too large")
+        self.note_size(value)  # 2^{10^{-90}} is 1 but for its 90th digit
         if power is not None and power.denominator % 2 and power.denominator > 1:
             if self.mp.im(base) == 0 and base < 0:
                 root = -((-base) ** (self.mp.mpf(1) / power.denominator))
@@ -167,6 +173,9 @@ class Evaluation:
         value = self.not_zero(node.items[0], in_function=True, may_be_zero=name != "ln")
         if value != 0 and self.log10(value) > (15 if name.endswith("h") else 400):
             raise NoValue("too large")
+        self.note_size(value)
+        if name in ("tanh", "coth"):  # 1 but for e^{-2x}
+            self.sizes.append(-0.87 * abs(float(self.mp.re(value))))
         if name == "ln":
             return self.mp.log(value)
         names = {"arcsin": "asin", "arccos": "acos", "arctan": "atan", "arccot": "acot"}
@@ -180,7 +189,7 @@ class Evaluation:
         return result
 
     def _fact(self, node: Node) -> Any:
-        return self._gamma(self.value(node.items[0]) + 1)
+        return self._gamma(self._add(self.value(node.items[0]), 1))
 
     def _gamma(self, value: Any) -> Any:
         if value != 0 and self.log10(value) > 5:

@@ -17,8 +17,25 @@ from recipe.hint.verify.maths.words import (
 )
 
 _DOUBTFUL = frozenset("K A V W J N C F".split())
-
-
+_POINT = re.compile(r"ordered (?:pair|triple)|\bpoints?\b|coordinates|\$\([a-z], ?[a-z]\)\$")
+_INTERVAL = re.compile(r"interval|inequalit|\bdomain\b|\brange\b|<|>|\\[lg]eq?\b")
+_ORDER = re.compile(
+    r"respectively|in (?:that|this|the) order|(?:in|de)creasing order|(?:as|de)scending order|"
+    r"in order (?:from|of)|(?:least|smallest) to (?:greatest|largest)|"
+    r"(?:greatest|largest) to (?:least|smallest)"
+)
+_ANGLE = re.compile(r"angl|degree|°|\\circ\b|rotat|temperature|latitude|longitude|\barc")
+_MEASURE = re.compile(  # what is asked for has the power of a length
+    r"(?:[Ww]hat is|[Ff]ind|[Cc]ompute|[Dd]etermine|[Cc]alculate) (?:(?:the|its|their|total|surface) ){0,3}"
+    r"(area|volume|length|perimeter|distance|height|width|radius|diameter|circumference)"
+)
+_POWERS = {"area": 2, "volume": 3}
+# Names of quantities that a problem may ask for without the word.
+_NAMES = frozenset(
+    "answer total area perimeter volume length width height radius slope distance speed time cost "
+    "price profit sum product ratio probability number mean median average max min maximum minimum "
+    "gcd lcm value result remainder angle rate".split()
+)
 _PLAIN_UNITS = ((("unit", 1),), (("unit", 2),), (("unit", 3),))
 
 
@@ -46,6 +63,27 @@ def _question(problem: str) -> str:
     sentences = re.split(r"(?<=[.?!])\s+", problem[-20_000:].strip())
     asked = [each for each in sentences if each.endswith("?")]
     return " ".join(dict.fromkeys([*asked[-1:], sentences[-1]]))
+
+
+def asks_for_point(problem: str) -> bool:
+    """Whether ``(1, 2)`` is a pair; an interval where the problem speaks of none."""
+    return _POINT.search(_question(problem)) is not None
+
+
+def asks_for_interval(problem: str) -> bool:
+    """Whether ``(1, 2)`` is an interval, not a pair."""
+    return _INTERVAL.search(_question(problem)) is not None and not asks_for_point(problem)
+
+
+def asks_for_order(problem: str) -> bool:
+    """Whether the question says in what order to list values."""
+    return _ORDER.search(_question(problem)) is not None
+
+
+def may_drop_name(name: str, problem: str) -> bool:
+    """Whether a word left of ``=`` names what the problem asks for."""
+    words, _, _ = _words_of(problem)
+    return not problem or name.lower() in _NAMES or _singular(name) in words
 
 
 def asks_for_percent(problem: str) -> bool:
@@ -108,13 +146,9 @@ def _singular(word: str) -> str:
 def has_noun(noun: str, problem: str) -> bool:
     """Whether all words of a counted noun are in the problem's own text."""
     words, _, _ = _words_of(problem)
-    parts = [_singular(part) for word in noun.split() for part in word.split("-")]
+    parts = {_singular(part) for word in noun.split() for part in word.split("-")}
     asked = {_singular(part) for word in _asked_words(problem) for part in word.split("-")}
-    return (
-        bool(problem)
-        and all(part in words for part in parts)
-        and (not asked or not asked.isdisjoint(parts))
-    )
+    return bool(problem) and parts <= words and (not asked or parts <= asked)
 
 
 def may_drop_unit(unit: Unit, problem: str) -> bool:
@@ -128,8 +162,16 @@ def may_drop_unit(unit: Unit, problem: str) -> bool:
     if asked or _asked_words(problem):  # another unit, or no unit at all
         return unit == asked or unit in _PLAIN_UNITS
     _, units, has_units = _words_of(problem)
+    measure = _MEASURE.search(_question(problem))
     for name, power in unit:
-        if power > 1 and name != "unit" and dimension_of(name) != "[length]":
+        if name != "unit" and dimension_of(name) == "[length]" and len(unit) == 1:
+            if measure and power != _POWERS.get(measure[1], 1):
+                return False
+        elif power > 1 and name != "unit":
+            return False
+        if any(name != other and dimension_of(name) == dimension_of(other) for other in units):
+            return False  # 40 m, or 40 cm?
+        if name == "degree" and problem and not _ANGLE.search(problem):
             return False
         if name in units or name == "unit" or (name == "degree" and "radian" not in units):
             continue

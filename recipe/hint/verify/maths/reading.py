@@ -9,7 +9,7 @@ from typing import Literal
 
 from recipe.hint.verify.maths.cursor import without_bare_braces
 from recipe.hint.verify.maths.exact import exact
-from recipe.hint.verify.maths.lexer import Token, tokens
+from recipe.hint.verify.maths.lexer import SHORT_WORDS, Token, tokens
 from recipe.hint.verify.maths.parser import parse
 from recipe.hint.verify.maths.tree import Node, Unread
 from recipe.hint.verify.maths.words import NeedsUnits
@@ -121,17 +121,21 @@ def _as_text(found: list[Token]) -> tuple[str, ...]:
         found = without_bare_braces(found)
     except Unread:
         pass
-    texts = [
-        token.text.casefold() if token.kind == "word" and len(token.text) > 1 else token.text
-        for token in found
-    ]
     kept: list[str] = []
-    for text in texts:
-        if text == "}" and len(kept) > 1 and kept[-2] == "{":
+    for token in found:
+        is_single = token.text == "}" and len(kept) > 1 and kept[-2] == "{"
+        if is_single and (len(kept[-1]) == 1 or kept[-1].startswith("\\") or _is_power(kept)):
             kept[-2:] = [kept[-1]]
+        elif token.kind == "word" and (len(token.text) > 3 or token.text.lower() in SHORT_WORDS):
+            kept.append(token.text.casefold())  # mW is not MW
         else:
-            kept.append(text)
+            kept.append(token.text)
     return tuple(kept)
+
+
+def _is_power(kept: list[str]) -> bool:
+    r"""``^{10}`` and ``^10`` are one; ``\frac{1}{23}`` and ``\frac123`` are not."""
+    return len(kept) > 2 and kept[-3] in ("^", "_") and kept[-1].isdigit()
 
 
 def _without_wrapping(text: str) -> str:

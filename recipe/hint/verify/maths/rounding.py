@@ -10,6 +10,7 @@ from recipe.hint.verify.maths.tree import Node
 # times min(1, |gold|).
 ROUNDED_DIGITS = 6
 _TOLERANCE = Fraction(2, 1_000_000)
+_EXACT = Fraction(1, 10**20)  # sqrt(4), computed to 30 digits more, is 2
 
 
 def decimals(node: Node) -> int:
@@ -31,10 +32,11 @@ def rounds_to(value: Fraction, node: Node, decimal: Fraction) -> bool:
     places = decimals(node)
     unit = Fraction(1, 10**places)
     digits = len(str(abs(decimal.numerator * 10**places // decimal.denominator)).lstrip("0"))
-    if places == 0 or digits < ROUNDED_DIGITS or places > 400:
+    if places < ROUNDED_DIGITS - 1 or digits < ROUNDED_DIGITS or places > 400:
         return False
-    if (value / unit).denominator == 1:
-        return value == decimal  # it can be written exactly
+    nearest = round(value / unit)
+    if abs(value / unit - nearest) < _EXACT:
+        return nearest * unit == decimal  # it can be written exactly
     gap = abs(value - decimal)
     is_cut = gap < unit and abs(decimal) < abs(value)
     return (2 * gap <= unit or is_cut) and gap <= _TOLERANCE * min(1, abs(value))
