@@ -13,6 +13,7 @@ from recipe.hint.verify.maths import sets as maths_sets
 from recipe.hint.verify.maths.exact import NoValue, exact
 from recipe.hint.verify.maths.matrices import flat, multiplied
 from recipe.hint.verify.maths.questions import (
+    asks_for_fraction,
     asks_for_interval,
     asks_for_order,
     asks_for_percent,
@@ -98,15 +99,8 @@ class Comparison:
                     return self._relations(*pair)
             if rest.kind == "list" and any(item.kind == "label" for item in rest.items):
                 return self._named(label, rest)
-            if label is other:
-                name, value = label.items
-                if not is_sorted(names_of(name)):
-                    return False
-                if gold.kind in ("tuple", "matrix") and value.kind == "list":
-                    return False  # x = 1, 2 is no pair
-                if name.kind == "word" and not may_drop_name(name.value, self.problem):
-                    return False
-                self.ignored.append("name")
+            if label is other and not self._may_drop_name(gold, *label.items):
+                return False
             pair = (gold.items[1], other) if gold.kind == "label" else (gold, other.items[1])
             return self._equal(*pair)
         names = [folded(each.items[0]) or repr(each.items[0]) for each in (gold, other)]
@@ -116,6 +110,14 @@ class Comparison:
         if not all(names_in(each.items[1]) for each in (gold, other)):
             return False
         return self._relations(*(Node("relation", e.items, ("=",)) for e in (gold, other)))
+
+    def _may_drop_name(self, gold: Node, name: Node, value: Node) -> bool:
+        if gold.kind in ("tuple", "matrix") and value.kind == "list":
+            return False  # x = 1, 2 is no pair
+        if name.kind == "word" and not may_drop_name(name.value, self.problem):
+            return False
+        self.ignored.append("name")
+        return is_sorted(names_of(name))
 
     def _named(self, label: Node, values: Node) -> bool:
         """``(a, b) = (1, 2)`` and ``b = 2, a = 1``: by name."""
@@ -203,7 +205,7 @@ class Comparison:
             self.ignored += [] if unit.is_percent else ["%"]
             return self.equal(gold, other)
         if unit.is_percent:
-            is_same = not self.problem and self.equal(gold, other)
+            is_same = not asks_for_fraction(self.problem) and self.equal(gold, other)
             return is_same or self.equal(Node("mul", (gold, hundredth)), other)
         return self.equal(gold, Node("mul", (other, hundredth)))
 
@@ -416,7 +418,7 @@ class Comparison:
 
 
 def _marks(node: Node) -> list[str]:
-    """What tells the members of a list apart, different for each: names, units, nouns; else none."""
+    """What tells members apart, different for each: names, units, nouns; else nothing."""
     marks = []
     for item in node.items:
         if item.kind == "label":

@@ -19,6 +19,7 @@ from fractions import Fraction
 from recipe.hint.schema import Basis, Verdict
 from recipe.hint.verify.maths.compare import Comparison, NeedsAlgebra
 from recipe.hint.verify.maths.exact import NoValue
+from recipe.hint.verify.maths.finished import is_finished
 from recipe.hint.verify.maths.reading import Reading, last_box, read
 from recipe.hint.verify.maths.words import NeedsUnits, load_units
 
@@ -125,7 +126,9 @@ def _trees_equal(gold: Reading, other: Reading, comparison: Comparison) -> Equal
             except NoValue:
                 continue
             known = True
-            if is_equal:
+            if is_equal and (
+                comparison.tolerance is not None or is_finished(left, right, comparison.problem)
+            ):
                 return Equality(True, _basis(comparison), "; ".join(comparison.ignored)[:200])
     return Equality(False, _basis(comparison)) if known else None
 

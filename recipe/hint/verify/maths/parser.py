@@ -168,7 +168,10 @@ class _Parser(Atoms):
                 return Node("word", value=letter.text)
         found: list[str] = []
         while self.kind() == "word" or (found and self.text() in ("-", "'")):
-            if "-" in (self.text(), found[-1] if found else "") and self._tokens[self._at].is_spaced:
+            if (
+                "-" in (self.text(), found[-1] if found else "")
+                and self._tokens[self._at].is_spaced
+            ):
                 raise Unread("a difference of words")
             found.append(self.take().text)
         if not found:

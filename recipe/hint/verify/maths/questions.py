@@ -18,6 +18,7 @@ from recipe.hint.verify.maths.words import (
 
 _DOUBTFUL = frozenset("K A V W J N C F".split())
 _POINT = re.compile(r"ordered (?:pair|triple)|\bpoints?\b|coordinates|\$\([a-z], ?[a-z]\)\$")
+_FRACTION = re.compile(r"\b(?:fraction|decimal)\b")
 _INTERVAL = re.compile(r"interval|inequalit|\bdomain\b|\brange\b|<|>|\\[lg]eq?\b")
 _ORDER = re.compile(
     r"respectively|in (?:that|this|the) order|(?:in|de)creasing order|(?:as|de)scending order|"
@@ -26,7 +27,8 @@ _ORDER = re.compile(
 )
 _ANGLE = re.compile(r"angl|degree|°|\\circ\b|rotat|temperature|latitude|longitude|\barc")
 _MEASURE = re.compile(  # what is asked for has the power of a length
-    r"(?:[Ww]hat is|[Ff]ind|[Cc]ompute|[Dd]etermine|[Cc]alculate) (?:(?:the|its|their|total|surface) ){0,3}"
+    r"(?:[Ww]hat is|[Ff]ind|[Cc]ompute|[Dd]etermine|[Cc]alculate) "
+    r"(?:(?:the|its|their|total|surface) ){0,3}"
     r"(area|volume|length|perimeter|distance|height|width|radius|diameter|circumference)"
 )
 _POWERS = {"area": 2, "volume": 3}
@@ -42,7 +44,10 @@ _PLAIN_UNITS = ((("unit", 1),), (("unit", 2),), (("unit", 3),))
 _WORD = re.compile(r"[A-Za-z]+|[$€£%°]|\\(?:\$|%|circ|degree|euro|pounds)")
 
 
-_ASKED = re.compile(r"\b[Hh]ow many ((?:[A-Za-z/-]{1,30} ?){1,5})")
+_ASKED = re.compile(
+    r"\b(?:[Hh]ow many|(?:[Ff]ind|[Ww]hat is|[Cc]ompute|[Dd]etermine) the (?:total )?number of) "
+    r"((?:[A-Za-z/-]{1,30} ?){1,5})"
+)
 
 
 _MEASURED_IN = re.compile(r"\bin ((?:[A-Za-z/^]{1,20} ?){1,4})")
@@ -63,6 +68,11 @@ def _question(problem: str) -> str:
     sentences = re.split(r"(?<=[.?!])\s+", problem[-20_000:].strip())
     asked = [each for each in sentences if each.endswith("?")]
     return " ".join(dict.fromkeys([*asked[-1:], sentences[-1]]))
+
+
+def asks_for_fraction(problem: str) -> bool:
+    """Whether 0.5 is meant where the gold answer says 50%."""
+    return _FRACTION.search(_question(problem)) is not None
 
 
 def asks_for_point(problem: str) -> bool:
@@ -171,11 +181,10 @@ def may_drop_unit(unit: Unit, problem: str) -> bool:
             return False
         if any(name != other and dimension_of(name) == dimension_of(other) for other in units):
             return False  # 40 m, or 40 cm?
-        if name == "degree" and problem and not _ANGLE.search(problem):
-            return False
-        if name in units or name == "unit" or (name == "degree" and "radian" not in units):
+        may_be_angle = "radian" not in units and (not problem or _ANGLE.search(problem))
+        if name in units or name == "unit" or (name == "degree" and may_be_angle):
             continue
-        if has_units or name == PERCENT:
+        if has_units or name in (PERCENT, "degree"):
             return False
         if any(ONE_LETTER[letter] == name for letter in _DOUBTFUL):
             return False

@@ -124,18 +124,13 @@ def _as_text(found: list[Token]) -> tuple[str, ...]:
     kept: list[str] = []
     for token in found:
         is_single = token.text == "}" and len(kept) > 1 and kept[-2] == "{"
-        if is_single and (len(kept[-1]) == 1 or kept[-1].startswith("\\") or _is_power(kept)):
+        if is_single and (len(kept[-1]) == 1 or kept[-1].startswith("\\")):
             kept[-2:] = [kept[-1]]
         elif token.kind == "word" and (len(token.text) > 3 or token.text.lower() in SHORT_WORDS):
             kept.append(token.text.casefold())  # mW is not MW
         else:
             kept.append(token.text)
     return tuple(kept)
-
-
-def _is_power(kept: list[str]) -> bool:
-    r"""``^{10}`` and ``^10`` are one; ``\frac{1}{23}`` and ``\frac123`` are not."""
-    return len(kept) > 2 and kept[-3] in ("^", "_") and kept[-1].isdigit()
 
 
 def _without_wrapping(text: str) -> str:

@@ -104,7 +104,7 @@ def same(one: tuple[Part, ...], other: tuple[Part, ...]) -> bool:
 
 
 def variables_of(node: Node) -> set[str]:
-    """The names that inequalities bound, and ``x`` of ``x \\in``."""
+    r"""The names that inequalities bound, and ``x`` of ``x \in``."""
     if node.kind in ("label", "relation"):
         return names_in(*node.items[:1]) if node.kind == "label" else names_in(node)
     return {name for item in node.items for name in variables_of(item)}

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import itertools
+import math
 import random
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
@@ -20,13 +22,14 @@ from typing import Any
 
 from recipe.hint.verify.maths.exact import NoValue, exact
 from recipe.hint.verify.maths.numeric import GUARD, Noise, evaluate
-from recipe.hint.verify.maths.tree import Node, names_in
+from recipe.hint.verify.maths.tree import Node, names_in, num
 
 _MAX_DIGITS = 6000
 _BASE_DIGITS = 60
 _MIN_POINTS = 4
 _SCALES = (0, -6, -2, 2, 4, 9, 20, 60, 300)  # powers of ten
 _STEPS = frozenset({"floor", "ceil"})
+_MAX_PERIOD = 500  # of a step: all whole numbers up to four times as many are tried
 
 
 def _agree(gold: Node, other: Node, point: Mapping[str, Any]) -> bool:
@@ -147,35 +150,122 @@ def _has_signed_power(node: Node) -> bool:
 
 
 def _is_piecewise_alone(gold: Node, other: Node) -> bool:
-    """Whether the answer has steps or corners and the gold answer none.
+    """Whether the answer can change its formula where the gold answer does not.
 
     Such a function may differ far away, or between two points only.
     """
     if _kinds_with_names(other, _STEPS) and not _kinds_with_names(gold, _STEPS):
         return True
-    return _has_corner(other) and not _has_corner(gold)
+    if _has_corner(other) and not _has_corner(gold):
+        return True
+    own = [*_branches(gold), *(factor for arg in _branches(gold) for factor in factors(arg))]
+    return not all(_is_one_of(arg, own) for arg in _branches(other))
+
+
+def _is_one_of(argument: Node, own: list[Node]) -> bool:
+    """Whether something changes at places where one of ``own`` does, or at 0 alone."""
+    if argument in own or _is_proportional_to_one(argument, own):
+        return True
+    return all(
+        part.kind == "sym" or _is_proportional_to_one(part, own) for part in factors(argument)
+    )
+
+
+def _is_proportional_to_one(node: Node, own: list[Node]) -> bool:
+    zero = num(0)
+    for each in own:
+        try:
+            if names_in(node) == names_in(each) and _differ_by_factor(
+                Node("sub", (node, zero)), Node("sub", (each, zero))
+            ):
+                return True
+        except NoValue:
+            continue
+    return False
+
+
+def _branches(node: Node) -> Iterator[Node]:
+    """What a variable's root, logarithm, absolute value or inverse function is taken of."""
+    if not names_in(node):
+        return
+    is_inverse = node.kind == "fn" and (node.value == "ln" or node.value.startswith("arc"))
+    takes_root = node.kind == "pow" and _is_root(node.items[1])
+    if node.kind in ("root", "log", "abs") or is_inverse or takes_root:
+        parts = node.items if node.kind == "log" else node.items[:1]
+        yield from (item for item in parts if names_in(item))
+    for item in node.items:
+        yield from _branches(item)
+
+
+def _is_root(power: Node) -> bool:
+    value = exact(power)
+    return value is None or value.denominator > 1
+
+
+def factors(node: Node) -> dict[Node, Fraction]:
+    """The factors of a formula that have a variable, with their exponents."""
+    found: dict[Node, Fraction] = {}
+    if node.kind in ("mul", "div", "neg"):
+        for place, item in enumerate(node.items):
+            for part, power in factors(item).items():
+                is_below = node.kind == "div" and place == 1
+                found[part] = found.get(part, Fraction(0)) + (-power if is_below else power)
+    elif node.kind == "pow" and (power := exact(node.items[1])) is not None:
+        found = {part: each * power for part, each in factors(node.items[0]).items()}
+    elif node.kind == "root" and (degree := exact(node.items[1])):
+        found = {part: each / degree for part, each in factors(node.items[0]).items()}
+    elif names_in(node) and not (node.kind == "pow" and not names_in(node.items[0])):
+        found = {node: Fraction(1)}
+    return found
 
 
 def _has_corner(node: Node) -> bool:
-    """Whether it is bent: ``|x|``, and roots, powers and logarithms of an even power."""
+    """Whether it is bent: ``|x|``, and roots and logarithms of what has an even power."""
     if not names_in(node):
         return False
-    if node.kind == "abs":
-        return True
-    takes_root = node.kind in ("root", "log", "fn") or (
-        node.kind == "pow" and (power := exact(node.items[1])) is not None and power.denominator > 1
-    )
-    if takes_root and _has_even_power(node.items[0]):
-        return True
-    return any(_has_corner(item) for item in node.items)
+    takes_root = node.kind in ("root", "log") or (node.kind == "fn" and node.value == "ln")
+    if node.kind == "pow" and (power := exact(node.items[1])) is not None:
+        takes_root = power.denominator > 1
+    is_even = takes_root and any(power % 2 == 0 for power in factors(node.items[0]).values())
+    return node.kind == "abs" or is_even or any(map(_has_corner, node.items))
 
 
-def _has_even_power(node: Node) -> bool:
-    """Whether an even power with a variable is a factor of it."""
-    if node.kind == "pow" and names_in(node.items[0]):
-        power = exact(node.items[1])
-        return power is not None and power.denominator == 1 and power % 2 == 0
-    return node.kind in ("mul", "div", "neg") and any(map(_has_even_power, node.items))
+def _has_steps_of(gold: Node, other: Node, names: list[str]) -> bool:
+    """Whether the answer's steps are the gold answer's, moved, or few enough to try all places."""
+    are_whole = _steps_between_whole_numbers(gold, names)
+    own = [step.items[0] for step in _parts_of(gold, _STEPS)]
+    for step in _parts_of(other, _STEPS):
+        moves = [
+            move for each in own for kind in ("sub", "add")
+            if (move := _constant(Node(kind, (step.items[0], each)), names)) is not None
+        ]  # fmt: skip
+        if any(
+            move.denominator == 1 if not are_whole else move.denominator < 200 for move in moves
+        ):
+            continue
+        if not are_whole or _period(step.items[0]) > _MAX_PERIOD:
+            return False
+    return True
+
+
+def _constant(node: Node, names: list[str]) -> Fraction | None:
+    """The value of a formula that is rational and the same for all values of its variables."""
+    values = {exact(_with(node, names, place)) for place in (Fraction(17, 3), Fraction(101), 7)}
+    return values.pop() if len(values) == 1 else None
+
+
+def _with(node: Node, names: list[str], start: Fraction | int) -> Node:
+    """With numbers from ``start`` on for its variables."""
+    if node.kind == "sym" and node.value in names:
+        return num(start + names.index(node.value))
+    return Node(node.kind, tuple(_with(item, names, start) for item in node.items), node.value)
+
+
+def _period(node: Node) -> int:
+    """No smaller than the numbers of which a step's argument is made, multiplied."""
+    if node.kind == "num":
+        return max(1, *map(abs, node.value.value.as_integer_ratio()))
+    return math.prod(map(_period, node.items))
 
 
 def _steps_between_whole_numbers(node: Node, names: list[str]) -> bool:
@@ -208,9 +298,14 @@ def _same_function(gold: Node, other: Node) -> bool:
         return False
     if names_in(gold) != names_in(other) and len(names) > 12:
         raise NoValue("too many variables")
+    if not _has_steps_of(gold, other, names):
+        return False
     # (-1)^n and steps are functions of whole numbers; factorials have values everywhere.
     is_signed = _has_signed_power(gold)
-    verdict = None if is_signed else _agrees_at(gold, other, _points(gold, other, names))
+    points = itertools.chain(_points(gold, other, names), _between(gold, other, names))
+    verdict = None if is_signed else _agrees_at(gold, other, points)
+    if _kinds_with_names(gold, _STEPS) and _differ_at_whole_numbers(gold, other, names):
+        return False
     if verdict is True and _kinds_with_names(gold, _STEPS):  # at a step only whole numbers tell
         return _agrees_at(gold, other, _whole_points(gold, other, names)) is not False
     if verdict is not True and (is_signed or _steps_between_whole_numbers(gold, names)):
@@ -276,6 +371,27 @@ def _points(gold: Node, other: Node, names: list[str]) -> Iterator[Mapping[str, 
                 yield {name: _irrational(rng, sign, 0) for name in names}
 
 
+def _between(gold: Node, other: Node, names: list[str]) -> Iterator[Mapping[str, Any]]:
+    """Points between any two places where ``|ax+b|`` and its like change."""
+    rng = _random("between", gold, other)
+    changing = {part for node in (gold, other) for arg in _branches(node) for part in factors(arg)}
+    for name in names if len(changing) > 1 else ():
+        rest = {each: _irrational(rng, 1, 0) for each in names if each != name}
+        roots = sorted(filter(None, (_root_of(part, name, rest) for part in changing)))
+        for low, high in itertools.pairwise(roots[:20]):
+            for _ in range(3):
+                yield {**rest, name: low + (high - low) * rng.uniform(0.05, 0.95)}
+
+
+def _root_of(node: Node, name: str, rest: Mapping[str, Any]) -> Any:
+    """Where a formula is 0, were it linear in a variable; ``None`` when that cannot be told."""
+    try:
+        zero, one = (_certain(node, {**rest, name: value}).real for value in (0.0, 1.0))
+        return None if zero == one else zero / (zero - one)
+    except NoValue:
+        return None
+
+
 def _irrational(rng: random.Random, sign: int, scale: int) -> Any:
     """A square root times a power of ten, to the digits of whoever asks."""
     import mpmath
@@ -302,6 +418,17 @@ def _whole_points(gold: Node, other: Node, names: list[str]) -> Iterator[Mapping
     for start in sorted({*range(1, 130 if len(names) == 1 else 12), *near}):
         if start > 0:
             yield {name: mpmath.mpf(start + place) for place, name in enumerate(names)}
+
+
+def _differ_at_whole_numbers(gold: Node, other: Node, names: list[str]) -> bool:
+    """By exact fractions, at every whole number up to four times the longest period."""
+    steps = [step.items[0] for node in (gold, other) for step in _parts_of(node, _STEPS)]
+    top = 4 * min(_MAX_PERIOD, max(map(_period, steps), default=1)) + 200
+    for place in range(1, top if len(names) == 1 else 1):
+        left, right = (exact(_with(node, names, place)) for node in (gold, other))
+        if left is not None and right is not None and left != right:
+            return True
+    return False
 
 
 def _own_numbers(*nodes: Node) -> set[int]:
@@ -349,11 +476,15 @@ def same_relation(gold: tuple[Node, Node], other: tuple[Node, Node], *, may_flip
         NoValue: That cannot be told.
     """
     left, right = Node("sub", gold), Node("sub", other)
-    names = sorted(names_in(left, right))
     if names_in(left) != names_in(right):
         return False
     if _is_piecewise_alone(left, right):
         return False
+    return _differ_by_factor(left, right, may_flip=may_flip)
+
+
+def _differ_by_factor(left: Node, right: Node, *, may_flip: bool = True) -> bool:
+    names = sorted(names_in(left))
     found: list[Mapping[str, Any]] = []  # points where neither is 0
     for point in _points(left, right, names):
         try:

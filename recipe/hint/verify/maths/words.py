@@ -136,8 +136,9 @@ def _part(words: Sequence[str]) -> Fraction | None:
 
 def is_noun(word: str) -> bool:
     """Whether a word can name something: no comparison, negation, number or operation."""
-    return not any(part.removesuffix("s") in _NO_NOUNS or part in _NO_NOUNS
-                   for part in word.lower().split("-"))
+    return not any(
+        part.removesuffix("s") in _NO_NOUNS or part in _NO_NOUNS for part in word.lower().split("-")
+    )
 
 
 def _whole_number(words: Sequence[str]) -> Fraction | None:
