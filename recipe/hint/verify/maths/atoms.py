@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from recipe.hint.verify.maths.cursor import decimal, whole
 from recipe.hint.verify.maths.formulas import DELIMITED, Formulas, symbol
 from recipe.hint.verify.maths.lexer import ACCENTS, FUNCTIONS, Token, vulgar
-from recipe.hint.verify.maths.tree import Node, Unread, num
+from recipe.hint.verify.maths.tree import Node, Unread, decimal, num, whole
 
 
 class Atoms(Formulas):

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from recipe.hint.verify.maths import sets as maths_sets
-from recipe.hint.verify.maths.exact import NoValue, exact
-from recipe.hint.verify.maths.matrices import flat, multiplied
+from recipe.hint.verify.maths.numeric import approximate
 from recipe.hint.verify.maths.questions import (
     asks_for_fraction,
     asks_for_interval,
@@ -22,18 +21,29 @@ from recipe.hint.verify.maths.questions import (
     may_drop_name,
     may_drop_unit,
 )
-from recipe.hint.verify.maths.rounding import ROUNDED_DIGITS, decimals, is_rounded, rounds_to
-from recipe.hint.verify.maths.shapes import (
+from recipe.hint.verify.maths.tree import (
+    ROUNDED_DIGITS,
+    STRUCTURES,
+    Node,
+    NoValue,
+    decimals,
+    exact,
+    flat,
     folded,
     infinity_sign,
     is_infinite,
+    is_rounded,
     is_sorted,
+    marks_of,
+    multiplied,
+    names_in,
     names_of,
+    num,
     parted,
     pointed,
+    rounds_to,
 )
-from recipe.hint.verify.maths.tree import STRUCTURES, Node, names_in, num
-from recipe.hint.verify.maths.values import approximate, same_relation, same_value
+from recipe.hint.verify.maths.values import same_relation, same_value
 from recipe.hint.verify.maths.words import Suffix
 
 # The first kind that one of the two has decides.
@@ -284,12 +294,10 @@ class Comparison:
             return False
         if other.kind == "list":
             is_tuple = gold.value == "()" and other.value != "or"
-            return is_tuple and not self._is_interval(gold) and self._ordered(gold, other)
+            is_interval = len(gold.items) == 2 and asks_for_interval(self.problem)
+            return is_tuple and not is_interval and self._ordered(gold, other)
         is_vector = len(gold.items) > 2 and {gold.value, other.value} <= {"()", "[]"}
         return (gold.value == other.value or is_vector) and self._ordered(gold, other)
-
-    def _is_interval(self, gold: Node) -> bool:
-        return len(gold.items) == 2 and asks_for_interval(self.problem)
 
     def _is_interval_pair(self, gold: Node, other: Node) -> bool:
         if gold == _REALS or other == _REALS:
@@ -298,7 +306,7 @@ class Comparison:
 
     def _list(self, gold: Node, other: Node) -> bool:
         # x = 1, y = 2 against 1, 2: the order tells which is which, and the names have an order
-        marks, marks_of_other = _marks(gold), _marks(other)
+        marks, marks_of_other = marks_of(gold), marks_of(other)
         if marks and not marks_of_other:
             return self._ordered(gold, other)
         if marks_of_other and not marks:
@@ -415,14 +423,3 @@ class Comparison:
             raise NeedsAlgebra
         self.used_algebra = True
         return True
-
-
-def _marks(node: Node) -> list[str]:
-    """What tells members apart, different for each: names, units, nouns; else nothing."""
-    marks = []
-    for item in node.items:
-        if item.kind == "label":
-            marks.append(str(item.items[0].value or item.items[0]).split("_")[0].strip("\\"))
-        elif item.kind == "quantity":
-            marks.append(item.value.noun or repr(item.value.unit))
-    return marks if len(set(marks)) == len(node.items) else []

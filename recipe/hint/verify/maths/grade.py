@@ -18,9 +18,9 @@ from fractions import Fraction
 
 from recipe.hint.schema import Basis, Verdict
 from recipe.hint.verify.maths.compare import Comparison, NeedsAlgebra
-from recipe.hint.verify.maths.exact import NoValue
-from recipe.hint.verify.maths.finished import is_finished
+from recipe.hint.verify.maths.questions import is_finished
 from recipe.hint.verify.maths.reading import Reading, last_box, read
+from recipe.hint.verify.maths.tree import NoValue
 from recipe.hint.verify.maths.words import NeedsUnits, load_units
 
 # What the calling thread reads; a longer answer is left to the worker.
@@ -127,7 +127,8 @@ def _trees_equal(gold: Reading, other: Reading, comparison: Comparison) -> Equal
                 continue
             known = True
             if is_equal and (
-                comparison.tolerance is not None or is_finished(left, right, comparison.problem)
+                comparison.tolerance is not None
+                or is_finished(left, right, comparison.problem, Comparison().equal)
             ):
                 return Equality(True, _basis(comparison), "; ".join(comparison.ignored)[:200])
     return Equality(False, _basis(comparison)) if known else None

@@ -95,7 +95,7 @@ class _Parser(Atoms):
                 if self.text() in ("and", "or") and self.text() in separators:
                     words.add(self.take().text)
                 self._refuse_digits_of_a_number()
-                if self.peek() is None and self.text(-1) == ",":
+                if self.peek() is None and self.text(-1) in (",", ";"):
                     break
             parts.append(self._element())
             if self.text() not in separators:

@@ -6,10 +6,9 @@ import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from recipe.hint.verify.maths.exact import NoValue, exact
-from recipe.hint.verify.maths.shapes import infinity_sign
-from recipe.hint.verify.maths.tree import Node, names_in
-from recipe.hint.verify.maths.values import approximate, same_value
+from recipe.hint.verify.maths.numeric import approximate
+from recipe.hint.verify.maths.tree import Node, NoValue, exact, infinity_sign, names_in
+from recipe.hint.verify.maths.values import same_value
 
 _MAX_PARTS = 60
 

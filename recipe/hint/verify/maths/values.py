@@ -11,7 +11,6 @@ Only for a worker: time is bounded by the limits below, not by what a caller can
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import itertools
 import math
@@ -20,78 +19,13 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Any
 
-from recipe.hint.verify.maths.exact import NoValue, exact
-from recipe.hint.verify.maths.numeric import GUARD, Noise, evaluate
-from recipe.hint.verify.maths.tree import Node, names_in, num
+from recipe.hint.verify.maths.numeric import agree, certain, is_real
+from recipe.hint.verify.maths.tree import Node, NoValue, exact, factors, names_in, num
 
-_MAX_DIGITS = 6000
-_BASE_DIGITS = 60
 _MIN_POINTS = 4
 _SCALES = (0, -6, -2, 2, 4, 9, 20, 60, 300)  # powers of ten
 _STEPS = frozenset({"floor", "ceil"})
 _MAX_PERIOD = 500  # of a step: all whole numbers up to four times as many are tried
-
-
-def _agree(gold: Node, other: Node, point: Mapping[str, Any]) -> bool:
-    """Whether two trees have one value at a point, with more digits until that is certain.
-
-    Raises:
-        NoValue: One has no value there, or too many digits would be needed.
-    """
-    import mpmath
-
-    digits, own = _BASE_DIGITS, _own_digits(gold) + _own_digits(other)
-    for _ in range(6):
-        try:
-            (a, left), (b, right) = evaluate(gold, digits, point), evaluate(other, digits, point)
-        except Noise:
-            digits *= 4
-            if digits > _MAX_DIGITS:
-                raise
-            continue
-        with mpmath.workdps(digits + 10):
-            scale = max([abs(a), abs(b), *(e.scale for e in (left, right) if e.scale is not None)])
-            if scale == 0:
-                return True
-            if abs(a - b) > scale * mpmath.mpf(10) ** (GUARD - digits):
-                return False
-            logs = [left.log10(value) for value in (a, b) if value != 0]
-        logs += left.sizes + right.sizes
-        needed = _BASE_DIGITS + 40 + 2 * int(max(logs, default=0) - min(logs, default=0)) + 2 * own
-        if digits >= needed:
-            return True
-        digits = max(needed, 2 * digits)
-        if digits > _MAX_DIGITS:
-            raise NoValue("too many digits")
-    raise NoValue("too many digits")
-
-
-@functools.lru_cache(maxsize=64)
-def _own_digits(node: Node) -> int:
-    """Of all its rational constants: 1 + 10^{-50} has 100, and may differ from 1 in the last."""
-    value = exact(node)
-    if value is not None:
-        bits = abs(value.numerator).bit_length() + value.denominator.bit_length()
-        return int(bits * 0.30103) if bits > 40 else 0
-    return sum(map(_own_digits, node.items))
-
-
-def _certain(node: Node, point: Mapping[str, Any]) -> Any:
-    """The value at a point, with as many digits as its differences need.
-
-    Raises:
-        NoValue: There is none.
-    """
-    for digits in (_BASE_DIGITS, 5 * _BASE_DIGITS, 25 * _BASE_DIGITS):
-        try:
-            return evaluate(node, digits, point)[0]
-        except Noise:
-            continue
-    raise NoValue("division by 0")
-
-
-def _is_real(value: Any) -> bool:
-    return value.imag == 0 or abs(value.imag) < abs(value.real) * 1e-30
 
 
 def same_value(gold: Node, other: Node) -> bool:
@@ -106,31 +40,8 @@ def same_value(gold: Node, other: Node) -> bool:
     if None not in values:
         return values[0] == values[1]
     if not names_in(gold, other):
-        return _agree(gold, other, {})
+        return agree(gold, other, {})
     return _same_function(gold, other)
-
-
-def approximate(node: Node, digits: int) -> Fraction:
-    """A real constant to ``digits`` significant digits.
-
-    Raises:
-        NoValue: It has none.
-    """
-    import mpmath
-
-    value, _ = evaluate(node, digits + 40, {})
-    if value != 0 and abs(mpmath.mp.mag(value)) > 40_000:
-        raise NoValue("too large")
-    with mpmath.workdps(digits + 40):
-        if abs(mpmath.im(value)) > abs(value) * mpmath.mpf(10) ** (-digits):
-            raise NoValue("no real number")
-        sign, mantissa, exponent, _ = mpmath.mpf(mpmath.re(value))._mpf_
-    size = Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
-    return -size if sign else size
-
-
-def _has(node: Node, kinds: frozenset[str]) -> bool:
-    return node.kind in kinds or any(_has(item, kinds) for item in node.items)
 
 
 def _kinds_with_names(node: Node, kinds: frozenset[str]) -> bool:
@@ -189,34 +100,13 @@ def _branches(node: Node) -> Iterator[Node]:
     if not names_in(node):
         return
     is_inverse = node.kind == "fn" and (node.value == "ln" or node.value.startswith("arc"))
-    takes_root = node.kind == "pow" and _is_root(node.items[1])
+    power = exact(node.items[1]) if node.kind == "pow" else Fraction(1)
+    takes_root = power is None or power.denominator > 1
     if node.kind in ("root", "log", "abs") or is_inverse or takes_root:
         parts = node.items if node.kind == "log" else node.items[:1]
         yield from (item for item in parts if names_in(item))
     for item in node.items:
         yield from _branches(item)
-
-
-def _is_root(power: Node) -> bool:
-    value = exact(power)
-    return value is None or value.denominator > 1
-
-
-def factors(node: Node) -> dict[Node, Fraction]:
-    """The factors of a formula that have a variable, with their exponents."""
-    found: dict[Node, Fraction] = {}
-    if node.kind in ("mul", "div", "neg"):
-        for place, item in enumerate(node.items):
-            for part, power in factors(item).items():
-                is_below = node.kind == "div" and place == 1
-                found[part] = found.get(part, Fraction(0)) + (-power if is_below else power)
-    elif node.kind == "pow" and (power := exact(node.items[1])) is not None:
-        found = {part: each * power for part, each in factors(node.items[0]).items()}
-    elif node.kind == "root" and (degree := exact(node.items[1])):
-        found = {part: each / degree for part, each in factors(node.items[0]).items()}
-    elif names_in(node) and not (node.kind == "pow" and not names_in(node.items[0])):
-        found = {node: Fraction(1)}
-    return found
 
 
 def _has_corner(node: Node) -> bool:
@@ -277,7 +167,7 @@ def _steps_between_whole_numbers(node: Node, names: list[str]) -> bool:
         point = {name: mpmath.mpf(start + place) for place, name in enumerate(names)}
         for step in steps:
             try:
-                value = _certain(step.items[0], point)
+                value = certain(step.items[0], point)
             except NoValue:
                 continue
             if abs(value - mpmath.nint(value.real)) > 1e-9:
@@ -324,13 +214,13 @@ def _agrees_at(gold: Node, other: Node, points: Iterator[Mapping[str, Any]]) -> 
     is_complex = _has_imaginary(gold)
     for point in points:
         try:
-            value = _certain(gold, point)
+            value = certain(gold, point)
         except NoValue:
             continue
-        if not is_complex and not _is_real(value):
+        if not is_complex and not is_real(value):
             continue  # the gold answer is not defined there
         try:
-            if not _agree(gold, other, point):
+            if not agree(gold, other, point):
                 return False
         except NoValue as problem:
             if str(problem) in ("too large", "too many digits"):
@@ -386,7 +276,7 @@ def _between(gold: Node, other: Node, names: list[str]) -> Iterator[Mapping[str,
 def _root_of(node: Node, name: str, rest: Mapping[str, Any]) -> Any:
     """Where a formula is 0, were it linear in a variable; ``None`` when that cannot be told."""
     try:
-        zero, one = (_certain(node, {**rest, name: value}).real for value in (0.0, 1.0))
+        zero, one = (certain(node, {**rest, name: value}).real for value in (0.0, 1.0))
         return None if zero == one else zero / (zero - one)
     except NoValue:
         return None
@@ -488,10 +378,10 @@ def _differ_by_factor(left: Node, right: Node, *, may_flip: bool = True) -> bool
     found: list[Mapping[str, Any]] = []  # points where neither is 0
     for point in _points(left, right, names):
         try:
-            a, b = (_certain(each, point) for each in (left, right))
+            a, b = (certain(each, point) for each in (left, right))
         except NoValue:
             continue
-        if not _is_real(a) or not _is_real(b):
+        if not is_real(a) or not is_real(b):
             continue
         if (a == 0) != (b == 0) or not (may_flip or (a.real > 0) == (b.real > 0)):
             return False
@@ -508,7 +398,7 @@ def _proportional(left: Node, right: Node, one: Mapping[str, Any], two: Mapping[
     """``left(one) right(two) = left(two) right(one)``, as values of one tree at one point."""
     both = {f"1{name}": value for name, value in one.items()}
     both |= {f"2{name}": value for name, value in two.items()}
-    return _agree(
+    return agree(
         Node("mul", (_renamed(left, "1"), _renamed(right, "2"))),
         Node("mul", (_renamed(left, "2"), _renamed(right, "1"))),
         both,
