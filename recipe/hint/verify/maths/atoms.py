@@ -88,17 +88,6 @@ class Atoms(Formulas):
             return self._thousands(text)
         return num(value, len(decimals))
 
-    def _is_one_number(self) -> bool:
-        """``(1,000,000)``: no member of a tuple is written 000."""
-        ahead, has_zeros = 0, False
-        while self.kind(ahead) == "num" and self.text(ahead + 1) == ",":
-            ahead += 2
-            group = self.peek(ahead)
-            if group is None or group.is_spaced or len(group.text) != 3:
-                return False
-            has_zeros |= group.text.startswith("0")
-        return has_zeros and self.kind(ahead) == "num" and self.text(ahead + 1) == ")"
-
     def _thousands(self, text: str) -> Node:
         digits = text
         while self.text() == "," and self.kind(1) == "num":
@@ -186,10 +175,6 @@ class Atoms(Formulas):
     def _bracket(self) -> Node:
         """``(1, 2)``, ``[1, 2)``, ``(x + 1)``; what is left of ``[5]`` is no answer form."""
         opener = self.take().text
-        if opener == "(" and self._is_one_number():
-            node = self._thousands(self.take().text)
-            self.take(")")
-            return node
         self._nested += 1
         bars, self._in_bars = self._in_bars, 0
         parts = self._elements(frozenset({",", ";"}))
@@ -220,8 +205,6 @@ class Atoms(Formulas):
             inner = self.take().text
             while name in ("angle", "triangle") and self.kind() in ("sym", "run"):
                 inner += f" {self.take().text}"
-        elif name == "angle" and self.kind() == "num":
-            inner = self.take().text
         else:
             raise Unread(f"nothing under \\{name}")
         compact = inner.replace(" ", "")

@@ -151,10 +151,6 @@ class Comparison:
 
     def _chains(self, gold: Node, other: Node) -> bool:
         r"""``2 + 3 = 5``: all sides have one value; behind ``\approx`` a rounding of it."""
-        if gold.kind == other.kind == "chain":
-            return all(
-                self.equal(*pair) for pair in zip(gold.items, other.items, strict=False)
-            ) and len(gold.items) == len(other.items)
         chain = gold if gold.kind == "chain" else other
         first, *rest = chain.items
         if chain.value[0] == r"\approx" and len(chain.items) == 2 and first.kind == "word":
@@ -254,11 +250,6 @@ class Comparison:
             return not is_solved and self._same_relation(gold, other)
         if {gold.kind, other.kind} & {"list", "union"}:
             return self._sets_of_numbers(gold, other)
-        if gold.kind == other.kind == "relation" and gold.value == other.value:
-            return (
-                all(same_value(*pair) for pair in zip(gold.items, other.items, strict=True))
-                and self._go_on()
-            )
         return False
 
     def _same_relation(self, gold: Node, other: Node) -> bool:
@@ -276,7 +267,8 @@ class Comparison:
             group, lone = (gold, other) if gold.kind in grouped else (other, gold)
             is_lone = group.kind == "set" and len(group.items) == 1 and self._depth == 1
             if not is_lone or lone.kind in ("set", "tuple"):  # {5} is as good as 5
-                return self._is_interval_pair(gold, other)
+                is_all = maths_sets.is_all_reals
+                return (gold == _REALS and is_all(other)) or (other == _REALS and is_all(gold))
             pair = (group.items[0], lone) if group is gold else (lone, group.items[0])
             return self.equal(*pair)
         if gold.kind == "tuple" and all(item.kind == "relation" for item in other.items):
@@ -298,11 +290,6 @@ class Comparison:
             return is_tuple and not is_interval and self._ordered(gold, other)
         is_vector = len(gold.items) > 2 and {gold.value, other.value} <= {"()", "[]"}
         return (gold.value == other.value or is_vector) and self._ordered(gold, other)
-
-    def _is_interval_pair(self, gold: Node, other: Node) -> bool:
-        if gold == _REALS or other == _REALS:
-            return maths_sets.is_all_reals(other if gold == _REALS else gold)
-        return False
 
     def _list(self, gold: Node, other: Node) -> bool:
         # x = 1, y = 2 against 1, 2: the order tells which is which, and the names have an order
@@ -373,7 +360,7 @@ class Comparison:
             return False
         left, right = exact(gold), exact(other)
         if self.tolerance is not None:
-            return self._within_tolerance(gold, other)
+            return self._within_tolerance(gold, other, self.tolerance)
         if left is not None and right is not None:
             if left == right:
                 return True
@@ -402,16 +389,13 @@ class Comparison:
             return False
         return rounds_to(size, node, value)
 
-    def _within_tolerance(self, gold: Node, other: Node) -> bool:
-        assert self.tolerance is not None
-        sizes = []
-        for node in (gold, other):
-            value = exact(node)
-            if value is None:
-                self._go_on()
-                value = approximate(node, 40)
-            sizes.append(value)
-        return abs(sizes[0] - sizes[1]) <= self.tolerance
+    def _within_tolerance(self, gold: Node, other: Node, tolerance: Fraction) -> bool:
+        self._go_on()
+        values = [
+            value if (value := exact(node)) is not None else approximate(node, 40)
+            for node in (gold, other)
+        ]
+        return abs(values[0] - values[1]) <= tolerance
 
     def _go_on(self) -> bool:
         """What comes next may take long.

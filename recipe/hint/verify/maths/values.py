@@ -46,9 +46,7 @@ def same_value(gold: Node, other: Node) -> bool:
 
 def _kinds_with_names(node: Node, kinds: frozenset[str]) -> bool:
     """Whether one of ``kinds`` is there with a variable inside."""
-    if node.kind in kinds and names_in(node):
-        return True
-    return any(_kinds_with_names(item, kinds) for item in node.items)
+    return next(_parts_of(node, kinds), None) is not None
 
 
 def _has_signed_power(node: Node) -> bool:
@@ -335,15 +333,11 @@ def _own_scales(*nodes: Node) -> list[int]:
         for constant in _constants(node):
             value = exact(constant)
             if value is not None and value != 0:
-                digits = _digits(value)
+                bits = value.numerator.bit_length() - value.denominator.bit_length()
+                digits = int(bits * 0.30103)
                 if 3 < abs(digits) < 2000:
                     found |= {digits + 1, -digits}
     return sorted(found, key=abs, reverse=True)[:8]
-
-
-def _digits(value: Fraction) -> int:
-    bits = value.numerator.bit_length() - value.denominator.bit_length()
-    return int(bits * 0.30103)
 
 
 def _constants(node: Node) -> Iterator[Node]:
