@@ -9,18 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+from recipe.hint.verify.maths import questions
 from recipe.hint.verify.maths import sets as maths_sets
 from recipe.hint.verify.maths.numeric import approximate
-from recipe.hint.verify.maths.questions import (
-    asks_for_fraction,
-    asks_for_interval,
-    asks_for_order,
-    asks_for_percent,
-    asks_for_point,
-    has_noun,
-    may_drop_name,
-    may_drop_unit,
-)
 from recipe.hint.verify.maths.tree import (
     ROUNDED_DIGITS,
     STRUCTURES,
@@ -124,7 +115,7 @@ class Comparison:
     def _may_drop_name(self, gold: Node, name: Node, value: Node) -> bool:
         if gold.kind in ("tuple", "matrix") and value.kind == "list":
             return False  # x = 1, 2 is no pair
-        if name.kind == "word" and not may_drop_name(name.value, self.problem):
+        if name.kind == "word" and not questions.may_drop_name(name.value, self.problem):
             return False
         self.ignored.append("name")
         return is_sorted(names_of(name))
@@ -185,7 +176,7 @@ class Comparison:
             return unit.unit == unit_of_other.unit and self.equal(left, right)
         if unit_of_other.unit:
             self._go_on()
-            if not may_drop_unit(unit_of_other.unit, self.problem):
+            if not questions.may_drop_unit(unit_of_other.unit, self.problem):
                 return False
             self.ignored.append(unit_of_other.text)
         return self.equal(left, right)
@@ -197,7 +188,7 @@ class Comparison:
         if other.noun == gold.noun:
             return True
         self._go_on()
-        if gold.unit or gold.noun or not has_noun(other.noun, self.problem):
+        if gold.unit or gold.noun or not questions.has_noun(other.noun, self.problem):
             return False
         self.ignored.append(other.noun)
         return True
@@ -207,11 +198,11 @@ class Comparison:
         if unit.unit and unit_of_other.unit or unit.noun or unit_of_other.noun:
             return False
         hundredth = num(Fraction(1, 100))
-        if asks_for_percent(self.problem):
+        if questions.asks_for_percent(self.problem):
             self.ignored += [] if unit.is_percent else ["%"]
             return self.equal(gold, other)
         if unit.is_percent:
-            is_same = not asks_for_fraction(self.problem) and self.equal(gold, other)
+            is_same = not questions.asks_for_fraction(self.problem) and self.equal(gold, other)
             return is_same or self.equal(Node("mul", (gold, hundredth)), other)
         return self.equal(gold, Node("mul", (other, hundredth)))
 
@@ -242,7 +233,7 @@ class Comparison:
         left, right = (maths_sets.as_interval(node) for node in (gold, other))
         if left is not None and right is not None:
             names = {name for _, name in (left, right) if name}
-            if len(names) == 1 and left[0].value == "()" and asks_for_point(self.problem):
+            if len(names) == 1 and left[0].value == "()" and questions.asks_for_point(self.problem):
                 return False  # 1 < x < 2 is no point
             return len(names) < 2 and self.equal(left[0], right[0])
         is_solved = left is not None or right is not None  # x < 5 is, 2x < 10 is not
@@ -286,7 +277,7 @@ class Comparison:
             return False
         if other.kind == "list":
             is_tuple = gold.value == "()" and other.value != "or"
-            is_interval = len(gold.items) == 2 and asks_for_interval(self.problem)
+            is_interval = len(gold.items) == 2 and questions.asks_for_interval(self.problem)
             return is_tuple and not is_interval and self._ordered(gold, other)
         is_vector = len(gold.items) > 2 and {gold.value, other.value} <= {"()", "[]"}
         return (gold.value == other.value or is_vector) and self._ordered(gold, other)
@@ -298,7 +289,7 @@ class Comparison:
             return self._ordered(gold, other)
         if marks_of_other and not marks:
             return marks_of_other == sorted(marks_of_other) and self._ordered(gold, other)
-        if not marks and asks_for_order(self.problem):
+        if not marks and questions.asks_for_order(self.problem):
             return self._ordered(gold, other)
         items = (*gold.items, *other.items)
         if any(item.kind in ("relation", "sym", "word") for item in items):
@@ -307,9 +298,7 @@ class Comparison:
                 return False  # and, or
         if len(gold.items) == len(other.items) and self._unordered(gold.items, other.items):
             return True
-        if all(item.kind == "relation" for item in items):
-            return self._sets_of_numbers(gold, other)
-        return False
+        return all(each.kind == "relation" for each in items) and self._sets_of_numbers(gold, other)
 
     def _ordered(self, gold: Node, other: Node) -> bool:
         if len(gold.items) != len(other.items):
@@ -318,15 +307,10 @@ class Comparison:
 
     def _unordered(self, gold: tuple[Node, ...], other: tuple[Node, ...]) -> bool:
         """One to one; equal trees first, so that they cost nothing."""
-        rest, others = [], list(other)
-        for item in gold:
-            twin = next((each for each in others if each == item), None)
-            if twin is None:
-                rest.append(item)
-            else:
-                others.remove(twin)
-        for item in rest:
-            match = next((each for each in others if self.equal(item, each)), None)
+        others = list(other)
+        for item in sorted(gold, key=lambda each: each not in other):
+            twins = [each for each in others if each == item]
+            match = next((e for e in twins or others if twins or self.equal(item, e)), None)
             if match is None:
                 return False
             others.remove(match)

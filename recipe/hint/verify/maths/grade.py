@@ -1,9 +1,10 @@
 r"""Judges a final answer in mathematics: the last ``\boxed{}`` against the gold answer.
 
-An answer is read whole or not at all. The lexer (``maths_lexer``) gives every character a token or
-knows that it means nothing, the parser (``maths_parser``) gives every token a place in a tree, and
-trees are compared by shape (``maths_compare``) and value (``maths_values``). What cannot be read
+An answer is read whole or not at all. The lexer (``lexer``) gives every character a token or
+knows that it means nothing, the parser (``parser``) gives every token a place in a tree, and
+trees are compared by shape (``compare``) and value (``values``). What cannot be read
 is compared as text, so that an answer is never right because a part of it was overlooked.
+An answer of the right value that only repeats the question (``questions``) is wrong.
 
 ``quick_verdict`` decides with exact fractions what needs no more and runs anywhere, in time linear
 in a capped length. ``judge`` adds numeric evaluation; it belongs in a worker that can be killed.

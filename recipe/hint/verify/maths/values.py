@@ -2,9 +2,10 @@ r"""Equality of formulas: by exact fractions where that is enough, else by mpmat
 
 Two constants are equal when they agree to at least 100 digits beyond the widest spread of sizes
 in any of their sums, so that no term is ever too small to count. Two functions are equal when
-they agree at random irrational points on several scales, drawn anew for each pair of texts; what
-is piecewise in the answer alone makes it another function. A size or a number of digits beyond
-the limits raises ``NoValue``: then only the same tree is equal.
+they agree at random irrational points on several scales, drawn anew for each pair of texts, and
+when the answer changes its formula (roots, logarithms, ``|x|``, steps) only where the gold answer
+does. A size or a number of digits beyond the limits raises ``NoValue``: then only the same tree
+is equal.
 
 Only for a worker: time is bounded by the limits below, not by what a caller can wait for.
 """
@@ -51,10 +52,8 @@ def _kinds_with_names(node: Node, kinds: frozenset[str]) -> bool:
 
 def _has_signed_power(node: Node) -> bool:
     """``(-1)^n``: a function of whole numbers."""
-    if node.kind == "pow" and names_in(node.items[1]):
-        base = exact(node.items[0])
-        if base is not None and base < 0:
-            return True
+    if node.kind == "pow" and names_in(node.items[1]) and (exact(node.items[0]) or 0) < 0:
+        return True
     return any(_has_signed_power(item) for item in node.items)
 
 
@@ -81,12 +80,9 @@ def _is_one_of(argument: Node, own: list[Node]) -> bool:
 
 
 def _is_proportional_to_one(node: Node, own: list[Node]) -> bool:
-    zero = num(0)
     for each in own:
         try:
-            if names_in(node) == names_in(each) and _differ_by_factor(
-                Node("sub", (node, zero)), Node("sub", (each, zero))
-            ):
+            if names_in(node) == names_in(each) and _differ_by_factor(node, each):
                 return True
         except NoValue:
             continue
@@ -197,8 +193,8 @@ def _same_function(gold: Node, other: Node) -> bool:
     if verdict is True and _kinds_with_names(gold, _STEPS):  # at a step only whole numbers tell
         return _agrees_at(gold, other, _whole_points(gold, other, names)) is not False
     if verdict is not True and (is_signed or _steps_between_whole_numbers(gold, names)):
-        waves = frozenset({"fn"})
-        if not is_signed and _kinds_with_names(other, waves) and not _kinds_with_names(gold, waves):
+        has_waves = [_kinds_with_names(node, frozenset({"fn"})) for node in (gold, other)]
+        if not is_signed and has_waves == [False, True]:
             return False  # sin(pi n) is 0 at whole numbers only
         verdict = _agrees_at(gold, other, _whole_points(gold, other, names))
     if verdict is None:
@@ -229,9 +225,7 @@ def _agrees_at(gold: Node, other: Node, points: Iterator[Mapping[str, Any]]) -> 
 
 
 def _has_imaginary(node: Node) -> bool:
-    if node.kind == "const" and node.value == "i":
-        return True
-    return any(_has_imaginary(item) for item in node.items)
+    return (node.kind, node.value) == ("const", "i") or any(map(_has_imaginary, node.items))
 
 
 def _random(*parts: object) -> random.Random:
