@@ -19,6 +19,7 @@ from attacks import (  # noqa: F401
     changes_symbols,
     changes_texts,
     changes_values,
+    changes_work,
     payloads,
 )
 from attacks.kinds import CHANGING

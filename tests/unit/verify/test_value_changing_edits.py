@@ -27,6 +27,12 @@ BATCH = 50_000
 # Equal at most points, or nearer than floating point tells apart.
 SHOWN_OTHERWISE = ("a function that", "a function equal", "a product that", "perturbed") + (
     "something small or large",  # smaller than floating point tells
+    "a factor that is 1",
+    "a bump between",
+    "the question's own",  # equal, and no answer
+    "a root, logarithm",
+    "a variable that",
+    "a hundred times",
 )
 
 

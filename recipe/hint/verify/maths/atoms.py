@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from recipe.hint.verify.maths.cursor import decimal, whole
 from recipe.hint.verify.maths.formulas import DELIMITED, Formulas, symbol
 from recipe.hint.verify.maths.lexer import ACCENTS, FUNCTIONS, Token, vulgar
-from recipe.hint.verify.maths.tree import Node, Unread, num
+from recipe.hint.verify.maths.tree import Node, Unread, decimal, num, whole
 
 
 class Atoms(Formulas):
@@ -89,17 +88,6 @@ class Atoms(Formulas):
             return self._thousands(text)
         return num(value, len(decimals))
 
-    def _is_one_number(self) -> bool:
-        """``(1,000,000)``: no member of a tuple is written 000."""
-        ahead, has_zeros = 0, False
-        while self.kind(ahead) == "num" and self.text(ahead + 1) == ",":
-            ahead += 2
-            group = self.peek(ahead)
-            if group is None or group.is_spaced or len(group.text) != 3:
-                return False
-            has_zeros |= group.text.startswith("0")
-        return has_zeros and self.kind(ahead) == "num" and self.text(ahead + 1) == ")"
-
     def _thousands(self, text: str) -> Node:
         digits = text
         while self.text() == "," and self.kind(1) == "num":
@@ -125,12 +113,8 @@ class Atoms(Formulas):
             return None
         if len(token.text) > 4:
             raise Unread("an exponent of more than four digits")
-        # 2e-1 within a formula is 2e - 1
-        is_alone = (
-            self.peek(ahead + 1) is None and self.text(-2) in ("", "+", "-") and self._at <= 2
-        )
-        if ahead == 2 and not (has_point or len(token.text) > 1 or is_alone):
-            return None
+        if ahead == 2 and not (has_point or len(token.text) > 1):
+            return None  # 2e-1 is 2e - 1
         self._at += ahead + 1
         return sign * int(token.text)
 
@@ -191,10 +175,6 @@ class Atoms(Formulas):
     def _bracket(self) -> Node:
         """``(1, 2)``, ``[1, 2)``, ``(x + 1)``; what is left of ``[5]`` is no answer form."""
         opener = self.take().text
-        if opener == "(" and self._is_one_number():
-            node = self._thousands(self.take().text)
-            self.take(")")
-            return node
         self._nested += 1
         bars, self._in_bars = self._in_bars, 0
         parts = self._elements(frozenset({",", ";"}))
@@ -225,8 +205,6 @@ class Atoms(Formulas):
             inner = self.take().text
             while name in ("angle", "triangle") and self.kind() in ("sym", "run"):
                 inner += f" {self.take().text}"
-        elif name == "angle" and self.kind() == "num":
-            inner = self.take().text
         else:
             raise Unread(f"nothing under \\{name}")
         compact = inner.replace(" ", "")

@@ -9,22 +9,32 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+from recipe.hint.verify.maths import questions
 from recipe.hint.verify.maths import sets as maths_sets
-from recipe.hint.verify.maths.exact import NoValue, exact
-from recipe.hint.verify.maths.matrices import flat, multiplied
-from recipe.hint.verify.maths.questions import asks_for_percent, has_noun, may_drop_unit
-from recipe.hint.verify.maths.rounding import ROUNDED_DIGITS, decimals, is_rounded, rounds_to
-from recipe.hint.verify.maths.shapes import (
+from recipe.hint.verify.maths.numeric import approximate
+from recipe.hint.verify.maths.tree import (
+    ROUNDED_DIGITS,
+    STRUCTURES,
+    Node,
+    NoValue,
+    decimals,
+    exact,
+    flat,
     folded,
     infinity_sign,
     is_infinite,
+    is_rounded,
     is_sorted,
+    marks_of,
+    multiplied,
+    names_in,
     names_of,
+    num,
     parted,
     pointed,
+    rounds_to,
 )
-from recipe.hint.verify.maths.tree import STRUCTURES, Node, names_in, num
-from recipe.hint.verify.maths.values import approximate, same_relation, same_value
+from recipe.hint.verify.maths.values import same_relation, same_value
 from recipe.hint.verify.maths.words import Suffix
 
 # The first kind that one of the two has decides.
@@ -90,10 +100,8 @@ class Comparison:
                     return self._relations(*pair)
             if rest.kind == "list" and any(item.kind == "label" for item in rest.items):
                 return self._named(label, rest)
-            if label is other:
-                if not is_sorted(names_of(label.items[0])):
-                    return False
-                self.ignored.append("name")
+            if label is other and not self._may_drop_name(gold, *label.items):
+                return False
             pair = (gold.items[1], other) if gold.kind == "label" else (gold, other.items[1])
             return self._equal(*pair)
         names = [folded(each.items[0]) or repr(each.items[0]) for each in (gold, other)]
@@ -103,6 +111,14 @@ class Comparison:
         if not all(names_in(each.items[1]) for each in (gold, other)):
             return False
         return self._relations(*(Node("relation", e.items, ("=",)) for e in (gold, other)))
+
+    def _may_drop_name(self, gold: Node, name: Node, value: Node) -> bool:
+        if gold.kind in ("tuple", "matrix") and value.kind == "list":
+            return False  # x = 1, 2 is no pair
+        if name.kind == "word" and not questions.may_drop_name(name.value, self.problem):
+            return False
+        self.ignored.append("name")
+        return is_sorted(names_of(name))
 
     def _named(self, label: Node, values: Node) -> bool:
         """``(a, b) = (1, 2)`` and ``b = 2, a = 1``: by name."""
@@ -126,10 +142,6 @@ class Comparison:
 
     def _chains(self, gold: Node, other: Node) -> bool:
         r"""``2 + 3 = 5``: all sides have one value; behind ``\approx`` a rounding of it."""
-        if gold.kind == other.kind == "chain":
-            return all(
-                self.equal(*pair) for pair in zip(gold.items, other.items, strict=False)
-            ) and len(gold.items) == len(other.items)
         chain = gold if gold.kind == "chain" else other
         first, *rest = chain.items
         if chain.value[0] == r"\approx" and len(chain.items) == 2 and first.kind == "word":
@@ -164,7 +176,7 @@ class Comparison:
             return unit.unit == unit_of_other.unit and self.equal(left, right)
         if unit_of_other.unit:
             self._go_on()
-            if not may_drop_unit(unit_of_other.unit, self.problem):
+            if not questions.may_drop_unit(unit_of_other.unit, self.problem):
                 return False
             self.ignored.append(unit_of_other.text)
         return self.equal(left, right)
@@ -176,7 +188,7 @@ class Comparison:
         if other.noun == gold.noun:
             return True
         self._go_on()
-        if gold.unit or gold.noun or not has_noun(other.noun, self.problem):
+        if gold.unit or gold.noun or not questions.has_noun(other.noun, self.problem):
             return False
         self.ignored.append(other.noun)
         return True
@@ -186,16 +198,13 @@ class Comparison:
         if unit.unit and unit_of_other.unit or unit.noun or unit_of_other.noun:
             return False
         hundredth = num(Fraction(1, 100))
+        if questions.asks_for_percent(self.problem):
+            self.ignored += [] if unit.is_percent else ["%"]
+            return self.equal(gold, other)
         if unit.is_percent:
-            if self.equal(gold, other):
-                return True
-            return self.equal(Node("mul", (gold, hundredth)), other)
-        if self.equal(gold, Node("mul", (other, hundredth))):
-            return True
-        if asks_for_percent(self.problem) and self.equal(gold, other):
-            self.ignored.append("%")
-            return True
-        return False
+            is_same = not questions.asks_for_fraction(self.problem) and self.equal(gold, other)
+            return is_same or self.equal(Node("mul", (gold, hundredth)), other)
+        return self.equal(gold, Node("mul", (other, hundredth)))
 
     def _numerals(self, gold: Node, other: Node) -> bool:
         """Digits in a base; the answer may leave out the base that the gold answer names."""
@@ -213,6 +222,9 @@ class Comparison:
             parts = [maths_sets.parts_of(node) for node in (gold, other)]
             if len(parts[0]) == len(parts[1]) and self._unordered(*parts):
                 return True
+        names = [maths_sets.variables_of(node) for node in (gold, other)]
+        if all(names) and names[0] != names[1]:
+            return False
         self._go_on()
         sets = [maths_sets.real_set(node) for node in (gold, other)]
         return maths_sets.same(sets[0], sets[1])
@@ -221,17 +233,14 @@ class Comparison:
         left, right = (maths_sets.as_interval(node) for node in (gold, other))
         if left is not None and right is not None:
             names = {name for _, name in (left, right) if name}
+            if len(names) == 1 and left[0].value == "()" and questions.asks_for_point(self.problem):
+                return False  # 1 < x < 2 is no point
             return len(names) < 2 and self.equal(left[0], right[0])
         is_solved = left is not None or right is not None  # x < 5 is, 2x < 10 is not
         if gold.kind == other.kind == "relation" and len(gold.items) == len(other.items) == 2:
             return not is_solved and self._same_relation(gold, other)
         if {gold.kind, other.kind} & {"list", "union"}:
             return self._sets_of_numbers(gold, other)
-        if gold.kind == other.kind == "relation" and gold.value == other.value:
-            return (
-                all(same_value(*pair) for pair in zip(gold.items, other.items, strict=True))
-                and self._go_on()
-            )
         return False
 
     def _same_relation(self, gold: Node, other: Node) -> bool:
@@ -249,7 +258,8 @@ class Comparison:
             group, lone = (gold, other) if gold.kind in grouped else (other, gold)
             is_lone = group.kind == "set" and len(group.items) == 1 and self._depth == 1
             if not is_lone or lone.kind in ("set", "tuple"):  # {5} is as good as 5
-                return self._is_interval_pair(gold, other)
+                is_all = maths_sets.is_all_reals
+                return (gold == _REALS and is_all(other)) or (other == _REALS and is_all(gold))
             pair = (group.items[0], lone) if group is gold else (lone, group.items[0])
             return self.equal(*pair)
         if gold.kind == "tuple" and all(item.kind == "relation" for item in other.items):
@@ -266,31 +276,29 @@ class Comparison:
         if other.kind == "set":
             return False
         if other.kind == "list":
-            return gold.value == "()" and self._ordered(gold, other)
+            is_tuple = gold.value == "()" and other.value != "or"
+            is_interval = len(gold.items) == 2 and questions.asks_for_interval(self.problem)
+            return is_tuple and not is_interval and self._ordered(gold, other)
         is_vector = len(gold.items) > 2 and {gold.value, other.value} <= {"()", "[]"}
         return (gold.value == other.value or is_vector) and self._ordered(gold, other)
 
-    def _is_interval_pair(self, gold: Node, other: Node) -> bool:
-        if gold == _REALS or other == _REALS:
-            return maths_sets.is_all_reals(other if gold == _REALS else gold)
-        return False
-
     def _list(self, gold: Node, other: Node) -> bool:
-        names = [item.items[0] for item in gold.items if item.kind == "label"]
-        is_named = len(names) == len(gold.items) and len(set(map(repr, names))) == len(names)
-        # x = 1, y = 2 against 1, 2: without names, the order tells which is which
-        if is_named and not any(item.kind == "label" for item in other.items):
+        # x = 1, y = 2 against 1, 2: the order tells which is which, and the names have an order
+        marks, marks_of_other = marks_of(gold), marks_of(other)
+        if marks and not marks_of_other:
+            return self._ordered(gold, other)
+        if marks_of_other and not marks:
+            return marks_of_other == sorted(marks_of_other) and self._ordered(gold, other)
+        if not marks and questions.asks_for_order(self.problem):
             return self._ordered(gold, other)
         items = (*gold.items, *other.items)
-        if any(item.kind in ("relation", "sym") for item in items):
+        if any(item.kind in ("relation", "sym", "word") for item in items):
             words = {str(node.value or "") for node in (gold, other)} - {""}
             if len(words) > 1:
                 return False  # and, or
         if len(gold.items) == len(other.items) and self._unordered(gold.items, other.items):
             return True
-        if all(item.kind == "relation" for item in items):
-            return self._sets_of_numbers(gold, other)
-        return False
+        return all(each.kind == "relation" for each in items) and self._sets_of_numbers(gold, other)
 
     def _ordered(self, gold: Node, other: Node) -> bool:
         if len(gold.items) != len(other.items):
@@ -299,15 +307,10 @@ class Comparison:
 
     def _unordered(self, gold: tuple[Node, ...], other: tuple[Node, ...]) -> bool:
         """One to one; equal trees first, so that they cost nothing."""
-        rest, others = [], list(other)
-        for item in gold:
-            twin = next((each for each in others if each == item), None)
-            if twin is None:
-                rest.append(item)
-            else:
-                others.remove(twin)
-        for item in rest:
-            match = next((each for each in others if self.equal(item, each)), None)
+        others = list(other)
+        for item in sorted(gold, key=lambda each: each not in other):
+            twins = [each for each in others if each == item]
+            match = next((e for e in twins or others if twins or self.equal(item, e)), None)
             if match is None:
                 return False
             others.remove(match)
@@ -332,7 +335,7 @@ class Comparison:
             return self._ordered(left, right)
         # A vector may be written as a column, a row, or (1, 2, 3).
         brackets = [flat(node) for node in (left, right)]
-        if any(node is None for node in brackets):
+        if any(node is None for node in brackets) or "or" in (gold.value, other.value):
             return False
         return self._ordered(*brackets)  # pyright: ignore[reportArgumentType]
 
@@ -341,7 +344,7 @@ class Comparison:
             return False
         left, right = exact(gold), exact(other)
         if self.tolerance is not None:
-            return self._within_tolerance(gold, other)
+            return self._within_tolerance(gold, other, self.tolerance)
         if left is not None and right is not None:
             if left == right:
                 return True
@@ -370,16 +373,13 @@ class Comparison:
             return False
         return rounds_to(size, node, value)
 
-    def _within_tolerance(self, gold: Node, other: Node) -> bool:
-        assert self.tolerance is not None
-        sizes = []
-        for node in (gold, other):
-            value = exact(node)
-            if value is None:
-                self._go_on()
-                value = approximate(node, 40)
-            sizes.append(value)
-        return abs(sizes[0] - sizes[1]) <= self.tolerance
+    def _within_tolerance(self, gold: Node, other: Node, tolerance: Fraction) -> bool:
+        self._go_on()
+        values = [
+            value if (value := exact(node)) is not None else approximate(node, 40)
+            for node in (gold, other)
+        ]
+        return abs(values[0] - values[1]) <= tolerance
 
     def _go_on(self) -> bool:
         """What comes next may take long.

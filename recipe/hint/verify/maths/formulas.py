@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from recipe.hint.verify.maths.cursor import Cursor, whole
 from recipe.hint.verify.maths.lexer import ACCENTS, FUNCTIONS, TEXT_POWER, Token
-from recipe.hint.verify.maths.tree import Node, Unread, num
+from recipe.hint.verify.maths.tree import Node, Unread, num, whole
 from recipe.hint.verify.maths.words import read_suffix
 
 _MAX_BITS = 4000  # of a numeral with a base
@@ -29,6 +28,55 @@ DELIMITED = {
 _ATOMS = frozenset(DELIMITED) - {"[", r"\{", "|", r"\emptyset"} | {
     f"\\{name}" for name in FUNCTIONS | ACCENTS
 } | {r"\begin{pmatrix}", r"\begin{bmatrix}", r"\begin{matrix}", r"\begin{vmatrix}"}  # fmt: skip
+
+
+class Cursor:
+    """A place in a list of tokens."""
+
+    def __init__(self, tokens: list[Token]) -> None:
+        self._tokens = list(tokens)
+        self._at = 0
+
+    def peek(self, ahead: int = 0) -> Token | None:
+        """The token here, or some places further."""
+        place = self._at + ahead
+        return self._tokens[place] if 0 <= place < len(self._tokens) else None
+
+    def text(self, ahead: int = 0) -> str:
+        """The text of an operator; of other tokens a text that no operator has."""
+        token = self.peek(ahead)
+        if token is None:
+            return ""
+        return token.text if token.kind == "op" else f"{token.kind}:{token.text}"
+
+    def kind(self, ahead: int = 0) -> str:
+        """The kind of a token; empty behind the last."""
+        token = self.peek(ahead)
+        return token.kind if token is not None else ""
+
+    def take(self, text: str = "") -> Token:
+        """Go on by one token.
+
+        Raises:
+            Unread: It is not ``text``, or there is none.
+        """
+        token = self.peek()
+        if token is None or (text and self.text() != text):
+            raise Unread(f"{self.text()!r} instead of {text!r}")
+        self._at += 1
+        return token
+
+    def accept(self, text: str) -> bool:
+        """Take the operator ``text`` if it is here."""
+        if self.text() == text:
+            self._at += 1
+            return True
+        return False
+
+    def _split_digit(self, token: Token) -> None:
+        """Leave all but the first digit of a numeral, as LaTeX does without braces."""
+        if len(token.text) > 1:
+            self._tokens.insert(self._at, Token("num", token.text[1:]))
 
 
 class Formulas(Cursor):

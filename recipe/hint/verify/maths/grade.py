@@ -1,9 +1,10 @@
 r"""Judges a final answer in mathematics: the last ``\boxed{}`` against the gold answer.
 
-An answer is read whole or not at all. The lexer (``maths_lexer``) gives every character a token or
-knows that it means nothing, the parser (``maths_parser``) gives every token a place in a tree, and
-trees are compared by shape (``maths_compare``) and value (``maths_values``). What cannot be read
+An answer is read whole or not at all. The lexer (``lexer``) gives every character a token or
+knows that it means nothing, the parser (``parser``) gives every token a place in a tree, and
+trees are compared by shape (``compare``) and value (``values``). What cannot be read
 is compared as text, so that an answer is never right because a part of it was overlooked.
+An answer of the right value that only repeats the question (``questions``) is wrong.
 
 ``quick_verdict`` decides with exact fractions what needs no more and runs anywhere, in time linear
 in a capped length. ``judge`` adds numeric evaluation; it belongs in a worker that can be killed.
@@ -18,8 +19,9 @@ from fractions import Fraction
 
 from recipe.hint.schema import Basis, Verdict
 from recipe.hint.verify.maths.compare import Comparison, NeedsAlgebra
-from recipe.hint.verify.maths.exact import NoValue
+from recipe.hint.verify.maths.questions import is_finished
 from recipe.hint.verify.maths.reading import Reading, last_box, read
+from recipe.hint.verify.maths.tree import NoValue
 from recipe.hint.verify.maths.words import NeedsUnits, load_units
 
 # What the calling thread reads; a longer answer is left to the worker.
@@ -125,7 +127,10 @@ def _trees_equal(gold: Reading, other: Reading, comparison: Comparison) -> Equal
             except NoValue:
                 continue
             known = True
-            if is_equal:
+            if is_equal and (
+                comparison.tolerance is not None
+                or is_finished(left, right, comparison.problem, Comparison().equal)
+            ):
                 return Equality(True, _basis(comparison), "; ".join(comparison.ignored)[:200])
     return Equality(False, _basis(comparison)) if known else None
 

@@ -69,7 +69,7 @@ _COMMANDS = {
     "rparen": ")", "lbrack": "[", "rbrack": "]", "varnothing": "emptyset",
     "prime": "'", "backslash": "setminus", "vee": "lor", "wedge": "land",
     "colon": ":", "arctg": "arctan", "tg": "tan", "ctg": "cot", "cotg": "cot", "reals": "R",
-    "Re": "R", "mid": "|", "simeq": "approx", "ln": "ln", "exp": "exp", "dollar": "$",
+    "mid": "|", "simeq": "approx", "ln": "ln", "exp": "exp", "dollar": "$",
     "overrightarrow": "vec", "widehat": "hat", "widetilde": "tilde", "lg": "log",
 }  # fmt: skip
 FUNCTIONS = frozenset(
@@ -99,7 +99,7 @@ _PLAIN_WORDS = frozenset(
     "arctan arccot sinh cosh tanh infinity".split()
 )
 # Words of two or three letters that stand without \text; "per" and units are found by the parser.
-_SHORT_WORDS = frozenset(
+SHORT_WORDS = frozenset(
     "yes no odd one two six ten and or not nor xor all any few mod per but for the of is at to iff "
     "if are non".split()
 )
@@ -287,7 +287,7 @@ class _Lexer:
             self._put("op", text.lower())
         elif len(text) == 1:
             self._put("sym", text)
-        elif len(text) > 3 or text.lower() in _SHORT_WORDS:
+        elif len(text) > 3 or text.lower() in SHORT_WORDS:
             self._put("word", text)
         else:
             self._put("run", text)

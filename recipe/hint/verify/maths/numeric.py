@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping
+from fractions import Fraction
 from typing import Any
 
-from recipe.hint.verify.maths.exact import EXACT, NoValue, exact
-from recipe.hint.verify.maths.tree import Node, num
+from recipe.hint.verify.maths.tree import EXACT, Node, NoValue, exact, num
 
 _MAX_LOG10 = 10**15  # of an exponent's result: 10^{10^{15}} still has a place on the scale
 _MAX_GAMMA_DIGITS = 400  # beyond, one value takes a second
 _MAX_TERMS = 2000  # of a sum or product
 GUARD = 25
+_MAX_DIGITS = 6000
+_BASE_DIGITS = 60
 
 
 class Noise(NoValue):
@@ -43,6 +46,11 @@ class Evaluation:
         size = self.log10(value)
         self.sizes.append(size)
         self.scale = abs(value) if self.scale is None else max(self.scale, abs(value))
+
+    def note_size(self, argument: Any) -> None:
+        """Remember how far a function may be from its value at 0 or at infinity."""
+        if argument != 0:
+            self.sizes.append(self.log10(argument))
 
     def value(self, node: Node, *, in_function: bool = False) -> Any:
         """The value of a tree; a degree sign counts inside a function only.
@@ -140,6 +148,7 @@ class Evaluation:
         size = abs(float(self.mp.re(value)) * self.log10(base)) if value != 0 else 0.0
         if size > _MAX_LOG10:
             raise NoValue("too large")
+        self.note_size(value)  # 2^{10^{-90}} is 1 but for its 90th digit
         if power is not None and power.denominator % 2 and power.denominator > 1:
             if self.mp.im(base) == 0 and base < 0:
                 root = -((-base) ** (self.mp.mpf(1) / power.denominator))
@@ -167,6 +176,9 @@ class Evaluation:
         value = self.not_zero(node.items[0], in_function=True, may_be_zero=name != "ln")
         if value != 0 and self.log10(value) > (15 if name.endswith("h") else 400):
             raise NoValue("too large")
+        self.note_size(value)
+        if name in ("tanh", "coth"):  # 1 but for e^{-2x}
+            self.sizes.append(-0.87 * abs(float(self.mp.re(value))))
         if name == "ln":
             return self.mp.log(value)
         names = {"arcsin": "asin", "arccos": "acos", "arctan": "atan", "arccot": "acot"}
@@ -180,7 +192,7 @@ class Evaluation:
         return result
 
     def _fact(self, node: Node) -> Any:
-        return self._gamma(self.value(node.items[0]) + 1)
+        return self._gamma(self._add(self.value(node.items[0]), 1))
 
     def _gamma(self, value: Any) -> Any:
         if value != 0 and self.log10(value) > 5:
@@ -282,3 +294,85 @@ def evaluate(node: Node, digits: int, point: Mapping[str, Any]) -> tuple[Any, Ev
         except mpmath.mp.NoConvergence as problem:
             raise NoValue(str(problem)) from problem
         return value, evaluation
+
+
+def agree(gold: Node, other: Node, point: Mapping[str, Any]) -> bool:
+    """Whether two trees have one value at a point, with more digits until that is certain.
+
+    Raises:
+        NoValue: One has no value there, or too many digits would be needed.
+    """
+    import mpmath
+
+    digits, own = _BASE_DIGITS, _own_digits(gold) + _own_digits(other)
+    for _ in range(6):
+        try:
+            (a, left), (b, right) = evaluate(gold, digits, point), evaluate(other, digits, point)
+        except Noise:
+            digits *= 4
+            if digits > _MAX_DIGITS:
+                raise
+            continue
+        with mpmath.workdps(digits + 10):
+            scale = max([abs(a), abs(b), *(e.scale for e in (left, right) if e.scale is not None)])
+            if scale == 0:
+                return True
+            if abs(a - b) > scale * mpmath.mpf(10) ** (GUARD - digits):
+                return False
+            logs = [left.log10(value) for value in (a, b) if value != 0]
+        logs += left.sizes + right.sizes
+        needed = _BASE_DIGITS + 40 + 2 * int(max(logs, default=0) - min(logs, default=0)) + 2 * own
+        if digits >= needed:
+            return True
+        digits = max(needed, 2 * digits)
+        if digits > _MAX_DIGITS:
+            raise NoValue("too many digits")
+    raise NoValue("too many digits")
+
+
+@functools.lru_cache(maxsize=64)
+def _own_digits(node: Node) -> int:
+    """Of all its rational constants: 1 + 10^{-50} has 100, and may differ from 1 in the last."""
+    value = exact(node)
+    if value is not None:
+        bits = abs(value.numerator).bit_length() + value.denominator.bit_length()
+        return int(bits * 0.30103) if bits > 40 else 0
+    return sum(map(_own_digits, node.items))
+
+
+def certain(node: Node, point: Mapping[str, Any]) -> Any:
+    """The value at a point, with as many digits as its differences need.
+
+    Raises:
+        NoValue: There is none.
+    """
+    for digits in (_BASE_DIGITS, 5 * _BASE_DIGITS, 25 * _BASE_DIGITS):
+        try:
+            return evaluate(node, digits, point)[0]
+        except Noise:
+            continue
+    raise NoValue("division by 0")
+
+
+def is_real(value: Any) -> bool:
+    """Whether a value has no imaginary part, but for rounding."""
+    return value.imag == 0 or abs(value.imag) < abs(value.real) * 1e-30
+
+
+def approximate(node: Node, digits: int) -> Fraction:
+    """A real constant to ``digits`` significant digits.
+
+    Raises:
+        NoValue: It has none.
+    """
+    import mpmath
+
+    value, _ = evaluate(node, digits + 40, {})
+    if value != 0 and abs(mpmath.mp.mag(value)) > 40_000:
+        raise NoValue("too large")
+    with mpmath.workdps(digits + 40):
+        if abs(mpmath.im(value)) > abs(value) * mpmath.mpf(10) ** (-digits):
+            raise NoValue("no real number")
+        sign, mantissa, exponent, _ = mpmath.mpf(mpmath.re(value))._mpf_
+    size = Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
+    return -size if sign else size

@@ -90,18 +90,16 @@ class _Parser(Atoms):
         parts: list[Node] = []
         words: set[str] = set()
         while True:
-            if parts and self.text() in separators:  # ", and" is one; a last one means nothing
+            if parts and self.text() in separators:  # ", and" is one
                 words.add(self.take().text)
                 if self.text() in ("and", "or") and self.text() in separators:
                     words.add(self.take().text)
                 self._refuse_digits_of_a_number()
-            if self.peek() is None or self.text() in CLOSERS:
-                break
+                if self.peek() is None and self.text(-1) in (",", ";"):
+                    break
             parts.append(self._element())
             if self.text() not in separators:
                 break
-        if not parts:
-            raise Unread("nothing")
         self._word = "".join(sorted(words & {"and", "or"}))
         return parts
 
@@ -169,7 +167,12 @@ class _Parser(Atoms):
                 self._at += 3
                 return Node("word", value=letter.text)
         found: list[str] = []
-        while self.kind() == "word" or (found and self.text() in ("-", "'", "num:")):
+        while self.kind() == "word" or (found and self.text() in ("-", "'")):
+            if (
+                "-" in (self.text(), found[-1] if found else "")
+                and self._tokens[self._at].is_spaced
+            ):
+                raise Unread("a difference of words")
             found.append(self.take().text)
         if not found:
             return None

@@ -7,11 +7,9 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from recipe.hint.verify.maths.cursor import without_bare_braces
-from recipe.hint.verify.maths.exact import exact
-from recipe.hint.verify.maths.lexer import Token, tokens
+from recipe.hint.verify.maths.lexer import ACCENTS, SHORT_WORDS, Token, tokens
 from recipe.hint.verify.maths.parser import parse
-from recipe.hint.verify.maths.tree import Node, Unread
+from recipe.hint.verify.maths.tree import Node, Unread, exact
 from recipe.hint.verify.maths.words import NeedsUnits
 
 # A longer answer is compared as text: no answer form needs more.
@@ -21,6 +19,15 @@ _BRACE = re.compile(r"(\\boxed(?![A-Za-z])\s*)\{|\\.|[{}]", re.DOTALL)
 _MAX_BOXES = 5  # one in the other
 _THOUSANDS = re.compile(r"[1-9][0-9]{0,2},[0-9]{3}(?![0-9])")
 _NO_MEMBER = re.compile(r"[0-9],0[0-9]{2}(?![0-9])")  # 1,000 is no list
+_NUM_ARGUMENTS = {
+    r"\frac": 2,
+    r"\binom": 2,
+    r"\sqrt": 1,
+    r"\surd": 1,
+    r"\cuberoot": 1,
+    "^": 1,
+    "_": 1,
+} | {f"\\{name}": 1 for name in ACCENTS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +105,10 @@ def read(text: str) -> Reading:
     if len(text) > _MAX_READ_CHARS:
         return Reading((" ".join(text.split()),))
     found = tokens(text)
+    try:
+        found = without_bare_braces(found)
+    except Unread:
+        return Reading(_as_text(found))
     trees = []
     for joins_thousands in (True, False):
         may_be_list = _THOUSANDS.search(text) and not _NO_MEMBER.search(text)
@@ -117,20 +128,15 @@ def _as_text(found: list[Token]) -> tuple[str, ...]:
 
     Around a single token they say nothing: ``x^{2}`` is ``x^2``, but ``2^{x+1}`` is not ``2^x+1``.
     """
-    try:
-        found = without_bare_braces(found)
-    except Unread:
-        pass
-    texts = [
-        token.text.casefold() if token.kind == "word" and len(token.text) > 1 else token.text
-        for token in found
-    ]
     kept: list[str] = []
-    for text in texts:
-        if text == "}" and len(kept) > 1 and kept[-2] == "{":
+    for token in found:
+        is_single = token.text == "}" and len(kept) > 1 and kept[-2] == "{"
+        if is_single and (len(kept[-1]) == 1 or kept[-1].startswith("\\")):
             kept[-2:] = [kept[-1]]
+        elif token.kind == "word" and (len(token.text) > 3 or token.text.lower() in SHORT_WORDS):
+            kept.append(token.text.casefold())  # mW is not MW
         else:
-            kept.append(text)
+            kept.append(token.text)
     return tuple(kept)
 
 
@@ -147,3 +153,68 @@ def _without_wrapping(text: str) -> str:
     if text.startswith("**") and text.endswith("**") and len(text) > 4 and "**" not in text[2:-2]:
         return text[2:-2].strip()
     return text
+
+
+def without_bare_braces(tokens: list[Token]) -> list[Token]:
+    """Drop braces that are no argument: ``2{x+1}`` is set as 2x + 1, and ``5{1}`` as 51.
+
+    Raises:
+        Unread: A brace is open or one too many.
+    """
+    sieve = _Sieve()
+    for place, token in enumerate(tokens):
+        sieve.take(token, tokens[place - 1] if place else Token("op", ""))
+    if sieve.frames:
+        raise Unread("an open brace")
+    return sieve.kept
+
+
+class _Sieve:
+    """Knows which braces the commands before them take."""
+
+    def __init__(self) -> None:
+        self.kept: list[Token] = []
+        self.frames: list[
+            tuple[list[int], str]
+        ] = []  # per open bracket: what was missing, its kind
+        self._missing: list[int] = []  # arguments that the commands around still take
+
+    def take(self, token: Token, before: Token) -> None:
+        text = token.text if token.kind == "op" else ""
+        if text == "{":
+            self._open("argument" if self._missing else "bare", token)
+        elif text == "[" and before.text == r"\sqrt":
+            self._open("degree", token)
+        elif text == "}" or (text == "]" and self.frames and self.frames[-1][1] == "degree"):
+            self._close(token)
+        elif text in _NUM_ARGUMENTS:
+            self.kept.append(token)
+            self._missing.append(_NUM_ARGUMENTS[text])
+        else:
+            self.kept.append(token)
+            takes_digits = token.kind == "num" and before.text not in ("^", "_")
+            self._took(len(token.text) if takes_digits else 1)
+
+    def _open(self, kind: str, token: Token) -> None:
+        self.frames.append((self._missing, kind))
+        self._missing = []
+        if kind != "bare":
+            self.kept.append(token)
+
+    def _close(self, token: Token) -> None:
+        if not self.frames:
+            raise Unread("a brace too many")
+        self._missing, kind = self.frames.pop()
+        if kind != "bare":
+            self.kept.append(token)
+        if kind == "argument":
+            self._took(1)
+
+    def _took(self, count: int) -> None:
+        while self._missing and count:
+            self._missing[-1] -= 1
+            count -= 1
+            while self._missing and self._missing[-1] == 0:
+                self._missing.pop()
+                if self._missing:
+                    self._missing[-1] -= 1

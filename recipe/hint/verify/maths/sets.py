@@ -6,10 +6,9 @@ import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from recipe.hint.verify.maths.exact import NoValue, exact
-from recipe.hint.verify.maths.shapes import infinity_sign
-from recipe.hint.verify.maths.tree import Node, names_in
-from recipe.hint.verify.maths.values import approximate, same_value
+from recipe.hint.verify.maths.numeric import approximate
+from recipe.hint.verify.maths.tree import Node, NoValue, exact, infinity_sign, names_in
+from recipe.hint.verify.maths.values import same_value
 
 _MAX_PARTS = 60
 
@@ -90,6 +89,8 @@ def real_set(node: Node) -> tuple[Part, ...]:
     Raises:
         NoValue: It is no set of real numbers, or its ends cannot be compared.
     """
+    if len(variables_of(node)) > 1:
+        raise NoValue("two variables")
     return _merged(_parts(node))
 
 
@@ -99,6 +100,13 @@ def same(one: tuple[Part, ...], other: tuple[Part, ...]) -> bool:
         _order(a, b) == 0 for left, right in zip(one, other, strict=True)
         for a, b in zip(left, right, strict=True)
     )  # fmt: skip
+
+
+def variables_of(node: Node) -> set[str]:
+    r"""The names that inequalities bound, and ``x`` of ``x \in``."""
+    if node.kind in ("label", "relation"):
+        return names_in(*node.items[:1]) if node.kind == "label" else names_in(node)
+    return {name for item in node.items for name in variables_of(item)}
 
 
 def _parts(node: Node) -> list[Part]:
@@ -130,9 +138,6 @@ def _union(node: Node) -> list[Part]:
         return list(parts)
     if node.kind == "list" and node.value != "or":
         raise NoValue("inequalities side by side")
-    names = {bounded[1] for item in node.items if (bounded := as_interval(item))}
-    if len(names - {""}) > 1:
-        raise NoValue("two variables")
     return [part for item in node.items for part in _parts(item)]
 
 

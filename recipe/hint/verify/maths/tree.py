@@ -1,17 +1,21 @@
-"""The tree of an answer, and what can be asked of it."""
+"""The tree of an answer, what can be asked of it, and the exact value of a rational one."""
 
 from __future__ import annotations
 
+import functools
+import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from recipe.hint.verify.maths.words import is_noun
+from recipe.hint.verify.maths.words import Suffix, is_noun
 
 _FUNCTION_NAMES = frozenset("fghpquFGHPQ")
 STRUCTURES = frozenset(
     "list tuple set union inter minus matrix ratio relation label quantity word numeral".split()
 )
+_MAX_BITS = 40_000  # of an exact numerator or denominator
+_MAX_FACTORIAL = 3000
 
 
 class Unread(Exception):
@@ -97,3 +101,245 @@ def with_sign(node: Node, sign: int) -> Node:
         return replace(node, items=items)
     is_plus = (node.kind == "pm") == (sign > 0)
     return Node("add" if is_plus else "sub", items)
+
+
+def names_of(node: Node) -> list[str]:
+    """The names of ``(x, y)``; none for another node."""
+    return [str(item.value) for item in node.items] if node.kind == "tuple" else []
+
+
+def is_sorted(names: list[str]) -> bool:
+    """Whether names come as one would list them: r, theta and x, y."""
+    plain = [name.strip("\\") for name in names]
+    return plain == sorted(plain)
+
+
+def folded(node: Node) -> str:
+    """A word without its case; one letter keeps it."""
+    if node.kind == "word":
+        text = node.value.strip(" .!'\"")
+        return text if len(text) == 1 else text.casefold().replace("-", " ")
+    if node.kind == "sym" and len(node.value) == 1:
+        return node.value
+    if node.kind == "mul":  # AB, ABC: points, or letters of a word
+        parts = [folded(item) for item in node.items]
+        return "".join(parts).casefold() if all(parts) else ""
+    return node.value if node.kind == "const" and node.value in ("e", "i") else ""
+
+
+def parted(node: Node) -> tuple[Node, Suffix]:
+    """A value and what stands behind it."""
+    return (node.items[0], node.value) if node.kind == "quantity" else (node, Suffix())
+
+
+def is_infinite(node: Node) -> bool:
+    """Whether it is plus or minus infinity."""
+    return infinity_sign(node) != 0
+
+
+def infinity_sign(node: Node) -> int:
+    """1 and -1 for the infinities, else 0."""
+    if node.kind == "neg":
+        return -infinity_sign(node.items[0])
+    return int(node.kind == "const" and node.value == "inf")
+
+
+def pointed(relation: Node) -> tuple[tuple[Node, Node], str]:
+    r"""The two sides and ``=``, ``\ne``, ``>`` or ``\ge``."""
+    (left, right), [kind] = relation.items, relation.value
+    if kind in ("<", r"\le"):
+        return (right, left), {"<": ">", r"\le": r"\ge"}[kind]
+    return (left, right), kind
+
+
+def multiplied(node: Node) -> Node:
+    """A number times a matrix or vector, multiplied out."""
+    if node.kind in ("mul", "div") and len(node.items) == 2:
+        left, right = node.items
+        inner = multiplied(right if node.kind == "mul" else left)
+        factor = left if node.kind == "mul" else right
+        if inner.kind == "matrix" and factor.kind not in STRUCTURES:
+            kind = node.kind
+            rows = tuple(
+                Node("tuple", tuple(
+                    Node(kind, (factor, cell) if kind == "mul" else (cell, factor))
+                    for cell in row.items
+                ), row.value)
+                for row in inner.items
+            )  # fmt: skip
+            return Node("matrix", rows)
+    if node.kind == "neg":
+        return multiplied(Node("mul", (num(-1), node.items[0])))
+    return node
+
+
+def flat(node: Node) -> Node | None:
+    """A bracket, or a matrix of one row or one column as a bracket; else ``None``."""
+    if node.kind == "tuple":
+        is_interval = node.value == "[]" and len(node.items) == 2
+        return node if node.value in ("()", "[]") and not is_interval else None
+    if node.kind == "list":
+        return Node("tuple", node.items, "()")
+    if node.kind != "matrix":
+        return None
+    if len(node.items) == 1:
+        return Node("tuple", node.items[0].items, "()")
+    if all(len(row.items) == 1 for row in node.items):
+        return Node("tuple", tuple(row.items[0] for row in node.items), "()")
+    return None
+
+
+class NoValue(Exception):
+    """It has no value here: undefined, too large, or too many digits would be needed."""
+
+
+def exact(node: Node) -> Fraction | None:
+    """The value of a rational constant; ``None`` for what is not one, or is too large."""
+    try:
+        return _exact(node)
+    except (NoValue, RecursionError):
+        return None
+
+
+def _exact(node: Node) -> Fraction:
+    kind = node.kind
+    if kind == "num":
+        return node.value.value
+    if kind == "fact":
+        value = _exact(node.items[0])
+        if value.denominator != 1 or not 0 <= value <= _MAX_FACTORIAL:
+            raise NoValue
+        return Fraction(_factorial(int(value)))
+    if kind not in ("add", "sub", "neg", "mul", "div", "pow", "binom", "abs", "floor", "ceil"):
+        raise NoValue
+    values = [_exact(item) for item in node.items]
+    value = EXACT[kind](*values)
+    if max(value.numerator.bit_length(), value.denominator.bit_length()) > _MAX_BITS:
+        raise NoValue
+    return value
+
+
+@functools.lru_cache(maxsize=64)
+def _factorial(value: int) -> int:
+    return math.factorial(value)
+
+
+def _exact_power(base: Fraction, exponent: Fraction) -> Fraction:
+    if exponent.denominator != 1:
+        raise NoValue
+    if base == 0 and exponent <= 0:
+        raise NoValue
+    power = int(exponent)
+    size = max(base.numerator.bit_length(), base.denominator.bit_length())
+    if base not in (0, 1, -1) and size * abs(power) > 2 * _MAX_BITS:
+        raise NoValue
+    if base in (1, -1):
+        power %= 2
+    return base**power
+
+
+def _exact_quotient(top: Fraction, bottom: Fraction) -> Fraction:
+    if bottom == 0:
+        raise NoValue
+    return top / bottom
+
+
+def _exact_binom(n: Fraction, k: Fraction) -> Fraction:
+    if n.denominator != 1 or k.denominator != 1 or not 0 <= k <= n <= _MAX_FACTORIAL:
+        raise NoValue
+    return Fraction(math.comb(int(n), int(k)))
+
+
+EXACT: dict[str, Any] = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "neg": lambda a: -a,
+    "mul": lambda a, b: a * b,
+    "div": _exact_quotient,
+    "pow": _exact_power,
+    "binom": _exact_binom,
+    "abs": abs,
+    "floor": lambda a: Fraction(a.__floor__()),
+    "ceil": lambda a: Fraction(a.__ceil__()),
+}
+
+
+def whole(text: str) -> int:
+    """Of at most 5000 digits, in parts: Python refuses numerals of more than 4300."""
+    if not text.isdigit():
+        raise Unread("no whole number")
+    value = 0
+    for start in range(0, len(text), 4000):
+        part = text[start : start + 4000]
+        value = value * 10 ** len(part) + int(part)
+    return value
+
+
+def decimal(text: str) -> Fraction:
+    """The value of a numeral with a point."""
+    before, _, decimals = text.partition(".")
+    return Fraction(whole((before + decimals) or "0"), 10 ** len(decimals))
+
+
+def factors(node: Node) -> dict[Node, Fraction]:
+    """The factors of a formula that have a variable, with their exponents."""
+    found: dict[Node, Fraction] = {}
+    if node.kind in ("mul", "div", "neg"):
+        for place, item in enumerate(node.items):
+            for part, power in factors(item).items():
+                is_below = node.kind == "div" and place == 1
+                found[part] = found.get(part, Fraction(0)) + (-power if is_below else power)
+    elif node.kind == "pow" and (power := exact(node.items[1])) is not None:
+        found = {part: each * power for part, each in factors(node.items[0]).items()}
+    elif node.kind == "root" and (degree := exact(node.items[1])):
+        found = {part: each / degree for part, each in factors(node.items[0]).items()}
+    elif names_in(node) and not (node.kind == "pow" and not names_in(node.items[0])):
+        found = {node: Fraction(1)}
+    return found
+
+
+def marks_of(node: Node) -> list[str]:
+    """What tells members apart, different for each: names, units, nouns; else nothing."""
+    marks = []
+    for item in node.items:
+        if item.kind == "label":
+            marks.append(str(item.items[0].value or item.items[0]).split("_")[0].strip("\\"))
+        elif item.kind == "quantity":
+            marks.append(item.value.noun or repr(item.value.unit))
+    return marks if len(set(marks)) == len(node.items) else []
+
+
+# A decimal with fewer digits is no rounding of anything; and none may differ by more than this
+# times min(1, |gold|).
+ROUNDED_DIGITS = 6
+_TOLERANCE = Fraction(2, 1_000_000)
+_EXACT = Fraction(1, 10**20)  # sqrt(4), computed to 30 digits more, is 2
+
+
+def decimals(node: Node) -> int:
+    """How many decimals a numeral is written with, a sign before it or not; 0 for others."""
+    if node.kind == "neg":
+        return decimals(node.items[0])
+    return node.value.decimals if node.kind == "num" else 0
+
+
+def is_rounded(gold: Node, other: Node, left: Fraction, right: Fraction) -> bool:
+    """Whether one of two numbers is written as a decimal that rounds the other."""
+    if decimals(other) and rounds_to(left, other, right):
+        return True
+    return bool(decimals(gold)) and rounds_to(right, gold, left)
+
+
+def rounds_to(value: Fraction, node: Node, decimal: Fraction) -> bool:
+    """Whether ``node``, a decimal of at least six digits, is ``value`` rounded or cut."""
+    places = decimals(node)
+    unit = Fraction(1, 10**places)
+    digits = len(str(abs(decimal.numerator * 10**places // decimal.denominator)).lstrip("0"))
+    if places < ROUNDED_DIGITS - 1 or digits < ROUNDED_DIGITS or places > 400:
+        return False
+    nearest = round(value / unit)
+    if abs(value / unit - nearest) < _EXACT:
+        return nearest * unit == decimal  # it can be written exactly
+    gap = abs(value - decimal)
+    is_cut = gap < unit and abs(decimal) < abs(value)
+    return (2 * gap <= unit or is_cut) and gap <= _TOLERANCE * min(1, abs(value))

@@ -2,93 +2,31 @@ r"""Equality of formulas: by exact fractions where that is enough, else by mpmat
 
 Two constants are equal when they agree to at least 100 digits beyond the widest spread of sizes
 in any of their sums, so that no term is ever too small to count. Two functions are equal when
-they agree at random irrational points on several scales, drawn anew for each pair of texts; what
-is piecewise in the answer alone makes it another function. A size or a number of digits beyond
-the limits raises ``NoValue``: then only the same tree is equal.
+they agree at random irrational points on several scales, drawn anew for each pair of texts, and
+when the answer changes its formula (roots, logarithms, ``|x|``, steps) only where the gold answer
+does. A size or a number of digits beyond the limits raises ``NoValue``: then only the same tree
+is equal.
 
 Only for a worker: time is bounded by the limits below, not by what a caller can wait for.
 """
 
 from __future__ import annotations
 
-import functools
 import hashlib
+import itertools
+import math
 import random
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Any
 
-from recipe.hint.verify.maths.exact import NoValue, exact
-from recipe.hint.verify.maths.numeric import GUARD, Noise, evaluate
-from recipe.hint.verify.maths.tree import Node, names_in
+from recipe.hint.verify.maths.numeric import agree, certain, is_real
+from recipe.hint.verify.maths.tree import Node, NoValue, exact, factors, names_in, num
 
-_MAX_DIGITS = 6000
-_BASE_DIGITS = 60
 _MIN_POINTS = 4
 _SCALES = (0, -6, -2, 2, 4, 9, 20, 60, 300)  # powers of ten
 _STEPS = frozenset({"floor", "ceil"})
-
-
-def _agree(gold: Node, other: Node, point: Mapping[str, Any]) -> bool:
-    """Whether two trees have one value at a point, with more digits until that is certain.
-
-    Raises:
-        NoValue: One has no value there, or too many digits would be needed.
-    """
-    import mpmath
-
-    digits, own = _BASE_DIGITS, _own_digits(gold) + _own_digits(other)
-    for _ in range(6):
-        try:
-            (a, left), (b, right) = evaluate(gold, digits, point), evaluate(other, digits, point)
-        except Noise:
-            digits *= 4
-            if digits > _MAX_DIGITS:
-                raise
-            continue
-        with mpmath.workdps(digits + 10):
-            scale = max([abs(a), abs(b), *(e.scale for e in (left, right) if e.scale is not None)])
-            if scale == 0:
-                return True
-            if abs(a - b) > scale * mpmath.mpf(10) ** (GUARD - digits):
-                return False
-            logs = [left.log10(value) for value in (a, b) if value != 0]
-        logs += left.sizes + right.sizes
-        needed = _BASE_DIGITS + 40 + 2 * int(max(logs, default=0) - min(logs, default=0)) + 2 * own
-        if digits >= needed:
-            return True
-        digits = max(needed, 2 * digits)
-        if digits > _MAX_DIGITS:
-            raise NoValue("too many digits")
-    raise NoValue("too many digits")
-
-
-@functools.lru_cache(maxsize=64)
-def _own_digits(node: Node) -> int:
-    """Of all its rational constants: 1 + 10^{-50} has 100, and may differ from 1 in the last."""
-    value = exact(node)
-    if value is not None:
-        bits = abs(value.numerator).bit_length() + value.denominator.bit_length()
-        return int(bits * 0.30103) if bits > 40 else 0
-    return sum(map(_own_digits, node.items))
-
-
-def _certain(node: Node, point: Mapping[str, Any]) -> Any:
-    """The value at a point, with as many digits as its differences need.
-
-    Raises:
-        NoValue: There is none.
-    """
-    for digits in (_BASE_DIGITS, 5 * _BASE_DIGITS, 25 * _BASE_DIGITS):
-        try:
-            return evaluate(node, digits, point)[0]
-        except Noise:
-            continue
-    raise NoValue("division by 0")
-
-
-def _is_real(value: Any) -> bool:
-    return value.imag == 0 or abs(value.imag) < abs(value.real) * 1e-30
+_MAX_PERIOD = 500  # of a step: all whole numbers up to four times as many are tried
 
 
 def same_value(gold: Node, other: Node) -> bool:
@@ -103,79 +41,115 @@ def same_value(gold: Node, other: Node) -> bool:
     if None not in values:
         return values[0] == values[1]
     if not names_in(gold, other):
-        return _agree(gold, other, {})
+        return agree(gold, other, {})
     return _same_function(gold, other)
-
-
-def approximate(node: Node, digits: int) -> Fraction:
-    """A real constant to ``digits`` significant digits.
-
-    Raises:
-        NoValue: It has none.
-    """
-    import mpmath
-
-    value, _ = evaluate(node, digits + 40, {})
-    if value != 0 and abs(mpmath.mp.mag(value)) > 40_000:
-        raise NoValue("too large")
-    with mpmath.workdps(digits + 40):
-        if abs(mpmath.im(value)) > abs(value) * mpmath.mpf(10) ** (-digits):
-            raise NoValue("no real number")
-        sign, mantissa, exponent, _ = mpmath.mpf(mpmath.re(value))._mpf_
-    size = Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
-    return -size if sign else size
-
-
-def _has(node: Node, kinds: frozenset[str]) -> bool:
-    return node.kind in kinds or any(_has(item, kinds) for item in node.items)
 
 
 def _kinds_with_names(node: Node, kinds: frozenset[str]) -> bool:
     """Whether one of ``kinds`` is there with a variable inside."""
-    if node.kind in kinds and names_in(node):
-        return True
-    return any(_kinds_with_names(item, kinds) for item in node.items)
+    return next(_parts_of(node, kinds), None) is not None
 
 
 def _has_signed_power(node: Node) -> bool:
     """``(-1)^n``: a function of whole numbers."""
-    if node.kind == "pow" and names_in(node.items[1]):
-        base = exact(node.items[0])
-        if base is not None and base < 0:
-            return True
+    if node.kind == "pow" and names_in(node.items[1]) and (exact(node.items[0]) or 0) < 0:
+        return True
     return any(_has_signed_power(item) for item in node.items)
 
 
 def _is_piecewise_alone(gold: Node, other: Node) -> bool:
-    """Whether the answer has steps or corners and the gold answer none.
+    """Whether the answer can change its formula where the gold answer does not.
 
     Such a function may differ far away, or between two points only.
     """
     if _kinds_with_names(other, _STEPS) and not _kinds_with_names(gold, _STEPS):
         return True
-    return _has_corner(other) and not _has_corner(gold)
+    if _has_corner(other) and not _has_corner(gold):
+        return True
+    own = [*_branches(gold), *(factor for arg in _branches(gold) for factor in factors(arg))]
+    return not all(_is_one_of(arg, own) for arg in _branches(other))
+
+
+def _is_one_of(argument: Node, own: list[Node]) -> bool:
+    """Whether something changes at places where one of ``own`` does, or at 0 alone."""
+    if argument in own or _is_proportional_to_one(argument, own):
+        return True
+    return all(
+        part.kind == "sym" or _is_proportional_to_one(part, own) for part in factors(argument)
+    )
+
+
+def _is_proportional_to_one(node: Node, own: list[Node]) -> bool:
+    for each in own:
+        try:
+            if names_in(node) == names_in(each) and _differ_by_factor(node, each):
+                return True
+        except NoValue:
+            continue
+    return False
+
+
+def _branches(node: Node) -> Iterator[Node]:
+    """What a variable's root, logarithm, absolute value or inverse function is taken of."""
+    if not names_in(node):
+        return
+    is_inverse = node.kind == "fn" and (node.value == "ln" or node.value.startswith("arc"))
+    power = exact(node.items[1]) if node.kind == "pow" else Fraction(1)
+    takes_root = power is None or power.denominator > 1
+    if node.kind in ("root", "log", "abs") or is_inverse or takes_root:
+        parts = node.items if node.kind == "log" else node.items[:1]
+        yield from (item for item in parts if names_in(item))
+    for item in node.items:
+        yield from _branches(item)
 
 
 def _has_corner(node: Node) -> bool:
-    """Whether it is bent: ``|x|``, and roots, powers and logarithms of an even power."""
+    """Whether it is bent: ``|x|``, and roots and logarithms of what has an even power."""
     if not names_in(node):
         return False
-    if node.kind == "abs":
-        return True
-    takes_root = node.kind in ("root", "log", "fn") or (
-        node.kind == "pow" and (power := exact(node.items[1])) is not None and power.denominator > 1
-    )
-    if takes_root and _has_even_power(node.items[0]):
-        return True
-    return any(_has_corner(item) for item in node.items)
+    takes_root = node.kind in ("root", "log") or (node.kind == "fn" and node.value == "ln")
+    if node.kind == "pow" and (power := exact(node.items[1])) is not None:
+        takes_root = power.denominator > 1
+    is_even = takes_root and any(power % 2 == 0 for power in factors(node.items[0]).values())
+    return node.kind == "abs" or is_even or any(map(_has_corner, node.items))
 
 
-def _has_even_power(node: Node) -> bool:
-    """Whether an even power with a variable is a factor of it."""
-    if node.kind == "pow" and names_in(node.items[0]):
-        power = exact(node.items[1])
-        return power is not None and power.denominator == 1 and power % 2 == 0
-    return node.kind in ("mul", "div", "neg") and any(map(_has_even_power, node.items))
+def _has_steps_of(gold: Node, other: Node, names: list[str]) -> bool:
+    """Whether the answer's steps are the gold answer's, moved, or few enough to try all places."""
+    are_whole = _steps_between_whole_numbers(gold, names)
+    own = [step.items[0] for step in _parts_of(gold, _STEPS)]
+    for step in _parts_of(other, _STEPS):
+        moves = [
+            move for each in own for kind in ("sub", "add")
+            if (move := _constant(Node(kind, (step.items[0], each)), names)) is not None
+        ]  # fmt: skip
+        if any(
+            move.denominator == 1 if not are_whole else move.denominator < 200 for move in moves
+        ):
+            continue
+        if not are_whole or _period(step.items[0]) > _MAX_PERIOD:
+            return False
+    return True
+
+
+def _constant(node: Node, names: list[str]) -> Fraction | None:
+    """The value of a formula that is rational and the same for all values of its variables."""
+    values = {exact(_with(node, names, place)) for place in (Fraction(17, 3), Fraction(101), 7)}
+    return values.pop() if len(values) == 1 else None
+
+
+def _with(node: Node, names: list[str], start: Fraction | int) -> Node:
+    """With numbers from ``start`` on for its variables."""
+    if node.kind == "sym" and node.value in names:
+        return num(start + names.index(node.value))
+    return Node(node.kind, tuple(_with(item, names, start) for item in node.items), node.value)
+
+
+def _period(node: Node) -> int:
+    """No smaller than the numbers of which a step's argument is made, multiplied."""
+    if node.kind == "num":
+        return max(1, *map(abs, node.value.value.as_integer_ratio()))
+    return math.prod(map(_period, node.items))
 
 
 def _steps_between_whole_numbers(node: Node, names: list[str]) -> bool:
@@ -187,7 +161,7 @@ def _steps_between_whole_numbers(node: Node, names: list[str]) -> bool:
         point = {name: mpmath.mpf(start + place) for place, name in enumerate(names)}
         for step in steps:
             try:
-                value = _certain(step.items[0], point)
+                value = certain(step.items[0], point)
             except NoValue:
                 continue
             if abs(value - mpmath.nint(value.real)) > 1e-9:
@@ -208,14 +182,19 @@ def _same_function(gold: Node, other: Node) -> bool:
         return False
     if names_in(gold) != names_in(other) and len(names) > 12:
         raise NoValue("too many variables")
+    if not _has_steps_of(gold, other, names):
+        return False
     # (-1)^n and steps are functions of whole numbers; factorials have values everywhere.
     is_signed = _has_signed_power(gold)
-    verdict = None if is_signed else _agrees_at(gold, other, _points(gold, other, names))
+    points = itertools.chain(_points(gold, other, names), _between(gold, other, names))
+    verdict = None if is_signed else _agrees_at(gold, other, points)
+    if _kinds_with_names(gold, _STEPS) and _differ_at_whole_numbers(gold, other, names):
+        return False
     if verdict is True and _kinds_with_names(gold, _STEPS):  # at a step only whole numbers tell
         return _agrees_at(gold, other, _whole_points(gold, other, names)) is not False
     if verdict is not True and (is_signed or _steps_between_whole_numbers(gold, names)):
-        waves = frozenset({"fn"})
-        if not is_signed and _kinds_with_names(other, waves) and not _kinds_with_names(gold, waves):
+        has_waves = [_kinds_with_names(node, frozenset({"fn"})) for node in (gold, other)]
+        if not is_signed and has_waves == [False, True]:
             return False  # sin(pi n) is 0 at whole numbers only
         verdict = _agrees_at(gold, other, _whole_points(gold, other, names))
     if verdict is None:
@@ -229,13 +208,13 @@ def _agrees_at(gold: Node, other: Node, points: Iterator[Mapping[str, Any]]) -> 
     is_complex = _has_imaginary(gold)
     for point in points:
         try:
-            value = _certain(gold, point)
+            value = certain(gold, point)
         except NoValue:
             continue
-        if not is_complex and not _is_real(value):
+        if not is_complex and not is_real(value):
             continue  # the gold answer is not defined there
         try:
-            if not _agree(gold, other, point):
+            if not agree(gold, other, point):
                 return False
         except NoValue as problem:
             if str(problem) in ("too large", "too many digits"):
@@ -246,9 +225,7 @@ def _agrees_at(gold: Node, other: Node, points: Iterator[Mapping[str, Any]]) -> 
 
 
 def _has_imaginary(node: Node) -> bool:
-    if node.kind == "const" and node.value == "i":
-        return True
-    return any(_has_imaginary(item) for item in node.items)
+    return (node.kind, node.value) == ("const", "i") or any(map(_has_imaginary, node.items))
 
 
 def _random(*parts: object) -> random.Random:
@@ -274,6 +251,27 @@ def _points(gold: Node, other: Node, names: list[str]) -> Iterator[Mapping[str, 
         if scale == 0:
             for sign in (1, -1):
                 yield {name: _irrational(rng, sign, 0) for name in names}
+
+
+def _between(gold: Node, other: Node, names: list[str]) -> Iterator[Mapping[str, Any]]:
+    """Points between any two places where ``|ax+b|`` and its like change."""
+    rng = _random("between", gold, other)
+    changing = {part for node in (gold, other) for arg in _branches(node) for part in factors(arg)}
+    for name in names if len(changing) > 1 else ():
+        rest = {each: _irrational(rng, 1, 0) for each in names if each != name}
+        roots = sorted(filter(None, (_root_of(part, name, rest) for part in changing)))
+        for low, high in itertools.pairwise(roots[:20]):
+            for _ in range(3):
+                yield {**rest, name: low + (high - low) * rng.uniform(0.05, 0.95)}
+
+
+def _root_of(node: Node, name: str, rest: Mapping[str, Any]) -> Any:
+    """Where a formula is 0, were it linear in a variable; ``None`` when that cannot be told."""
+    try:
+        zero, one = (certain(node, {**rest, name: value}).real for value in (0.0, 1.0))
+        return None if zero == one else zero / (zero - one)
+    except NoValue:
+        return None
 
 
 def _irrational(rng: random.Random, sign: int, scale: int) -> Any:
@@ -304,6 +302,17 @@ def _whole_points(gold: Node, other: Node, names: list[str]) -> Iterator[Mapping
             yield {name: mpmath.mpf(start + place) for place, name in enumerate(names)}
 
 
+def _differ_at_whole_numbers(gold: Node, other: Node, names: list[str]) -> bool:
+    """By exact fractions, at every whole number up to four times the longest period."""
+    steps = [step.items[0] for node in (gold, other) for step in _parts_of(node, _STEPS)]
+    top = 4 * min(_MAX_PERIOD, max(map(_period, steps), default=1)) + 200
+    for place in range(1, top if len(names) == 1 else 1):
+        left, right = (exact(_with(node, names, place)) for node in (gold, other))
+        if left is not None and right is not None and left != right:
+            return True
+    return False
+
+
 def _own_numbers(*nodes: Node) -> set[int]:
     """Whole constants of the formulas, where steps may happen."""
     values = [exact(constant) for node in nodes for constant in _constants(node)]
@@ -318,15 +327,11 @@ def _own_scales(*nodes: Node) -> list[int]:
         for constant in _constants(node):
             value = exact(constant)
             if value is not None and value != 0:
-                digits = _digits(value)
+                bits = value.numerator.bit_length() - value.denominator.bit_length()
+                digits = int(bits * 0.30103)
                 if 3 < abs(digits) < 2000:
                     found |= {digits + 1, -digits}
     return sorted(found, key=abs, reverse=True)[:8]
-
-
-def _digits(value: Fraction) -> int:
-    bits = value.numerator.bit_length() - value.denominator.bit_length()
-    return int(bits * 0.30103)
 
 
 def _constants(node: Node) -> Iterator[Node]:
@@ -349,18 +354,22 @@ def same_relation(gold: tuple[Node, Node], other: tuple[Node, Node], *, may_flip
         NoValue: That cannot be told.
     """
     left, right = Node("sub", gold), Node("sub", other)
-    names = sorted(names_in(left, right))
     if names_in(left) != names_in(right):
         return False
     if _is_piecewise_alone(left, right):
         return False
+    return _differ_by_factor(left, right, may_flip=may_flip)
+
+
+def _differ_by_factor(left: Node, right: Node, *, may_flip: bool = True) -> bool:
+    names = sorted(names_in(left))
     found: list[Mapping[str, Any]] = []  # points where neither is 0
     for point in _points(left, right, names):
         try:
-            a, b = (_certain(each, point) for each in (left, right))
+            a, b = (certain(each, point) for each in (left, right))
         except NoValue:
             continue
-        if not _is_real(a) or not _is_real(b):
+        if not is_real(a) or not is_real(b):
             continue
         if (a == 0) != (b == 0) or not (may_flip or (a.real > 0) == (b.real > 0)):
             return False
@@ -377,7 +386,7 @@ def _proportional(left: Node, right: Node, one: Mapping[str, Any], two: Mapping[
     """``left(one) right(two) = left(two) right(one)``, as values of one tree at one point."""
     both = {f"1{name}": value for name, value in one.items()}
     both |= {f"2{name}": value for name, value in two.items()}
-    return _agree(
+    return agree(
         Node("mul", (_renamed(left, "1"), _renamed(right, "2"))),
         Node("mul", (_renamed(left, "2"), _renamed(right, "1"))),
         both,

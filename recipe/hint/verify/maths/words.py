@@ -44,10 +44,15 @@ _NO_NOUNS = frozenset(
     "negative neither next no none nor not nothing odd of off on once one only or other otherwise "
     "over own pair pairs per perhaps plus positive possibly probably right roughly same several "
     "should since so some than that the their them then there these they this those times to "
-    "total triple twice thrice under unless unlike until unknown up upto vs was were when where "
-    "which while with within without would wrong xor yes false true correct answer factorial root "
+    "triple twice thrice under unless unlike until unknown up upto vs was were when where "
+    "which while with within without would wrong xor yes false true correct factorial root "
     "roots inverse reciprocal square squares cube cubes logarithm log sine cosine tangent hundreds "
-    "thousands tens trillions percent percentage power powers modulus".split()
+    "thousands tens trillions percent percentage power powers modulus quadrillion quintillion lakh "
+    "lakhs crore crores googol binary octal hexadecimal base imaginary sine cosine tangent secant "
+    "exponent excluding including besides remaining missing extra additional another further non "
+    "anti fake never nonsense remainder short eleventh twelfth thirteenth fourteenth fifteenth "
+    "sixteenth seventeenth eighteenth nineteenth twentieth thirtieth fortieth fiftieth sixtieth "
+    "seventieth eightieth ninetieth millionth billionth trillionth".split()
 ) | set(_NUMBERS) | set(_SCALES) | set(_PARTS) | set(_POWER_WORDS)  # fmt: skip
 
 _UNITS = frozenset(
@@ -131,7 +136,9 @@ def _part(words: Sequence[str]) -> Fraction | None:
 
 def is_noun(word: str) -> bool:
     """Whether a word can name something: no comparison, negation, number or operation."""
-    return word.lower() in ("answer", "total") or not _NO_NOUNS & set(word.lower().split("-"))
+    return not any(
+        part.removesuffix("s") in _NO_NOUNS or part in _NO_NOUNS for part in word.lower().split("-")
+    )
 
 
 def _whole_number(words: Sequence[str]) -> Fraction | None:
@@ -184,13 +191,13 @@ def read_suffix(words: Sequence[str]) -> Suffix | None:
 
 
 def _read_noun(words: Sequence[str]) -> str:
-    is_noun = len(words) <= _MAX_NOUN_WORDS and all(
+    are_nouns = len(words) <= _MAX_NOUN_WORDS and all(
         len(word) > 2 and word.replace("-", "").isalpha() and word.isascii()
-        and not _NO_NOUNS & set(word.lower().split("-"))
+        and is_noun(word)
         and name_of(word) is None
         for word in words
     )  # fmt: skip
-    return " ".join(words).lower() if is_noun else ""
+    return " ".join(words).lower() if are_nouns else ""
 
 
 def read_unit(words: Sequence[str]) -> Unit | None:
