@@ -15,7 +15,7 @@ from recipe.hint.methods.sage import Sage
 from recipe.hint.problems.rows import problem_from_row
 from recipe.hint.runtime.engine import VllmEngine
 from recipe.hint.schema import Verdict
-from recipe.hint.verify.overlong import Overlong
+from recipe.hint.verify.shaping import Overlong
 
 
 class OwnReward(ScriptedEngine):

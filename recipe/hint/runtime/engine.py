@@ -14,7 +14,7 @@ from recipe.hint.hints.base import Reply
 from recipe.hint.hints.engine import Response
 from recipe.hint.prompt import Message
 from recipe.hint.schema import Item, Opinion, Problem, Verdict
-from recipe.hint.verify.overlong import Overlong
+from recipe.hint.verify.shaping import Overlong
 
 
 class Grader(Protocol):

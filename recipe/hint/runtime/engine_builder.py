@@ -10,7 +10,7 @@ from verl.utils.tokenizer.continuous_token_wiring import create_continuous_token
 
 from recipe.hint.runtime.engine import Grading, GroupClient, Sampling, Texter, VllmEngine
 from recipe.hint.runtime.environment import log_to_stderr
-from recipe.hint.runtime.rewards import build_judge, overlong_of
+from recipe.hint.runtime.rewards import build_grader, overlong_of
 from recipe.hint.runtime.second_judge import build_second_judge
 from recipe.hint.settings import HintSettings
 
@@ -43,7 +43,7 @@ class EngineBuilder:
         )
         self._texter = Texter(worker.tokenizer, renderer, rollout.prompt_length)
         audit = Path(settings.run_dir) / "audit.jsonl" if settings.verify.audit else None
-        self.grade = build_judge(settings.verify, worker.config, audit)
+        self.grade = build_grader(settings.verify, worker.config, audit)
         self._overlong = overlong_of(worker.config)
 
     def build(

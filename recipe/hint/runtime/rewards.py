@@ -1,4 +1,4 @@
-"""What verl's ``reward`` node chooses, and the one judge of training and validation."""
+"""What verl's ``reward`` node chooses, and the one grader of training and validation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from recipe.hint.errors import ConfigError
 from recipe.hint.runtime.engine import Grader
 from recipe.hint.settings import VerifySettings
 from recipe.hint.verify import GradeOptions, VerifierPool
-from recipe.hint.verify.overlong import Overlong
+from recipe.hint.verify.shaping import Overlong
 
 FUNCTION = "reward.custom_reward_function"
 MANAGER = "reward.reward_manager.name"
@@ -39,10 +39,10 @@ def grade_options(settings: VerifySettings, config: DictConfig) -> GradeOptions:
     )
 
 
-def build_judge(
+def build_grader(
     settings: VerifySettings, config: DictConfig, audit_path: Path | None = None
 ) -> Grader:
-    """A pool of grading processes; they start with the first answer that needs one.
+    """Make a pool of grading processes; they start with the first response that needs one.
 
     Args:
         settings: Limits, and the grading options that have a setting of the same name.

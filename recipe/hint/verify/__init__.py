@@ -1,6 +1,6 @@
 """One verifier for training reward and evaluation.
 
-``grade`` and ``quick_grade`` judge one item of any kind; ``VerifierPool`` runs ``grade`` in
+``grade`` and ``quick_grade`` grade one item of any kind; ``VerifierPool`` runs ``grade`` in
 processes that can be killed. ``grade_maths`` and ``quick_verdict`` are those of mathematics.
 Importing this package imports none of them: the sandbox starts two processes per program,
 and each would pay for modules that it does not use.
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from recipe.hint.verify.maths.grade import grade_maths, quick_verdict
     from recipe.hint.verify.options import GradeOptions
     from recipe.hint.verify.pool.workers import VerifierPool
-    from recipe.hint.verify.tags import format_score
+    from recipe.hint.verify.shaping import format_score
 
 __all__ = [
     "GradeOptions",
@@ -28,7 +28,7 @@ __all__ = [
 _PLACES = {
     "GradeOptions": "options",
     "VerifierPool": "pool.workers",
-    "format_score": "tags",
+    "format_score": "shaping",
     "grade": "grading",
     "grade_maths": "maths.grade",
     "quick_grade": "grading",
