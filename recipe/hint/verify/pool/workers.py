@@ -123,7 +123,7 @@ class VerifierPool:
             if value <= 0:
                 raise ConfigError(f"{name} must be above 0, got {value}")
         self._num_workers = num_workers
-        self._cpu_s = timeout_s
+        self.timeout_s = timeout_s
         self._wall_s = timeout_s * options.wall_factor
         program_wall_s = min(options.program_wall_s, _PROGRAM_SHARE * self._wall_s)
         self._options = replace(options, program_wall_s=program_wall_s)
@@ -276,7 +276,7 @@ class VerifierPool:
 
     def _grade(self, worker: WorkerHandle, job: _Job) -> tuple[Verdict, str]:
         """Return one verdict, and why there is none."""
-        late_s = min(LATE_S, self._cpu_s)
+        late_s = min(LATE_S, self.timeout_s)
         try:
             worker.send(job.batch.items[job.index], self._wall_s)
             try:
@@ -284,11 +284,11 @@ class VerifierPool:
             except TimeoutError:
                 job.has_slot = False
                 self._slots.release()
-                answer = worker.receive(self._cpu_s, self._wall_s)
+                answer = worker.receive(self.timeout_s, self._wall_s)
         except TimeoutError:
             return Verdict(0.0, "timeout"), (
                 f"no verdict after {worker.cpu_s():.1f} s of processor time (limit "
-                f"{self._cpu_s:g} s, {self._wall_s:g} s on the wall)"
+                f"{self.timeout_s:g} s, {self._wall_s:g} s on the wall)"
             )
         except WorkerDied as died:
             return Verdict(0.0, "error"), f"its process (pid {worker.pid}) {str(died) or 'died'}"

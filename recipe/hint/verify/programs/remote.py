@@ -1,7 +1,7 @@
 """The program's process as the tests see it: questions out, plain data back.
 
 What comes back is a copy of plain data, or a number, for which a stand-in is made here
-(``standin``). No text of the program is run, no callable of this process is
+(``standins``). No text of the program is run, no callable of this process is
 found by a name that the program sends, and an exception is one of Python's own types or a class
 made here.
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 import builtins
 import sys
 
-from recipe.hint.verify.programs import operators, standin
+from recipe.hint.verify.programs import standins
 from recipe.hint.verify.programs.sandbox import attempt
 from recipe.hint.verify.programs.wire import (
     Channel,
@@ -175,8 +175,8 @@ class Remote:
         alias = reply.get("alias")
         if do == "call" and type(alias) is int and 0 <= alias < len(given):
             self._copies[id(value)] = (value, given[alias])
-        if do == "call" and isinstance(value, standin.OURS):
-            standin.note_call(value, arguments, named)
+        if do == "call" and isinstance(value, standins.Ours):
+            standins.info_of(value).made = (arguments, named)
         return value
 
     def _value(self, reply: dict[str, Any]) -> Any:
@@ -184,7 +184,7 @@ class Remote:
         if problem is not None:
             self.is_gone = True
             raise PeerEnded
-        self.num_answers += not isinstance(value, (standin.StandIn, type))
+        self.num_answers += not isinstance(value, (standins.StandIn, type))
         return value
 
     def _encode(self, value: Any) -> Any:
@@ -199,7 +199,7 @@ class Remote:
         if form["t"] != "object":
             raise TypeError("no such form")
         plain = self._decode(form["plain"]) if "plain" in form else None
-        return operators.make(self, form, plain)
+        return standins.make(self, form, plain)
 
     def _refer(self, value: Any) -> dict[str, Any]:
         """The form of an argument that is not plain data.
@@ -207,8 +207,8 @@ class Remote:
         Raises:
             Unsendable: It cannot be carried across.
         """
-        if isinstance(value, standin.OURS):
-            return {"t": "object", "v": standin.number_of(value)}
+        if isinstance(value, standins.Ours):
+            return {"t": "object", "v": standins.info_of(value).number}
         if isinstance(value, BaseException):
             number = vars(value).get(".number")
             if number is not None:
@@ -273,7 +273,7 @@ def _attribute_of(error: BaseException, name: str) -> Any:
     if name.startswith("__") or ".remote" not in state:
         raise AttributeError(name)
     form = {"t": "object", "v": state[".number"], "name": "", "has": []}
-    return state[".remote"].ask("getattr", operators.make(state[".remote"], form, None), name)
+    return state[".remote"].ask("getattr", standins.make(state[".remote"], form, None), name)
 
 
 def _text_of(error: BaseException) -> str:
