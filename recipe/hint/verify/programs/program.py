@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import json
 import logging
 import os
 import re
@@ -27,6 +26,7 @@ from typing import Literal
 
 from recipe.hint.schema import Reason, Verdict
 from recipe.hint.verify.options import GradeOptions, Isolation
+from recipe.hint.verify.pool.processes import Line, WorkerDied
 from recipe.hint.verify.programs.sandbox import available_layers
 
 _FENCE = re.compile(r"[ \t]*(`{3,})[ \t]*([^`\n]*)")
@@ -162,17 +162,19 @@ def run_program(
             return Outcome("error", f"no process can be started: {problem}")
         for end in (far_control, left, right):  # so that the end of a process is seen
             end.close()
+        line = Line(control)
+        reason, detail, is_over = "error", "", True
         try:
-            reply = _exchange(control, {"source": source, "tests": tests}, deadline)
+            line.send({"source": source, "tests": tests}, deadline)
+            reason, detail, is_over = line.receive(deadline)
         except TimeoutError:
             return Outcome("timeout", f"no verdict in {options.program_wall_s:g} s")
-        reason, detail, is_over = json.loads(reply) if reply else ("error", "", True)
+        except WorkerDied:
+            detail = "the process of the asserts ended"
         # The kernel counts ticks for the limit, and exactly for the usage: they differ somewhat.
         least_s = 0.8 * options.program_cpu_s
         if is_over and any(_cpu_s_of(process) >= least_s for process in (program, asserts)):
             return Outcome("timeout", "out of processor time")
-        if not reply:
-            return Outcome("error", f"the process of the asserts ended with {asserts.poll()}")
         return Outcome(reason, detail)
 
 
@@ -217,22 +219,3 @@ def _process(
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-
-
-def _exchange(control: socket.socket, request: dict[str, str], deadline: float) -> bytes:
-    """One line out, one line back; empty when the other side is gone."""
-    reply = b""
-    try:
-        control.settimeout(max(deadline - time.monotonic(), 0.001))
-        control.sendall(json.dumps(request).encode("ascii") + b"\n")
-        while not reply.endswith(b"\n"):
-            control.settimeout(max(deadline - time.monotonic(), 0.001))
-            chunk = control.recv(1 << 16)
-            if not chunk:
-                return b""
-            reply += chunk
-    except TimeoutError:
-        raise
-    except OSError:
-        return b""
-    return reply
