@@ -22,6 +22,7 @@ from recipe.hint.verify.options import GradeOptions
 
 _SOURCE_ROOT = Path(__file__).resolve().parents[4]
 _END_LIMIT_MS = 10_000
+_EXIT_S = 1.0
 _LEAST_WAIT_S = 0.01
 
 
@@ -214,15 +215,18 @@ class WorkerFactory:
         except TimeoutError:
             what = f"did not answer within start_timeout_s={self._start_timeout_s:g}"
         except WorkerDied:
-            what = "died"
+            with contextlib.suppress(subprocess.TimeoutExpired):  # it may have closed its end only
+                process.wait(_EXIT_S)
+            what = f"died (exit code {process.returncode})"
         except OSError as problem:
             raise VerifierError(
                 f"{name} cannot be started: {problem}; free memory or processes"
             ) from problem
         finally:
             self._is_starting = False
+        self._reap()
         raise VerifierError(
-            f"{name} (pid {process.pid}, exit code {self._reap()}) {what} while importing "
+            f"{name} (pid {process.pid}) {what} while importing "
             f"{self._options.function_path or self._grade_path}{reason}; see stderr"
         )
 
@@ -256,11 +260,10 @@ class WorkerFactory:
         self._line = Line(ours)
         return process
 
-    def _reap(self) -> int | None:
-        """Kill, wait and close; the exit code, negative for a signal."""
+    def _reap(self) -> None:
+        """Kill, wait and close."""
         process, self._process = self._process, None
-        if process is None:
-            return None
-        process.kill()
-        self._line.socket.close()
-        return process.wait()
+        if process is not None:
+            process.kill()
+            process.wait()
+            self._line.socket.close()
