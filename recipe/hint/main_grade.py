@@ -3,7 +3,7 @@
 A row holds ``id``, ``kind`` (maths, choice or program), ``response`` and ``answer``, or for a
 program ``tests``; ``problem``, the problem's text, is optional. The output has the same rows in the
 same order with ``score``, ``reason``, ``extracted``, ``basis`` and ``ignored``. Exit code 0: all
-rows were judged; 1: some were not (reason error or timeout); 2: a file cannot be used, and there is
+rows were graded; 1: some were not (reason error or timeout); 2: a file cannot be used, and there is
 no output.
 """
 
@@ -19,8 +19,9 @@ import zlib
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
+from itertools import islice
 from pathlib import Path
-from typing import IO, Any, NoReturn
+from typing import IO, NoReturn
 
 from tqdm import tqdm
 
@@ -28,12 +29,14 @@ from recipe.hint.errors import HintError
 from recipe.hint.schema import UNGRADED, Verdict
 from recipe.hint.typed import finite
 from recipe.hint.verify import GradeOptions, VerifierPool
-from recipe.hint.verify.rows import BadRow, GradeRow, read_row
+from recipe.hint.verify.rows import GradeRow, read_row
 from recipe.hint.whole_file import whole_file
 
 # Rows in the air: enough to keep the workers busy beside a slow grade, and little memory.
 _CHUNK_ROWS = 32
 _MAX_CHUNKS = 64
+_ADDED = ("score", "reason", "extracted", "basis", "ignored")
+_BAD = Verdict(0.0, "error")
 
 
 class _Parser(argparse.ArgumentParser):
@@ -53,14 +56,14 @@ def _parser() -> _Parser:
     )
     parser.add_argument("--audit", type=Path, metavar="FILE", help="second judge's disagreements")
     parser.add_argument(
-        "--no-box", action="store_true", help="without a box, judge the last formula or line"
+        "--no-box", action="store_true", help="without a box, grade the last formula or line"
     )
     parser.add_argument("--isolation", default=options.program_isolation, help="full|partial|none")
     return parser
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Grade a file; the exit code says whether every row was judged."""
+    """Grade a file; the exit code says whether every row was graded."""
     logging.basicConfig(level=logging.ERROR, format="%(message)s")
     parser = _parser()
     given = parser.parse_args(argv)
@@ -95,63 +98,31 @@ def _grade_file(pool: VerifierPool, source: IO[bytes], output: Path) -> Counter[
     # None: shown on a terminal only.
     bar = tqdm(total=size, unit="B", unit_scale=True, disable=None, desc="grading")
     with whole_file(output) as file, bar:
-        for rows, verdicts in _graded(pool, source):
-            for row, verdict in zip(rows, verdicts, strict=True):
-                file.write((json.dumps(_result(row, verdict)) + "\n").encode())
-                counts[row.kind, verdict.reason] += 1
-                bar.update(row.num_bytes)
-            bar.set_postfix(rows=sum(counts.values()))
+        for row, verdict in _graded(pool, source):
+            result = {**row.fields, **{name: getattr(verdict, name) for name in _ADDED}}
+            result |= {"message": row.message} if row.item is None else {}
+            file.write((json.dumps(result) + "\n").encode())
+            counts[row.kind, verdict.reason] += 1
+            bar.update(row.num_bytes)
     return counts
 
 
-_Chunk = tuple[list[GradeRow | BadRow], "Future[list[Verdict]]"]
-
-
-def _graded(
-    pool: VerifierPool, source: IO[bytes]
-) -> Iterator[tuple[list[GradeRow | BadRow], list[Verdict]]]:
-    """Chunks of rows with their verdicts, in order; later chunks are graded meanwhile."""
-    waiting: deque[_Chunk] = deque()
-    for rows in _chunks(source):
-        sound = [row for row in rows if isinstance(row, GradeRow)]
-        items = [row.item for row in sound]
-        waiting.append((rows, pool.submit(items, [row.id for row in sound])))
-        if len(waiting) >= _MAX_CHUNKS:
-            yield _settled(*waiting.popleft())
-    while waiting:
-        yield _settled(*waiting.popleft())
-
-
-def _settled(
-    rows: list[GradeRow | BadRow], future: Future[list[Verdict]]
-) -> tuple[list[GradeRow | BadRow], list[Verdict]]:
-    verdicts = iter(future.result())
-    bad = Verdict(0.0, "error")
-    return rows, [next(verdicts) if isinstance(row, GradeRow) else bad for row in rows]
-
-
-def _chunks(source: IO[bytes]) -> Iterator[list[GradeRow | BadRow]]:
-    rows: list[GradeRow | BadRow] = []
-    for number, line in enumerate(source, 1):
-        if line.strip():
-            rows.append(read_row(line, number))
-        if len(rows) == _CHUNK_ROWS:
-            yield rows
-            rows = []
-    if rows:
-        yield rows
-
-
-def _result(row: GradeRow | BadRow, verdict: Verdict) -> dict[str, Any]:
-    result = {
-        **row.fields,
-        "score": verdict.score,
-        "reason": verdict.reason,
-        "extracted": verdict.extracted,
-        "basis": verdict.basis,
-        "ignored": verdict.ignored,
-    }
-    return {**result, "message": row.message} if isinstance(row, BadRow) else result
+def _graded(pool: VerifierPool, source: IO[bytes]) -> Iterator[tuple[GradeRow, Verdict]]:
+    """Rows with their verdicts, in order; later rows are graded meanwhile."""
+    waiting: deque[tuple[list[GradeRow], Future[list[Verdict]]]] = deque()
+    lines = ((number, line) for number, line in enumerate(source, 1) if line.strip())
+    while True:
+        rows = [read_row(line, number) for number, line in islice(lines, _CHUNK_ROWS)]
+        sound = [row for row in rows if row.item]
+        ids = [str(row.fields.get("id", "")) for row in sound]
+        if rows:
+            waiting.append((rows, pool.submit([row.item for row in sound if row.item], ids)))
+        while waiting and (not rows or len(waiting) >= _MAX_CHUNKS):
+            done, future = waiting.popleft()
+            verdicts = iter(future.result())
+            yield from ((row, next(verdicts) if row.item else _BAD) for row in done)
+        if not rows:
+            return
 
 
 def _print_summary(
@@ -160,12 +131,12 @@ def _print_summary(
     for kind in sorted({kind for kind, _ in counts}):
         reasons = {reason: number for (each, reason), number in counts.items() if each == kind}
         total = sum(reasons.values())
-        judged = total - sum(reasons.get(reason, 0) for reason in UNGRADED)
+        graded = total - sum(reasons.get(reason, 0) for reason in UNGRADED)
         listed = ", ".join(f"{name} {reasons[name]}" for name in sorted(reasons))
         share = (
-            f"{reasons.get('correct', 0) / judged:.1%} of those judged" if judged else "none judged"
+            f"{reasons.get('correct', 0) / graded:.1%} of those graded" if graded else "none graded"
         )
-        print(f"{kind}: {total} rows, {judged} judged, correct {share} ({listed})")
+        print(f"{kind}: {total} rows, {graded} graded, correct {share} ({listed})")
     if not counts:
         print("no rows")
     if audit is not None:

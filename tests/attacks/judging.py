@@ -20,7 +20,7 @@ def reasons_of(cases: Sequence[Case], timeout_s: float = TIMEOUT_S) -> list[Reas
     with VerifierPool(num_workers=2, timeout_s=timeout_s) as pool:
         for start in range(0, len(cases), _CHUNK):
             items = [item_of(case) for case in cases[start : start + _CHUNK]]
-            found += [verdict.reason for verdict in pool.judge_many_blocking(items)]
+            found += [verdict.reason for verdict in pool.grade_many_blocking(items)]
     return found
 
 

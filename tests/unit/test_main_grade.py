@@ -54,9 +54,9 @@ def test_rows_of_all_kinds_keep_their_order_and_their_fields(grade):
     assert rows[1] == {**lines[1], **added}
     assert rows[2]["extracted"] == "A"
     assert console.out.splitlines() == [
-        "choice: 1 rows, 1 judged, correct 0.0% of those judged (wrong 1)",
-        "maths: 2 rows, 2 judged, correct 50.0% of those judged (correct 1, no_answer 1)",
-        "program: 1 rows, 1 judged, correct 100.0% of those judged (correct 1)",
+        "choice: 1 rows, 1 graded, correct 0.0% of those graded (wrong 1)",
+        "maths: 2 rows, 2 graded, correct 50.0% of those graded (correct 1, no_answer 1)",
+        "program: 1 rows, 1 graded, correct 100.0% of those graded (correct 1)",
     ]
 
 
@@ -83,7 +83,7 @@ def test_a_bad_row_has_a_reason_and_the_others_their_verdicts(grade, line, messa
     assert code == 1
     assert [row["reason"] for row in rows] == ["correct", "error", "wrong"]
     assert message in rows[1]["message"]
-    assert "bad rows: 1 rows, 0 judged, correct none judged (error 1)" in console.out
+    assert "bad rows: 1 rows, 0 graded, correct none graded (error 1)" in console.out
 
 
 def test_numbers_and_texts_are_answers_and_asserts_may_be_one_text(grade):
@@ -103,7 +103,7 @@ def test_a_program_without_end_is_undecided_not_wrong(grade):
     code, rows, console = grade([endless, MATHS], "--timeout-s", "1.5")
     assert code == 1
     assert [row["reason"] for row in rows] == ["timeout", "correct"]
-    assert "program: 1 rows, 0 judged, correct none judged (timeout 1)" in console.out
+    assert "program: 1 rows, 0 graded, correct none graded (timeout 1)" in console.out
 
 
 def test_an_empty_file_and_blank_lines_give_no_rows(grade):

@@ -64,7 +64,7 @@ def unreadable_answers(prepared: Prepared, pool: VerifierPool) -> list[Finding]:
     numbers = [n for n, row in enumerate(prepared.rows) if row["reward_model"]["kind"] == "maths"]
     items = [Item(_PROBE, prepared.rows[number]["answer"]) for number in numbers]
     ids = [prepared.rows[number]["extra_info"]["index"] for number in numbers]
-    judged = list(zip(numbers, pool.judge_many_blocking(items, ids), strict=True))
+    judged = list(zip(numbers, pool.grade_many_blocking(items, ids), strict=True))
     unread = [number for number in numbers if is_text_only(prepared.rows[number]["answer"])]
     slow = [number for number, verdict in judged if verdict.reason == "timeout"]
     what = "not read as mathematics, so only the same text is right"

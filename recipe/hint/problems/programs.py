@@ -15,8 +15,7 @@ from recipe.hint.errors import DataError
 from recipe.hint.problems.drafts import Prepared, places_text
 from recipe.hint.verify.options import GradeOptions
 from recipe.hint.verify.programs.checklist import Checklist
-from recipe.hint.verify.programs.program import code_block
-from recipe.hint.verify.programs.runner import layers_for, run_program
+from recipe.hint.verify.programs.program import code_block, layers_for, run_program
 
 _DEFAULTS = GradeOptions()
 _IDLE = {

@@ -1,4 +1,4 @@
-"""What verl's ``reward`` node chooses, and the one judge of training and validation."""
+"""What verl's ``reward`` node chooses, and the one grader of training and validation."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def grade_options(settings: VerifySettings, config: DictConfig) -> GradeOptions:
 def build_grader(
     settings: VerifySettings, config: DictConfig, audit_path: Path | None = None
 ) -> Grader:
-    """A pool of grading processes; they start with the first answer that needs one.
+    """Make a pool of grading processes; they start with the first response that needs one.
 
     Args:
         settings: Limits, and the grading options that have a setting of the same name.

@@ -1,6 +1,6 @@
 """One verifier for training reward and evaluation.
 
-``grade`` and ``quick_grade`` judge one item of any kind; ``VerifierPool`` runs ``grade`` in
+``grade`` and ``quick_grade`` grade one item of any kind; ``VerifierPool`` runs ``grade`` in
 processes that can be killed. ``grade_maths`` and ``quick_verdict`` are those of mathematics.
 Importing this package imports none of them: the sandbox starts two processes per program,
 and each would pay for modules that it does not use.

@@ -1,4 +1,4 @@
-r"""Judges multiple choice: the one letter in the last ``\boxed{}`` against the gold letter.
+r"""Grades multiple choice: the one letter in the last ``\boxed{}`` against the gold letter.
 
 Covered: A to Z in either case; ``(B)``, ``[B]``, ``B.``, ``B)``, ``$B$``, ``**B**``,
 ``\text{B}`` and its relatives, "option B". Everything else in the box is ``malformed``: two
@@ -23,7 +23,7 @@ _LETTER = re.compile(r"([A-Za-z])[.):]?")
 
 
 def choice_verdict(response: str, answer: str, *, is_truncated: bool = False) -> Verdict:
-    """Judge one response; never slow, so it needs no worker.
+    """Grade one response; never slow, so it needs no worker.
 
     ``error`` means that the gold answer is no letter.
     """

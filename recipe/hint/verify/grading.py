@@ -47,7 +47,7 @@ def quick_grade(item: Item, options: GradeOptions = _DEFAULTS) -> Verdict | None
 
 
 def grade(item: Item, options: GradeOptions = _DEFAULTS) -> Verdict:
-    """Judge one item; may run for ever on hostile maths, so call it where it can be killed.
+    """Grade one item; may run for ever on hostile maths, so call it where it can be killed.
 
     Raises:
         ValueError: The kind is none of ``recipe.hint.schema.Kind``.

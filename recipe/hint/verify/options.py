@@ -17,11 +17,11 @@ _MIN_MEMORY_MIB = 64
 
 @dataclass(frozen=True, slots=True)
 class GradeOptions:
-    """How items are judged; travels to the worker processes as JSON.
+    """How items are graded; travels to the worker processes as JSON.
 
     Attributes:
         require_boxed: A maths or choice response without a box is ``no_answer``. When false,
-            its last ``$...$`` or else its last line is judged in the box's place.
+            its last ``$...$`` or else its last line is graded in the box's place.
         wall_factor: How many times its processor time a grade may take on the wall, waiting or on a
             busy machine.
         program_wall_s: Longest time for one program and its asserts, in seconds: the backstop for
@@ -34,7 +34,7 @@ class GradeOptions:
             cannot give it, every program's verdict is ``error``.
         worker_memory_mib: Memory that one grade may take, beyond what its process starts with; 0
             for no limit.
-        function_path: File of a user's own reward function, which then judges every item that has
+        function_path: File of a user's own reward function, which then grades every item that has
             a ``row``; empty for none. As verl's ``custom_reward_function.path``.
         function_name: Its name there.
         function_kwargs: Given to it with every call.

@@ -1,4 +1,4 @@
-"""The penalty for answers that come near the longest length."""
+"""What a reward takes into account beside the verdict: the length of the response."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from recipe.hint.errors import ConfigError
 
 @dataclass(frozen=True, slots=True)
 class Overlong:
-    """Soft punishment of over-long answers, added to what an answer trains with.
+    """Soft punishment of over-long responses, added to what a response trains with.
 
     Source: DAPO (Yu et al. 2025, arXiv:2503.14476, eq. 13), as verl's reward manager ``dapo`` has
     it. Nothing up to ``max_tokens - buffer_tokens``; from there it grows in a straight line, and is
     ``-factor`` at ``max_tokens``.
 
     Raises:
-        ConfigError: If the buffer is empty or longer than the longest answer.
+        ConfigError: If the buffer is empty or longer than the longest response.
     """
 
     max_tokens: int
@@ -31,6 +31,6 @@ class Overlong:
             )
 
     def penalty(self, num_tokens: int) -> float:
-        """At most 0."""
+        """Return what to add to the reward, at most 0."""
         excess = num_tokens - (self.max_tokens - self.buffer_tokens)
         return min(-excess / self.buffer_tokens * self.factor, 0.0)

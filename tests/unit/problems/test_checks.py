@@ -26,7 +26,7 @@ class FakePool:
         self.reasons = reasons
         self.asked = []
 
-    def judge_many_blocking(self, items, ids=None):
+    def grade_many_blocking(self, items, ids=None):
         self.asked += items
         return [Verdict(0.0, self.reasons.get(item.answer, "wrong")) for item in items]
 

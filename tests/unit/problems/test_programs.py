@@ -90,6 +90,6 @@ def test_check_is_called_with_the_entry_point(tmp_path):
     (problem,) = prepare(tmp_path, row(CHECK, entry_point="f"))
     assert problem.answer == f"{CHECK}\n\ncheck(f)"
     line = {"kind": "program", "response": "", "tests": CHECK, "entry_point": "f"}
-    assert read_row(json.dumps(line).encode(), 1).answer == problem.answer
+    assert read_row(json.dumps(line).encode(), 1).item.answer == problem.answer
     called = f"{CHECK}\ncheck(f)"
-    assert read_row(json.dumps({**line, "tests": called}).encode(), 1).answer == called
+    assert read_row(json.dumps({**line, "tests": called}).encode(), 1).item.answer == called

@@ -7,6 +7,8 @@ from recipe.hint.errors import VerifierError
 from recipe.hint.runtime.second_judge import SecondJudge, build_second_judge
 from recipe.hint.samples import SampleSettings
 from recipe.hint.schema import Item, Verdict
+from recipe.hint.verify import VerifierPool
+from recipe.hint.verify.second_judge import SECOND
 
 RIGHT = Verdict(1.0, "correct", "5")
 
@@ -35,12 +37,9 @@ class Scripted:
                 )
         return future
 
-    def close(self):
-        pass
-
 
 def ask(pool, answers, verdict=RIGHT):
-    grade = SecondJudge(pool, wait_s=0.05)
+    grade = SecondJudge(pool.submit, wait_s=0.05)
     items = [Item(r"\boxed{5}", answer) for answer in answers]
     return asyncio.run(grade.ask(items, [verdict] * len(items))), grade
 
@@ -72,8 +71,7 @@ def test_a_share_of_zero_starts_no_second_judge():
 
 
 def test_the_real_second_judge_disagrees_with_a_verdict_that_is_wrong():
-    grade = build_second_judge(SampleSettings())
     items = [Item(r"\boxed{5}", "5"), Item(r"\boxed{5}", "4")]
-    opinions = asyncio.run(SecondJudge(grade._pool, wait_s=60).ask(items, [RIGHT, RIGHT]))
-    grade._pool.close()
+    with VerifierPool(1, grade_path=SECOND) as pool:
+        opinions = asyncio.run(SecondJudge(pool.submit, wait_s=60).ask(items, [RIGHT, RIGHT]))
     assert opinions == ["agrees", "disagrees"]

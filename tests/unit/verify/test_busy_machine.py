@@ -62,7 +62,7 @@ def verdicts(grade_path):
     # Far behind, so that not even a machine with a load of 80 reaches it.
     options = GradeOptions(wall_factor=40.0)
     with VerifierPool(2, LIMIT_S, options=options, grade_path=grade_path) as pool:
-        return pool.judge_many_blocking(items())
+        return pool.grade_many_blocking(items())
 
 
 def test_verdicts_under_four_busy_processes_are_those_of_alone(grade_path):
@@ -78,5 +78,5 @@ def test_a_grade_that_never_ends_uses_its_processor_time_and_no_more(grade_path)
     # 1.5 s of processor time under a limit of 1 s, on an idle and on a busy machine.
     for count in (0, NUM_BUSY):
         with busy(count), VerifierPool(1, 1.0, grade_path=grade_path) as pool:
-            [verdict] = pool.judge_many_blocking([Item(r"slow \boxed{5}", "5")])
+            [verdict] = pool.grade_many_blocking([Item(r"slow \boxed{5}", "5")])
         assert verdict.reason == "timeout"

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from recipe.hint.verify import GradeOptions
-from recipe.hint.verify.programs import runner
+from recipe.hint.verify.programs import program
 from recipe.hint.verify.programs.sandbox import available_layers
 
 LAYERS = available_layers()
@@ -22,7 +22,7 @@ CASES = json.loads(GOLDEN.read_text("utf-8"))
 
 
 def run(source, tests, *, layers=LAYERS, **limits):
-    return runner.run_with_layers(source, tests, GradeOptions(**limits), layers)
+    return program.run_program(source, tests, GradeOptions(**limits), layers)
 
 
 @pytest.mark.parametrize("case", CASES, ids=[f"{case['kind']}: {case['why']}" for case in CASES])

@@ -72,7 +72,7 @@ def pool_of(path, name="compute_score", **options):
 
 
 def graded(pool, *responses):
-    return pool.judge_many_blocking([Item(text, "5", row=ROW) for text in responses])
+    return pool.grade_many_blocking([Item(text, "5", row=ROW) for text in responses])
 
 
 def test_score_trains_and_accuracy_is_reported(rewards):
@@ -125,7 +125,7 @@ def test_no_call_is_seen_by_the_next(rewards):
 
 def test_an_item_without_a_row_is_for_the_projects_verifier(rewards):
     with pool_of(rewards, "by_keyword") as pool:
-        [verdict] = pool.judge_many_blocking([Item(r"\boxed{\sqrt{8}}", r"2\sqrt{2}")])
+        [verdict] = pool.grade_many_blocking([Item(r"\boxed{\sqrt{8}}", r"2\sqrt{2}")])
     assert (verdict.reason, verdict.reward) == ("correct", None)
 
 

@@ -56,7 +56,7 @@ def test_a_letter_without_a_box_is_judged_when_allowed():
 def test_the_pool_passes_its_options_to_both_stages():
     items = [Item("so $42$", "42"), Item(r"so $\sqrt{8}$", r"2\sqrt{2}")]
     with VerifierPool(1, options=UNBOXED) as pool:
-        verdicts = pool.judge_many_blocking(items)
+        verdicts = pool.grade_many_blocking(items)
         assert pool.quick == 1  # 42 needs no algebra, the root does
     assert [verdict.reason for verdict in verdicts] == ["correct", "correct"]
 

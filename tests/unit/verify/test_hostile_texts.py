@@ -98,10 +98,10 @@ def test_after_each_hostile_item_the_next_grades_are_those_of_a_fresh_pool():
     options = GradeOptions(worker_memory_mib=MEMORY_MIB)
     with VerifierPool(num_workers=1, timeout_s=2.0, options=options) as pool:
         for item in hostile_items():
-            verdict = pool.judge_many_blocking([item])[0]
+            verdict = pool.grade_many_blocking([item])[0]
             if verdict.reason == "correct":
                 passed.append((item.answer[:80], item.response[:80]))
-            reasons = [found.reason for found in pool.judge_many_blocking(known)]
+            reasons = [found.reason for found in pool.grade_many_blocking(known)]
             if reasons != expected:
                 changed.append((item.answer[:80], item.response[:80], reasons))
             largest = max([largest, *(peak_mib(process) for process in descendants() - before)])

@@ -102,7 +102,7 @@ def pool_of(grade_path, num_workers=1):
 @pytest.mark.slow
 def test_after_every_hostile_grade_the_next_are_those_of_a_fresh_pool(grade_path):
     with pool_of(grade_path) as pool:
-        fresh = pool.judge_many_blocking(SOUND)
+        fresh = pool.grade_many_blocking(SOUND)
     assert [each.reason for each in fresh[1:4]] == ["correct", "wrong", "correct"]
     assert fresh[0].extracted == "1"
     order = list(SPOILED)
@@ -110,14 +110,14 @@ def test_after_every_hostile_grade_the_next_are_those_of_a_fresh_pool(grade_path
     with pool_of(grade_path) as pool:
         for name in order:
             # Sent together, so that the next grade follows at once.
-            _, *later = pool.judge_many_blocking([Item(name, ""), *SOUND])
+            _, *later = pool.grade_many_blocking([Item(name, ""), *SOUND])
             assert later == fresh, name
     assert psutil.Process().children(recursive=True) == []
 
 
 def test_nothing_that_a_grade_started_is_left_after_it(grade_path):
     with pool_of(grade_path) as pool:
-        pool.judge_many_blocking([Item(name, "") for name in ("child", "threads", "count")])
+        pool.grade_many_blocking([Item(name, "") for name in ("child", "threads", "count")])
         deadline = time.monotonic() + 60
         while len(psutil.Process().children(recursive=True)) > 1 and time.monotonic() < deadline:
             time.sleep(0.05)
@@ -140,7 +140,7 @@ def test_the_memory_of_a_grade_is_capped(grade_path):
 
 
 def _started(pool):
-    pool.judge_many_blocking([Item("count", "")])
+    pool.grade_many_blocking([Item("count", "")])
     return psutil.Process().children()
 
 

@@ -179,7 +179,7 @@ def test_hostile_answers_neither_break_the_pool_nor_pass():
     with VerifierPool(num_workers=2, timeout_s=2.0) as pool:
         for start in range(0, NUM_CASES, CHUNK):
             chunk = cases[start : start + CHUNK]
-            verdicts = pool.judge_many_blocking([item for item, _ in chunk])
+            verdicts = pool.grade_many_blocking([item for item, _ in chunk])
             for (item, is_right), verdict in zip(chunk, verdicts, strict=True):
                 reasons[verdict.reason] += 1
                 if (verdict.reason == "correct") != is_right and not verdict.is_ungraded:

@@ -31,7 +31,7 @@ def reasons_of(make_code):
         for row in rows
     ]
     with VerifierPool(2, 30.0) as pool:
-        verdicts = pool.judge_many_blocking(items, [row["id"] for row in rows])
+        verdicts = pool.grade_many_blocking(items, [row["id"] for row in rows])
     return Counter(verdict.reason for verdict in verdicts)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from recipe.hint.schema import Item, Verdict
 from recipe.hint.verify import GradeOptions, grade
-from recipe.hint.verify.programs import runner
+from recipe.hint.verify.programs import program
 from recipe.hint.verify.programs.program import Block, code_block, grade_program, quick_verdict
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden"
@@ -26,19 +26,19 @@ def fenced(code, language="python"):
 
 @pytest.mark.parametrize("case", CASES, ids=[case["why"] for case in CASES])
 def test_asserts_decide_about_a_program(case):
-    outcome = runner.run_program(case["source"], case["tests"], GradeOptions())
+    outcome = program.run_program(case["source"], case["tests"], GradeOptions())
     assert outcome.reason == case["reason"], outcome.detail
 
 
 @pytest.mark.parametrize("case", HONEST, ids=[case["why"] for case in HONEST])
 def test_an_honest_program_of_usual_shape_is_right(case):
-    outcome = runner.run_program(case["source"], case["tests"], GradeOptions())
-    assert outcome == runner.Outcome("correct")
+    outcome = program.run_program(case["source"], case["tests"], GradeOptions())
+    assert outcome == program.Outcome("correct")
 
 
 @pytest.mark.parametrize("case", HONEST, ids=[case["why"] for case in HONEST])
 def test_no_honest_test_passes_without_its_program(case):
-    assert runner.run_program("pass", case["tests"], GradeOptions()).reason == "wrong"
+    assert program.run_program("pass", case["tests"], GradeOptions()).reason == "wrong"
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_no_asserts_are_an_error():
 def test_the_order_of_a_set_is_the_same_in_every_run():
     source = "def f():\n    return list({'a', 'b', 'c', 'd'})"
     probe = "order = f()\nassert order == {}".format
-    first = runner.run_program(f"{source}\nraise ValueError(f())", probe([]), GradeOptions())
+    first = program.run_program(f"{source}\nraise ValueError(f())", probe([]), GradeOptions())
     assert "ValueError: [" in first.detail
     order = first.detail.removeprefix("ValueError: ")
-    assert runner.run_program(source, probe(order), GradeOptions()).reason == "correct"
+    assert program.run_program(source, probe(order), GradeOptions()).reason == "correct"

@@ -11,7 +11,7 @@ import pytest
 
 from recipe.hint.schema import Item
 from recipe.hint.verify import GradeOptions, VerifierPool
-from recipe.hint.verify.programs import runner
+from recipe.hint.verify.programs import program
 from recipe.hint.verify.programs.sandbox import available_layers
 
 LAYERS = available_layers()
@@ -31,7 +31,7 @@ def attack():
 
 
 def run(source, tests=TESTS, *, layers=LAYERS, **limits):
-    outcome = runner.run_with_layers(source, tests, GradeOptions(**limits), layers)
+    outcome = program.run_program(source, tests, GradeOptions(**limits), layers)
     assert psutil.Process().children(recursive=True) == []  # nothing is left of any program
     return outcome
 
@@ -39,13 +39,13 @@ def run(source, tests=TESTS, *, layers=LAYERS, **limits):
 def assert_stopped(code, by="PermissionError", *, layers=LAYERS):
     lines = "\n".join(f"        {line}" for line in code.strip().splitlines())
     outcome = run(CAUGHT.format(lines), f"assert attack() == {by!r}, attack()", layers=layers)
-    assert outcome == runner.Outcome("correct"), code
+    assert outcome == program.Outcome("correct"), code
 
 
 def test_an_endless_loop_ends_with_its_processor_time():
     # Not the wall time, which would say "no verdict in ... s".
     outcome = run("while True:\n    pass", program_cpu_s=1, program_wall_s=300.0)
-    assert outcome == runner.Outcome("timeout", "out of processor time")
+    assert outcome == program.Outcome("timeout", "out of processor time")
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_an_endless_loop_ends_with_its_processor_time():
 )
 def test_a_program_ends_with_its_wall_time(source):
     outcome = run(source, program_wall_s=1.0)
-    assert outcome == runner.Outcome("timeout", "no verdict in 1 s")
+    assert outcome == program.Outcome("timeout", "no verdict in 1 s")
 
 
 def test_ignoring_the_signal_of_the_processor_limit_does_not_help():
@@ -149,7 +149,7 @@ def f(x):
 """
     # The argument is in there, the expected value is not.
     tests = "assert f('an-argument') == (True, False), 'an-expected-value'"
-    assert run(source, tests, layers=layers) == runner.Outcome("correct")
+    assert run(source, tests, layers=layers) == program.Outcome("correct")
 
 
 @BOTH_WAYS
@@ -200,16 +200,16 @@ def test_calls_below_python_are_refused_too(call, layers):
         "def f(n):\n    return libc.syscall(n, 0, 0, 0, 0, 0, 0), ctypes.get_errno()"
     )
     tests = f"assert f({numbers[call]}) == (-1, 1), f({numbers[call]})"  # errno 1: EPERM
-    assert run(source, tests, layers=layers) == runner.Outcome("correct")
+    assert run(source, tests, layers=layers) == program.Outcome("correct")
 
 
 def test_a_machine_without_the_sandbox_gives_no_verdict(monkeypatch):
-    monkeypatch.setattr(runner, "available_layers", lambda: ())
-    runner.layers_for.cache_clear()
+    monkeypatch.setattr(program, "available_layers", lambda: ())
+    program.layers_for.cache_clear()
     try:
-        outcome = runner.run_program("def f(x):\n    return 4", TESTS, GradeOptions())
+        outcome = program.run_program("def f(x):\n    return 4", TESTS, GradeOptions())
     finally:
-        runner.layers_for.cache_clear()
+        program.layers_for.cache_clear()
     assert outcome.reason == "error"
     assert "this machine offers nothing" in outcome.detail
 

@@ -92,14 +92,14 @@ def test_verdicts_come_back_in_the_order_of_the_items():
     items[3] = (r"\boxed{\sqrt{3}}", r"5\sqrt{2}", False)
     items[4] = ("no box", "5", True)
     with VerifierPool() as pool:
-        verdicts = pool.judge_many_blocking(items)
+        verdicts = pool.grade_many_blocking(items)
         assert reasons(verdicts) == ["correct"] * 3 + ["wrong", "truncated", "correct"]
         assert pool.counters() == {"graded": 6, "quick": 1, "timeouts": 0, "errors": 0}
 
 
 def test_easy_answers_start_no_process():
     with VerifierPool() as pool:
-        verdicts = pool.judge_many_blocking([(r"\boxed{5}", "5", False), ("none", "5", False)])
+        verdicts = pool.grade_many_blocking([(r"\boxed{5}", "5", False), ("none", "5", False)])
         assert reasons(verdicts) == ["correct", "no_answer"]
         assert pool.quick == 2
         assert worker_threads() == []
@@ -107,7 +107,7 @@ def test_easy_answers_start_no_process():
 
 def test_no_items_give_no_verdicts():
     with VerifierPool() as pool:
-        assert pool.judge_many_blocking([]) == []
+        assert pool.grade_many_blocking([]) == []
         assert asyncio.run(pool.grade_many([])) == []
 
 
@@ -115,7 +115,7 @@ def test_no_items_give_no_verdicts():
 def test_a_hung_grade_delays_nobody(grade_path, hang):
     with VerifierPool(2, 600.0, grade_path=grade_path) as pool:
         hung = pool.submit([("a", "a", False), (hang, "", False)])
-        sound = pool.judge_many_blocking([("b", "b", False)] * 50)
+        sound = pool.grade_many_blocking([("b", "b", False)] * 50)
         assert reasons(sound) == ["correct"] * 50
         assert not hung.done()  # nobody waited for it
 
@@ -123,7 +123,7 @@ def test_a_hung_grade_delays_nobody(grade_path, hang):
 @pytest.mark.parametrize("hang", ["sleep", "spin inside C"])
 def test_a_hung_grade_times_out_alone(grade_path, hang):
     with VerifierPool(1, **LIMITS, grade_path=grade_path) as pool:
-        verdicts = pool.judge_many_blocking([("a", "a", False), (hang, "", False)])
+        verdicts = pool.grade_many_blocking([("a", "a", False), (hang, "", False)])
         assert reasons(verdicts) == ["correct", "timeout"]
         assert (pool.timeouts, pool.errors, pool.graded) == (1, 0, 2)
 
@@ -131,7 +131,7 @@ def test_a_hung_grade_times_out_alone(grade_path, hang):
 def test_more_hung_grades_than_workers_still_leave_the_rest_graded(grade_path):
     items = [("sleep", "", False)] * 3 + [("a", "a", False), ("a", "b", False)]
     with VerifierPool(2, **LIMITS, grade_path=grade_path) as pool:
-        verdicts = pool.judge_many_blocking(items)
+        verdicts = pool.grade_many_blocking(items)
     assert reasons(verdicts) == ["timeout"] * 3 + ["correct", "wrong"]
 
 
@@ -139,7 +139,7 @@ def test_more_hung_grades_than_workers_still_leave_the_rest_graded(grade_path):
 def test_a_crash_is_an_error_of_one_grade(grade_path, crash):
     items = [("a", "a", False), (crash, "", False), ("b", "b", False), ("pid", "", False)]
     with VerifierPool(1, grade_path=grade_path) as pool:
-        verdicts = pool.judge_many_blocking(items)
+        verdicts = pool.grade_many_blocking(items)
         assert reasons(verdicts) == ["correct", "error", "correct", "wrong"]
         assert (pool.errors, pool.timeouts) == (1, 0)
 
@@ -147,7 +147,7 @@ def test_a_crash_is_an_error_of_one_grade(grade_path, crash):
 def test_the_cut_off_flag_the_kind_and_a_long_response_reach_the_grade(grade_path):
     long = "é" * 1_000_000
     with VerifierPool(1, grade_path=grade_path) as pool:
-        verdicts = pool.judge_many_blocking(
+        verdicts = pool.grade_many_blocking(
             [("is it cut", "", True, "choice"), ("is it cut", "", False), (long, long, False)]
         )
     assert reasons(verdicts) == ["truncated", "wrong", "correct"]
@@ -159,14 +159,14 @@ def test_a_program_gets_less_time_than_its_grade(grade_path, timeout_s, wall_s):
     # 0.8 x 6 x 1.25 s = 6 s; 0.8 x 6 x 100 s = 480 s, but the option allows 8 s.
     options = GradeOptions(program_wall_s=8.0)
     with VerifierPool(1, timeout_s, options=options, grade_path=grade_path) as pool:
-        [verdict] = pool.judge_many_blocking([("the limit of a program", "", False)])
+        [verdict] = pool.grade_many_blocking([("the limit of a program", "", False)])
     assert verdict.extracted == wall_s
 
 
 def test_an_undecided_verdict_is_logged_with_the_id_of_its_prompt(grade_path, caplog):
     items = [("sleep", "", False), ("a", "a", False), ("raise", "", False)]
     with VerifierPool(1, **LIMITS, grade_path=grade_path) as pool:
-        pool.judge_many_blocking(items, ["p1", "p2", "p3"])
+        pool.grade_many_blocking(items, ["p1", "p2", "p3"])
     messages = [record.message for record in caplog.records if "on prompt" in record.message]
     assert len(messages) == 2
     assert "error on prompt p3: RuntimeError: a bug in a grade function" in messages
@@ -175,18 +175,18 @@ def test_an_undecided_verdict_is_logged_with_the_id_of_its_prompt(grade_path, ca
 
 def test_ids_that_do_not_match_the_items_are_refused():
     with VerifierPool(1) as pool, pytest.raises(ValueError, match="got 1 ids for 2 items"):
-        pool.judge_many_blocking([("a", "a", False)] * 2, ["p1"])
+        pool.grade_many_blocking([("a", "a", False)] * 2, ["p1"])
 
 
 def test_printing_in_a_grade_does_not_disturb_the_verdicts(grade_path):
     with VerifierPool(1, grade_path=grade_path) as pool:
-        verdicts = pool.judge_many_blocking([("print", "print", False)] * 3)
+        verdicts = pool.grade_many_blocking([("print", "print", False)] * 3)
     assert reasons(verdicts) == ["correct"] * 3
 
 
 def test_an_interrupt_does_not_end_a_grade(grade_path):
     with VerifierPool(1, grade_path=grade_path) as pool:
-        [verdict] = pool.judge_many_blocking([("interrupt", "interrupt", False)])
+        [verdict] = pool.grade_many_blocking([("interrupt", "interrupt", False)])
     assert verdict.reason == "correct"
 
 
@@ -236,7 +236,7 @@ import multiprocessing, sys
 def work():
     from recipe.hint.verify import GradeOptions, VerifierPool
     with VerifierPool() as pool:
-        [verdict] = pool.judge_many_blocking([(r"\\boxed{\\sqrt{8}}", r"2\\sqrt{2}", False)])
+        [verdict] = pool.grade_many_blocking([(r"\\boxed{\\sqrt{8}}", r"2\\sqrt{2}", False)])
     sys.exit(0 if verdict.reason == "correct" else 3)
 process = multiprocessing.get_context("fork").Process(target=work, daemon=True)
 process.start()
@@ -255,7 +255,7 @@ from recipe.hint.verify import GradeOptions, VerifierPool
 pool = VerifierPool(2, 600.0, grade_path=sys.argv[1])
 pool.submit([("spin inside C", "", False)])
 while not pool._workers: pass
-print(pool._nursery._process.pid, *(worker.pid for worker in pool._workers.values()), flush=True)
+print(pool._factory._process.pid, *(worker.pid for worker in pool._workers.values()), flush=True)
 import time; time.sleep(600)
 """
     parent = run_script(script, grade_path)
@@ -269,10 +269,10 @@ import time; time.sleep(600)
 
 
 def test_a_worker_that_never_gets_ready_is_named(grade_path):
-    what = r"verifier worker 1 of 1 .*did not answer within start_timeout_s=0\.5"
+    what = r"verifier worker 1 .*did not answer within start_timeout_s=0\.5"
     pool = VerifierPool(1, start_timeout_s=0.5, grade_path="slow_to_import:grade")
     with pool, pytest.raises(VerifierError, match=what):
-        pool.judge_many_blocking([("a", "a", False)])
+        pool.grade_many_blocking([("a", "a", False)])
 
 
 def test_a_grade_that_cannot_be_imported_is_named(grade_path):
@@ -293,7 +293,7 @@ def test_closing_ends_the_processes_and_fails_the_waiting_calls(grade_path):
     assert worker_threads() == []
     pool.close()
     with pytest.raises(VerifierError, match="pool is closed"):
-        pool.judge_many_blocking([("a", "a", False)])
+        pool.grade_many_blocking([("a", "a", False)])
 
 
 @pytest.mark.parametrize("name", ["num_workers", "timeout_s", "start_timeout_s"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import time
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import yaml
 from omegaconf import DictConfig, OmegaConf
 
-from recipe.hint.errors import ConfigError
+from recipe.hint.errors import ConfigError, VerifierError
 from recipe.hint.runtime.rewards import (
     FUNCTION,
     KWARGS,
@@ -22,8 +21,7 @@ from recipe.hint.runtime.rewards import (
 )
 from recipe.hint.settings import HintSettings
 from recipe.hint.verify import GradeOptions
-from recipe.hint.verify.pool.worker_factory import WorkerFactoryProcess
-from recipe.hint.verify.pool.worker_handle import WorkerDied
+from recipe.hint.verify.pool.processes import WorkerFactory
 from recipe.hint.verify.pool.workers import GRADE
 
 _START_LIMIT_S = 120.0
@@ -87,17 +85,13 @@ def _check_function(options: GradeOptions) -> None:
     """Start what the run will start, and see that it gets ready."""
     if not options.function_path:
         return
-    process = WorkerFactoryProcess(GRADE, options)
+    factory = WorkerFactory(GRADE, options, _START_LIMIT_S)
     try:
-        process.wait_until_ready(time.monotonic() + _START_LIMIT_S)
-    except WorkerDied as died:
-        raise ConfigError(f"{FUNCTION}.path={options.function_path}: {died}") from died
-    except TimeoutError as late:
-        raise ConfigError(
-            f"{FUNCTION}.path={options.function_path}: not loaded within {_START_LIMIT_S:g} s"
-        ) from late
+        factory.check()
+    except VerifierError as problem:
+        raise ConfigError(f"{FUNCTION}.path={options.function_path}: {problem}") from problem
     finally:
-        process.reap()
+        factory.close()
 
 
 def _plain(config: DictConfig, name: str) -> Any:

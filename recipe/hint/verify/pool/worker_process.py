@@ -1,12 +1,10 @@
-"""What runs inside the verifier's processes: a worker factory, and workers copied from it.
+"""What runs inside the verifier's processes: a worker factory, and the workers that it forks.
 
-The factory is started by ``workers`` as a plain program, so it inherits no threads, locks, GPU
-context or signal handlers from a trainer. It imports the grade function, says ``"ready"``, and then
-forks a worker for every socket it is sent; it has one thread, so a fork is a whole copy. A worker
-makes one grade and ends, and the factory never sees a response: whatever a grade leaves behind in
-its process (caches, limits, settings of libraries, memory) is gone with it, and every grade starts
-from the same state. One JSON line each way: the fields of an
-``Item`` in, ``{"verdict": [...]}`` or ``{"raised": "..."}`` out.
+The factory is started as a plain program, so it inherits no threads, locks, GPU context or signal
+handlers from a trainer. It imports the grade function, says ``"ready"``, and forks a worker for
+every socket it is sent; it has one thread, so a fork is a whole copy. A worker makes one grade and
+ends, and the factory never sees a response: what a grade leaves behind in its process is gone with
+it. One JSON line each way: an ``Item`` in, ``{"verdict": [...]}`` or ``{"raised": "..."}`` out.
 """
 
 from __future__ import annotations
@@ -37,52 +35,51 @@ _MESSAGE_CHARS = 300
 _GC_THRESHOLDS = (50_000, 20, 50)
 
 
-def load_grade(grade_path: str) -> Grade:
-    """Import ``package.module:function``."""
-    module, _, function = grade_path.partition(":")
-    return getattr(importlib.import_module(module), function)
-
-
 def main(socket_fd: int, grade_path: str, parent_pid: int, options: str) -> None:
-    """Make workers until the parent is gone."""
+    """Fork workers until the parent is gone."""
     _die_with_parent(parent_pid)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the trainer's to handle
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # ended workers leave no zombies
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)  # what a grade function prints must not end up on the trainer's stdout
-    worker_factory = socket.socket(fileno=socket_fd)
+    factory = socket.socket(fileno=socket_fd)
     try:
-        grade, chosen = _prepare(grade_path, GradeOptions(**json.loads(options)))
+        chosen = GradeOptions(**json.loads(options))
+        grade = load_grade(grade_path, chosen)
     except BaseException as problem:  # noqa: BLE001 - a user's module may raise anything
-        is_ours = isinstance(problem, ConfigError)
-        _send(worker_factory, {"failed": str(problem) if is_ours else one_line(problem)})
-        if is_ours:
+        if isinstance(problem, ConfigError):
+            _send(factory, {"failed": str(problem)})
             sys.exit(1)
+        _send(factory, {"failed": one_line(problem)})
         raise
-    _send(worker_factory, "ready")
+    _send(factory, "ready")
     while True:
-        message, descriptors, _, _ = socket.recv_fds(worker_factory, len(b"copy\n"), 1)
+        message, descriptors, _, _ = socket.recv_fds(factory, 1 << 10, 1)
         if not message:
             return
         pid = os.fork()
         if pid == 0:
-            worker_factory.close()
+            factory.close()
             _work(socket.socket(fileno=descriptors[0]), grade, chosen)
         os.close(descriptors[0])
-        _send(worker_factory, pid)
+        _send(factory, pid)
 
 
-def _prepare(grade_path: str, options: GradeOptions) -> tuple[Grade, GradeOptions]:
-    """Import all that a grade needs, so that no grade pays for it."""
-    grade = load_grade(grade_path)
-    module = sys.modules[grade.__module__]
+def load_grade(grade_path: str, options: GradeOptions) -> Grade:
+    """Import ``package.module:function`` and all that a grade needs, so that no grade pays for it.
+
+    Raises:
+        ConfigError: The import starts a thread.
+    """
+    name, _, function = grade_path.partition(":")
+    module = importlib.import_module(name)
     if hasattr(module, "prepare"):
         module.prepare(options)
     if threading.active_count() > 1:
         raise ConfigError("importing it starts a thread; start threads in the function instead")
     gc.collect()
     gc.freeze()  # the collections of a worker leave the shared pages alone
-    return grade, options
+    return getattr(module, function)
 
 
 def _work(channel: socket.socket, grade: Grade, options: GradeOptions) -> None:
@@ -101,31 +98,27 @@ def _work(channel: socket.socket, grade: Grade, options: GradeOptions) -> None:
     with channel.makefile("rb") as lines:
         request = lines.readline()
         if request:
-            _send(channel, _answer(grade, Item(*json.loads(request)), options))
+            try:
+                message = {"verdict": astuple(grade(Item(*json.loads(request)), options))}
+            except BaseException as problem:  # noqa: BLE001 - the last frame of a grade: report it
+                traceback.print_exc()
+                message = {"raised": one_line(problem)}
+            _send(channel, message)
             lines.readline()
     os._exit(0)
 
 
-def _answer(grade: Grade, item: Item, options: GradeOptions) -> dict[str, object]:
-    try:
-        return {"verdict": astuple(grade(item, options))}
-    except BaseException as problem:  # noqa: BLE001 - the last frame of a grade: report it
-        traceback.print_exc()
-        return {"raised": one_line(problem)}
-
-
 def one_line(problem: BaseException) -> str:
-    """An exception as a log line shows it."""
+    """Return an exception as a log line shows it."""
     return f"{type(problem).__name__}: {' '.join(str(problem).split())}"[:_MESSAGE_CHARS]
 
 
 def _die_with_parent(parent_pid: int) -> None:
     # End of file is noticed by a Python thread; a grade stuck inside C code holds the
     # interpreter lock and would outlive the trainer. The kernel's signal does not wait.
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent_pid:  # the parent died before the call
-            os._exit(0)
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent_pid:  # the parent died before the call
+        os._exit(0)
 
 
 def _send(channel: socket.socket, message: object) -> None:

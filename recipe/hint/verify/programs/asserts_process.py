@@ -11,7 +11,7 @@ from __future__ import annotations
 import builtins
 import sys
 
-from recipe.hint.verify.programs import checklist, operators, standin
+from recipe.hint.verify.programs import checklist, standins
 from recipe.hint.verify.programs.checklist import Checklist
 from recipe.hint.verify.programs.refusals import Unrunnable
 from recipe.hint.verify.programs.remote import Remote
@@ -87,7 +87,7 @@ def _verdict(remote: Remote, tally: _Tally, problem: BaseException | None) -> tu
     if not remote.num_answers:
         return "error", "the tests ask the program for no value; compare what it returns"
     twins = remote.equalities[:_MAX_TWINS]
-    if any(operators.shows_nothing(left, right) for left, right in twins):
+    if any(standins.shows_nothing(left, right) for left, right in twins):
         return "error", "the program's objects are equal whatever they are built from"
     return "correct", ""
 
@@ -98,10 +98,10 @@ def _run(remote: Remote, source: str, plan: Checklist, tally: _Tally) -> None:
         "__name__": "__main__",
         checklist.BEGIN: tally.begin,
         checklist.PASSED: tally.end,
-        checklist.BUILT: operators.built,
-        checklist.TYPE_OF: standin.type_of,
+        checklist.BUILT: standins.built,
+        checklist.TYPE_OF: standins.type_of,
         checklist.SAME: lambda left, right: (
-            standin.same(left, right) or remote.is_copy(left, right)
+            standins.same(left, right) or remote.is_copy(left, right)
         ),
         **{name: __import__(name) for name in plan.modules},
     }
@@ -124,40 +124,34 @@ def _run(remote: Remote, source: str, plan: Checklist, tally: _Tally) -> None:
 
 def _run_class(kind: type) -> None:
     """Call the tests of a class as a runner of ``unittest`` or ``pytest`` does."""
-    names = [name for name in dir(kind) if name.startswith("test")]
-    is_case = hasattr(kind, "failureException")
     _call(kind, "setUpClass", "setup_class")
-    for name in names:
-        case = kind(name) if is_case else kind()
-        _finish(_run_method(case, name))
-    _call(kind, "tearDownClass", "teardown_class")
-
-
-async def _awaited(value: Any) -> Any:
-    return await value if hasattr(type(value), "__await__") else value
-
-
-def _run_method(case: Any, name: str) -> Any:
-    if not hasattr(case, "asyncSetUp"):
+    for name in (name for name in dir(kind) if name.startswith("test")):
+        case = kind(name) if hasattr(kind, "failureException") else kind()
+        if hasattr(case, "asyncSetUp"):
+            _finish(_run_async(case, name))
+            continue
         _call(case, "setUp", "setup_method")
         _finish(getattr(case, name)())
         _call(case, "tearDown", "teardown_method", "doCleanups")
-        return None
+    _call(kind, "tearDownClass", "teardown_class")
 
-    async def run() -> None:
-        case.setUp()
-        await case.asyncSetUp()
-        await _awaited(getattr(case, name)())
-        await case.asyncTearDown()
-        case.tearDown()
 
-    return run()
+async def _run_async(case: Any, name: str) -> None:
+    case.setUp()
+    await case.asyncSetUp()
+    await _awaited(getattr(case, name)())
+    await case.asyncTearDown()
+    case.tearDown()
 
 
 def _call(target: Any, *names: str) -> None:
     for name in names:
         if hasattr(target, name):
             getattr(target, name)()
+
+
+async def _awaited(value: Any) -> Any:
+    return await value if hasattr(type(value), "__await__") else value
 
 
 def _finish(value: Any) -> None:
@@ -206,9 +200,9 @@ def _where_it_is(function: Any) -> Any:
 
     @functools.wraps(function)
     def call(target: Any, *arguments: Any, **named: Any) -> Any:
-        if not isinstance(target, standin.Ours):
+        if not isinstance(target, standins.Ours):
             return function(target, *arguments, **named)
-        return standin.info_of(target).remote.ask("call", call, target, *arguments, **named)
+        return standins.info_of(target).remote.ask("call", call, target, *arguments, **named)
 
     return call
 

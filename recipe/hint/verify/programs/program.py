@@ -1,26 +1,56 @@
-"""Judges a program: the last Python code block of a response against asserts.
+"""Grades a program: the last Python code block of a response against tests.
 
-The gold answer is plain Python, imports and asserts. The block is the last one marked
-``python``, or the last one of any language when none is marked; a block that is not closed is
-``malformed`` and never falls back to an earlier one.
+The gold answer is plain Python, imports and asserts. The block is the last one marked ``python``,
+or the last one of any language when none is marked; a block that is not closed is ``malformed`` and
+never falls back to an earlier one. The program and its tests run in two sandboxed processes that
+are gone afterwards.
 """
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import logging
+import os
 import re
+import signal
+import socket
+import subprocess
+import sys
 import textwrap
+import time
+from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
-from recipe.hint.schema import Verdict
-from recipe.hint.verify.options import GradeOptions
-from recipe.hint.verify.programs.runner import run_program
+from recipe.hint.schema import Reason, Verdict
+from recipe.hint.verify.options import GradeOptions, Isolation
+from recipe.hint.verify.pool.processes import Line, WorkerDied
+from recipe.hint.verify.programs.sandbox import available_layers
 
 _FENCE = re.compile(r"[ \t]*(`{3,})[ \t]*([^`\n]*)")
 _LANGUAGES = frozenset({"python", "python3", "py"})
 _MAX_CODE_CHARS = 200_000
 _DEFAULTS = GradeOptions()
+_ROOT = Path(__file__).resolve().parents[4]
+_START = """
+import sys
+sys.path.insert(0, sys.argv.pop(1))
+from recipe.hint.verify.programs.{} import main
+main(sys.argv[1:])
+"""
+_ENVIRONMENT = {
+    "PYTHONHASHSEED": "0",  # the order of a set is the same in every run
+    "PYTHONUTF8": "1",
+}
+_NEEDED: dict[Isolation, frozenset[str]] = {
+    "full": frozenset({"landlock", "seccomp"}),
+    "partial": frozenset({"seccomp"}),
+    "none": frozenset(),
+}
+# After the program's end is noticed: how long its exit code may take.
+_EXIT_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +59,14 @@ class Block:
 
     state: Literal["absent", "open", "closed"]
     code: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a program; ``detail`` is for people."""
+
+    reason: Reason
+    detail: str = ""
 
 
 def code_block(response: str) -> Block:
@@ -52,7 +90,7 @@ def code_block(response: str) -> Block:
 
 
 def quick_verdict(response: str, answer: str, *, is_truncated: bool = False) -> Verdict | None:
-    """The verdict when nothing has to be run, else ``None``."""
+    """Return the verdict when nothing has to be run, else ``None``."""
     block = code_block(response)
     if block.state != "closed" or not block.code.strip():
         if is_truncated:
@@ -84,3 +122,100 @@ def grade_program(
     if outcome.reason == "error":
         logging.getLogger(__name__).warning("no verdict on a program: %s", outcome.detail)
     return Verdict(float(outcome.reason == "correct"), outcome.reason, code, "tests")
+
+
+@functools.cache
+def layers_for(isolation: Isolation) -> tuple[str, ...] | None:
+    """Return all layers that this machine has; ``None`` when they do not reach ``isolation``."""
+    layers = available_layers()
+    return layers if set(layers) >= _NEEDED[isolation] else None
+
+
+def run_program(
+    source: str, tests: str, options: GradeOptions, layers: tuple[str, ...] | None = None
+) -> Outcome:
+    """Run a program, then its tests, each in a process that is gone afterwards.
+
+    Args:
+        source: The program, plain Python.
+        tests: Imports and asserts that call what the program defines.
+        options: Limits, and the least isolation.
+        layers: Those of the sandbox, where not all that the machine has.
+    """
+    layers = layers_for(options.program_isolation) if layers is None else layers
+    if layers is None:
+        found = ", ".join(available_layers()) or "nothing"
+        return Outcome(
+            "error",
+            f"program_isolation={options.program_isolation}, and this machine offers {found}; "
+            f"run on Linux on x86_64 or aarch64, or allow less",
+        )
+    deadline = time.monotonic() + options.program_wall_s
+    with contextlib.ExitStack() as stack:
+        control, far_control = (stack.enter_context(end) for end in socket.socketpair())
+        left, right = (stack.enter_context(end) for end in socket.socketpair())
+        limits = [str(options.program_cpu_s), str(options.program_memory_mib), ",".join(layers)]
+        try:
+            program = stack.enter_context(_process("candidate_process", [right], limits))
+            asserts = stack.enter_context(_process("asserts_process", [far_control, left], limits))
+        except OSError as problem:
+            return Outcome("error", f"no process can be started: {problem}")
+        for end in (far_control, left, right):  # so that the end of a process is seen
+            end.close()
+        line = Line(control)
+        reason, detail, is_over = "error", "", True
+        try:
+            line.send({"source": source, "tests": tests}, deadline)
+            reason, detail, is_over = line.receive(deadline)
+        except TimeoutError:
+            return Outcome("timeout", f"no verdict in {options.program_wall_s:g} s")
+        except WorkerDied:
+            detail = "the process of the asserts ended"
+        # The kernel counts ticks for the limit, and exactly for the usage: they differ somewhat.
+        least_s = 0.8 * options.program_cpu_s
+        if is_over and any(_cpu_s_of(process) >= least_s for process in (program, asserts)):
+            return Outcome("timeout", "out of processor time")
+        return Outcome(reason, detail)
+
+
+def _cpu_s_of(process: subprocess.Popen[bytes]) -> float:
+    """Return what a process that has just ended used of the processor; 0.0 if it has not ended.
+
+    Its exit code would not do: a program may end itself with the signal of the limit.
+    """
+    deadline = time.monotonic() + _EXIT_S
+    while time.monotonic() < deadline:
+        number, status, usage = os.wait4(process.pid, os.WNOHANG)
+        if number:
+            process.returncode = os.waitstatus_to_exitcode(status)
+            return usage.ru_utime + usage.ru_stime
+        time.sleep(0.002)
+    return 0.0
+
+
+@contextlib.contextmanager
+def _process(
+    name: str, sockets: list[socket.socket], limits: list[str]
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that has ended, and been waited for, when the block is left."""
+    descriptors = [end.fileno() for end in sockets]
+    process = subprocess.Popen(
+        # -S, -s, -P: no site packages, no folder of the user's, no working folder.
+        [sys.executable, "-S", "-s", "-P", "-c", _START.format(name)]
+        + [str(_ROOT), *map(str, descriptors), *limits, str(os.getpid())],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        pass_fds=descriptors,
+        cwd="/",
+        env=_ENVIRONMENT,
+        start_new_session=True,
+    )
+    try:
+        yield process
+    finally:
+        # The sandbox lets it start no other, so this one is the whole tree; where there is no
+        # sandbox the session is all that can be found.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()

@@ -1,7 +1,7 @@
 """The program's process as the tests see it: questions out, plain data back.
 
 What comes back is a copy of plain data, or a number, for which a stand-in is made here
-(``standin``). No text of the program is run, no callable of this process is
+(``standins``). No text of the program is run, no callable of this process is
 found by a name that the program sends, and an exception is one of Python's own types or a class
 made here.
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 import builtins
 import sys
 
-from recipe.hint.verify.programs import operators, standin
+from recipe.hint.verify.programs import standins
 from recipe.hint.verify.programs.sandbox import attempt
 from recipe.hint.verify.programs.wire import (
     Channel,
@@ -66,7 +66,24 @@ class Remote:
             Unsendable: The tests pass an object that cannot be carried across.
         """
         self._do_changes()
-        return self._read(do, self._request(do, arguments, named), arguments, named)
+        message = {"do": do, "args": [self._encode(each) for each in arguments]}
+        if do == "call":
+            message["named"] = {name: self._encode(each) for name, each in named.items()}
+        reply = self._exchange(message)
+        value = self._value(reply["value"])
+        if do != "call":
+            return value
+        given = (*arguments[1:], *named.values())
+        changed, alias = reply.get("args"), reply.get("alias")
+        if isinstance(changed, list) and len(changed) == len(given):
+            self._changes += zip(given, map(self._value, changed), strict=True)
+            if not self._is_held:
+                self._do_changes()
+        if type(alias) is int and 0 <= alias < len(given):
+            self._copies[id(value)] = (value, given[alias])
+        if isinstance(value, standins.Ours):
+            standins.info_of(value).made = (arguments, named)
+        return value
 
     def start(self, source: str) -> None:
         """Have the program's text run."""
@@ -74,7 +91,7 @@ class Remote:
 
     def get(self, name: str) -> Any:
         """What the program has under a name."""
-        return self._value(self._exchange({"do": "get", "name": name}))
+        return self._value(self._exchange({"do": "get", "name": name})["value"])
 
     def undecided(self, why: str) -> Unsendable:
         """Note that the tests cannot decide; what to raise."""
@@ -106,12 +123,6 @@ class Remote:
         changes, self._changes = self._changes, []
         for argument, changed in changes:
             _overwrite(argument, changed)
-
-    def _request(self, do: str, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        message = {"do": do, "args": [self._encode(each) for each in arguments]}
-        if do == "call":
-            message["named"] = {name: self._encode(each) for name, each in named.items()}
-        return self._exchange(message)
 
     def _exchange(self, message: dict[str, Any]) -> dict[str, Any]:
         """One message and its reply; functions of the tests are called meanwhile."""
@@ -161,30 +172,12 @@ class Remote:
             raise self.undecided(f"a function of the tests raised {type(problem).__name__}")
         return {"raised": told}
 
-    def _read(
-        self, do: str, reply: dict[str, Any], arguments: tuple[Any, ...], named: dict[str, Any]
-    ) -> Any:
-        value = self._value(reply)
-        given = (*arguments[1:], *named.values())
-        changed = reply.get("args")
-        if do == "call" and isinstance(changed, list) and len(changed) == len(given):
-            for argument, form in zip(given, changed, strict=True):
-                self._changes.append((argument, self._value({"value": form})))
-            if not self._is_held:
-                self._do_changes()
-        alias = reply.get("alias")
-        if do == "call" and type(alias) is int and 0 <= alias < len(given):
-            self._copies[id(value)] = (value, given[alias])
-        if do == "call" and isinstance(value, standin.OURS):
-            standin.note_call(value, arguments, named)
-        return value
-
-    def _value(self, reply: dict[str, Any]) -> Any:
-        value, problem = attempt(self._decode, reply["value"])
+    def _value(self, form: Any) -> Any:
+        value, problem = attempt(self._decode, form)
         if problem is not None:
             self.is_gone = True
             raise PeerEnded
-        self.num_answers += not isinstance(value, (standin.StandIn, type))
+        self.num_answers += not isinstance(value, (standins.StandIn, type))
         return value
 
     def _encode(self, value: Any) -> Any:
@@ -199,7 +192,7 @@ class Remote:
         if form["t"] != "object":
             raise TypeError("no such form")
         plain = self._decode(form["plain"]) if "plain" in form else None
-        return operators.make(self, form, plain)
+        return standins.make(self, form, plain)
 
     def _refer(self, value: Any) -> dict[str, Any]:
         """The form of an argument that is not plain data.
@@ -207,8 +200,8 @@ class Remote:
         Raises:
             Unsendable: It cannot be carried across.
         """
-        if isinstance(value, standin.OURS):
-            return {"t": "object", "v": standin.number_of(value)}
+        if isinstance(value, standins.Ours):
+            return {"t": "object", "v": standins.info_of(value).number}
         if isinstance(value, BaseException):
             number = vars(value).get(".number")
             if number is not None:
@@ -273,7 +266,7 @@ def _attribute_of(error: BaseException, name: str) -> Any:
     if name.startswith("__") or ".remote" not in state:
         raise AttributeError(name)
     form = {"t": "object", "v": state[".number"], "name": "", "has": []}
-    return state[".remote"].ask("getattr", operators.make(state[".remote"], form, None), name)
+    return state[".remote"].ask("getattr", standins.make(state[".remote"], form, None), name)
 
 
 def _text_of(error: BaseException) -> str:

@@ -7,6 +7,7 @@ types listed here, and a callable or a class never comes out of it.
 
 from __future__ import annotations
 
+import builtins
 import json
 
 TYPE_CHECKING = False  # as typing.TYPE_CHECKING, without the import
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     Form = Any  # plain JSON
     Refer = Callable[[Any], Form]
+    Resolve = Callable[[dict[str, Any]], Any]
 
 MAX_LINE_BYTES = 16 << 20
 _MAX_PLAIN_INT = 1 << 53
@@ -73,66 +75,18 @@ class Channel:
 
 
 def encode(value: Any, refer: Refer) -> Form:
-    """``value`` as JSON; ``refer(value)`` gives the form of what is not exactly a plain type."""
+    """Return ``value`` as JSON; ``refer(value)`` gives the form of what is no plain type."""
     kind = type(value)
     if value is None or kind is bool or kind is str or kind is float:
         return value
-    if kind is int:
-        return value if abs(value) < _MAX_PLAIN_INT else {"t": "int", "v": hex(value)}
+    if kind is int and abs(value) < _MAX_PLAIN_INT:
+        return value
     name = f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins.")
-    if name in _WRITERS:
-        return {"t": name, "v": _WRITERS[name](value, refer)}
-    return refer(value)
+    return {"t": name, "v": _TYPES[name][0](value, refer)} if name in _TYPES else refer(value)
 
 
-def plain_base(kind: type) -> type | None:
-    """The plain type that a class derives from, if any."""
-    return next((base for base in kind.__mro__ if base in _PLAIN), None)
-
-
-def _items(values: Any, refer: Refer) -> list[Form]:
-    return [encode(value, refer) for value in values]
-
-
-def _pairs(values: Any, refer: Refer) -> list[Form]:
-    return [[encode(key, refer), encode(value, refer)] for key, value in values.items()]
-
-
-def _defaults(value: Any, refer: Refer) -> list[Form]:
-    factory = next((name for name, kind in _FACTORIES.items() if kind is value.default_factory), "")
-    return [factory, _pairs(value, refer)]
-
-
-_PLAIN = (
-    int, str, float, complex, bytes, tuple, frozenset, list, set, dict, bytearray,
-)  # fmt: skip
-# What a defaultdict of plain data may make; any other factory is lost, and a missing key raises.
-_FACTORIES: dict[str, type] = {
-    kind.__name__: kind for kind in (int, float, str, bool, list, dict, set, tuple)
-}
-_WRITERS: dict[str, Callable[[Any, Refer], Form]] = {
-    **dict.fromkeys(("list", "tuple", "set", "frozenset", "dict_keys", "dict_values"), _items),
-    "dict": _pairs,
-    "collections.OrderedDict": _pairs,
-    "collections.Counter": _pairs,
-    "collections.defaultdict": _defaults,
-    "collections.deque": lambda value, refer: [value.maxlen, _items(value, refer)],
-    "dict_items": lambda value, refer: [_items(pair, refer) for pair in value],
-    "bytes": lambda value, _: value.hex(),
-    "bytearray": lambda value, _: value.hex(),
-    "complex": lambda value, _: [value.real, value.imag],
-    "range": lambda value, refer: _items((value.start, value.stop, value.step), refer),
-    "decimal.Decimal": lambda value, _: str(value),
-    "fractions.Fraction": lambda value, _: str(value),
-    "datetime.date": lambda value, _: value.isoformat(),
-    "datetime.time": lambda value, _: value.isoformat(),
-    "datetime.datetime": lambda value, _: value.isoformat(),
-    "datetime.timedelta": lambda value, _: [value.days, value.seconds, value.microseconds],
-}
-
-
-def decode(form: Form, resolve: Callable[[dict[str, Any]], Any]) -> Any:
-    """The value that ``encode`` sent; ``resolve`` gets the forms that ``refer`` made.
+def decode(form: Form, resolve: Resolve) -> Any:
+    """Return the value that ``encode`` sent; ``resolve`` gets the forms that ``refer`` made.
 
     Raises:
         ValueError, TypeError, KeyError, AttributeError, ArithmeticError: The form is not one of
@@ -142,53 +96,96 @@ def decode(form: Form, resolve: Callable[[dict[str, Any]], Any]) -> Any:
         if isinstance(form, list):
             raise TypeError("a bare list is not a form")
         return form
-    kind, value = form["t"], form["v"]
-    if kind in _READERS:
-        return _READERS[kind](value, resolve)
-    module, _, name = kind.partition(".")
-    if kind in _WRITERS:
-        return _decode_rare(getattr(__import__(module), name), value, resolve)
-    return resolve(form)
+    name, value = form["t"], form["v"]
+    if name not in _TYPES:
+        return resolve(form)
+    module, _, own = name.rpartition(".")
+    kind = getattr(__import__(module) if module else builtins, own, None)
+    return _TYPES[name][1](kind, value, resolve)
 
 
-def _all(forms: Any, resolve: Callable[[dict[str, Any]], Any]) -> list[Any]:
+def plain_base(kind: type) -> type | None:
+    """Return the plain type that a class derives from, if any."""
+    return next((base for base in kind.__mro__ if base in _PLAIN), None)
+
+
+def _items(values: Any, refer: Refer) -> list[Form]:
+    return [encode(value, refer) for value in values]
+
+
+def _pairs(values: Any, refer: Refer) -> list[Form]:
+    return [_items(pair, refer) for pair in values.items()]
+
+
+def _defaults(value: Any, refer: Refer) -> list[Form]:
+    factory = next((name for name, kind in _FACTORIES.items() if kind is value.default_factory), "")
+    return [factory, _pairs(value, refer)]
+
+
+def _all(forms: Any, resolve: Resolve) -> list[Any]:
     return [decode(form, resolve) for form in forms]
 
 
-def _dict(forms: Any, resolve: Callable[[dict[str, Any]], Any]) -> dict[Any, Any]:
+def _dict(forms: Any, resolve: Resolve) -> dict[Any, Any]:
     return {decode(key, resolve): decode(item, resolve) for key, item in forms}
 
 
-_READERS: dict[str, Callable[[Any, Any], Any]] = {
-    "list": _all,
-    "tuple": lambda value, resolve: tuple(_all(value, resolve)),
-    "set": lambda value, resolve: set(_all(value, resolve)),
-    "frozenset": lambda value, resolve: frozenset(_all(value, resolve)),
-    "dict": _dict,
-    "dict_keys": lambda value, resolve: dict.fromkeys(_all(value, resolve)).keys(),
-    "dict_values": lambda value, resolve: dict(enumerate(_all(value, resolve))).values(),
-    "dict_items": lambda value, resolve: _dict(value, resolve).items(),
-    "int": lambda value, _: int(value, 16),
-    "bytes": lambda value, _: bytes.fromhex(value),
-    "bytearray": lambda value, _: bytearray.fromhex(value),
-    "complex": lambda value, _: complex(*value),
-    "range": lambda value, resolve: range(*_all(value, resolve)),
+_PLAIN = (
+    int, str, float, complex, bytes, tuple, frozenset, list, set, dict, bytearray,
+)  # fmt: skip
+# What a defaultdict of plain data may make; any other factory is lost, and a missing key raises.
+_FACTORIES: dict[str, type] = {
+    kind.__name__: kind for kind in (int, float, str, bool, list, dict, set, tuple)
 }
-
-
-def _decode_rare(kind: Any, value: Any, resolve: Callable[[dict[str, Any]], Any]) -> Any:
-    """A value of one of the library's plain types, all of them listed in ``_WRITERS``."""
-    name = kind.__name__
-    if name == "deque":
-        return kind(_all(value[1], resolve), value[0])
-    if name == "defaultdict":
-        return kind(_FACTORIES[value[0]] if value[0] else None, _dict(value[1], resolve))
-    if name in ("OrderedDict", "Counter"):
-        return kind(_dict(value, resolve))
-    if name == "timedelta":
-        return kind(*map(int, value))
-    if name == "Decimal":
-        return kind(str(value))
-    if name == "Fraction":  # no exponent, which would take time without limit to read
-        return kind(*map(int, str(value).split("/")))
-    return kind.fromisoformat(value)
+_SEQUENCE = (_items, lambda kind, value, resolve: kind(_all(value, resolve)))
+_MAPPING = (_pairs, lambda kind, value, resolve: kind(_dict(value, resolve)))
+_HEX = (lambda value, _: value.hex(), lambda kind, value, _: kind.fromhex(value))
+_ISO = (lambda value, _: value.isoformat(), lambda kind, value, _: kind.fromisoformat(value))
+# How each plain type is written and read; a module is imported only when a value of it comes.
+_TYPES: dict[str, tuple[Callable[[Any, Refer], Form], Callable[[Any, Any, Resolve], Any]]] = {
+    **dict.fromkeys(("list", "tuple", "set", "frozenset"), _SEQUENCE),
+    **dict.fromkeys(("dict", "collections.OrderedDict", "collections.Counter"), _MAPPING),
+    **dict.fromkeys(("bytes", "bytearray"), _HEX),
+    **dict.fromkeys(("datetime.date", "datetime.time", "datetime.datetime"), _ISO),
+    "int": (lambda value, _: hex(value), lambda _, value, __: int(value, 16)),
+    "complex": (
+        lambda value, _: [value.real, value.imag],
+        lambda kind, value, _: kind(*value),
+    ),
+    "range": (
+        lambda value, refer: _items((value.start, value.stop, value.step), refer),
+        lambda kind, value, resolve: kind(*_all(value, resolve)),
+    ),
+    "dict_keys": (
+        _items,
+        lambda _, value, resolve: dict.fromkeys(_all(value, resolve)).keys(),
+    ),
+    "dict_values": (
+        _items,
+        lambda _, value, resolve: dict(enumerate(_all(value, resolve))).values(),
+    ),
+    "dict_items": (
+        lambda value, refer: [_items(pair, refer) for pair in value],
+        lambda _, value, resolve: _dict(value, resolve).items(),
+    ),
+    "collections.defaultdict": (
+        _defaults,
+        lambda kind, value, resolve: kind(
+            _FACTORIES[value[0]] if value[0] else None, _dict(value[1], resolve)
+        ),
+    ),
+    "collections.deque": (
+        lambda value, refer: [value.maxlen, _items(value, refer)],
+        lambda kind, value, resolve: kind(_all(value[1], resolve), value[0]),
+    ),
+    "decimal.Decimal": (lambda value, _: str(value), lambda kind, value, _: kind(str(value))),
+    "fractions.Fraction": (
+        lambda value, _: str(value),
+        # No exponent, which would take time without limit to read.
+        lambda kind, value, _: kind(*map(int, str(value).split("/"))),
+    ),
+    "datetime.timedelta": (
+        lambda value, _: [value.days, value.seconds, value.microseconds],
+        lambda kind, value, _: kind(*map(int, value)),
+    ),
+}

@@ -11,8 +11,7 @@ import pytest
 from recipe.hint.errors import ConfigError, VerifierError
 from recipe.hint.schema import Item, Verdict
 from recipe.hint.verify import VerifierPool
-from recipe.hint.verify.audit import SECOND, AuditLog, opinion, question
-from recipe.hint.verify.second import grade
+from recipe.hint.verify.second_judge import SECOND, AuditLog, grade, opinion, question
 
 HANGS = Item(r"\boxed{9^{9^{9}}}", "1")
 RIGHT, WRONG = Verdict(1.0, "correct", "5"), Verdict(0.0, "wrong", "5")
@@ -34,9 +33,6 @@ class Scripted:
         else:
             future.set_exception(self.error)
         return future
-
-    def close(self):
-        self.asked.append("closed")
 
 
 @pytest.mark.parametrize(
@@ -78,7 +74,7 @@ def test_opinions_compare_right_with_wrong():
 
 def test_only_disagreements_are_written_with_both_verdicts(tmp_path):
     path = tmp_path / "new folder" / "audit.jsonl"
-    log = AuditLog(path, Scripted(WRONG))
+    log = AuditLog(path, Scripted(WRONG).submit)
     item = Item(r"so \boxed{5}", "4")
     done = []
     for name, verdict in (("agrees", WRONG), ("undecided", Verdict(0.0, "timeout")), ("p7", RIGHT)):
@@ -99,7 +95,7 @@ def test_only_disagreements_are_written_with_both_verdicts(tmp_path):
 
 
 def test_a_second_judge_that_fails_keeps_no_verdict_back(tmp_path):
-    log = AuditLog(tmp_path / "audit.jsonl", Scripted(error=VerifierError("no memory")))
+    log = AuditLog(tmp_path / "audit.jsonl", Scripted(error=VerifierError("no memory")).submit)
     done = []
     log.check(Item(r"\boxed{5}", "4"), RIGHT, name="p", then=lambda: done.append("p"))
     assert (done, log.disagreements) == (["p"], 0)
@@ -111,7 +107,7 @@ def test_the_audit_of_a_pool_changes_no_verdict(tmp_path):
     items = [Item(r"\boxed{2r}", "2R"), Item(r"\boxed{3}", "3"), Item(r"\boxed{B}", "B")]
     with VerifierPool(1) as plain, VerifierPool(1, audit_path=path) as audited:
         ids = ["radius", "three", "letter"]
-        assert audited.judge_many_blocking(items, ids) == plain.judge_many_blocking(items)
+        assert audited.grade_many_blocking(items, ids) == plain.grade_many_blocking(items)
         assert (audited.disagreements, plain.disagreements) == (1, 0)
     [row] = [json.loads(line) for line in path.read_text().splitlines()]
     assert (row["id"], row["verdict"]["reason"], row["second"]["reason"]) == (
@@ -123,7 +119,7 @@ def test_the_audit_of_a_pool_changes_no_verdict(tmp_path):
 
 def test_a_second_judge_that_hangs_is_ended_and_keeps_no_verdict_back(tmp_path):
     with VerifierPool(1, 1.5, grade_path=SECOND) as pool:
-        [alone] = pool.judge_many_blocking([HANGS])
+        [alone] = pool.grade_many_blocking([HANGS])
         assert alone.is_ungraded
     with VerifierPool(1, 1.5, audit_path=tmp_path / "audit.jsonl") as pool:
         log = pool._audit
@@ -136,7 +132,7 @@ def test_a_second_judge_that_hangs_is_ended_and_keeps_no_verdict_back(tmp_path):
 def test_a_closed_pool_leaves_no_second_judge(tmp_path):
     before = threading.active_count()
     pool = VerifierPool(1, audit_path=tmp_path / "audit.jsonl")
-    pool.judge_many_blocking([Item(r"\boxed{3}", "4")])
+    pool.grade_many_blocking([Item(r"\boxed{3}", "4")])
     pool.close()
     assert threading.active_count() == before
 

@@ -1,4 +1,8 @@
-"""What the special methods of a stand-in do.
+"""Stand-ins for the program's objects that are no plain data.
+
+A stand-in is an object of a class made here whose special methods ask the program. An object of a
+class that derives from ``int``, ``str``, ``tuple`` and the like is the plain value itself, with the
+program asked only for names that the plain type lacks and for operators between two of its objects.
 
 The program never decides how its object compares with plain data of the tests. Plain data beside
 an operator (``f(x) - 4.0``) is shown to the program only where the tests built the object
@@ -8,19 +12,11 @@ object: ``abs(f(x) - 4.0) < 0.1`` would otherwise be the program's to answer.
 
 from __future__ import annotations
 
+import builtins
 import operator
+import types
 
 from recipe.hint.verify.programs import wire
-from recipe.hint.verify.programs.standin import (
-    BUILT,
-    MIXED,
-    RESULT,
-    Info,
-    Ours,
-    StandIn,
-    info_of,
-    same,
-)
 
 TYPE_CHECKING = False  # as typing.TYPE_CHECKING, without the import
 if TYPE_CHECKING:
@@ -28,6 +24,90 @@ if TYPE_CHECKING:
     from typing import Any
 
     from recipe.hint.verify.programs.remote import Remote
+
+# How an object came to the tests: given back by the program, built by a capitalised name, or made
+# by an operator from such a one and plain data.
+RESULT, BUILT, MIXED = "result", "built", "mixed"
+_BASES: dict[str, type] = {
+    kind.__name__: kind
+    for kind in (int, float, complex, str, bytes, tuple, frozenset, list, dict, set, bytearray)
+}
+_KINDS = {"function": types.FunctionType, "generator": types.GeneratorType}
+
+
+class Info:
+    """What a stand-in knows; kept out of reach of the attributes that the tests ask for."""
+
+    def __init__(self, remote: Remote, form: dict[str, Any], plain: Any) -> None:
+        self.remote = remote
+        self.form = form
+        self.plain = plain  # of what is plain data itself
+        self.number = int(form["v"])
+        self.base = _BASES.get(str(form.get("base")))
+        self.state = RESULT
+        self.made: tuple[tuple[Any, ...], dict[str, Any]] | None = None
+
+
+def info_of(value: Any) -> Info:
+    """What a stand-in knows of its object."""
+    return object.__getattribute__(value, ".info")
+
+
+def _asks(name: str) -> Callable[..., Any]:
+    """Make a method that gives the program's answer."""
+    return lambda self, *arguments: info_of(self).remote.ask(name, self, *arguments)
+
+
+class Ours:
+    """Any value that stands for an object of the program."""
+
+
+class StandIn(Ours):
+    """An object that is no plain data; special methods are added by what the object has."""
+
+    def __getattribute__(self, name: str) -> Any:
+        info = info_of(self)
+        if name == "__class__":
+            kind = _KINDS.get(str(info.form.get("name")))
+            return info.base or kind or type(self)
+        if name == "send" and info.form.get("name") == "generator":
+            return lambda value: info.remote.ask("send", self, value)
+        if name in ("__copy__", "__deepcopy__", "__reduce_ex__"):
+            return object.__getattribute__(self, name)
+        return info.remote.ask("getattr", self, name)
+
+    def __instancecheck__(self, instance: Any) -> bool:
+        return bool(info_of(self).remote.ask("isinstance", instance, self))
+
+    def __subclasscheck__(self, subclass: Any) -> bool:
+        return bool(info_of(self).remote.ask("issubclass", subclass, self))
+
+    def __deepcopy__(self, _: Any) -> Any:
+        return info_of(self).remote.ask("deepcopy", self)
+
+    def __reduce_ex__(self, _: Any) -> Any:
+        raise info_of(self).remote.undecided("the tests pickle an object of the program")
+
+    __hash__ = _asks("hash")
+    __setattr__, __delattr__, __dir__ = _asks("setattr"), _asks("delattr"), _asks("dir")
+    __str__, __repr__, __format__ = _asks("str"), _asks("repr"), _asks("format")
+    __copy__ = _asks("copy")
+
+
+def type_of(value: Any) -> Any:
+    """``type(value)``, for an object of the program its class there."""
+    return info_of(value).remote.ask("type", value) if isinstance(value, Ours) else type(value)
+
+
+def same(left: Any, right: Any) -> bool:
+    """``left is right``, for objects of the program as it is there."""
+    if isinstance(left, Ours) and isinstance(right, Ours):
+        return info_of(left).number == info_of(right).number
+    for one, other in ((left, right), (right, left)):
+        if isinstance(one, Ours) and (name := info_of(one).form.get("builtin")):
+            return other is getattr(builtins, str(name), one)
+    return left is right
+
 
 _classes: dict[Any, type] = {}
 
