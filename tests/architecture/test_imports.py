@@ -21,3 +21,11 @@ def test_a_pure_module_imports_nothing_heavy(module):
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=600, check=False
     )
     assert (done.returncode, done.stdout.strip()) == (0, "[]"), done.stderr
+
+
+def test_the_teacher_imports_the_http_library_with_its_first_request():
+    code = "import sys, recipe.hint.hints.teacher; print('openai' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=600, check=False
+    )
+    assert (done.returncode, done.stdout.strip()) == (0, "False"), done.stderr

@@ -18,8 +18,7 @@ import pytest
 from engines import BASE, ROOT, environment
 
 from recipe.hint.hints.teacher import Teacher
-from recipe.hint.hints.teacher_request import Sampling
-from recipe.hint.hints.teacher_settings import TeacherSettings
+from recipe.hint.hints.teacher_settings import Sampling, TeacherSettings
 from recipe.hint.problems.columns import read_problems, write_rows
 from recipe.hint.problems.offline_command import add_arguments, run
 from recipe.hint.prompt import Texts

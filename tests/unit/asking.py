@@ -11,10 +11,8 @@ from dataclasses import replace
 from chat_server import ChatServer, completion
 from fakes import problem
 
-from recipe.hint.hints.teacher import Teacher
-from recipe.hint.hints.teacher_client import Client
-from recipe.hint.hints.teacher_request import Sampling
-from recipe.hint.hints.teacher_settings import TeacherSettings
+from recipe.hint.hints.teacher import Client, Teacher
+from recipe.hint.hints.teacher_settings import Sampling, TeacherSettings
 from recipe.hint.prompt import Texts
 
 KEY = "sk-very-secret"

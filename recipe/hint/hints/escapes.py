@@ -3,14 +3,14 @@ r"""Resolving the backslashes of strings that may be JSON, LaTeX, or a bit of bo
 ``\nu`` is a newline and a ``u`` in JSON, and a letter in LaTeX. The strings of one object are
 judged together:
 
-- They are **escaped** when a doubled backslash stands before a known LaTeX command or around
+- They are **escaped** when a doubled backslash stands before two letters or more, or around
   brackets (``\\frac``, ``\\( .. \\)``), or four stand in a row, and no escape is invalid in JSON.
   They are then decoded as JSON: a single ``\n`` is a newline whatever follows, ``\t`` a tab.
   The same holds when nothing in them looks like LaTeX with single backslashes.
 - They are **unescaped** when an escape is invalid in JSON (``\sqrt``), or when none is doubled and
   ``\n \r \t`` begins a known command or ``\b \f`` any word. Then every command keeps its backslash,
-  ``\n`` before anything else is a newline, and ``\\`` stays a LaTeX line break, except before a
-  known command: such a writer doubled some and forgot others.
+  ``\n`` before anything else is a newline, and ``\\`` stays a LaTeX line break, except before two
+  letters or more: such a writer doubled some and forgot others.
 
 Not covered: a writer who doubled some commands and forgot only ones that JSON can read
 (``\\frac .. \theta``); the second becomes a tab. Valid JSON is never changed for its sake.
@@ -22,7 +22,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-# The commands of everyday mathematics. Complete for b, f, n, r, t, where JSON has escapes.
+# The commands of everyday mathematics that begin with b, f, n, r, t or u, where JSON has escapes.
 _COMMANDS = frozenset(
     """
     backslash bar barwedge because begin beta beth between bf big bigcap bigcirc bigcup bigg biggl
@@ -40,23 +40,6 @@ _COMMANDS = frozenset(
     triangledown triangleleft trianglelefteq triangleq triangleright trianglerighteq tt
     twoheadrightarrow
     underbrace underline underset uparrow updownarrow uplus upsilon
-    aleph alpha amalg angle approx arccos arcsin arctan arg array ast asymp cap cases cdot cdots
-    ceil cfrac chi choose circ colon color cong coprod cos cosh cot coth csc cup dagger dbinom ddots
-    deg degree delta det dfrac diamond dim displaystyle div divides dot dots dotsb dotsc doteq
-    downarrow ell emptyset end epsilon equiv eta exists exp gamma gcd ge geq geqslant gets gg gt
-    hat hbar hbox hfill hline hom hookrightarrow hphantom hspace iff iiint iint imath implies in inf
-    infty int iota isin jmath kappa ker label lambda land langle large lbrace lbrack lceil lcm ldots
-    le left leftarrow leftrightarrow leq leqslant lfloor lg lim liminf limits limsup ll ln lnot log
-    longleftarrow longleftrightarrow longmapsto longrightarrow lor lt lvert mapsto mathbb mathbf
-    mathcal mathfrak mathit mathrm mathscr mathsf mathtt max mbox mid middle min mod mp mu odot oint
-    omega operatorname oplus oslash otimes over overbrace overleftarrow overline overrightarrow
-    overset parallel partial perp phantom phi pi pm pmatrix pmod prec preceq prime prod propto psi
-    qquad quad searrow sec setminus sigma sim simeq sin sinh small smile sqrt square stackrel star
-    subset subseteq substack succ succeq sum sup supset supseteq swarrow varepsilon varnothing
-    varphi varrho varsigma vartheta vdots vec vee vert vmatrix vspace wedge widehat widetilde wp xi
-    xrightarrow zeta Bbb Big Bigg Biggl Biggr Bigl Bigr Box Delta Gamma Im Lambda Leftarrow
-    Leftrightarrow Longleftrightarrow Longrightarrow Omega Phi Pi Pr Psi Re Rightarrow Sigma Theta
-    Uparrow Upsilon Vert Xi lVert rVert
     """.split()
 )
 
@@ -102,7 +85,7 @@ def _style_of(parts: Iterable[str]) -> _Style:
                 is_invalid = True
     pairs = ("()", "[]", "{}")
     delimiters = frozenset(char for pair in pairs if after_double >= set(pair) for char in pair)
-    is_doubled |= bool(delimiters or after_double & _COMMANDS)
+    is_doubled |= bool(delimiters) or any(map(_is_word, after_double))
     return _Style(not is_invalid and (is_doubled or not is_like_latex), is_doubled, delimiters)
 
 
@@ -113,7 +96,7 @@ def _decode(part: str, style: _Style) -> str:
             return "\\\\" if style.is_json or style.is_doubled else match[0]
         if body == "\\":
             word = _word_at(part, match.end())
-            is_one = style.is_json or word in _COMMANDS or word in style.delimiters
+            is_one = style.is_json or _is_word(word) or word in style.delimiters
             return "\\" if is_one else match[0]
         if _HEX.fullmatch(body):
             return chr(int(body[1:], 16))
@@ -132,6 +115,10 @@ def _decode(part: str, style: _Style) -> str:
 def _word_at(text: str, at: int) -> str:
     match = _WORD.match(text, at)
     return match[0] if match else ""
+
+
+def _is_word(text: str) -> bool:
+    return len(text) > 1
 
 
 def _is_command(body: str) -> bool:

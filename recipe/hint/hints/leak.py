@@ -1,30 +1,21 @@
-r"""Does a hint give the final answer away? The leak guard, ``hint.leak_policy``.
+r"""Count, drop or redact hints that give the final answer away: ``hint.leak_policy``.
 
-A value of the hint is compared with the answer by the verifier's own equality, which is injected.
-An equal value is a leak depending on how telling it is (``leak_context`` has the roles):
-
-- in a box, or stated as the answer: always;
-- an answer that is rare (no small whole number, ...) and not written in the problem: wherever it
-  stands, for it has hardly another reason to;
-- an answer such as 2, or one that the problem itself writes: only as a result (``4 + 8 = 12``,
-  ``x = 12``, "leaves 12 marbles"); not as a given or assumed value, a count of other things, an
-  exponent, a coefficient, or an operand.
-
-A sum that is left to do (``4 + 8``) is no leak, nor a formula much longer than the answer.
-docs/hints.md has the measured precision and recall. Not covered: answers of programs, an option's
-text in place of its letter, a value spread over sentences.
+Each value of a hint (a number in digits or words, a box, a side of an equation) that equals the
+answer by the verifier's equality, which is injected, is a leak: in a box, stated as the answer or
+said of what is asked always; for an answer that is rare and not in the problem anywhere; for others
+as a result only (``4 + 8 = 12``, ``x = 12``). An operand (the 3 of ``3x``) is no value, and what
+is left to do (``4 + 8``) no leak. docs/hints.md has the rules, the measured precision and recall,
+and what is not covered. The work is linear in the length of the hint.
 """
 
 from __future__ import annotations
 
-import bisect
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from recipe.hint.hints.leak_context import Question, role_of
-from recipe.hint.hints.leak_text import Mention, compact, mentions
+from recipe.hint.hints.leak_values import Value, boxes, compact, values
 from recipe.hint.schema import HintStatus, Item, Problem, Verdict
 
 LeakPolicy = Literal["measure", "drop", "redact"]
@@ -33,16 +24,6 @@ Equal = Callable[[str, Sequence[str]], Awaitable[list[bool]]]
 Grader = Callable[[Sequence[Item]], Awaitable[list[Verdict]]]
 
 REDACTED = "[...]"
-_SMALL = 12
-_MAX_COMMON_DIGITS = 4
-_ROUND = frozenset({60, 90, 100, 180, 360, 1000})
-_HALVES = frozenset({"1/2", r"\frac{1}{2}", r"\frac12", r"\dfrac{1}{2}", "0.5", ".5"})
-_LONGER = 1.5
-_MAX_QUOTED_CHARS = 300
-_OPTION = re.compile(
-    r"\b(?i:options?|choices?|answers?|letter|choose|select|pick)\b[^.;\n]{0,12}?"
-    r"(?:\bis\b|:)?\s*\(?\b(?P<letter>[A-Z])\b(?!['’]|\s+[a-z])"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +45,14 @@ class Guarded:
 
 
 class LeakGuard:
-    """Applies a policy to hints."""
+    """Apply a policy to hints."""
 
     def __init__(self, policy: LeakPolicy, equal: Equal) -> None:
         self._policy = policy
         self._equal = equal
 
     async def check(self, problem: Problem, hint: str) -> Guarded:
-        """The hint as it may be used, and the leaks that were found in it.
+        """Return the hint as it may be used, and the leaks found in it.
 
         ``measure`` changes nothing; ``drop`` gives the status ``leaked``; ``redact`` puts
         ``[...]`` for each leaking value and leaves every other character as it is.
@@ -85,16 +66,16 @@ class LeakGuard:
 
 
 def redact(hint: str, leaks: Sequence[Leak]) -> str:
-    """The hint with the leaking spans replaced."""
+    """Replace the leaking spans, which do not overlap."""
     for leak in sorted(leaks, key=lambda each: each.start, reverse=True):
         hint = hint[: leak.start] + REDACTED + hint[leak.end :]
     return hint
 
 
 def judged_equal(grade: Grader) -> Equal:
-    """Equality by a verifier that grades boxed answers, such as ``VerifierPool.judge_many``.
+    """Return equality by a verifier that grades boxed answers, such as ``VerifierPool.grade_many``.
 
-    A candidate the verifier cannot decide on counts as another value.
+    A candidate that the verifier leaves ungraded counts as another value.
     """
 
     async def equal(answer: str, candidates: Sequence[str]) -> list[bool]:
@@ -104,147 +85,207 @@ def judged_equal(grade: Grader) -> Equal:
     return equal
 
 
+# -- what the sentence makes of a value -----------------------------------------------------------
+
+_WINDOW_CHARS = 160
+_SENTENCE_END = re.compile(r"[.!?](?=\s)|\n")
+_MARKUP = re.compile(r"""[${}*_"“”()\[\]€£]|(?<!\w)'|'(?!\w)|\\[()\[\]$,;! %]|\\text\{|\\boxed""")
+# No word of these begins another: a text of fillers alone is read in linear time.
+_FILL = (
+    r"(?:(?:exactly|just|simply|only|about|approximately|equal|therefore|then|thus|hence|now|also"
+    r"|the (?:number|value|integer|third|second|last|middle)|option|letter|all|it|is|be|of|to|that"
+    r"|in|you|them|us|a total)\s+)*$"
+)
+_NOT = re.compile(
+    r"\b(?:not?|never|cannot|n?either|nor|than|least|most|between|multiple|divisible|digits?)\b|n't\b"
+)
+_STATED = re.compile(
+    r"(?i)\b(?:answer|solution|final (?:result|value|number|count|total|sum)|correct option)\b"
+    rf"(?P<gap>[^.;]{{0,50}}?)(?:\b(?:is|are|be|equals|as|of|gives|becomes|reads)\b|[:=])\s*{_FILL}"
+)
+_STATED_AFTER = re.compile(
+    r"(?i)[\s,]*(?:\w+\s+){0,3}?(?:the|your|our)\s+(?:(?:final|correct|right)\s+)?"
+    r"(?:answer|solution|result)\b(?!\s*(?:is|was|will|must|=|:))"
+)
+_RESULT = re.compile(
+    r"(?i)\b(?:giv(?:es?|ing)|get(?:s|ting)?|yield(?:s|ing)?|mak(?:es?|ing)|leav(?:es?|ing)|equals?"
+    r"|obtain(?:s|ed)?|totals?|(?:comes?|adds? up|amounts?|results?) (?:out )?(?:to|as|at|in)"
+    r"|ends? up (?:at|with)|lands? (?:at|on)|arrives? at|reach(?:es)?|namely|must be"
+    r"|pays?|needs?|keeps?|takes?|costs?|remains?|there (?:are|is)"
+    r"|(?:remainder|total|sum|difference|quotient) of"
+    r"|(?:that|which|this|it|value|count|result|total|remainder|quotient|difference) (?:is|was)"
+    r"|(?:plus|minus|times|divided by|half of|twice|product of|sum of)\b[^.,;]{0,60}"
+    rf"\b(?:is|are))\s+{_FILL}"
+)
+_SAID = re.compile(
+    r"(?i)(?:\b(?:is|are|was|were|be|has|have|so|hence|thus|therefore|do(?:es)? it in)\b|[:,])"
+    rf"\s*{_FILL}"
+)
+_ASSUMED = re.compile(
+    r"(?i)\b(?:let|try|suppose|assum(?:e|ing)|say|with|if|when|where|given|using|put|set|choose|for)"
+    r"\s+(?:that\s+|we\s+|you\s+|[^.;,]{0,40}\band\s+)?$"
+)
+_CLAUSE_END = re.compile(
+    r"(?i)(?:(?:square |cubic )?(?:units?|[ckm]?m|dollars?|cents?|degrees?|hours?|minutes?|seconds?"
+    r"|days?|weeks?|years?|feet|meters?|percent)\b\s*)?(?:$|[.,;:!?–—-]|(?:and|so|which|as|because"
+    r"|since|in all|in total|left|altogether|now|of them|again|after|before|with|when|if|by|from"
+    r"|each|per)\b)"
+)
+_COMPARED = re.compile(
+    r"(?i)(?:times|more|less|fewer|[a-z]+er than|digits?|steps?|cases?|ways? to|of the|out of"
+    r"|percent of|units? (?:to|more|less))\b"
+)
+# With words on its left side, "200 apples - 180 apples = 20 apples", a statement begins with "=".
+_SUM = re.compile(r"\d[^=.;\n]*(?:\s[-+*/x×÷–]\s|[+*/×÷])[^=.;\n]*\d")
+_APPLIED = re.compile(r"[A-Za-z]\s*(?:_\S+|\(.*\))")
+_NOUNS = re.compile(r"(?:[A-Za-z]+\s*){1,3}")
+
+
+def _role(text: str, value: Value, asked: set[str]) -> str:
+    """Return boxed, stated, computed, named, assumed, result, said, or bare for all else.
+
+    ``text`` is the hint without markup, and ``asked`` the telling words of the problem.
+    """
+    if value.shape == "boxed":
+        return "boxed"
+    before = text[max(0, value.start - _WINDOW_CHARS) : value.start]
+    before = _SENTENCE_END.split(before)[-1].rstrip() + " "
+    after = text[value.end : value.end + _WINDOW_CHARS]
+    after = _SENTENCE_END.split(after, maxsplit=1)[0].lstrip()
+    is_compared = _COMPARED.match(after)
+    stated = _STATED.search(before)
+    if stated and not _NOT.search(stated["gap"]) and not is_compared:
+        return "stated"
+    if _STATED_AFTER.match(after) and not _NOT.search(before[-20:]):
+        return "stated"
+    if value.place:
+        return _role_in_equation(text, value)
+    nouns = _NOUNS.match(after)
+    is_asked = nouns is not None and bool(_content_words(nouns[0]) & asked)
+    if is_compared or not (is_asked or _CLAUSE_END.match(after)):
+        return "bare"
+    if _RESULT.search(before):
+        return "result"
+    clause = re.split(r"[,;:]", before.rstrip(" ,;:"))[-1]
+    is_about = is_asked or bool(_content_words(clause) & asked)
+    return "said" if is_about and _SAID.search(before) and not _NOT.search(clause) else "bare"
+
+
+def _role_in_equation(text: str, value: Value) -> str:
+    before = text[max(0, value.statement - _WINDOW_CHARS) : value.statement]
+    left = value.left
+    has_digit = any(map(str.isdigit, left))
+    is_number = has_digit and not re.search("[A-Za-z]", re.sub(r"\\[A-Za-z]+", "", left))
+    is_sum = not left and _SUM.search(re.split(r"[=.;\n]", before)[-1])
+    if value.place > 1 or is_number or is_sum:
+        return "computed"
+    if not has_digit or _APPLIED.fullmatch(left):
+        return "assumed" if _ASSUMED.search(before.rstrip() + " ") else "named"
+    return "bare"  # 2x = 12: an equation that is left to solve
+
+
+def _content_words(text: str) -> set[str]:
+    """Return the telling words of three letters and more, without a plural's ending."""
+    words = {word.rstrip("s") for word in re.findall(r"[a-z]{3,}", text.lower())}
+    return words - {"the", "and", "are", "for", "what", "find"}
+
+
+# -- leaks ----------------------------------------------------------------------------------------
+
+_COMMON = {"60", "90", "100", "180", "360", "1000", "1,000", *map(str, range(13))}
+_COMMON |= {"1/2", r"\frac{1}{2}", r"\frac12", r"\dfrac{1}{2}", "0.5", ".5"}
+_GAP = re.compile(r"[\s$]*(?:,\s*and|,|and|or)[\s$]*")
+_TEXT_COMMAND = re.compile(r"\\(?:text|mathrm|textbf|mbox)\s*\{([^{}]*)\}")
+_OPTION = re.compile(
+    r"\b(?i:options?|choices?|answers?|letter|choose|select|pick)\b[^.;\n]{0,12}?"
+    r"(?:\bis\b|:)?\s*\(?\b(?P<letter>[A-Z])\b(?!['’]|\s+[a-z])"
+)
+
+
 async def find_leaks(hint: str, problem: Problem, equal: Equal) -> tuple[Leak, ...]:
-    """The leaking spans of a hint, in order and apart from each other."""
-    if problem.kind == "program" or not problem.answer.strip():
+    """Return the leaking spans of a hint, in order and apart from each other."""
+    answer = problem.answer
+    words = _TEXT_COMMAND.sub(r"\1", answer).strip()
+    if problem.kind == "program" or not answer.strip():
         return ()
-    answer = _Answer(problem.answer)
-    if problem.kind == "choice" or answer.is_option:
-        return _options(hint, answer.words.strip("() "))
-    found = answer.forms(mentions(hint), hint)
-    given = answer.numbers_of(problem.text)
+    is_marked = words != answer or answer.startswith("(")
+    if problem.kind == "choice" or (is_marked and re.fullmatch(r"\(?[A-Z]\)?", words)):
+        return _options(hint, words.strip("() "))
+    own = [each for each in values(answer) if each.shape != "word"]
+    number = own[0].text if len(own) == 1 and own[0].shape != "formula" else ""
+    found = values(hint)
+    if number:  # "81 / 3" for 27 is a division left to do
+        due = re.compile("/|frac" if number.isdecimal() else "(?!)")
+        found = [
+            each
+            for each in found
+            if each.shape in ("word", "boxed")
+            or (each.shape == "literal" and not due.search(each.text))
+        ]
+        if "%" not in answer:  # the verifier tells 20 % from 20, but it gives the 20 away
+            found = [each._replace(text=each.text.rstrip("\\% ")) for each in found]
+    else:
+        found = _formulas(hint, found, answer, words)
+    given = [each.text for each in values(problem.text) if number and each.shape != "formula"]
     texts = list(dict.fromkeys([*(each.text for each in found), *given]))
-    equals = dict(zip(texts, await equal(problem.answer, texts), strict=True)) if texts else {}
-    is_given = any(equals[text] for text in given) or answer.is_written_in(problem.text)
-    question = Question.of(problem.text)
+    equals = dict(zip(texts, await equal(answer, texts), strict=True)) if texts else {}
+    formula, question = compact(answer), compact(problem.text)
+    is_given = any(equals[text] for text in given) or (not number and formula in question)
+    is_rare = not is_given and number not in _COMMON
+    asked = _content_words(problem.text)
+    text = _MARKUP.sub(lambda match: " " * len(match[0]), hint)
     leaks = []
     for each in found:
-        if not equals[each.text] or not answer.is_as_short(each.text):
+        # A formula much longer than the answer is one on the way to it.
+        if not equals[each.text] or (
+            not number and len(compact(each.text)) > 1.5 * len(formula) + 1
+        ):
             continue
-        role = "boxed" if each.shape == "boxed" else role_of(hint, each, question)
-        is_telling = _is_telling(
-            role, each, question, is_given=is_given, is_common=answer.is_common
-        )
-        is_result = role in ("boxed", "stated", "result", "said")
-        if is_telling and (is_result or not _is_quoted(hint, each, problem.text)):
+        role = _role(text, each, asked)
+        is_equation = role in ("computed", "named") or is_rare
+        if role in ("boxed", "stated", "result", "said"):
+            leaks.append(Leak(each.start, each.end, role))
+        elif is_equation and not _is_quoted(hint, each, question):
             leaks.append(Leak(each.start, each.end, role))
     return _apart(leaks)
 
 
-def _is_telling(
-    role: str, mention: Mention, question: Question, *, is_given: bool, is_common: bool
-) -> bool:
-    if role in ("boxed", "stated"):
-        return True
-    if not is_given and not is_common:
-        return True
-    if role == "named":
-        letters = set(re.findall(r"[A-Za-z]", mention.left))
-        return not is_given or bool(letters & question.letters)
-    return role in ("computed", "result", "said")
+def _is_quoted(hint: str, value: Value, question: str) -> bool:
+    """Whether the formula, or the equation, stands in the problem already."""
+    if value.shape == "formula":
+        return compact(value.text) in question
+    statement = hint[max(value.statement, value.end - _WINDOW_CHARS) : value.end]
+    return value.place > 0 and compact(statement) in question
 
 
-def _is_quoted(hint: str, mention: Mention, problem: str) -> bool:
-    """Whether the whole equation stands in the problem already."""
-    value = compact(mention.text)
-    if mention.shape == "formula":
-        return value in compact(problem)
-    if mention.end - mention.statement > _MAX_QUOTED_CHARS:
-        return False
-    statement = compact(hint[mention.statement : mention.end])
-    return len(statement) > len(value) and statement in compact(problem)
-
-
-class _Answer:
-    """The answer, and which values of a text are worth a comparison with it."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-        shapes = [each for each in mentions(text) if each.shape in ("literal", "boxed")]
-        all_of_it = [each for each in mentions(text) if each.shape == "formula"]
-        self.number = shapes[0].text if len(shapes) == 1 and not all_of_it else ""
-        self.is_common = self.number in _HALVES or _is_common(self.number)
-        self.words = _words(text)
-
-    @property
-    def is_option(self) -> bool:
-        r"""Whether it is the letter of an option, as in ``\text{(C)}``."""
-        is_marked = self.words != self.text or self.text.startswith("(")
-        return is_marked and bool(re.fullmatch(r"\(?[A-Z]\)?", self.words))
-
-    def forms(self, found: Sequence[Mention], text: str) -> list[Mention]:
-        """Numbers for a number; formulas, pairs of numbers and its own words for anything else."""
-        if self.number:
-            return [each for each in found if each.shape != "formula" and not self._is_due(each)]
-        found = [each for each in found if each.shape != "word"]
-        if "," in self.text:
-            found += _pairs(found, text)
-        if re.fullmatch(r"[A-Za-z][A-Za-z ]+", self.words):
-            pattern = re.compile(rf"\b{re.escape(self.words)}\b", re.IGNORECASE)
-            found += [
-                Mention(match.start(), match.end(), self.text, "formula", match.start())
-                for match in pattern.finditer(text)
-            ]
-        return found
-
-    def _is_due(self, mention: Mention) -> bool:
-        """A division that is left to do: ``81 / 3`` for 27."""
-        is_quotient = "/" in mention.text or "frac" in mention.text
-        return mention.shape == "literal" and is_quotient and self.number.isdecimal()
-
-    def numbers_of(self, text: str) -> list[str]:
-        """What of a problem may be the answer: numbers, where it is one."""
-        found = mentions(text) if self.number else []
-        return [each.text for each in found if each.shape != "formula"]
-
-    def is_written_in(self, text: str) -> bool:
-        """Whether a text holds the formula of the answer as it stands."""
-        value = compact(self.text)
-        return not self.number and value != "" and value in compact(text)
-
-    def is_as_short(self, text: str) -> bool:
-        """Whether a formula is about as short as the answer, and not one on the way to it."""
-        return bool(self.number) or len(compact(text)) <= _LONGER * len(compact(self.text)) + 1
-
-
-def _words(text: str) -> str:
-    r"""The text without ``\text{}`` and the like around its words."""
-    return re.sub(r"\\(?:text|mathrm|textbf|mbox)\s*\{([^{}]*)\}", r"\1", text).strip()
-
-
-def _is_common(number: str) -> bool:
-    digits = number.replace(",", "")
-    is_short = digits.isdecimal() and len(digits) <= _MAX_COMMON_DIGITS
-    return is_short and (int(digits) <= _SMALL or int(digits) in _ROUND)
-
-
-def _pairs(found: Sequence[Mention], text: str) -> list[Mention]:
-    """Neighbouring numbers as one value: ``3 and -2``, ``x = 3, -2``."""
-    numbers = [each for each in found if each.shape == "literal"]
-    gap = re.compile(r"[\s$]*(?:,\s*and|,|and|or)[\s$]*")
-    return [
-        Mention(one.start, two.end, f"{one.text}, {two.text}", "formula", one.statement)
+def _formulas(hint: str, found: list[Value], answer: str, words: str) -> list[Value]:
+    """Return formulas and numbers, pairs of numbers ("3 and -2") and the answer's own words."""
+    found = [each for each in found if each.shape != "word"]
+    numbers = [each for each in found if each.shape == "literal" and "," in answer]
+    found += [
+        one._replace(end=two.end, text=f"{one.text}, {two.text}", shape="formula")
         for one, two in zip(numbers, numbers[1:], strict=False)
-        if gap.fullmatch(text, one.end, two.start)
+        if _GAP.fullmatch(hint, one.end, two.start)
     ]
+    is_words = re.fullmatch(r"[A-Za-z][A-Za-z ]+", words)
+    for match in re.finditer(rf"(?i)\b{re.escape(words)}\b", hint) if is_words else ():
+        found.append(Value(match.start(), match.end(), answer, "formula", match.start()))
+    return found
 
 
 def _options(hint: str, letter: str) -> tuple[Leak, ...]:
-    """Where a choice's letter is named as one; other capitals are not looked at."""
-    if not letter:
-        return ()
+    """Return where a choice's letter is named as one; other capitals are not looked at."""
     found = [match.span("letter") for match in _OPTION.finditer(hint) if match["letter"] == letter]
-    boxes = [each for each in mentions(hint) if each.shape == "boxed"]
-    found += [(each.start, each.end) for each in boxes if _words(each.text).strip("() ") == letter]
+    for box in boxes(hint):
+        if letter and _TEXT_COMMAND.sub(r"\1", box.text).strip("() ") == letter:
+            found.append((box.start, box.end))
     return _apart([Leak(start, end, "stated") for start, end in found])
 
 
 def _apart(leaks: Sequence[Leak]) -> tuple[Leak, ...]:
-    """In order, and of two that overlap the shorter one."""
+    """Return them in order, and of two that overlap the inner or the first one."""
     kept: list[Leak] = []
-    for leak in sorted(leaks, key=lambda each: (each.end - each.start, each.start)):
-        at = bisect.bisect_left(kept, leak.start, key=lambda each: each.start)
-        is_behind = at == 0 or kept[at - 1].end <= leak.start
-        if is_behind and (at == len(kept) or leak.end <= kept[at].start):
-            kept.insert(at, leak)
+    for leak in sorted(leaks, key=lambda each: (each.end, -each.start)):
+        if not kept or leak.start >= kept[-1].end:
+            kept.append(leak)
     return tuple(kept)

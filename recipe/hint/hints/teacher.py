@@ -4,40 +4,221 @@ The request is the one for self-hints. It depends on the problem and not on the 
 once, however often it is used and whatever run comes back to it (``teacher_cache``).
 Every failure is a ``HintResult`` whose detail begins with a ``FaultKind``; the run goes on.
 
-Not covered: an endpoint may charge for a reply that is lost on the way (a timeout, a broken
+``openai`` sends and reads; it is imported with the first request, for it takes about a second. Its
+own retries are off: the budget is looked at before each request, and each fault is counted.
+
+Not covered: an endpoint may charge for a response that is lost on the way (a timeout, a broken
 connection). What it charges is unknown here and not in the budget.
 """
 
 from __future__ import annotations
 
 import asyncio
+import email.utils
+import json
 import logging
+import math
 import os
 import random
 import sqlite3
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
-from weakref import WeakValueDictionary
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+from urllib.parse import urlsplit
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from recipe.hint.errors import ConfigError
 from recipe.hint.hints.base import Generate, HintResult
 from recipe.hint.hints.parsing import parse_hint_levels
 from recipe.hint.hints.teacher_cache import Answer, AnswerCache
-from recipe.hint.hints.teacher_client import PASSING, Client, Fault
-from recipe.hint.hints.teacher_request import (
+from recipe.hint.hints.teacher_settings import (
     Request,
     Sampling,
+    TeacherSettings,
     make_request,
     read_key,
 )
-from recipe.hint.hints.teacher_settings import TeacherSettings
 from recipe.hint.prompt import Texts, hint_request
 from recipe.hint.schema import ParseFailure, Problem
 from recipe.hint.seeds import seed_at
 
 logger = logging.getLogger(__name__)
 wait = asyncio.sleep  # for the tests, which wait for nobody
+
+FaultKind = Literal[
+    "rate_limited",  # 429
+    "server_error",  # 5xx
+    "timeout",
+    "connection",  # no connection, or closed before a response
+    "cut_off",  # closed within a response
+    "garbage",  # a response that is no chat completion
+    "refused",  # another status: the request, the key or the model is wrong
+    "budget",  # nothing more may be paid
+    "cache",  # the cache cannot be read; asking could pay twice
+]
+_PERMANENT: frozenset[FaultKind] = frozenset({"refused", "budget", "cache"})
+_REACH_S = 10.0
+_EXCERPT_CHARS = 200
+_CHARS_PER_TOKEN = 4  # where the endpoint does not count: English text has 3 to 5
+_LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What went wrong.
+
+    ``wait_s`` is what the endpoint asked for; ``paid_tokens`` what it charges all the same.
+    """
+
+    kind: FaultKind
+    what: str
+    wait_s: float = 0.0
+    paid_tokens: int = 0
+
+
+class Client:
+    """Send requests with the key, which appears in no fault; nothing is tried twice here."""
+
+    def __init__(self, base_url: str, *, key: str, timeout_s: float) -> None:
+        """Check the address.
+
+        Raises:
+            ConfigError: If it is none, or holds a user name, a query or a fragment.
+        """
+        parts = urlsplit(base_url)
+        is_plain = not (parts.username or parts.password or parts.query or parts.fragment)
+        if parts.scheme not in ("http", "https") or not parts.hostname or not is_plain:
+            shown = base_url if is_plain else "(hidden: it may hold a secret)"
+            raise ConfigError(
+                f"hint.teacher.base_url={shown!r} must be like https://host/v1, without a user "
+                "name or a query; a key goes into the variable that api_key_env names"
+            )
+        self._url, self._host, self._key = base_url, parts.hostname, key
+        self.timeout_s = timeout_s
+        self._clients: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # by event loop
+
+    async def send(self, request: Request) -> Answer | Fault:
+        """Try once, within the time limit as a whole."""
+        outcome = await self._ask("/chat/completions", self.timeout_s, request.body)
+        return outcome if isinstance(outcome, Fault) else self._parse(outcome, request)
+
+    async def reach(self) -> Fault | None:
+        """Return why nobody can be asked: no answer to a look at the models, or a no to the key.
+
+        An endpoint without such a list, or one that is busy, is there.
+        """
+        outcome = await self._ask("/models", min(self.timeout_s, _REACH_S))
+        if isinstance(outcome, bytes):
+            return None
+        is_no = outcome.what.startswith(("HTTP 401", "HTTP 403"))
+        return outcome if outcome.kind in ("connection", "timeout") or is_no else None
+
+    async def _ask(
+        self, path: str, limit_s: float, body: Mapping[str, Any] | None = None
+    ) -> bytes | Fault:
+        import openai
+
+        loop = asyncio.get_running_loop()
+        if loop not in self._clients:
+            # A redirect could carry the key elsewhere; loopback needs no proxy.
+            http = openai.DefaultAsyncHttpxClient(
+                follow_redirects=False, trust_env=self._host not in _LOCAL, timeout=None
+            )
+            self._clients[loop] = openai.AsyncOpenAI(
+                api_key=self._key or "none",
+                base_url=self._url,
+                max_retries=0,
+                timeout=None,
+                http_client=http,
+            )
+        # The organisation and project of the environment are another endpoint's. No connection is
+        # kept, so none is left open when the loop of a worker ends.
+        names = ["OpenAI-Organization", "OpenAI-Project", *([] if self._key else ["Authorization"])]
+        headers = {**dict.fromkeys(names, openai.Omit()), "Connection": "close"}
+        options: Any = {"options": {"headers": headers}}
+        send = self._clients[loop].get if body is None else self._clients[loop].post
+        if body is not None:
+            options["body"] = body
+        try:
+            async with asyncio.timeout(limit_s):
+                # The bytes alone: what they hold is judged in _parse.
+                answer = await send(path, cast_to=openai.HttpxBinaryResponseContent, **options)
+                return answer.content
+        except TimeoutError:
+            return Fault("timeout", f"no whole answer within {limit_s:g} s")
+        except openai.APIStatusError as error:
+            status = error.status_code
+            what = f"HTTP {status}: {self._excerpt(error.response.content)}"
+            if status != 429 and status < 500 and status != 408:
+                return Fault("refused", what)
+            kind = "rate_limited" if status == 429 else "server_error"
+            return Fault(kind, what, _retry_after_s(error.response.headers.get("Retry-After", "")))
+        except openai.APIConnectionError as error:
+            cause = error.__cause__ or error
+            if "peer closed connection" in str(cause):
+                return Fault("cut_off", "the connection closed within the answer")
+            what = self._excerpt(str(cause).encode())
+            return Fault("connection", what or type(cause).__name__)
+
+    def _parse(self, body: bytes, request: Request) -> Answer | Fault:
+        try:
+            reply = json.loads(body)
+        except (ValueError, RecursionError):
+            return Fault("garbage", f"no JSON: {self._excerpt(body)}")
+        match reply:
+            case {"choices": [{"message": {"content": str() | None as text}} as choice, *_]}:
+                is_cut = choice.get("finish_reason") == "length"
+                tokens, paid_tokens = _usage(reply, request, text or "")
+                return Answer(text or "", tokens, paid_tokens, is_cut)
+        paid_tokens = _usage(reply, request, "")[1] if "usage" in reply else 0
+        return Fault("garbage", f"no answer: {self._excerpt(body)}", paid_tokens=paid_tokens)
+
+    def _excerpt(self, body: bytes) -> str:
+        """Return at most 200 characters on one line; some endpoints repeat the key they got."""
+        text = body.decode("utf-8", "replace")
+        text = text.replace(self._key, "***") if self._key else text
+        text = "".join(char if char.isprintable() else " " for char in text[: 4 * _EXCERPT_CHARS])
+        return " ".join(text.split())[:_EXCERPT_CHARS]
+
+
+def _retry_after_s(value: str) -> float:
+    """Return the wait of a Retry-After header, in seconds or as a date; 0 where it has none."""
+    try:
+        wait_s = float(value)
+    except ValueError:
+        try:
+            wait_s = email.utils.parsedate_to_datetime(value).timestamp() - time.time()
+        except (ValueError, OverflowError):
+            return 0.0
+    return max(0.0, wait_s) if math.isfinite(wait_s) else 0.0
+
+
+def _usage(reply: dict[str, Any], request: Request, text: str) -> tuple[int, int]:
+    """Return tokens of the response, and of prompt and response; estimated where not told."""
+    match reply.get("usage"):
+        case {"completion_tokens": int() as tokens, "total_tokens": int() as total}:
+            return max(tokens, 0), max(total, tokens, 0)
+    prompt = sum(len(turn["content"]) for turn in request.body["messages"])
+    return -(-len(text) // _CHARS_PER_TOKEN), -(-(len(text) + prompt) // _CHARS_PER_TOKEN)
+
+
+def check_reached(settings: TeacherSettings, environment: Mapping[str, str]) -> None:
+    """Make sure that somebody answers; with answers in the cache nobody needs to be there.
+
+    Raises:
+        ConfigError: Naming the address, and what came in place of an answer.
+    """
+    key = read_key(settings, environment)
+    client = Client(settings.base_url, key=key, timeout_s=settings.timeout_s)
+    if AnswerCache.has_answers(settings.cache_dir):
+        return
+    if fault := asyncio.run(client.reach()):
+        raise ConfigError(
+            f"hint.teacher.base_url={settings.base_url} cannot be asked: {fault.kind}: "
+            f"{fault.what}; start the endpoint, or correct the address or the key"
+        )
 
 
 class _Asked(NamedTuple):
@@ -48,7 +229,7 @@ class _Asked(NamedTuple):
 
 
 class Teacher:
-    """Ask the endpoint, up to ``attempts`` times where a reply is no ladder.
+    """Ask the endpoint, up to ``attempts`` times where a response holds no hint levels.
 
     Source: the external teacher of Liao et al. 2026, arXiv:2602.03143 (Fig. 3).
     """
@@ -131,13 +312,15 @@ class Teacher:
                 async with self._slots:
                     return await self._try(request)
         except sqlite3.Error as error:
-            return self._stop(Fault("cache", f"{self._settings.cache_dir}: {error}"), 0)
+            self._counters["stopped"] += 1
+            return self._warn(Fault("cache", f"{self._settings.cache_dir}: {error}"), 0)
 
     async def _try(self, request: Request) -> _Asked:
         num_calls = 0
         while True:
             if fault := await self._over_budget():
-                return self._stop(fault, num_calls)
+                self._counters["stopped"] += 1
+                return self._warn(fault, num_calls)
             outcome = await self._client.send(request)
             num_calls += 1
             self._counters["calls"] += 1
@@ -150,8 +333,7 @@ class Teacher:
                 await self._book(self._cache.pay, outcome.paid_tokens)
             wait_s = self._wait_s(request, outcome, num_calls)
             if wait_s is None:
-                self._warn(outcome)
-                return _Asked(outcome, num_calls)
+                return self._warn(outcome, num_calls)
             await wait(wait_s)
 
     async def _over_budget(self) -> Fault | None:
@@ -178,20 +360,16 @@ class Teacher:
         """Seconds until the next try; none when there is to be no other."""
         settings = self._settings
         is_patient = fault.wait_s <= settings.max_wait_s
-        if fault.kind not in PASSING or num_calls > settings.num_retries or not is_patient:
+        if fault.kind in _PERMANENT or num_calls > settings.num_retries or not is_patient:
             return None
         # Spread by up to a half, so that those who failed together do not return together.
         spread = random.Random(seed_at(request.key, num_calls, os.getpid())).uniform(0.5, 1.0)
         doubled_s = settings.backoff_s * 2.0 ** min(num_calls - 1, 60)
         return max(fault.wait_s, min(doubled_s, settings.max_wait_s) * spread)
 
-    def _stop(self, fault: Fault, num_calls: int) -> _Asked:
-        self._counters["stopped"] += 1
-        self._warn(fault)
-        return _Asked(fault, num_calls)
-
-    def _warn(self, fault: Fault) -> None:
+    def _warn(self, fault: Fault, num_calls: int = 0) -> _Asked:
         """Log the first fault of its kind; all of them are in the records and counters."""
         if fault.kind not in self._warned:
             self._warned.add(fault.kind)
             logger.warning("the teacher gave no answer: %s: %s", fault.kind, fault.what)
+        return _Asked(fault, num_calls)

@@ -10,8 +10,7 @@ from typing import Any
 
 from recipe.hint.errors import DataError
 from recipe.hint.hints.leak import judged_equal
-from recipe.hint.hints.teacher_request import Sampling
-from recipe.hint.hints.teacher_settings import TeacherSettings
+from recipe.hint.hints.teacher_settings import Sampling, TeacherSettings
 from recipe.hint.problems.offline_hints import OfflineReport, write_offline_hints
 from recipe.hint.settings import HintSettings, read_texts
 from recipe.hint.typed import finite, read_json
@@ -76,8 +75,7 @@ def run(given: argparse.Namespace) -> OfflineReport:
         )
     )
     # The HTTP library, for this command alone.
-    from recipe.hint.hints.teacher import Teacher
-    from recipe.hint.hints.teacher_client import check_reached
+    from recipe.hint.hints.teacher import Teacher, check_reached
 
     settings = _settings(given)
     check_reached(settings, os.environ)

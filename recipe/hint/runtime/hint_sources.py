@@ -54,7 +54,7 @@ def build_source(
 def _build_teacher(settings: HintSettings, texts: Texts, levels: int) -> HintSource:
     # Here: only a run with a teacher imports the HTTP library.
     from recipe.hint.hints.teacher import Teacher
-    from recipe.hint.hints.teacher_request import Sampling
+    from recipe.hint.hints.teacher_settings import Sampling
 
     return Teacher(
         settings.teacher,

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recipe.hint.hints.leak import find_leaks, redact
-from recipe.hint.hints.leak_text import compact, mentions
+from recipe.hint.hints.leak_values import compact, values
 
 PIECES = st.sampled_from(
     [r"\frac{1}{2}", r"\boxed{", "}", "$", "$$", r"\(", r"\$", "=", "12", "1,200", "twenty", "-"]
@@ -48,9 +48,9 @@ def test_any_hint_is_read_and_only_leaks_are_replaced(hint, answer):
 
 @given(TEXTS)
 def test_a_mention_lies_within_the_text_and_holds_a_value(text):
-    for mention in mentions(text):
-        assert 0 <= mention.statement <= mention.start < mention.end <= len(text)
-        assert compact(mention.text) != ""
+    for value in values(text):
+        assert 0 <= value.statement <= value.start < value.end <= len(text)
+        assert compact(value.text) != ""
 
 
 # What a box, a sign or a command may hold that is no value.

@@ -12,8 +12,8 @@ from test_offline_hints import command, served
 from recipe.hint import main_prepare
 from recipe.hint.errors import ConfigError, DataError
 from recipe.hint.hints.base import HintResult
+from recipe.hint.hints.teacher import check_reached
 from recipe.hint.hints.teacher_cache import Answer, AnswerCache
-from recipe.hint.hints.teacher_client import check_reached
 from recipe.hint.hints.teacher_settings import TeacherSettings
 from recipe.hint.problems.columns import make_row, write_rows
 from recipe.hint.problems.offline_hints import GIVE_UP, write_offline_hints

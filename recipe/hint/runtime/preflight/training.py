@@ -10,7 +10,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from recipe.hint.command.compose import given_settings
 from recipe.hint.errors import ConfigError
-from recipe.hint.hints.teacher_request import check_teacher
+from recipe.hint.hints.teacher_settings import check_teacher
 from recipe.hint.methods import Method
 from recipe.hint.methods.cost import most_responses
 from recipe.hint.runtime.preflight.data import (
@@ -58,7 +58,7 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
     settings = replace(settings, source=source_of(settings, method))
     if method.uses_hints and settings.source == "teacher":
         check_teacher(settings.teacher, os.environ)
-        from recipe.hint.hints.teacher_client import check_reached  # the HTTP library
+        from recipe.hint.hints.teacher import check_reached  # the HTTP library
 
         check_reached(settings.teacher, os.environ)
     check_given(config)
