@@ -36,7 +36,9 @@ def test_a_model_with_its_text_settings_in_a_part_of_their_own_has_a_context(con
         tokenizer=AutoTokenizer.from_pretrained(REPOSITORY / "data/tiny/base"),
         hf_model_type="qwen2",
     )
-    builder = EngineBuilder(worker, read_settings(OmegaConf.to_container(config.hint, resolve=True)))
+    builder = EngineBuilder(
+        worker, read_settings(OmegaConf.to_container(config.hint, resolve=True))
+    )
     assert get_max_position_embeddings(model) == 96
     # 95 tokens leave room for one more.
     assert builder._client.has_room([0] * 95) and not builder._client.has_room([0] * 96)

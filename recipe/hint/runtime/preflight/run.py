@@ -74,19 +74,25 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
     model = data.load_model(config)
     hints = (settings, texts) if method.uses_hints else None
     lengths = data.check_lengths(config, model, train=train, val=val, hints=hints)
-    per_epoch = data.num_training_problems(config, train) / setting(config, "data.train_batch_size")
+    batch, group = config.data.train_batch_size, config.actor_rollout_ref.rollout.n
+    per_epoch = data.num_training_problems(config, train) / batch
     by_epochs = int(per_epoch) * setting(config, "trainer.total_epochs")
     steps = min(by_epochs, setting(config, "trainer.total_training_steps") or by_epochs)
     disk = check_disk(config, model.num_parameters, steps)
+    least, most = batch * group, batch * most_answers(method, group)
+    tokens_m = config.data.max_response_length / 1e6
     levels = f"hint levels up to {method.max_level}, {settings.source}, style {settings.style}"
     return [
         f"method    {name}, {levels if method.uses_hints else 'without hints'}",
         _model_line(model.path, model),
         *(f"train     {_contents(file)}" for file in train),
         *(f"validate  {_contents(file)}" for file in val),
-        f"batch     {_batch(config)}, {steps} steps ({steps / per_epoch:.1f} epochs)",
+        f"batch     {batch} prompts x {group} rollouts, mini-batches of "
+        f"{config.actor_rollout_ref.actor.ppo_mini_batch_size} prompts, {steps} steps "
+        f"({steps / per_epoch:.1f} epochs)",
         _lengths_line(config, lengths, settings),
-        f"cost      {_cost(config, method)}",
+        f"cost      {least:,} answers a step, {most:,} if none were ever right: at most "
+        f"{least * tokens_m:,.3g} and {most * tokens_m:,.3g} M tokens",
         f"sampling  {_sampling(config, method)}",
         f"{_devices(config)}, trainer mode {setting(config, 'trainer.v1.trainer_mode')}",
         f"folder    {settings.run_dir} ({folder})",
@@ -184,14 +190,6 @@ def _contents(file: DataFile) -> str:
     return f"{file.path}: {len(file.problems)} problems, {with_solution} with a solution"
 
 
-def _batch(config: DictConfig) -> str:
-    actor, rollout = config.actor_rollout_ref.actor, config.actor_rollout_ref.rollout
-    return (
-        f"{config.data.train_batch_size} prompts x {rollout.n} rollouts, mini-batches of "
-        f"{actor.ppo_mini_batch_size} prompts"
-    )
-
-
 def _lengths_line(config: DictConfig, lengths: Lengths, settings: HintSettings) -> str:
     hinted = f" (limit with hint {setting(config, f'{ROLLOUT}.prompt_length')})"
     requests = f", hint requests up to {lengths.longest_request} + {settings.max_tokens}"
@@ -199,16 +197,6 @@ def _lengths_line(config: DictConfig, lengths: Lengths, settings: HintSettings) 
         f"lengths   prompts up to {lengths.longest_prompt}"
         f"{'' if setting(config, 'trainer.eval_only') else hinted}, responses up to "
         f"{config.data.max_response_length} tokens{requests if lengths.longest_request else ''}"
-    )
-
-
-def _cost(config: DictConfig, method: Method) -> str:
-    batch, group = config.data.train_batch_size, config.actor_rollout_ref.rollout.n
-    least, most = batch * group, batch * most_answers(method, group)
-    tokens_m = config.data.max_response_length / 1e6
-    return (
-        f"{least:,} answers a step, {most:,} if none were ever right: at most "
-        f"{least * tokens_m:,.3g} and {most * tokens_m:,.3g} M tokens"
     )
 
 
