@@ -224,7 +224,9 @@ def check_lengths(
 
 
 def _check_prompts(config: DictConfig, file: DataFile, model: Model, lengths: Lengths) -> None:
-    limit, name = min((setting(config, name), name) for name in ("data.max_prompt_length", _PROMPT))
+    # Where both are equal the first: verl drops by it.
+    name = min("data.max_prompt_length", _PROMPT, key=lambda name: setting(config, name))
+    limit = setting(config, name)
     counts = model.count_tokens([problem.messages for problem in file.problems])
     too_long = [row for row, count in enumerate(counts) if count > limit]
     is_dropped = name != _PROMPT and setting(config, "data.filter_overlong_prompts")
