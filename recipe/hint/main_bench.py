@@ -46,7 +46,7 @@ def run(config: DictConfig) -> None:
 
 
 def _check_and_launch(config: DictConfig) -> None:
-    from recipe.hint.runtime.preflight.training import preflight
+    from recipe.hint.runtime.preflight.run import preflight
 
     print("\n".join(preflight(config, sys.argv[1:])), flush=True)
     if config.preflight_only:

@@ -50,8 +50,7 @@ def run(config: DictConfig) -> None:
 
 def _check_and_launch(config: DictConfig) -> None:
     from recipe.hint.runtime.evaluation_mode import apply_evaluation_mode, merge_model
-    from recipe.hint.runtime.preflight.evaluation import preflight_evaluation
-    from recipe.hint.runtime.preflight.training import preflight
+    from recipe.hint.runtime.preflight.run import preflight, preflight_evaluation
 
     if config.trainer.eval_only:
         apply_evaluation_mode(config)

@@ -12,7 +12,7 @@ from omegaconf import OmegaConf
 from recipe.hint.errors import ConfigError
 from recipe.hint.main_hint import CONFIG_DIR, set_config_paths
 from recipe.hint.runtime.launcher import evaluation_folder
-from recipe.hint.runtime.preflight.resume import DEFINES, OPERATION, check_same_run
+from recipe.hint.runtime.preflight.folder import DEFINES, OPERATION, check_same_run
 from recipe.hint.runtime.run_folder import keep_config
 
 OPERATIONAL = {

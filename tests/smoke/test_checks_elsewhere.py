@@ -10,8 +10,8 @@ import pytest
 
 from recipe.hint import main_hint
 from recipe.hint.runtime import evaluation_mode
-from recipe.hint.runtime.preflight import evaluation as preflight_evaluation
 from recipe.hint.runtime.preflight import machine as preflight_machine
+from recipe.hint.runtime.preflight import run as preflight_run
 
 ROOT = Path(__file__).resolve().parents[2]
 BASE = ROOT / "data/tiny/base"
@@ -82,7 +82,7 @@ def test_a_relative_path_is_the_model_that_the_samples_were_drawn_with(
 ):
     seen = []
     monkeypatch.setattr(
-        preflight_evaluation, "check_settings_unchanged", lambda _, settings: seen.append(settings)
+        preflight_run, "check_settings_unchanged", lambda _, settings: seen.append(settings)
     )
     given = ["hardware=laptop", "trainer.eval_only=true", f"{MODEL}={name}"]
     code, _, stderr = command(*given, "preflight_only=true")

@@ -61,8 +61,8 @@ def test_a_queue_without_cpus_ends_the_start_with_its_name(tmp_path):
     # Past the preflight, which refuses such a number: another job may hold the CPUs.
     code = (
         "import sys; from recipe.hint import main_hint; "
-        "from recipe.hint.runtime.preflight import training; "
-        "training.preflight = lambda config, argv: []; "
+        "from recipe.hint.runtime.preflight import run; "
+        "run.preflight = lambda config, argv: []; "
         "main_hint.main()"
     )
     done = subprocess.run(

@@ -7,6 +7,7 @@ from typing import Any
 
 from omegaconf import DictConfig
 from verl.utils.tokenizer.continuous_token_wiring import create_continuous_token_builder
+from verl.workers.rollout.utils import get_max_position_embeddings
 
 from recipe.hint.runtime.engine import Grading, GroupClient, Renderer, Sampling, VllmEngine
 from recipe.hint.runtime.environment import log_to_stderr
@@ -33,7 +34,7 @@ class EngineBuilder:
         self._client = GroupClient(
             worker.llm_client,
             max_model_len=rollout.max_model_len
-            or worker.model_config.hf_config.max_position_embeddings,
+            or get_max_position_embeddings(worker.model_config.hf_config),
             timeout_s=settings.watchdog.rollout_s,
         )
         template = create_continuous_token_builder(

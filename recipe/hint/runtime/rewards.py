@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
@@ -80,12 +78,3 @@ def overlong_of(config: DictConfig) -> Overlong | None:
                 f"{name}={value} must be a {'' if kind is not int else 'whole '}number"
             )
     return Overlong(*numbers.values())
-
-
-def leaves(node: Any, prefix: str) -> Iterator[tuple[str, Any]]:
-    """Every value below a node, with its dotted name."""
-    if isinstance(node, Mapping):
-        for key, value in node.items():
-            yield from leaves(value, f"{prefix}.{key}")
-    else:
-        yield prefix, node

@@ -1,23 +1,58 @@
-"""Checks of where a run writes: its name, its folders, and what it finds there."""
+"""Where a run writes: names, folders, room on the disk, and the run that a folder holds."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from omegaconf import DictConfig
+import yaml
+from omegaconf import DictConfig, OmegaConf
 
 from recipe.hint.errors import ConfigError
 from recipe.hint.runtime.checkpoints import resume_step
-from recipe.hint.runtime.preflight.settings import setting
+from recipe.hint.runtime.preflight.settings import ACTOR, ROLLOUT, leaves, setting
 
-# These become one part of a path: the run's folder, and those of the backends of trainer.logger.
-_NAMES = ("trainer.experiment_name", "trainer.project_name")
-_FOLDERS = ("hint.run_dir", "trainer.default_local_dir", "hint.teacher.cache_dir")
-_FOLDERS_OR_NULL = ("trainer.rollout_data_dir", "trainer.validation_data_dir")
 # File systems take 255 bytes; backends put something behind the name.
 _LONGEST_NAME = 200
+# FSDP checkpoints hold the weights and Adam's two moments, each in 4 bytes.
+_BYTES_PER_PARAMETER = 12
+_ROOT, _MODEL = "trainer.default_local_dir", "actor_rollout_ref.model.path"
+_DEVICES = "trainer.nnodes x trainer.n_gpus_per_node"
+
+
+def _of(section: str, keys: str) -> tuple[str, ...]:
+    return tuple(f"{section}.{key}" for key in keys.split())
+
+
+# A setting, or a section with all that is in it: what is sampled, what is trained on, and how.
+DEFINES = (
+    *_of("trainer", "method hint_accuracy_min_threshold hint_accuracy_max_threshold"),
+    *("trainer.v1.trainer_mode", "hint", "algorithm", _MODEL),
+    *_of("data", "train_files seed shuffle train_max_samples train_batch_size"),
+    *_of("data", "max_prompt_length max_response_length"),
+    *_of(ROLLOUT, "n prompt_length response_length temperature top_p top_k"),
+    *_of(ACTOR, "optim strategy ppo_mini_batch_size ppo_epochs loss_agg_mode clip_ratio"),
+    *_of(ACTOR, "clip_ratio_low clip_ratio_high use_kl_loss kl_loss_coef entropy_coeff"),
+    # verl keeps one file per trainer process and reads them with as many.
+    _DEVICES,
+)
+# In `hint`, but not of the run: where it writes, how long it waits, how a service is reached.
+OPERATION = (
+    *_of("hint", "run_dir watchdog"),
+    *_of("hint.verify", "num_workers timeout_s audit"),
+    *_of("hint.teacher", "base_url api_key_env num_parallel timeout_s num_retries backoff_s"),
+    *_of("hint.teacher", "max_wait_s budget_tokens cache_dir"),
+)
+# Not worth a line: of this start alone; nodes and GPUs are compared as their product.
+_UNTOLD = (
+    *("preflight_only", "hint.run_dir", _ROOT, f"{ROLLOUT}.trace"),
+    *_of("trainer", "experiment_name nnodes n_gpus_per_node resume_mode resume_from_path"),
+)
+_SHOWN = 4
 
 
 def check_run_folder(config: DictConfig) -> str:
@@ -25,67 +60,57 @@ def check_run_folder(config: DictConfig) -> str:
 
     Returns:
         What the run finds there: nothing, or the step it resumes after.
-
-    Raises:
-        ConfigError: If a name is no name, a folder cannot be made or written to, or the checkpoint
-            is not there.
     """
-    for name in _NAMES:
+    # Each names a folder: the run's, and those of the backends of trainer.logger.
+    for name in _of("trainer", "experiment_name project_name"):
         check_name(name, setting(config, name))
-    for name in _FOLDERS:
+    for name in ("hint.run_dir", _ROOT, "hint.teacher.cache_dir"):
         check_folder(name, setting(config, name))
-    for name in _FOLDERS_OR_NULL:
+    for name in _of("trainer", "rollout_data_dir validation_data_dir"):
         if setting(config, name) is not None:
             check_folder(name, setting(config, name))
-    root = Path(setting(config, "trainer.default_local_dir"))
-    mode = setting(config, "trainer.resume_mode")
+    root, mode = Path(setting(config, _ROOT)), setting(config, "trainer.resume_mode")
     if mode == "resume_path":
-        return f"resumes from {_resume_folder(config)}"
-    step = resume_step(root) if root.is_dir() else None
+        path = setting(config, "trainer.resume_from_path")
+        if not isinstance(path, str) or not Path(path).is_dir() or "global_step_" not in path:
+            raise ConfigError(
+                f"trainer.resume_from_path={path} must be an existing folder global_step_N when "
+                f"trainer.resume_mode=resume_path"
+            )
+        return f"resumes from {path}"
+    if not root.is_dir():
+        return "new"
+    step = resume_step(root)
     if step is None:
-        return "exists, no whole checkpoint: starts at step 1" if root.is_dir() else "new"
+        return "exists, no whole checkpoint: starts at step 1"
     if mode == "disable":
         return f"holds step {step}, trainer.resume_mode=disable: starts at step 1"
     return f"resumes after step {step}"
 
 
-def nearest_folder(path: Path) -> Path:
-    """Return the path itself or the closest parent that exists."""
-    path = path.absolute()
-    return next((each for each in (path, *path.parents) if os.path.lexists(each)), path)
-
-
 def check_name(name: str, value: object) -> None:
-    """Refuse a value that is not one part of a path.
-
-    Raises:
-        ConfigError: Naming the setting.
-    """
+    """Refuse a value that is not one part of a path."""
     if not isinstance(value, str | int | float) or isinstance(value, bool):
         raise ConfigError(f"{name}={value!r} must be a name")
     text = str(value)
-    what = ""
-    if not text.strip(" ."):
-        what = "is no name"
-    elif "/" in text or "\\" in text:
-        what = "is a path, not a name"
-    elif text != text.strip() or not text.isprintable():
-        what = "begins or ends with a space or holds a character that cannot be printed"
-    elif len(text.encode()) > _LONGEST_NAME:
-        what = f"has {len(text.encode())} bytes, more than {_LONGEST_NAME}"
-    if what:
-        raise ConfigError(
-            f"{name}={text!r} {what}; it names one folder: give letters, digits, - and _, and "
-            f"hint.run_dir=FOLDER to put the run elsewhere"
-        )
+    problems = {
+        "is no name": not text.strip(" ."),
+        "is a path, not a name": "/" in text or "\\" in text,
+        "begins or ends with a space or holds a character that cannot be printed": (
+            text != text.strip() or not text.isprintable()
+        ),
+        f"has more than {_LONGEST_NAME} bytes": len(text.encode()) > _LONGEST_NAME,
+    }
+    for problem, is_there in problems.items():
+        if is_there:
+            raise ConfigError(
+                f"{name}={text!r} {problem}; it names one folder: give letters, digits, - and _, "
+                f"and hint.run_dir=FOLDER to put the run elsewhere"
+            )
 
 
 def check_folder(name: str, value: object) -> None:
-    """Refuse a value that is no folder, or one that nothing can be written to.
-
-    Raises:
-        ConfigError: Naming the setting.
-    """
+    """Refuse a value that is no folder, or one that nothing can be written to."""
     if not isinstance(value, str) or not value.strip():
         raise ConfigError(f"{name}={value!r} must be the path of a folder")
     if not value.isprintable() or value != value.strip():
@@ -95,33 +120,130 @@ def check_folder(name: str, value: object) -> None:
         )
     if "://" in value:
         raise ConfigError(f"{name}={value} is an address; give a folder of this machine's disks")
-    if Path(value).parts[:1] and Path(value).parts[0].startswith("~"):
+    if value.startswith("~"):
         raise ConfigError(
             f"{name}={value}: no shell has replaced the ~; give the whole path, like "
             f"{Path(value).expanduser()}"
         )
-    _check_writable(name, Path(value))
-
-
-def _check_writable(name: str, folder: Path) -> None:
-    place = nearest_folder(folder)
+    place = _nearest_folder(Path(value))
     if not place.is_dir():
-        raise ConfigError(f"{name}={folder}: {place} is a file, not a folder; choose another path")
+        raise ConfigError(f"{name}={value}: {place} is a file, not a folder; choose another path")
     try:
         # Not os.access: for root it says yes on file systems that still refuse.
         os.rmdir(tempfile.mkdtemp(prefix=".preflight-", dir=place))
     except OSError as error:
         raise ConfigError(
-            f"{name}={folder}: no folder can be made in {place} ({error.strerror}); "
+            f"{name}={value}: no folder can be made in {place} ({error.strerror}); "
             f"choose a place that you may write to"
         ) from error
 
 
-def _resume_folder(config: DictConfig) -> str:
-    path = setting(config, "trainer.resume_from_path")
-    if not isinstance(path, str) or not Path(path).is_dir() or "global_step_" not in path:
+def check_disk(config: DictConfig, num_parameters: int | None, num_steps: int) -> str:
+    """Make sure that the checkpoints of ``num_steps`` steps fit the disk.
+
+    Returns:
+        What they will take, or that none are written.
+    """
+    every = setting(config, "trainer.save_freq")
+    if every < 1:
+        return "no checkpoints (trainer.save_freq < 1)"
+    kept = -(-num_steps // every)
+    if keep := setting(config, "trainer.max_actor_ckpt_to_keep"):
+        # With 1, verl deletes the old one only after the new one is written.
+        kept = min(kept, max(keep, 2))
+    what = f"{kept} checkpoints, one every {every} steps"
+    if num_parameters is None:
+        return f"{what}; size unknown"
+    root = Path(setting(config, _ROOT))
+    needed_gb = kept * num_parameters * _BYTES_PER_PARAMETER / 1e9
+    free_gb = shutil.disk_usage(_nearest_folder(root)).free / 1e9
+    if needed_gb > free_gb:
         raise ConfigError(
-            f"trainer.resume_from_path={path} must be an existing folder global_step_N when "
-            f"trainer.resume_mode=resume_path"
+            f"{_ROOT}={root}: {kept} checkpoints of {needed_gb / kept:.3g} GB need "
+            f"{needed_gb:.3g} GB, the disk has {free_gb:.3g} GB free; lower "
+            f"trainer.max_actor_ckpt_to_keep, raise trainer.save_freq, or choose another disk with "
+            f"hint.run_dir"
         )
-    return path
+    return f"{what}: {needed_gb:.3g} GB of {free_gb:.3g} GB free"
+
+
+def check_same_run(config: DictConfig) -> list[str]:
+    """Compare a run's settings with those that the run in its folder began with.
+
+    A folder without ``config.yaml``, or without a record or checkpoint, holds no run yet; with
+    ``trainer.resume_mode=disable`` another run may begin there. Settings that only one of the two
+    has, of another version, are not compared.
+
+    Returns:
+        A line that names the settings that changed and do not make another run, or nothing.
+    """
+    root = Path(setting(config, "hint.run_dir"))
+    records = root / "records.jsonl"
+    has_begun = any(Path(setting(config, _ROOT)).glob("global_step_*"))
+    has_begun |= records.is_file() and records.stat().st_size > 0
+    is_resumed = setting(config, "trainer.resume_mode") != "disable"
+    if not (has_begun and is_resumed and (root / "config.yaml").exists()):
+        return []
+    before, now = _values(_read(root / "config.yaml")), _values(OmegaConf.to_container(config))
+    changed = [
+        name
+        for name in before
+        if name in now and before[name] != now[name] and not _is_part(name, _UNTOLD)
+    ]
+    others = [name for name in changed if _is_part(name, DEFINES) and not _is_part(name, OPERATION)]
+    if others:
+        raise ConfigError(
+            f"hint.run_dir={root} holds a run with "
+            f"{_told('; ', [f'{name}={before[name]}, now {now[name]}' for name in others])}: give "
+            f"the old value to resume it, another trainer.experiment_name to begin a run of its "
+            f"own, or trainer.resume_mode=disable to begin anew in this folder"
+        )
+    told = _told(", ", [f"{name} {before[name]} -> {now[name]}" for name in changed])
+    return [f"changed   since the run began: {told}"] if changed else []
+
+
+def _nearest_folder(path: Path) -> Path:
+    """The path itself or the closest parent that exists."""
+    path = path.absolute()
+    return next((each for each in (path, *path.parents) if os.path.lexists(each)), path)
+
+
+def _read(path: Path) -> Mapping[str, Any]:
+    try:
+        node = yaml.safe_load(path.read_text(encoding="utf-8"))
+        problem = "" if isinstance(node, dict) else "it holds no settings"
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        node, problem = {}, " ".join(str(error).split())[:120]
+    if problem:
+        raise ConfigError(
+            f"{path} cannot be read ({problem}), so nothing says which run its folder holds; give "
+            f"another trainer.experiment_name, or take the file away"
+        )
+    return node
+
+
+def _values(node: Any) -> dict[str, Any]:
+    """Dotted names to values; paths are absolute, and one file is a list of one."""
+    flat = dict(leaves(node))
+    for name in ("data.train_files", "data.val_files"):
+        if name in flat:
+            files = [flat[name]] if isinstance(flat[name], str) else flat[name] or []
+            flat[name] = [str(Path(file).resolve()) for file in files]
+    for name in (_MODEL, "hint.prompts", "hint.teacher.cache_dir"):
+        value = flat.get(name)
+        # A model that is no folder is a name on the hub.
+        if isinstance(value, str) and (name != _MODEL or Path(value).exists()):
+            flat[name] = str(Path(value).resolve())
+    nodes, devices = (flat.get(f"trainer.{name}") for name in ("nnodes", "n_gpus_per_node"))
+    if isinstance(nodes, int) and isinstance(devices, int):
+        flat[_DEVICES] = nodes * devices
+    return flat
+
+
+def _is_part(name: str, of: Sequence[str]) -> bool:
+    return any(name == each or name.startswith(f"{each}.") for each in of)
+
+
+def _told(separator: str, changes: Sequence[str]) -> str:
+    more = f" and {len(changes) - _SHOWN} more" if len(changes) > _SHOWN else ""
+    return separator.join(changes[:_SHOWN]) + more

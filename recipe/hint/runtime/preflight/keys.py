@@ -1,4 +1,4 @@
-"""Keys that nothing reads: verl takes them without a word, from a `+` and from a file alike."""
+"""Keys that nothing reads, and settings of verl's that would do nothing, or harm, here."""
 
 from __future__ import annotations
 
@@ -12,45 +12,96 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from recipe.hint.command.compose import flat_names, nearest
-from recipe.hint.errors import ConfigError
+from recipe.hint.errors import ConfigError, VerifierError
+from recipe.hint.runtime.preflight.settings import ACTOR, ROLLOUT, leaves, names, setting
+from recipe.hint.runtime.rewards import FUNCTION, KWARGS, MANAGER, grade_options, overlong_of
+from recipe.hint.settings import HintSettings, method_defaults
+from recipe.hint.verify.pool.processes import WorkerFactory
+from recipe.hint.verify.pool.workers import GRADE
 
-_VERL_SETTINGS = "_generated_ppo_trainer.yaml"
-_ROLLOUT = "actor_rollout_ref.rollout"
 # Settings of ours inside verl's sections; `hint` is read by `read_settings`, which knows its keys.
 OURS = (
     "preflight_only",
-    "trainer.method",
-    "trainer.hint_accuracy_min_threshold",
-    "trainer.hint_accuracy_max_threshold",
-    "trainer.eval_only",
+    *names("trainer", "method eval_only"),
+    *(f"trainer.{name}" for name in method_defaults().get("trainer", ())),
 )
 # What verl 0.9.1 reads (`.get("...")`) but leaves out of its files; the test of this file finds
 # these in the installed source, and no others.
 READ_BY_VERL = (
     "model_engine",
-    "data.cache_dir",
-    "data.chat_template_func",
-    "data.filter_prompts",
-    "data.need_tools_kwargs",
-    "trainer.remove_previous_ckpt_in_save",
-    "trainer.wandb_proxy",
+    *names("data", "cache_dir chat_template_func filter_prompts need_tools_kwargs"),
+    *names("trainer", "remove_previous_ckpt_in_save wandb_proxy"),
 )
 # Fields of verl's dataclasses that the presets give: known without importing verl.
 _TYPED = (
-    f"{_ROLLOUT}.enable_sleep_mode",
-    f"{_ROLLOUT}.agent.agent_loop_manager_class",
-    "actor_rollout_ref.actor.fsdp_config.mixed_precision",
+    *names(ROLLOUT, "enable_sleep_mode agent.agent_loop_manager_class"),
+    f"{ACTOR}.fsdp_config.mixed_precision",
 )
 # Sections with entries in verl's file whose keys belong to somebody else: Ray, TransferQueue's
-# backends, engines by name, teachers by name.
+# backends, engines by name, teachers by name; `check_unread` looks at each key of `reward`.
 OPEN = (
-    "hint",
-    "ray_kwargs.ray_init",
-    "transfer_queue",
-    f"{_ROLLOUT}.engine_kwargs",
-    "distillation.teacher_models",
-    "reward",  # preflight_rewards looks at each of its keys
+    *("hint", "ray_kwargs.ray_init", "transfer_queue", f"{ROLLOUT}.engine_kwargs"),
+    *("distillation.teacher_models", "reward"),
 )
+
+_GRADED = "rewards come from the project's verifier (hint.verify.*) or your own function"
+_ONE_TURN = "a prompt is one turn of whole groups, and no agent loop or tool of verl's runs"
+_NO_MANAGER = (
+    "the search needs an accuracy per response between two groups, so no reward manager of verl's "
+    "runs; give the function to reward.custom_reward_function"
+)
+# Of the settings below, those that are read.
+_READ = (
+    *(MANAGER, *names(FUNCTION, "path name reward_kwargs."), f"{KWARGS}.max_resp_len"),
+    *names(f"{KWARGS}.overlong_buffer_cfg", "enable len penalty_factor"),
+)
+# The beginning of a name -> why nothing reads it; the first that fits is told.
+_UNREAD = {
+    **dict.fromkeys(names("data", "tool_config_path function_tool_path"), _ONE_TURN),
+    f"{ROLLOUT}.agent.default_agent_loop": _ONE_TURN,
+    f"{ROLLOUT}.agent.agent_loop_config_path": _ONE_TURN,
+    f"{ROLLOUT}.multi_turn.": _ONE_TURN,
+    **dict.fromkeys(
+        names(f"{ROLLOUT}.trace", "backend token2text max_samples_per_step_per_worker"),
+        "verl 0.9.1 traces no rollout of its V1 trainers",
+    ),
+    f"{ROLLOUT}.do_sample": "vLLM samples with rollout.temperature",
+    f"{ROLLOUT}.val_kwargs.do_sample": "vLLM samples with val_kwargs.temperature; for greedy "
+    "responses give val_kwargs.temperature=0 and val_kwargs.n=1",
+    "ray_kwargs.timeline_json_file": "verl's own main_ppo writes it, and that does not run",
+    "trainer.default_hdfs_dir": "verl's FSDP checkpoints are written to trainer.default_local_dir "
+    "alone; copy them from there",
+    "trainer.use_v1": "the trainers are built on verl's V1",
+    "critic.ppo_max_token_len_per_gpu": "verl's V1 trainers pack the critic's rows by "
+    "critic.ppo_infer_max_token_len_per_gpu",
+    "reward.num_workers": "responses are graded in the processes of hint.verify.num_workers",
+    "reward.reward_manager.": _NO_MANAGER,
+    "reward.reward_model.": f"no reward model is started: {_GRADED}",
+    "reward.sandbox_fusion.": "programs run in the project's own sandbox (hint.verify.program_*)",
+    f"{KWARGS}.overlong_buffer_cfg.log": "records.jsonl has what every response trained with",
+    f"{KWARGS}.": "only max_resp_len and overlong_buffer_cfg are read",
+    "reward.": _GRADED,
+    **{
+        f"{name}.": f"verl has moved this node to reward.{name}, and {_GRADED}"
+        for name in ("custom_reward_function", "reward_model", "sandbox_fusion")
+    },
+}
+# Read, and wrong here.
+_UNSUPPORTED = {
+    "model_engine": "the trainer is FSDP: the other engines are not among the locked packages, and "
+    "evaluation merges checkpoints of FSDP only",
+    "algorithm.filter_groups.enable": "verl drops a group whose rewards are all equal together "
+    "with its record, so the method would never learn of a problem that every rollout failed",
+    f"{ROLLOUT}.enable_rollout_routing_replay": "a whole-group request returns no expert routes",
+    f"{ROLLOUT}.disaggregation.enabled": "a whole-group request goes to one replica",
+    f"{ROLLOUT}.full_determinism": "a whole-group request has a random id",
+    f"{ROLLOUT}.ignore_eos": "a whole-group request does not carry it",
+    f"{ACTOR}.checkpoint.async_save": "a checkpoint is marked COMPLETE when verl's call returns",
+    "distillation.enabled": "no teacher log-probabilities are stored with a response",
+}
+# The primary config's, where verl's file has another or none.
+_DEFAULTS = {"model_engine": "dp", "reward.num_workers": 0, f"{ROLLOUT}.val_kwargs.do_sample": True}
+_START_LIMIT_S = 120.0
 
 
 def check_keys(config: DictConfig) -> None:
@@ -59,39 +110,63 @@ def check_keys(config: DictConfig) -> None:
     A mapping that is empty or null in verl's file is somebody else's (vLLM's arguments, the model's
     configuration): what is in it is not looked at. In a section with a dataclass of verl's, the
     fields of that dataclass are known too.
-
-    Raises:
-        ConfigError: Naming the key and the one that was probably meant.
     """
-    known = _known(Path(os.environ["HINT_VERL_CONFIG"]) / _VERL_SETTINGS)
-    found = OmegaConf.to_container(config, resolve=False)
+    known, found = _known(), OmegaConf.to_container(config, resolve=False)
     assert isinstance(found, dict)
     for name, target in _unknown(found, known):
         section, _, key = name.rpartition(".")
         fields = _fields(target)
         if key in fields:
             continue
-        hints = flat_names({"hint": found["hint"]})
-        meant = nearest(
-            name, [*flat_names(known), *(f"{section}.{each}" for each in fields), *hints]
-        )
+        others = [*names(section, " ".join(fields)), *flat_names({"hint": found["hint"]})]
+        meant = nearest(name, [*flat_names(known), *others])
         raise ConfigError(
             f"{name} is a key that neither verl nor this recipe reads: it would change nothing"
             f"{f'; did you mean {meant}?' if meant else '; drop it'}"
         )
 
 
+def check_unread(config: DictConfig, settings: HintSettings) -> None:
+    """Refuse values of verl's settings that do nothing here, and load the reward function.
+
+    A setting that has verl's default is not looked at.
+    """
+    defaults = dict(leaves(_known())) | _DEFAULTS
+    # Sorted: a setting of the rollouts comes before those that take its value.
+    for name, value in sorted(leaves(OmegaConf.to_container(config))):
+        if value is None or value == defaults.get(name) or name.startswith(_READ):
+            continue
+        text = str(value).lower() if isinstance(value, bool) else value
+        for why, verdict in ((_UNREAD, "would not be read"), (_UNSUPPORTED, "is not supported")):
+            if head := next((head for head in why if name.startswith(head)), None):
+                raise ConfigError(f"{name}={text} {verdict}: {why[head]}; drop the setting")
+    manager = setting(config, MANAGER)
+    if manager not in ("naive", "dapo"):
+        raise ConfigError(
+            f"{MANAGER}={manager} would not be read: {_NO_MANAGER}; choose one of naive, dapo"
+        )
+    overlong_of(config)
+    options = grade_options(settings.verify, config)
+    if options.function_path:
+        # What the run will start: a process that loads the function and says so.
+        factory = WorkerFactory(GRADE, options, _START_LIMIT_S)
+        try:
+            factory.check()
+        except VerifierError as problem:
+            raise ConfigError(f"{FUNCTION}.path={options.function_path}: {problem}") from problem
+        finally:
+            factory.close()
+
+
 @functools.cache
-def _known(file: Path) -> dict[str, Any]:
+def _known() -> dict[str, Any]:
     """verl's settings with their defaults, and ours among them."""
+    file = Path(os.environ["HINT_VERL_CONFIG"]) / "_generated_ppo_trainer.yaml"
     known = OmegaConf.to_container(OmegaConf.load(file), resolve=False)
     assert isinstance(known, dict)
     for name in (*OURS, *READ_BY_VERL, *_TYPED):
         *sections, key = name.split(".")
-        node = known
-        for section in sections:
-            node = node[section]
-        node[key] = None
+        functools.reduce(dict.__getitem__, sections, known)[key] = None
     return known
 
 

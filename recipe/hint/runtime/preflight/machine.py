@@ -1,24 +1,18 @@
-"""Checks of the machine: devices, Ray's CPU slots and the disk."""
+"""Checks of the machine: whole replicas, devices, and Ray's CPU slots."""
 
 from __future__ import annotations
 
 import math
 import os
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
 from omegaconf import DictConfig
 
 from recipe.hint.errors import ConfigError
-from recipe.hint.runtime.preflight.folder import nearest_folder
-from recipe.hint.runtime.preflight.settings import is_separate, setting, world_size
+from recipe.hint.runtime.preflight.settings import ROLLOUT, is_separate, setting, world_size
 
-_ROLLOUT = "actor_rollout_ref.rollout"
-_PARALLEL = tuple(f"{kind}_parallel_size" for kind in ("tensor_model", "pipeline_model", "data"))
-# FSDP checkpoints hold the weights and Adam's two moments, each in 4 bytes.
-_BYTES_PER_PARAMETER = 12
-_NUM_CPUS = "ray_kwargs.ray_init.num_cpus"
+_NUM_CPUS, _NUM_GPUS = "ray_kwargs.ray_init.num_cpus", "ray_kwargs.ray_init.num_gpus"
 # verl reserves this many of Ray's CPUs beside each device (max_colocate_count of its pools) ...
 _CPUS_PER_TRAINER = 3
 # ... and this many beside each device that only rolls out (separate_async).
@@ -28,20 +22,33 @@ _CPUS_OF_DRIVER = 2
 
 
 def num_gpus(environment: Mapping[str, str] = os.environ) -> int:
-    """NVIDIA devices that this process may use; no import of torch, which takes seconds."""
+    """Count the NVIDIA devices of this process; without torch, whose import takes seconds."""
     found = len(list(Path("/dev").glob("nvidia[0-9]*")))
     if not found and Path("/proc/driver/nvidia/gpus").is_dir():
         found = len(list(Path("/proc/driver/nvidia/gpus").iterdir()))
     visible = environment.get("CUDA_VISIBLE_DEVICES")
     if visible is None:
         return found
-    chosen = [name for name in visible.split(",") if name.strip() not in ("", "-1")]
-    return min(found, len(chosen))
+    return min(found, sum(name.strip() not in ("", "-1") for name in visible.split(",")))
 
 
 def has_gpu() -> bool:
-    """Whether there is at least one."""
+    """Return whether there is at least one."""
     return num_gpus() > 0
+
+
+def cpus_needed(config: DictConfig) -> int:
+    """Count the Ray CPUs that a run holds on its first node for as long as it lasts.
+
+    Measured with Ray alone: with one fewer the last placement group stays pending for ever.
+    """
+    devices = setting(config, "trainer.n_gpus_per_node")
+    if setting(config, "trainer.eval_only"):
+        return 1 + _CPUS_PER_ROLLOUT * devices
+    units = setting(config, "transfer_queue.backend.SimpleStorage.num_data_storage_units")
+    storage = math.ceil(units / setting(config, "trainer.nnodes"))
+    held = _CPUS_OF_DRIVER + storage + _CPUS_PER_TRAINER * devices
+    return held + _CPUS_PER_ROLLOUT * _rollout_devices(config)
 
 
 def check_machine(config: DictConfig) -> list[str]:
@@ -52,36 +59,27 @@ def check_machine(config: DictConfig) -> list[str]:
 
     Returns:
         What could not be checked because this machine has fewer GPUs than the run asks for.
-
-    Raises:
-        ConfigError: With what the run asks for and what is there.
     """
     _check_replicas(config)
     if setting(config, "ray_kwargs.ray_init.address") or os.environ.get("RAY_ADDRESS"):
         return []
-    if setting(config, "trainer.device") != "cuda":
-        _check_slots(config)
-    elif setting(config, "preflight_only") and num_gpus() < _gpus_wanted(config):
-        if setting(config, _NUM_CPUS):
-            _check_cpus(config)
-        return _left_for_the_gpus(config)
-    else:
-        _check_gpus(config)
-    _check_cpus(config)
-    return []
-
-
-def _gpus_wanted(config: DictConfig) -> int:
-    """GPUs of the largest node; of the only one, with those that only roll out."""
-    shared = setting(config, "trainer.nnodes") == 1
-    return setting(config, "trainer.n_gpus_per_node") + (_rollout_gpus(config) if shared else 0)
-
-
-def _left_for_the_gpus(config: DictConfig) -> list[str]:
-    nodes = setting(config, "trainer.nnodes")
+    nodes, found = setting(config, "trainer.nnodes"), num_gpus()
+    # Devices of the largest node; of the only one, with those that only roll out.
+    wanted = setting(config, "trainer.n_gpus_per_node")
+    wanted += _rollout_devices(config) if nodes == 1 else 0
+    is_short = setting(config, "trainer.device") == "cuda" and found < wanted
+    is_elsewhere = is_short and setting(config, "preflight_only")
+    if is_short and not is_elsewhere:
+        _refuse_gpus(found, wanted, nodes)
+    elif not is_short:
+        _check_device_slots(config)
+    if setting(config, _NUM_CPUS) or not is_elsewhere:
+        _check_cpus(config)
+    if not is_elsewhere:
+        return []
     each = f" on each of {nodes} nodes" if nodes > 1 else ""
     lines = [
-        f"GPUs: {_gpus_wanted(config)} are needed{each}, this machine shows {num_gpus()}",
+        f"GPUs: {wanted} are needed{each}, this machine shows {found}",
         "memory: whether weights, optimizer and vLLM's cache fit the GPUs",
         "kernels: whether driver, attention and NCCL work there",
     ]
@@ -90,114 +88,62 @@ def _left_for_the_gpus(config: DictConfig) -> list[str]:
     return [f"not checked without the GPU: {line}" for line in lines]
 
 
-def cpus_needed(config: DictConfig) -> int:
-    """Ray CPUs that the parts of a run hold on its first node for as long as it lasts.
-
-    Measured with Ray alone: with one fewer the last placement group stays pending for ever.
-    """
-    if setting(config, "trainer.eval_only"):
-        return 1 + _CPUS_PER_ROLLOUT * setting(config, "trainer.n_gpus_per_node")
-    nodes = setting(config, "trainer.nnodes")
-    units = setting(config, "transfer_queue.backend.SimpleStorage.num_data_storage_units")
-    held = _CPUS_OF_DRIVER + -(-units // nodes)
-    held += _CPUS_PER_TRAINER * setting(config, "trainer.n_gpus_per_node")
-    return held + _CPUS_PER_ROLLOUT * _rollout_gpus(config)
-
-
-def check_disk(config: DictConfig, num_parameters: int | None, num_steps: int) -> str:
-    """Room for the checkpoints.
-
-    Returns:
-        What they will take, or that none are written.
-
-    Raises:
-        ConfigError: If they do not fit on the disk.
-    """
-    every = setting(config, "trainer.save_freq")
-    if every < 1:
-        return "no checkpoints (trainer.save_freq < 1)"
-    kept = saves = -(-num_steps // every)
-    if keep := setting(config, "trainer.max_actor_ckpt_to_keep"):
-        # With 1, verl deletes the old one only after the new one is written.
-        kept = min(saves, max(keep, 2))
-    if num_parameters is None:
-        return f"{kept} checkpoints, one every {every} steps; size unknown"
-    needed = kept * num_parameters * _BYTES_PER_PARAMETER
-    root = Path(setting(config, "trainer.default_local_dir"))
-    free = shutil.disk_usage(nearest_folder(root)).free
-    if needed > free:
-        raise ConfigError(
-            f"trainer.default_local_dir={root}: {kept} checkpoints of {_gb(needed / kept)} need "
-            f"{_gb(needed)}, the disk has {_gb(free)} free; lower trainer.max_actor_ckpt_to_keep, "
-            f"raise trainer.save_freq, or choose another disk with hint.run_dir"
-        )
-    return f"{kept} checkpoints, one every {every} steps: {_gb(needed)} of {_gb(free)} free"
+def _rollout_devices(config: DictConfig) -> int:
+    """Devices that only roll out."""
+    if not is_separate(config):
+        return 0
+    nodes = setting(config, f"{ROLLOUT}.nnodes") or 0
+    return nodes * (setting(config, f"{ROLLOUT}.n_gpus_per_node") or 0)
 
 
 def _check_replicas(config: DictConfig) -> None:
     """Whole replicas: verl stops late over a remainder, or leaves its devices idle in silence."""
-    size = math.prod(setting(config, f"{_ROLLOUT}.{name}") or 1 for name in _PARALLEL)
-    pools = {"trainer": world_size(config)}
+    sizes = [f"{kind}_parallel_size" for kind in ("tensor_model", "pipeline_model", "data")]
+    size = math.prod(setting(config, f"{ROLLOUT}.{name}") or 1 for name in sizes)
+    pools = {} if setting(config, "trainer.eval_only") else {"trainer": world_size(config)}
     if is_separate(config):
-        pools[_ROLLOUT] = _rollout_gpus(config)
+        pools[ROLLOUT] = _rollout_devices(config)
     for pool, devices in pools.items():
-        if devices % size and not setting(config, "trainer.eval_only"):
+        if devices % size:
             raise ConfigError(
                 f"{pool}.nnodes x {pool}.n_gpus_per_node = {devices} devices are not whole "
-                f"replicas of {size} ({_ROLLOUT}.tensor_model_parallel_size x "
-                f"pipeline_model_parallel_size x data_parallel_size); change one of them"
+                f"replicas of {size} ({ROLLOUT}.{' x '.join(sizes)}); change one of them"
             )
 
 
-def _check_gpus(config: DictConfig) -> None:
-    found, wanted = num_gpus(), _gpus_wanted(config)
+def _refuse_gpus(found: int, wanted: int, nodes: int) -> None:
     if not found:
         raise ConfigError(
             "trainer.device=cuda, but this machine shows no NVIDIA GPU; give hardware=laptop to "
             "run on the CPU, preflight_only=true to check the settings for another machine, or "
             "check the driver and CUDA_VISIBLE_DEVICES"
         )
-    if setting(config, "trainer.nnodes") == 1 and wanted > found:
+    if nodes == 1:
         raise ConfigError(
             f"trainer.n_gpus_per_node={wanted}, but this machine has {found} GPUs; "
             f"give trainer.n_gpus_per_node={found} or fewer"
         )
 
 
-def _check_slots(config: DictConfig) -> None:
+def _check_device_slots(config: DictConfig) -> None:
     """On the CPU a device is a number that Ray is told; with too few the run waits for ever."""
-    name = "ray_kwargs.ray_init.num_gpus"
-    wanted = setting(config, "trainer.n_gpus_per_node") + _rollout_gpus(config)
-    given = setting(config, name)
-    if given is None or given < wanted:
+    wanted = setting(config, "trainer.n_gpus_per_node") + _rollout_devices(config)
+    given = setting(config, _NUM_GPUS)
+    if setting(config, "trainer.device") == "cpu" and (given or 0) < wanted:
         raise ConfigError(
-            f"{name}={given}, but trainer and rollouts take {wanted} devices, which on the CPU are "
-            f"slots of Ray; give {name}={wanted}"
+            f"{_NUM_GPUS}={given}, but trainer and rollouts take {wanted} devices, which on the "
+            f"CPU are slots of Ray; give {_NUM_GPUS}={wanted}"
         )
-
-
-def _rollout_gpus(config: DictConfig) -> int:
-    """Devices that only roll out."""
-    if not is_separate(config):
-        return 0
-    nodes = setting(config, f"{_ROLLOUT}.nnodes") or 0
-    return nodes * (setting(config, f"{_ROLLOUT}.n_gpus_per_node") or 0)
 
 
 def _check_cpus(config: DictConfig) -> None:
-    name = _NUM_CPUS
-    given, needed = setting(config, name), cpus_needed(config)
+    given, needed = setting(config, _NUM_CPUS), cpus_needed(config)
     slots = given or os.cpu_count() or 1
     if slots < needed:
-        got = (
-            f"{name}={given}" if given else f"{name} is not set and this machine has {slots} cores"
-        )
+        got = f"{given}" if given else f"null, which is the {slots} cores of this machine"
         raise ConfigError(
-            f"{got}, but {needed} are needed (2, 3 per device, and one per "
-            f"transfer_queue.backend.SimpleStorage.num_data_storage_units); give {name}={needed} "
-            f"or more: these are slots for Ray's actors, not cores, and the run would wait for ever"
+            f"{_NUM_CPUS}={got}, but {needed} are needed (2, 3 per device, and one per "
+            f"transfer_queue.backend.SimpleStorage.num_data_storage_units); give {_NUM_CPUS}="
+            f"{needed} or more: these are slots for Ray's actors, not cores, and the run would "
+            f"wait for ever"
         )
-
-
-def _gb(size: float) -> str:
-    return f"{size / 1e9:.3g} GB"

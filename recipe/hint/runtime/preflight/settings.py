@@ -1,64 +1,93 @@
-"""Checks of settings that need neither a file nor the model: ranges, and values that must agree."""
+"""Checks of settings that need no file: ranges, values that must agree, and verl's own checks."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+import io
+import re
+import warnings
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from hydra.errors import InstantiationException
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
 from recipe.hint.errors import ConfigError
 from recipe.hint.typed import check_finite
 
+
+def names(section: str, keys: str) -> tuple[str, ...]:
+    """Return the dotted names of several settings of one section."""
+    return tuple(f"{section}.{key}" for key in keys.split())
+
+
+ACTOR, ROLLOUT, REF = names("actor_rollout_ref", "actor rollout ref")
+_MINI, _GROUP = f"{ACTOR}.ppo_mini_batch_size", f"{ROLLOUT}.n"
 _SECTIONS = ("trainer", "hint", "data", "actor_rollout_ref", "algorithm", "reward", "ray_kwargs")
-_ROLLOUT = "actor_rollout_ref.rollout"
-_ACTOR = "actor_rollout_ref.actor"
-# Whole numbers -> the smallest that makes sense.
-_WHOLE = {
-    "data.train_batch_size": 1,
-    "data.max_prompt_length": 1,
-    "data.max_response_length": 1,
-    f"{_ROLLOUT}.prompt_length": 1,
-    f"{_ROLLOUT}.response_length": 1,
-    f"{_ROLLOUT}.val_kwargs.n": 1,
-    f"{_ROLLOUT}.agent.num_workers": 1,
-    f"{_ROLLOUT}.tensor_model_parallel_size": 1,
-    f"{_ACTOR}.ppo_mini_batch_size": 1,
-    "trainer.nnodes": 1,
-    "trainer.n_gpus_per_node": 1,
-    "trainer.total_epochs": 1,
-    "trainer.save_freq": -1,
-    "trainer.test_freq": -1,
-    "transfer_queue.backend.SimpleStorage.num_data_storage_units": 1,
-}
-_WHOLE_OR_NULL = {
-    "trainer.total_training_steps": 1,
-    "trainer.max_actor_ckpt_to_keep": 1,
-    f"{_ROLLOUT}.max_model_len": 2,
-    "ray_kwargs.ray_init.num_cpus": 1,
-}
-_DEVICES = ("nnodes", "n_gpus_per_node")
-_TRANSFER = ("backend", "custom_backend_module")
-_POSITIVE = (f"{_ROLLOUT}.temperature", f"{_ACTOR}.optim.lr")
+_WHOLE = (
+    *names("data", "train_batch_size max_prompt_length max_response_length"),
+    *names(ROLLOUT, "prompt_length response_length val_kwargs.n agent.num_workers"),
+    *names(ROLLOUT, "tensor_model_parallel_size max_model_len"),
+    *names("trainer", "nnodes n_gpus_per_node total_epochs save_freq test_freq"),
+    *names("trainer", "total_training_steps max_actor_ckpt_to_keep"),
+    *("transfer_queue.backend.SimpleStorage.num_data_storage_units", _MINI),
+    "ray_kwargs.ray_init.num_cpus",
+)
+_OR_NULL = (
+    *names("trainer", "total_training_steps max_actor_ckpt_to_keep"),
+    *(f"{ROLLOUT}.max_model_len", "ray_kwargs.ray_init.num_cpus"),
+)
+# Where it is not 1.
+_SMALLEST = {"trainer.save_freq": -1, "trainer.test_freq": -1, f"{ROLLOUT}.max_model_len": 2}
 _CHOICES = {
     "trainer.device": ("cuda", "cpu"),
     "trainer.v1.trainer_mode": ("sync", "colocate_async", "separate_async"),
     "trainer.resume_mode": ("auto", "disable", "resume_path"),
-    f"{_ROLLOUT}.name": ("vllm",),
+    f"{ROLLOUT}.name": ("vllm",),
+    f"{ACTOR}.strategy": ("fsdp", "fsdp2"),
 }
+# In the update, and where log-probabilities are computed: whether rows are packed by tokens, the
+# tokens of a micro-batch, and the rows of one.
+_UPDATE = "use_dynamic_bsz ppo_max_token_len_per_gpu ppo_micro_batch_size_per_gpu"
+_LOG_PROB = (
+    "log_prob_use_dynamic_bsz log_prob_max_token_len_per_gpu log_prob_micro_batch_size_per_gpu"
+)
 
 
 def setting(config: DictConfig, name: str) -> Any:
-    """The value of a dotted name; ``None`` where the config has no such node."""
+    """Return the value of a dotted name; ``None`` where the config has no such node."""
     return OmegaConf.select(config, name)
 
 
-def check_sections(config: DictConfig) -> None:
-    """Refuse ``trainer=3``, which replaces a whole section, and numbers that are none.
+def files_of(config: DictConfig, name: str) -> list[str]:
+    """Return a setting that is one file or a list of files as a list."""
+    value = setting(config, name)
+    many = list(value) if isinstance(value, list | tuple | ListConfig) else [value]
+    return [str(each) for each in many if each is not None and str(each).strip()]
 
-    Raises:
-        ConfigError: Naming the section or the setting.
-    """
+
+def leaves(node: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the dotted name and the value of each setting; an empty mapping is a value."""
+    for key, value in node.items():
+        if isinstance(value, Mapping) and value:
+            yield from leaves(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def is_separate(config: DictConfig) -> bool:
+    """Return whether the run trains with rollouts on devices of their own."""
+    mode = setting(config, "trainer.v1.trainer_mode")
+    return mode == "separate_async" and not setting(config, "trainer.eval_only")
+
+
+def world_size(config: DictConfig) -> int:
+    """Return the number of trainer processes."""
+    return setting(config, "trainer.nnodes") * setting(config, "trainer.n_gpus_per_node")
+
+
+def check_sections(config: DictConfig) -> None:
+    """Refuse ``trainer=3``, which replaces a whole section, and numbers that are not finite."""
     check_finite(OmegaConf.to_container(config), "")
     for name in _SECTIONS:
         value = config.get(name)
@@ -70,102 +99,62 @@ def check_sections(config: DictConfig) -> None:
 
 
 def check_settings(config: DictConfig) -> None:
-    """Everything that follows from the settings alone.
-
-    Raises:
-        ConfigError: On the first value that is out of range or contradicts another.
-    """
-    _check_numbers(config)
-    _check_choices(config)
-    _check_group_size(config)
-    _check_separate(config)
-    _check_mini_batch(config)
-    _check_shares(config)
-    _check_micro_batches(config)
-    _check_not_carried(config)
-    _check_chunked_prefill(config)
-    _check_greedy_validation(config)
+    """Check everything that follows from the settings alone."""
+    _check_values(config)
+    _check_sampling(config)
+    if not setting(config, "trainer.eval_only"):
+        _check_separate(config)
+        _check_batch(config)
+        _check_passes(config)
+        _check_with_verl(config)
 
 
-def world_size(config: DictConfig) -> int:
-    """Number of trainer processes."""
-    return setting(config, "trainer.nnodes") * setting(config, "trainer.n_gpus_per_node")
+def _is_whole(value: Any, smallest: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= smallest
 
 
-def is_separate(config: DictConfig) -> bool:
-    """Whether the run trains with rollouts on devices of their own."""
-    mode = setting(config, "trainer.v1.trainer_mode")
-    return mode == "separate_async" and not setting(config, "trainer.eval_only")
-
-
-def files_of(config: DictConfig, name: str) -> list[str]:
-    """A setting that is one file or a list of files."""
-    value = setting(config, name)
-    many = list(value) if isinstance(value, list | tuple | ListConfig) else [value]
-    return [str(each) for each in many if each is not None and str(each).strip()]
-
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _check_numbers(config: DictConfig) -> None:
-    for name, smallest in (_WHOLE | _WHOLE_OR_NULL).items():
-        value = setting(config, name)
-        if value is None and name in _WHOLE_OR_NULL:
-            continue
-        if not _is_whole(value) or value < smallest:
+def _check_values(config: DictConfig) -> None:
+    for name in _WHOLE:
+        value, smallest = setting(config, name), _SMALLEST.get(name, 1)
+        if not _is_whole(value, smallest) and not (value is None and name in _OR_NULL):
             raise ConfigError(f"{name}={value} must be a whole number of at least {smallest}")
-    for name in _POSITIVE:
+    for name in (f"{ROLLOUT}.temperature", f"{ACTOR}.optim.lr"):
         value = setting(config, name)
         if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
             raise ConfigError(f"{name}={value} must be a number above 0")
-
-
-def _check_choices(config: DictConfig) -> None:
     for name, choices in _CHOICES.items():
         value = setting(config, name)
         if value not in choices:
             raise ConfigError(f"{name}={value} is not a choice; choose one of {', '.join(choices)}")
-    given, twin = f"{_ROLLOUT}.response_length", "data.max_response_length"
-    if setting(config, given) != setting(config, twin):
+
+
+def _check_sampling(config: DictConfig) -> None:
+    rollout = config.actor_rollout_ref.rollout
+    given, twin, val = rollout.response_length, config.data.max_response_length, rollout.val_kwargs
+    if given != twin:
         raise ConfigError(
-            f"{given}={setting(config, given)} and {twin}={setting(config, twin)} are two names of "
-            f"one length; give both the same value"
+            f"{ROLLOUT}.response_length={given} and data.max_response_length={twin} are two names "
+            f"of one length; give both the same value"
         )
-
-
-def _check_group_size(config: DictConfig) -> None:
-    name = f"{_ROLLOUT}.n"
-    size = setting(config, name)
-    if not _is_whole(size) or size < 2:
+    if not _is_whole(rollout.n, 2):
         raise ConfigError(
-            f"{name}={size} must be a whole number of at least 2: an advantage compares the "
+            f"{_GROUP}={rollout.n} must be a whole number of at least 2: an advantage compares the "
             f"rollouts of one group, and a single one has nothing to be compared with"
         )
-    for part in ("hint.search.probe_n", "hint.scaf.rollouts"):
-        count = setting(config, part)
-        if count >= size:
-            raise ConfigError(f"{part}={count} must be below the group size {name}={size}")
-
-
-def _check_mini_batch(config: DictConfig) -> None:
-    name = f"{_ACTOR}.ppo_mini_batch_size"
-    batch, mini = setting(config, "data.train_batch_size"), setting(config, name)
-    mode = setting(config, "trainer.v1.trainer_mode")
-    syncs = setting(config, f"trainer.v1.{mode}.parameter_sync_step") or 1
-    if batch % syncs:
+    for part in names("hint", "search.probe_n scaf.rollouts"):
+        if setting(config, part) >= rollout.n:
+            raise ConfigError(
+                f"{part}={setting(config, part)} must be below the group size {_GROUP}={rollout.n}"
+            )
+    if config.trainer.device == "cpu" and rollout.enable_chunked_prefill:
         raise ConfigError(
-            f"data.train_batch_size={batch} is not a multiple of "
-            f"trainer.v1.{mode}.parameter_sync_step={syncs}; change one of them"
+            f"{ROLLOUT}.enable_chunked_prefill=true does not work with trainer.device=cpu: vLLM "
+            f"cannot rewind the seed of a request there; set it to false"
         )
-    share = batch // syncs
-    if mini > share or share % mini:
-        cause = "is above" if mini > share else "does not divide"
-        parts = f" / trainer.v1.{mode}.parameter_sync_step={syncs}" if syncs > 1 else ""
+    if val.temperature == 0 and val.n > 1:
         raise ConfigError(
-            f"{name}={mini} {cause} data.train_batch_size={batch}{parts} (both count prompts); "
-            f"give a divisor of {share}"
+            f"{ROLLOUT}.val_kwargs.n={val.n} with val_kwargs.temperature=0 would give one response "
+            f"{val.n} times; set n to 1 or the temperature above 0"
         )
 
 
@@ -173,16 +162,16 @@ def _check_separate(config: DictConfig) -> None:
     """Mode separate_async: rollouts on devices of their own, and a way for the weights to them."""
     if not is_separate(config):
         return
-    device, transfer = setting(config, "trainer.device"), f"{_ROLLOUT}.checkpoint_engine"
+    device, transfer = setting(config, "trainer.device"), f"{ROLLOUT}.checkpoint_engine"
     what = f"trainer.v1.trainer_mode=separate_async with trainer.device={device}"
-    for name in _DEVICES:
-        value = setting(config, f"{_ROLLOUT}.{name}")
-        if not _is_whole(value) or value < 1:
+    for name in names(ROLLOUT, "nnodes n_gpus_per_node"):
+        if not _is_whole(setting(config, name), 1):
             raise ConfigError(
-                f"{what} needs devices for the rollouts alone, but {_ROLLOUT}.{name}={value}; give "
-                f"a whole number of at least 1 (those of the trainer are in trainer.{name})"
+                f"{what} needs devices for the rollouts alone, but {name}={setting(config, name)}; "
+                f"give a whole number of at least 1 (those of the trainer have their own settings)"
             )
-    backend, module = (setting(config, f"{transfer}.{name}") for name in _TRANSFER)
+    backend = setting(config, f"{transfer}.backend")
+    module = setting(config, f"{transfer}.custom_backend_module")
     if backend == "naive" or (backend == "gloo" and not module):
         cpu = f"gloo {transfer}.custom_backend_module=recipe.hint.runtime.cpu.transfer"
         raise ConfigError(
@@ -197,78 +186,129 @@ def _check_separate(config: DictConfig) -> None:
         )
 
 
-def _check_shares(config: DictConfig) -> None:
-    """Mode separate_async makes one update of each share of the batch."""
-    batch, mini = setting(config, "data.train_batch_size"), f"{_ACTOR}.ppo_mini_batch_size"
-    steps = "trainer.v1.separate_async.parameter_sync_step"
-    if is_separate(config) and batch != setting(config, steps) * setting(config, mini):
+def _check_batch(config: DictConfig) -> None:
+    """The batch in shares, one between two weight syncs, and a share in mini-batches."""
+    batch, mini = setting(config, "data.train_batch_size"), setting(config, _MINI)
+    steps = f"trainer.v1.{setting(config, 'trainer.v1.trainer_mode')}.parameter_sync_step"
+    num_shares = setting(config, steps) or 1
+    given = f"data.train_batch_size={batch}"
+    if batch % num_shares:
+        raise ConfigError(f"{given} is not a multiple of {steps}={num_shares}; change one of them")
+    share = batch // num_shares
+    if mini > share or share % mini:
+        cause = "is above" if mini > share else "does not divide"
+        parts = f" / {steps}={num_shares}" if num_shares > 1 else ""
         raise ConfigError(
-            f"data.train_batch_size={batch} must be {steps}={setting(config, steps)} x "
-            f"{mini}={setting(config, mini)} in mode separate_async; give "
-            f"{mini}={batch // setting(config, steps)}"
+            f"{_MINI}={mini} {cause} {given}{parts} (both count prompts); give a divisor of {share}"
+        )
+    if is_separate(config) and mini != share:
+        raise ConfigError(
+            f"{given} must be {steps}={num_shares} x {_MINI}={mini} in mode separate_async; give "
+            f"{_MINI}={share}"
         )
 
 
-def _check_micro_batches(config: DictConfig) -> None:
-    """verl stops in the first update with a bare assertion when these do not divide."""
-    if setting(config, f"{_ACTOR}.strategy") not in ("fsdp", "fsdp2"):
-        return
-    sequence_parallel = setting(config, f"{_ACTOR}.ulysses_sequence_parallel_size") or 1
-    ranks = max(world_size(config) // sequence_parallel, 1)
-    rows = setting(config, f"{_ACTOR}.ppo_mini_batch_size") * setting(config, f"{_ROLLOUT}.n")
-    if rows % ranks:
-        raise ConfigError(
-            f"{_ACTOR}.ppo_mini_batch_size x {_ROLLOUT}.n = {rows} rows cannot be shared out "
-            f"evenly to {ranks} trainer processes; give a multiple of {ranks}"
-        )
-    for dynamic, micro in (
-        (f"{_ACTOR}.use_dynamic_bsz", f"{_ACTOR}.ppo_micro_batch_size_per_gpu"),
-        (f"{_ROLLOUT}.log_prob_use_dynamic_bsz", f"{_ROLLOUT}.log_prob_micro_batch_size_per_gpu"),
-    ):
-        size = setting(config, micro)
+def _check_passes(config: DictConfig) -> None:
+    """Rows and tokens of a trainer process; verl asserts on them after the first rollouts."""
+    uses_reference, uses_critic = _reference_and_critic(config)
+    passes = [(ACTOR, names(ACTOR, _UPDATE)), (ACTOR, names(ROLLOUT, _LOG_PROB))]
+    if uses_reference:
+        passes.append((REF, names(REF, _LOG_PROB)))
+    rows = setting(config, _MINI) * setting(config, _GROUP)
+    for engine, (dynamic, tokens, micro) in passes:
+        parallel = _sequence_parallel(config, engine)
+        ranks, size = world_size(config) // parallel, setting(config, micro)
+        if rows % ranks:
+            raise ConfigError(
+                f"{_MINI} x {_GROUP} = {rows} rows cannot be shared out evenly to {ranks} trainer "
+                f"processes; give a multiple of {ranks}"
+            )
         if setting(config, dynamic):
-            continue
-        if not _is_whole(size) or size < 1 or (rows // ranks) % size:
+            _check_row_fits(config, tokens, setting(config, tokens), parallel)
+        elif not _is_whole(size, 1) or (rows // ranks) % size:
             raise ConfigError(
                 f"{micro}={size} must divide the {rows // ranks} rows that one process holds of a "
-                f"mini-batch ({_ACTOR}.ppo_mini_batch_size x {_ROLLOUT}.n / processes); "
-                f"give a divisor, or {dynamic}=true"
+                f"mini-batch ({_MINI} x {_GROUP} / processes); give a divisor, or {dynamic}=true"
             )
-
-
-# verl's options that a whole-group request does not carry: on, they would be ignored in silence.
-_NOT_CARRIED = (
-    "actor_rollout_ref.rollout.enable_rollout_routing_replay",
-    "actor_rollout_ref.rollout.disaggregation.enabled",
-    "actor_rollout_ref.rollout.full_determinism",
-    "actor_rollout_ref.rollout.ignore_eos",
-    "actor_rollout_ref.actor.checkpoint.async_save",
-    "distillation.enabled",
-    "algorithm.filter_groups.enable",
-)
-
-
-def _check_not_carried(config: DictConfig) -> None:
-    for option in _NOT_CARRIED:
-        if OmegaConf.select(config, option):
-            raise ConfigError(f"{option}=true is not supported by this recipe; set it to false")
-
-
-def _check_greedy_validation(config: DictConfig) -> None:
-    """vLLM answers a greedy request only once."""
-    node = config.actor_rollout_ref.rollout.val_kwargs
-    if node.temperature == 0 and node.n > 1:
+    update, log_prob = (dynamic for _, (dynamic, *_) in passes[:2])
+    if setting(config, update) != setting(config, log_prob):
         raise ConfigError(
-            f"{_ROLLOUT}.val_kwargs.n={node.n} with {_ROLLOUT}.val_kwargs.temperature=0 would give "
-            f"one answer {node.n} times; set n to 1 or the temperature above 0"
+            f"{update}={setting(config, update)} and {log_prob}={setting(config, log_prob)}: verl "
+            f"asserts in the trainer's start that they agree; give both the same value"
+        )
+    if uses_critic:
+        from verl.workers.config import CriticConfig
+
+        name = "critic.ppo_infer_max_token_len_per_gpu"  # verl packs its updates by it too
+        limit = setting(config, name) or CriticConfig.ppo_infer_max_token_len_per_gpu
+        parallel = setting(config, "critic.fsdp.ulysses_sequence_parallel_size") or 1
+        _check_row_fits(config, name, limit, parallel)
+
+
+def _sequence_parallel(config: DictConfig, engine: str) -> int:
+    """Processes that share one row; the first name is deprecated, and wins in verl."""
+    name, new = names(engine, "{0} fsdp_config.{0}".format("ulysses_sequence_parallel_size"))
+    if (setting(config, name) or 1) == 1:
+        name = new
+    size, processes = setting(config, name) or 1, world_size(config)
+    padding = "actor_rollout_ref.model.use_remove_padding"
+    if size > 1 and not setting(config, padding):
+        raise ConfigError(
+            f"{name}={size} with {padding}=false: verl's sequence parallel takes rows without "
+            f"padding only; set {padding}=true"
+        )
+    if processes % size:
+        raise ConfigError(f"{name}={size} does not divide the {processes} trainer processes")
+    return size
+
+
+def _check_row_fits(config: DictConfig, name: str, limit: Any, parallel: int) -> None:
+    prompt = setting(config, f"{ROLLOUT}.prompt_length")
+    response = setting(config, f"{ROLLOUT}.response_length")
+    if not _is_whole(limit, 1) or limit * parallel < prompt + response:
+        shared = f" x {parallel} (ulysses_sequence_parallel_size)" if parallel > 1 else ""
+        raise ConfigError(
+            f"{name}={limit}{shared} is below {ROLLOUT}.prompt_length={prompt} + "
+            f"data.max_response_length={response} = {prompt + response} tokens: verl would stop at "
+            f"the first row that long; give {-(-(prompt + response) // parallel)} or more"
         )
 
 
-def _check_chunked_prefill(config: DictConfig) -> None:
-    """vLLM's CPU build stops at a seeded request whose prompt it takes in pieces."""
-    rollout = config.actor_rollout_ref.rollout
-    if config.trainer.device == "cpu" and rollout.enable_chunked_prefill:
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep verl's notes out of the summary."""
+    with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def _reference_and_critic(config: DictConfig) -> tuple[bool, bool]:
+    """Whether verl will build either; its import takes a second."""
+    from verl.trainer.ppo.utils import need_critic, need_reference_policy
+
+    with _quiet():
+        return need_reference_policy(config), need_critic(config)
+
+
+def _check_with_verl(config: DictConfig) -> None:
+    """verl's checks, with the settings whose names stand in its message."""
+    from verl.utils.config import omega_conf_to_dataclass, validate_config
+
+    refusals = AssertionError, NotImplementedError, TypeError, ValueError, InstantiationException
+    try:
+        with _quiet():
+            omega_conf_to_dataclass(config.actor_rollout_ref.rollout)
+            validate_config(config, *_reference_and_critic(config))
+    except refusals as error:
+        full_key = re.search(r"full_key: (\S+)", str(error))
+        section = full_key[1] if full_key else ""
+        message = " ".join(str(error.__cause__ or error).split())
+        words = set(re.findall(r"[a-z]+_\w+", message.replace("real_", "")))
+        told = [
+            f"{name}={value}"
+            for name, value in leaves(OmegaConf.to_container(config))
+            if name.startswith(section) and name.rpartition(".")[2] in words
+        ]
         raise ConfigError(
-            "actor_rollout_ref.rollout.enable_chunked_prefill=true does not work with "
-            "trainer.device=cpu: vLLM cannot rewind the seed of a request there; set it to false"
-        )
+            f"{', '.join(told[:3]) or section or 'a setting'}: verl refuses it: {message}"
+        ) from error

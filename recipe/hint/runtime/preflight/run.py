@@ -1,0 +1,214 @@
+"""What can be known to go wrong, found in seconds, before any process is started.
+
+``preflight`` reads in the order of the checks: the method, settings (``settings.py``, ``keys.py``),
+the machine, the folder, then files and model (``data.py``).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from omegaconf import DictConfig, OmegaConf
+
+from recipe.hint.command.compose import given_settings
+from recipe.hint.errors import ConfigError, DataError
+from recipe.hint.hints.teacher_settings import check_teacher
+from recipe.hint.methods import Method
+from recipe.hint.methods.cost import most_responses
+from recipe.hint.runtime.merging import MERGED, checkpoint_of, model_files
+from recipe.hint.runtime.preflight import data
+from recipe.hint.runtime.preflight.data import MODEL, VAL, DataFile, Lengths, Model
+from recipe.hint.runtime.preflight.folder import check_disk, check_run_folder, check_same_run
+from recipe.hint.runtime.preflight.keys import check_unread
+from recipe.hint.runtime.preflight.machine import check_machine
+from recipe.hint.runtime.preflight.settings import ROLLOUT, check_sections, check_settings, setting
+from recipe.hint.runtime.sample_files import (
+    check_settings_unchanged,
+    evaluation_folder,
+    evaluation_settings,
+    sample_path,
+)
+from recipe.hint.settings import (
+    HintSettings,
+    build_method,
+    check_settings_are_read,
+    read_settings,
+    read_texts,
+    source_of,
+)
+
+
+def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
+    """Check a run's settings, machine, data and model; write nothing.
+
+    Args:
+        config: Composed by Hydra, not necessarily resolved.
+        argv: The overrides of the command line; a knob given there must be read by the method.
+
+    Returns:
+        Lines that say what will run, and warnings.
+    """
+    config, settings = _resolved(config)
+    texts = read_texts(settings)
+    name = setting(config, "trainer.method")
+    if not isinstance(name, str):
+        raise ConfigError(f"trainer.method={name} must be the name of a method")
+    method = build_method(config.trainer, settings)
+    check_settings_are_read(name, given_settings(argv), settings)
+    settings = replace(settings, source=source_of(settings, method))
+    if method.uses_hints and settings.source == "teacher":
+        check_teacher(settings.teacher, os.environ)
+        from recipe.hint.hints.teacher import check_reached  # the HTTP library
+
+        check_reached(settings.teacher, os.environ)
+    data.check_given(config, (data.TRAIN, VAL, MODEL))
+    check_unread(config, settings)
+    check_settings(config)
+    unchecked = check_machine(config)
+    folder = check_run_folder(config)
+    changed = check_same_run(config)
+    train, val = data.read_training_files(config), data.read_files(config, VAL)
+    model = data.load_model(config)
+    hints = (settings, texts) if method.uses_hints else None
+    lengths = data.check_lengths(config, model, train=train, val=val, hints=hints)
+    batch, group = config.data.train_batch_size, config.actor_rollout_ref.rollout.n
+    per_epoch = data.num_training_problems(config, train) / batch
+    by_epochs = int(per_epoch) * setting(config, "trainer.total_epochs")
+    steps = min(by_epochs, setting(config, "trainer.total_training_steps") or by_epochs)
+    disk = check_disk(config, model.num_parameters, steps)
+    least, most = batch * group, batch * most_responses(method, group)
+    tokens_m = config.data.max_response_length / 1e6
+    levels = f"hint levels up to {method.max_level}, {settings.source}, style {settings.style}"
+    return [
+        f"method    {name}, {levels if method.uses_hints else 'without hints'}",
+        _model_line(model.path, model),
+        *(f"train     {_contents(file)}" for file in train),
+        *(f"validate  {_contents(file)}" for file in val),
+        f"batch     {batch} prompts x {group} rollouts, mini-batches of "
+        f"{config.actor_rollout_ref.actor.ppo_mini_batch_size} prompts, {steps} steps "
+        f"({steps / per_epoch:.1f} epochs)",
+        _lengths_line(config, lengths, settings),
+        f"cost      {least:,} answers a step, {most:,} if none were ever right: at most "
+        f"{least * tokens_m:,.3g} and {most * tokens_m:,.3g} M tokens",
+        f"sampling  {_sampling(config, method)}",
+        f"{_devices(config)}, trainer mode {setting(config, 'trainer.v1.trainer_mode')}",
+        f"folder    {settings.run_dir} ({folder})",
+        f"disk      {disk}",
+        *changed,
+        *unchecked,
+        *(f"warning: {warning}" for warning in lengths.warnings),
+    ]
+
+
+def preflight_evaluation(config: DictConfig) -> list[str]:
+    """Check an evaluation's settings, machine, data and model; write nothing.
+
+    Returns:
+        Lines that say what will run.
+    """
+    config, settings = _resolved(config)
+    data.check_given(config, (VAL, MODEL))
+    check_unread(config, settings)
+    check_settings(config)
+    unchecked = check_machine(config)
+    check_run_folder(config)
+    files = data.read_files(config, VAL)
+    _check_benchmarks(files)
+    model, served = _served_model(config)
+    lengths = data.check_lengths(config, model, val=files)
+    folder = evaluation_folder(config)
+    drawn_with = evaluation_settings(config, [file.path for file in files]) | {"model": served}
+    check_settings_unchanged(folder, drawn_with)
+    val = config.actor_rollout_ref.rollout.val_kwargs
+    total = val.n * sum(len(file.problems) for file in files)
+    sources = [sorted({problem.data_source for problem in file.problems}) for file in files]
+    return [
+        "evaluate  without hints",
+        _model_line(served, model),
+        *(
+            f"problems  {file.path}: {len(file.problems)} of {', '.join(names)}"
+            for file, names in zip(files, sources, strict=True)
+        ),
+        f"samples   {val.n} of each, {total} in all, T={val.temperature} top_p={val.top_p}, "
+        f"seed {settings.seed}",
+        _lengths_line(config, lengths, settings),
+        _devices(config),
+        f"folder    {settings.run_dir}{' (has samples)' if (folder / 'samples').exists() else ''}",
+        *unchecked,
+        *(f"warning: {warning}" for warning in lengths.warnings),
+    ]
+
+
+def _resolved(config: DictConfig) -> tuple[DictConfig, HintSettings]:
+    config = OmegaConf.create(OmegaConf.to_container(config, resolve=True))
+    check_sections(config)
+    return config, read_settings(OmegaConf.to_container(config.hint))
+
+
+def _check_benchmarks(files: Sequence[DataFile]) -> None:
+    """One benchmark may be spread over files; its ids are unique, and so is its file's name."""
+    names: dict[str, str] = {}
+    for file in files:
+        for row, problem in enumerate(file.problems):
+            place, source = f"{file.path}: row {row}", problem.data_source
+            if not source:
+                raise DataError(f"{place}, column `data_source`: empty; it names the benchmark")
+            name = sample_path(Path(), source).name
+            if names.setdefault(name, source) != source:
+                raise DataError(
+                    f"{place}: the data sources {source!r} and {names[name]!r} would share the "
+                    f"file {name}; rename one"
+                )
+    rule = "and the same `data_source`; give one of them another"
+    data.check_unique(files, lambda problem: (problem.data_source, problem.id), rule)
+
+
+def _served_model(config: DictConfig) -> tuple[Model, str]:
+    """The model, and the folder that the replicas will read: a checkpoint's is still to be made."""
+    path = str(setting(config, MODEL))
+    checkpoint = checkpoint_of(path)
+    if checkpoint is None:
+        # As the launcher hands it on, and as the samples' settings have it.
+        return data.load_model(config), str(Path(path).absolute()) if Path(path).exists() else path
+    files, has_weights = model_files(checkpoint)
+    config = config.copy()
+    config.actor_rollout_ref.model.path = str(files)
+    return data.load_model(config, has_weights=has_weights), str(checkpoint / MERGED)
+
+
+def _model_line(path: str, model: Model) -> str:
+    count = model.num_parameters
+    size = "size unknown" if count is None else f"{count / 1e6:,.2f} M parameters"
+    return f"model     {path}: {size}, context {model.context} tokens"
+
+
+def _contents(file: DataFile) -> str:
+    with_solution = sum(bool(problem.solution.strip()) for problem in file.problems)
+    return f"{file.path}: {len(file.problems)} problems, {with_solution} with a solution"
+
+
+def _lengths_line(config: DictConfig, lengths: Lengths, settings: HintSettings) -> str:
+    hinted = f" (limit with hint {setting(config, f'{ROLLOUT}.prompt_length')})"
+    requests = f", hint requests up to {lengths.longest_request} + {settings.max_tokens}"
+    return (
+        f"lengths   prompts up to {lengths.longest_prompt}"
+        f"{'' if setting(config, 'trainer.eval_only') else hinted}, responses up to "
+        f"{config.data.max_response_length} tokens{requests if lengths.longest_request else ''}"
+    )
+
+
+def _sampling(config: DictConfig, method: Method) -> str:
+    rollout = config.actor_rollout_ref.rollout
+    nodes = {"rollouts": rollout, "hints": config.hint, "validation": rollout.val_kwargs}
+    if not method.uses_hints:
+        del nodes["hints"]
+    told = "; ".join(f"{who} T={of.temperature} top_p={of.top_p}" for who, of in nodes.items())
+    return f"{told} x {rollout.val_kwargs.n} samples"
+
+
+def _devices(config: DictConfig) -> str:
+    trainer = config.trainer
+    return f"devices   {trainer.nnodes} x {trainer.n_gpus_per_node} {trainer.device}"
