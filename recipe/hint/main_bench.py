@@ -13,13 +13,7 @@ from recipe.hint.bench.settings import (
     freeze_weights,
     split_arguments,
 )
-from recipe.hint.main_hint import (
-    CONFIG_DIR,
-    complaints,
-    compose_and_run,
-    read_command,
-    warm_processes,
-)
+from recipe.hint.main_hint import CONFIG_DIR, complaints, compose_and_run, read_command
 from recipe.hint.runtime.multirun import Sweep, is_multirun
 
 _bench = BenchSettings()
@@ -41,8 +35,7 @@ def run(config: DictConfig) -> None:
         set_environment(config)
         check_keys(config)
         apply_bench_mode(config, _bench)
-        with warm_processes(config):
-            _check_and_launch(config)
+        _check_and_launch(config)
 
 
 def _check_and_launch(config: DictConfig) -> None:

@@ -42,8 +42,7 @@ def run(config: DictConfig) -> None:
         # Before the libraries that read the environment when they are imported.
         set_environment(config)
         check_keys(config)
-        with warm_processes(config):
-            _check_and_launch(config)
+        _check_and_launch(config)
 
 
 def _check_and_launch(config: DictConfig) -> None:
@@ -64,17 +63,6 @@ def _check_and_launch(config: DictConfig) -> None:
     from recipe.hint.runtime.launcher import launch
 
     print("\n".join(launch(config)), flush=True)
-
-
-def warm_processes(config: DictConfig) -> contextlib.AbstractContextManager:
-    """On the CPU: imports for the run's processes, made while the settings are checked."""
-    other_cluster = config.ray_kwargs.ray_init.get("address") or os.environ.get("RAY_ADDRESS")
-    is_off = other_cluster or os.environ.get("HINT_NO_FORK_SERVER")
-    if config.preflight_only or config.trainer.device != "cpu" or is_off:
-        return contextlib.nullcontext()
-    from recipe.hint.runtime.cpu.fork_server import fork_server
-
-    return fork_server()
 
 
 def main() -> None:

@@ -16,7 +16,6 @@ from omegaconf import DictConfig, OmegaConf
 from tqdm import tqdm
 
 from recipe.hint.errors import HintError, StallError
-from recipe.hint.runtime.cpu.fork_client_process import EXECUTABLE
 from recipe.hint.runtime.environment import environment_of
 from recipe.hint.runtime.evaluation_runner import EvaluationRunner
 from recipe.hint.runtime.reporter import closing_lines
@@ -156,10 +155,7 @@ def _start_ray(config: DictConfig) -> None:
     given.setdefault("log_to_driver", False)
     given.setdefault("include_dashboard", False)
     given.setdefault("logging_level", "ERROR")
-    runtime_env = OmegaConf.to_container(runtime_env)
-    if not runtime_env.get("py_executable"):
-        runtime_env["py_executable"] = os.environ.get(EXECUTABLE)
-    ray.init(**given, runtime_env=runtime_env)
+    ray.init(**given, runtime_env=OmegaConf.to_container(runtime_env))
 
 
 class _Console:
