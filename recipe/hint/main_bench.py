@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 
-import hydra
 from omegaconf import DictConfig
 
 from recipe.hint.bench.settings import (
@@ -13,41 +13,22 @@ from recipe.hint.bench.settings import (
     freeze_weights,
     split_arguments,
 )
-from recipe.hint.main_hint import (
-    CONFIG_DIR,
-    complaints,
-    compose_and_run,
-    read_command,
-    warm_processes,
-)
-from recipe.hint.runtime.multirun import Sweep, is_multirun
-
-_bench = BenchSettings()
-_sweep = Sweep(__file__, (), ())
+from recipe.hint.main_hint import complaints, run_command
 
 
-@hydra.main(config_path=str(CONFIG_DIR), config_name="hint_trainer", version_base=None)
-def run(config: DictConfig) -> None:
-    """All arms in one run, checked like a training run before anything is started."""
-    if is_multirun():
-        print(_sweep.run_job(config), flush=True)
-        return
+def main() -> None:
+    """Entry point; the exit code is 0 only when the run ended well."""
     with complaints():
-        from recipe.hint.runtime.environment import set_environment
-        from recipe.hint.runtime.preflight.keys import check_keys
-        from recipe.hint.runtime.preflight.settings import check_sections
-
-        check_sections(config)
-        set_environment(config)
-        check_keys(config)
-        apply_bench_mode(config, _bench)
-        with warm_processes(config):
-            _check_and_launch(config)
+        argv, bench = split_arguments(sys.argv[1:])
+    own = [arg for arg in sys.argv[1:] if arg not in argv]
+    run_command(__file__, argv, functools.partial(check_and_launch, bench), own)
 
 
-def _check_and_launch(config: DictConfig) -> None:
+def check_and_launch(bench: BenchSettings, config: DictConfig) -> None:
+    """Run all arms in one run, checked like a training run before anything is started."""
     from recipe.hint.runtime.preflight.run import preflight
 
+    apply_bench_mode(config, bench)
     print("\n".join(preflight(config, sys.argv[1:])), flush=True)
     if config.preflight_only:
         return
@@ -55,16 +36,6 @@ def _check_and_launch(config: DictConfig) -> None:
 
     freeze_weights(config)
     print("\n".join(launch_bench(config)), flush=True)
-
-
-def main() -> None:
-    """Entry point; the exit code is 0 only when the run ended well."""
-    global _bench, _sweep
-    with complaints():
-        argv, _bench = split_arguments(sys.argv[1:])
-        own = [arg for arg in sys.argv[1:] if arg not in argv]
-        _sweep = Sweep(__file__, *read_command(argv), own)
-        compose_and_run(run, _sweep)
 
 
 if __name__ == "__main__":

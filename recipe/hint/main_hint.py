@@ -6,7 +6,7 @@ import contextlib
 import importlib.util
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import hydra
@@ -15,8 +15,13 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
-from recipe.hint.command.compose import choose_hardware, resolve_aliases, split_command
-from recipe.hint.command.errors import check_arguments, explain, primary_config
+from recipe.hint.command.compose import (
+    choose_hardware,
+    explain,
+    primary_config,
+    resolve_aliases,
+    split_command,
+)
 from recipe.hint.command.help import help_text
 from recipe.hint.errors import ConfigError, HintError
 from recipe.hint.runtime.multirun import Sweep, is_multirun
@@ -25,30 +30,15 @@ from recipe.hint.settings import method_defaults
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 CONFIG_DIR = Path(__file__).resolve().parent / "config"
-_sweep = Sweep(__file__, (), ())
 
 
-@hydra.main(config_path=str(CONFIG_DIR), config_name="hint_trainer", version_base=None)
-def run(config: DictConfig) -> None:
-    """One run, checked before anything is started."""
-    if is_multirun():
-        print(_sweep.run_job(config), flush=True)
-        return
-    # In here too: Hydra would print the overrides beside an error that passes through it.
-    with complaints():
-        from recipe.hint.runtime.environment import set_environment
-        from recipe.hint.runtime.preflight.keys import check_keys
-        from recipe.hint.runtime.preflight.settings import check_sections
-
-        check_sections(config)
-        # Before the libraries that read the environment when they are imported.
-        set_environment(config)
-        check_keys(config)
-        with warm_processes(config):
-            _check_and_launch(config)
+def main() -> None:
+    """Entry point; the exit code is 0 only when the run ended well."""
+    run_command(__file__, sys.argv[1:], check_and_launch)
 
 
-def _check_and_launch(config: DictConfig) -> None:
+def check_and_launch(config: DictConfig) -> None:
+    """Check everything, say what will run, and run it."""
     from recipe.hint.runtime.evaluation_mode import apply_evaluation_mode, merge_model
     from recipe.hint.runtime.preflight.run import preflight, preflight_evaluation
 
@@ -67,27 +57,48 @@ def _check_and_launch(config: DictConfig) -> None:
     print("\n".join(launch(config)), flush=True)
 
 
-def warm_processes(config: DictConfig) -> contextlib.AbstractContextManager:
-    """On the CPU: imports for the run's processes, made while the settings are checked."""
-    other_cluster = config.ray_kwargs.ray_init.get("address") or os.environ.get("RAY_ADDRESS")
-    is_off = other_cluster or os.environ.get("HINT_NO_FORK_SERVER")
-    if config.preflight_only or config.trainer.device != "cpu" or is_off:
-        return contextlib.nullcontext()
-    from recipe.hint.runtime.cpu.fork_server import fork_server
+def run_command(
+    script: str,
+    argv: Sequence[str],
+    start: Callable[[DictConfig], None],
+    own_arguments: Sequence[str] = (),
+) -> None:
+    """Do what a command line asks for: a run, the jobs of a sweep, or an answer of Hydra's.
 
-    return fork_server()
-
-
-def main() -> None:
-    """Entry point; the exit code is 0 only when the run ended well."""
-    global _sweep
+    Args:
+        script: The program, which runs each job of a sweep.
+        argv: Its arguments that are Hydra's.
+        start: Makes a run of its settings; sections and keys are checked, the environment is set.
+        own_arguments: Further arguments of the program.
+    """
     with complaints():
-        _sweep = Sweep(__file__, *read_command(sys.argv[1:]))
-        compose_and_run(run, _sweep)
+        sweep = Sweep(script, *read_command(argv), own_arguments)
+
+        @hydra.main(config_path=str(CONFIG_DIR), config_name="hint_trainer", version_base=None)
+        def run(config: DictConfig) -> None:
+            if is_multirun():
+                print(sweep.run_job(config), flush=True)
+                return
+            # In here too: Hydra would print the overrides beside an error that passes through it.
+            with complaints():
+                from recipe.hint.runtime.environment import set_environment
+                from recipe.hint.runtime.preflight.keys import check_keys
+                from recipe.hint.runtime.preflight.settings import check_sections
+
+                check_sections(config)
+                # Before the libraries that read the environment when they are imported.
+                set_environment(config)
+                check_keys(config)
+                start(config)
+
+        # Options last: one whose value may be left out would take a setting for it.
+        sys.argv[1:] = [*sweep.settings, *sweep.folder_settings(), *sweep.options]
+        run()
+        sweep.check()
 
 
-def read_command(argv: list[str]) -> tuple[list[str], list[str]]:
-    """Hydra's options and the settings of a command line, second names and presets resolved.
+def read_command(argv: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return Hydra's options and the settings, with second names and presets resolved.
 
     Raises:
         ConfigError: On an argument that cannot be right.
@@ -95,7 +106,6 @@ def read_command(argv: list[str]) -> tuple[list[str], list[str]]:
     """
     os.environ.setdefault("HYDRA_FULL_ERROR", "1")
     set_config_paths()
-    check_arguments(argv, REPOSITORY / "configs")
     options, settings, action = split_command(resolve_aliases(argv))
     if action == "help":
         print(help_text(primary_config(CONFIG_DIR), REPOSITORY / "configs", Path(sys.argv[0]).name))
@@ -109,14 +119,6 @@ def read_command(argv: list[str]) -> tuple[list[str], list[str]]:
     if notice and action == "run":
         print(notice, flush=True)
     return options, settings
-
-
-def compose_and_run(run: Callable[[], None], sweep: Sweep) -> None:
-    """Let Hydra do what the command asks for; a sweep with failed jobs fails."""
-    # Options last: one whose value may be left out would take a setting for it.
-    sys.argv[1:] = [*sweep.settings, *sweep.folder_settings(), *sweep.options]
-    run()
-    sweep.check()
 
 
 def set_config_paths() -> None:

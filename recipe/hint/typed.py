@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from dataclasses import fields
+from typing import Any, get_type_hints
+
+from pydantic import TypeAdapter, ValidationError
 
 from recipe.hint.errors import ConfigError
 
+# pydantic's error types, in the words of a YAML file.
+_EXPECTED = {
+    "int_type": "int",
+    "float_type": "float",
+    "bool_type": "bool",
+    "string_type": "str",
+    "tuple_type": "a list",
+    "dataclass_type": "a mapping",
+    "dict_type": "a mapping",
+}
+
 
 def read_typed(cls: type, node: Mapping[str, Any], path: str) -> Any:
-    """An instance of a settings class.
+    """Build an instance of a settings class.
 
     Args:
         cls: A frozen dataclass; its annotations say what each value must be.
@@ -20,18 +34,32 @@ def read_typed(cls: type, node: Mapping[str, Any], path: str) -> Any:
         path: Dotted name of the node, for the messages.
 
     Raises:
-        ConfigError: On an unknown key or a value of the wrong type.
+        ConfigError: On an unknown key, a value of the wrong type, or what the class itself refuses.
     """
-    hints = get_type_hints(cls)
-    known = {item.name for item in fields(cls)}
-    for name in node:
-        if name not in known:
-            raise ConfigError(
-                f"{path}.{name} is not a setting; choose from {', '.join(sorted(known))}"
-            )
-    return cls(
-        **{name: _value(hints[name], value, f"{path}.{name}") for name, value in node.items()}
-    )
+    check_finite(node, path)
+    try:
+        # As JSON: strict mode takes a list for a tuple and a mapping for a dataclass only there.
+        return TypeAdapter(cls).validate_json(json.dumps(node), strict=True, extra="forbid")
+    except ValidationError as error:
+        first = error.errors()[0]
+    if isinstance(refused := first.get("ctx", {}).get("error"), ConfigError):
+        raise refused
+    loc = first["loc"]
+    name = path + "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in loc)
+    if first["type"] == "unexpected_keyword_argument":
+        for key in loc[:-1]:
+            cls = get_type_hints(cls)[str(key)]
+        known = sorted(item.name for item in fields(cls))
+        near = difflib.get_close_matches(str(loc[-1]), known)
+        raise ConfigError(
+            f"{name} is not a setting; choose from {', '.join(known)}"
+            + (f" (nearest: {', '.join(near)})" if near else "")
+        )
+    if first["type"] == "literal_error":
+        choices = first.get("ctx", {})["expected"].replace("'", "").replace(" or ", ", ")
+        raise ConfigError(f"{name}={first['input']!r} is not a choice; choose one of {choices}")
+    expected = _EXPECTED.get(first["type"], first["msg"])
+    raise ConfigError(f"{name}={first['input']!r} must be {expected}")
 
 
 def finite(text: str) -> float:
@@ -72,36 +100,3 @@ def check_finite(node: Any, path: str) -> None:
     elif isinstance(node, list | tuple):
         for place, value in enumerate(node):
             check_finite(value, f"{path}[{place}]")
-
-
-def _value(kind: Any, value: Any, path: str) -> Any:
-    if isinstance(kind, type) and is_dataclass(kind):
-        if not isinstance(value, Mapping):
-            raise ConfigError(f"{path}={value!r} must be a mapping")
-        return read_typed(kind, value, path)
-    choices = get_args(kind)
-    if type(None) in choices:
-        rest = [each for each in choices if each is not type(None)]
-        return None if value is None else _value(rest[0], value, path)
-    if get_origin(kind) is tuple:
-        if not isinstance(value, list | tuple):
-            raise ConfigError(f"{path}={value!r} must be a list")
-        return tuple(
-            _value(choices[0], each, f"{path}[{place}]") for place, each in enumerate(value)
-        )
-    if get_origin(kind) is Literal:
-        if value not in choices:
-            raise ConfigError(
-                f"{path}={value!r} is not a choice; choose one of {', '.join(choices)}"
-            )
-        return value
-    return _plain(kind, value, path)
-
-
-def _plain(kind: type, value: Any, path: str) -> Any:
-    check_finite(value, path)
-    if kind is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
-    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-        raise ConfigError(f"{path}={value!r} must be {kind.__name__}")
-    return value

@@ -47,7 +47,7 @@ def test_a_killed_vllm_process_ends_the_run_with_its_name(tmp_path):
         engines = [
             child
             for child in psutil.Process(process.pid).children(recursive=True)
-            if "--multiprocessing-fork" in child.cmdline()  # only vLLM starts one that way
+            if any("EngineCore" in part for part in child.cmdline())  # the title vLLM gives it
         ]
         assert engines, "no vLLM engine process among the children"
         os.kill(engines[0].pid, signal.SIGKILL)

@@ -1,13 +1,18 @@
-"""The command line before Hydra sees it: order, second names of settings, presets, near misses."""
+"""The command line around Hydra: what it gets to read, and its errors as one sentence."""
 
 from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any, Literal, NoReturn
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, NoReturn, cast
 
+from hydra import compose, initialize_config_dir
 from hydra._internal.utils import get_args_parser
+from hydra.core.global_hydra import GlobalHydra
+from hydra.errors import MissingConfigException, OverrideParseException
+from omegaconf import DictConfig, OmegaConf
 
 from recipe.hint.errors import ConfigError
 
@@ -23,15 +28,16 @@ ALIASES = {
 # Both names exist in verl and must agree.
 TWINS = {"actor_rollout_ref.rollout.response_length": "data.max_response_length"}
 _OVERRIDE = re.compile(r"^(?:\+\+|\+|~)?([A-Za-z_][\w.@/]*)=(.*)$", re.DOTALL)
+_NOT_THERE = re.compile(r"Could not override '([^']+)'|Key '([^']+)' is not in struct")
 
 
 def given_settings(argv: Iterable[str]) -> dict[str, str]:
-    """``name -> value`` of the overrides on the command line; the last one of a name wins."""
+    """Return ``name -> value`` of the overrides; the last one of a name wins."""
     return {match[1]: match[2] for arg in argv if (match := _OVERRIDE.match(arg))}
 
 
-def resolve_aliases(argv: list[str]) -> list[str]:
-    """The arguments with second names replaced by verl's, and twins set together.
+def resolve_aliases(argv: Sequence[str]) -> list[str]:
+    """Replace second names by verl's, and set twins together.
 
     Raises:
         ConfigError: If both names of a pair are given with different values.
@@ -45,17 +51,15 @@ def resolve_aliases(argv: list[str]) -> list[str]:
             )
     result = []
     for arg in argv:
-        name = next(iter(given_settings([arg])), None)
-        if name in ALIASES:
-            arg = arg.replace(name, ALIASES[name], 1)
-        result.append(arg)
+        name = next(iter(given_settings([arg])), "")
+        result.append(arg.replace(name, ALIASES[name], 1) if name in ALIASES else arg)
     for second, first in TWINS.items():
         if second in given and first not in given:
             result.append(f"{first}={given[second]}")
     return result
 
 
-def split_command(argv: list[str]) -> tuple[list[str], list[str], Action]:
+def split_command(argv: Sequence[str]) -> tuple[list[str], list[str], Action]:
     """Tell Hydra's options from the settings; Hydra's parser does not take them mixed.
 
     Returns:
@@ -65,8 +69,18 @@ def split_command(argv: list[str]) -> tuple[list[str], list[str], Action]:
     Raises:
         ConfigError: If an option is unknown, lacks its value or contradicts another.
     """
+
+    def refuse(message: str) -> NoReturn:
+        raise ConfigError(f"{message}; --hydra-help lists the options")
+
     parser = get_args_parser()
-    parser.error = _refuse
+    parser.error = refuse
+    for arg in argv:
+        if arg.startswith("-") and arg.split("=")[0] not in parser._option_string_actions:
+            raise ConfigError(
+                f"{arg} is not an option; settings are given as NAME=VALUE without dashes, like "
+                f"trainer.method=sage"
+            )
     given = parser.parse_intermixed_args(argv)
     settings, options = list(given.overrides), []
     for arg in argv:
@@ -84,15 +98,8 @@ def split_command(argv: list[str]) -> tuple[list[str], list[str], Action]:
     asked = given_settings(given.overrides).keys() & {"install", "uninstall", "query"}
     if given.shell_completion and len(asked) != 1:
         raise ConfigError("--shell-completion needs install=bash or uninstall=bash (zsh, fish)")
-    if any(hydras):
-        return options, given.overrides, "hydra"
-    if any(shows):
-        return options, given.overrides, "show"
-    return options, given.overrides, "run"
-
-
-def _refuse(message: str) -> NoReturn:
-    raise ConfigError(f"{message}; --hydra-help lists the options")
+    action: Action = "hydra" if any(hydras) else "show" if any(shows) else "run"
+    return options, given.overrides, action
 
 
 def choose_hardware(argv: list[str], has_gpu: bool) -> tuple[list[str], str]:
@@ -100,8 +107,17 @@ def choose_hardware(argv: list[str], has_gpu: bool) -> tuple[list[str], str]:
 
     Returns:
         The arguments, and the line that says so, or an empty one.
+
+    Raises:
+        ConfigError: On ``hardware=null``, which Hydra would take for no preset at all.
     """
     given = given_settings(argv)
+    for group in ("hardware", "experiment"):
+        if given.get(group, group).lower() in ("", "null", "none"):
+            raise ConfigError(
+                f"{group}={given[group]} names no file of configs/{group}; give a name or leave it "
+                f"out"
+            )
     # An experiment chooses its preset itself.
     if has_gpu or given.keys() & {"hardware", "experiment", "trainer.device"}:
         return argv, ""
@@ -111,14 +127,43 @@ def choose_hardware(argv: list[str], has_gpu: bool) -> tuple[list[str], str]:
     )
 
 
+def primary_config(config_dir: Path) -> DictConfig:
+    """Return all settings as the primary configuration gives them, without overrides."""
+    GlobalHydra.instance().clear()
+    with initialize_config_dir(config_dir=str(config_dir), version_base=None):
+        return compose("hint_trainer")
+
+
+def explain(error: Exception, argv: Sequence[str], config_dir: Path) -> str:
+    """Say in one line what is wrong with the command line, with the name that was meant."""
+    text = " ".join(str(error).split())
+    if isinstance(error, OverrideParseException):
+        return (
+            f"{error.override!r} cannot be read as NAME=VALUE ({text.split(' See https')[0]}); "
+            f"quote values that hold commas, brackets, spaces or ="
+        )
+    if isinstance(error, MissingConfigException) and error.missing_cfg_file:
+        group, _, value = error.missing_cfg_file.partition("/")
+        there = ", ".join(error.options or ["none"])
+        return f"{group}={value} is not a file of configs/{group}; there is: {there}"
+    match = _NOT_THERE.search(text)
+    if not match:
+        return text
+    found = match[1] or match[2]
+    name = next((given for given in given_settings(argv) if given.endswith(found)), found)
+    config = OmegaConf.to_container(primary_config(config_dir), resolve=False)
+    meant = nearest(name, flat_names(cast("dict", config)))
+    hint = f"; did you mean {meant}?" if meant else ""
+    return f"{name} is not a setting{hint} (a new key of verl's needs a + in front)"
+
+
 def flat_names(node: Mapping[str, Any], prefix: str = "") -> list[str]:
-    """Dotted names of all settings of a config."""
+    """Return the dotted names of all settings and sections of a config."""
     names = []
     for key, value in node.items():
-        name = f"{prefix}{key}"
-        names.append(name)
+        names.append(f"{prefix}{key}")
         if isinstance(value, Mapping):
-            names += flat_names(value, f"{name}.")
+            names += flat_names(value, f"{prefix}{key}.")
     return names
 
 
@@ -128,16 +173,12 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
     Its last part decides, first among those of the same section: the rest of a long name is alike
     for all of them.
     """
-    names = list(names)
+    parts = {other: other.rpartition(".") for other in names}
     section, _, leaf = name.rpartition(".")
-    siblings = [other for other in names if other.rpartition(".")[0] == section]
-    for pool in (siblings, names):
-        close = difflib.get_close_matches(leaf, {_leaf(other) for other in pool}, n=1)
+    siblings = [other for other in parts if parts[other][0] == section]
+    for pool in (siblings, list(parts)):
+        close = difflib.get_close_matches(leaf, {parts[other][2] for other in pool}, n=1)
         if close:
-            same = [other for other in pool if _leaf(other) == close[0]]
+            same = [other for other in pool if parts[other][2] == close[0]]
             return difflib.get_close_matches(name, same, n=1, cutoff=0)[0]
     return None
-
-
-def _leaf(name: str) -> str:
-    return name.rpartition(".")[2]

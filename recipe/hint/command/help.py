@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import json
+import operator
 import textwrap
-from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +25,10 @@ _SETTINGS = {
     "trainer.experiment_name": "an earlier name resumes",
     "hint.run_dir": "where the run goes",
     "data.train_batch_size": "prompts per step",
-    "actor_rollout_ref.rollout.n": "answers per prompt, the group size G",
+    "actor_rollout_ref.rollout.n": "responses per prompt, the group size G",
     "actor_rollout_ref.actor.ppo_mini_batch_size": "prompts per update",
     "actor_rollout_ref.actor.optim.lr": "learning rate",
-    "data.max_response_length": "longest answer, in tokens",
+    "data.max_response_length": "longest response, in tokens",
     "actor_rollout_ref.rollout.prompt_length": "longest prompt with its hint, in tokens",
     "trainer.total_training_steps": "steps to train",
     "trainer.test_freq": "steps between validations",
@@ -52,39 +54,27 @@ def help_text(config: DictConfig, configs: Path, program: str = "main_hint.py") 
         configs: The folder with one sub-folder per group of presets.
         program: Name of the script.
     """
-    node = OmegaConf.to_container(config, resolve=False)
-    assert isinstance(node, Mapping)
     lines = [
         "Train a language model with hint-guided reinforcement learning on verl, or evaluate one.",
         f"usage: python recipe/hint/{program} [hardware=NAME] [experiment=NAME] [NAME=VALUE ...]",
-        *_named("methods (trainer.method=NAME, docs/methods/)", METHODS),
-        *_named("machines (hardware=NAME, configs/hardware/)", _files(configs / "hardware")),
-        *_named(
-            "experiments (experiment=NAME, configs/experiment/)", _files(configs / "experiment")
-        ),
-        "settings that matter, with their defaults (presets change some):",
     ]
+    for title, names in {
+        "methods (trainer.method=NAME, docs/methods/)": METHODS,
+        "machines (hardware=NAME, configs/hardware/)": _files(configs / "hardware"),
+        "experiments (experiment=NAME, configs/experiment/)": _files(configs / "experiment"),
+    }.items():
+        listed = textwrap.wrap(", ".join(names), _WIDTH - 2, break_on_hyphens=False) or ["none"]
+        if len(listed) > _LONGEST_LIST:
+            listed[_LONGEST_LIST - 1 :] = ["and more in that folder"]
+        lines += [f"{title}:", *(f"  {line}" for line in listed)]
+    lines.append("settings that matter, with their defaults (presets change some):")
+    node: Any = OmegaConf.to_container(config, resolve=False)
     for name, meaning in _SETTINGS.items():
-        lines.append(f"  {f'{name}={_shown(node, name)}':{_COLUMN}}  {meaning}")
+        value = functools.reduce(operator.getitem, name.split("."), node)
+        shown = value if isinstance(value, str) else json.dumps(value)  # null, true
+        lines.append(f"  {f'{name}={shown}':{_COLUMN}}  {meaning}")
     return "\n".join([*lines, *_REST])
-
-
-def _named(title: str, names: Iterable[str]) -> list[str]:
-    lines = textwrap.wrap(", ".join(names), _WIDTH - 2, break_on_hyphens=False) or ["none"]
-    if len(lines) > _LONGEST_LIST:
-        lines[_LONGEST_LIST - 1 :] = ["and more in that folder"]
-    return [f"{title}:", *(f"  {line}" for line in lines)]
 
 
 def _files(folder: Path) -> list[str]:
     return sorted(path.stem for path in folder.glob("*.yaml"))
-
-
-def _shown(node: Mapping[str, Any], name: str) -> str:
-    """The value of a dotted name as the file gives it; null where there is none."""
-    value: Any = node
-    for part in name.split("."):
-        value = value[part]
-    if value is None:
-        return "null"
-    return str(value).lower() if isinstance(value, bool) else str(value)

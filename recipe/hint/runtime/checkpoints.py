@@ -11,7 +11,7 @@ _LATEST = "latest_checkpointed_iteration.txt"  # verl's own pointer
 
 
 def step_folder(root: str | Path, step: int) -> Path:
-    """Folder of one checkpoint, by verl's naming."""
+    """Return the folder of one checkpoint, by verl's naming."""
     return Path(root) / f"global_step_{step}"
 
 
@@ -22,15 +22,16 @@ def mark_complete(root: str | Path, step: int) -> None:
 
 
 def mark_incomplete(root: str | Path, step: int) -> None:
-    """Before a folder is written over: a kill in the middle must not leave it looking whole."""
+    """Unmark a folder before it is written over: a kill must not leave it looking whole."""
     (step_folder(root, step) / COMPLETE).unlink(missing_ok=True)
 
 
 def resume_step(root: str | Path) -> int | None:
-    """The step that a run goes on from: verl's pointer where it names a whole checkpoint.
+    """Return the step that a run resumes from, or ``None`` for the beginning.
 
-    Otherwise the newest whole one. The pointer comes first because a run that was set back to an
-    earlier checkpoint leaves later ones of its former life in the folder.
+    It is verl's pointer where that names a whole checkpoint, else the newest whole one. The pointer
+    comes first because a run that was set back to an earlier checkpoint leaves later ones of its
+    former life in the folder.
     """
     try:
         step = int((Path(root) / _LATEST).read_text())
@@ -40,7 +41,7 @@ def resume_step(root: str | Path) -> int | None:
 
 
 def newest_complete(root: str | Path) -> int | None:
-    """Step of the newest whole checkpoint, or ``None``."""
+    """Return the step of the newest whole checkpoint, or ``None``."""
     steps = [
         int(path.parent.name.removeprefix("global_step_"))
         for path in Path(root).glob(f"global_step_*/{COMPLETE}")

@@ -17,7 +17,7 @@ CPU_ENVIRONMENT = {
     "TORCHDYNAMO_DISABLE": "1",
     "VLLM_CPU_KVCACHE_SPACE": "1",
     "VLLM_CPU_OMP_THREADS_BIND": "nobind",
-    # Lets executor "uni" stand; the multi-process one spins on a core while it waits.
+    # vLLM would replace executor "uni" by the multi-process one, which spins on a core as it waits.
     "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
     "HF_HUB_OFFLINE": "1",
     # Threads that wait by spinning starve the others: an update took 10 times as long.
@@ -34,15 +34,15 @@ QUIET_ENVIRONMENT = {
 
 
 def set_environment(config: DictConfig) -> None:
-    """Set what is not set yet; the user's own values win."""
+    """Set the variables that are not set yet; the user's own values win."""
     for name, value in environment_of(config).items():
         os.environ.setdefault(name, value)
-    # Its news is the run's own device. A level would not last: verl sets it anew at its import.
+    # It would tell on each import which device the run has. verl resets the level of its loggers.
     logging.getLogger("verl.plugin.platform.platform_manager").addFilter(_is_warning)
 
 
 def environment_of(config: DictConfig) -> dict[str, str]:
-    """The variables for this run's device, to be given to Ray's workers on other nodes too."""
+    """Return the variables for this run's device; Ray's workers on other nodes get them too."""
     extra = CPU_ENVIRONMENT if config.trainer.device == "cpu" else {}
     return QUIET_ENVIRONMENT | extra | {"HINT_REPO": os.environ["HINT_REPO"]}
 
@@ -50,7 +50,7 @@ def environment_of(config: DictConfig) -> dict[str, str]:
 def log_to_stderr() -> None:
     """Send this package's warnings to the stderr of this process, which the run's logs keep.
 
-    Ray sets the level of all logging in its processes to that of its own news, errors alone.
+    Ray sets the level of all logging in its processes to its own: errors only.
     """
     logger = logging.getLogger("recipe")
     logger.setLevel(logging.WARNING)

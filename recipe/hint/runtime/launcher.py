@@ -13,10 +13,10 @@ from typing import Any
 
 import ray
 from omegaconf import DictConfig, OmegaConf
+from ray.exceptions import GetTimeoutError, RayError
 from tqdm import tqdm
 
 from recipe.hint.errors import HintError, StallError
-from recipe.hint.runtime.cpu.fork_client_process import EXECUTABLE
 from recipe.hint.runtime.environment import environment_of
 from recipe.hint.runtime.evaluation_runner import EvaluationRunner
 from recipe.hint.runtime.reporter import closing_lines
@@ -40,7 +40,9 @@ def launch(config: DictConfig) -> list[str]:
     """
     if config.trainer.eval_only:
         run_to_its_end(config, EvaluationRunner)
-        return ["done", *_table(config)]
+        folder = evaluation_folder(config)
+        table = (folder / "table.md").read_text(encoding="utf-8").splitlines()
+        return ["done", *table, f"  in {folder}"]
     return ["done", *closing_lines(run_to_its_end(config, HintTaskRunner))]
 
 
@@ -54,7 +56,7 @@ def run_to_its_end(config: DictConfig, runner_class: type) -> RunFolder:
     Raises:
         HintError: If the run failed; the message is the first reason any of its processes left.
     """
-    with _whole(config) as folder:
+    with _started_ray(config) as folder:
         console = _Console(folder.console)
         runner = remote_runner(runner_class)
         _wait_until_scheduled(runner, config.hint.watchdog.queue_s)
@@ -64,17 +66,12 @@ def run_to_its_end(config: DictConfig, runner_class: type) -> RunFolder:
                 console.show()
             ray.get(job)
             return folder
-        except (ray.exceptions.RayError, HintError) as error:
+        except (RayError, HintError) as error:
             reason = read_fatal(folder.logs) or str(error).splitlines()[0]
             raise HintError(f"{reason} (logs: {folder.logs})") from error
         finally:
             console.show()
             console.close()
-
-
-def _table(config: DictConfig) -> list[str]:
-    folder = evaluation_folder(config)
-    return [*(folder / "table.md").read_text(encoding="utf-8").splitlines(), f"  in {folder}"]
 
 
 def _wait_until_scheduled(runner: Any, limit_s: float) -> None:
@@ -85,7 +82,7 @@ def _wait_until_scheduled(runner: Any, limit_s: float) -> None:
     """
     try:
         ray.get(runner.__ray_ready__.remote(), timeout=limit_s)
-    except ray.exceptions.GetTimeoutError:
+    except GetTimeoutError:
         raise StallError(
             f"Ray did not start the task runner within hint.watchdog.queue_s={limit_s:g} s; it has "
             f"{ray.available_resources().get('CPU', 0):g} free CPUs (ray_kwargs.ray_init.num_cpus)"
@@ -93,14 +90,11 @@ def _wait_until_scheduled(runner: Any, limit_s: float) -> None:
 
 
 @contextlib.contextmanager
-def _whole(config: DictConfig) -> Iterator[RunFolder]:
-    """Ray for the time of one run; its processes' output is kept with the run."""
+def _started_ray(config: DictConfig) -> Iterator[RunFolder]:
+    """Run Ray for the time of one run, and keep the output of its processes with the run."""
     # Here: the actors do not know Hydra's resolvers, such as the time in the run's name.
     OmegaConf.resolve(config)
-    # Absolute: Ray's workers may have another working directory.
-    config.hint.run_dir = str(Path(config.hint.run_dir).absolute())
-    config.trainer.default_local_dir = str(Path(config.trainer.default_local_dir).absolute())
-    _make_inputs_absolute(config)
+    _make_paths_absolute(config)
     folder = RunFolder(config.hint.run_dir)
     folder.create()
     (folder.logs / "fatal.json").unlink(missing_ok=True)
@@ -108,8 +102,7 @@ def _whole(config: DictConfig) -> Iterator[RunFolder]:
     # An evaluation in a run's folder leaves what that run was made with as it is.
     place = evaluation_folder(config) if config.trainer.eval_only else folder.root
     keep_config(place / "config.yaml", OmegaConf.to_yaml(config))
-    _start_ray(config)
-    session = Path(ray._private.worker._global_node.get_session_dir_path()) / "logs"
+    session = Path(_start_ray(config).address_info["session_dir"]) / "logs"
     try:
         yield folder
     finally:
@@ -124,7 +117,16 @@ def _whole(config: DictConfig) -> Iterator[RunFolder]:
         ray.shutdown()
 
 
-def _make_inputs_absolute(config: DictConfig) -> None:
+def _make_paths_absolute(config: DictConfig) -> None:
+    """Make paths independent of the working directory: Ray's workers may have another one."""
+    for node, name in (
+        (config.hint, "run_dir"),
+        (config.trainer, "default_local_dir"),
+        (config.hint.teacher, "cache_dir"),
+    ):
+        node[name] = str(Path(node[name]).absolute())
+
+    # A name that is no path here may be one of the hub.
     def absolute(path: str) -> str:
         return str(Path(path).absolute()) if Path(path).exists() else path
 
@@ -133,15 +135,15 @@ def _make_inputs_absolute(config: DictConfig) -> None:
         files = [files] if isinstance(files, str) else files
         config.data[name] = [absolute(path) for path in files]
     config.actor_rollout_ref.model.path = absolute(config.actor_rollout_ref.model.path)
-    if config.reward.custom_reward_function.path:
-        node = config.reward.custom_reward_function
-        node.path = absolute(node.path)
+    reward = config.reward.custom_reward_function
+    if reward.path:
+        reward.path = absolute(reward.path)
     if config.hint.prompts:
         config.hint.prompts = absolute(config.hint.prompts)
-    config.hint.teacher.cache_dir = str(Path(config.hint.teacher.cache_dir).absolute())
 
 
-def _start_ray(config: DictConfig) -> None:
+def _start_ray(config: DictConfig) -> Any:
+    """Return Ray's context of a cluster that knows the run's environment."""
     from verl.trainer.constants_ppo import get_ppo_ray_runtime_env
 
     default_env = get_ppo_ray_runtime_env(config)
@@ -151,15 +153,10 @@ def _start_ray(config: DictConfig) -> None:
         **own_env,
         "TRANSFER_QUEUE_ENABLE": "1",
     }
-    given = OmegaConf.to_container(config.ray_kwargs.get("ray_init", {}), resolve=True)
+    quiet = {"log_to_driver": False, "include_dashboard": False, "logging_level": "ERROR"}
+    given: Any = OmegaConf.to_container(config.ray_kwargs.get("ray_init", {}), resolve=True)
     runtime_env = OmegaConf.merge(default_env, given.pop("runtime_env", None) or {})
-    given.setdefault("log_to_driver", False)
-    given.setdefault("include_dashboard", False)
-    given.setdefault("logging_level", "ERROR")
-    runtime_env = OmegaConf.to_container(runtime_env)
-    if not runtime_env.get("py_executable"):
-        runtime_env["py_executable"] = os.environ.get(EXECUTABLE)
-    ray.init(**given, runtime_env=runtime_env)
+    return ray.init(**(quiet | given), runtime_env=OmegaConf.to_container(runtime_env))
 
 
 class _Console:
@@ -171,7 +168,7 @@ class _Console:
         self._bar: tqdm | None = None
 
     def show(self) -> None:
-        """What was written since the last call."""
+        """Show what was written since the last call."""
         if not self._path.exists():
             return
         with open(self._path, encoding="utf-8") as file:
@@ -189,7 +186,7 @@ class _Console:
                 self._advance(match[1], int(match[2]), int(match[3]))
 
     def close(self) -> None:
-        """Take the bar away."""
+        """Remove the bar."""
         if self._bar is not None:
             self._bar.close()
             self._bar = None

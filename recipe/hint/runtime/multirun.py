@@ -6,19 +6,20 @@ Ray and verl cannot be started twice in one process; and a job that is killed ta
 from __future__ import annotations
 
 import contextlib
+import functools
 import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import Quote, QuotedString
+from hydra.core.override_parser.types import Override, Quote, QuotedString
 from hydra.types import RunMode
 from omegaconf import DictConfig
 
@@ -52,27 +53,32 @@ class Sweep:
     own_arguments: Sequence[str] = ()
     ends: dict[Path, int] = field(default_factory=dict)
 
-    @property
-    def is_asked_for(self) -> bool:
-        """Whether the command has the option, or Hydra's mode set."""
-        return any(each in self.options for each in _OPTIONS) or any(
-            each.lower() == "hydra.mode=multirun" for each in self.settings
-        )
+    @functools.cached_property
+    def _overrides(self) -> list[Override]:
+        return OverridesParser.create().parse_overrides(list(self.settings))
 
     def folder_settings(self) -> list[str]:
-        """The settings that put the sweep's folder where the command wants its runs.
+        """Return the settings that put the sweep's folder where the command wants its runs.
 
         Raises:
             ConfigError: If the name or folder cannot be one.
         """
-        if not self.is_asked_for:
+        is_asked_for = any(each in self.options for each in _OPTIONS) or any(
+            each.lower() == "hydra.mode=multirun" for each in self.settings
+        )
+        if not is_asked_for:
             return []
-        given = _plain_values(self.settings)
+        # The values that are the same for every job and refer to no other setting.
+        given = {
+            each.get_key_element().lstrip("+"): each.value()
+            for each in self._overrides
+            if not each.is_sweep_override() and not each.is_delete() and not _refers(each)
+        }
         if "hydra.sweep.dir" in given:
             return []
         if _RUN_DIR in given:
             check_folder(_RUN_DIR, given[_RUN_DIR])
-            return [f"hydra.sweep.dir={_quoted(given[_RUN_DIR])}"]
+            return [f"hydra.sweep.dir={_quoted(str(given[_RUN_DIR]))}"]
         if _NAME in given:
             check_name(_NAME, given[_NAME])
             return [f"hydra.sweep.dir={_quoted(f'outputs/{given[_NAME]}')}"]
@@ -86,7 +92,26 @@ class Sweep:
         """
         hydra = HydraConfig.get()
         overrides = [str(each) for each in hydra.overrides.task]
-        folder, own_place = self._place(config, hydra, overrides)
+        own_place: list[str] = []
+        # Whether the jobs' folders follow from the settings, by a sweep or by a reference.
+        if any(
+            each.get_key_element().lstrip("+") in (_RUN_DIR, _NAME)
+            and (each.is_sweep_override() or _refers(each))
+            for each in self._overrides
+        ):
+            folder = Path(config.hint.run_dir).absolute()
+        else:
+            name = str(hydra.sweep.subdir)
+            if name == ".":  # whoever sets it knows where the jobs are to go
+                swept = {
+                    each.get_key_element() for each in self._overrides if each.is_sweep_override()
+                }
+                name = _job_name(
+                    hydra.job.num, overrides, swept | set(hydra.sweeper.get("params") or {})
+                )
+            folder = (Path(hydra.sweep.dir) / name).absolute()
+            run_name = re.sub(r"[^\w.-]+", "-", f"{folder.parent.name}-{folder.name}")
+            own_place = [f"{_RUN_DIR}={_quoted(str(folder))}", f"{_NAME}={_quoted(run_name)}"]
         if folder in self.ends:
             self.ends[Path(f"{folder} (job {hydra.job.num})")] = 2
             return f"job {hydra.job.num} failed: {folder} is the folder of an earlier job"
@@ -100,30 +125,20 @@ class Sweep:
         )
 
     def check(self) -> None:
-        """Take empty folders away, and tell which jobs failed.
+        """Remove folders that hold only Hydra's note of the sweep, and tell which jobs failed.
 
         Raises:
             HintError: If one did.
         """
         for folder in (*self.ends, *{folder.parent for folder in self.ends}):
-            _remove_if_bare(folder)
+            note = folder / "multirun.yaml"
+            if folder.is_dir() and not set(folder.iterdir()) - {note}:
+                note.unlink(missing_ok=True)
+                with contextlib.suppress(OSError):
+                    folder.rmdir()
         failed = [f"{folder.name} (code {code})" for folder, code in self.ends.items() if code]
         if failed:
             raise HintError(f"{len(failed)} of {len(self.ends)} jobs failed: {', '.join(failed)}")
-
-    def _place(
-        self, config: DictConfig, hydra: DictConfig, overrides: Sequence[str]
-    ) -> tuple[Path, list[str]]:
-        """The job's folder, and the settings that name it."""
-        if not _names_its_folder(self.settings):
-            parent = Path(hydra.sweep.dir)
-            name = _job_name(hydra.job.num, overrides, _swept(self.settings, hydra))
-            # Whoever sets hydra.sweep.subdir knows where the jobs are to go.
-            name = name if hydra.sweep.subdir == "." else str(hydra.sweep.subdir)
-            folder = (parent / name).absolute()
-            run_name = re.sub(r"[^\w.-]+", "-", f"{folder.parent.name}-{folder.name}")
-            return folder, [f"{_RUN_DIR}={_quoted(str(folder))}", f"{_NAME}={_quoted(run_name)}"]
-        return Path(config.hint.run_dir).absolute(), []
 
 
 def is_multirun() -> bool:
@@ -131,31 +146,12 @@ def is_multirun() -> bool:
     return HydraConfig.get().mode == RunMode.MULTIRUN
 
 
-def _names_its_folder(settings: Sequence[str]) -> bool:
-    """Whether the jobs' folders follow from the settings, by a sweep or by a reference."""
-    for override in OverridesParser.create().parse_overrides(list(settings)):
-        if override.get_key_element().lstrip("+") in (_RUN_DIR, _NAME):
-            if override.is_sweep_override() or "${" in str(override.value()):
-                return True
-    return False
-
-
-def _plain_values(settings: Sequence[str]) -> dict[str, Any]:
-    """The values that are the same for every job and refer to no other setting."""
-    overrides = OverridesParser.create().parse_overrides(list(settings))
-    plain = [each for each in overrides if not each.is_sweep_override() and not each.is_delete()]
-    values = {each.get_key_element().lstrip("+"): each.value() for each in plain}
-    return {name: value for name, value in values.items() if "${" not in str(value)}
-
-
-def _swept(settings: Sequence[str], hydra: DictConfig) -> set[str]:
-    overrides = OverridesParser.create().parse_overrides(list(settings))
-    swept = {each.get_key_element() for each in overrides if each.is_sweep_override()}
-    return swept | set(hydra.sweeper.get("params") or {})
+def _refers(override: Override) -> bool:
+    return "${" in str(override.value())
 
 
 def _job_name(number: int, overrides: Sequence[str], swept: set[str]) -> str:
-    """A folder's name: the number, which no other job has, and what the job differs in."""
+    """Name a job's folder by its number, which no other job has, and what the job differs in."""
     parts = [each.partition("=") for each in overrides]
     words = [f"{key.rsplit('.', 1)[-1]}-{value}" for key, _, value in parts if key in swept]
     name = re.sub(r"[^\w.-]+", "_", "-".join([str(number), *words]))
@@ -168,7 +164,14 @@ def _quoted(value: str) -> str:
 
 def _run_process(command: Sequence[str]) -> int:
     """Run a job to its end; an interrupted one has ended before the interruption goes on."""
-    with subprocess.Popen(command) as process, _terminates(process):
+    with subprocess.Popen(command) as process:
+
+        def end(number: int, _: FrameType | None) -> NoReturn:
+            """Pass a request to end on to the job; no other job begins after it."""
+            process.terminate()
+            raise SystemExit(128 + number)
+
+        before = signal.signal(signal.SIGTERM, end)
         try:
             return process.wait()
         except KeyboardInterrupt:
@@ -179,27 +182,5 @@ def _run_process(command: Sequence[str]) -> int:
                     break
                 tell()
             raise
-
-
-@contextlib.contextmanager
-def _terminates(process: subprocess.Popen) -> Iterator[None]:
-    """Pass a request to end on to the job; no other job begins after it."""
-
-    def end(number: int, _: FrameType | None) -> NoReturn:
-        process.terminate()
-        raise SystemExit(128 + number)
-
-    before = signal.signal(signal.SIGTERM, end)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-def _remove_if_bare(folder: Path) -> None:
-    """Remove a folder that holds nothing but Hydra's note of the sweep."""
-    note = folder / "multirun.yaml"
-    if folder.is_dir() and not [each for each in folder.iterdir() if each != note]:
-        note.unlink(missing_ok=True)
-        with contextlib.suppress(OSError):
-            folder.rmdir()
+        finally:
+            signal.signal(signal.SIGTERM, before)

@@ -11,7 +11,7 @@ from recipe.hint.runtime.run_folder import RunFolder
 
 
 class StepReporter:
-    """Stands where verl keeps its ``Tracking`` and passes everything on to it."""
+    """Replaces verl's ``Tracking`` and passes everything on to it."""
 
     def __init__(self, tracking: Any, folder: RunFolder, config: DictConfig) -> None:
         self._tracking = tracking
@@ -19,7 +19,7 @@ class StepReporter:
         self._total = config.trainer.total_training_steps
 
     def log(self, data: dict[str, Any], step: int, backend: Any = None) -> None:
-        """One step's metrics: to the file, to the backends, and in short to the console."""
+        """Send one step's metrics to the file, to the backends, and in short to the console."""
         self._folder.append_metrics(step, data)
         self._tracking.log(data=data, step=step, backend=backend)
         for line in describe(data, step, self._total):
@@ -34,7 +34,7 @@ class StepReporter:
 
 
 def describe(data: dict[str, Any], step: int, total: int | None) -> list[str]:
-    """Up to three lines on a training step, and one on a validation."""
+    """Return up to three lines on a training step, and one on a validation."""
     lines = []
     if "timing_s/step" in data:
         lines = _training_lines(data, f"step {step}/{total}" if total else f"step {step}")
@@ -45,7 +45,7 @@ def describe(data: dict[str, Any], step: int, total: int | None) -> list[str]:
 
 
 def closing_lines(folder: RunFolder) -> list[str]:
-    """What the run came to: accuracies at its ends, hint use, and where everything is."""
+    """Sum the run up: accuracies at its ends, hint use, and where everything is."""
     rows = folder.read_metrics()
     validations = [(row["step"], accuracies(row)) for row in rows if accuracies(row)]
     steps = [row for row in rows if "hint/prompts" in row]

@@ -32,26 +32,19 @@ class RunFolder:
         self.logs.mkdir(parents=True, exist_ok=True)
 
     def append_records(self, records: Iterable[PromptRecord]) -> None:
-        """One line per group, written to disk before the step goes on."""
-        with open(self.records, "a", encoding="utf-8") as file:
-            for record in records:
-                file.write(json.dumps(record.as_json()) + "\n")
-            file.flush()
+        """Add one line per prompt, written before the step goes on."""
+        _append(self.records, (record.as_json() for record in records))
 
     def append_samples(self, rows: Iterable[dict[str, Any]]) -> None:
-        """One line per prompt that was chosen for people to look at."""
-        with open(self.samples, "a", encoding="utf-8") as file:
-            for row in rows:
-                file.write(json.dumps(row) + "\n")
+        """Add one line per prompt that was chosen for people to look at."""
+        _append(self.samples, rows)
 
     def append_metrics(self, step: int, metrics: dict[str, Any]) -> None:
-        """One line per step."""
-        row = {"step": step} | {name: _plain(value) for name, value in metrics.items()}
-        with open(self.metrics, "a", encoding="utf-8") as file:
-            file.write(json.dumps(row) + "\n")
+        """Add one line for a step."""
+        _append(self.metrics, [{"step": step} | {k: _plain(v) for k, v in metrics.items()}])
 
     def read_metrics(self) -> list[dict[str, Any]]:
-        """All lines of the metrics file, in order."""
+        """Return all lines of the metrics file, in order."""
         return read_metrics(self.metrics)
 
     def begin_after(self, step: int) -> None:
@@ -69,7 +62,7 @@ class RunFolder:
             write_whole(path, "".join(line + "\n" for line in kept))
 
     def say(self, line: str) -> None:
-        """One line for the person at the console (the launcher shows this file as it grows)."""
+        """Say a line to the person at the console; the launcher shows this file as it grows."""
         with open(self.console, "a", encoding="utf-8") as file:
             file.write(line + "\n")
 
@@ -80,6 +73,12 @@ def keep_config(path: Path, text: str) -> None:
     if path.exists() and path.read_bytes() != text.encode():
         os.replace(path, _free_name(path))
     write_whole(path, text)
+
+
+def _append(path: Path, rows: Iterable[dict[str, Any]]) -> None:
+    with open(path, "a", encoding="utf-8") as file:
+        for row in rows:
+            file.write(json.dumps(row) + "\n")
 
 
 def _free_name(path: Path) -> Path:

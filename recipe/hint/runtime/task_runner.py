@@ -7,6 +7,7 @@ from typing import Any
 
 import ray
 from omegaconf import DictConfig
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from recipe.hint.runtime.run_folder import RunFolder
 from recipe.hint.runtime.watchdog import Watchdog, write_fatal
@@ -27,13 +28,16 @@ class HintTaskRunner:
         try:
             return self._run(config, folder)
         except BaseException as error:
-            reason = _first(error)
+            reason = error
+            while isinstance(reason, BaseExceptionGroup):  # of a task group
+                reason = reason.exceptions[0]
             write_fatal(folder.logs, f"{type(reason).__name__}: {reason}")
             raise
 
     def _run(self, config: DictConfig, folder: RunFolder) -> dict[str, Any]:
         os.environ["TENSORBOARD_DIR"] = str(folder.root / "tensorboard")
         import transfer_queue as tq
+        from verl.utils.import_utils import load_class_from_fqn
 
         from recipe.hint.runtime.trainer import TRAINERS
 
@@ -52,7 +56,14 @@ class HintTaskRunner:
             with watchdog.phase(
                 "the agent-loop workers", config.hint.watchdog.start_s, "hint.watchdog.start_s"
             ):
-                manager = _build_manager(config, trainer)
+                agent = config.actor_rollout_ref.rollout.agent
+                name = agent.get("agent_loop_manager_class") or MANAGER
+                manager = load_class_from_fqn(name, "AgentLoopManager").create(
+                    config=config,
+                    llm_client=trainer.get_llm_client(),
+                    teacher_client=trainer.get_teacher_client(),
+                    reward_loop_worker_handles=trainer.get_reward_handles(),
+                )
             folder.say("ready")
             trainer.fit(manager)
             is_done = True
@@ -67,7 +78,7 @@ class HintTaskRunner:
 
 
 def prepare_verl() -> None:
-    """verl's logging, the platform that was asked for, and the project's rollout servers."""
+    """Set up verl's logging, check its platform, and register the project's rollout servers."""
     from verl.utils.logging_utils import configure_verl_logging
 
     from recipe.hint.runtime import rollout_server
@@ -80,27 +91,8 @@ def prepare_verl() -> None:
     rollout_server.register()
 
 
-def _first(error: BaseException) -> BaseException:
-    """The first reason inside a task group's error."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error
-
-
-def _build_manager(config: DictConfig, trainer: Any) -> Any:
-    from verl.utils.import_utils import load_class_from_fqn
-
-    name = config.actor_rollout_ref.rollout.agent.get("agent_loop_manager_class") or MANAGER
-    return load_class_from_fqn(name, "AgentLoopManager").create(
-        config=config,
-        llm_client=trainer.get_llm_client(),
-        teacher_client=trainer.get_teacher_client(),
-        reward_loop_worker_handles=trainer.get_reward_handles(),
-    )
-
-
-def remote_runner(runner: type = HintTaskRunner) -> Any:
-    """The runner as a Ray actor on this machine, where the launcher reads the run's files."""
+def remote_runner(runner: type) -> Any:
+    """Make the runner a Ray actor on this machine, where the launcher reads the run's files."""
     node = ray.get_runtime_context().get_node_id()
-    strategy = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node, soft=True)
+    strategy = NodeAffinitySchedulingStrategy(node, soft=True)
     return ray.remote(runner).options(num_cpus=1, scheduling_strategy=strategy).remote()

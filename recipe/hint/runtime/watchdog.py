@@ -27,7 +27,7 @@ class Watchdog:
     def __init__(self, log_dir: Path) -> None:
         self._log_dir = log_dir
         self._lock = threading.Lock()
-        self._stack: list[tuple[str, float, float]] = []
+        self._stack: list[tuple[str, float]] = []  # label, deadline
         self._stop = threading.Event()
         threading.Thread(target=self._watch, name="watchdog", daemon=True).start()
 
@@ -42,7 +42,7 @@ class Watchdog:
         """
         label = f"{what} did not answer within {setting}={limit_s:g} s"
         with self._lock:
-            self._stack.append((label, time.monotonic() + limit_s, limit_s))
+            self._stack.append((label, time.monotonic() + limit_s))
         try:
             yield
         finally:
@@ -56,7 +56,7 @@ class Watchdog:
     def _watch(self) -> None:
         while not self._stop.wait(0.5):
             with self._lock:
-                late = [label for label, deadline, _ in self._stack if time.monotonic() > deadline]
+                late = [label for label, deadline in self._stack if time.monotonic() > deadline]
             if late:
                 self._end(late[-1])
 
@@ -76,6 +76,6 @@ def write_fatal(log_dir: Path, message: str) -> None:
 
 
 def read_fatal(log_dir: Path) -> str | None:
-    """The reason that a process of this run left, if any."""
+    """Return the reason that a process of this run left, if any."""
     path = log_dir / "fatal.json"
     return json.loads(path.read_text())["message"] if path.exists() else None

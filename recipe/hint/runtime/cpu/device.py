@@ -10,7 +10,6 @@ import contextlib
 import functools
 import importlib.metadata
 import types
-from collections.abc import Iterator
 from multiprocessing import shared_memory
 from typing import Any
 
@@ -24,64 +23,56 @@ def _nothing(*_args: Any, **_kwargs: Any) -> None:
     return None
 
 
-def _zero(*_args: Any, **_kwargs: Any) -> int:
-    return 0
-
-
 def _device_module() -> types.ModuleType:
-    """torch.cpu, with the names of torch.cuda that verl calls and torch.cpu lacks."""
+    """Build torch.cpu with the names of torch.cuda that verl calls and torch.cpu lacks."""
     module = types.ModuleType("hint_cpu_device")
-    module.__getattr__ = lambda name: getattr(torch.cpu, name)  # type: ignore[method-assign]
-    for name in ("empty_cache", "ipc_collect", "synchronize", "set_device"):
-        setattr(module, name, _nothing)
-    module.reset_peak_memory_stats = _nothing
-    for name in ("memory_allocated", "memory_reserved"):
-        setattr(module, name, _zero)
-        setattr(module, f"max_{name}", _zero)
-    module.mem_get_info = lambda *_args, **_kwargs: (0, 0)
-    module.manual_seed = module.manual_seed_all = torch.manual_seed
-    module.get_rng_state = lambda *_args, **_kwargs: torch.get_rng_state()
-    module.set_rng_state = lambda state, *_args, **_kwargs: torch.set_rng_state(state)
-    module.current_device = lambda: torch.device("cpu")
-    module.device_count = lambda: 1
-    module.is_available = lambda: True
-    module.get_device_name = lambda *_args, **_kwargs: "cpu"
+    none = ("empty_cache", "ipc_collect", "synchronize", "set_device", "reset_peak_memory_stats")
+    memory = ("memory_allocated", "memory_reserved", "max_memory_allocated", "max_memory_reserved")
+    vars(module).update(
+        {
+            "__getattr__": lambda name: getattr(torch.cpu, name),
+            **dict.fromkeys(none, _nothing),
+            **dict.fromkeys(memory, lambda *_args, **_kwargs: 0),
+            "mem_get_info": lambda *_args, **_kwargs: (0, 0),
+            "manual_seed": torch.manual_seed,
+            "manual_seed_all": torch.manual_seed,
+            "get_rng_state": lambda *_args, **_kwargs: torch.get_rng_state(),
+            "set_rng_state": lambda state, *_args, **_kwargs: torch.set_rng_state(state),
+            "current_device": lambda: torch.device("cpu"),
+            "device_count": lambda: 1,
+            "is_available": lambda: True,
+            "get_device_name": lambda *_args, **_kwargs: "cpu",
+        }
+    )
     return module
 
 
 class CpuPlatform(PlatformBase):
     """One CPU as one device; collectives over gloo, weights to vLLM through shared memory."""
 
-    device_name = vendor_name = "cpu"
-    device_module = _device_module()
+    # Properties in the base class.
+    device_name = vendor_name = "cpu"  # pyright: ignore
+    device_module = _device_module()  # pyright: ignore
+
+    # Nothing to do on a CPU.
+    set_device = synchronize = set_allocator_settings = empty_cache = _nothing
+    profiler_start = profiler_stop = cudart = _nothing
 
     def is_available(self) -> bool:
         return True
 
-    def current_device(self) -> torch.device:
-        # verl moves tensors to this; an int would mean the index of an accelerator.
+    # verl moves tensors to this; an int would mean the index of an accelerator.
+    def current_device(self) -> torch.device:  # pyright: ignore[reportIncompatibleMethodOverride]
         return torch.device("cpu")
 
     def device_count(self) -> int:
         return 1
-
-    def set_device(self, device_index: int) -> None:
-        return None
-
-    def synchronize(self, device_index: int | None = None) -> None:
-        return None
 
     def manual_seed(self, seed: int) -> None:
         torch.manual_seed(seed)
 
     def manual_seed_all(self, seed: int) -> None:
         torch.manual_seed(seed)
-
-    def set_allocator_settings(self, settings: str) -> None:
-        return None
-
-    def empty_cache(self) -> None:
-        return None
 
     def get_device_capability(self, device_index: int = 0) -> tuple[None, None]:
         return None, None
@@ -92,15 +83,8 @@ class CpuPlatform(PlatformBase):
     def visible_devices_envvar(self) -> str:
         return "CUDA_VISIBLE_DEVICES"
 
-    @contextlib.contextmanager
-    def nvtx_range(self, msg: str) -> Iterator[None]:
-        yield
-
-    def profiler_start(self) -> None:
-        return None
-
-    def profiler_stop(self) -> None:
-        return None
+    def nvtx_range(self, msg: str) -> Any:
+        return contextlib.nullcontext()
 
     def ray_resource_name(self) -> str:
         # Logical slots: Ray is told num_gpus=N, so verl's placement groups work unchanged.
@@ -111,9 +95,6 @@ class CpuPlatform(PlatformBase):
 
     def is_ipc_supported(self) -> bool:
         return False
-
-    def cudart(self) -> None:
-        return None
 
 
 def _accept_doubled_backend() -> None:

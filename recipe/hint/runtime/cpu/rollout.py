@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from verl.workers.rollout.vllm_rollout.bucketed_weight_transfer import BucketedWeightReceiver
 from verl.workers.rollout.vllm_rollout.utils import vLLMColocateWorkerExtension
@@ -10,6 +12,8 @@ from vllm.model_executor.layers.utils import dispatch_cpu_unquantized_gemm
 
 class CpuWorkerExtension(vLLMColocateWorkerExtension):
     """Receives verl's weights and loads them the way vLLM reloads a checkpoint."""
+
+    model_runner: Any  # of vLLM's worker, which gets this class as a further base
 
     def update_weights_from_ipc(
         self, peft_config: dict | None = None, base_sync_done: bool = False, use_shm: bool = False

@@ -19,7 +19,11 @@ from typing import Any
 
 import ray
 import torch
-from torch.distributed import PrefixStore, ProcessGroupGloo, TCPStore
+from torch.distributed import (
+    PrefixStore,  # pyright: ignore[reportPrivateImportUsage]
+    ProcessGroupGloo,
+    TCPStore,  # pyright: ignore[reportPrivateImportUsage]
+)
 from verl.checkpoint_engine import CheckpointEngine, CheckpointEngineRegistry
 from verl.utils import fsdp_utils
 from verl.workers.rollout.utils import ensure_async_iterator
@@ -49,12 +53,11 @@ class Place:
     size: int
 
 
-@CheckpointEngineRegistry.register(BACKEND)
+@CheckpointEngineRegistry.register(BACKEND)  # pyright: ignore[reportAttributeAccessIssue]
 class GlooCheckpointEngine(CheckpointEngine):
     """One sender, trainer rank 0, and every rollout worker; the group lives for one transfer.
 
-    Buckets are broadcast one after the other. What is in a bucket goes through the store that the
-    members meet at.
+    Buckets are broadcast one after the other; their tables of contents go through the store.
 
     Args:
         bucket_size: Bytes of a bucket; a larger weight has one of its own.
@@ -70,10 +73,11 @@ class GlooCheckpointEngine(CheckpointEngine):
         self._is_master = is_master
         self._timeout = timedelta(seconds=timeout_s)
         self._rank = _NOT_A_MEMBER
-        self._store: TCPStore | None = None
-        self._group: ProcessGroupGloo | None = None
+        self._store: Any = None  # TCPStore, which stores bytes though its stub says text
+        self._group: Any = None  # ProcessGroupGloo, whose stub lacks broadcast
 
-    def prepare(self) -> Meeting | None:
+    # The base class speaks of dictionaries, but only hands on what `prepare` returns.
+    def prepare(self) -> Meeting | None:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Open the store on the sender's machine, at a free port."""
         if not self._is_master:
             return None
@@ -84,7 +88,7 @@ class GlooCheckpointEngine(CheckpointEngine):
         return Meeting(host, self._store.port)
 
     @classmethod
-    def build_topology(
+    def build_topology(  # pyright: ignore[reportIncompatibleMethodOverride]
         cls,
         actor_wg_world_size: int,
         rollout_world_size: int,
@@ -105,7 +109,9 @@ class GlooCheckpointEngine(CheckpointEngine):
         )
         return trainer, rollout
 
-    def init_process_group(self, rank: int, world_size: int, meeting: Meeting) -> None:
+    def init_process_group(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, rank: int, world_size: int, meeting: Meeting
+    ) -> None:
         """Join the transfer; returns when every member has."""
         self._rank = rank
         if rank == _NOT_A_MEMBER:
@@ -144,7 +150,7 @@ class GlooCheckpointEngine(CheckpointEngine):
         self._store.set(_key(number), pickle.dumps([]))
         return {"weight_transfer/megabytes": num_bytes / 2**20}
 
-    async def receive_weights(
+    async def receive_weights(  # pyright: ignore[reportIncompatibleMethodOverride]
         self, global_steps: int | None = None
     ) -> AsyncIterator[tuple[str, torch.Tensor]]:
         """Yield names and tensors in the order in which they are sent."""
@@ -171,7 +177,7 @@ def _key(number: int) -> str:
 async def _buckets(
     weights: Iterable[tuple[str, torch.Tensor]], bucket_size: int
 ) -> AsyncIterator[tuple[list[Place], torch.Tensor]]:
-    """Weights packed into byte buffers of at most ``bucket_size``, or of one larger weight."""
+    """Pack weights into byte buffers of at most ``bucket_size``, or of one larger weight."""
     places: list[Place] = []
     parts: list[torch.Tensor] = []
     end = 0

@@ -1,0 +1,71 @@
+"""Settings classes are filled from plain mappings, strictly, with errors of one line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import pytest
+
+from recipe.hint.errors import ConfigError
+from recipe.hint.typed import read_typed
+
+
+@dataclass(frozen=True)
+class Inner:
+    ratios: tuple[float, ...] = (0.5,)
+    limit: int | None = None
+
+    def __post_init__(self):
+        if self.limit == 0:
+            raise ConfigError("a.inner.limit=0 limits nothing; give null")
+
+
+@dataclass(frozen=True)
+class Outer:
+    level: int = 1
+    share: float = 0.0
+    name: str = ""
+    is_on: bool = False
+    mode: Literal["cut", "skip"] = "cut"
+    body: dict = field(default_factory=dict)
+    inner: Inner = field(default_factory=Inner)
+
+
+def test_values_have_the_types_of_the_class():
+    node = {"share": 1, "body": {"k": [1, None]}, "inner": {"ratios": [1, 0.5], "limit": None}}
+    assert read_typed(Outer, node, "a") == Outer(
+        share=1.0, body={"k": [1, None]}, inner=Inner(ratios=(1.0, 0.5))
+    )
+
+
+@pytest.mark.parametrize(
+    ("node", "message"),
+    [
+        ({"levl": 1}, "a.levl is not a setting; choose from body, .*, share (nearest: level)"),
+        ({"inner": {"ratio": 1}}, "a.inner.ratio is not a setting; .* (nearest: ratios)"),
+        ({"zzz": 1}, "a.zzz is not a setting; choose from body, inner, is_on, .*, share"),
+        ({"level": True}, "a.level=True must be int"),
+        ({"level": 1.0}, "a.level=1.0 must be int"),
+        ({"level": "1"}, "a.level='1' must be int"),
+        ({"share": True}, "a.share=True must be float"),
+        ({"share": "0.5"}, "a.share='0.5' must be float"),
+        ({"name": 1}, "a.name=1 must be str"),
+        ({"is_on": 1}, "a.is_on=1 must be bool"),
+        ({"mode": None}, "a.mode=None is not a choice; choose one of cut, skip"),
+        ({"body": 1}, "a.body=1 must be a mapping"),
+        ({"inner": [1]}, "a.inner=[1] must be a mapping"),
+        ({"inner": {"ratios": 1}}, "a.inner.ratios=1 must be a list"),
+        ({"inner": {"ratios": [0.5, "x"]}}, "a.inner.ratios[1]='x' must be float"),
+        ({"inner": {"limit": 0.5}}, "a.inner.limit=0.5 must be int"),
+        ({"share": float("nan")}, "a.share=nan must be a finite number"),
+        ({"body": {"k": [float("inf")]}}, "a.body.k[0]=inf must be a finite number"),
+        ({"inner": {"limit": 0}}, "a.inner.limit=0 limits nothing; give null"),
+    ],
+    ids=str,
+)
+def test_what_the_class_does_not_take_is_refused_in_one_line(node, message):
+    for mark in "[]()":
+        message = message.replace(mark, f"\\{mark}")
+    with pytest.raises(ConfigError, match=f"^{message}$"):
+        read_typed(Outer, node, "a")
