@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -55,10 +56,21 @@ def _check_preset(group: str, value: str, configs: Path, has_own_folder: bool) -
         )
     there = sorted(path.stem for path in (configs / group).glob("*.yaml"))
     if value not in there and not has_own_folder:
+        renamed = _renamed(value, configs) if group == "experiment" else ""
         raise ConfigError(
-            f"{group}={value} is not a file of configs/{group}; there is: "
-            f"{', '.join(there) or 'none'}"
+            f"{group}={value} is not a file of configs/{group}; "
+            f"{renamed or 'there is: ' + (', '.join(there) or 'none')}"
         )
+
+
+def _renamed(value: str, configs: Path) -> str:
+    """What an experiment's old name is now, or an empty text."""
+    table = configs / "experiment" / "reported.csv"
+    if table.is_file():
+        for run in csv.DictReader(table.read_text("utf-8").splitlines()):
+            if run["replaces"] == value:
+                return f"it is now experiment={run['experiment']} {run['settings']}"
+    return ""
 
 
 def explain(error: Exception, argv: list[str], config_dir: Path) -> str:
