@@ -135,13 +135,10 @@ def read_local(
     origin: Origin | None = None,
     limit: int | None = None,
 ) -> Prepared:
-    """Return the rows of a file of one's own; lines past ``limit`` are not read.
+    """Return the rows of a file of one's own; its ending says how it is read.
 
-    Args:
-        path: The file; its ending says how it is read.
-        keys: The file's names of the fields.
-        origin: The file's name without its ending as the source if not given.
-        limit: Number of problems at most; all if not given.
+    Without ``origin`` the source is the file's name without its ending. Lines past ``limit``
+    problems are not read.
 
     Raises:
         DataError: Naming the file, the line or row, and the column.
@@ -170,9 +167,8 @@ def prepare(
 
     Args:
         path: What messages call the input.
-        made: The place that messages give, and what makes the row or raises ``FieldFault``; not
-            read past ``limit``.
-        limit: Number of problems at most; all if not given.
+        made: The place that messages give, and what makes the row or raises ``FieldFault``.
+        limit: Number of problems after which ``made`` is not read any more.
         keys: What messages call the columns of the id and the problem.
 
     Raises:

@@ -154,7 +154,7 @@ def read_source(
         given: A file, or a folder laid out as the hub lays the data set out, to read in place
             of the hub; ``None`` downloads.
         revision: Commit to download instead of the pinned one.
-        limit: Number of problems at most; all if not given.
+        limit: Number of problems at most.
 
     Raises:
         DataError: If nothing can be read, or naming the file, the row and the column.
@@ -222,7 +222,7 @@ def fetch(repo: str, file: str, *, revision: str, probe_limit_s: float = PROBE_L
             url = hf_hub_url(repo, file, repo_type="dataset", revision=revision)
             get_hf_file_metadata(url, timeout=probe_limit_s)
         return Path(hf_hub_download(repo, file, repo_type="dataset", revision=revision))
-    except (HTTPError, OSError) as error:
+    except (HTTPError, OSError, RuntimeError) as error:  # the last one from the transfer library
         why = f"{type(error).__name__}: {one_line(error)}"
         gate = "; a gated set needs its terms accepted on its page, and `hf auth login`"
         raise DataError(
