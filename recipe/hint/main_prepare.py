@@ -23,12 +23,10 @@ from typing import NoReturn
 from recipe.hint.errors import DataError, HintError
 from recipe.hint.problems import checks, offline_command
 from recipe.hint.problems.columns import check_file, write_rows
-from recipe.hint.problems.drafts import Defaults, Prepared
-from recipe.hint.problems.faults import KINDS
-from recipe.hint.problems.local import Keys, read_local
-from recipe.hint.problems.overlap import MIN_SHARE, NGRAM_WORDS
+from recipe.hint.problems.prepare import Keys, Origin, Prepared, read_local
 from recipe.hint.problems.programs import check_programs
 from recipe.hint.problems.records import stem
+from recipe.hint.problems.rows import KINDS
 from recipe.hint.problems.sources import SOURCES, Source, find_source, read_source
 from recipe.hint.typed import finite
 from recipe.hint.verify.pool.workers import VerifierPool
@@ -54,15 +52,9 @@ def _parser() -> _Parser:
     parser.add_argument(
         "--system-prompt", help="text of the system turn, empty for none (default: the kind's)"
     )
-    _add_columns(parser)
     named = parser.add_argument_group("named sources")
     named.add_argument("--from", dest="given", type=Path, metavar="PATH", help="file or folder")
     named.add_argument("--revision", default="", help="another commit than the pinned one")
-    _add_checks(parser)
-    return parser
-
-
-def _add_columns(parser: argparse.ArgumentParser) -> None:
     keys = Keys()
     columns = parser.add_argument_group("columns of a file of your own")
     columns.add_argument("--problem-key", default=keys.problem)
@@ -70,20 +62,20 @@ def _add_columns(parser: argparse.ArgumentParser) -> None:
     columns.add_argument("--solution-key", default=keys.solution)
     columns.add_argument("--id-key", default=keys.id)
     columns.add_argument("--options-key", default=keys.options, help="list of a choice's options")
-    columns.add_argument("--kind", default=keys.kind, choices=KINDS, help="how answers are judged")
-
-
-def _add_checks(parser: argparse.ArgumentParser) -> None:
+    columns.add_argument("--kind", default=keys.kind, choices=KINDS, help="how answers are graded")
     group = parser.add_argument_group("checks")
     group.add_argument("--tokenizer", help="model folder or name, for --max-prompt-tokens")
     group.add_argument("--max-prompt-tokens", type=int, metavar="N")
     group.add_argument("--check-overlap", nargs="+", default=[], metavar="BENCH.parquet")
-    group.add_argument("--overlap-words", type=int, default=NGRAM_WORDS, help="words in a run")
     group.add_argument(
-        "--overlap-share", type=finite, default=MIN_SHARE, help="shared part of runs"
+        "--overlap-words", type=int, default=checks.NGRAM_WORDS, help="words in a run"
+    )
+    group.add_argument(
+        "--overlap-share", type=finite, default=checks.MIN_SHARE, help="shared part of runs"
     )
     group.add_argument("--drop-overlap", action="store_true", help="leave shared problems out")
     group.add_argument("--strict", action="store_true", help="refuse on any warning")
+    return parser
 
 
 def _check_arguments(given: argparse.Namespace) -> None:
@@ -104,13 +96,9 @@ def _check_arguments(given: argparse.Namespace) -> None:
 def _read(given: argparse.Namespace, source: Source | None) -> Prepared:
     if source is not None:
         split = given.split or source.default_split
+        origin = Origin(given.source or source.name, split, given.system_prompt)
         return read_source(
-            source,
-            split=split,
-            given=given.given,
-            revision=given.revision,
-            defaults=Defaults(given.source or source.name, split, given.system_prompt),
-            limit=given.limit,
+            source, origin, given=given.given, revision=given.revision, limit=given.limit
         )
     path = Path(given.input)
     if not path.suffix:
@@ -120,19 +108,16 @@ def _read(given: argparse.Namespace, source: Source | None) -> Prepared:
         )
     if given.given or given.revision:
         raise DataError(f"--from and --revision belong to a named source, and {path} is a file")
-    return read_local(
-        path,
-        keys=Keys(
-            given.problem_key,
-            given.answer_key,
-            given.solution_key,
-            given.id_key,
-            options=given.options_key,
-            kind=given.kind,
-        ),
-        defaults=Defaults(given.source or stem(path), given.split or "train", given.system_prompt),
-        limit=given.limit,
+    keys = Keys(
+        given.problem_key,
+        given.answer_key,
+        given.solution_key,
+        given.id_key,
+        options=given.options_key,
+        kind=given.kind,
     )
+    origin = Origin(given.source or stem(path), given.split or "train", given.system_prompt)
+    return read_local(path, keys=keys, origin=origin, limit=given.limit)
 
 
 def _check(
@@ -151,7 +136,12 @@ def _check(
     lines = [each.line(prepared.path) for each in findings]
     lines += filter(None, [check_programs(prepared)])
     lines += [each.line(prepared.path, is_listed=True) for each in shared]
-    lines += _count_lines(given, prepared, source)
+    if source is not None and given.limit is None and not given.revision:
+        split = given.split or source.default_split
+        found, expected = len(prepared.rows), source.split(split).num_rows
+        if expected not in (0, found):
+            told = f"{found} rows, {source.name} {split} has {expected}"
+            lines.append(f"warning: {prepared.path}: {told}")
     if prepared.replaced:
         names = ", ".join(f"`{name}`" for name in prepared.replaced)
         lines.append(f"note: {prepared.path}: its own {names} are written anew (docs/data.md)")
@@ -165,18 +155,6 @@ def _check(
         raise DataError(f"--strict: {refused[0].removeprefix('warning: ')}{more}")
     kept = [number for number in range(len(prepared.rows)) if number not in dropped]
     return prepared.only(kept), lines
-
-
-def _count_lines(given: argparse.Namespace, prepared: Prepared, source: Source | None) -> list[str]:
-    """A warning when a whole named source has another number of rows than is on record."""
-    if source is None or given.limit is not None or given.revision:
-        return []
-    split = given.split or source.default_split
-    expected = source.split(split).num_rows
-    if expected in (0, len(prepared.rows)):
-        return []
-    found = len(prepared.rows)
-    return [f"warning: {prepared.path}: {found} rows, {source.name} {split} has {expected}"]
 
 
 def _sources(argv: Sequence[str]) -> None:

@@ -1,5 +1,6 @@
-"""Every file of configs/experiment composes and passes the checks before the start."""
+"""Every run of configs/experiment composes and passes the checks before the start."""
 
+import csv
 import json
 import shutil
 import sys
@@ -10,11 +11,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from recipe.hint import main_hint
+from recipe.hint.command.errors import check_arguments
+from recipe.hint.errors import ConfigError
 from recipe.hint.hints.teacher_cache import Answer, AnswerCache
 from recipe.hint.runtime.preflight import machine as preflight_machine
 
 ROOT = Path(__file__).resolve().parents[2]
-NAMES = sorted(path.stem for path in (ROOT / "configs/experiment").glob("*.yaml"))
+FILES = {path.stem: path for path in (ROOT / "configs/experiment").glob("*.yaml")}
+RUNS = list(csv.DictReader((ROOT / "configs/experiment/reported.csv").open(encoding="utf-8")))
 
 
 @pytest.fixture(scope="module")
@@ -38,22 +42,25 @@ def train_file(tmp_path_factory):
     return path
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "run", RUNS, ids=[f"{run['experiment']} {run['settings']}" for run in RUNS]
+)
 def test_an_experiment_says_what_it_would_run(
-    name, stand_in, train_file, tmp_path, monkeypatch, capsys
+    run, stand_in, train_file, tmp_path, monkeypatch, capsys
 ):
     monkeypatch.setattr(preflight_machine, "num_gpus", lambda *_: 8)
     monkeypatch.setattr(main_hint, "has_gpu", lambda: True)
     argv = [
         "main_hint.py",
-        f"experiment={name}",
+        f"experiment={run['experiment']}",
+        *run["settings"].split(),
         "preflight_only=true",
         f"actor_rollout_ref.model.path={stand_in}",
         f"data.train_files={train_file}",
         f"data.val_files={ROOT / 'data/tiny/val_easy.parquet'}",
         f"hint.run_dir={tmp_path}",
     ]
-    if name.endswith("teacher"):
+    if "hint.source=teacher" in run["settings"]:
         # With an answer in the cache, nobody has to be there.
         AnswerCache(tmp_path / "answers").put("key", Answer("text", 1, 1))
         argv += ["hint.teacher.base_url=http://localhost:8000/v1", "hint.teacher.model=any"]
@@ -61,28 +68,44 @@ def test_an_experiment_says_what_it_would_run(
     monkeypatch.setattr(sys, "argv", argv)
     main_hint.main()
     lines = capsys.readouterr().out.splitlines()
-    for start, words in says(name).items():
+    for start, words in says(run).items():
         line = next(line for line in lines if line.startswith(start))
         assert [word for word in words if word not in line] == [], line
 
 
-def says(name):
-    """What the summary must hold: method, source and cost follow from the file's name."""
-    group = 32 if name.startswith("fig3") else 4 if "qwen3" in name or "fig5" in name else 8
-    batch = 32 if name.startswith("fig3") else 112 if name.startswith("ghpo") else 128
-    source = {"teacher": "teacher", "offline": "dataset", "scaf": "dataset", "ten": "dataset"}
-    default = "solution_prefix" if name == "ghpo_ghpo" else "self_generated"
-    hints = "without hints" if name.endswith("grpo") else source.get(name.split("_")[-1], default)
+def says(run):
+    """What the summary must hold: method, source and cost follow from the run."""
+    name, settings = run["experiment"], dict(each.split("=") for each in run["settings"].split())
+    group = {"fig3": 32, "fig5": 4, "table1_qwen3_4b": 4}.get(name, 8)
+    batch = {"fig3": 32, "ghpo": 112}.get(name, 128)
+    own = {"grpo": "without hints", "ghpo": "solution_prefix", "scaf": "dataset"}
+    hints = own.get(settings.get("trainer.method"), "self_generated")
     return {
-        "method": [hints],
+        "method": [settings.get("hint.source", hints)],
         "cost": [f"{batch * group:,} answers a step"],
         "devices": ["8 cuda"],
     }
 
 
-def test_each_header_names_its_table_row_hardware_number_and_hours():
-    for name in NAMES:
-        text = (ROOT / f"configs/experiment/{name}.yaml").read_text()
-        header = "\n".join(line for line in text.splitlines() if line.startswith("#"))
-        for word in ("arXiv:", "Hardware:", "Reported:", "Hours:"):
+def test_every_file_has_runs_and_says_where_it_comes_from():
+    assert set(FILES) == {run["experiment"] for run in RUNS}
+    for name, path in FILES.items():
+        header = "\n".join(line for line in path.read_text().splitlines() if line.startswith("#"))
+        for word in ("arXiv:", "Hardware:", "reported.csv"):
             assert word in header, (name, word)
+        for run in RUNS:
+            assert run["experiment"] != name or run["paper"] in header
+
+
+def test_every_run_has_a_number_or_says_why_not():
+    assert [run for run in RUNS if not (run["paper"] and run["place"] and run["hardware"])] == []
+    assert [run for run in RUNS if not (run["average"] or run["note"])] == []
+    numbers = [run["average"] for run in RUNS if run["average"]]
+    assert len(numbers) == 18 and all(0 < float(number) < 100 for number in numbers)
+
+
+@pytest.mark.parametrize("run", RUNS, ids=[run["replaces"] for run in RUNS])
+def test_an_old_name_of_an_experiment_is_refused_with_the_new_one(run):
+    message = f"it is now experiment={run['experiment']} {run['settings']}"
+    with pytest.raises(ConfigError, match=f"{message}$"):
+        check_arguments([f"experiment={run['replaces']}"], ROOT / "configs")

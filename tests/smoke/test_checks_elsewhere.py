@@ -141,7 +141,7 @@ def test_other_faults_of_a_gpu_preset_are_still_told_on_a_login_node(command, st
 
 
 def test_an_experiment_keeps_its_own_preset_on_a_login_node(command, stand_in):
-    given = ["experiment=fig5_sage", f"{MODEL}={stand_in}", "preflight_only=true"]
+    given = ["experiment=fig5", f"{MODEL}={stand_in}", "preflight_only=true"]
     given += [f"data.{kind}_files={ROOT}/data/tiny/train.parquet" for kind in ("train", "val")]
     code, stdout, _ = command(*given)
     assert code == 0

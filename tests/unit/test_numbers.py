@@ -8,7 +8,7 @@ from omegaconf import OmegaConf
 
 from recipe.hint import main_grade, main_prepare
 from recipe.hint.errors import ConfigError, DataError
-from recipe.hint.problems.local import read_local
+from recipe.hint.problems.prepare import read_local
 from recipe.hint.runtime.preflight.settings import check_sections
 from recipe.hint.settings import HintSettings, read_settings
 from recipe.hint.typed import check_finite, finite, read_json

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -144,8 +145,13 @@ def explain(error: Exception, argv: Sequence[str], config_dir: Path) -> str:
         )
     if isinstance(error, MissingConfigException) and error.missing_cfg_file:
         group, _, value = error.missing_cfg_file.partition("/")
-        there = ", ".join(error.options or ["none"])
-        return f"{group}={value} is not a file of configs/{group}; there is: {there}"
+        there = "there is: " + ", ".join(error.options or ["none"])
+        reported = config_dir.parents[2] / "configs/experiment/reported.csv"
+        if group == "experiment" and reported.is_file():
+            for run in csv.DictReader(reported.read_text("utf-8").splitlines()):
+                if run["replaces"] == value:
+                    there = f"it is now experiment={run['experiment']} {run['settings']}"
+        return f"{group}={value} is not a file of configs/{group}; {there}"
     match = _NOT_THERE.search(text)
     if not match:
         return text

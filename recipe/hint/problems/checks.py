@@ -2,26 +2,43 @@
 
 A finding is a warning, or a note when nothing has to be done about it. Faults that make a row
 unusable are no findings but errors, raised while the file is read.
+
+Problems that two files share are found by runs of words after spelling is levelled. Covered: case,
+spacing, LaTeX markup without meaning, a text inside a longer one. Not covered: paraphrase,
+translation, other numbers in the same text.
 """
 
 from __future__ import annotations
 
+import re
+import unicodedata
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from recipe.hint.errors import DataError
 from recipe.hint.problems.columns import read_problems
-from recipe.hint.problems.drafts import Prepared, places_text
-from recipe.hint.problems.faults import one_line
-from recipe.hint.problems.overlap import MIN_SHARE, NGRAM_WORDS, repeated, shared_pairs
+from recipe.hint.problems.prepare import Prepared, places_text
+from recipe.hint.problems.rows import one_line
 from recipe.hint.schema import Item
 from recipe.hint.verify.maths.grade import is_text_only
 from recipe.hint.verify.pool.workers import VerifierPool
 
 # Right for no answer, so that the verifier has to work on the gold answer to say "wrong".
 _PROBE = r"\boxed{7919.0625}"
+# Words in a run. Runs of 10 are the shorter end of what training-data audits use (8 to 13):
+# problems are short, and a match must still be more than a common phrase.
+NGRAM_WORDS = 10
+MIN_SHARE = 0.5
+_MARKUP = re.compile(
+    r"\\(?:left|right|displaystyle|text(?:bf|it|rm)?|mathrm|mbox|q?quad)(?![a-z])|\\[,;:! ]|[${}~]"
+)
+_FRACTION = re.compile(r"\\[dt]frac(?![a-z])")
+_WORD = re.compile(r"[^\W\d_]+|\d+|[+*/=<>^-]")
+
+Gram = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +52,7 @@ class Finding:
     is_note: bool = False
 
     def line(self, path: str, *, is_listed: bool = False) -> str:
-        """One line for the console; ``is_listed`` names every place, not the first ones."""
+        """Return one line for the console; ``is_listed`` names every place, not the first ones."""
         count = f"{len(self.rows)} row{'s' if len(self.rows) != 1 else ''}"
         level = "note" if self.is_note else "warning"
         return (
@@ -45,47 +62,56 @@ class Finding:
 
 
 def missing_solutions(prepared: Prepared) -> list[Finding]:
-    """Rows without a solution, which is allowed."""
-    rows = [number for number, row in enumerate(prepared.rows) if not row["solution"].strip()]
+    """Find rows without a solution, which is allowed."""
+    rows = [(n, "") for n, row in enumerate(prepared.rows) if not row["solution"].strip()]
     what = "empty, so these problems get no self-written hint"
-    return _found(prepared, "solution", what=what, rows=rows, is_note=True)
+    return _found(prepared, "solution", what, rows, is_note=True)
 
 
 def repeated_problems(prepared: Prepared) -> list[Finding]:
-    """Rows with the words of an earlier row under an id of their own."""
+    """Find rows with the words of an earlier row under an id of their own."""
     pairs = repeated([row["problem"] for row in prepared.rows])
-    places = [f"{prepared.places[n]} = {prepared.places[first]}" for n, first in pairs]
-    what = "the same words as an earlier row"
-    return _found(prepared, "problem", what=what, rows=[n for n, _ in pairs], places=places)
+    rows = [(number, f" = {prepared.places[first]}") for number, first in pairs]
+    return _found(prepared, "problem", "the same words as an earlier row", rows)
 
 
 def unreadable_answers(prepared: Prepared, pool: VerifierPool) -> list[Finding]:
-    """Gold answers that are compared as text only, or cannot be judged in the time limit."""
-    numbers = [n for n, row in enumerate(prepared.rows) if row["reward_model"]["kind"] == "maths"]
-    items = [Item(_PROBE, prepared.rows[number]["answer"]) for number in numbers]
-    ids = [prepared.rows[number]["extra_info"]["index"] for number in numbers]
-    judged = list(zip(numbers, pool.grade_many_blocking(items, ids), strict=True))
-    unread = [number for number in numbers if is_text_only(prepared.rows[number]["answer"])]
-    slow = [number for number, verdict in judged if verdict.reason == "timeout"]
+    """Find gold answers that are compared as text only, or cannot be graded in the time limit."""
+    answers = {
+        number: row["answer"]
+        for number, row in enumerate(prepared.rows)
+        if row["reward_model"]["kind"] == "maths"
+    }
+    ids = [prepared.rows[number]["extra_info"]["index"] for number in answers]
+    items = [Item(_PROBE, answer) for answer in answers.values()]
+    graded = zip(answers, pool.grade_many_blocking(items, ids), strict=True)
+    shown = {number: f": {answer[:60]!r}" for number, answer in answers.items()}
+    unread = [(n, shown[n]) for n, answer in answers.items() if is_text_only(answer)]
+    slow = [(n, shown[n]) for n, verdict in graded if verdict.reason == "timeout"]
     what = "not read as mathematics, so only the same text is right"
     late = f"not read within {pool.timeout_s:g} s, so no answer can be judged"
     return [
-        *_found(prepared, "answer", what=what, rows=unread, places=_quoted(prepared, unread)),
-        *_found(prepared, "answer", what=late, rows=slow, places=_quoted(prepared, slow)),
+        *_found(prepared, "answer", what, unread),
+        *_found(prepared, "answer", late, slow),
     ]
 
 
 def long_prompts(prepared: Prepared, tokenizer: Any, max_tokens: int) -> list[Finding]:
-    """Prompts longer than ``max_tokens`` once the tokenizer's chat template is applied."""
-    lengths = [_num_tokens(tokenizer, row["prompt"]) for row in prepared.rows]
-    rows = [number for number, length in enumerate(lengths) if length > max_tokens]
-    places = [f"{prepared.places[number]}: {lengths[number]}" for number in rows]
-    what = f"longer than {max_tokens} tokens"
-    return _found(prepared, "prompt", what=what, rows=rows, places=places)
+    """Find prompts longer than ``max_tokens`` in the tokenizer's chat template."""
+    rows = []
+    for number, row in enumerate(prepared.rows):
+        # As text first: what apply_chat_template returns for tokens differs between versions.
+        text = tokenizer.apply_chat_template(
+            row["prompt"], add_generation_prompt=True, tokenize=False
+        )
+        length = len(tokenizer(text, add_special_tokens=False)["input_ids"])
+        if length > max_tokens:
+            rows.append((number, f": {length}"))
+    return _found(prepared, "prompt", f"longer than {max_tokens} tokens", rows)
 
 
 def load_tokenizer(path: str) -> Any:
-    """The tokenizer of a model folder or name, with a chat template.
+    """Return the tokenizer of a model folder or name, with a chat template.
 
     Raises:
         DataError: If there is none.
@@ -108,7 +134,7 @@ def overlaps(
     size: int = NGRAM_WORDS,
     min_share: float = MIN_SHARE,
 ) -> list[Finding]:
-    """One finding per benchmark file that shares problems with the rows.
+    """Return one finding per benchmark file that shares problems with the rows.
 
     Raises:
         DataError: If a benchmark file breaks the contract.
@@ -117,40 +143,91 @@ def overlaps(
     findings: list[Finding] = []
     for path in benchmarks:
         known = read_problems(path)
-        pairs = shared_pairs(
-            texts, [problem.text for problem in known], size=size, min_share=min_share
-        )
-        places = [
-            f"{prepared.places[pair.first]} = {known[pair.second].id} ({pair.share:.0%})"
-            for pair in pairs
-        ]
-        rows = [pair.first for pair in pairs]
-        what = f"text shared with {path}"
-        findings += _found(prepared, "problem", what=what, rows=rows, places=places)
+        pairs = shared_pairs(texts, [each.text for each in known], size=size, min_share=min_share)
+        rows = [(pair.first, f" = {known[pair.second].id} ({pair.share:.0%})") for pair in pairs]
+        findings += _found(prepared, "problem", f"text shared with {path}", rows)
     return findings
 
 
 def _found(
     prepared: Prepared,
     column: str,
-    *,
     what: str,
-    rows: Sequence[int],
-    places: Sequence[str] | None = None,
+    rows: Sequence[tuple[int, str]],
+    *,
     is_note: bool = False,
 ) -> list[Finding]:
-    if not rows:
-        return []
-    if places is None:
-        places = [prepared.places[number] for number in rows]
-    return [Finding(column, what, tuple(rows), tuple(places), is_note)]
+    """A finding, if there are rows; with each its number and what is told after its place."""
+    places = tuple(f"{prepared.places[number]}{told}" for number, told in rows)
+    numbers = tuple(number for number, _ in rows)
+    return [Finding(column, what, numbers, places, is_note)] if rows else []
 
 
-def _quoted(prepared: Prepared, rows: Sequence[int]) -> list[str]:
-    return [f"{prepared.places[n]}: {prepared.rows[n]['answer'][:60]!r}" for n in rows]
+class Pair(NamedTuple):
+    """Two problems that share text, by their numbers in the two lists.
+
+    ``share`` is the part of the runs of the shorter problem that the longer one has too, in (0, 1].
+    """
+
+    first: int
+    second: int
+    share: float
 
 
-def _num_tokens(tokenizer: Any, prompt: list[dict[str, str]]) -> int:
-    # As text first: what apply_chat_template returns for tokens differs between versions.
-    text = tokenizer.apply_chat_template(prompt, add_generation_prompt=True, tokenize=False)
-    return len(tokenizer(text, add_special_tokens=False)["input_ids"])
+def words(text: str) -> Gram:
+    """Return the words of a problem: lower case, without markup, letters and digits apart."""
+    levelled = unicodedata.normalize("NFKC", text).casefold()
+    return tuple(_WORD.findall(_MARKUP.sub(" ", _FRACTION.sub(r"\\frac", levelled))))
+
+
+def grams(text: str, size: int = NGRAM_WORDS) -> frozenset[Gram]:
+    """Return the runs of ``size`` words of a text; a shorter text is one run."""
+    found = words(text)
+    if len(found) <= size:
+        return frozenset([found] if found else [])
+    return frozenset(found[start : start + size] for start in range(len(found) - size + 1))
+
+
+def shared_pairs(
+    first: Sequence[str],
+    second: Sequence[str],
+    *,
+    size: int = NGRAM_WORDS,
+    min_share: float = MIN_SHARE,
+) -> list[Pair]:
+    """Return pairs of problems of two lists that share at least ``min_share`` of their runs.
+
+    Args:
+        first: Texts, of a training file for example.
+        second: Texts of a benchmark; indexed in memory.
+        size: Words in a run.
+        min_share: Smallest share that is reported, in (0, 1].
+
+    Returns:
+        Pairs in the order of ``first``, then of ``second``.
+    """
+    grams_of = [grams(text, size) for text in second]
+    holders: dict[Gram, list[int]] = defaultdict(list)
+    for number, each in enumerate(grams_of):
+        for gram in each:
+            holders[gram].append(number)
+    pairs: list[Pair] = []
+    for number, text in enumerate(first):
+        own = grams(text, size)
+        common = Counter(holder for gram in own for holder in holders.get(gram, ()))
+        for other, count in sorted(common.items()):
+            share = count / min(len(own), len(grams_of[other]))
+            if share >= min_share:
+                pairs.append(Pair(number, other, share))
+    return pairs
+
+
+def repeated(texts: Sequence[str]) -> list[tuple[int, int]]:
+    """Return numbers of texts with the words of an earlier one, each with the earliest such."""
+    earliest: dict[Gram, int] = {}
+    found: list[tuple[int, int]] = []
+    for number, text in enumerate(texts):
+        first = earliest.setdefault(words(text), number)
+        if first != number:
+            found.append((number, first))
+    return found

@@ -14,8 +14,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from recipe.hint.errors import DataError
-from recipe.hint.problems.faults import one_line, row_faults
-from recipe.hint.problems.rows import content_id, problem_from_row
+from recipe.hint.problems.rows import (
+    FieldFault,
+    check_row,
+    content_id,
+    one_line,
+    problem_from_row,
+)
 from recipe.hint.prompt import ANSWER_SYSTEM_PROMPT
 from recipe.hint.schema import Kind, Problem
 from recipe.hint.whole_file import whole_file
@@ -46,8 +51,6 @@ SYSTEM_PROMPTS: dict[str, str] = {
     "program": "Please reason step by step, and give your final program in a ```python block."
 }
 _ABILITIES = {"maths": "math", "choice": "choice", "program": "code"}
-_REQUIRED = ("prompt", "problem")
-_GROUND_TRUTH = ("reward_model", "answer")
 _BATCH_ROWS = 1024
 
 
@@ -75,7 +78,7 @@ class FileReport:
     num_content_ids: int
 
     def summary(self) -> str:
-        """One line for the log of a run."""
+        """Return one line for the log of a run."""
         line = f"{self.path}: {self.num_rows} problems, {self.num_without_solution} without a"
         line += " solution (these get no self-written hint)"
         if self.num_content_ids:
@@ -92,7 +95,7 @@ def make_row(
     labels: Labels | tuple[str, str] = _LABELS,
     system_prompt: str | None = None,
 ) -> Row:
-    """One row of the contract.
+    """Return one row of the contract.
 
     Args:
         problem: What is asked; the user turn adds the kind's request for the form of the answer.
@@ -132,7 +135,7 @@ def write_rows(rows: Iterable[Mapping[str, Any]], path: str | Path) -> None:
     rows = list(rows)
     if path.suffix != ".parquet":
         raise DataError(f"{path}: the name must end in .parquet, by which verl picks its reader")
-    for _ in _problems(str(path), enumerate(rows)):
+    for _ in _problems(path, rows):
         pass
     table = _table(rows, path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -144,12 +147,12 @@ def write_rows(rows: Iterable[Mapping[str, Any]], path: str | Path) -> None:
 
 
 def read_problems(path: str | Path) -> list[Problem]:
-    """The problems of a file, in its order.
+    """Return the problems of a file, in its order.
 
     Raises:
         DataError: If the file breaks the contract.
     """
-    return [problem for problem, _ in _problems(str(path), _rows(Path(path)))]
+    return [problem for problem, _ in _problems(path, _rows(Path(path)))]
 
 
 def check_file(path: str | Path) -> FileReport:
@@ -159,7 +162,7 @@ def check_file(path: str | Path) -> FileReport:
         DataError: Naming the file, and the row and the column if one is at fault.
     """
     num_rows = num_without_solution = num_content_ids = 0
-    for problem, is_given in _problems(str(path), _rows(Path(path))):
+    for problem, is_given in _problems(path, _rows(Path(path))):
         num_rows += 1
         num_without_solution += not problem.solution.strip()
         num_content_ids += not is_given
@@ -181,42 +184,38 @@ def _table(rows: list[Mapping[str, Any]], path: Path) -> pa.Table:
     return pa.table(columns)
 
 
-def _rows(path: Path) -> Iterator[tuple[int, Row]]:
-    """Numbered rows with the contract's columns, read in batches."""
+def _rows(path: Path) -> Iterator[Row]:
+    """The rows of a file with the contract's columns and the hints, read in batches."""
     if not path.is_file():
         raise DataError(f"{path}: no such file; main_prepare.py writes one (docs/data.md)")
     try:
         with pq.ParquetFile(path) as file:
             names = file.schema_arrow.names
-            _check_columns(path, names)
-            wanted = [
-                name for name in names if name in SCHEMA.names or name.startswith("hint_level_")
-            ]
-            number = 0
+            missing = [f"`{name}`" for name in ("prompt", "problem") if name not in names]
+            if "reward_model" not in names and "answer" not in names:
+                missing.append("`reward_model` (or `answer`)")
+            if missing:
+                raise DataError(
+                    f"{path}: column {', '.join(missing)} is missing; the file has"
+                    f" {', '.join(names)} (docs/data.md)"
+                )
+            wanted = [n for n in names if n in SCHEMA.names or n.startswith("hint_level_")]
             for batch in file.iter_batches(_BATCH_ROWS, columns=wanted):
-                for row in batch.to_pylist():
-                    yield number, row
-                    number += 1
+                yield from batch.to_pylist()
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise DataError(f"{path}: not a readable parquet file: {one_line(error)}") from error
 
 
-def _check_columns(path: Path, names: list[str]) -> None:
-    missing = [f"`{name}`" for name in _REQUIRED if name not in names]
-    if not any(name in names for name in _GROUND_TRUTH):
-        missing.append("`reward_model` (or `answer`)")
-    if missing:
-        raise DataError(
-            f"{path}: column {', '.join(missing)} is missing; the file has {', '.join(names)}"
-            " (docs/data.md)"
-        )
-
-
-def _problems(path: str, rows: Iterable[tuple[int, Mapping]]) -> Iterator[tuple[Problem, bool]]:
+def _problems(
+    path: str | Path, rows: Iterable[Mapping[str, Any]]
+) -> Iterator[tuple[Problem, bool]]:
     """Checked problems, each with whether its id was given; ids are unique."""
     first_row: dict[str, int] = {}
-    for number, row in rows:
-        _check_row(path, number, row)
+    for number, row in enumerate(rows):
+        try:
+            check_row(row)
+        except FieldFault as fault:
+            raise DataError(f"{path}: row {number}, column `{fault.column}`: {fault}") from fault
         problem = problem_from_row(row)
         is_given = (row.get("extra_info") or {}).get("index") is not None
         if problem.id in first_row:
@@ -234,8 +233,3 @@ def _problems(path: str, rows: Iterable[tuple[int, Mapping]]) -> Iterator[tuple[
         yield problem, is_given
     if not first_row:
         raise DataError(f"{path}: no rows; at least one problem is needed")
-
-
-def _check_row(path: str, number: int, row: Mapping[str, Any]) -> None:
-    for column, fault in row_faults(row):
-        raise DataError(f"{path}: row {number}, column `{column}`: {fault}")

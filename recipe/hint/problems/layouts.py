@@ -1,206 +1,189 @@
-"""How the records of the named sources become problems.
+"""How the records of the public sets become rows: one function per set.
 
-A layout is the set of columns by which it is known, and what is made of them. Each source knows
-the layout of its hub repository; ``PLAIN`` ones are those of local copies with an id, a problem
-and an answer.
+A layout is the set of columns by which it is known, and what is made of them. ``plain`` ones are
+those of local copies with an id, a problem and an answer.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable
+from dataclasses import replace
+from typing import NamedTuple
 
-from recipe.hint.problems.drafts import Draft, check_letter, options_text
-from recipe.hint.problems.local import Keys
-from recipe.hint.problems.records import FieldFault, text, texts
+from recipe.hint.problems.columns import Row
+from recipe.hint.problems.prepare import Keys, Origin, with_options
+from recipe.hint.problems.records import Fields, text, texts
+from recipe.hint.problems.rows import FieldFault
 from recipe.hint.verify.maths.reading import last_box
 
-Fields = Mapping[str, Any]
+MakeRow = Callable[[Fields, Origin], Row]
 
 
-@dataclass(frozen=True, slots=True)
-class SourceLocation:
-    """Where a record comes from: source, split, file inside the source, number in the file."""
-
-    source: str
-    split: str
-    file: str
-    number: int
-
-    def id(self, given: str = "") -> str:
-        """A stable id: the source's own, or the place at the pinned revision."""
-        given = given.strip().strip("/") or f"{self.split}/{self.number}"
-        return given if given.startswith(f"{self.source}/") else f"{self.source}/{given}"
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """Columns a record must have, and the problem made of it."""
+class Layout(NamedTuple):
+    """Columns a record must have, and what makes its row."""
 
     needs: tuple[str, ...]
-    draft: Callable[[Fields, SourceLocation], Draft]
+    row: MakeRow
 
 
-def draft_with(layouts: tuple[Layout, ...], fields: Fields, location: SourceLocation) -> Draft:
-    """The problem of a record, by the first layout whose columns it has.
+def row_with(layouts: tuple[Layout, ...], fields: Fields, origin: Origin) -> Row:
+    """Return the row of a record, by the first layout whose columns it has.
 
     Raises:
         FieldFault: If no layout fits, or a field cannot be used.
     """
     for layout in layouts:
         if all(name in fields for name in layout.needs):
-            return layout.draft(fields, location)
+            return layout.row(fields, origin)
     missing = next(name for name in layouts[0].needs if name not in fields)
     expected = " or ".join("+".join(layout.needs) for layout in layouts)
     raise FieldFault(missing, f"expected {expected}; there are {', '.join(fields) or 'none'}")
 
 
-def maths(
-    problem: str = "problem", answer: str = "answer", *, id: str = "id", solution: str = "solution"
-) -> Layout:
-    """A layout with one column for each field; the id is the place where there is none."""
-
-    def draft(fields: Fields, location: SourceLocation) -> Draft:
-        made = Keys(problem, answer, solution, id).draft(fields)
-        given = made.id.removesuffix(".json")
-        return replace(made, id=location.id(given))
-
-    return Layout((problem, answer), draft)
+def _needs(*columns: str) -> Callable[[MakeRow], Layout]:
+    """Makes a layout of a function that reads these columns."""
+    return lambda row: Layout(columns, row)
 
 
-def _gsm8k(fields: Fields, location: SourceLocation) -> Draft:
-    """Worked steps with ``<<calculator notes>>``, then ``####`` and the number."""
-    steps, mark, number = text(fields, "answer", is_required=True).rpartition("####")
+def _columns(keys: Keys, *needs: str) -> Layout:
+    """A column for each field; ``needs`` are those of the problem and the answer if not given."""
+
+    @_needs(*(needs or (keys.problem, keys.answer)))
+    def layout(fields: Fields, origin: Origin) -> Row:
+        row_id = text(fields, keys.id).strip().removesuffix(".json")
+        return keys.row({**fields, keys.id: row_id}, origin)
+
+    return layout
+
+
+plain = _columns(Keys())
+question = _columns(Keys("question"))
+math500 = _columns(Keys(id="unique_id"), "unique_id", "answer")
+
+
+@_needs("problem", "answer")
+def plain_choice(fields: Fields, origin: Origin) -> Row:
+    """Options as ``A. ...`` lines at the end of the problem, after a line ``Options:``."""
+    keys = Keys(kind="choice")
+    row = keys.row(fields, origin)
+    question, mark, block = row["problem"].rpartition("\nOptions:\n")
     if not mark:
-        raise FieldFault("answer", "has no line that begins with ####")
-    return Draft(
-        text(fields, "question", is_required=True),
-        number.strip().replace(",", ""),
-        re.sub(r"<<.*?>>", "", steps).strip(),
-        location.id(),
-    )
+        return row
+    options: list[str] = []
+    for line in block.splitlines():
+        if line.startswith(f"{chr(ord('A') + len(options))}. "):
+            options.append(line[3:])
+        elif options:
+            options[-1] += f"\n{line}"  # an option of several lines
+    problem = with_options(question, options, row["answer"], "answer")
+    return keys.row({**fields, "problem": problem}, origin)
 
 
-def _boxed(fields: Fields, location: SourceLocation) -> Draft:
-    """The answer is the last box of the solution; a level and a type name the subject."""
-    solution = text(fields, "solution", is_required=True)
-    # A few solutions write \\fbox{...}, or \\boxed and a bare word.
-    plain = re.sub(
-        r"\\boxed\s+([^\s{$.\\]+)", r"\\boxed{\1}", solution.replace("\\fbox", "\\boxed")
-    )
-    box = last_box(plain)
-    if box.state != "closed" or not box.text:
-        raise FieldFault("solution", "has no complete last \\boxed{...}, which holds the answer")
-    subject = location.file.split("/")[0] if "/" in location.file else ""
-    given = "/".join(filter(None, (location.split, subject, str(location.number))))
-    return Draft(text(fields, "problem", is_required=True), box.text, solution, location.id(given))
+@_needs("problem", "answer", "data_source")
+def sage(fields: Fields, origin: Origin) -> Row:
+    """The release's own rows: the contract's columns, with indexes that need not be unique."""
+    source = text(fields, "data_source").strip() or origin.source
+    return Keys().row({**fields, "id": None}, replace(origin, source=source))
 
 
-def _olympiadbench(fields: Fields, location: SourceLocation) -> Draft:
+@_needs("question", "final_answer")
+def olympiadbench(fields: Fields, origin: Origin) -> Row:
     """Lists of answers and solutions; a context precedes some questions."""
     answers = [each.replace("$", "").strip() for each in texts(fields, "final_answer")]
     if not any(answers):
         raise FieldFault("final_answer", "is empty")
     context = text(fields, "context").strip()
     question = text(fields, "question", is_required=True)
-    return Draft(
-        f"{context}\n\n{question}" if context else question,
-        ", ".join(answers),
-        "\n\n".join(texts(fields, "solution")),
-        location.id(text(fields, "id")),
-    )
+    problem = f"{context}\n\n{question}" if context else question
+    solution = "\n\n".join(texts(fields, "solution"))
+    return origin.row(problem, ", ".join(answers), solution, row_id=text(fields, "id"))
 
 
-def _ghpo(fields: Fields, location: SourceLocation) -> Draft:
+@_needs("Question", "Correct Answer")
+def gpqa(fields: Fields, origin: Origin) -> Row:
+    """The right option is stored first, so options are shuffled, by the digest of the id."""
+    question = text(fields, "Question", is_required=True)
+    names = ("Correct Answer", *(f"Incorrect Answer {number}" for number in (1, 2, 3)))
+    options = [text(fields, name, is_required=True) for name in names]
+    row_id = origin.id(text(fields, "Record ID"))
+    order = sorted(range(4), key=lambda n: hashlib.sha256(f"{row_id}\x1f{n}".encode()).digest())
+    letter = "ABCD"[order.index(0)]
+    problem = with_options(question, [options[n] for n in order], letter, names[0])
+    return origin.row(problem, letter, text(fields, "Explanation"), row_id=row_id, kind="choice")
+
+
+@_needs("question", "options", "answer")
+def mmlu_pro(fields: Fields, origin: Origin) -> Row:
+    """A list of options, and the answer as a letter and as a number."""
+    options, letter = texts(fields, "options"), text(fields, "answer", is_required=True)
+    question = text(fields, "question", is_required=True)
+    problem = with_options(question, options, letter, "answer")
+    index = text(fields, "answer_index")
+    if index and index != str(ord(letter[0]) - ord("A")):
+        raise FieldFault("answer_index", f"{index} is not the place of the answer {letter}")
+    row_id = f"{text(fields, 'category')}/{text(fields, 'question_id')}"
+    return origin.row(problem, letter.strip(), row_id=row_id, kind="choice")
+
+
+@_needs("question", "answer")
+def gsm8k(fields: Fields, origin: Origin) -> Row:
+    """Worked steps with ``<<calculator notes>>``, then ``####`` and the number."""
+    steps, mark, number = text(fields, "answer", is_required=True).rpartition("####")
+    if not mark:
+        raise FieldFault("answer", "has no line that begins with ####")
+    problem = text(fields, "question", is_required=True)
+    answer = number.strip().replace(",", "")
+    return origin.row(problem, answer, re.sub(r"<<.*?>>", "", steps).strip())
+
+
+@_needs("problem", "solution")
+def math(fields: Fields, origin: Origin) -> Row:
+    """The answer is the last box of the solution; the file's folder names the subject."""
+    solution = text(fields, "solution", is_required=True)
+    # A few solutions write \\fbox{...}, or \\boxed and a bare word.
+    boxed = solution.replace("\\fbox", "\\boxed")
+    box = last_box(re.sub(r"\\boxed\s+([^\s{$.\\]+)", r"\\boxed{\1}", boxed))
+    if box.state != "closed" or not box.text:
+        raise FieldFault("solution", "has no complete last \\boxed{...}, which holds the answer")
+    subject = origin.file.split("/")[0] if "/" in origin.file else ""
+    row_id = "/".join(filter(None, (origin.split, subject, str(origin.number))))
+    problem = text(fields, "problem", is_required=True)
+    return origin.row(problem, box.text, solution, row_id=row_id)
+
+
+@_needs("problem", "solution", "solution_hint")
+def ghpo(fields: Fields, origin: Origin) -> Row:
     """``solution`` holds the answer, boxed or bare; ``solution_hint`` the worked solution."""
     given = text(fields, "solution", is_required=True)
     box = last_box(given)
     answer = box.text if box.state == "closed" else given.strip().strip("$")
     problem = text(fields, "problem", is_required=True)
-    return Draft(problem, answer, text(fields, "solution_hint"), location.id())
+    return origin.row(problem, answer, text(fields, "solution_hint"))
 
 
-def _contract(fields: Fields, location: SourceLocation) -> Draft:
-    """The release's own rows: the contract's columns, with indexes that need not be unique."""
-    made = Keys().draft(fields)
-    source = text(fields, "data_source").strip()
-    return replace(made, id=location.id(), data_source=source)
+def _program(problem: str, tests: str, row_id: str) -> Layout:
+    """Imports and asserts in lists, which the prompt shows, and a reference program."""
 
-
-def _mmlu_pro(fields: Fields, location: SourceLocation) -> Draft:
-    options, letter = texts(fields, "options"), text(fields, "answer", is_required=True)
-    problem = options_text(text(fields, "question", is_required=True), options)
-    check_letter("answer", letter, len(options))
-    index = text(fields, "answer_index")
-    if index and index != str(ord(letter[0]) - ord("A")):
-        raise FieldFault("answer_index", f"{index} is not the place of the answer {letter}")
-    given = f"{text(fields, 'category')}/{text(fields, 'question_id')}"
-    return Draft(problem, letter.strip(), "", location.id(given), "choice")
-
-
-def _gpqa(fields: Fields, location: SourceLocation) -> Draft:
-    """The right option is stored first, so options are shuffled, by the digest of the id."""
-    names = ("Correct Answer", *(f"Incorrect Answer {number}" for number in (1, 2, 3)))
-    options = [text(fields, name, is_required=True) for name in names]
-    row_id = location.id(text(fields, "Record ID"))
-    order = sorted(range(4), key=lambda n: hashlib.sha256(f"{row_id}\x1f{n}".encode()).digest())
-    return Draft(
-        options_text(text(fields, "Question", is_required=True), [options[n] for n in order]),
-        "ABCD"[order.index(0)],
-        text(fields, "Explanation"),
-        row_id,
-        "choice",
-    )
-
-
-def _plain_choice(fields: Fields, location: SourceLocation) -> Draft:
-    """Options as ``A. ...`` lines at the end of the problem, after a line ``Options:``."""
-    made = Keys(kind="choice").draft(fields)
-    question, mark, block = made.problem.rpartition("\nOptions:\n")
-    if not mark:
-        return replace(made, id=location.id(made.id))
-    options: list[str] = []
-    for line in block.splitlines():
-        is_next = line.startswith(f"{chr(ord('A') + len(options))}. ")
-        if is_next:
-            options.append(line[3:])
-        elif options:
-            options[-1] += f"\n{line}"  # an option of several lines
-    problem = options_text(question, options)
-    check_letter("answer", made.answer, len(options))
-    return replace(made, problem=problem, id=location.id(made.id))
-
-
-def _program(problem: str, tests: str, row_id: str) -> Callable[[Fields, SourceLocation], Draft]:
-    def draft(fields: Fields, location: SourceLocation) -> Draft:
+    @_needs(problem, tests)
+    def layout(fields: Fields, origin: Origin) -> Row:
         asserts = texts(fields, tests)
         if not asserts:
             raise FieldFault(tests, "is empty; a program is judged by its asserts")
         source = "\n".join([*texts(fields, "test_imports"), *asserts])
         code = text(fields, "code").strip()
         task = text(fields, problem, is_required=True).strip()
-        return Draft(
+        return origin.row(
             f"{task}\n\nThe program must pass these tests:\n\n{source}",
             source,
             f"```python\n{code}\n```" if code else "",
-            location.id(text(fields, row_id)),
-            "program",
+            row_id=text(fields, row_id),
+            kind="program",
         )
 
-    return draft
+    return layout
 
 
-PLAIN = maths()
-PLAIN_CHOICE = Layout(("problem", "answer"), _plain_choice)
-PLAIN_PROGRAM = Layout(("problem", "tests"), _program("problem", "tests", "id"))
-GSM8K = Layout(("question", "answer"), _gsm8k)
-BOXED = Layout(("problem", "solution"), _boxed)
-OLYMPIADBENCH = Layout(("question", "final_answer"), _olympiadbench)
-GHPO = Layout(("problem", "solution", "solution_hint"), _ghpo)
-CONTRACT = Layout(("problem", "answer", "data_source"), _contract)
-MMLU_PRO = Layout(("question", "options", "answer"), _mmlu_pro)
-GPQA = Layout(("Question", "Correct Answer"), _gpqa)
-MBPP = Layout(("prompt", "test_list"), _program("prompt", "test_list", "task_id"))
+mbpp = _program("prompt", "test_list", "task_id")
+plain_program = _program("problem", "tests", "id")

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 from recipe.hint.errors import DataError
-from recipe.hint.problems.drafts import Prepared, places_text
+from recipe.hint.problems.prepare import Prepared, places_text
 from recipe.hint.verify.options import GradeOptions
 from recipe.hint.verify.programs.checklist import Checklist
 from recipe.hint.verify.programs.program import code_block, layers_for, run_program

@@ -7,63 +7,39 @@ rows of a parquet file and elements of a JSON array from 0.
 from __future__ import annotations
 
 import csv
-import functools
 import gzip
 import json
 import math
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from recipe.hint.errors import DataError
-from recipe.hint.problems.faults import one_line, short
+from recipe.hint.problems.rows import FieldFault, one_line, short
 from recipe.hint.typed import finite
 
-Numbered = tuple[str, dict[str, Any]]
+Fields = Mapping[str, Any]
+Numbered = Iterator[tuple[str, dict[str, Any]]]
 _BATCH_ROWS = 1024
 # Python's own limit of 131072 characters is less than some worked solutions hold.
 _MAX_CSV_FIELD = 1 << 26
 _MAX_INT_CHARS = 20
-_NAMED = {",": "commas", "\t": "tabs"}
 
 
-class SpelledInt(int):
-    """A whole number that knows how the file wrote it."""
-
-    spelling: str
-
-
-class SpelledFloat(float):
-    """A number that knows how the file wrote it (``0.50``)."""
-
-    spelling: str
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(NamedTuple):
     """One record: its place as messages give it, its number from 0, and its fields."""
 
     place: str
-    index: int
-    fields: Mapping[str, Any]
-
-
-class FieldFault(ValueError):
-    """One field of one record cannot be used; the reader adds the file and the place."""
-
-    def __init__(self, column: str, what: str) -> None:
-        super().__init__(what)
-        self.column = column
-        self.what = what
+    number: int
+    fields: Fields
 
 
 def read_records(path: str | Path) -> Iterator[Record]:
-    """The records of a file, in order; blank lines are skipped.
+    """Yield the records of a file, in order; blank lines are skipped.
 
     Numbers of JSON know their spelling (``0.50``), which ``text`` gives back.
 
@@ -71,7 +47,7 @@ def read_records(path: str | Path) -> Iterator[Record]:
         DataError: If the file cannot be read, naming the line or row when there is one.
     """
     path = Path(path)
-    reader = _READERS.get(form(path))
+    reader = _READERS.get(_ending(path))
     if reader is None:
         known = ", ".join(_READERS)
         raise DataError(
@@ -79,8 +55,8 @@ def read_records(path: str | Path) -> Iterator[Record]:
             " may have .gz behind it"
         )
     try:
-        for index, (place, fields) in enumerate(reader(path)):
-            yield Record(place, index, fields)
+        for number, (place, fields) in enumerate(reader(path)):
+            yield Record(place, number, fields)
     except UnicodeDecodeError as error:
         raise DataError(f"{path}: not UTF-8 text ({error.reason} at byte {error.start})") from error
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
@@ -91,29 +67,29 @@ def read_records(path: str | Path) -> Iterator[Record]:
         raise DataError(f"{path}: cannot be read: {error.strerror or one_line(error)}") from error
 
 
-def form(path: Path) -> str:
-    """The ending that says how a file is read: ``.jsonl`` for ``a.jsonl.gz``."""
-    is_packed = path.suffix.lower() == ".gz"
-    ending = Path(path.stem).suffix.lower() if is_packed else path.suffix.lower()
-    return "" if is_packed and ending == ".parquet" else ending
-
-
 def stem(path: Path) -> str:
-    """The name of a file without its endings."""
+    """Return the name of a file without its endings."""
     return Path(path.stem).stem if path.suffix.lower() == ".gz" else path.stem
 
 
-def text(fields: Mapping[str, Any], column: str, *, is_required: bool = False) -> str:
-    """The text of a field; numbers are spelled out, null and absent are empty.
+def text(fields: Fields, column: str, *, is_required: bool = False) -> str:
+    """Return the text of a field; numbers are spelled out, null and absent are empty.
 
     Raises:
         FieldFault: If it is no text or number, or is required and blank or absent.
     """
-    value = fields.get(column)
     if is_required and column not in fields:
         raise FieldFault(column, f"no such column; there are {', '.join(fields) or 'none'}")
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        value = _spelling(column, value)
+    value = fields.get(column)
+    if isinstance(value, SpelledInt | SpelledFloat):
+        value = value.spelling
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        if math.isinf(value):
+            raise FieldFault(column, f"must be a finite number, got {value}")
+        if math.isnan(value):  # the gap of a data frame
+            value = None
+        else:  # whole numbers of a column with a gap are stored as 27.0
+            value = str(int(value) if float(value).is_integer() else value)
     if value is None:
         value = ""
     if not isinstance(value, str):
@@ -125,20 +101,8 @@ def text(fields: Mapping[str, Any], column: str, *, is_required: bool = False) -
     return value
 
 
-def _spelling(column: str, value: int | float) -> str:
-    """A number as the file wrote it; nothing for the gap of a data frame."""
-    if isinstance(value, SpelledInt | SpelledFloat):
-        return value.spelling
-    if math.isnan(value):
-        return ""
-    if math.isinf(value):
-        raise FieldFault(column, f"must be a finite number, got {value}")
-    # Columns of whole numbers with a gap are stored as 27.0.
-    return str(int(value)) if float(value).is_integer() else str(value)
-
-
-def texts(fields: Mapping[str, Any], column: str) -> list[str]:
-    """The texts of a field that is a list; null and absent are an empty list.
+def texts(fields: Fields, column: str) -> list[str]:
+    """Return the texts of a field that is a list; null and absent are an empty list.
 
     Raises:
         FieldFault: If it is no list, or an element is no text.
@@ -151,15 +115,30 @@ def texts(fields: Mapping[str, Any], column: str) -> list[str]:
     return [text({column: each}, column) for each in value]
 
 
-def _jsonl(path: Path) -> Iterator[Numbered]:
+def _ending(path: Path) -> str:
+    """The ending that says how a file is read: ``.jsonl`` for ``a.jsonl.gz``."""
+    if path.suffix.lower() != ".gz":
+        return path.suffix.lower()
+    ending = Path(path.stem).suffix.lower()
+    return "" if ending == ".parquet" else ending
+
+
+def _opened(path: Path, newline: str | None = None) -> IO[str]:
+    """The text of a file, unpacked where its name says that it is packed."""
+    if path.suffix.lower() == ".gz":
+        return gzip.open(path, "rt", encoding="utf-8-sig", newline=newline)
+    return path.open(encoding="utf-8-sig", newline=newline)
+
+
+def _read_jsonl(path: Path) -> Numbered:
     with _opened(path) as lines:
         for number, line in enumerate(lines, 1):
             if line.strip():
-                place = f"line {number}"
-                yield place, _object(_parsed(line, f"{path}: {place}"), f"{path}: {place}")
+                where = f"{path}: line {number}"
+                yield f"line {number}", _object(_parsed(line, where), where)
 
 
-def _json(path: Path) -> Iterator[Numbered]:
+def _read_json(path: Path) -> Numbered:
     with _opened(path) as file:
         value = _parsed(file.read(), f"{path}:")
     if not isinstance(value, list):
@@ -171,10 +150,12 @@ def _json(path: Path) -> Iterator[Numbered]:
         yield f"row {number}", _object(element, f"{path}: row {number}")
 
 
-def _csv(path: Path, *, delimiter: str = ",") -> Iterator[Numbered]:
+def _read_csv(path: Path) -> Numbered:
+    form = _ending(path)[1:].upper()
+    delimiter, delimiters = ("\t", "tabs") if form == "TSV" else (",", "commas")
     csv.field_size_limit(_MAX_CSV_FIELD)
-    with _opened(path, newline="") as handle:
-        rows = csv.reader(handle, strict=True, delimiter=delimiter)
+    with _opened(path, newline="") as file:
+        rows = csv.reader(file, strict=True, delimiter=delimiter)
         names: list[str] = []
         while True:
             place = f"line {rows.line_num + 1}"
@@ -183,42 +164,53 @@ def _csv(path: Path, *, delimiter: str = ",") -> Iterator[Numbered]:
             except StopIteration:
                 return
             except csv.Error as error:
-                raise DataError(
-                    f"{path}: {place} is not {form(path)[1:].upper()}: {error}"
-                ) from error
+                raise DataError(f"{path}: {place} is not {form}: {error}") from error
             if not names:
-                names = _header(path, cells)
+                names = cells
+                twice = [name for name in names if names.count(name) > 1]
+                if not names or twice:
+                    what = f"names column {twice[0]!r} twice" if twice else "is empty"
+                    raise DataError(
+                        f"{path}: line 1, the header, {what}; each column needs a name of its own"
+                    )
             elif len(cells) == len(names):
                 yield place, dict(zip(names, cells, strict=True))
             elif cells:
                 raise DataError(
                     f"{path}: {place} has {len(cells)} fields and the header {len(names)}; put"
-                    f" fields with {_NAMED[delimiter]} or line breaks in double quotes"
+                    f" fields with {delimiters} or line breaks in double quotes"
                 )
 
 
-def _opened(path: Path, newline: str | None = None) -> IO[str]:
-    """The text of a file, unpacked where its name says that it is packed."""
-    if path.suffix.lower() == ".gz":
-        return gzip.open(path, "rt", encoding="utf-8-sig", newline=newline)
-    return path.open(encoding="utf-8-sig", newline=newline)
-
-
-def _header(path: Path, cells: list[str]) -> list[str]:
-    twice = [name for name in cells if cells.count(name) > 1]
-    if not cells or twice:
-        what = f"names column {twice[0]!r} twice" if twice else "is empty"
-        raise DataError(f"{path}: line 1, the header, {what}; each column needs a name of its own")
-    return cells
-
-
-def _parquet(path: Path) -> Iterator[Numbered]:
+def _read_parquet(path: Path) -> Numbered:
     with pq.ParquetFile(path) as file:
         number = 0
         for batch in file.iter_batches(_BATCH_ROWS):
             for fields in batch.to_pylist():
                 yield f"row {number}", fields
                 number += 1
+
+
+_READERS: dict[str, Callable[[Path], Numbered]] = {
+    ".jsonl": _read_jsonl,
+    ".ndjson": _read_jsonl,
+    ".json": _read_json,
+    ".csv": _read_csv,
+    ".tsv": _read_csv,
+    ".parquet": _read_parquet,
+}
+
+
+class SpelledInt(int):
+    """A whole number that knows how the file wrote it."""
+
+    spelling: str
+
+
+class SpelledFloat(float):
+    """A number that knows how the file wrote it (``0.50``)."""
+
+    spelling: str
 
 
 def _parsed(source: str, where: str) -> Any:
@@ -249,13 +241,3 @@ def _object(value: Any, where: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise DataError(f"{where}: expected a JSON object, got {type(value).__name__}")
     return value
-
-
-_READERS: dict[str, Callable[[Path], Iterator[Numbered]]] = {
-    ".jsonl": _jsonl,
-    ".ndjson": _jsonl,
-    ".json": _json,
-    ".csv": _csv,
-    ".tsv": functools.partial(_csv, delimiter="\t"),
-    ".parquet": _parquet,
-}

@@ -69,7 +69,7 @@ def split_chains(family: str) -> tuple[list[Chain], list[Chain]]:
     """The family's training problems, largest file, and its validation problems."""
     rng = random.Random(f"problems/{SPLIT_SEED}/{family}")
     num_train = max(sizes[family] for sizes in TRAIN_SIZES.values())
-    chains = distinct_chains(FAMILIES[family], num_train + VAL_SIZES[family], rng=rng, taken=set())
+    chains = distinct_chains(FAMILIES[family], num_train + VAL_SIZES[family], rng)
     return chains[:num_train], chains[num_train:]
 
 

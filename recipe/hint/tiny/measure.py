@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -114,11 +113,6 @@ def quality(sampler: Sampler, easy: Sequence[Chain], hard: Sequence[Chain]) -> d
         report[f"level_{level}_accuracy"] = _mean(shares)
         report[f"level_{level}_signal"] = _mean([0 < share < 1 for share in shares])
     return {name: round(value, 4) for name, value in report.items()}
-
-
-def sampled_chains(chains: Sequence[Chain], count: int, seed: int) -> list[Chain]:
-    """``count`` of the chains, chosen by ``seed``."""
-    return random.Random(seed).sample(list(chains), count)
 
 
 def _is_nested(hints: Sequence[str]) -> bool:

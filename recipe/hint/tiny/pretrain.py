@@ -127,14 +127,9 @@ def train_step(
 
 
 def pretrain(
-    tokenizer: PreTrainedTokenizerFast, recipe: Recipe, *, checkpoint: Path | None = None
+    tokenizer: PreTrainedTokenizerFast, recipe: Recipe
 ) -> tuple[LlamaForCausalLM, list[str]]:
     """Train from random weights.
-
-    Args:
-        tokenizer: The embedded world's.
-        recipe: What to do.
-        checkpoint: Folder that receives the weights now and then while the run goes on.
 
     Returns:
         The model in evaluation mode, and the loss curve as lines of text.
@@ -153,8 +148,6 @@ def pretrain(
             curve.append(f"step {step + 1:5d}  loss {mean:.4f} nats/token  {seconds:5.0f} s")
             logger.info(curve[-1])
             losses.clear()
-        if checkpoint is not None and (step + 1) % (5 * LOG_EVERY) == 0:
-            save_model(model, tokenizer, checkpoint)
     return model.eval(), curve
 
 

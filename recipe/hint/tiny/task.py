@@ -150,17 +150,13 @@ def true_chain(family: Family, rng: random.Random) -> Chain:
             return Chain(start, operations, tuple(results))
 
 
-def distinct_chains(
-    family: Family, count: int, *, rng: random.Random, taken: set[str]
-) -> list[Chain]:
-    """``count`` problems that are not in ``taken``; their texts are added to it."""
-    chains: list[Chain] = []
+def distinct_chains(family: Family, count: int, rng: random.Random) -> list[Chain]:
+    """``count`` problems with different texts."""
+    chains: dict[str, Chain] = {}
     while len(chains) < count:
         chain = true_chain(family, rng)
-        if chain.problem not in taken:
-            taken.add(chain.problem)
-            chains.append(chain)
-    return chains
+        chains.setdefault(chain.problem, chain)
+    return list(chains.values())
 
 
 def hint_sizes(num_steps: int) -> tuple[int, int, int]:

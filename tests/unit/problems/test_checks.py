@@ -7,7 +7,7 @@ import pytest
 from recipe.hint.errors import DataError
 from recipe.hint.problems import checks
 from recipe.hint.problems.columns import make_row, write_rows
-from recipe.hint.problems.drafts import Prepared
+from recipe.hint.problems.prepare import Prepared
 from recipe.hint.schema import Verdict
 
 TINY = str(Path(__file__).parents[3] / "data" / "tiny" / "base")

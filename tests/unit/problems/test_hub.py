@@ -5,11 +5,11 @@ import socket
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-import huggingface_hub.constants
 import pytest
+from huggingface_hub import constants
 
 from recipe.hint.errors import DataError
-from recipe.hint.problems.hub import fetch
+from recipe.hint.problems.sources import fetch
 
 COMMIT = "c" * 40
 BODY = b'{"problem": "1+1?", "answer": "2"}\n'
@@ -41,58 +41,62 @@ class Hub(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("HF_HOME", str(tmp_path))
-    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
-    monkeypatch.delenv("HF_HUB_CACHE", raising=False)
-    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
-    return tmp_path
+def ask(tmp_path, monkeypatch):
+    """Asks an address for files, and keeps them in a cache of the test's own."""
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+
+    def ask(address, repo="a/b", revision=COMMIT, **options):
+        url = f"http://{address[0]}:{address[1]}"
+        monkeypatch.setattr(constants, "ENDPOINT", url)
+        template = f"{url}/{{repo_id}}/resolve/{{revision}}/{{filename}}"
+        monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
+        return fetch(repo, "test.jsonl", revision=revision, **options)
+
+    return ask
 
 
 @pytest.fixture
-def hub(cache, monkeypatch):
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Hub)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{server.server_address[1]}")
-    yield server
-    server.shutdown()
-    server.server_close()
+def hub():
+    with ThreadingHTTPServer(("127.0.0.1", 0), Hub) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server.server_address
+        server.shutdown()
 
 
-def test_a_file_is_downloaded_once_and_then_read_without_the_network(hub, monkeypatch):
-    path = fetch("a/b", "test.jsonl", revision=COMMIT)
+NOBODY = ("127.0.0.1", 9)
+
+
+def test_a_file_is_downloaded_once_and_then_read_without_the_network(hub, ask):
+    path = ask(hub)
     assert path.read_bytes() == BODY
-    hub.shutdown()
-    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
-    assert fetch("a/b", "test.jsonl", revision=COMMIT) == path
+    assert ask(NOBODY) == path
 
 
-def test_a_commit_that_is_not_there_is_one_line(hub):
+def test_a_commit_that_is_not_there_is_one_line(hub, ask):
     with pytest.raises(DataError, match="a/b, file test.jsonl, commit dddddddddddd: Revision") as e:
-        fetch("a/b", "test.jsonl", revision="d" * 40)
+        ask(hub, revision="d" * 40)
     assert "\n" not in str(e.value)
     assert "give it with --from PATH" in str(e.value)
 
 
-def test_a_gated_set_says_what_to_accept(hub):
+def test_a_gated_set_says_what_to_accept(hub, ask):
     with pytest.raises(
         DataError, match="Gated.*needs its terms accepted on its page, and `hf auth"
     ):
-        fetch("a/gated", "test.jsonl", revision=COMMIT)
+        ask(hub, repo="a/gated")
 
 
-def test_a_server_that_refuses_is_told_at_once(cache, monkeypatch):
-    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
-    # Not "no answer within ...": the refusal itself ended it.
+def test_a_server_that_refuses_is_told_at_once(ask):
+    # Not a time-out: the refusal itself ended it.
     with pytest.raises(DataError, match="ConnectError.*refused; without the network, copy the"):
-        fetch("a/b", "test.jsonl", revision=COMMIT, probe_limit_s=300)
+        ask(NOBODY, probe_limit_s=300)
 
 
-def test_a_server_that_never_answers_is_given_up_at_the_limit(cache, monkeypatch):
+def test_a_server_that_never_answers_is_given_up_at_the_limit(ask):
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{silent.getsockname()[1]}")
-        with pytest.raises(DataError, match="no answer within 2 s; without the network"):
-            fetch("a/b", "test.jsonl", revision=COMMIT, probe_limit_s=2)
+        with pytest.raises(DataError, match="ReadTimeout.*; without the network, copy the"):
+            ask(silent.getsockname(), probe_limit_s=2)
 
 
 def test_a_branch_is_no_pin():

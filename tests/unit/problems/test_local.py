@@ -6,8 +6,7 @@ import pytest
 from hub_files import BROKEN, write
 
 from recipe.hint.errors import DataError
-from recipe.hint.problems.drafts import Defaults
-from recipe.hint.problems.local import Keys, read_local
+from recipe.hint.problems.prepare import Keys, Origin, read_local
 from recipe.hint.problems.rows import content_id
 from recipe.hint.prompt import ANSWER_SYSTEM_PROMPT
 
@@ -48,7 +47,7 @@ def test_numbers_keep_their_spelling(tmp_path):
 def test_other_keys_labels_and_system_prompts(tmp_path):
     path = jsonl(tmp_path / "a.jsonl", [{"q": "x?", "a": "1", "s": "so", "n": 3}])
     keys = Keys(problem="q", answer="a", solution="s", id="n")
-    row = read_local(path, keys=keys, defaults=Defaults("src", "test", "")).rows[0]
+    row = read_local(path, keys=keys, origin=Origin("src", "test", "")).rows[0]
     assert row["prompt"] == [{"role": "user", "content": "x?"}]
     assert row["data_source"] == "src"
     assert row["extra_info"] == {"index": "3", "split": "test"}

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from recipe.hint import main_prepare
 from recipe.hint.errors import DataError
 from recipe.hint.problems.columns import SCHEMA, read_problems
-from recipe.hint.problems.local import Keys, read_local
+from recipe.hint.problems.prepare import Keys, read_local
 
 ROWS = [
     {

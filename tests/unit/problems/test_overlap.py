@@ -2,7 +2,7 @@
 
 import pytest
 
-from recipe.hint.problems.overlap import Pair, grams, repeated, shared_pairs, words
+from recipe.hint.problems.checks import Pair, grams, repeated, shared_pairs, words
 
 LONG = (
     "A train leaves the station at noon and travels north at sixty miles per hour until it"

@@ -9,14 +9,14 @@ from hub_files import SETS, lay_out, write
 
 from recipe.hint.errors import DataError
 from recipe.hint.problems import sources
-from recipe.hint.problems.drafts import Defaults
+from recipe.hint.problems.prepare import Origin
 from recipe.hint.problems.sources import SOURCES, find_source, read_source
 
 
 def read(name, given, split=None, **options):
     source = SOURCES[name]
-    split = split or source.default_split
-    return read_source(source, split=split, given=given, defaults=Defaults(name, split), **options)
+    origin = Origin(name, split or source.default_split)
+    return read_source(source, origin, given=given, **options)
 
 
 def shown(row):
