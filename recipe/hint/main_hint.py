@@ -47,7 +47,8 @@ def run(config: DictConfig) -> None:
 
 
 def _check_and_launch(config: DictConfig) -> None:
-    from recipe.hint.runtime.evaluation_mode import apply_evaluation_mode, merge_model
+    from recipe.hint.evaluation.draw import apply_evaluation_mode
+    from recipe.hint.runtime.merging import merge_model
     from recipe.hint.runtime.preflight.evaluation import preflight_evaluation
     from recipe.hint.runtime.preflight.training import preflight
 

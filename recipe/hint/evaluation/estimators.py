@@ -29,6 +29,7 @@ class Estimate(NamedTuple):
     high: float
 
 
+@functools.lru_cache(maxsize=4096)
 def pass_at_k(num_responses: int, num_correct: int, k: int) -> float:
     """Return the unbiased chance that at least one of ``k`` responses is correct.
 

@@ -8,6 +8,8 @@ from pathlib import Path
 from omegaconf import DictConfig, OmegaConf
 
 from recipe.hint.errors import DataError
+from recipe.hint.evaluation.draw import check_settings_unchanged, evaluation_settings
+from recipe.hint.evaluation.responses import evaluation_folder, response_path
 from recipe.hint.runtime.merging import MERGED, checkpoint_of, model_files
 from recipe.hint.runtime.preflight.data import (
     Data,
@@ -21,12 +23,6 @@ from recipe.hint.runtime.preflight.machine import check_machine
 from recipe.hint.runtime.preflight.model import Model, load_model
 from recipe.hint.runtime.preflight.rewards import check_rewards
 from recipe.hint.runtime.preflight.settings import check_sections, check_settings, setting
-from recipe.hint.runtime.sample_files import (
-    check_settings_unchanged,
-    evaluation_folder,
-    evaluation_settings,
-    sample_path,
-)
 from recipe.hint.settings import read_settings
 
 _VAL, _MODEL = "data.val_files", "actor_rollout_ref.model.path"
@@ -114,7 +110,7 @@ def _check_ids(files: Sequence[DataFile]) -> None:
                     f"id {key[1]!r} (`extra_info.index`); give one of them another"
                 )
             first[key] = place
-            name = sample_path(Path(), problem.data_source).name
+            name = response_path(Path(), problem.data_source).name
             if names.setdefault(name, problem.data_source) != problem.data_source:
                 raise DataError(
                     f"{place}: the data sources {problem.data_source!r} and {names[name]!r} would "
