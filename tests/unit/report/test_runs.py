@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import sys
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -87,3 +88,10 @@ def test_the_figure_is_an_svg_and_the_same_runs_give_the_same_file(tmp_path):
         texts.append((tmp_path / name).read_text())
     assert texts[0].startswith("<?xml")
     assert texts[0] == texts[1]
+    assert "\nL " not in texts[0] and ">sage</text>" in texts[0]
+
+
+def test_a_figure_without_matplotlib_is_told_in_one_line(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(DataError, match="a figure needs matplotlib: install it, or leave"):
+        draw_learning([make_run(tmp_path / "a")], "tiny/hard", tmp_path / "a.svg")
