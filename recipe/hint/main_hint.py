@@ -39,7 +39,8 @@ def main() -> None:
 
 def check_and_launch(config: DictConfig) -> None:
     """Check everything, say what will run, and run it."""
-    from recipe.hint.runtime.evaluation_mode import apply_evaluation_mode, merge_model
+    from recipe.hint.evaluation.draw import apply_evaluation_mode
+    from recipe.hint.runtime.merging import merge_model
     from recipe.hint.runtime.preflight.run import preflight, preflight_evaluation
 
     if config.trainer.eval_only:

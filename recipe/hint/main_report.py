@@ -17,12 +17,11 @@ import sys
 from pathlib import Path
 
 from recipe.hint.errors import HintError
-from recipe.hint.report.comparison import compare_runs
-from recipe.hint.report.evaluation import recompute
-from recipe.hint.report.learning import draw_learning
+from recipe.hint.evaluation.comparison import compare_runs
+from recipe.hint.evaluation.results import evaluation_table, recompute
 from recipe.hint.report.runs import read_run
-from recipe.hint.report.table import table
-from recipe.hint.report.training_samples import sample_lines
+from recipe.hint.report.samples import sample_lines
+from recipe.hint.report.training import draw_learning, training_table
 from recipe.hint.sample_choice import REASONS
 
 
@@ -53,7 +52,7 @@ def _training(argv: list[str]) -> int:
     if arguments.problems is not None and arguments.problems < 1:
         parser.error(f"--problems {arguments.problems}: it must be at least 1")
     runs = [read_run(folder) for folder in arguments.runs]
-    print("\n".join(table(runs, arguments.source, arguments.problems)))
+    print("\n".join(training_table(runs, arguments.source, arguments.problems)))
     if arguments.figure:
         draw_learning(runs, arguments.source, arguments.figure)
     return 0
@@ -65,7 +64,7 @@ def _evaluation(argv: list[str]) -> int:
     parser.add_argument("run", type=Path, help="folder of a run with trainer.eval_only=true")
     folder = parser.parse_args(argv).run / "evaluation"
     results, differences = recompute(folder)
-    print("\n".join(results.table()))
+    print("\n".join(evaluation_table(results)))
     if differences:
         print(f"\n{folder / 'results.json'} differs from the samples in {len(differences)} places:")
         print("\n".join(f"  {line}" for line in differences))

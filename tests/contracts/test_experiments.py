@@ -9,9 +9,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from recipe.hint.command.errors import check_arguments
 
 from recipe.hint import main_hint
-from recipe.hint.command.errors import check_arguments
 from recipe.hint.errors import ConfigError
 from recipe.hint.hints.teacher_cache import Answer, AnswerCache
 from recipe.hint.runtime.preflight import machine as preflight_machine

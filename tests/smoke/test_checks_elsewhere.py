@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from recipe.hint import main_hint
-from recipe.hint.runtime import evaluation_mode
+from recipe.hint.runtime import merging
 from recipe.hint.runtime.preflight import machine as preflight_machine
 from recipe.hint.runtime.preflight import run as preflight_run
 
@@ -93,7 +93,7 @@ def test_a_relative_path_is_the_model_that_the_samples_were_drawn_with(
 
 def test_a_refused_evaluation_has_merged_nothing(command, checkpoint, tmp_path, monkeypatch):
     merged = []
-    monkeypatch.setattr(evaluation_mode, "merged_model", merged.append)
+    monkeypatch.setattr(merging, "merge_model", merged.append)
     before = everything_in(tmp_path)
     given = ["hardware=laptop", "trainer.eval_only=true", f"{MODEL}={checkpoint}"]
     code, _, stderr = command(*given, "data.val_files=gone.parquet", "hint.seed=2")

@@ -1,1 +1,1 @@
-"""Statistics of an evaluation: samples in, numbers with intervals out; no files, no clock."""
+"""Draw responses to benchmarks, grade them, estimate with intervals, compare, print."""

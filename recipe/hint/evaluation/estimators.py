@@ -1,6 +1,6 @@
-"""Estimators and intervals for benchmarks of P problems with K samples each.
+"""Estimators and intervals for benchmarks of P problems with K responses each.
 
-All intervals are at 95 %. Problems are the independent draws; the K samples of one problem are a
+All intervals are at 95 %. Problems are the independent draws; the K responses to one problem are a
 cluster (Miller 2024, arXiv:2411.00640). Covered: which problems a benchmark happens to hold, and
 the luck of sampling. Not covered: the training run, the prompt, the verifier.
 """
@@ -11,15 +11,14 @@ import functools
 import math
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import mpmath
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-
 _LEVEL = 0.95
-NORMAL_QUANTILE = 1.959964  # of the normal distribution, two-sided 95 %
+_NORMAL_QUANTILE = 1.959964  # of the normal distribution, two-sided 95 %
 
 
 class Estimate(NamedTuple):
@@ -30,53 +29,50 @@ class Estimate(NamedTuple):
     high: float
 
 
-def pass_at_k(num_samples: int, num_correct: int, k: int) -> float:
-    """Unbiased chance that at least one of ``k`` draws is correct.
+@functools.lru_cache(maxsize=4096)
+def pass_at_k(num_responses: int, num_correct: int, k: int) -> float:
+    """Return the unbiased chance that at least one of ``k`` responses is correct.
 
-    Source: Chen et al. 2021, arXiv:2107.03374 (product form, no factorials).
+    Source: Chen et al. 2021, arXiv:2107.03374.
 
     Args:
-        num_samples: Draws made for one problem, n >= k.
-        num_correct: Draws judged correct, 0 <= c <= n.
-        k: Budget in draws.
+        num_responses: Drawn for one problem, n >= k.
+        num_correct: Those graded correct, 0 <= c <= n.
+        k: Budget in responses.
 
     Returns:
-        Probability in [0, 1]; exactly 1.0 when fewer than k draws are wrong.
+        Probability in [0, 1]; exactly 1.0 when fewer than k responses are wrong.
 
     Raises:
         ValueError: If k > n. The estimator does not exist there; do not report 1.0. Also if k or
             c is out of range.
     """
-    if not 1 <= k <= num_samples:
+    if not 1 <= k <= num_responses:
         raise ValueError(
-            f"pass@{k} of {num_samples} samples does not exist; k must be 1..{num_samples}, so "
-            f"draw more samples or lower k"
+            f"pass@{k} of {num_responses} responses does not exist; k must be "
+            f"1..{num_responses}, so draw more responses or lower k"
         )
-    if not 0 <= num_correct <= num_samples:
-        raise ValueError(f"num_correct={num_correct} must be 0..{num_samples}")
-    num_wrong = num_samples - num_correct
-    if num_wrong < k:
-        return 1.0
-    ratios = ((num_wrong - drawn) / (num_samples - drawn) for drawn in range(k))
-    return 1.0 - math.prod(ratios)
+    if not 0 <= num_correct <= num_responses:
+        raise ValueError(f"num_correct={num_correct} must be 0..{num_responses}")
+    return 1.0 - math.comb(num_responses - num_correct, k) / math.comb(num_responses, k)
 
 
 def majority_score(keys_K: Sequence[str], scores_K: Sequence[float]) -> float:
-    """Expected score of the answer that most samples of one problem give.
+    """Return the expected score of the answer that most responses to one problem give.
 
     Args:
-        keys_K: What equal answers share. The empty key stands for "no judged answer": these
-            samples vote together, and their class is wrong.
+        keys_K: What equal answers share. The empty key stands for "no graded answer": these
+            responses vote together, and their class is wrong.
         scores_K: In [0, 1]; the score of a class is the mean of its members.
 
     Returns:
         In [0, 1]; with several largest classes, the mean of their scores (a tie broken by lot).
 
     Raises:
-        ValueError: If there are no samples.
+        ValueError: If there are no responses.
     """
     if not keys_K:
-        raise ValueError("a majority of no samples does not exist; give at least one")
+        raise ValueError("a majority of no responses does not exist; give at least one")
     classes: defaultdict[str, list[float]] = defaultdict(list)
     for key, score in zip(keys_K, scores_K, strict=True):
         classes[key].append(score if key else 0.0)
@@ -87,41 +83,25 @@ def majority_score(keys_K: Sequence[str], scores_K: Sequence[float]) -> float:
 
 @functools.lru_cache(maxsize=256)
 def t_quantile(degrees: int) -> float:
-    """Student's t for a two-sided 95 % interval.
-
-    Source: the finite series of Abramowitz and Stegun 1964, 26.7.3 and 26.7.4, inverted by
-    bisection; ten digits.
+    """Return Student's t for a two-sided 95 % interval.
 
     Raises:
         ValueError: If ``degrees`` is not positive.
     """
     if degrees < 1:
         raise ValueError(f"degrees={degrees} must be at least 1")
-    low, high = 0.0, math.pi / 2
-    for _ in range(60):
-        middle = (low + high) / 2
-        if _t_probability(middle, degrees) < _LEVEL:
-            low = middle
-        else:
-            high = middle
-    return math.tan(low) * math.sqrt(degrees)
 
+    def excess(t: Any) -> Any:  # of mpmath's own numbers
+        outside = mpmath.betainc(degrees / 2, 0.5, 0, degrees / (degrees + t * t), regularized=True)
+        return outside - (1 - _LEVEL)
 
-def _t_probability(angle: float, degrees: int) -> float:
-    """P(|t| < tan(angle) * sqrt(degrees))."""
-    cosine, sine = math.cos(angle), math.sin(angle)
-    is_odd = degrees % 2 == 1
-    term, total = cosine if is_odd else 1.0, 0.0
-    for step in range(3 if is_odd else 2, degrees + 1, 2):
-        total += term
-        term *= cosine * cosine * (step - 1) / step
-    return 2 / math.pi * (angle + sine * total) if is_odd else sine * total
+    return float(mpmath.findroot(excess, (1.9, 13), solver="anderson"))
 
 
 def wilson_interval(
-    share: float, count: float, quantile: float = NORMAL_QUANTILE
+    share: float, count: float, quantile: float = _NORMAL_QUANTILE
 ) -> tuple[float, float]:
-    """Wilson's interval of a share of ``count`` independent draws.
+    """Return Wilson's interval of a share of ``count`` independent draws.
 
     Source: Wilson 1927, J. Am. Stat. Assoc. 22.
 
@@ -136,10 +116,10 @@ def wilson_interval(
     return max(0.0, centre - half), min(1.0, centre + half)
 
 
-def clustered_mean(means_P: npt.ArrayLike, num_samples: int) -> Estimate:
-    """Mean score over problems, its interval clustered by problem.
+def clustered_mean(means_P: npt.ArrayLike, num_responses: int) -> Estimate:
+    """Estimate the mean score over problems, its interval clustered by problem.
 
-    The clustered variance says how many independent draws the samples are worth; Wilson's
+    The clustered variance says how many independent draws the responses are worth; Wilson's
     interval is taken at that number, with Student's t on P - 1 degrees. Unlike mean +- t * error
     it stays in [0, 1], is not of width zero when all problems have one score, and holds its level
     with few or very hard problems.
@@ -148,8 +128,8 @@ def clustered_mean(means_P: npt.ArrayLike, num_samples: int) -> Estimate:
     size, Dean and Pagano 2015, J. Surv. Stat. Methodol. 3.
 
     Args:
-        means_P: Mean score of each problem's K samples, in [0, 1].
-        num_samples: K; P * K samples are never taken to be worth more than P * K draws.
+        means_P: Mean score of each problem's K responses, in [0, 1].
+        num_responses: K; P * K responses are never taken to be worth more than P * K draws.
 
     Returns:
         The interval is all of [0, 1] for a single problem, which tells nothing about others.
@@ -164,13 +144,13 @@ def clustered_mean(means_P: npt.ArrayLike, num_samples: int) -> Estimate:
     count: float = num_problems
     if np.ptp(means_P) > 0:
         variance = float(means_P.var(ddof=1)) / num_problems
-        count = min(mean * (1 - mean) / variance, num_problems * num_samples)
+        count = min(mean * (1 - mean) / variance, num_problems * num_responses)
     low, high = wilson_interval(mean, count, t_quantile(num_problems - 1))
     return Estimate(mean, min(low, mean), max(high, mean))
 
 
 def paired_mean(differences_P: npt.ArrayLike) -> Estimate:
-    """Mean difference between two runs on the same problems, mean +- t * error.
+    """Estimate the mean difference of two runs on the same problems, mean +- t * error.
 
     Source: paired differences of clustered scores, Miller 2024, arXiv:2411.00640.
 
@@ -196,7 +176,7 @@ def paired_mean(differences_P: npt.ArrayLike) -> Estimate:
 
 
 def mean_of(estimates: Sequence[Estimate]) -> Estimate:
-    """Unweighted mean of independent estimates, each end from the distances to its own ends.
+    """Return the unweighted mean of independent estimates, its ends from the distances to theirs.
 
     Source: Zou and Donner 2008, Stat. Med. 27 (variance recovered from the limits).
 
@@ -212,7 +192,7 @@ def mean_of(estimates: Sequence[Estimate]) -> Estimate:
     return Estimate(mean, mean - down, mean + up)
 
 
-def _not_empty(values_P: npt.ArrayLike) -> Floats:
+def _not_empty(values_P: npt.ArrayLike) -> npt.NDArray[np.float64]:
     values_P = np.asarray(values_P, dtype=np.float64)
     if values_P.ndim != 1 or not len(values_P):
         raise ValueError(

@@ -9,6 +9,7 @@ from recipe.hint.methods.sage import Sage
 from recipe.hint.methods.sage_light import SageLight
 from recipe.hint.methods.scaf import Scaf
 
+# The first one is the baseline: benchmarks compare with it, and evaluations need no other.
 METHODS: dict[str, type[Method]] = {
     "grpo": Grpo,
     "sage": Sage,
@@ -17,6 +18,9 @@ METHODS: dict[str, type[Method]] = {
     "ghpo": Ghpo,
     "scaf": Scaf,
 }
+
+
+BASELINE = next(iter(METHODS))
 
 
 def get_method(name: str) -> type[Method]:

@@ -1,8 +1,11 @@
-"""Reading a run's folder; nothing is counted here that the run did not write down."""
+"""Reading a training run's folder; nothing is counted here that the run did not write down."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+import re
+import sys
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,7 +15,11 @@ import pyarrow.parquet as pq
 import yaml
 
 from recipe.hint.errors import DataError
-from recipe.hint.report.metrics import accuracies, read_metrics
+
+# verl's names are val-core/SOURCE/acc/mean@N, N responses per problem.
+_VALIDATION, _ACCURACY = "val-core/", "/acc/mean@"
+_USED = "rollout_tokens|tokens|prompts|prompts_with_hint|zero_signal_after"
+_READ = re.compile(rf"(hint/({_USED})|timing_s/step)$|{_VALIDATION}.*{_ACCURACY}")
 
 
 @dataclass(frozen=True)
@@ -26,16 +33,16 @@ class RunResult:
     val_max_samples: int = -1
 
     def accuracy(self, source: str) -> list[tuple[int, float]]:
-        """(step, accuracy without hints in [0, 1]) at each validation of a data source."""
+        """Return (step, accuracy without hints in [0, 1]) at each validation of a data source."""
         found = [(row["step"], accuracies(row)) for row in self.rows]
         return [(step, shares[source]) for step, shares in found if source in shares]
 
     def series(self, metric: str) -> list[tuple[int, float]]:
-        """(step, value) of one metric."""
+        """Return (step, value) of one metric."""
         return [(row["step"], row[metric]) for row in self.rows if metric in row]
 
     def number(self, row: Mapping[str, Any], metric: str) -> float:
-        """A metric that each training step has.
+        """Return a metric that each training step has.
 
         Raises:
             DataError: If this one does not have it.
@@ -45,7 +52,7 @@ class RunResult:
         return row[metric]
 
     def num_problems(self, source: str) -> int:
-        """Problems of a data source in the run's validation files.
+        """Count the problems of a data source in the run's validation files.
 
         Raises:
             DataError: If a file is not there any more, none holds the source, or the run used a
@@ -56,7 +63,16 @@ class RunResult:
                 f"the run {self.name} validated on data.val_max_samples={self.val_max_samples} "
                 f"problems, which of them is not on record; give --problems"
             )
-        count = sum(_count_rows(path, source) for path in self.val_files)
+        count = 0
+        for path in self.val_files:
+            try:
+                column = pq.read_table(path, columns=["data_source"]).column("data_source")
+            except (OSError, KeyError, pa.ArrowException) as error:
+                raise DataError(
+                    f"the problems behind an accuracy cannot be counted: {path}: {error}; give "
+                    f"--problems"
+                ) from error
+            count += column.to_pylist().count(source)
         if not count:
             raise DataError(
                 f"the run {self.name} has no problem of {source!r} in its data.val_files "
@@ -66,58 +82,80 @@ class RunResult:
 
 
 def read_run(folder: str | Path) -> RunResult:
-    """One run's folder.
+    """Read one run's folder.
 
     Raises:
-        DataError: If it is not the folder of a run.
+        DataError: If it is not the folder of a run, or a file of it is damaged.
     """
     folder = Path(folder)
     metrics, config = folder / "metrics.jsonl", folder / "config.yaml"
     for path in (metrics, config):
         if not path.exists():
             raise DataError(f"{folder} is not the folder of a run: {path.name} is missing")
-    return RunResult(folder.name, rows=read_metrics(metrics), **_settings(config))
-
-
-def check_source(runs: Sequence[RunResult], source: str) -> None:
-    """Refuse a data source that no run validated on; runs without any validation have none.
-
-    Raises:
-        DataError: Naming those that there are.
-    """
-    known = {name for run in runs for row in run.rows for name in accuracies(row)}
-    if known and source not in known:
-        raise DataError(
-            f"no run validated on {source!r}; give --source with one of {', '.join(sorted(known))}"
-        )
-
-
-def _settings(path: Path) -> dict[str, Any]:
-    """What a report needs of a run's ``config.yaml``."""
+    rows = list(read_rows(metrics))
     try:
-        settings = yaml.safe_load(path.read_text(encoding="utf-8"))
+        settings = yaml.safe_load(config.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:
         what = " ".join(str(error).split())[:200]
-        raise DataError(f"{path} cannot be read as YAML: {what}") from error
+        raise DataError(f"{config} cannot be read as YAML: {what}") from error
     match settings:
         case {"trainer": {"method": str() as method}, "data": dict() as data}:
             files, cap = data.get("val_files") or [], data.get("val_max_samples") or -1
             files = [files] if isinstance(files, str) else files
             is_list = isinstance(files, list) and all(isinstance(each, str) for each in files)
             if is_list and isinstance(cap, int):
-                return {"method": method, "val_files": files, "val_max_samples": cap}
+                return RunResult(folder.name, method, rows, files, cap)
     raise DataError(
-        f"{path} is not the config of a run: expected trainer.method, data.val_files and "
+        f"{config} is not the config of a run: expected trainer.method, data.val_files and "
         "data.val_max_samples; copy it from the run again"
     )
 
 
-def _count_rows(path: str, source: str) -> int:
+def read_rows(path: str | Path) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a file that a run grows; none when it is not there yet.
+
+    A last line without its end, which a killed run leaves, is not a row. A number that a report
+    reads must be a finite one; verl's other metrics may be ``nan`` where a run went wrong.
+
+    Raises:
+        DataError: If a whole line is not a JSON object with a step, or such a number is none.
+    """
+    path = Path(path)
+    if not path.exists():
+        return
     try:
-        column = pq.read_table(path, columns=["data_source"]).column("data_source")
-    except (OSError, KeyError, pa.ArrowException) as error:
-        what = " ".join(str(error).split())
-        raise DataError(
-            f"the problems behind an accuracy cannot be counted: {path}: {what}; give --problems"
-        ) from error
-    return column.to_pylist().count(source)
+        with open(path, encoding="utf-8") as lines:
+            for number, line in enumerate(lines, 1):
+                if not line.endswith("\n"):
+                    break
+                yield _row(f"{path}: line {number}", line)
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{path} cannot be read: {error}") from error
+
+
+def _row(place: str, line: str) -> dict[str, Any]:
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{place} is not JSON ({error}); take it out") from error
+    if not isinstance(row, dict):
+        raise DataError(f"{place} holds a {type(row).__name__}, expected an object")
+    if not isinstance(row.get("step"), int):
+        raise DataError(f"{place} has no whole number `step`; take it out")
+    for name, value in row.items():
+        is_real = isinstance(value, int | float) and not isinstance(value, bool)
+        if _READ.match(name) and not (is_real and abs(value) <= sys.float_info.max):
+            raise DataError(
+                f"{place}: {name} is {value!r:.60}, expected a finite number; take the line out, "
+                f"or start the run again from the checkpoint before it"
+            )
+    return row
+
+
+def accuracies(row: Mapping[str, Any]) -> dict[str, float]:
+    """Return the mean accuracy per data source, in [0, 1]; none for a step without validation."""
+    return {
+        name.removeprefix(_VALIDATION).split(_ACCURACY)[0]: value
+        for name, value in sorted(row.items())
+        if name.startswith(_VALIDATION) and _ACCURACY in name
+    }

@@ -1,50 +1,99 @@
-"""The sample files of an evaluation, read for its results: nothing half-written is accepted."""
+"""The samples that training keeps (``samples.jsonl``), a few lines of text each."""
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, deque
 from pathlib import Path
+from typing import Any
 
 from recipe.hint.errors import DataError
-from recipe.hint.evaluation.samples import Sample
-from recipe.hint.typed import read_json
+from recipe.hint.report.runs import read_rows
+
+_CHARS = 160
+_VERDICTS = 3  # shown of a sample
 
 
-def read_samples(folder: str | Path) -> dict[str, list[Sample]]:
-    """Benchmark -> its samples in the order of the file, from ``FOLDER/samples/*.jsonl``.
-
-    Responses are read and dropped one by one, so memory grows with the number of samples only.
+def sample_lines(
+    folder: str | Path, *, step: int | None = None, why: str | None = None, limit: int = 20
+) -> list[str]:
+    """Return the newest samples of a run for a terminal, and how many there are by reason.
 
     Args:
-        folder: ``RUN/evaluation``.
+        folder: Folder of the run.
+        step: Only those of this step.
+        why: Only those kept for this reason.
+        limit: Samples shown at most.
 
     Raises:
-        DataError: There are no files, or a line is not a sample; names file and line.
+        DataError: There is no such file, line or sample.
     """
-    paths = sorted((Path(folder) / "samples").glob("*.jsonl"))
-    if not paths:
+    path = Path(folder) / "samples.jsonl"
+    if not path.exists():
         raise DataError(
-            f"{folder} holds no samples/*.jsonl; it is written by a run with trainer.eval_only=true"
+            f"{path} is missing: training writes it with hint.samples.prompts_per_step above 0"
         )
-    samples: defaultdict[str, list[Sample]] = defaultdict(list)
-    for path in paths:
-        try:
-            with open(path, "rb") as lines:
-                for number, line in enumerate(lines, 1):
-                    sample = _sample(path, number, line)
-                    samples[sample.benchmark].append(sample)
-        except OSError as error:
-            raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
-    return dict(samples)
-
-
-def _sample(path: Path, number: int, line: bytes) -> Sample:
-    if not line.endswith(b"\n"):
-        raise DataError(
-            f"{path}: line {number} is cut off, as a killed run leaves it; start the evaluation "
-            f"again, it takes the line off and draws the sample anew"
-        )
+    reasons: Counter[str] = Counter()
+    num_found = 0
+    newest: deque[dict[str, Any]] = deque(maxlen=limit)
+    lines = []
     try:
-        return Sample.from_json(read_json(line))
-    except ValueError as error:
-        raise DataError(f"{path}: line {number} is not a sample: {error}") from error
+        for row in read_rows(path):
+            if step is None or row["step"] == step:
+                reasons.update(row["why"])
+                if why is None or why in row["why"]:
+                    num_found += 1
+                    newest.append(row)
+        for row in newest:
+            lines += [*_lines(row), ""]
+    except (KeyError, TypeError, AttributeError) as error:
+        raise DataError(
+            f"{path} holds a line that is not a sample: {error!r}; take it out"
+        ) from error
+    if not newest:
+        there = ", ".join(f"{name} {count}" for name, count in sorted(reasons.items())) or "nothing"
+        raise DataError(f"{path} has no such sample; at that step it has: {there}")
+    counts = ", ".join(f"{name} {count}" for name, count in reasons.most_common())
+    lines.append(f"{len(newest)} of {num_found} samples shown; by reason: {counts}")
+    # Text is the model's: escaped, it cannot act on the terminal.
+    return ["".join(map(_printable, line)) for line in lines]
+
+
+def _lines(row: dict[str, Any]) -> list[str]:
+    lines = [
+        f"step {row['step']}  {_short(row['problem_id'])}  why: {', '.join(row['why'])}  "
+        f"gold: {_short(row['answer'])}",
+        f"  problem: {_short(row['problem'])}",
+    ]
+    for each in row["rounds"]:
+        if each["level"]:
+            leaks = " (holds the answer)" if each["leaks"] else ""
+            status = each["hint_status"]
+            lines.append(f"  hint {each['level']} {status}{leaks}: {_short(each['hint'])}")
+    for verdict in row["responses"][:_VERDICTS]:
+        facts = [
+            f"level {verdict['level']}, {len(verdict['rows'])} x {verdict['reason']}",
+            f"by {verdict['basis']}",
+            f"reward {verdict['reward']}",
+            "trains" if verdict["trains"] else "does not train",
+            *(["ignored: " + _short(verdict["ignored"])] if verdict["ignored"] else []),
+            *(["second judge disagrees"] if verdict["second"] == "disagrees" else []),
+            *(["new shape: " + _short(verdict["shape"])] if "new_shape" in verdict["why"] else []),
+        ]
+        lines += [f"  {', '.join(facts)}", f"    extracted: {_short(verdict['extracted'])}"]
+        if "response" in verdict:
+            lines.append(f"    response: {_short(verdict['response'], from_end=True)}")
+    if (rest := len(row["responses"]) + row["left_out"] - _VERDICTS) > 0:
+        lines.append(f"  and {rest} other verdicts")
+    return lines
+
+
+def _short(text: str, *, from_end: bool = False) -> str:
+    """One line of a text's beginning or end."""
+    line = " ".join(text.split())
+    if len(line) > _CHARS:
+        line = f"... {line[-_CHARS:]}" if from_end else f"{line[:_CHARS]} ..."
+    return line
+
+
+def _printable(char: str) -> str:
+    return char if char.isprintable() else char.encode("unicode_escape").decode()

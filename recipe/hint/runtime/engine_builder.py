@@ -47,16 +47,13 @@ class EngineBuilder:
         self.grader = build_grader(settings.verify, worker.config, audit)
         self._overlong = overlong_of(worker.config)
 
-    def build(
-        self, sampling: DictConfig, hints: HintSettings | None = None, *, n: int | None = None
-    ) -> VllmEngine:
+    def build(self, sampling: DictConfig, hints: HintSettings | None = None) -> VllmEngine:
         """An engine with the sampling settings of ``rollout`` or ``rollout.val_kwargs``.
 
         Args:
             sampling: The node with ``n``, ``temperature``, ``top_p`` and ``top_k``.
             hints: Sampling of the hint writer, and the share of the second judge; without it the
                 engine writes no hints and asks no second judge.
-            n: Responses per group, where not ``sampling.n``.
         """
         second = build_second_judge(hints.samples) if hints else None
         return VllmEngine(
@@ -64,7 +61,7 @@ class EngineBuilder:
             self._renderer,
             grading=Grading(self.grader, second, self._overlong),
             answers=Sampling(
-                n=n or sampling.n,
+                n=sampling.n,
                 max_tokens=self._rollout.response_length,
                 temperature=sampling.temperature,
                 top_p=sampling.top_p,

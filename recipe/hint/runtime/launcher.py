@@ -17,11 +17,11 @@ from ray.exceptions import GetTimeoutError, RayError
 from tqdm import tqdm
 
 from recipe.hint.errors import HintError, StallError
+from recipe.hint.evaluation.responses import evaluation_folder
 from recipe.hint.runtime.environment import environment_of
-from recipe.hint.runtime.evaluation_runner import EvaluationRunner
+from recipe.hint.runtime.evaluation import EvaluationRunner
 from recipe.hint.runtime.reporter import closing_lines
 from recipe.hint.runtime.run_folder import RunFolder, keep_config
-from recipe.hint.runtime.sample_files import evaluation_folder
 from recipe.hint.runtime.task_runner import HintTaskRunner, remote_runner
 from recipe.hint.runtime.watchdog import read_fatal
 

@@ -8,22 +8,23 @@ import subprocess
 import sys
 from pathlib import Path
 
+from omegaconf import DictConfig
+
 from recipe.hint.errors import ConfigError
 from recipe.hint.runtime.checkpoints import COMPLETE
 
 MERGED = "merged"
-_LIMIT_S = 3600.0
 
 
 def checkpoint_of(path: str | Path) -> Path | None:
-    """The ``global_step_N`` folder that ``path`` is, or whose ``actor`` it is; else ``None``."""
+    """Return the ``global_step_N`` folder that ``path`` or its parent is; ``None`` if neither."""
     folder = Path(path).absolute()  # verl's merger works in another folder
     folder = folder.parent if folder.name == "actor" else folder
     return folder if (folder / "actor" / "fsdp_config.json").is_file() else None
 
 
 def model_files(checkpoint: Path) -> tuple[Path, bool]:
-    """Where a checkpoint's configuration and tokenizer are; nothing is written.
+    """Find a checkpoint's configuration and tokenizer; nothing is written.
 
     Returns:
         A folder, and whether the weights are in it too: not before they were merged.
@@ -41,17 +42,22 @@ def model_files(checkpoint: Path) -> tuple[Path, bool]:
     return checkpoint / "actor" / "huggingface", False
 
 
-def merged_model(checkpoint: Path, limit_s: float = _LIMIT_S) -> Path:
-    """The checkpoint's weights as a Hugging Face folder beside it, made when it is not there.
+def merge_model(config: DictConfig, limit_s: float = 3600.0) -> None:
+    """Make a Hugging Face folder where ``actor_rollout_ref.model.path`` is a checkpoint.
 
-    verl's merger writes bf16. The folder appears whole or not at all.
+    It lies beside the checkpoint's parts, appears whole or not at all, and becomes the setting;
+    verl's merger writes bf16.
 
     Raises:
         ConfigError: If the checkpoint is not whole, or the merger fails or takes too long.
     """
+    checkpoint = checkpoint_of(config.actor_rollout_ref.model.path)
+    if checkpoint is None:
+        return
     target = checkpoint / MERGED
+    config.actor_rollout_ref.model.path = str(target)
     if model_files(checkpoint)[1]:
-        return target
+        return
     draft = checkpoint / f".{MERGED}.{os.getpid()}"
     command = [sys.executable, "-m", "verl.model_merger", "merge", "--backend", "fsdp"]
     command += ["--local_dir", str(checkpoint / "actor"), "--target_dir", str(draft)]
@@ -75,4 +81,3 @@ def merged_model(checkpoint: Path, limit_s: float = _LIMIT_S) -> Path:
         raise ConfigError(f"{checkpoint}: cannot be merged: {error}") from error
     finally:
         shutil.rmtree(draft, ignore_errors=True)
-    return target

@@ -6,7 +6,7 @@ from typing import Any
 
 from omegaconf import DictConfig
 
-from recipe.hint.report.metrics import accuracies
+from recipe.hint.report.runs import accuracies
 from recipe.hint.runtime.run_folder import RunFolder
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from recipe.hint.record import PromptRecord
-from recipe.hint.report.metrics import read_metrics
+from recipe.hint.report.runs import read_rows
 from recipe.hint.whole_file import write_whole
 
 
@@ -45,7 +45,7 @@ class RunFolder:
 
     def read_metrics(self) -> list[dict[str, Any]]:
         """Return all lines of the metrics file, in order."""
-        return read_metrics(self.metrics)
+        return list(read_rows(self.metrics))
 
     def begin_after(self, step: int) -> None:
         """Drop records, metrics and samples of later steps: a resumed run makes those steps again.

@@ -46,7 +46,9 @@ def test_pass_at_k_of_all_correct_and_none_correct_is_one_and_zero():
 
 @pytest.mark.parametrize("k", [0, 5, -1])
 def test_pass_at_k_beyond_the_samples_is_refused(k):
-    with pytest.raises(ValueError, match=rf"pass@{k} of 4 samples does not exist; k must be 1..4"):
+    with pytest.raises(
+        ValueError, match=rf"pass@{k} of 4 responses does not exist; k must be 1..4"
+    ):
         pass_at_k(4, 4, k)
 
 
@@ -79,7 +81,7 @@ def test_samples_without_an_answer_vote_together_and_are_wrong():
 
 
 def test_a_majority_of_nothing_is_refused():
-    with pytest.raises(ValueError, match="a majority of no samples does not exist"):
+    with pytest.raises(ValueError, match="a majority of no responses does not exist"):
         majority_score([], [])
 
 

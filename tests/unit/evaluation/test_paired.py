@@ -1,16 +1,16 @@
 """Two runs are compared on the same problems, or not at all."""
 
 import pytest
-from sample_rows import samples
+from response_rows import responses
 
 from recipe.hint.errors import DataError
+from recipe.hint.evaluation.comparison import compare_groups, compare_macro
 from recipe.hint.evaluation.estimators import mean_of, paired_mean
-from recipe.hint.evaluation.paired import compare_groups, compare_macro
-from recipe.hint.evaluation.samples import complete_groups
+from recipe.hint.evaluation.responses import complete_groups
 
 
-def groups(num_samples, **verdicts):
-    return complete_groups(samples(**verdicts), num_samples, benchmark="toy")
+def groups(num_responses, **verdicts):
+    return complete_groups(responses(**verdicts), num_responses, benchmark="toy")
 
 
 def test_the_difference_is_second_minus_first_problem_by_problem():
@@ -24,7 +24,7 @@ def test_the_difference_is_second_minus_first_problem_by_problem():
     assert (result.num_gained, result.num_lost) == (1, 1)
 
 
-def test_runs_with_different_numbers_of_samples_are_paired_by_their_means():
+def test_runs_with_different_numbers_of_responses_are_paired_by_their_means():
     result = compare_groups(groups(1, a="-"), groups(4, a="+++-"), benchmark="toy")
     assert result.difference.value == 0.75
     assert result.num_gained == 1

@@ -15,6 +15,8 @@ from omegaconf import DictConfig, OmegaConf
 
 from recipe.hint.command.compose import given_settings
 from recipe.hint.errors import ConfigError, DataError
+from recipe.hint.evaluation.draw import check_settings_unchanged, evaluation_settings
+from recipe.hint.evaluation.responses import evaluation_folder, response_path
 from recipe.hint.hints.teacher_settings import check_teacher
 from recipe.hint.methods import Method
 from recipe.hint.methods.cost import most_responses
@@ -25,12 +27,6 @@ from recipe.hint.runtime.preflight.folder import check_disk, check_run_folder, c
 from recipe.hint.runtime.preflight.keys import check_unread
 from recipe.hint.runtime.preflight.machine import check_machine
 from recipe.hint.runtime.preflight.settings import ROLLOUT, check_sections, check_settings, setting
-from recipe.hint.runtime.sample_files import (
-    check_settings_unchanged,
-    evaluation_folder,
-    evaluation_settings,
-    sample_path,
-)
 from recipe.hint.settings import (
     HintSettings,
     build_method,
@@ -156,7 +152,7 @@ def _check_benchmarks(files: Sequence[DataFile]) -> None:
             place, source = f"{file.path}: row {row}", problem.data_source
             if not source:
                 raise DataError(f"{place}, column `data_source`: empty; it names the benchmark")
-            name = sample_path(Path(), source).name
+            name = response_path(Path(), source).name
             if names.setdefault(name, source) != source:
                 raise DataError(
                     f"{place}: the data sources {source!r} and {names[name]!r} would share the "

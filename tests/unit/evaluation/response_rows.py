@@ -1,10 +1,10 @@
-"""Lines of a sample file for tests, from the few facts that a test is about."""
+"""Lines of a response file for tests, from the few facts that a test is about."""
 
 import json
 
-from recipe.hint.evaluation.samples import Sample
+from recipe.hint.evaluation.responses import GradedResponse
 
-# A letter per sample: what the verifier said of it.
+# A letter per response: what the verifier said of it.
 REASONS = {
     "+": "correct",
     "-": "wrong",
@@ -35,7 +35,7 @@ def row(problem_id="p", number=0, reason="correct", **more):
 
 
 def rows(benchmark, **verdicts):
-    """``rows("toy", a="++-", b="n-+")``: two problems with three samples each."""
+    """``rows("toy", a="++-", b="n-+")``: two problems with three responses each."""
     return [
         row(problem_id, number, REASONS[letter], benchmark=benchmark)
         for problem_id, letters in verdicts.items()
@@ -43,8 +43,16 @@ def rows(benchmark, **verdicts):
     ]
 
 
-def samples(**verdicts):
-    return [Sample.from_json(each) for each in rows("toy", **verdicts)]
+def response(*facts, **more):
+    return parsed(row(*facts, **more))
+
+
+def responses(**verdicts):
+    return [parsed(each) for each in rows("toy", **verdicts)]
+
+
+def parsed(value):
+    return GradedResponse.from_json(json.dumps(value).encode() + b"\n", "here")
 
 
 def write_rows(folder, benchmark, lines):

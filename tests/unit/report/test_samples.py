@@ -6,7 +6,7 @@ import pytest
 
 from recipe.hint.errors import DataError
 from recipe.hint.main_report import main
-from recipe.hint.report.training_samples import plain, sample_lines
+from recipe.hint.report.samples import sample_lines
 
 ANSWER = {
     "attempt": 1, "level": 1, "rows": [0, 3], "trains": True, "score": 1.0, "reward": 1.0,
@@ -17,11 +17,11 @@ ANSWER = {
 ROW = {
     "step": 3, "why": ["random", "ignored"], "problem_id": "p7", "uid": "u", "accepted_level": 1,
     "kind": "maths", "data_source": "s", "problem": "How many?", "answer": "5", "left_out": 1,
-    "attempts": [
+    "rounds": [
         {"level": 0, "hint_status": "none", "hint": "", "leaks": False},
         {"level": 1, "hint_status": "cut", "hint": "it is 5", "leaks": True},
     ],
-    "answers": [ANSWER],
+    "responses": [ANSWER],
 }  # fmt: skip
 
 
@@ -31,7 +31,7 @@ def write(folder, *rows, end=""):
 
 
 def test_a_sample_is_a_few_lines_with_what_was_ignored(tmp_path, capsys):
-    many = {**ROW, "step": 4, "why": ["random"], "answers": [ANSWER] * 5}
+    many = {**ROW, "step": 4, "why": ["random"], "responses": [ANSWER] * 5}
     assert (
         main(["samples", str(write(tmp_path, ROW, many, end='{"step": 5')), "--why", "ignored"])
         == 0
@@ -61,10 +61,14 @@ def test_the_newest_samples_are_shown_when_there_are_more_than_asked_for(tmp_pat
 @pytest.mark.parametrize(
     "text", ["\x1b[2Jgone", "\x9b31m", "a\u202eb", "\0", "\ud800", "\x07" * 10_000, "\r\n\u2028x"]
 )
-def test_what_a_model_wrote_cannot_act_on_the_terminal(text):
-    line = plain(text)
-    assert line.isprintable() and line.encode("utf-8")
-    assert len(line) < 2000
+def test_what_a_model_wrote_cannot_act_on_the_terminal(tmp_path, text):
+    verdict = {**ANSWER, "extracted": text, "ignored": text, "shape": text, "response": text}
+    hints = [{"level": 1, "hint_status": "ok", "hint": text, "leaks": False}]
+    row = {**ROW, "problem": text, "answer": text, "rounds": hints, "responses": [verdict]}
+    for line in sample_lines(write(tmp_path, {**row, "problem_id": text})):
+        assert line.isprintable()
+        line.encode("utf-8")
+        assert len(line) < 4000
 
 
 def test_what_is_not_there_is_said_with_what_is(tmp_path, capsys):

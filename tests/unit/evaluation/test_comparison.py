@@ -1,12 +1,12 @@
 """Two evaluations side by side, from their folders."""
 
 import pytest
-from sample_rows import rows, write_rows
+from response_rows import rows, write_rows
 
 from recipe.hint.errors import DataError
+from recipe.hint.evaluation.comparison import compare_runs
+from recipe.hint.evaluation.results import write_results
 from recipe.hint.main_report import main
-from recipe.hint.report.comparison import compare_runs
-from recipe.hint.report.evaluation import write_results
 
 
 def make_run(folder, model="base", temperature=0.6, **benchmarks):
@@ -17,7 +17,7 @@ def make_run(folder, model="base", temperature=0.6, **benchmarks):
         {name: list(verdicts) for name, verdicts in benchmarks.items()},
         model=model,
         sampling={"temperature": temperature},
-        num_samples=2,
+        num_responses=2,
         wall_s=dict.fromkeys(benchmarks, 1.0),
     )
     return folder

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import sys
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -9,9 +10,8 @@ import pytest
 import yaml
 
 from recipe.hint.errors import DataError
-from recipe.hint.report.learning import draw_learning
 from recipe.hint.report.runs import read_run
-from recipe.hint.report.table import table
+from recipe.hint.report.training import draw_learning, training_table
 
 
 def make_run(folder, method="sage", final=0.5, val_files=()):
@@ -36,7 +36,7 @@ def make_run(folder, method="sage", final=0.5, val_files=()):
 
 
 def test_the_table_shows_the_last_validation_the_tokens_and_the_minutes(tmp_path):
-    lines = table([make_run(tmp_path / "a")], "tiny/hard", 200)
+    lines = training_table([make_run(tmp_path / "a")], "tiny/hard", 200)
     # 2 x (900 + 100) tokens, 2 x 3 s; Wilson for 0.5 of 200: 0.5 +- 0.0686
     assert lines[2] == "| a | sage | 2 | 50.0 % | 43.1 - 56.9 | 2k | 0.1 |"
 
@@ -48,13 +48,13 @@ def test_the_problems_behind_an_accuracy_are_counted_in_the_validation_files(tmp
     run = make_run(tmp_path / "a", val_files=list(map(str, files)))
     assert run.num_problems("tiny/hard") == 4
     # Wilson for 0.5 of 4: 0.5 +- 0.35
-    assert "| 50.0 % | 15.0 - 85.0 |" in table([run], "tiny/hard")[2]
+    assert "| 50.0 % | 15.0 - 85.0 |" in training_table([run], "tiny/hard")[2]
 
 
 def test_problems_that_cannot_be_counted_have_to_be_given(tmp_path):
     run = make_run(tmp_path / "a", val_files=[str(tmp_path / "gone.parquet")])
     with pytest.raises(DataError, match=r"cannot be counted: .*gone.parquet.*give --problems"):
-        table([run], "tiny/hard")
+        training_table([run], "tiny/hard")
     with pytest.raises(
         DataError, match=r"no problem of 'tiny/hard' in its data.val_files \(none\)"
     ):
@@ -88,3 +88,10 @@ def test_the_figure_is_an_svg_and_the_same_runs_give_the_same_file(tmp_path):
         texts.append((tmp_path / name).read_text())
     assert texts[0].startswith("<?xml")
     assert texts[0] == texts[1]
+    assert "\nL " not in texts[0] and ">sage</text>" in texts[0]
+
+
+def test_a_figure_without_matplotlib_is_told_in_one_line(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(DataError, match="a figure needs matplotlib: install it, or leave"):
+        draw_learning([make_run(tmp_path / "a")], "tiny/hard", tmp_path / "a.svg")

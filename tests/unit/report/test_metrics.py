@@ -3,17 +3,17 @@
 import pytest
 
 from recipe.hint.errors import DataError
-from recipe.hint.report.metrics import accuracies, read_metrics
+from recipe.hint.report.runs import accuracies, read_rows
 
 
 def test_rows_come_in_order_and_half_a_last_line_is_none(tmp_path):
     path = tmp_path / "metrics.jsonl"
     path.write_text('{"step": 0}\n{"step": 1}\n{"step": 2, "ti')
-    assert [row["step"] for row in read_metrics(path)] == [0, 1]
+    assert [row["step"] for row in read_rows(path)] == [0, 1]
 
 
 def test_a_run_that_has_not_begun_has_no_rows(tmp_path):
-    assert read_metrics(tmp_path / "metrics.jsonl") == []
+    assert list(read_rows(tmp_path / "metrics.jsonl")) == []
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ def test_a_broken_line_is_named(tmp_path, line, message):
     path = tmp_path / "metrics.jsonl"
     path.write_text('{"step": 0}\n' + line + "\n")
     with pytest.raises(DataError, match=message):
-        read_metrics(path)
+        list(read_rows(path))
 
 
 def test_accuracies_are_those_of_a_validation_by_source():

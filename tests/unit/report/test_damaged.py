@@ -10,10 +10,21 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from sample_rows import rows, write_rows
+from response_rows import rows, write_rows
 
+from recipe.hint.evaluation.results import write_results
 from recipe.hint.main_report import main
-from recipe.hint.report.evaluation import write_results
+
+VERDICT = {"level": 1, "rows": [0, 3], "trains": True, "reward": 1.0, "reason": "correct"} | {
+    "basis": "number", "extracted": "5", "ignored": "", "second": "agrees", "shape": "0",
+    "why": ["new_shape"], "response": "it is 5",
+}  # fmt: skip
+SAMPLES = [
+    {"step": step, "why": ["random"], "problem_id": "p7", "problem": "How many?", "answer": "5"}
+    | {"rounds": [{"level": 1, "hint_status": "ok", "hint": "think", "leaks": False}]}
+    | {"responses": [VERDICT], "left_out": 0}
+    for step in (1, 2)
+]
 
 
 @pytest.fixture(scope="module")
@@ -28,6 +39,7 @@ def sound(tmp_path_factory):
         for n in (1, 2)
     ]
     (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in steps))
+    (folder / "samples.jsonl").write_text("".join(json.dumps(row) + "\n" for row in SAMPLES))
     write_rows(folder / "evaluation", "aime24", rows("aime24", a="+-", b="--"))
     write_rows(folder / "evaluation", "math500", rows("math500", a="++", b="-t", c="nc"))
     write_results(
@@ -35,13 +47,14 @@ def sound(tmp_path_factory):
         {"aime24": ["a", "b"], "math500": ["a", "b", "c"]},
         model="outputs/base",
         sampling={"temperature": 0.6},
-        num_samples=2,
+        num_responses=2,
         wall_s={"aime24": 90.0, "math500": 90.0},
     )
     return folder
 
 
 FILES = ["config.yaml", "metrics.jsonl", "evaluation/results.json", "evaluation/table.md"] + [
+    "samples.jsonl",
     "evaluation/samples/aime24.jsonl",
     "evaluation/samples/math500.jsonl",
 ]
@@ -59,7 +72,20 @@ TOKENS = [
     "-1",
     "true",
     "0",
-] + ["1.5", "\x00", "\ufeff", "{", "}", ":", "- ", "\t", "!!python/object:x", "&a *a", "\n"]
+] + [
+    "1" + 400 * "0",
+    "1.5",
+    "\x00",
+    "\ufeff",
+    "{",
+    "}",
+    ":",
+    "- ",
+    "\t",
+    "!!python/object:x",
+    "&a *a",
+    "\n",
+]
 
 
 def damaged(data: bytes, number: int) -> bytes:
@@ -91,7 +117,9 @@ def with_token(data: bytes, draw: random.Random) -> bytes:
 
 
 @given(
-    st.sampled_from(FILES), st.integers(0, 2**32), st.sampled_from(["", "evaluation", "compare"])
+    st.sampled_from(FILES),
+    st.integers(0, 2**32),
+    st.sampled_from(["", "evaluation", "compare", "samples"]),
 )
 def test_any_damage_is_told_in_one_line(sound, tmp_path_factory, file, number, command):
     folder = tmp_path_factory.mktemp("damaged") / "run"
@@ -102,6 +130,7 @@ def test_any_damage_is_told_in_one_line(sound, tmp_path_factory, file, number, c
         "": ["--problems=9", f"--figure={folder}/a.svg", str(folder), str(sound)],
         "evaluation": ["evaluation", str(folder)],
         "compare": ["compare", "--common", str(folder), str(sound)],
+        "samples": ["samples", str(folder)],
     }
     out, told = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(told):

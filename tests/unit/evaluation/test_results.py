@@ -1,15 +1,20 @@
-"""Results follow from the sample files alone, and are written whole or not at all."""
+"""Results follow from the response files alone, and are written whole or not at all."""
 
 import json
 import random
 
 import pytest
-from sample_rows import row, rows, write_rows
+from response_rows import row, rows, write_rows
 
 from recipe.hint.errors import DataError
+from recipe.hint.evaluation.responses import read_responses
+from recipe.hint.evaluation.results import (
+    evaluation_table,
+    read_results,
+    recompute,
+    write_results,
+)
 from recipe.hint.main_report import main
-from recipe.hint.report.evaluation import read_results, recompute, write_results
-from recipe.hint.report.samples import read_samples
 
 IDS = {"aime24": ["a", "b"], "math500": ["a", "b", "c"]}
 
@@ -19,13 +24,13 @@ def lines_of(benchmark):
     return rows(benchmark, **verdicts[benchmark])
 
 
-def write(folder, ids=IDS, num_samples=2):
+def write(folder, ids=IDS, num_responses=2):
     return write_results(
         folder,
         ids,
         model="outputs/base",
         sampling={"temperature": 0.6, "seed": 1},
-        num_samples=num_samples,
+        num_responses=num_responses,
         wall_s=dict.fromkeys(ids, 90.0),
     )
 
@@ -82,7 +87,7 @@ def test_a_complete_group_gets_a_line(tmp_path):
     ids = {"gpqa_diamond": ["a"], "mmlu_pro": ["a"]}
     for name, verdict in (("gpqa_diamond", "++"), ("mmlu_pro", "+-")):
         write_rows(tmp_path, name, rows(name, a=verdict))
-    cells = write(tmp_path, ids).table()[4].strip("|").split("|")
+    cells = evaluation_table(write(tmp_path, ids))[4].strip("|").split("|")
     assert [cell.strip() for cell in cells][:3] == ["out-of-distribution average", "2", "75.0"]
 
 
@@ -95,22 +100,22 @@ def test_the_order_of_the_lines_changes_nothing(run):
     assert (run / "evaluation/results.json").read_bytes() == before
 
 
-def test_nothing_is_written_while_a_sample_is_missing(tmp_path):
+def test_nothing_is_written_while_a_response_is_missing(tmp_path):
     write_rows(tmp_path, "aime24", lines_of("aime24"))
     write_rows(tmp_path, "math500", lines_of("math500")[:-1])
-    with pytest.raises(DataError, match="math500: samples that are missing .* such as 'c'"):
+    with pytest.raises(DataError, match="math500: responses that are missing .* such as 'c'"):
         write(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["samples"]
 
 
-def test_a_benchmark_without_samples_is_named(tmp_path):
+def test_a_benchmark_without_responses_is_named(tmp_path):
     write_rows(tmp_path, "aime24", lines_of("aime24"))
-    with pytest.raises(DataError, match="math500: no samples"):
+    with pytest.raises(DataError, match="math500: no responses"):
         write(tmp_path)
 
 
-def test_samples_of_a_benchmark_that_was_not_asked_for_are_refused(run):
-    with pytest.raises(DataError, match=r"holds samples of math500, expected only aime24"):
+def test_responses_to_a_benchmark_that_was_not_asked_for_are_refused(run):
+    with pytest.raises(DataError, match=r"holds responses of math500, expected only aime24"):
         write(run / "evaluation", {"aime24": ["a", "b"]})
 
 
@@ -118,7 +123,7 @@ def test_a_benchmark_may_be_spread_over_files_and_have_a_slash_in_its_name(tmp_p
     lines = rows("tiny/hard", a="+-", b="--")
     write_rows(tmp_path, "one", lines[:3])
     write_rows(tmp_path, "two", lines[3:])
-    assert write(tmp_path, {"tiny/hard": ["a", "b"]}).benchmarks["tiny/hard"].avg.value == 0.25
+    assert write(tmp_path, {"tiny/hard": ["a", "b"]})["benchmarks"]["tiny/hard"]["avg"] == 0.25
 
 
 def test_a_half_written_last_line_is_an_error_that_names_the_line(run):
@@ -131,22 +136,25 @@ def test_a_half_written_last_line_is_an_error_that_names_the_line(run):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("{]", r"line 7 is not a sample: Expecting"),
-        (json.dumps(row(reason="right")), r"line 7 is not a sample: reason='right'"),
-        ("\udc80", r"line 7 is not a sample: .*can't decode"),
+        ("{]", r"line 7 is not a response: Invalid JSON"),
+        (
+            json.dumps(row(reason="right")),
+            r"line 7 is not a response: the field `reason`: .* 'right'",
+        ),
+        ("\udc80", r"line 7 is not a response: Invalid JSON"),
     ],
 )
-def test_a_line_that_is_no_sample_is_named(run, line, message):
+def test_a_line_that_is_no_response_is_named(run, line, message):
     path = run / "evaluation/samples/math500.jsonl"
     with open(path, "a", encoding="utf-8", errors="surrogateescape") as file:
         file.write(line + "\n")
     with pytest.raises(DataError, match=message):
-        read_samples(run / "evaluation")
+        read_responses(run / "evaluation")
 
 
-def test_a_folder_without_samples_is_refused(tmp_path):
+def test_a_folder_without_responses_is_refused(tmp_path):
     with pytest.raises(DataError, match=r"holds no samples/\*.jsonl"):
-        read_samples(tmp_path)
+        read_responses(tmp_path)
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"format": 2}', '{"format": 1}'])
@@ -175,7 +183,7 @@ def test_a_number_that_was_changed_is_found(run, capsys):
     ]
 
 
-def test_a_sample_that_was_changed_is_found(run):
+def test_a_response_that_was_changed_is_found(run):
     lines = lines_of("aime24")
     lines[0] |= {"score": 0.0, "reason": "wrong"}
     write_rows(run / "evaluation", "aime24", lines)
@@ -183,7 +191,7 @@ def test_a_sample_that_was_changed_is_found(run):
     assert "benchmarks.aime24.avg: stored 0.25, from the samples 0.0" in differences
 
 
-def test_a_benchmark_whose_samples_are_gone_is_found(run):
+def test_a_benchmark_whose_responses_are_gone_is_found(run):
     (run / "evaluation/samples/aime24.jsonl").unlink()
     differences = recompute(run / "evaluation")[1]
     assert any("benchmarks.aime24" in line and "nothing" in line for line in differences)

@@ -1,0 +1,249 @@
+"""Draw K responses to every problem of a benchmark, without hints, each on disk once it is graded.
+
+No method, no source of hints and no history is within reach here: a problem's own conversation
+is the only thing that can be rendered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from omegaconf import DictConfig, OmegaConf, open_dict
+
+from recipe.hint.errors import ConfigError, DataError
+from recipe.hint.evaluation.responses import Done, append_responses
+from recipe.hint.methods import BASELINE
+from recipe.hint.schema import Problem, Response, Verdict
+from recipe.hint.seeds import seed_at
+from recipe.hint.typed import read_json
+from recipe.hint.whole_file import write_whole
+
+_SAY_EVERY_S = 0.5
+
+
+def apply_evaluation_mode(config: DictConfig) -> None:
+    """Rewrite the settings of ``trainer.eval_only=true`` that have no meaning without training."""
+    rollout = config.actor_rollout_ref.rollout
+    # Values that are no numbers are refused afterwards, with the other checks of numbers.
+    num_devices = (config.trainer.nnodes or 1) * (config.trainer.n_gpus_per_node or 1)
+    with open_dict(config):
+        trainer: Any = OmegaConf.to_container(config.trainer, resolve=False)
+        if trainer["experiment_name"] == "${trainer.method}-${now:%Y%m%d-%H%M%S}":
+            config.trainer.experiment_name = "evaluation-${now:%Y%m%d-%H%M%S}"
+        config.trainer.method = BASELINE
+        config.data.train_files = config.data.val_files
+        # No trainer: the replicas have the devices to themselves and read the weights they serve.
+        config.trainer.save_freq = config.trainer.test_freq = -1
+        config.data.train_batch_size = config.actor_rollout_ref.actor.ppo_mini_batch_size = (
+            num_devices
+        )
+        rollout.nnodes = config.trainer.nnodes
+        rollout.n_gpus_per_node = config.trainer.n_gpus_per_node
+        rollout.load_format = "auto"
+
+
+def evaluation_settings(config: DictConfig, files: Sequence[str]) -> dict[str, Any]:
+    """Return all that the responses depend on, besides the hardware."""
+    sampling = config.actor_rollout_ref.rollout.val_kwargs
+    digests = {}
+    for path in files:
+        with open(path, "rb") as file:
+            digests[Path(path).name] = hashlib.file_digest(file, "sha256").hexdigest()
+    return {
+        "model": str(config.actor_rollout_ref.model.path),
+        "num_samples": sampling.n,
+        "temperature": sampling.temperature,
+        "top_p": sampling.top_p,
+        "top_k": sampling.top_k,
+        "max_tokens": config.actor_rollout_ref.rollout.response_length,
+        "seed": config.hint.seed,
+        "files": digests,
+    }
+
+
+def check_settings_unchanged(folder: Path, settings: dict[str, Any]) -> None:
+    """Check that the responses on disk come from the same model, sampling and files.
+
+    Raises:
+        ConfigError: Naming the setting that differs from those of the responses on disk.
+    """
+    path = folder / "settings.json"
+    if not path.exists():
+        return
+    before = _read_object(path)
+    for name in before.keys() | settings.keys():
+        if before.get(name) != settings.get(name):
+            raise ConfigError(
+                f"{folder} holds responses drawn with {name}={before.get(name)!r}, now it is "
+                f"{settings.get(name)!r}; give another trainer.experiment_name for a new "
+                f"evaluation, or the old value to go on with this one"
+            )
+
+
+def write_settings(folder: Path, settings: dict[str, Any]) -> None:
+    """Write the settings, before the first response."""
+    (folder / "samples").mkdir(parents=True, exist_ok=True)
+    write_whole(folder / "settings.json", json.dumps(settings, indent=1) + "\n")
+
+
+class Engine(Protocol):
+    """The part of the rollout's engine that an evaluation needs."""
+
+    @property
+    def group_size(self) -> int:
+        """K."""
+        ...
+
+    def render(self, messages: Sequence[dict[str, str]]) -> list[int]:
+        """Token ids of a conversation."""
+        ...
+
+    async def sample(self, prompt_ids: list[int], seed: int, rows: range) -> list[Response]:
+        """Sample ``rows`` of K responses; response k is sampled with ``seed + k``."""
+        ...
+
+    async def grade(self, problem: Problem, responses_G: list[Response]) -> list[Verdict]:
+        """One verdict per response."""
+        ...
+
+
+class Job(NamedTuple):
+    """The responses that one problem still lacks."""
+
+    problem: Problem
+    missing: list[int]
+
+
+def missing_jobs(problems: Sequence[Problem], num_responses: int, done: Done) -> list[Job]:
+    """Return what is left to do, in the order of the files; the benchmark is the data source."""
+    jobs = []
+    for problem in problems:
+        have = done.get((problem.data_source, problem.id), set())
+        if missing := [k for k in range(num_responses) if k not in have]:
+            jobs.append(Job(problem, missing))
+    return jobs
+
+
+async def draw_responses(
+    jobs: Sequence[Job],
+    engine: Engine,
+    *,
+    folder: Path,
+    seed: int,
+    concurrency: int,
+    progress: Callable[[str, int], None],
+) -> None:
+    """Do all jobs; the first failure stops the others, and what was written stays.
+
+    Args:
+        jobs: What to draw.
+        engine: Where responses and verdicts come from.
+        folder: ``RUN/evaluation``.
+        seed: Root of all seeds (with benchmark, problem and number).
+        concurrency: Problems in flight at the same time.
+        progress: Called with the benchmark and the number of responses written: 0 when a problem
+            begins, all of its missing ones when they are on disk.
+    """
+    waiting = iter(jobs)
+
+    async def work() -> None:
+        for job in waiting:
+            benchmark = job.problem.data_source
+            progress(benchmark, 0)
+            rows = await _graded_rows(job, engine, seed)
+            append_responses(folder, benchmark, rows)
+            progress(benchmark, len(rows))
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(min(concurrency, len(jobs))):
+            group.create_task(work())
+
+
+async def _graded_rows(job: Job, engine: Engine, seed: int) -> list[dict[str, Any]]:
+    problem = job.problem
+    prompt_ids = engine.render(problem.messages)
+    base = seed_at(seed, "evaluation", problem.data_source, problem.id)
+    requests = [range(engine.group_size)]
+    if len(job.missing) < engine.group_size:
+        # A killed run left some of them: the others one by one, each with the seed it would have
+        # had in the group.
+        requests = [range(k, k + 1) for k in job.missing]
+    rows = []
+    for numbers in requests:
+        start = time.perf_counter()
+        responses_G = await engine.sample(prompt_ids, base, numbers)
+        seconds = round(time.perf_counter() - start, 3)
+        verdicts_G = await engine.grade(problem, responses_G)
+        for k, response, verdict in zip(numbers, responses_G, verdicts_G, strict=True):
+            row = {
+                "benchmark": problem.data_source,
+                "id": problem.id,
+                "sample": k,
+                "seed": base + k,
+                "score": float(verdict.reason == "correct"),
+                "reason": verdict.reason,
+                "extracted": verdict.extracted,
+                "basis": verdict.basis,
+                "ignored": verdict.ignored,
+                "response": response.text,
+                "prompt_tokens": len(prompt_ids),
+                "response_tokens": len(response.token_ids_T),
+                "is_truncated": response.is_truncated,
+                "seconds": seconds,
+            }
+            rows.append(row)
+    return rows
+
+
+class Progress:
+    """Tells how many responses there are, and keeps each benchmark's time over all sessions.
+
+    A benchmark's time runs from its first problem to its last; ``clock.json`` holds it.
+    """
+
+    def __init__(self, folder: Path, say: Callable[[str], None], *, total: int, done: int) -> None:
+        self._path = folder / "clock.json"
+        self._before: dict[str, float] = _read_object(self._path) if self._path.exists() else {}
+        self._first: dict[str, float] = {}
+        self._last: dict[str, float] = {}
+        self._say = say
+        self._total = total
+        self._done = done
+        self._said = 0.0
+
+    def __call__(self, benchmark: str, count: int) -> None:
+        """Count ``count`` more responses of a benchmark; not every problem is said."""
+        now = time.monotonic()
+        self._first.setdefault(benchmark, now)
+        self._last[benchmark] = now
+        self._done += count
+        if count and (now - self._said > _SAY_EVERY_S or self._done == self._total):
+            self._said = now
+            self._say(f"samples {self._done}/{self._total}")
+            self.save()
+
+    def seconds(self, benchmark: str) -> float:
+        """Return the time up to the last call; 0 when there was none."""
+        spent = self._last.get(benchmark, 0.0) - self._first.get(benchmark, 0.0)
+        return round(self._before.get(benchmark, 0.0) + spent, 3)
+
+    def save(self) -> None:
+        """Keep the times for the next session."""
+        times = {name: self.seconds(name) for name in self._before | self._last}
+        write_whole(self._path, json.dumps(times, indent=1) + "\n")
+
+
+def _read_object(path: Path) -> dict[str, Any]:
+    try:
+        value = read_json(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path} cannot be read: {error}; start a new evaluation") from error
+    if not isinstance(value, dict):
+        raise DataError(f"{path} holds a {type(value).__name__}; start a new evaluation")
+    return value

@@ -1,0 +1,96 @@
+"""The driver of an evaluation inside Ray: vLLM replicas without a trainer, responses, results."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf
+
+from recipe.hint.evaluation.draw import (
+    Engine,
+    Progress,
+    draw_responses,
+    evaluation_settings,
+    missing_jobs,
+    write_settings,
+)
+from recipe.hint.evaluation.responses import evaluation_folder, resume_responses
+from recipe.hint.evaluation.results import write_results
+from recipe.hint.problems.columns import read_problems
+from recipe.hint.runtime.run_folder import RunFolder
+from recipe.hint.runtime.task_runner import HintTaskRunner, prepare_verl
+from recipe.hint.runtime.watchdog import Watchdog
+from recipe.hint.settings import read_settings
+
+_SAMPLING = ("temperature", "top_p", "top_k", "max_tokens", "seed")
+
+
+class EvaluationRunner(HintTaskRunner):
+    """Draws the responses to ``data.val_files`` that are not on disk, then writes the results."""
+
+    def _run(self, config: DictConfig, folder: RunFolder) -> dict[str, Any]:
+        target = evaluation_folder(config)
+        settings = evaluation_settings(config, list(config.data.val_files))
+        write_settings(target, settings)
+        problems = [each for path in config.data.val_files for each in read_problems(path)]
+        jobs = missing_jobs(problems, settings["num_samples"], resume_responses(target))
+        missing = sum(len(job.missing) for job in jobs)
+        total = len(problems) * settings["num_samples"]
+        if missing < total:
+            folder.say(f"{total - missing} of {total} samples are on disk")
+        progress = Progress(target, folder.say, total=total, done=total - missing)
+        if jobs:
+            watchdog = Watchdog(folder.logs)
+            try:
+                folder.say("starting the vLLM replicas ...")
+                limit_s = config.hint.watchdog.start_s
+                with watchdog.phase(
+                    "start-up of the vLLM replicas", limit_s, "hint.watchdog.start_s"
+                ):
+                    engine, concurrency = _start(config)
+                folder.say("ready")
+                asyncio.run(
+                    draw_responses(
+                        jobs,
+                        engine,
+                        folder=target,
+                        seed=config.hint.seed,
+                        concurrency=concurrency,
+                        progress=progress,
+                    )
+                )
+                progress.save()
+            finally:
+                watchdog.stop()
+        ids: dict[str, list[str]] = {}
+        for problem in problems:
+            ids.setdefault(problem.data_source, []).append(problem.id)
+        write_results(
+            target,
+            ids,
+            model=settings["model"],
+            sampling={name: settings[name] for name in _SAMPLING},
+            num_responses=settings["num_samples"],
+            wall_s={name: progress.seconds(name) for name in ids},
+        )
+        return {"drawn": missing}
+
+
+def _start(config: DictConfig) -> tuple[Engine, int]:
+    """Start replicas on all devices; return them, and how many problems keep them busy."""
+    from verl.experimental.agent_loop import AgentLoopWorker
+    from verl.workers.rollout.llm_server import LLMServerManager
+
+    from recipe.hint.runtime.engine_builder import EngineBuilder
+
+    prepare_verl()
+    manager: Any = LLMServerManager.create(config=config)
+    # verl's worker, here for what it makes of the settings: tokenizer, template, client.
+    worker = AgentLoopWorker(config, manager.get_client())
+    node: Any = OmegaConf.to_container(config.hint, resolve=True)
+    rollout = config.actor_rollout_ref.rollout
+    engine = EngineBuilder(worker, read_settings(node)).build(rollout.val_kwargs)
+    concurrency = rollout.max_num_seqs * len(manager.get_replicas())
+    # Twice what the replicas take: the next problems wait there, not here.
+    return engine, max(1, 2 * concurrency // rollout.val_kwargs.n)

@@ -1,0 +1,160 @@
+"""The loop that draws, with a scripted engine: what is asked, in which order, what is written."""
+
+import ast
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from recipe.hint.errors import ConfigError, DataError
+from recipe.hint.evaluation import draw as module
+from recipe.hint.evaluation.draw import (
+    Progress,
+    check_settings_unchanged,
+    draw_responses,
+    missing_jobs,
+    write_settings,
+)
+from recipe.hint.evaluation.responses import response_path, resume_responses
+from recipe.hint.schema import Problem, Response, Verdict
+
+
+def problem(name, source="tiny/easy"):
+    messages = ({"role": "system", "content": "be brief"}, {"role": "user", "content": name})
+    return Problem(name, messages, name, f"solution of {name}", "7", data_source=source)
+
+
+class Engine:
+    """Answers with the seed it was given, and remembers what it was shown."""
+
+    def __init__(self, n, fail_on=None):
+        self.group_size = n
+        self.fail_on = fail_on
+        self.shown = []
+        self.requests = []
+
+    def render(self, messages):
+        self.shown.append(tuple(messages))
+        return list(range(len(messages[-1]["content"])))
+
+    async def sample(self, prompt_ids, seed, rows):
+        self.requests.append(rows)
+        await asyncio.sleep(0)
+        if self.fail_on and self.fail_on == self.shown[-1][-1]["content"]:
+            raise RuntimeError("the replica is gone")
+        return [Response([1, 2], [0.0, 0.0], str(seed + k), k == 0) for k in rows]
+
+    async def grade(self, problem, responses_G):
+        return [Verdict(1.0, "correct", each.text, "number", "m") for each in responses_G]
+
+
+def evaluate(folder, problems, *, engine=None, done=None, concurrency=2):
+    (folder / "samples").mkdir(parents=True, exist_ok=True)
+    engine = engine or Engine(3)
+    counts = []
+    drawing = draw_responses(
+        missing_jobs(problems, engine.group_size, done or {}),
+        engine,
+        folder=folder,
+        seed=1,
+        concurrency=concurrency,
+        progress=lambda _, n: counts.append(n),
+    )
+    asyncio.run(drawing)
+    return engine, counts
+
+
+def rows_of(folder, benchmark="tiny/easy"):
+    return [json.loads(line) for line in response_path(folder, benchmark).read_text().splitlines()]
+
+
+def test_every_problem_gets_k_responses_with_seeds_of_their_own(tmp_path):
+    _, counts = evaluate(tmp_path, [problem("a"), problem("bb")])
+    rows = rows_of(tmp_path)
+    assert sorted((row["id"], row["sample"]) for row in rows) == [
+        (name, sample) for name in ("a", "bb") for sample in (0, 1, 2)
+    ]
+    assert len({row["seed"] for row in rows}) == 6
+    assert {(row["basis"], row["ignored"]) for row in rows} == {("number", "m")}
+    assert sorted(counts) == [0, 0, 3, 3]
+
+
+def test_the_model_is_shown_the_problems_own_conversation_and_nothing_of_the_solution(tmp_path):
+    engine, _ = evaluate(tmp_path, [problem("a")])
+    assert engine.shown == [problem("a").messages]
+    assert "solution" not in json.dumps(engine.shown)
+
+
+def test_no_method_and_no_source_of_hints_can_be_reached_from_the_loop_that_draws():
+    tree = ast.parse(Path(module.__file__).read_text())
+    imported = {
+        node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module
+    }
+    assert imported & {"recipe.hint.prompt", "recipe.hint.methods", "recipe.hint.hints"} == set()
+    assert {name for name in imported if name.startswith("recipe.")} == {
+        "recipe.hint.errors",
+        "recipe.hint.evaluation.responses",
+        "recipe.hint.rollout",
+        "recipe.hint.schema",
+        "recipe.hint.seeds",
+        "recipe.hint.typed",
+        "recipe.hint.whole_file",
+    }
+
+
+def test_a_response_left_over_is_drawn_alone_with_the_seed_it_would_have_had(tmp_path):
+    evaluate(tmp_path / "whole", [problem("a")])
+    whole = {row["sample"]: row["seed"] for row in rows_of(tmp_path / "whole")}
+    done = {("tiny/easy", "a"): {0, 2}}
+    engine, counts = evaluate(tmp_path / "rest", [problem("a")], done=done)
+    assert [(row["sample"], row["seed"]) for row in rows_of(tmp_path / "rest")] == [(1, whole[1])]
+    assert engine.requests == [range(1, 2)]
+    assert counts == [0, 1]
+
+
+def test_a_failure_ends_the_run_and_keeps_what_was_written(tmp_path):
+    engine = Engine(2, fail_on="bb")
+    with pytest.raises(BaseExceptionGroup) as caught:
+        evaluate(tmp_path, [problem("a"), problem("bb")], engine=engine, concurrency=1)
+    assert "the replica is gone" in str(caught.value.exceptions[0])
+    assert len(rows_of(tmp_path)) == 2
+
+
+def test_a_line_that_a_kill_cut_is_taken_off_and_its_response_drawn_again(tmp_path):
+    evaluate(tmp_path, [problem("a")])
+    path = response_path(tmp_path, "tiny/easy")
+    path.write_bytes(path.read_bytes()[:-20])
+    done = resume_responses(tmp_path)
+    assert done == {("tiny/easy", "a"): {0, 1}}
+    evaluate(tmp_path, [problem("a")], done=done)
+    assert sorted(row["sample"] for row in rows_of(tmp_path)) == [0, 1, 2]
+
+
+def test_the_same_id_in_two_benchmarks_is_two_problems(tmp_path):
+    done = {("tiny/easy", "a"): {0, 1, 2}}
+    jobs = missing_jobs([problem("a"), problem("a", "tiny/hard")], 3, done)
+    assert [(job.problem.data_source, job.missing) for job in jobs] == [("tiny/hard", [0, 1, 2])]
+
+
+SETTINGS = {"model": "a", "num_samples": 4, "files": {"x.parquet": "12ab"}}
+
+
+def test_an_evaluation_goes_on_only_with_the_settings_it_began_with(tmp_path):
+    check_settings_unchanged(tmp_path, SETTINGS)  # nothing is there yet
+    write_settings(tmp_path, SETTINGS)
+    check_settings_unchanged(tmp_path, SETTINGS)
+    with pytest.raises(ConfigError, match="num_samples=4, now it is 8; give another"):
+        check_settings_unchanged(tmp_path, SETTINGS | {"num_samples": 8})
+    with pytest.raises(ConfigError, match="files="):
+        check_settings_unchanged(tmp_path, SETTINGS | {"files": {"x.parquet": "34cd"}})
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"a": NaN}', "\x00"])
+def test_a_damaged_file_of_an_evaluation_that_goes_on_is_named(tmp_path, text):
+    (tmp_path / "settings.json").write_text(text)
+    with pytest.raises(DataError, match=r"settings\.json .*; start a new evaluation"):
+        check_settings_unchanged(tmp_path, SETTINGS)
+    (tmp_path / "clock.json").write_text(text)
+    with pytest.raises(DataError, match=r"clock\.json .*; start a new evaluation"):
+        Progress(tmp_path, print, total=1, done=0)

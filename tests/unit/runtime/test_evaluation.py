@@ -1,0 +1,78 @@
+"""The driver of an evaluation with a scripted engine: draw, stop, go on, write the results."""
+
+import json
+from pathlib import Path
+
+import pytest
+from omegaconf import OmegaConf
+
+from recipe.hint.evaluation.results import recompute
+from recipe.hint.problems.columns import read_problems
+from recipe.hint.runtime import evaluation
+from recipe.hint.runtime.run_folder import RunFolder
+from recipe.hint.schema import Response, Verdict
+
+FILE = Path(__file__).resolve().parents[3] / "data/tiny/val_easy.parquet"
+
+
+class Engine:
+    """Finds every second response right; is gone after ``limit`` requests."""
+
+    group_size = 4
+
+    def __init__(self, limit):
+        self.limit = limit
+
+    def render(self, messages):
+        return [1, 2, 3]
+
+    async def sample(self, prompt_ids, seed, rows):
+        self.limit -= 1
+        if self.limit < 0:
+            raise RuntimeError("the replica is gone")
+        return [Response([1], [0.0], f"{seed + k}", False) for k in rows]
+
+    async def grade(self, problem, responses_G):
+        is_odd_G = [int(each.text) % 2 for each in responses_G]
+        return [Verdict(1.0, "correct") if odd else Verdict(0.0, "wrong") for odd in is_odd_G]
+
+
+def run(tmp_path, monkeypatch, limit):
+    sampling = {"n": 4, "temperature": 1.0, "top_p": 1.0, "top_k": -1}
+    config = OmegaConf.create(
+        {
+            "hint": {"run_dir": str(tmp_path), "seed": 1, "watchdog": {"start_s": 60.0}},
+            "data": {"val_files": [str(FILE)]},
+            "actor_rollout_ref": {
+                "model": {"path": "base"},
+                "rollout": {"val_kwargs": sampling, "response_length": 8},
+            },
+        }
+    )
+    monkeypatch.setattr(evaluation, "_start", lambda _: (Engine(limit), 2))
+    return evaluation.EvaluationRunner().run(config)
+
+
+def test_an_evaluation_that_stopped_goes_on_and_ends_with_its_results(tmp_path, monkeypatch):
+    num_problems = len(read_problems(FILE))
+    with pytest.raises(BaseExceptionGroup):
+        run(tmp_path, monkeypatch, limit=30)
+    assert "the replica is gone" in (tmp_path / "logs/fatal.json").read_text()
+    # What was on disk before the failure is not drawn again.
+    assert run(tmp_path, monkeypatch, limit=10**6) == {"drawn": 4 * (num_problems - 30)}
+    results, differences = recompute(tmp_path / "evaluation")
+    assert differences == []
+    assert results["benchmarks"]["tiny/easy"]["samples"] == 4 * num_problems
+    # Seeds of four responses in a row: two are odd.
+    assert results["benchmarks"]["tiny/easy"]["avg"] == 0.5
+    assert json.loads((tmp_path / "evaluation/results.json").read_text()) == results
+    said = RunFolder(tmp_path).console.read_text().splitlines()
+    assert f"120 of {4 * num_problems} samples are on disk" in said
+    assert said[-1] == f"samples {4 * num_problems}/{4 * num_problems}"
+
+
+def test_a_finished_evaluation_starts_no_engine(tmp_path, monkeypatch):
+    run(tmp_path, monkeypatch, limit=10**6)
+    before = (tmp_path / "evaluation/results.json").read_bytes()
+    assert run(tmp_path, monkeypatch, limit=0) == {"drawn": 0}
+    assert (tmp_path / "evaluation/results.json").read_bytes() == before
