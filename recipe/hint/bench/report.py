@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from recipe.hint.bench.settings import AGAIN, base_of
+from recipe.hint.methods import BASELINE
 
 Row = Mapping[str, Any]
 _PROCESSES = ("server", "worker", "driver")
@@ -32,7 +33,7 @@ def summary_of(rows: Sequence[Row]) -> dict[str, Any]:
     by_arm: dict[str, dict[int, Row]] = {}
     for row in counted:
         by_arm.setdefault(row["arm"], {})[row["round"]] = row
-    base = by_arm["grpo"]
+    base = by_arm[BASELINE]
     arms = {name: _arm(steps, base) | _pair(name, by_arm) for name, steps in by_arm.items()}
     return {"rounds": len(base), "arms": arms, "alone": _alone(base)}
 
@@ -127,19 +128,19 @@ def lines_of(summary: Mapping[str, Any]) -> list[str]:
         )
     lines += ["", f"{'to grpo: median [min, max]; fastest rollout / step':{width}}"]
     for name, arm in arms.items():
-        if name != "grpo":
+        if name != BASELINE:
             parts = (
                 f"{what} {_shown(arm[f'{what}_ratio'])}" for what in ("rollout", "token", "step")
             )
             fastest = (
-                _ratio(arm[f"{what}_fastest_s"], arms["grpo"][f"{what}_fastest_s"])
+                _ratio(arm[f"{what}_fastest_s"], arms[BASELINE][f"{what}_fastest_s"])
                 for what in ("rollout", "step")
             )
             shown = " / ".join(f"{ratio:.2f}" for ratio in fastest)
             lines.append(f"{name:{width}}  {'   '.join(parts)}   fastest {shown}")
     lines += ["", *_processors(arms, width), "", *_comparisons(arms), *_predictions(arms)]
     if alone := summary["alone"]:
-        share = arms["grpo"]["tokens_per_s"] / alone["tokens_per_s"]
+        share = arms[BASELINE]["tokens_per_s"] / alone["tokens_per_s"]
         lines.append(
             f"vLLM alone, the same requests: {alone['tokens_per_s']:.0f} tokens/s; grpo reaches "
             f"{share:.2f} of it"
@@ -152,7 +153,7 @@ def _processors(arms: Mapping[str, Any], width: int) -> list[str]:
     lines = [
         f"{'processor s':{width}}  server  worker  driver   to grpo   before / after generation"
     ]
-    whole = sum(arms["grpo"][f"{part}_cpu_s"] for part in _PROCESSES)
+    whole = sum(arms[BASELINE][f"{part}_cpu_s"] for part in _PROCESSES)
     for name, arm in arms.items():
         parts = [arm[f"{part}_cpu_s"] for part in _PROCESSES]
         shown = "  ".join(f"{part:6.2f}" for part in parts)
@@ -188,7 +189,7 @@ def _predictions(arms: Mapping[str, Any]) -> list[str]:
             continue
         parts = []
         for share in _SHARES:
-            ratios = predicted(arms[name], arms["grpo"], share)
+            ratios = predicted(arms[name], arms[BASELINE], share)
             parts.append(f"{share:.0%}: {ratios['rollout']:.2f} / {ratios['step']:.2f}")
         lines.append(f"{name} by the cost model, rollout / step: {', '.join(parts)} unresolved")
     return lines

@@ -9,7 +9,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 
 from recipe.hint.errors import ConfigError
-from recipe.hint.methods import METHODS
+from recipe.hint.methods import BASELINE, METHODS
 
 RELEASE = "release-scheme"
 # Of an arm's name: its verifier is replaced by what is already known of the same answers.
@@ -36,7 +36,7 @@ class BenchSettings:
         alone: Also send the requests of ``grpo`` to vLLM without the recipe.
     """
 
-    arms: list[str] = field(default_factory=lambda: ["grpo", "sage", "sage-light", RELEASE])
+    arms: list[str] = field(default_factory=lambda: [BASELINE, "sage", "sage-light", RELEASE])
     steps: int = 6
     warmup: int = 2
     batches: int = 1
@@ -79,9 +79,9 @@ def check_bench(settings: BenchSettings) -> None:
                 f"bench.arms={arm} is not an arm; choose from {', '.join(METHODS)}, {RELEASE}, "
                 f"or a method with {CONSTANT} or {AGAIN} behind it"
             )
-    if len(set(settings.arms)) < len(settings.arms) or "grpo" not in settings.arms:
+    if len(set(settings.arms)) < len(settings.arms) or BASELINE not in settings.arms:
         raise ConfigError(
-            f"bench.arms={settings.arms} must name each arm once, and grpo among them: the others "
+            f"bench.arms={settings.arms} must name each arm once, and {BASELINE} among them: the others "
             "are compared with it"
         )
     for arm in settings.arms:

@@ -29,6 +29,7 @@ from recipe.hint.bench.plan import (
 )
 from recipe.hint.bench.server import BenchReplica
 from recipe.hint.bench.settings import bench_of
+from recipe.hint.methods import BASELINE
 from recipe.hint.record import PromptRecord
 from recipe.hint.reward_tracker import RewardTracker
 from recipe.hint.runtime import rollout_server
@@ -56,7 +57,7 @@ class _Chosen:
         self.row_of = dict(zip(uids, rows, strict=True))
         columns["uid"] = np.array(uids, dtype=object)
         batch = tu.get_tensordict(columns)
-        arm = "grpo" if slot.arm == CALIBRATION else slot.arm
+        arm = BASELINE if slot.arm == CALIBRATION else slot.arm
         tu.assign_non_tensor_stack(batch, "bench_arm", [arm] * len(rows))
         tu.assign_non_tensor_stack(batch, "bench_round", [slot.round] * len(rows))
         return batch
@@ -138,7 +139,7 @@ class _Timed:
         """What the servers counted, and the same requests without the recipe around them."""
         servers = [replica.servers[0] for replica in self.llm_server_manager.get_replicas()]
         alone: dict[str, float] = {}
-        if self.bench.alone and slot.arm == "grpo":
+        if self.bench.alone and slot.arm == BASELINE:
             answers = ray.get([server.replay_alone.remote() for server in servers])
             tokens, seconds = zip(*answers, strict=True)
             alone = {"alone_tokens": sum(tokens), "alone_s": max(seconds)}

@@ -14,7 +14,7 @@ from recipe.hint.evaluation.estimators import wilson_interval
 from recipe.hint.report.runs import RunResult, accuracies
 
 _TOKENS = ("hint/rollout_tokens", "hint/tokens")
-_COLOURS = {"sage": "#1b6ca8", "sage-light": "#d9822b", "grpo": "#6b6b6b", "fixed": "#5b8c5a"}
+_COLOURS = ("#6b6b6b", "#1b6ca8", "#d9822b", "#5b8c5a", "#8e5ea2", "#c0504d")
 _WINDOW = 8  # steps that the share of groups with signal is averaged over
 
 
