@@ -75,7 +75,7 @@ def test_the_settings_of_separate_devices_pass_the_preflight(monkeypatch):
     ("wrong", "says"),
     [
         (f"{ROLLOUT}.nnodes=0", r"needs devices for the rollouts alone.*rollout\.nnodes=0"),
-        (f"{TRANSFER}.backend=naive", r"backend=naive .* give .*backend=gloo .*cpu_transfer"),
+        (f"{TRANSFER}.backend=naive", r"backend=naive .* give .*backend=gloo .*cpu\.transfer"),
         (f"{TRANSFER}.custom_backend_module=null", r"custom_backend_module=None cannot"),
         ("actor_rollout_ref.hybrid_engine=false", r"verl 0\.9\.1 stops there.*set it to true"),
         # 8 prompts in 2 updates are 4 each; updates of 2 would be 4.
