@@ -1,12 +1,8 @@
-"""Check the fast tests by faults: change one place of recipe/hint at a time and see which fail.
+"""Change one place of recipe/hint at a time, in a copy of the commit, and see if a fast test fails.
 
-``python scripts/mutate.py -n 40`` needs ``pip install coverage`` and works on a copy of the
-committed tree. A first run of the fast tests notes which test executes which line; faults are then
-drawn among the executed lines, and each is shown to the tests that execute it, quickest first. A
-fault that passes them all has survived: read it, and add the test that it shows to be missing.
+A first run notes which test executes which line. Faults are drawn among the executed lines and
+shown to those tests. One that survives shows that a test is missing, or that nothing changed.
 """
-
-from __future__ import annotations
 
 import argparse
 import ast
@@ -17,198 +13,151 @@ import random
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-FLIPS = [(ast.Lt, ast.GtE), (ast.LtE, ast.Gt), (ast.Eq, ast.NotEq), (ast.In, ast.NotIn)]
-FLIPS += [(ast.Is, ast.IsNot)]
-FLIPPED = {a: b for pair in FLIPS for a, b in (pair, pair[::-1])}
-PYTEST = ["-m", "pytest", "-q", "-p", "no:cacheprovider"]
-seconds: dict[str, float] = collections.defaultdict(float)
-failed: set[str] = set()
+import coverage
+
+NAMES = "Lt GtE Gt LtE Eq NotEq NotEq Eq In NotIn NotIn In Is IsNot IsNot Is GtE Lt LtE Gt".split()
+FLIPPED = {getattr(ast, a): getattr(ast, b) for a, b in zip(NAMES[::2], NAMES[1::2], strict=True)}
+PYTEST = ["pytest", "-q", "-p", "no:cacheprovider"]
+NOT_CODE = ("annotation", "returns", "decorator_list")
+TESTS_S, LIMIT_S = 120, 600  # of tests for a fault; and of waiting for one that hangs: caught
+seconds, failed = collections.defaultdict(float), set()
 
 
-def pytest_runtest_logstart(nodeid: str) -> None:
-    """Name the test that executes the next lines; this file is a plugin of the first run."""
-    import coverage
-
+# The first run loads this file as a plugin of pytest, for these three.
+def pytest_runtest_logstart(nodeid):
     coverage.Coverage.current().switch_context(nodeid)
 
 
-def pytest_runtest_logreport(report: Any) -> None:
+def pytest_runtest_logreport(report):
     seconds[report.nodeid] += report.duration
-    if report.failed:
-        failed.add(report.nodeid)
+    failed.update([report.nodeid] * report.failed)
 
 
-def pytest_sessionfinish() -> None:
+def pytest_sessionfinish():
     passed = {name: time for name, time in seconds.items() if name not in failed}
-    Path(os.environ["COVERAGE_FILE"] + ".json").write_text(json.dumps(passed))
+    Path(os.environ["COVERAGE_FILE"]).with_suffix(".json").write_text(json.dumps(passed))
 
 
-def faults(node: ast.AST) -> Iterator[tuple[str, ast.AST, str]]:
+def faults(node):
     """Yield (operator, node to replace, its new text) for every change of one AST node."""
     match node:
         case ast.Compare(ops=[op]) if type(op) in FLIPPED:
             new = ast.Compare(node.left, [FLIPPED[type(op)]()], node.comparators)
             yield "flip comparison", node, f"({ast.unparse(new)})"
         case ast.Constant(value=int(value)) if not isinstance(value, bool):
-            yield "integer + 1", node, str(value + 1)
+            yield "integer + 1", node, f"({value + 1})"
             yield "integer - 1", node, f"({value - 1})"
         case ast.BoolOp():
-            other = ast.Or() if isinstance(node.op, ast.And) else ast.And()
-            yield "and / or", node, f"({ast.unparse(ast.BoolOp(other, node.values))})"
+            new = ast.BoolOp(ast.Or() if isinstance(node.op, ast.And) else ast.And(), node.values)
+            yield "and / or", node, f"({ast.unparse(new)})"
         case ast.If() | ast.While() | ast.IfExp():
             yield "negate condition", node.test, f"(not ({ast.unparse(node.test)}))"
         case ast.Return(value=ast.expr()):
             yield "return None", node, "return None"
-        case ast.Call(args=[first, second, *rest]) if not any(
-            isinstance(each, ast.Starred) for each in node.args
-        ):
+        case ast.Call(args=[first, second, *rest]) if not isinstance(first, ast.Starred):
             new = ast.Call(node.func, [second, first, *rest], node.keywords)
             yield "swap arguments", node, f"({ast.unparse(new)})"
         case ast.Expr(value=ast.Call() | ast.Await()) | ast.AugAssign() | ast.Assign():
             yield "delete statement", node, "pass"
 
 
-def code_nodes(node: ast.AST, line: int) -> Iterator[tuple[ast.AST, int]]:
-    """Yield the nodes below, each with the first line of its statement; not annotations."""
+def code_nodes(node):
     for name, value in ast.iter_fields(node):
         children = value if isinstance(value, list) else [value]
-        for child in children if name not in ("annotation", "returns", "decorator_list") else []:
+        for child in children if name not in NOT_CODE else []:
             if isinstance(child, ast.AST) and not isinstance(child, ast.JoinedStr):
-                first = child.lineno if isinstance(child, ast.stmt) else line
-                yield child, first
-                yield from code_nodes(child, first)
+                yield child
+                yield from code_nodes(child)
 
 
-def candidates(root: Path, file: str) -> list[dict[str, Any]]:
-    text = (root / file).read_text("utf-8")
-    lines, found = text.splitlines(), collections.Counter()
-    result = []
-    for node, statement in code_nodes(ast.parse(text), 0):
+def candidates(root, path):
+    """Yield the faults of a file; ``key`` finds one again in another commit, by its line's text."""
+    text, seen = path.read_text("utf-8"), collections.Counter()
+    for node in code_nodes(ast.parse(text)):
         for operator, place, new in faults(node):
-            shown = lines[place.lineno - 1].strip()
-            found[shown, operator] += 1
+            shown = text.splitlines()[place.lineno - 1].strip()
+            seen[shown, operator] += 1
             span = (place.lineno, place.col_offset, place.end_lineno, place.end_col_offset)
-            fault = {"file": file, "line": place.lineno, "text": shown, "operator": operator}
-            # Tells apart the same change made twice to lines of one text.
-            fault |= {"which": found[shown, operator], "new": new, "span": span}
-            result.append(fault | {"statement": statement})
-    return result
+            fault = {"file": str(path.relative_to(root)), "span": span, "new": new}
+            yield fault | {"key": [operator, shown, seen[shown, operator]]}
 
 
-def mutated(text: str, fault: dict[str, Any]) -> str:
-    lines = text.encode().splitlines(keepends=True)  # AST columns count bytes
-    first, start, last, end = fault["span"]
-    new = lines[first - 1][:start] + fault["new"].encode() + lines[last - 1][end:]
-    return b"".join([*lines[: first - 1], new, *lines[last:]]).decode()
+def tests_for(fault, watched, times):
+    """Yield the tests that execute the line, then the rest of their files, quickest first."""
+    path = next((name for name in watched.measured_files() if name.endswith(fault["file"])), "")
+    by_line = watched.contexts_by_lineno(path)
+    at = by_line.get(fault["span"][0], [])
+    # What runs only at import is shown to all tests that execute something of the module.
+    direct = set(at if at != [""] else sum(by_line.values(), [])) & times.keys()
+    files, total = {name.split("::")[0] for name in direct}, 0.0
+    beside = {name for name in times if name.split("::")[0] in files} - direct
+    for name in [each for part in (direct, beside) for each in sorted(part, key=times.get)]:
+        if not total or total + times[name] < TESTS_S:
+            yield name
+        total += times[name]
 
 
-def map_tests(root: Path, data: Path, folders: list[str]) -> None:
-    """Run the fast tests once, noting which executes which line and how long each takes."""
-    env = os.environ | {"COVERAGE_FILE": str(data), "PYTHONDONTWRITEBYTECODE": "1"}
-    env["PYTHONPATH"] = f"{root}:{Path(__file__).parent}:{os.environ.get('PYTHONPATH', '')}"
-    watch = ["-m", "coverage", "run", f"--source={root}/recipe/hint", *PYTEST, "-p", "mutate"]
-    chosen = ["-m", "not gpu and not slow", "--continue-on-collection-errors", *folders]
-    subprocess.run([sys.executable, *watch, *chosen], cwd=root, env=env, check=False)
+def python(root, *arguments, limit_s=None, **environment):
+    paths = f"{root}:{Path(__file__).parent}:{os.environ.get('PYTHONPATH', '')}"
+    env = os.environ | {"PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1"} | environment
+    run = {"cwd": root, "env": env, "timeout": limit_s, "stdout": subprocess.DEVNULL}
+    return subprocess.run([sys.executable, "-m", *arguments], **run)
 
 
-def show(root: Path, fault: dict[str, Any], tests: list[str], limit_s: float) -> str:
-    """Run the tests against one fault and say how it ended."""
-    path, names = root / fault["file"], root / ".mutate-tests"
-    whole = path.read_text("utf-8")
-    env = os.environ | {"PYTHONPATH": f"{root}:{os.environ.get('PYTHONPATH', '')}"}
-    command = [sys.executable, "-B", *PYTEST, "-x", f"@{names}"]
-    names.write_text("\n".join(tests))
-    path.write_text(mutated(whole, fault), "utf-8")
+def end_of(fault, root, tests):
+    """Run the tests on the tree with one fault -> "caught" or "survived"."""
+    path, (first, start, last, end) = root / fault["file"], fault["span"]
+    whole = path.read_bytes()
+    lines = whole.splitlines(keepends=True)  # AST columns count bytes
+    lines[first - 1] = lines[first - 1][:start] + fault["new"].encode() + lines[last - 1][end:]
+    path.write_bytes(b"".join(lines[:first] + lines[last:]))
+    (root / ".tests").write_text("\n".join(tests))
     try:
-        end = subprocess.run(command, cwd=root, env=env, capture_output=True, timeout=limit_s)
-        return "survived" if end.returncode == 0 else "caught"
+        end = python(root, *PYTEST, "-x", f"@{root}/.tests", limit_s=LIMIT_S)
+        return "caught" if end.returncode else "survived"
     except subprocess.TimeoutExpired:
-        return "caught (time limit)"
+        return "caught"
     finally:
-        path.write_text(whole, "utf-8")
+        path.write_bytes(whole)
 
 
-def tests_for(fault: dict[str, Any], watched: Any, times: dict[str, float]) -> list[str]:
-    """Return the tests that execute the line, quickest first, and then the rest of their files.
-
-    Those execute it too where a fixture serves a whole file. What runs only at import is seen by
-    any test that executes the file.
-    """
-    [path] = [each for each in watched.measured_files() if each.endswith(fault["file"])] or [None]
-    by_line = watched.contexts_by_lineno(path) if path else {}
-    at = by_line.get(fault["line"]) or by_line.get(fault["statement"]) or []
-    if at == [""]:
-        at = [name for names in by_line.values() for name in names]
-    direct = set(at) & times.keys()
-    files = {name.split("::")[0] for name in direct}
-    rest = {name for name in times if name.split("::")[0] in files} - direct
-    return sorted(direct, key=times.__getitem__) + sorted(rest, key=times.__getitem__)
-
-
-def run(args: argparse.Namespace, root: Path) -> None:
-    import coverage
-
-    archive = subprocess.run(["git", "archive", "HEAD"], check=True, capture_output=True).stdout
-    subprocess.run(["tar", "-x", "-C", root], input=archive, check=True)
-    data = (args.data or root / ".coverage-tests").absolute()
+def run(args, root):
+    commit = subprocess.run(["git", "archive", "HEAD"], check=True, capture_output=True).stdout
+    subprocess.run(["tar", "-x", "-C", root], input=commit, check=True)
+    args.out.mkdir(parents=True, exist_ok=True)
+    data = (args.out / "tests.coverage").absolute()
     if not data.exists():
-        map_tests(root, data, args.tests)
-    watched = coverage.CoverageData(str(data))
+        watch = ["coverage", "run", f"--source={root}/recipe/hint", "-m", *PYTEST, "-p", "mutate"]
+        python(root, *watch, "-m", "not gpu and not slow", *args.tests, COVERAGE_FILE=str(data))
+    watched, times = coverage.CoverageData(data), json.loads(data.with_suffix(".json").read_text())
     watched.read()
-    times = json.loads(Path(f"{data}.json").read_text())
-    files = sorted(str(path.relative_to(root)) for path in root.glob("recipe/hint/**/*.py"))
-    drawn = [fault for file in files for fault in candidates(root, file)]
+    files = sorted((root / "recipe/hint").rglob("*.py"))
+    drawn = [fault for path in files for fault in candidates(root, path)]
+    random.Random(args.seed).shuffle(drawn)
     if args.again:
-        drawn = [fault for old in json.loads(args.again.read_text()) for fault in same(old, drawn)]
-    else:
-        random.Random(args.seed).shuffle(drawn)
-    ends, lines = [], set()
+        known = [each["key"] for each in json.loads(args.again.read_text())]
+        drawn = [each for each in drawn if each["key"] in known]
+    done = []
     for fault in drawn:
-        tests, place = tests_for(fault, watched, times), (fault["file"], fault["line"])
-        if not tests or place in lines or (not args.again and len(ends) == args.n):
+        tests, (operator, text, _) = list(tests_for(fault, watched, times)), fault["key"]
+        if len(done) == args.n or not tests or any(each["key"] == fault["key"] for each in done):
             continue
-        lines.add(place)
-        total, within = 0.0, []
-        for name in tests:
-            total += times[name]
-            if within and total > args.tests_s:
-                break
-            within.append(name)
-        end = show(root, fault, within, args.limit_s)
-        ends.append(fault | {"end": end, "tests": len(within), "of": len(tests)})
-        if args.save:
-            args.save.write_text(json.dumps(ends, indent=1))
-        told = f"{fault['file']}:{fault['line']} {fault['operator']}: {fault['text']}"
-        print(f"{end:9} {told}  [{fault['new'][:60]}]", flush=True)
-    survived = sum(each["end"] == "survived" for each in ends)
-    print(f"{len(ends) - survived} of {len(ends)} faults caught, {survived} survived")
+        done.append(fault | {"end": end_of(fault, root, tests), "tests": len(tests)})
+        (args.out / "faults.json").write_text(json.dumps(done, indent=1))
+        place = f"{fault['file']}:{fault['span'][0]}"
+        print(f"{done[-1]['end']:8} {place} {operator}: {text}  [{fault['new'][:60]}]", flush=True)
+    caught = sum(each["end"] == "caught" for each in done)
+    print(f"{len(done)} faults: {caught} caught, {len(done) - caught} survived")
 
 
-def same(old: dict[str, Any], drawn: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the fault as the tree has it now, in its own file before any other; none if gone."""
-    keys = ("text", "operator", "which")
-    found = [each for each in drawn if all(each[key] == old[key] for key in keys)]
-    return sorted(found, key=lambda each: each["file"] != old["file"])[:1]
-
-
-def main() -> None:
+if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("-n", type=int, default=40, help="faults to draw")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--tests", nargs="+", default=["tests"], help="files or folders of tests")
-    parser.add_argument("--tests-s", type=float, default=120, help="seconds of tests per fault")
-    parser.add_argument("--limit-s", type=float, default=900, help="a fault that hangs is caught")
-    parser.add_argument("--data", type=Path, help="keep or reuse the first run's notes here")
-    parser.add_argument("--save", type=Path, help="write the faults and their ends as JSON")
-    parser.add_argument("--again", type=Path, help="the faults of such a file, found by their text")
-    args = parser.parse_args()
+    parser.add_argument("--out", type=Path, default=Path("outputs/mutate"), help="notes and faults")
+    parser.add_argument("--again", type=Path, help="a faults.json: the same ones, by their text")
     with tempfile.TemporaryDirectory() as folder:
-        run(args, Path(folder))
-
-
-if __name__ == "__main__":
-    main()
+        run(parser.parse_args(), Path(folder))

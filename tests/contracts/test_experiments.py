@@ -40,7 +40,7 @@ def train_file(tmp_path_factory):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_an_experiment_says_what_it_would_run(
-    name, stand_in, train_file, tmp_path, monkeypatch, capsys
+    name, stand_in, train_file, composed_once, tmp_path, monkeypatch, capsys
 ):
     monkeypatch.setattr(preflight_machine, "num_gpus", lambda *_: 8)
     monkeypatch.setattr(main_hint, "has_gpu", lambda: True)
