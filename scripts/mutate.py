@@ -17,8 +17,8 @@ from pathlib import Path
 
 import coverage
 
-NAMES = "Lt GtE Gt LtE Eq NotEq NotEq Eq In NotIn NotIn In Is IsNot IsNot Is GtE Lt LtE Gt".split()
-FLIPPED = {getattr(ast, a): getattr(ast, b) for a, b in zip(NAMES[::2], NAMES[1::2], strict=True)}
+PAIRS = [(ast.Lt, ast.GtE), (ast.LtE, ast.Gt), (ast.Eq, ast.NotEq), (ast.In, ast.NotIn)]
+FLIPPED = {a: b for pair in [*PAIRS, (ast.Is, ast.IsNot)] for a, b in (pair, pair[::-1])}
 PYTEST = ["pytest", "-q", "-p", "no:cacheprovider"]
 NOT_CODE = ("annotation", "returns", "decorator_list")
 TESTS_S, LIMIT_S = 120, 600  # of tests for a fault; and of waiting for one that hangs: caught
@@ -103,7 +103,7 @@ def python(root, *arguments, limit_s=None, **environment):
     paths = f"{root}:{Path(__file__).parent}:{os.environ.get('PYTHONPATH', '')}"
     env = os.environ | {"PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1"} | environment
     run = {"cwd": root, "env": env, "timeout": limit_s, "stdout": subprocess.DEVNULL}
-    return subprocess.run([sys.executable, "-m", *arguments], **run)
+    return subprocess.run([sys.executable, "-m", *arguments], **run).returncode
 
 
 def end_of(fault, root, tests):
@@ -115,8 +115,8 @@ def end_of(fault, root, tests):
     path.write_bytes(b"".join(lines[:first] + lines[last:]))
     (root / ".tests").write_text("\n".join(tests))
     try:
-        end = python(root, *PYTEST, "-x", f"@{root}/.tests", limit_s=LIMIT_S)
-        return "caught" if end.returncode else "survived"
+        is_caught = python(root, *PYTEST, "-x", f"@{root}/.tests", limit_s=LIMIT_S)
+        return "caught" if is_caught else "survived"
     except subprocess.TimeoutExpired:
         return "caught"
     finally:
@@ -133,6 +133,9 @@ def run(args, root):
         python(root, *watch, "-m", "not gpu and not slow", *args.tests, COVERAGE_FILE=str(data))
     watched, times = coverage.CoverageData(data), json.loads(data.with_suffix(".json").read_text())
     watched.read()
+    (root / ".tests").write_text("\n".join(times))
+    if python(root, *PYTEST, "--collect-only", f"@{root}/.tests"):
+        sys.exit(f"{data} names tests that this commit lacks; delete it")
     files = sorted((root / "recipe/hint").rglob("*.py"))
     drawn = [fault for path in files for fault in candidates(root, path)]
     random.Random(args.seed).shuffle(drawn)
