@@ -4,10 +4,10 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 source scripts/_lib.sh
 
-marks="not gpu"
+parts=all
 case ${1:-} in
   "") ;;
-  --fast) marks="not gpu and not slow" ;;
+  --fast) parts=fast ;;
   *) echo "test.sh: got $1; expected [--fast]" >&2; exit 2 ;;
 esac
 bash scripts/setup.sh --dev
@@ -18,6 +18,9 @@ step "ruff format" "$bin/ruff" format --check . || failed+=" ruff-format"
 step "types" "$bin/basedpyright" || failed+=" types"
 step "layers" "$bin/lint-imports" || failed+=" layers"
 step "spelling" "$bin/codespell" || failed+=" spelling"
-"$PYTHON_BIN" -m pytest -m "$marks" || failed+=" pytest"
+# A file's tests stay in one process: they share fixtures.
+"$PYTHON_BIN" -m pytest -m "not gpu and not slow" -n 2 --dist loadfile || failed+=" fast-tests"
+# One after another: each starts a whole run, which takes the cores and the memory.
+[ $parts = fast ] || "$PYTHON_BIN" -m pytest -m "slow and not gpu" || failed+=" slow-tests"
 
 if [ -n "$failed" ]; then echo "FAILED:$failed" >&2; exit 1; fi

@@ -1,7 +1,12 @@
-"""Property tests draw the same cases everywhere; HINT_PROPERTIES=anew draws others, and more."""
+"""What all tests share.
+
+Property tests draw the same cases everywhere; HINT_PROPERTIES=anew draws others, and more.
+"""
 
 import os
 
+import pytest
+import yaml
 from hypothesis import HealthCheck, settings
 
 # No limit of time in either: a busy machine must not change what a test says.
@@ -16,3 +21,18 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile(os.environ.get("HINT_PROPERTIES", "same"))
+
+# verl's forty files are parsed for every command that a test runs in this process.
+yaml.SafeLoader = yaml.CSafeLoader
+
+
+@pytest.fixture
+def composed_once(monkeypatch):
+    """Keep a command in this process from composing its settings twice.
+
+    Hydra does so to read ``hydra.mode``, which no test here sets; tests that start a process run
+    the command as it is.
+    """
+    from hydra._internal.hydra import Hydra
+
+    monkeypatch.setattr(Hydra, "get_mode", lambda *_, **__: None)

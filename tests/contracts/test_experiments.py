@@ -46,7 +46,7 @@ def train_file(tmp_path_factory):
     "run", RUNS, ids=[f"{run['experiment']} {run['settings']}" for run in RUNS]
 )
 def test_an_experiment_says_what_it_would_run(
-    run, stand_in, train_file, tmp_path, monkeypatch, capsys
+    run, stand_in, train_file, composed_once, tmp_path, monkeypatch, capsys
 ):
     monkeypatch.setattr(preflight_machine, "num_gpus", lambda *_: 8)
     monkeypatch.setattr(main_hint, "has_gpu", lambda: True)

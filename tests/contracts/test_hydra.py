@@ -1,5 +1,6 @@
 """Hydra and verl's settings: ours are laid over verl's, from anywhere, and nothing is unknown."""
 
+import functools
 import os
 import subprocess
 import sys
@@ -79,6 +80,12 @@ def test_the_laptop_preset_composes_from_any_working_directory(tmp_path, monkeyp
     assert Path(config.actor_rollout_ref.model.path).is_dir()
 
 
+@functools.cache
+def verls_settings(folder: str) -> set[str]:
+    with initialize_config_dir(folder, version_base=None):
+        return set(leaves(OmegaConf.to_container(compose("ppo_trainer"), resolve=False)))
+
+
 @pytest.mark.parametrize("preset", PRESETS)
 def test_every_hardware_preset_composes(preset):
     config = composed(f"hardware={preset}")
@@ -93,9 +100,7 @@ def test_every_hardware_preset_composes(preset):
 )
 def test_every_setting_we_give_is_one_that_verl_or_we_have(path):
     # Composition itself accepts any key from a file; only command-line overrides are checked.
-    with initialize_config_dir(os.environ["HINT_VERL_CONFIG"], version_base=None):
-        verl = OmegaConf.to_container(compose("ppo_trainer"), resolve=False)
-    known = set(leaves(verl)) | OURS | TYPED
+    known = verls_settings(os.environ["HINT_VERL_CONFIG"]) | OURS | TYPED
     unknown = [
         name for name in ours(path) if name not in known and not name.startswith(("hint.", *OPEN))
     ]

@@ -1,5 +1,6 @@
 """A folder holds one run: what defines it may not change under a resumed one."""
 
+import copy
 import os
 import random
 from pathlib import Path
@@ -36,12 +37,18 @@ def paths():
     os.environ.update(before)
 
 
-@pytest.fixture
-def run(tmp_path):
-    """Settings of a run of which ten steps are on disk."""
+@pytest.fixture(scope="module")
+def composed(paths):
     with initialize_config_dir(str(CONFIG_DIR), version_base=None):
         config = compose("hint_trainer", overrides=["hardware=laptop", "trainer.method=sage"])
     OmegaConf.set_struct(config, False)
+    return config
+
+
+@pytest.fixture
+def run(composed, tmp_path):
+    """Settings of a run of which ten steps are on disk."""
+    config = copy.deepcopy(composed)
     config.hint.run_dir = str(tmp_path)
     config.trainer.experiment_name = "one"
     OmegaConf.resolve(config)

@@ -129,5 +129,28 @@ def wait_for(condition, what: str, process: subprocess.Popen, limit_s: float = 9
     raise AssertionError(f"{what} did not happen within {limit_s:g} s")
 
 
+def check_records(run: Run, steps: int, prompts: int = 8, group: int = 4) -> None:
+    """Every step has whole groups of as many prompts as a batch, each once."""
+    assert run.code == 0, run.err
+    by_step = run.by_step()
+    assert sorted(by_step) == list(range(1, steps + 1))
+    for records in by_step.values():
+        assert len(records) == len({record["uid"] for record in records}) == prompts
+        for record in records:
+            accepted = record["accepted"]
+            assert len(record["rewards"][accepted]) == group
+            assert record["levels"][accepted] == record["accepted_level"]
+
+
+def check_weights(run: Run, steps: int) -> None:
+    """Trainer and vLLM give every sampled token the same probability, after every update."""
+    assert len(run.metrics) == steps
+    for row in run.metrics:
+        assert row["training/rollout_probs_diff_mean"] <= 1e-6, row["step"]
+        assert row["training/rollout_probs_diff_max"] <= 1e-4, row["step"]
+    # Not in every step: eight groups may all be equal by chance.
+    assert any(row["actor/grad_norm"] > 0 for row in run.metrics)
+
+
 def _lines(path: Path) -> list[dict]:
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []

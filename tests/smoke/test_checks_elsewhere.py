@@ -20,7 +20,7 @@ GPU_PRESETS = ["gpu1", "gpu1_tiny", "node8", "multinode"]
 
 
 @pytest.fixture
-def command(tmp_path, monkeypatch, capsys):
+def command(composed_once, tmp_path, monkeypatch, capsys):
     """Run ``main_hint.py`` in this process -> (exit code, stdout, stderr)."""
     before = dict(os.environ)
     monkeypatch.delenv("RAY_ADDRESS", raising=False)

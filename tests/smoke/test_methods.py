@@ -4,7 +4,7 @@ import re
 
 import pyarrow.parquet as pq
 import pytest
-from runs import ROOT, train
+from runs import ROOT, check_records, check_weights, train
 
 from recipe.hint.problems.columns import write_rows
 
@@ -23,34 +23,50 @@ def write_hints(path):
     write_rows(rows, path)
 
 
-def check(run):
-    """Whole groups, weights that move, and prompts in the trainer that are those of vLLM."""
-    assert run.code == 0, run.err
-    assert sorted(run.by_step()) == list(range(1, STEPS + 1))
-    assert len(run.metrics) == STEPS
-    for row in run.metrics:
-        assert row["hint/prompts"] == 8
-        assert row["training/rollout_probs_diff_mean"] <= 1e-6, row["step"]
-        assert row["training/rollout_probs_diff_max"] <= 1e-4, row["step"]
-    assert any(row["actor/grad_norm"] > 0 for row in run.metrics)
+def untied_base(folder):
+    """Save the embedded base with a head of its own, equal to the embedding at the start."""
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    base = ROOT / "data/tiny/base"
+    model = AutoModelForCausalLM.from_pretrained(base)
+    head = model.get_input_embeddings().weight.detach().clone()
+    model.config.tie_word_embeddings = False
+    model.lm_head.weight = type(model.lm_head.weight)(head)
+    model.save_pretrained(folder)
+    AutoTokenizer.from_pretrained(base).save_pretrained(folder)
+    return folder
 
 
-def test_ghpo_extends_the_prompts_of_difficult_groups_after_its_cold_start(tmp_path):
+@pytest.fixture(scope="module")
+def ghpo(tmp_path_factory):
+    """Six steps of GHPO on a model whose head is not its embedding."""
+    folder = tmp_path_factory.mktemp("ghpo")
     run = train(
-        tmp_path,
+        folder / "run",
         "trainer.method=ghpo",
         "hint.ghpo.cold_start_steps=1",
         f"trainer.total_training_steps={STEPS}",
+        f"actor_rollout_ref.model.path={untied_base(folder / 'untied')}",
     )
-    check(run)
-    for record in run.records:
+    check_records(run, STEPS)
+    return run
+
+
+def test_ghpo_extends_the_prompts_of_difficult_groups_after_its_cold_start(ghpo):
+    for record in ghpo.records:
         is_cold = record["step"] == 1
         assert record["is_off_schedule"] == is_cold
         if is_cold:
             assert record["levels"] == [0]
         for rewards in record["rewards"][:-1]:
             assert not any(rewards)
-    assert {record["accepted_level"] > 0 for record in run.records} == {True, False}
+
+
+def test_the_weights_follow_with_untied_embeddings_too(ghpo):
+    check_weights(ghpo, STEPS)
+    # Both kinds of row were compared.
+    assert {record["accepted_level"] > 0 for record in ghpo.records} == {True, False}
+    assert [row["hint/prompts"] for row in ghpo.metrics] == [8] * STEPS
 
 
 def test_scaf_replaces_one_failed_rollout_by_a_guided_one_in_one_group(tmp_path):
@@ -65,7 +81,9 @@ def test_scaf_replaces_one_failed_rollout_by_a_guided_one_in_one_group(tmp_path)
         f"data.train_files={tmp_path / 'hints.parquet'}",
         f"trainer.total_training_steps={STEPS}",
     )
-    check(run)
+    check_records(run, STEPS)
+    check_weights(run, STEPS)
+    assert [row["hint/prompts"] for row in run.metrics] == [8] * STEPS
     guided = [record for record in run.records if record["kept"]]
     assert 0 < len(guided) < len(run.records)
     for record in guided:

@@ -2,8 +2,7 @@
 
 import pytest
 from hydra import compose, initialize_config_dir
-from runs import train
-from test_training import check_records, check_weights
+from runs import check_records, check_weights, train
 
 from recipe.hint.errors import ConfigError
 from recipe.hint.main_hint import CONFIG_DIR, set_config_paths

@@ -1,4 +1,7 @@
-"""A user's own reward function in three real steps: right, hanging and raising on some answers."""
+"""A user's own reward function in three real steps of mode colocate_async.
+
+It is right on half of the problems; on the others some responses make it hang, and some raise.
+"""
 
 import re
 
@@ -8,26 +11,23 @@ from runs import train
 pytestmark = pytest.mark.slow
 STEPS = 3
 REWARDS = r"""
-import re, time
+import re
 
 def digits(text):
     found = re.findall(r"boxed\{(\d*)", text)
     return found[-1] if found else ""
 
-def right(data_source, solution_str, ground_truth, extra_info, bonus):
+def score(data_source, solution_str, ground_truth, extra_info, bonus):
     assert data_source.startswith("tiny/") and extra_info["index"].startswith(data_source)
     given = digits(solution_str)
+    if int(extra_info["index"][-1]) % 2:
+        if given[-1:] in ("1", "2"):
+            while True:
+                pass
+        if given[-1:] in ("3", "4"):
+            raise KeyError("no such digit")
     same = sum(a == b for a, b in zip(given, ground_truth))
     return {"score": same / len(ground_truth) + bonus, "acc": same >= 2, "pred": given}
-
-def faulty(**call):
-    given = digits(call["solution_str"])
-    if given[-1:] in ("1", "2"):
-        while True:
-            pass
-    if given[-1:] in ("3", "4"):
-        raise KeyError("no such digit")
-    return right(bonus=0.0, **call)
 """
 DAPO = (
     "reward.reward_manager.name=dapo",
@@ -38,30 +38,43 @@ DAPO = (
 )
 
 
-def run_with(folder, name, *overrides):
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("own")
     (folder / "rewards.py").write_text(REWARDS)
     run = train(
         folder / "run",
         "trainer.method=sage",
+        "trainer.v1.trainer_mode=colocate_async",
         f"trainer.total_training_steps={STEPS}",
         f"reward.custom_reward_function.path={folder / 'rewards.py'}",
-        f"reward.custom_reward_function.name={name}",
+        "reward.custom_reward_function.name=score",
+        "+reward.custom_reward_function.reward_kwargs.bonus=2",
         "hint.verify.timeout_s=1",
-        "data.train_batch_size=4",
-        "actor_rollout_ref.actor.ppo_mini_batch_size=4",
-        *overrides,
+        "hint.verify.wall_factor=60",  # on a busy machine too, the processor's limit comes first
+        *DAPO,
     )
     assert run.code == 0, run.err
-    assert sorted(run.by_step()) == [1, 2, 3]
     return run
 
 
-def test_accuracy_steers_the_search_and_the_score_with_its_penalty_trains(tmp_path):
-    run = run_with(tmp_path, "right", "+reward.custom_reward_function.reward_kwargs.bonus=2", *DAPO)
-    for record in run.records:
+def on_problems(run, *, faulty):
+    records = [row for row in run.records if int(row["problem_id"][-1]) % 2 == faulty]
+    assert records
+    return records
+
+
+def test_rollouts_go_on_during_training_in_colocate_async_mode(run):
+    assert sorted(run.by_step()) == list(range(1, STEPS + 1))
+    assert len(run.records) == len({record["uid"] for record in run.records}) == 8 * STEPS
+
+
+def test_accuracy_steers_the_search_and_the_score_with_its_penalty_trains(run):
+    records = on_problems(run, faulty=False)
+    for record in records:
         assert set(record["reasons"]) <= {"correct", "wrong"}
         for rewards in record["rewards"][:-1]:
-            assert not any(rewards)  # the search climbed because nothing was accurate
+            assert not any(rewards)  # the search escalated because nothing was accurate
         assert {value for rewards in record["rewards"] for value in rewards} <= {0.0, 1.0}
         # A share of five digits, 2 more, and up to 1 less: a token of 48 costs 1/48.
         for value in record["rewards"]:
@@ -70,22 +83,21 @@ def test_accuracy_steers_the_search_and_the_score_with_its_penalty_trains(tmp_pa
                 min(abs((value - k / 5) * 48 % 1 - side) for k in range(6) for side in (0, 1))
                 < 1e-6
             )
-    assert any(sum(record["rewards"][-1]) > 0 for record in run.records)
+    assert any(sum(record["rewards"][-1]) > 0 for record in records)
     assert any(row["actor/grad_norm"] > 0 for row in run.metrics)
 
 
-def test_a_function_that_hangs_or_raises_is_counted_and_named(tmp_path):
-    run = run_with(tmp_path, "faulty")
+def test_a_function_that_hangs_or_raises_is_counted_and_named(run):
     counts = {}
-    for record in run.records:
+    for record in on_problems(run, faulty=True):
         for reason, number in record["reasons"].items():
             counts[reason] = counts.get(reason, 0) + number
     assert counts["timeout"] > 0
     assert counts["error"] > 0
     assert counts["wrong"] > 0
-    undecided = sum(sum(record["num_ungraded"]) for record in run.records)
-    assert sum(row["hint/undecided"] for row in run.metrics) == undecided
-    assert undecided >= counts["timeout"] + counts["error"]
+    ungraded = sum(sum(record["num_ungraded"]) for record in run.records)
+    assert sum(row["hint/undecided"] for row in run.metrics) == ungraded
+    assert ungraded >= counts["timeout"] + counts["error"]
     said = "\n".join(path.read_text(errors="replace") for path in run.folder.rglob("worker-*.err"))
     assert re.search(r"error on prompt tiny/\w+/\d+: KeyError: 'no such digit'", said)
     assert re.search(r"timeout on prompt tiny/\w+/\d+: no verdict after 1\.\d s", said)

@@ -1,19 +1,21 @@
-"""A killed run goes on as if nothing had happened."""
+"""SAGE-LIGHT in three epochs, and a killed run of it that goes on as if nothing had happened."""
 
+import json
 import os
 import signal
 
 import numpy as np
 import pytest
-from runs import started, train, wait_for
+from runs import check_records, check_weights, started, train, wait_for
 
 pytestmark = pytest.mark.slow
+STEPS = 6
 SETTINGS = (
     "trainer.method=sage-light",
-    "trainer.total_training_steps=6",
+    f"trainer.total_training_steps={STEPS}",
     "trainer.save_freq=3",
-    # 32 problems, 8 a step: the kill is at the border of the first epoch, the hard place.
-    "data.train_max_samples=32",
+    # 16 problems, 8 a step: the kill is at the border of an epoch, the hard place.
+    "data.train_max_samples=16",
 )
 
 
@@ -34,10 +36,24 @@ def state_of(run, step):
         return {name: state[name][order] for name in state if name != "version"}
 
 
-def test_a_run_killed_in_the_middle_of_a_step_resumes_with_the_same_data_and_levels(tmp_path):
-    straight = train(tmp_path / "straight", *SETTINGS)
-    assert straight.code == 0, straight.err
+@pytest.fixture(scope="module")
+def straight(tmp_path_factory):
+    run = train(tmp_path_factory.mktemp("straight"), *SETTINGS)
+    check_records(run, STEPS)
+    return run
 
+
+def test_sage_light_trains_at_the_levels_of_its_schedule(straight):
+    check_weights(straight, STEPS)
+    assert {record["accepted_level"] for record in straight.records} <= {0, 1, 2}
+    # Two epochs behind: never right at level 0, nor at level 1, means two steps up.
+    last = [*straight.by_step()[5], *straight.by_step()[6]]
+    assert max(record["planned_level"] for record in last) == 2
+
+
+def test_a_run_killed_in_the_middle_of_a_step_resumes_with_the_same_data_and_levels(
+    straight, tmp_path
+):
     folder = tmp_path / "killed"
     complete = folder / "checkpoints/global_step_3/COMPLETE"
     with started(folder, *SETTINGS) as process:
@@ -57,7 +73,7 @@ def test_a_run_killed_in_the_middle_of_a_step_resumes_with_the_same_data_and_lev
     assert "resumed from step 3" in resumed.out
     assert prompts_of(resumed) == prompts_of(straight)
     assert levels_of(resumed) == levels_of(straight)
-    assert len(resumed.records) == len({row["uid"] for row in resumed.records}) == 6 * 8
+    assert len(resumed.records) == len({row["uid"] for row in resumed.records}) == STEPS * 8
     chosen = [(row["step"], row["problem_id"]) for row in resumed.samples if "random" in row["why"]]
     assert chosen == [
         (row["step"], row["problem_id"]) for row in straight.samples if "random" in row["why"]
@@ -65,8 +81,8 @@ def test_a_run_killed_in_the_middle_of_a_step_resumes_with_the_same_data_and_lev
     expected = state_of(straight, 3)
     for name, column in state_of(resumed, 3).items():
         assert np.array_equal(column, expected[name]), name
-    expected = state_of(straight, 6)
-    for name, column in state_of(resumed, 6).items():
+    expected = state_of(straight, STEPS)
+    for name, column in state_of(resumed, STEPS).items():
         if name == "accuracy":  # rollouts may differ in the last digits of a probability
             continue
         assert np.array_equal(column, expected[name]), name
@@ -76,6 +92,4 @@ def _records(folder):
     path = folder / "records.jsonl"
     if not path.exists():
         return []
-    import json
-
     return [json.loads(line) for line in path.read_text().splitlines() if line.endswith("}")]

@@ -103,7 +103,7 @@ def write_models(folder: Path) -> None:
 
 
 @pytest.fixture
-def command(tmp_path, monkeypatch, capsys):
+def command(composed_once, tmp_path, monkeypatch, capsys):
     """Run ``main_hint.py`` in this process -> (exit code, stdout, stderr)."""
     before = dict(os.environ)
     monkeypatch.delenv("RAY_ADDRESS", raising=False)

@@ -81,8 +81,8 @@ def check_bench(settings: BenchSettings) -> None:
             )
     if len(set(settings.arms)) < len(settings.arms) or BASELINE not in settings.arms:
         raise ConfigError(
-            f"bench.arms={settings.arms} must name each arm once, and {BASELINE} among them: the others "
-            "are compared with it"
+            f"bench.arms={settings.arms} must name each arm once, and {BASELINE} among them: "
+            "the others are compared with it"
         )
     for arm in settings.arms:
         base = base_of(arm)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import re
 from collections import defaultdict
 from collections.abc import Sequence
@@ -103,12 +104,14 @@ def _panel(axes: Any, lines: Sequence[tuple[str, list[tuple[int, float]]]]) -> N
     by_method = defaultdict(list)
     for method, points in lines:
         by_method[method].append(dict(points))
+    colour = dict(zip(sorted(by_method), itertools.cycle(_COLOURS), strict=False))
+    for method, points in lines:
         steps, values = [step for step, _ in points], [value for _, value in points]
-        axes.plot(steps, values, color=_COLOURS.get(method), alpha=0.35, linewidth=1)
+        axes.plot(steps, values, color=colour[method], alpha=0.35, linewidth=1)
     for method, group in sorted(by_method.items()):
         steps = sorted(set.intersection(*map(set, group)))
         means = [sum(values[step] for values in group) / len(group) for step in steps]
-        axes.plot(steps, means, color=_COLOURS.get(method), linewidth=2.2, label=method)
+        axes.plot(steps, means, color=colour[method], linewidth=2.2, label=method)
 
 
 def _signal(run: RunResult) -> list[tuple[int, float]]:

@@ -40,7 +40,10 @@ def test_there_are_attacks_of_ten_kinds():
 
 
 @BOTH_WAYS
-@pytest.mark.parametrize("case", [c for c in CASES if c["kind"] == "the process"], ids=str)
+# Named by `why`: pytest-xdist shows a test's name in its process title, which a program may read.
+@pytest.mark.parametrize(
+    "case", [c for c in CASES if c["kind"] == "the process"], ids=lambda case: case["why"]
+)
 def test_a_sandbox_of_one_layer_makes_no_difference(case, layers):
     assert run(case["source"], case["tests"], layers=layers).reason == "wrong"
 

@@ -21,7 +21,7 @@ from attacks.payloads import FAMILIES
 from attacks.shapes import Gold, benchmark_golds, committed_golds
 from attacks.value_changing import Case, generate
 
-NUM_CASES = int(os.environ.get("HINT_ATTACK_CASES", "20000"))
+NUM_CASES = int(os.environ.get("HINT_ATTACK_CASES", "5000"))
 SEED = 20_261_122
 BATCH = 50_000
 # Equal at most points, or nearer than floating point tells apart.

@@ -14,7 +14,7 @@ from attacks.kinds import PRESERVING
 from attacks.shapes import Gold, benchmark_golds, committed_golds, read_number
 from attacks.value_preserving import generate
 
-NUM_CASES = int(os.environ.get("HINT_ATTACK_CASES", "10000"))
+NUM_CASES = int(os.environ.get("HINT_ATTACK_CASES", "5000"))
 SEED = 20_261_123
 LEAST_CORRECT = 0.99
 
