@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import hydra
 from hydra.core.config_store import ConfigStore
@@ -24,6 +25,7 @@ from recipe.hint.command.compose import (
 )
 from recipe.hint.command.help import help_text
 from recipe.hint.errors import ConfigError, HintError
+from recipe.hint.methods import BASELINE
 from recipe.hint.runtime.multirun import Sweep, is_multirun
 from recipe.hint.runtime.preflight.machine import has_gpu
 from recipe.hint.settings import method_defaults
@@ -44,7 +46,7 @@ def check_and_launch(config: DictConfig) -> None:
     from recipe.hint.runtime.preflight.run import preflight, preflight_evaluation
 
     if config.trainer.eval_only:
-        apply_evaluation_mode(config)
+        apply_evaluation_mode(config, BASELINE)
         summary = preflight_evaluation(config)
     else:
         summary = preflight(config, sys.argv[1:])
@@ -90,12 +92,27 @@ def run_command(
                 # Before the libraries that read the environment when they are imported.
                 set_environment(config)
                 check_keys(config)
-                start(config)
+                with warm_processes(config):
+                    start(config)
 
         # Options last: one whose value may be left out would take a setting for it.
         sys.argv[1:] = [*sweep.settings, *sweep.folder_settings(), *sweep.options]
         run()
         sweep.check()
+
+
+def warm_processes(config: DictConfig) -> contextlib.AbstractContextManager[Any]:
+    """Have a CPU run's imports made once, while its settings are checked.
+
+    Not for processes that a running cluster starts, and not with ``HINT_NO_FORK_SERVER=1``.
+    """
+    other_cluster = config.ray_kwargs.ray_init.get("address") or os.environ.get("RAY_ADDRESS")
+    is_off = other_cluster or os.environ.get("HINT_NO_FORK_SERVER")
+    if config.preflight_only or config.trainer.device != "cpu" or is_off:
+        return contextlib.nullcontext()
+    from recipe.hint.runtime.cpu.fork_server_process import fork_server
+
+    return fork_server()
 
 
 def read_command(argv: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -9,10 +9,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from recipe.hint.command.errors import check_arguments
+from hydra import compose, initialize_config_dir
+from hydra.errors import MissingConfigException
 
 from recipe.hint import main_hint
-from recipe.hint.errors import ConfigError
+from recipe.hint.command.compose import explain
 from recipe.hint.hints.teacher_cache import Answer, AnswerCache
 from recipe.hint.runtime.preflight import machine as preflight_machine
 
@@ -107,5 +108,8 @@ def test_every_run_has_a_number_or_says_why_not():
 @pytest.mark.parametrize("run", RUNS, ids=[run["replaces"] for run in RUNS])
 def test_an_old_name_of_an_experiment_is_refused_with_the_new_one(run):
     message = f"it is now experiment={run['experiment']} {run['settings']}"
-    with pytest.raises(ConfigError, match=f"{message}$"):
-        check_arguments([f"experiment={run['replaces']}"], ROOT / "configs")
+    argv = [f"experiment={run['replaces']}"]
+    with initialize_config_dir(str(main_hint.CONFIG_DIR), version_base=None):
+        with pytest.raises(MissingConfigException) as caught:
+            compose("hint_trainer", overrides=argv)
+    assert explain(caught.value, argv, main_hint.CONFIG_DIR).endswith(message)

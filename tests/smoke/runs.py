@@ -17,6 +17,8 @@ import psutil
 
 ROOT = Path(__file__).resolve().parents[2]
 MAIN = ROOT / "recipe/hint/main_hint.py"
+# Every process is started anew, as on a GPU.
+AS_ON_A_GPU = {"HINT_NO_FORK_SERVER": "1"}
 # Small and short: what a smoke needs beyond the laptop preset.
 SMALL = (
     "trainer.val_before_train=false",
@@ -137,9 +139,9 @@ def check_records(run: Run, steps: int, prompts: int = 8, group: int = 4) -> Non
     for records in by_step.values():
         assert len(records) == len({record["uid"] for record in records}) == prompts
         for record in records:
-            accepted = record["accepted"]
-            assert len(record["rewards"][accepted]) == group
-            assert record["levels"][accepted] == record["accepted_level"]
+            assert len(record["rows"]) == len(record["rewards"]) == group
+            first = record["rounds"][record["rows"][0][0]]
+            assert first["level"] == record["accepted_level"]
 
 
 def check_weights(run: Run, steps: int) -> None:

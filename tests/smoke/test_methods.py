@@ -57,9 +57,9 @@ def test_ghpo_extends_the_prompts_of_difficult_groups_after_its_cold_start(ghpo)
         is_cold = record["step"] == 1
         assert record["is_off_schedule"] == is_cold
         if is_cold:
-            assert record["levels"] == [0]
-        for rewards in record["rewards"][:-1]:
-            assert not any(rewards)
+            assert [done["level"] for done in record["rounds"]] == [0]
+        for done in record["rounds"][:-1]:
+            assert not any(done["accuracies"])
 
 
 def test_the_weights_follow_with_untied_embeddings_too(ghpo):
@@ -84,10 +84,10 @@ def test_scaf_replaces_one_failed_rollout_by_a_guided_one_in_one_group(tmp_path)
     check_records(run, STEPS)
     check_weights(run, STEPS)
     assert [row["hint/prompts"] for row in run.metrics] == [8] * STEPS
-    guided = [record for record in run.records if record["kept"]]
+    guided = [record for record in run.records if len({place for place, _ in record["rows"]}) > 1]
     assert 0 < len(guided) < len(run.records)
     for record in guided:
-        assert [attempt for attempt, _ in record["kept"]] == [0, 0, 0, len(record["levels"]) - 1]
+        assert [place for place, _ in record["rows"]] == [0, 0, 0, len(record["rounds"]) - 1]
         assert record["rewards"] == [0.0, 0.0, 0.0, 1.0]
     # Four results of five are given: the last one was drawn under them and is likelier with them.
     measured = [gap for record in guided for gap in record["logprob_gains"]]

@@ -2,7 +2,7 @@
 
 import pytest
 from hydra import compose, initialize_config_dir
-from runs import check_records, check_weights, train
+from runs import AS_ON_A_GPU, check_records, check_weights, train
 
 from recipe.hint.errors import ConfigError
 from recipe.hint.main_hint import CONFIG_DIR, set_config_paths
@@ -39,13 +39,15 @@ def test_separate_devices_train_on_whole_batches_and_their_weights_follow(tmp_pa
         # None ahead: every prompt is sampled from the weights that its step begins with, so that
         # the trainer, with old log-probs under those in both updates, must agree with vLLM.
         "trainer.v1.separate_async.num_warmup_batches=0",
+        env=AS_ON_A_GPU,
     )
     check_records(run, STEPS)
     check_weights(run, STEPS)
     for record in run.records:
-        assert record["levels"] == list(range(len(record["levels"])))
-        for rewards in record["rewards"][:-1]:
-            assert not any(rewards)
+        levels = [done["level"] for done in record["rounds"]]
+        assert levels == list(range(len(levels)))
+        for done in record["rounds"][:-1]:
+            assert not any(done["accuracies"])
     by_step = run.by_step()
     for row in run.metrics:
         hinted = sum(record["accepted_level"] > 0 for record in by_step[row["step"]])

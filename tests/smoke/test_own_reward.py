@@ -6,7 +6,7 @@ It is right on half of the problems; on the others some responses make it hang, 
 import re
 
 import pytest
-from runs import train
+from runs import AS_ON_A_GPU, train
 
 pytestmark = pytest.mark.slow
 STEPS = 3
@@ -53,6 +53,7 @@ def run(tmp_path_factory):
         "hint.verify.timeout_s=1",
         "hint.verify.wall_factor=60",  # on a busy machine too, the processor's limit comes first
         *DAPO,
+        env=AS_ON_A_GPU,
     )
     assert run.code == 0, run.err
     return run
@@ -73,9 +74,9 @@ def test_accuracy_steers_the_search_and_the_score_with_its_penalty_trains(run):
     records = on_problems(run, faulty=False)
     for record in records:
         assert set(record["reasons"]) <= {"correct", "wrong"}
-        for rewards in record["rewards"][:-1]:
-            assert not any(rewards)  # the search escalated because nothing was accurate
-        assert {value for rewards in record["rewards"] for value in rewards} <= {0.0, 1.0}
+        for done in record["rounds"][:-1]:
+            assert not any(done["accuracies"])  # the search escalated because nothing was accurate
+        assert {value for done in record["rounds"] for value in done["accuracies"]} <= {0.0, 1.0}
         # A share of five digits, 2 more, and up to 1 less: a token of 48 costs 1/48.
         for value in record["rewards"]:
             assert 1.0 <= value <= 3.0 - 1 / 48
@@ -83,7 +84,7 @@ def test_accuracy_steers_the_search_and_the_score_with_its_penalty_trains(run):
                 min(abs((value - k / 5) * 48 % 1 - side) for k in range(6) for side in (0, 1))
                 < 1e-6
             )
-    assert any(sum(record["rewards"][-1]) > 0 for record in records)
+    assert any(sum(record["rounds"][-1]["accuracies"]) > 0 for record in records)
     assert any(row["actor/grad_norm"] > 0 for row in run.metrics)
 
 
@@ -95,7 +96,7 @@ def test_a_function_that_hangs_or_raises_is_counted_and_named(run):
     assert counts["timeout"] > 0
     assert counts["error"] > 0
     assert counts["wrong"] > 0
-    ungraded = sum(sum(record["num_ungraded"]) for record in run.records)
+    ungraded = sum(done["num_ungraded"] for record in run.records for done in record["rounds"])
     assert sum(row["hint/undecided"] for row in run.metrics) == ungraded
     assert ungraded >= counts["timeout"] + counts["error"]
     said = "\n".join(path.read_text(errors="replace") for path in run.folder.rglob("worker-*.err"))

@@ -1,7 +1,7 @@
 """Real runs on the embedded world: Ray, verl, FSDP2, vLLM and TransferQueue, on the CPU."""
 
 import pytest
-from runs import check_records, check_weights, train
+from runs import AS_ON_A_GPU, check_records, check_weights, train
 
 pytestmark = pytest.mark.slow
 STEPS = 3
@@ -16,11 +16,16 @@ def check_samples(run, steps):
     assert sum("random" in row["why"] for row in run.samples) == 2 * steps
     for row in run.samples:
         record = records[row["uid"]]
-        assert tuple(each["level"] for each in row["attempts"]) == tuple(record["levels"])
-        graded = sum(len(answer["rows"]) for answer in row["answers"])
-        assert (graded, row["left_out"]) == (sum(map(len, record["rewards"])), 0)
-        assert all(each["hint"] for each in row["attempts"] if each["hint_status"] == "ok")
-        assert any("boxed" in answer.get("response", "") for answer in row["answers"])
+        assert [each["level"] for each in row["rounds"]] == [
+            each["level"] for each in record["rounds"]
+        ]
+        graded = sum(len(entry["rows"]) for entry in row["responses"])
+        assert (graded, row["left_out"]) == (
+            sum(len(each["accuracies"]) for each in record["rounds"]),
+            0,
+        )
+        assert all(each["hint"] for each in row["rounds"] if each["hint_status"] == "ok")
+        assert any("boxed" in entry.get("response", "") for entry in row["responses"])
     for row in run.metrics:
         shares = [value for name, value in row.items() if name.startswith("verify/by_")]
         assert sum(shares) == pytest.approx(1.0)
@@ -35,9 +40,10 @@ def test_sage_escalates_only_where_nobody_was_right_and_the_weights_follow(tmp_p
     check_samples(run, steps)
     hinted = 0
     for record in run.records:
-        assert record["levels"] == list(range(len(record["levels"])))
-        for rewards in record["rewards"][:-1]:
-            assert not any(rewards)
+        levels = [done["level"] for done in record["rounds"]]
+        assert levels == list(range(len(levels)))
+        for done in record["rounds"][:-1]:
+            assert not any(done["accuracies"])
         hinted += record["accepted_level"] > 0
     assert 0 < hinted < len(run.records)  # both kinds of row were compared
     assert sum(row["hint/generate_success"] for row in run.metrics) > 0
@@ -50,7 +56,8 @@ def levels_of(run):
 
 
 def test_grpo_stays_at_level_zero(tmp_path):
-    run = train(tmp_path, "trainer.method=grpo", f"trainer.total_training_steps={STEPS}")
+    steps = f"trainer.total_training_steps={STEPS}"
+    run = train(tmp_path, "trainer.method=grpo", steps, env=AS_ON_A_GPU)
     check_records(run, STEPS)
     check_weights(run, STEPS)
     assert levels_of(run) == ({0}, {0})

@@ -18,7 +18,6 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 
 from recipe.hint.errors import ConfigError, DataError
 from recipe.hint.evaluation.responses import Done, append_responses
-from recipe.hint.methods import BASELINE
 from recipe.hint.schema import Problem, Response, Verdict
 from recipe.hint.seeds import seed_at
 from recipe.hint.typed import read_json
@@ -27,8 +26,11 @@ from recipe.hint.whole_file import write_whole
 _SAY_EVERY_S = 0.5
 
 
-def apply_evaluation_mode(config: DictConfig) -> None:
-    """Rewrite the settings of ``trainer.eval_only=true`` that have no meaning without training."""
+def apply_evaluation_mode(config: DictConfig, method: str) -> None:
+    """Rewrite the settings of ``trainer.eval_only=true`` that have no meaning without training.
+
+    ``method`` is one without hints, so that nothing has to be there for a method.
+    """
     rollout = config.actor_rollout_ref.rollout
     # Values that are no numbers are refused afterwards, with the other checks of numbers.
     num_devices = (config.trainer.nnodes or 1) * (config.trainer.n_gpus_per_node or 1)
@@ -36,7 +38,7 @@ def apply_evaluation_mode(config: DictConfig) -> None:
         trainer: Any = OmegaConf.to_container(config.trainer, resolve=False)
         if trainer["experiment_name"] == "${trainer.method}-${now:%Y%m%d-%H%M%S}":
             config.trainer.experiment_name = "evaluation-${now:%Y%m%d-%H%M%S}"
-        config.trainer.method = BASELINE
+        config.trainer.method = method
         config.data.train_files = config.data.val_files
         # No trainer: the replicas have the devices to themselves and read the weights they serve.
         config.trainer.save_freq = config.trainer.test_freq = -1

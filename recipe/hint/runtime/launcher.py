@@ -18,6 +18,7 @@ from tqdm import tqdm
 
 from recipe.hint.errors import HintError, StallError
 from recipe.hint.evaluation.responses import evaluation_folder
+from recipe.hint.runtime.cpu.fork_client_process import EXECUTABLE
 from recipe.hint.runtime.environment import environment_of
 from recipe.hint.runtime.evaluation import EvaluationRunner
 from recipe.hint.runtime.reporter import closing_lines
@@ -155,6 +156,7 @@ def _start_ray(config: DictConfig) -> Any:
     }
     quiet = {"log_to_driver": False, "include_dashboard": False, "logging_level": "ERROR"}
     given: Any = OmegaConf.to_container(config.ray_kwargs.get("ray_init", {}), resolve=True)
+    default_env["py_executable"] = os.environ.get(EXECUTABLE)
     runtime_env = OmegaConf.merge(default_env, given.pop("runtime_env", None) or {})
     return ray.init(**(quiet | given), runtime_env=OmegaConf.to_container(runtime_env))
 

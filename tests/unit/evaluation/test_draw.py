@@ -95,7 +95,6 @@ def test_no_method_and_no_source_of_hints_can_be_reached_from_the_loop_that_draw
     assert {name for name in imported if name.startswith("recipe.")} == {
         "recipe.hint.errors",
         "recipe.hint.evaluation.responses",
-        "recipe.hint.rollout",
         "recipe.hint.schema",
         "recipe.hint.seeds",
         "recipe.hint.typed",

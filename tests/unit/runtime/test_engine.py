@@ -72,7 +72,7 @@ def make_engine(server, *, max_model_len=100, timeout_s=5.0, prompt_length=50):
     engine = VllmEngine(
         client,
         Renderer(Tokenizer(), Template(), prompt_length),
-        judging=Grading(AlwaysWrong()),
+        grading=Grading(AlwaysWrong()),
         answers=Sampling(n=3, max_tokens=20, temperature=1.0, top_p=0.9),
         hints=Sampling(n=1, max_tokens=11, temperature=0.7),
     )

@@ -1,0 +1,188 @@
+"""One Python with the heavy imports behind it, from which a CPU run's processes are forked.
+
+A run starts about ten Python processes, and each would import torch and transformers anew. The
+seams are Ray's documented ``runtime_env.py_executable`` and ``multiprocessing.set_executable``.
+Nothing of Ray is imported before the fork: it keeps the environment and the random state that it
+finds then.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import ctypes
+import gc
+import importlib
+import json
+import os
+import runpy
+import select
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from recipe.hint.runtime.cpu.fork_client_process import EXECUTABLE, PYTHON, SOCKET
+
+_IMPORTS = (
+    *("torch", "torch.distributed.fsdp", "tensordict", "transformers.modeling_utils", "peft"),
+    *("accelerate", "datasets", "pandas", "sympy", "openai", "fastapi", "aiohttp", "hydra"),
+)
+_PR_SET_PDEATHSIG = 1
+
+
+@contextlib.contextmanager
+def fork_server() -> Iterator[str]:
+    """Keep a server for the time of a run; yield the program to start in place of Python.
+
+    The environment must be complete: libraries read it when they are imported.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="hint-"))
+    client, source = folder / "python", Path(__file__).with_name("fork_client_process.py")
+    client.write_text(f"#!{sys.executable} -SE\n{source.read_text(encoding='utf-8')}")
+    client.chmod(0o755)
+    names = {SOCKET: str(folder / "socket"), PYTHON: sys.executable, EXECUTABLE: str(client)}
+    os.environ.update(names)
+    command = [sys.executable, "-m", __name__, str(os.getpid())]
+    # A session of its own: Ctrl-C is for the run's first process, which ends the others.
+    server = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
+    try:
+        yield str(client)
+    finally:
+        server.kill()
+        server.wait()
+        for name in names:
+            os.environ.pop(name)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def main(parent_pid: int) -> None:
+    """Import, then fork on request; end with the process that started it."""
+    _die_with_parent()
+    if os.getppid() != parent_pid:
+        return
+    gc.disable()  # imports leave next to no garbage
+    for name in _IMPORTS:
+        importlib.import_module(name)
+    gc.freeze()  # a full collection in a fork would copy every page
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(os.environ[SOCKET])
+    listener.listen(64)
+    while True:
+        channel = listener.accept()[0]
+        if os.fork() == 0:
+            listener.close()
+            _supervise(channel)
+        channel.close()
+
+
+def _supervise(channel: socket.socket) -> None:
+    """Fork what was asked for, end it when its client dies, and report how it ended."""
+    _die_with_parent()
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    head, fds, _, _ = socket.recv_fds(channel, 4, 253)
+    with channel.makefile("rb") as reader:
+        request = json.loads(reader.read(struct.unpack("!I", head)[0]))
+    pid = os.fork()
+    if pid == 0:
+        channel.close()
+        _become(*request, received=list(fds))
+    for fd in fds:
+        os.close(fd)
+    channel.sendall(struct.pack("!i", pid))
+    while not (ended := os.waitpid(pid, os.WNOHANG))[0]:
+        if select.select([channel], [], [], 0.1)[0]:  # it says nothing more: it is gone
+            os.kill(pid, signal.SIGKILL)
+            os._exit(1)
+    with contextlib.suppress(OSError):
+        channel.sendall(struct.pack("!i", os.waitstatus_to_exitcode(ended[1])))
+    os._exit(0)
+
+
+def _become(
+    argv: list[str],
+    environment: dict[str, str],
+    folder: str,
+    numbers: list[int],
+    group: int,
+    *,
+    received: list[int],
+) -> None:
+    """Be ``python *argv``, with the descriptors, environment and folder of the client."""
+    code = 1
+    try:
+        _die_with_parent()
+        # Ray kills the group of a worker that ends: it must hold no other worker. A group of
+        # another session cannot be joined.
+        with contextlib.suppress(PermissionError):
+            os.setpgid(0, group)
+        high = max([*received, *numbers]) + 1
+        for offset, fd in enumerate(received):  # out of the way first: the ranges may overlap
+            os.dup2(fd, high + offset, inheritable=False)
+            os.close(fd)
+        for offset, number in enumerate(numbers[: len(received)]):
+            os.dup2(high + offset, number, inheritable=number <= 2)
+            os.close(high + offset)
+        os.environ.clear()
+        os.environ.update(environment)
+        os.chdir(folder)
+        _fresh_state()
+        _execute(argv)
+        code = 0
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
+    except BaseException:  # noqa: BLE001 - the last frame of a process: report and end
+        traceback.print_exc()
+    with contextlib.suppress(BaseException):
+        threading._shutdown()
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(code)
+
+
+def _fresh_state() -> None:
+    """Set up what a new interpreter would have read from its environment."""
+    import multiprocessing
+
+    import numpy as np
+    import torch
+
+    gc.enable()
+    multiprocessing.set_executable(os.environ[EXECUTABLE])
+    sys.executable = os.environ[PYTHON]
+    np.random.seed()
+    if threads := os.environ.get("OMP_NUM_THREADS"):
+        torch.set_num_threads(int(threads))
+
+
+def _execute(argv: list[Any]) -> None:
+    while argv[0] in ("-u", "-B", "-s", "-S", "-E", "-I") or argv[0].startswith(("-X", "-W")):
+        argv.pop(0)
+    if argv[0] == "-c":
+        sys.argv = ["-c", *argv[2:]]
+        exec(argv[1], sys.modules["__main__"].__dict__)
+    elif argv[0] == "-m":
+        sys.argv = argv[1:]
+        runpy.run_module(argv[1], run_name="__main__", alter_sys=True)
+    else:
+        sys.argv = argv
+        sys.path.insert(0, str(Path(argv[0]).parent))
+        runpy.run_path(argv[0], run_name="__main__")
+
+
+def _die_with_parent() -> None:
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))
