@@ -95,10 +95,10 @@ def test_what_our_modules_define_for_ray_has_ids_of_its_own(python):
 
 def test_a_fork_has_a_group_of_its_own_where_its_caller_leads_one(python):
     # Ray's workers are such callers, and Ray kills the whole group of a worker that ends.
-    code = "import os; print(os.getpid() == os.getpgrp(), os.getppid())"
-    first, server = run(python, code, process_group=0).stdout.split()
+    code = "import os; print(os.getpid() == os.getpgrp(), os.getpgid(os.getppid()))"
+    first, group_of_server = run(python, code, process_group=0).stdout.split()
     assert first == "True"
-    assert os.getpgid(int(server)) != os.getpgrp()
+    assert int(group_of_server) != os.getpgrp()
 
 
 def test_a_process_of_a_fork_stays_in_the_group_of_that_fork(python):
