@@ -57,7 +57,8 @@ def test_every_failed_hint_is_counted_with_its_reason_and_the_group_is_kept(tmp_
         }
         assert len(record["rows"]) == 4
     without_solution = [row for row in run.records if row["problem_id"] == "text/5"]
-    assert [row["hint_statuses"] for row in without_solution] == [["none", "missing_solution"]] * 3
+    statuses = [[done["hint_status"] for done in row["rounds"]] for row in without_solution]
+    assert statuses == [["none", "missing_solution"]] * 3
     for row in run.metrics:
         failed = row["hint/parse_failed"] + row["hint/missing_solution"]
         assert row["hint/generate_failed"] == failed
