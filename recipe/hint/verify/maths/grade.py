@@ -19,7 +19,7 @@ from fractions import Fraction
 
 from recipe.hint.schema import Basis, Verdict
 from recipe.hint.verify.maths.compare import Comparison, NeedsAlgebra
-from recipe.hint.verify.maths.questions import is_finished
+from recipe.hint.verify.maths.questions import asks_for_several, is_finished
 from recipe.hint.verify.maths.reading import Reading, last_box, read
 from recipe.hint.verify.maths.tree import NoValue
 from recipe.hint.verify.maths.words import NeedsUnits, load_units
@@ -119,7 +119,10 @@ def is_text_only(answer: str) -> bool:
 def _trees_equal(gold: Reading, other: Reading, comparison: Comparison) -> Equality | None:
     """``None`` when the answer has no reading, or nothing can be told of its value."""
     known = False
-    for left in gold.trees:
+    golds = gold.trees
+    if len(golds) > 1 and not asks_for_several(comparison.problem):
+        golds = golds[:1]  # `1,234` is one number where one is asked for
+    for left in golds:
         for right in other.trees:
             comparison.ignored.clear()
             try:

@@ -43,6 +43,11 @@ _ORDER = re.compile(
     r"in order (?:from|of)|(?:least|smallest) to (?:greatest|largest)|"
     r"(?:greatest|largest) to (?:least|smallest)"
 )
+_SEVERAL = re.compile(  # the word for what is asked is a plural, or the answer is to be a list
+    r"\b(?:all|both|every|each|values|solutions|roots|zeros|integers|numbers|pairs?|triples?|list"
+    r"|tuples?|commas?|respectively|coordinates|points|vectors?|sets?)\b"
+)
+_COUNT = re.compile(r"\b[Hh]ow (?:many|much)\b")
 _ANGLE = re.compile(r"angl|degree|°|\\circ\b|rotat|temperature|latitude|longitude|\barc")
 _MEASURE = re.compile(  # what is asked for has the power of a length
     r"(?:[Ww]hat is|[Ff]ind|[Cc]ompute|[Dd]etermine|[Cc]alculate) "
@@ -96,6 +101,13 @@ def asks_for_interval(problem: str) -> bool:
 def asks_for_order(problem: str) -> bool:
     """Whether the question says in what order to list values."""
     return _ORDER.search(_question(problem)) is not None
+
+
+def asks_for_several(problem: str) -> bool:
+    """Whether the question may want more than one value; true where there is no question."""
+    if not problem:
+        return True
+    return bool(_SEVERAL.search(problem)) and not _COUNT.search(_question(problem))
 
 
 def may_drop_name(name: str, problem: str) -> bool:
