@@ -57,9 +57,10 @@ def help_text(config: DictConfig, configs: Path, program: str = "main_hint.py") 
     lines = [
         "Train a language model with hint-guided reinforcement learning on verl, or evaluate one.",
         f"usage: python recipe/hint/{program} [hardware=NAME] [experiment=NAME] [NAME=VALUE ...]",
+        "methods (trainer.method=NAME, docs/methods/):",
+        *(f"  {name:12}{(cls.__doc__ or '').splitlines()[0]}" for name, cls in METHODS.items()),
     ]
     for title, names in {
-        "methods (trainer.method=NAME, docs/methods/)": METHODS,
         "machines (hardware=NAME, configs/hardware/)": _files(configs / "hardware"),
         "experiments (experiment=NAME, configs/experiment/)": _files(configs / "experiment"),
     }.items():
