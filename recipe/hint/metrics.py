@@ -109,8 +109,9 @@ def _levels(records: Sequence[PromptRecord], max_level: int) -> dict[str, float]
         name = f"level_{level}" if level else "no_hint"
         group = [record for record in records if record.highest_level == level]
         result[f"used_{name}"] = len(group)
-        if group:
-            result[f"acc_{name}_mean"] = sum(map(accuracy, group)) / len(group)
+        graded = [record for record in group if record.accuracies]
+        if graded:
+            result[f"acc_{name}_mean"] = sum(map(accuracy, graded)) / len(graded)
         gains = [gain for record in group for gain in record.logprob_gains]
         if gains:
             result[f"logprob_gain_{name}"] = sum(gains) / len(gains)
@@ -118,13 +119,16 @@ def _levels(records: Sequence[PromptRecord], max_level: int) -> dict[str, float]
 
 
 def accuracy(record: PromptRecord) -> float:
-    """Return the share of right responses among those that train."""
+    """Return the share of right responses among those that train and are graded.
+
+    There is none of a record without grades (``record.accuracies`` is empty).
+    """
     return sum(each > 0 for each in record.accuracies) / len(record.accuracies)
 
 
 def _was_mixed_at_first(record: PromptRecord) -> bool:
     """Whether the first group that was sampled had unequal accuracies."""
-    first = next(each.accuracies for each in record.rounds if each.accuracies)
+    first = next((each.accuracies for each in record.rounds if each.accuracies), ())
     return len(set(first)) > 1
 
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Coroutine, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from recipe.hint.engine import Engine
 from recipe.hint.hints.base import HintResult, HintSource, Reply
@@ -23,6 +24,8 @@ from recipe.hint.schema import Opinion, Problem, ProblemState, Verdict
 from recipe.hint.seeds import seed_at
 from recipe.hint.settings import HintSettings
 from recipe.hint.turns import Place, Prompt, PromptContext, Round, Row, Sample, Train, Turn
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,23 +87,26 @@ class PromptRollout:
     async def _sample(self, request: Sample) -> Round:
         if request.writes_hints_early:
             self._start_writing()
+        if request.parents == ():
+            return Round(request, is_whole=False)
         parents = request.parents or (None,)
-        made = await asyncio.gather(*(self._prompt(request, parent) for parent in parents))
+        made = await _together(self._prompt(request, parent) for parent in parents)
         failed = next((prompt for prompt in made if not prompt.is_usable), made[0])
         hint = made[0].hint
         if not any(prompt.is_usable for prompt in made):
             return Round(request, (), failed.status, hint, is_whole=False)
         start = time.perf_counter()
-        groups = await asyncio.gather(
-            *(
-                self._turns(request, prompt, parent)
-                for prompt, parent in zip(made, parents, strict=True)
-                if prompt.is_usable
-            )
+        groups = await _together(
+            self._turns(request, prompt, parent)
+            for prompt, parent in zip(made, parents, strict=True)
+            if prompt.is_usable
         )
         turns = tuple(turn for group in groups for turn in group)
         seconds = time.perf_counter() - start
-        is_whole = bool(request.parents) or len(turns) == self._engine.group_size
+        size = self._engine.group_size
+        if request.parents and not request.completes:
+            size = request.count(size)
+        is_whole = len(turns) == size * len(parents)
         return Round(request, turns, failed.status, hint, seconds, is_whole)
 
     async def _prompt(self, request: Sample, parent: Place | None) -> Prompt:
@@ -109,7 +115,7 @@ class PromptRollout:
     async def _turns(self, request: Sample, prompt: Prompt, parent: Place | None) -> list[Turn]:
         """Sample one prompt; a probe that finds something is completed to a whole group."""
         size = self._engine.group_size
-        count = min(request.n or size, size)
+        count = request.count(size)
         prompt_ids_T = self._engine.render(prompt.messages)
         seed = self._seed(request.level)
         if parent:
@@ -242,3 +248,13 @@ class PromptRollout:
             [turn.verdict for turn in asked.values() if turn.verdict],
         )
         return dict(zip(asked, found, strict=True))
+
+
+async def _together(coroutines: Iterable[Coroutine[Any, Any, _T]]) -> list[_T]:
+    """Await all; when one raises, the others end too."""
+    tasks = [asyncio.ensure_future(each) for each in coroutines]
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()

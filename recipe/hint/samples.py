@@ -221,7 +221,7 @@ def _entries(
                 "trains": trains,
                 "score": _finite(verdict.score),
                 "reward": _finite(reward),
-                "reason": verdict.reason,
+                "reason": "not_graded" if verdict is _NO_VERDICT else verdict.reason,
                 "basis": verdict.basis,
                 "extracted": excerpt(verdict.extracted, _SHORT_BYTES),
                 "ignored": excerpt(verdict.ignored, _SHORT_BYTES),

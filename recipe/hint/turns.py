@@ -168,7 +168,8 @@ class Sample:
     Attributes:
         prompt: How the prompt is made.
         n: Generations per prompt; 0 is the group size G.
-        parents: Earlier turns to go on from; empty: the problem itself.
+        parents: Earlier turns to go on from; ``None``: the problem itself. Of no turns at all
+            comes a round without turns.
         is_graded: Whether the responses are graded.
         role: Who speaks, for the records: ``solver``, ``guide``, ...
         completes: Fill the group up to G when one of ``n`` is right or could not be graded.
@@ -179,7 +180,7 @@ class Sample:
 
     prompt: PromptSpec = Bare()
     n: int = 0
-    parents: tuple[Place, ...] = ()
+    parents: tuple[Place, ...] | None = None
     is_graded: bool = True
     role: str = "solver"
     completes: bool = False
@@ -191,6 +192,11 @@ class Sample:
         """The hint level of the prompt."""
         return self.prompt.level
 
+    def count(self, group_size: int) -> int:
+        """Return the generations asked of each prompt; a probe is at most a whole group."""
+        count = self.n or group_size
+        return min(count, group_size) if self.completes else count
+
 
 @dataclass(frozen=True, slots=True)
 class Round:
@@ -201,7 +207,8 @@ class Round:
     Attributes:
         hint_status: What became of the hint, or of the first prompt that could not be made.
         hint: The text that the prompt showed.
-        is_whole: Whether the group is complete, which a probe is not.
+        is_whole: Whether the group is complete, which a probe is not, nor one whose prompt is
+            missing for some parent.
     """
 
     request: Sample
@@ -272,7 +279,14 @@ class Train:
     """The decision: what trains, in this order.
 
     ``is_dropped``: the rows are published without any signal, so that they change nothing.
+
+    Raises:
+        ValueError: If there are no rows: the prompt would end without a record.
     """
 
     rows: tuple[Row, ...]
     is_dropped: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.rows:
+            raise ValueError("Train has no rows; give at least one, or dropped ones (is_dropped)")

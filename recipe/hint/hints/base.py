@@ -43,5 +43,5 @@ class HintSource(Protocol):
     async def hint_levels(
         self, problem: Problem, generate: Generate, *, visits: int = 0
     ) -> HintResult:
-        """All levels for one visit of one problem, which was visited ``visits`` times before."""
+        """All levels for one rollout of a problem that had ``visits`` of them before."""
         ...

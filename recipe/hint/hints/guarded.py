@@ -11,10 +11,10 @@ from recipe.hint.schema import HintLevels, Problem
 
 
 class GuardedSource:
-    """Checks every level of another source's hint levels for the final answer.
+    """Checks every hint level of another source for the final answer.
 
     The levels that hold it are named in ``leaked``. With the policy ``drop`` their text is empty,
-    which a visit takes as a hint that cannot be had; the other levels stay.
+    which ``Hinted`` takes as a hint that cannot be had (``leaked``); the other levels stay.
     """
 
     def __init__(self, source: HintSource, guard: LeakGuard) -> None:

@@ -1,4 +1,4 @@
-"""Self-hints: the current policy reads the reference solution and writes the ladder."""
+"""Self-hints: the current policy reads the reference solution and writes the hint levels."""
 
 from __future__ import annotations
 

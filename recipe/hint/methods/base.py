@@ -63,7 +63,7 @@ class Method:
         self.settings: Any = self.settings_cls() if settings is None else settings
         self.dropout = dropout or HintDropout()
 
-    def open(self, problem: Problem, state: ProblemState) -> Sample | Train:
+    def open(self, problem: Problem, state: ProblemState) -> Sample:
         """Decide what is sampled first."""
         return Sample()
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from recipe.hint.methods.base import Method
 from recipe.hint.schema import Problem, ProblemState, Response, Verdict
 from recipe.hint.turns import Round, Sample, Turn
 
 _LATE = 1_000_000  # past every cold start and warm-up
 _WRONG = Turn((), [], Response([], [], "", is_truncated=False), Verdict(0.0, "wrong"))
+_UNGRADED = replace(_WRONG, verdict=None)
 
 
 def most_responses(method: Method, group_size: int) -> int:
@@ -19,9 +22,15 @@ def most_responses(method: Method, group_size: int) -> int:
     decision = method.open(problem, ProblemState(step=_LATE))
     rounds: list[Round] = []
     while isinstance(decision, Sample):
-        count = min(decision.n or group_size, group_size) * max(len(decision.parents), 1)
+        parents = (None,) if decision.parents is None else decision.parents
+        turn = _WRONG if decision.is_graded else _UNGRADED
+        turns = tuple(
+            replace(turn, parent=parent)
+            for parent in parents
+            for _ in range(decision.count(group_size))
+        )
         status = "ok" if decision.level else "none"
-        is_whole = count >= group_size
-        rounds.append(Round(decision, (_WRONG,) * count, status, is_whole=is_whole))
+        is_whole = len(turns) >= group_size * len(parents)
+        rounds.append(Round(decision, turns, status, is_whole=is_whole))
         decision = method.react(problem, rounds)
     return sum(len(each.turns) for each in rounds)

@@ -148,7 +148,7 @@ class Grading:
 
 
 class VllmEngine:
-    """What a visit needs, on real parts.
+    """What a prompt rollout needs, on real parts.
 
     ``answers`` and ``hints`` are the settings of the two kinds of request.
     """

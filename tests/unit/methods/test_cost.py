@@ -1,4 +1,4 @@
-"""The most answers that a visit takes, per method."""
+"""The most responses that a prompt rollout takes, per method."""
 
 from recipe.hint.methods.cost import most_responses
 from recipe.hint.methods.fixed import Fixed

@@ -1,6 +1,7 @@
 """Methods of two and three turns in the one loop, made of what the loop offers and nothing else."""
 
-from dataclasses import dataclass
+import asyncio
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import pytest
@@ -10,9 +11,12 @@ from verl.trainer.ppo.core_algos import compute_grpo_outcome_advantage
 from verl.utils import tensordict_utils as tu
 
 from recipe.hint.methods.base import Method
+from recipe.hint.methods.cost import most_responses
+from recipe.hint.metrics import step_metrics
 from recipe.hint.prompt import Texts
 from recipe.hint.rollout import Parts, PromptRollout
 from recipe.hint.runtime import store
+from recipe.hint.samples import unpack_sample
 from recipe.hint.schema import ProblemState, Response, Verdict
 from recipe.hint.settings import HintSettings
 from recipe.hint.turns import FollowUp, Place, Prompt, PromptSpec, Row, Sample, Train
@@ -200,8 +204,129 @@ def test_each_group_of_a_prompt_gets_a_baseline_of_its_own_in_verls_grpo(play):
     assert together[:, 0].tolist() == pytest.approx([0.0, -1.2247, 0.0, 1.2247], abs=1e-4)
 
 
+def test_later_turns_count_in_the_most_responses_of_a_rollout():
+    assert most_responses(TwoTurns(), 8) == 2 * 8
+    assert most_responses(ThreeTurns(), 8) == 3 * 8
+
+
+class GuideAlone(ThreeTurns):
+    """The guide trains, the solver stays as it is."""
+
+    def react(self, problem, rounds):
+        decision = super().react(problem, rounds)
+        if isinstance(decision, Sample):
+            return decision
+        return Train(tuple(row for row in decision.rows if row.group == "guide"))
+
+
+def test_a_prompt_that_trains_no_graded_turn_has_metrics_without_an_accuracy(play):
+    outcome = play(GuideAlone(), TurnEngine({0: [0, 1], 1: [0, 0], 2: [1, 0]}))
+    assert outcome.record.accuracies == ()
+    metrics = step_metrics([outcome.record], 0)
+    assert (metrics["used_no_hint"], metrics["mixed_groups"]) == (1.0, 1.0)
+    assert "acc_no_hint_mean" not in metrics
+
+
+class Ungraded(Method):
+    """Nothing is graded; the second of two responses is the better one."""
+
+    def open(self, problem, state):
+        return Sample(is_graded=False)
+
+    def react(self, problem, rounds):
+        return Train(tuple(Row(Place(0, row), float(row)) for row in range(G)))
+
+
+def test_a_prompt_without_any_grade_has_metrics_and_says_so_in_its_sample(play):
+    outcome = play(Ungraded(), TurnEngine({0: [0, 0]}))
+    metrics = step_metrics([outcome.record], 0)
+    assert (metrics["zero_signal_before"], metrics["zero_signal_after"]) == (1.0, 0.0)
+    reasons = [each["reason"] for each in unpack_sample(outcome.sample)["responses"]]
+    assert reasons == ["not_graded", "not_graded"]
+
+
+class Silent(Feedback):
+    """A guide whose prompt never fits."""
+
+    async def build(self, context, parent):
+        return Prompt(status="too_long")
+
+
+class UnguidedThree(ThreeTurns):
+    """Goes on from the turns of a round that has none."""
+
+    def react(self, problem, rounds):
+        decision = super().react(problem, rounds[:2])
+        if len(rounds) == 1:
+            return replace(decision, prompt=Silent())
+        return decision if len(rounds) == 2 else self.train_round(rounds, 0)
+
+
+def test_a_round_that_goes_on_from_no_turns_has_none(play):
+    outcome = play(UnguidedThree(), TurnEngine({0: [0, 1]}))
+    assert outcome.record.rows == ((0, 0), (0, 1))
+    assert [each.hint_status for each in outcome.record.rounds] == ["none", "too_long", "none"]
+    assert [each.tokens for each in outcome.record.rounds] == [4, 0, 0]
+
+
+def test_a_method_that_trains_nothing_is_an_error(play):
+    class Nothing(Method):
+        def react(self, problem, rounds):
+            return Train(())
+
+    with pytest.raises(ValueError, match="Train has no rows; give at least one"):
+        play(Nothing(), TurnEngine({0: [0, 1]}))
+
+
+@dataclass(frozen=True)
+class Revised(Method):
+    """One follow-up of the first response, as the test asks for it."""
+
+    n: int
+    completes: bool = False
+
+    def react(self, problem, rounds):
+        if len(rounds) == 1:
+            again = FollowUp("Check your work.")
+            return Sample(again, n=self.n, parents=(Place(0, 0),), completes=self.completes)
+        assert (len(rounds[1].turns), rounds[1].is_whole) == EXPECTED[self]
+        return self.train_round(rounds, 1)
+
+
+# Nobody is right in turn 1: a probe of 1 stays 1 of G = 2; 3 that are no probe are 3.
+EXPECTED = {Revised(1, completes=True): (1, False), Revised(1): (1, True), Revised(3): (3, True)}
+
+
+@pytest.mark.parametrize("method", EXPECTED)
+def test_a_probe_with_parents_is_not_whole_and_no_request_is_cut(play, method):
+    play(method, TurnEngine({0: [1, 0], 1: [0, 0, 0]}))
+
+
+def test_a_turn_that_raises_ends_those_beside_it():
+    class Broken(TurnEngine):
+        ended = 0
+
+        async def sample(self, prompt_ids, seed, rows=None):
+            if "[assistant]" not in "".join(map(chr, prompt_ids)):
+                return await super().sample(prompt_ids, seed, rows)
+            if not self.seeds[G:]:
+                self.seeds.append(seed)
+                raise RuntimeError("the server is gone")
+            try:
+                await asyncio.Event().wait()
+            finally:
+                self.ended += 1
+
+    async def go():
+        engine = Broken({0: [1, 0]})
+        with pytest.raises(RuntimeError, match="the server is gone"):
+            await roll_out(TwoTurns(), engine)
+        await asyncio.sleep(0)
+        return engine.ended, len(asyncio.all_tasks())
+
+    assert asyncio.run(go()) == (1, 1)  # the other follow-up; only this test's own task is left
+
+
 @pytest.fixture
 def play():
-    import asyncio
-
     return lambda method, engine: asyncio.run(roll_out(method, engine))

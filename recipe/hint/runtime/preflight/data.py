@@ -14,6 +14,7 @@ from jinja2 import TemplateError
 from omegaconf import DictConfig
 
 from recipe.hint.errors import ConfigError, DataError
+from recipe.hint.methods import BASELINE
 from recipe.hint.problems.columns import read_problems
 from recipe.hint.prompt import Message, Texts, hint_request, with_hint
 from recipe.hint.runtime.preflight.settings import ROLLOUT, files_of, setting
@@ -261,7 +262,7 @@ def _with_hints(files: Sequence[DataFile], settings: HintSettings) -> list[Probl
     if not found:
         raise ConfigError(
             f"no problem of {TRAIN} has a text in {columns}, which hint.source={settings.source} "
-            f"needs; add them or choose trainer.method=grpo"
+            f"needs; add them or choose trainer.method={BASELINE}"
         )
     return found
 
