@@ -164,7 +164,7 @@ class PromptRollout:
             return await self._engine.write(messages, self._seed("hint", attempt))
 
         visits = self._state.visits
-        written = await self._source.hint_levels(self._problem, generate, visits=visits)
+        written = await self._source.write(self._problem, generate, visits=visits)
         self._hint_seconds = time.perf_counter() - start
         return written
 

@@ -89,7 +89,7 @@ def ask(url, folder, problems, *, max_tokens=128, **changes):
     )
 
     async def all_of_them():
-        return await asyncio.gather(*(teacher.hint_levels(each, never) for each in problems))
+        return await asyncio.gather(*(teacher.write(each, never) for each in problems))
 
     return asyncio.run(all_of_them()), teacher.counters()
 

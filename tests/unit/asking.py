@@ -57,7 +57,7 @@ def ask(tmp_path, script=None, *, asked=1, retry_after=None, is_slow=None, **cha
         server.is_slow = is_slow or server.is_slow
         async with server.running():
             one = teacher(server, tmp_path, **changes)
-            return [await one.hint_levels(problem(), never) for _ in range(asked)], server, one
+            return [await one.write(problem(), never) for _ in range(asked)], server, one
 
     return asyncio.run(run())
 

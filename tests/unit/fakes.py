@@ -122,7 +122,7 @@ class Numbered:
         self.count = count
         self.status = status
 
-    async def hint_levels(self, problem, generate, *, visits=0):
+    async def write(self, problem, generate, *, visits=0):
         if self.status != "ok":
             return HintResult(self.status)
         return HintResult("ok", HintLevels(tuple(f"hint {k}" for k in range(1, self.count + 1))))

@@ -43,7 +43,7 @@ class Written:
     def __init__(self, result: HintResult) -> None:
         self._result = result
 
-    async def hint_levels(
+    async def write(
         self, problem: Problem, generate: Generate, *, visits: int = 0
     ) -> HintResult:
         """Return the same for every prompt rollout."""

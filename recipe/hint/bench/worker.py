@@ -118,7 +118,7 @@ class BenchWorker(HintWorker):
                 return await arm.engine.write(messages, seed)
 
             assert arm.source is not None
-            return await arm.source.hint_levels(problem, generate)
+            return await arm.source.write(problem, generate)
 
         async def roll_out(method: Method, source: HintSource) -> Outcome:
             parts = replace(arm, method=method, source=source)

@@ -40,7 +40,7 @@ Generate = Callable[[list[Message], int], Awaitable[Reply]]
 class HintSource(Protocol):
     """Where hint text comes from."""
 
-    async def hint_levels(
+    async def write(
         self, problem: Problem, generate: Generate, *, visits: int = 0
     ) -> HintResult:
         """All levels for one rollout of a problem that had ``visits`` of them before."""

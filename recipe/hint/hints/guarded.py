@@ -21,11 +21,11 @@ class GuardedSource:
         self._source = source
         self._guard = guard
 
-    async def hint_levels(
+    async def write(
         self, problem: Problem, generate: Generate, *, visits: int = 0
     ) -> HintResult:
         """The other source's hint levels as the policy lets it be used."""
-        result = await self._source.hint_levels(problem, generate, visits=visits)
+        result = await self._source.write(problem, generate, visits=visits)
         # Together: the verifier's way there and back is longer than its work on a hint.
         checks = (self._guard.check(problem, hint) for hint in result.hint_levels.hints_L)
         found_L = await asyncio.gather(*checks)

@@ -33,7 +33,7 @@ class SolutionPrefix:
         self._ratios = tuple(ratios)
         self._ends = ends
 
-    async def hint_levels(
+    async def write(
         self, problem: Problem, generate: Generate, *, visits: int = 0
     ) -> HintResult:
         """One prefix per ratio; ``missing_solution`` where the answer stands at the beginning."""

@@ -272,7 +272,7 @@ class Teacher:
         """
         return dict(self._counters)
 
-    async def hint_levels(
+    async def write(
         self, problem: Problem, generate: Generate, *, visits: int = 0
     ) -> HintResult:
         """The teacher's hint levels for a problem; the policy (``generate``) is not asked.

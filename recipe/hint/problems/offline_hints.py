@@ -151,7 +151,7 @@ class _Asked:
 
     async def _one(self, problem: Problem, number: int) -> HintResult:
         async with self._places:
-            result = await self._source.hint_levels(problem, _no_policy, visits=number)
+            result = await self._source.write(problem, _no_policy, visits=number)
         self._bar.update()
         if result.status == _UNFINISHED:
             self.failed.append(result)

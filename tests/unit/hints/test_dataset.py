@@ -15,7 +15,7 @@ ROW = {"hint_level_1": "a", "hint_level_2": ["b", "c"], "hint_level_3": np.array
 def hint_levels(hints, *, visits=0, seed=1, problem_id="p1", max_level=3):
     item = replace(fakes.problem(problem_id=problem_id), hints=hints)
     source = DatasetHints(max_level=max_level, seed=seed)
-    return asyncio.run(source.hint_levels(item, None, visits=visits))
+    return asyncio.run(source.write(item, None, visits=visits))
 
 
 def test_a_column_holds_one_text_or_a_list_of_them():
@@ -64,7 +64,7 @@ def test_a_row_without_a_text_for_some_level_says_which(hints):
 def increments(texts, pieces):
     source = Increments(DatasetHints(max_level=len(texts), seed=1), pieces)
     item = replace(fakes.problem(), hints=tuple((text,) for text in texts))
-    return asyncio.run(source.hint_levels(item, None))
+    return asyncio.run(source.write(item, None))
 
 
 def test_each_tier_is_shown_in_steps_and_the_last_step_is_all_of_it():
@@ -84,7 +84,7 @@ def test_a_short_tier_repeats_its_words_rather_than_giving_an_empty_hint():
 
 def test_a_failure_of_the_source_stays_one():
     found = asyncio.run(
-        Increments(DatasetHints(max_level=3, seed=1), 4).hint_levels(fakes.problem(), None)
+        Increments(DatasetHints(max_level=3, seed=1), 4).write(fakes.problem(), None)
     )
     assert found.status == "missing_hint"
     assert found.hint_levels.hints_L == ()

@@ -24,7 +24,7 @@ HINTS = ("Add the two.", "Ann has 17 + 29 = 46 apples.", "First the tens, then t
 class Written:
     """Always the same ladder."""
 
-    async def hint_levels(self, problem, generate, *, visits=0):
+    async def write(self, problem, generate, *, visits=0):
         return HintResult("ok", HintLevels(HINTS))
 
 
@@ -37,7 +37,7 @@ def guarded(policy):
 
 
 def hint_levels(policy):
-    return asyncio.run(guarded(policy).hint_levels(PROBLEM, None))
+    return asyncio.run(guarded(policy).write(PROBLEM, None))
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ def problem(solution, answer="", text="What is it?", name="p"):
 
 
 def hint_levels(item, ratios=RATIOS, ends=None):
-    return asyncio.run(SolutionPrefix(ratios=ratios, ends=ends).hint_levels(item, None))
+    return asyncio.run(SolutionPrefix(ratios=ratios, ends=ends).write(item, None))
 
 
 def rows(name, fallback=()):

@@ -27,7 +27,7 @@ def test_a_reply_is_read_like_a_self_hint_and_its_price_is_its_tokens(tmp_path):
 def test_without_a_solution_nobody_is_asked(tmp_path):
     async def run():
         async with ChatServer().running() as server:
-            result = await teacher(server, tmp_path).hint_levels(problem(solution=" "), never)
+            result = await teacher(server, tmp_path).write(problem(solution=" "), never)
             return result, server.requests
 
     result, requests = asyncio.run(run())
@@ -79,7 +79,7 @@ def test_a_server_that_is_not_there_is_a_connection_fault(tmp_path):
     async def run():
         async with ChatServer().running() as server:
             one = teacher(server, tmp_path)
-        return await one.hint_levels(problem(), never)
+        return await one.write(problem(), never)
 
     result = asyncio.run(run())
     assert result.detail.startswith("connection: ")
@@ -149,7 +149,7 @@ def test_questions_asked_together_are_asked_once(tmp_path):
     async def run():
         async with ChatServer().running() as server:
             one = teacher(server, tmp_path)
-            results = await asyncio.gather(*(one.hint_levels(problem(), never) for _ in range(5)))
+            results = await asyncio.gather(*(one.write(problem(), never) for _ in range(5)))
             return results, server.requests
 
     results, requests = asyncio.run(run())
@@ -178,7 +178,7 @@ def test_visits_take_the_ladders_in_turn_even_where_no_seed_is_sent(
     async def run():
         async with ChatServer().running() as server:
             one = teacher(server, tmp_path, body={"seed": None}, num_ladders=num_ladders)
-            found = [await one.hint_levels(problem(), never, visits=visit) for visit in range(5)]
+            found = [await one.write(problem(), never, visits=visit) for visit in range(5)]
             return [each.calls for each in found], server
 
     calls, server = asyncio.run(run())
@@ -191,7 +191,7 @@ def test_no_more_requests_are_under_way_than_allowed(tmp_path):
         async with ChatServer().running() as server:
             server.hold = 3
             one = teacher(server, tmp_path, num_parallel=3)
-            asked = (one.hint_levels(problem(solution=f"way {i}"), never) for i in range(12))
+            asked = (one.write(problem(solution=f"way {i}"), never) for i in range(12))
             await asyncio.gather(*asked)
             return server
 

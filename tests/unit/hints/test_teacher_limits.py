@@ -23,7 +23,7 @@ def test_the_budget_stops_new_questions_with_a_message_and_old_answers_stay(tmp_
         async with ChatServer().running() as server:
             one = teacher(server, tmp_path, budget_tokens=2 * price)
             asked = [problem(solution=f"way {i}") for i in (0, 1, 2, 3, 0)]
-            return [await one.hint_levels(each, never) for each in asked], server, one
+            return [await one.write(each, never) for each in asked], server, one
 
     with caplog.at_level(logging.WARNING):
         results, server, one = asyncio.run(run())

@@ -48,8 +48,8 @@ class Watched:
         self.source = source
         self.results: list[HintResult] = []
 
-    async def hint_levels(self, problem, generate: Generate, *, visits: int = 0) -> HintResult:
-        self.results.append(await self.source.hint_levels(problem, generate, visits=visits))
+    async def write(self, problem, generate: Generate, *, visits: int = 0) -> HintResult:
+        self.results.append(await self.source.write(problem, generate, visits=visits))
         return self.results[-1]
 
 

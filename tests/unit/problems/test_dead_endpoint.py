@@ -114,7 +114,7 @@ class Failing:
         self.calls = calls
         self.num_asked = 0
 
-    async def hint_levels(self, problem, generate, *, visits=0):
+    async def write(self, problem, generate, *, visits=0):
         self.num_asked += 1
         number = self.num_asked
         await asyncio.sleep(0)

@@ -26,7 +26,7 @@ class Fake:
         self.statuses = statuses or {}
         self.asked: list[tuple[str, int]] = []
 
-    async def hint_levels(self, problem, generate, *, visits=0):
+    async def write(self, problem, generate, *, visits=0):
         self.asked.append((problem.id, visits))
         await asyncio.sleep(0)
         if status := self.statuses.get((problem.id, visits)):

@@ -73,7 +73,7 @@ def test_the_levels_of_prefixes_are_the_ratios():
 def test_tokens_come_from_the_run_s_tokenizer():
     source, _ = source_and_levels("ghpo", CharTokenizer(), prefix={"unit": "token"})
     item = replace(problem(solution="abcdefgh"), answer="")
-    found = asyncio.run(source.hint_levels(item, None))
+    found = asyncio.run(source.write(item, None))
     assert found.hint_levels.hints_L == ("ab", "abcd", "abcdef")
 
 
