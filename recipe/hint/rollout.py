@@ -211,7 +211,7 @@ class PromptRollout:
     def _trained(self, row: Row) -> TrainedRow:
         turn = self._turn(row.place)
         prompt_ids_T = turn.prompt_ids_T
-        if self._settings.conditioning == "unhinted" and self._level(row):
+        if self._settings.conditioning == "unhinted" and self._level(row) and not turn.parent:
             prompt_ids_T = self._engine.render(self._problem.messages)
         return TrainedRow(prompt_ids_T, turn, row.reward, row.group)
 

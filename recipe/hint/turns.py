@@ -135,9 +135,13 @@ class Hinted(PromptSpec):
 
 @dataclass(frozen=True)
 class FollowUp(PromptSpec):
-    """The conversation so far, the parent's response, and one more user turn."""
+    """The conversation so far, the parent's response, and one more user turn.
+
+    ``level`` is that of the hint which the conversation began with.
+    """
 
     instruction: str
+    level: int = 0
     kind: ClassVar[str] = "follow_up"
 
     async def build(self, context: PromptContext, parent: Turn | None) -> Prompt:
@@ -266,7 +270,8 @@ class Row:
     Attributes:
         place: The turn.
         reward: What it trains with.
-        group: Rows with the same name share one baseline; each trains under its own prompt.
+        group: Rows with the same name share one baseline; each trains under its own prompt. A row
+            alone in its group has no baseline: verl's GRPO trains it with its raw reward.
     """
 
     place: Place

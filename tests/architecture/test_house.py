@@ -4,10 +4,13 @@ import ast
 import os
 import re
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 import yaml
+
+from recipe.hint.methods import METHODS
 
 ROOT = Path(__file__).resolve().parents[2]
 HINT = ROOT / "recipe" / "hint"
@@ -209,6 +212,21 @@ def test_a_link_to_a_missing_file_or_heading_is_noticed(tmp_path, monkeypatch):
         "page.md: #three names no heading of page.md",
         "page.md: gone.md does not exist",
     ]
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_has_a_page_whose_table_gives_each_of_its_settings_and_their_defaults(name):
+    method = METHODS[name]
+    settings = method.settings_cls()
+    wanted = {
+        f"{method.settings_node}.{item.name}": yaml.safe_load(str(getattr(settings, item.name)))
+        for item in fields(settings)
+    }
+    wanted |= {"hint.dropout_share": 0.0} if method.supports_dropout else {}
+    text = (ROOT / "docs" / "methods" / f"{name}.md").read_text("utf-8")
+    rows = dict(re.findall(r"^\| `([\w.]+)` \| `?(.*?)`? \|", text, re.MULTILINE))
+    given = {key: yaml.safe_load(rows[key]) for key in wanted.keys() & rows.keys()}
+    assert given == wanted
 
 
 CLOCKS = {"monotonic", "perf_counter", "process_time", "thread_time"}

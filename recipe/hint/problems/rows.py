@@ -113,6 +113,10 @@ def check_truth(kind: Kind, truth: str, column: str) -> None:
         what = f"the ground truth of a choice is one letter from A to Z, got {short(truth)}"
         raise FieldFault(column, what)
     if kind == "program":
+        # Here: a worker on mathematics needs none of it.
+        from recipe.hint.verify.programs.checklist import Checklist
+        from recipe.hint.verify.programs.refusals import Unrunnable
+
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # an odd escape in a test is no fault of the row
