@@ -43,9 +43,7 @@ class Written:
     def __init__(self, result: HintResult) -> None:
         self._result = result
 
-    async def write(
-        self, problem: Problem, generate: Generate, *, visits: int = 0
-    ) -> HintResult:
+    async def write(self, problem: Problem, generate: Generate, *, visits: int = 0) -> HintResult:
         """Return the same for every prompt rollout."""
         return self._result
 

@@ -40,8 +40,6 @@ Generate = Callable[[list[Message], int], Awaitable[Reply]]
 class HintSource(Protocol):
     """Where hint text comes from."""
 
-    async def write(
-        self, problem: Problem, generate: Generate, *, visits: int = 0
-    ) -> HintResult:
+    async def write(self, problem: Problem, generate: Generate, *, visits: int = 0) -> HintResult:
         """All levels for one rollout of a problem that had ``visits`` of them before."""
         ...

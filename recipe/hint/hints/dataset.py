@@ -41,9 +41,7 @@ class DatasetHints:
         self._max_level = max_level
         self._seed = seed
 
-    async def write(
-        self, problem: Problem, generate: Generate, *, visits: int = 0
-    ) -> HintResult:
+    async def write(self, problem: Problem, generate: Generate, *, visits: int = 0) -> HintResult:
         """All levels, or ``missing_hint`` with the first column that has no text."""
         number = seed_at(self._seed, "dataset hint", problem.id) + visits
         hints = []
@@ -62,9 +60,7 @@ class Increments:
         self._source = source
         self._pieces = pieces
 
-    async def write(
-        self, problem: Problem, generate: Generate, *, visits: int = 0
-    ) -> HintResult:
+    async def write(self, problem: Problem, generate: Generate, *, visits: int = 0) -> HintResult:
         """The other source's hint levels, ``pieces`` times as long."""
         result = await self._source.write(problem, generate, visits=visits)
         hints = (cut_into(hint, self._pieces) for hint in result.hint_levels.hints_L)

@@ -21,9 +21,7 @@ class GuardedSource:
         self._source = source
         self._guard = guard
 
-    async def write(
-        self, problem: Problem, generate: Generate, *, visits: int = 0
-    ) -> HintResult:
+    async def write(self, problem: Problem, generate: Generate, *, visits: int = 0) -> HintResult:
         """The other source's hint levels as the policy lets it be used."""
         result = await self._source.write(problem, generate, visits=visits)
         # Together: the verifier's way there and back is longer than its work on a hint.

@@ -20,9 +20,7 @@ class SelfGenerated:
         self._attempts = attempts
         self._max_level = max_level
 
-    async def write(
-        self, problem: Problem, generate: Generate, *, visits: int = 0
-    ) -> HintResult:
+    async def write(self, problem: Problem, generate: Generate, *, visits: int = 0) -> HintResult:
         """The first reply that parses; the final answer alone is never shown as a solution.
 
         An empty reply means that the request did not fit: asking again would not help.

@@ -33,9 +33,7 @@ class SolutionPrefix:
         self._ratios = tuple(ratios)
         self._ends = ends
 
-    async def write(
-        self, problem: Problem, generate: Generate, *, visits: int = 0
-    ) -> HintResult:
+    async def write(self, problem: Problem, generate: Generate, *, visits: int = 0) -> HintResult:
         """One prefix per ratio; ``missing_solution`` where the answer stands at the beginning."""
         solution = problem.solution
         limit = answer_start(problem)

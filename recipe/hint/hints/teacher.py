@@ -272,9 +272,7 @@ class Teacher:
         """
         return dict(self._counters)
 
-    async def write(
-        self, problem: Problem, generate: Generate, *, visits: int = 0
-    ) -> HintResult:
+    async def write(self, problem: Problem, generate: Generate, *, visits: int = 0) -> HintResult:
         """The teacher's hint levels for a problem; the policy (``generate``) is not asked.
 
         ``calls`` and ``tokens`` (of the replies) are what this visit caused: 0 from the cache.

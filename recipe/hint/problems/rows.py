@@ -12,8 +12,6 @@ from typing import Any, get_args
 from recipe.hint.errors import DataError
 from recipe.hint.hints.dataset import hint_columns
 from recipe.hint.schema import Kind, Problem
-from recipe.hint.verify.programs.checklist import Checklist
-from recipe.hint.verify.programs.refusals import Unrunnable
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 # How programs spell what is no number; a limit that does not exist is written in words or LaTeX.
