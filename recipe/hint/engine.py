@@ -32,7 +32,7 @@ class Engine(Protocol):
         """Sample a group, or only ``rows`` of it: row i is the same response either way."""
         ...
 
-    async def grade(self, problem: Problem, responses: list[Response]) -> list[Verdict]:
+    async def grade(self, problem: Problem, responses_G: list[Response]) -> list[Verdict]:
         """Grade responses to one problem, in order."""
         ...
 

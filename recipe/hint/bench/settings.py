@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
@@ -124,8 +125,8 @@ def apply_bench_mode(config: DictConfig, bench: BenchSettings) -> None:
         trainer.save_freq = trainer.test_freq = -1
         trainer.resume_mode = "disable"
         trainer.logger = []
-        name = OmegaConf.to_container(trainer, resolve=False)["experiment_name"]
-        if name == "${trainer.method}-${now:%Y%m%d-%H%M%S}":
+        unresolved: Any = OmegaConf.to_container(trainer, resolve=False)
+        if unresolved["experiment_name"] == "${trainer.method}-${now:%Y%m%d-%H%M%S}":
             trainer.experiment_name = "bench-${now:%Y%m%d-%H%M%S}"
         rounds = bench.warmup + bench.steps
         trainer.total_training_steps = bench.calibration + rounds * len(bench.arms)
@@ -140,4 +141,5 @@ def freeze_weights(config: DictConfig) -> None:
 
 def bench_of(config: DictConfig) -> BenchSettings:
     """The settings that :func:`apply_bench_mode` put into the configuration."""
-    return BenchSettings(**OmegaConf.to_container(config.bench))
+    node: Any = OmegaConf.to_container(config.bench)
+    return BenchSettings(**node)

@@ -19,7 +19,7 @@ from recipe.hint.problems.rows import problem_from_row
 from recipe.hint.prompt import Message
 from recipe.hint.record import Outcome
 from recipe.hint.rollout import Parts
-from recipe.hint.runtime.engine import Grader
+from recipe.hint.runtime.engine import Grader, VllmEngine
 from recipe.hint.runtime.hint_sources import guarded_source
 from recipe.hint.runtime.worker import HintWorker
 from recipe.hint.schema import Item, Verdict
@@ -66,8 +66,10 @@ class BenchWorker(HintWorker):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         HintWorker.__init__(self, *args, **kwargs)
-        grader = Remembering(self._training.engine.verifier)
-        self._engine = self._training.engine.graded_by(grader)
+        engine = self._training.engine
+        assert isinstance(engine, VllmEngine)
+        grader = Remembering(engine.verifier)
+        self._engine = engine.graded_by(grader)
         self._constant_engine = self._engine.graded_by(Constant(grader.seen))
         self._arms = {arm: self._arm(arm) for arm in bench_of(self.config).arms}
 
@@ -97,7 +99,7 @@ class BenchWorker(HintWorker):
         await HintWorker._run_prompt(self, prompt, sampling_params, trajectory, trace)
 
     def _arm(self, name: str) -> Parts:
-        trainer = OmegaConf.to_container(self.config.trainer, resolve=True)
+        trainer: Any = OmegaConf.to_container(self.config.trainer, resolve=True)
         method = build_method({**trainer, "method": method_of(name)}, self._settings)
         engine = self._constant_engine if name.endswith(CONSTANT) else self._engine
         source = guarded_source(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ray
 import transfer_queue as tq
+from ray.exceptions import RayActorError
 from verl.trainer.ppo.v1.replay_buffer import ReplayBuffer, ReplayBufferAsync
 
 from recipe.hint.errors import HintError, StallError
@@ -22,11 +23,16 @@ def guard(buffer: ReplayBuffer, limit_s: float) -> ReplayBuffer:
     """
     buffer.__class__ = type(f"Guarded{type(buffer).__name__}", (_Guarded, type(buffer)), {})
     buffer.poll_interval = POLL_S
+    assert isinstance(buffer, _Guarded)
     buffer.limit_s = limit_s
     return buffer
 
 
-class _Guarded:
+# What a type checker sees as the base of the mixin: the class that has all it refines.
+_Buffer = ReplayBufferAsync if TYPE_CHECKING else object
+
+
+class _Guarded(_Buffer):
     """Mixin over verl's buffers; both call ``_sync_metadata_from_transfer_queue`` once a poll."""
 
     limit_s: float
@@ -95,7 +101,7 @@ class _Guarded:
             try:
                 if ray.wait([ping], timeout=0)[0]:
                     ray.get(ping)
-            except ray.exceptions.RayActorError as error:
+            except RayActorError as error:
                 raise HintError(f"agent-loop worker {number} died: {error}") from error
         self._pings = tuple(worker.ping.remote() for worker in self.workers)
         self._pinged_at = now

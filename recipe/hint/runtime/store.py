@@ -153,7 +153,8 @@ def rows_of(
             fields["response_mask"][:-1] = 0
         prompt_T = torch.tensor(trained.prompt_ids_T, dtype=torch.int64)
         fields["loss_mask"] = fields["response_mask"]
-        fields["input_ids"] = torch.cat([prompt_T, fields["responses"]])
+        response_T: Any = fields["responses"]
+        fields["input_ids"] = torch.cat([prompt_T, response_T])
         fields["position_ids"] = torch.arange(len(fields["input_ids"]), dtype=torch.int64)
         fields["multi_modal_inputs"] = {}
         key = f"{outcome.record.uid}_{session}_0"

@@ -7,7 +7,7 @@ import dataclasses
 import gc
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import transfer_queue as tq
@@ -17,6 +17,7 @@ from verl.trainer.ppo.v1 import (
     PPOTrainerSeparateAsync,
     PPOTrainerSync,
 )
+from verl.trainer.ppo.v1.trainer_base import PPOTrainer
 from verl.utils import tensordict_utils as tu
 
 from recipe.hint import metrics as hint_metrics
@@ -42,11 +43,18 @@ from recipe.hint.whole_file import whole_file, write_whole
 STATE_FILE, SHAPES_FILE = "hint_state.npz", "hint_shapes.json"
 
 
-class HintMixin:
+# What a type checker sees as the base of the mixin.
+_Trainer = PPOTrainer if TYPE_CHECKING else object
+
+
+class HintMixin(_Trainer):
     """What the recipe adds to any of verl's trainers; the rest of the step is verl's."""
 
+    replay_buffer: Any  # guarded: it has the checks of `sampling_guard`
+
     def __init__(self, config: DictConfig) -> None:
-        self.hint = read_settings(OmegaConf.to_container(config.hint, resolve=True))
+        node: Any = OmegaConf.to_container(config.hint, resolve=True)
+        self.hint = read_settings(node)
         self.tracker = RewardTracker()
         self.sampler = Sampler(self.hint.samples, self.hint.seed)
         self.folder = RunFolder(self.hint.run_dir)
@@ -117,7 +125,7 @@ class HintMixin:
         )
         by_uid = {}
         for extra in data["extra_fields"]:
-            values = tu.unwrap_non_tensor_data(extra)
+            values: Any = tu.unwrap_non_tensor_data(extra)
             record = PromptRecord.from_json(values[RECORD_FIELD])
             # The step it trains in; in the async modes it was sampled earlier.
             by_uid[record.uid] = dataclasses.replace(record, step=self.global_steps)
@@ -232,12 +240,14 @@ class HintTrainerSeparateAsync(HintMixin, PPOTrainerSeparateAsync):
     def switch_to_rollout(self, *args: Any, **kwargs: Any) -> None:
         """verl's own: sync the trainer's own replicas and let them generate."""
         with self._limit(_SYNC, "sync_s"):
-            super().switch_to_rollout(*args, **kwargs)
+            parent: Any = super()  # verl's decorator hides the type of the class
+            parent.switch_to_rollout(*args, **kwargs)
 
     def switch_to_trainer(self) -> None:
         """verl's own: stop the trainer's own replicas; their prompts go to the others."""
         with self._limit("stopping the vLLM replicas on the trainer's devices", "sync_s"):
-            super().switch_to_trainer()
+            parent: Any = super()
+            parent.switch_to_trainer()
 
 
 TRAINERS = {

@@ -5,9 +5,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
-from transformers import PreTrainedModel, PreTrainedTokenizerFast
+from transformers import PreTrainedTokenizerFast
 
 from recipe.hint.errors import DataError
 from recipe.hint.prompt import Message, hint_request, with_hint
@@ -23,7 +24,7 @@ CHUNK = 400
 class Sampler:
     """A model with its tokenizer; sampling is at the full distribution unless greedy."""
 
-    model: PreTrainedModel
+    model: Any  # a transformers model that generates
     tokenizer: PreTrainedTokenizerFast
     seed: int = 0
 
@@ -38,14 +39,14 @@ class Sampler:
 
     @torch.inference_mode()
     def _chunk(self, conversations: list[list[Message]], greedy: bool) -> list[str]:
-        inputs = self.tokenizer.apply_chat_template(
+        inputs: Any = self.tokenizer.apply_chat_template(
             conversations,
             add_generation_prompt=True,
             padding=True,
             return_tensors="pt",
             return_dict=True,
         )
-        choice = {"do_sample": False} if greedy else {"do_sample": True, "top_k": 0}
+        choice: dict[str, Any] = {"do_sample": False} if greedy else {"do_sample": True, "top_k": 0}
         ids = self.model.generate(**inputs, **choice, max_new_tokens=MAX_REPLY_TOKENS)
         reply_ids = ids[:, inputs["input_ids"].shape[1] :]
         return self.tokenizer.batch_decode(reply_ids, skip_special_tokens=True)

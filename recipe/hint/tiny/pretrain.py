@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch.nn import functional
@@ -43,6 +44,7 @@ def new_model(tokenizer: PreTrainedTokenizerFast, seed: int) -> LlamaForCausalLM
     The architecture is Llama and not Qwen2: for Qwen2 folders Transformers 5 replaces the
     tokenizer's own splitting rules by those of Qwen2.
     """
+    end, padding = _token_ids(tokenizer)
     config = LlamaConfig(
         vocab_size=len(tokenizer),
         hidden_size=128,
@@ -54,8 +56,8 @@ def new_model(tokenizer: PreTrainedTokenizerFast, seed: int) -> LlamaForCausalLM
         rms_norm_eps=1e-6,
         tie_word_embeddings=True,
         bos_token_id=None,
-        eos_token_id=tokenizer.eos_token_id,
-        pad_token_id=tokenizer.pad_token_id,
+        eos_token_id=end,
+        pad_token_id=padding,
         dtype="float32",
     )
     with torch.random.fork_rng(devices=[]):
@@ -68,16 +70,23 @@ def new_model(tokenizer: PreTrainedTokenizerFast, seed: int) -> LlamaForCausalLM
     return model
 
 
+def _token_ids(tokenizer: PreTrainedTokenizerFast) -> tuple[int, int]:
+    end, padding = tokenizer.eos_token_id, tokenizer.pad_token_id
+    assert isinstance(end, int) and isinstance(padding, int)
+    return end, padding
+
+
 def batches(tokenizer: PreTrainedTokenizerFast, recipe: Recipe) -> Iterator[list[TokenRow]]:
     """Endless batches, the shortest row first."""
-    rng = random.Random(f"corpus/{recipe.seed}")
+    rng, end = random.Random(f"corpus/{recipe.seed}"), tokenizer.eos_token
+    assert isinstance(end, str)
     while True:
         samples = [corpus.draw(rng) for _ in range(recipe.batch_size)]
-        prompts = tokenizer.apply_chat_template(
+        prompts: Any = tokenizer.apply_chat_template(
             [sample.messages for sample in samples], tokenize=False, add_generation_prompt=True
         )
         prompt_ids = tokenizer(prompts)["input_ids"]
-        replies = [sample.reply + tokenizer.eos_token for sample in samples]
+        replies = [sample.reply + end for sample in samples]
         reply_ids = tokenizer(replies)["input_ids"]
         rows = zip(prompt_ids, reply_ids, strict=True)
         yield sorted(rows, key=lambda row: len(row[0]) + len(row[1]))
@@ -153,9 +162,10 @@ def pretrain(
 
 def save_model(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, folder: Path) -> None:
     """Write weights, configuration and generation settings (plain sampling at T=1)."""
+    end, padding = _token_ids(tokenizer)
     model.generation_config = GenerationConfig(
-        eos_token_id=tokenizer.eos_token_id,
-        pad_token_id=tokenizer.pad_token_id,
+        eos_token_id=end,
+        pad_token_id=padding,
         do_sample=True,
         temperature=1.0,
         top_k=0,

@@ -111,8 +111,8 @@ def check_keys(config: DictConfig) -> None:
     configuration): what is in it is not looked at. In a section with a dataclass of verl's, the
     fields of that dataclass are known too.
     """
-    known, found = _known(), OmegaConf.to_container(config, resolve=False)
-    assert isinstance(found, dict)
+    known = _known()
+    found: Any = OmegaConf.to_container(config, resolve=False)
     for name, target in _unknown(found, known):
         section, _, key = name.rpartition(".")
         fields = _fields(target)
@@ -162,8 +162,7 @@ def check_unread(config: DictConfig, settings: HintSettings) -> None:
 def _known() -> dict[str, Any]:
     """verl's settings with their defaults, and ours among them."""
     file = Path(os.environ["HINT_VERL_CONFIG"]) / "_generated_ppo_trainer.yaml"
-    known = OmegaConf.to_container(OmegaConf.load(file), resolve=False)
-    assert isinstance(known, dict)
+    known: Any = OmegaConf.to_container(OmegaConf.load(file), resolve=False)
     for name in (*OURS, *READ_BY_VERL, *_TYPED):
         *sections, key = name.split(".")
         functools.reduce(dict.__getitem__, sections, known)[key] = None

@@ -10,6 +10,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
@@ -139,9 +140,10 @@ def preflight_evaluation(config: DictConfig) -> list[str]:
 
 
 def _resolved(config: DictConfig) -> tuple[DictConfig, HintSettings]:
-    config = OmegaConf.create(OmegaConf.to_container(config, resolve=True))
-    check_sections(config)
-    return config, read_settings(OmegaConf.to_container(config.hint))
+    node: Any = OmegaConf.to_container(config, resolve=True)
+    resolved = DictConfig(node)
+    check_sections(resolved)
+    return resolved, read_settings(node["hint"])
 
 
 def _check_benchmarks(files: Sequence[DataFile]) -> None:

@@ -215,7 +215,8 @@ class Remote:
             return {"t": "name", "v": name}
         calls = callable(value) and not isinstance(value, type)
         if calls or hasattr(type(value), "__next__"):
-            self._callbacks.append(value if calls else value.__next__)
+            iterator: Any = value
+            self._callbacks.append(value if calls else iterator.__next__)
             return {"t": "callback", "v": len(self._callbacks) - 1, "calls": calls}
         base: Any = plain_base(type(value))
         if base is not None:  # a class of the tests
