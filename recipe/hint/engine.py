@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from recipe.hint.hints.base import Reply
+from recipe.hint.hints.base import WrittenText
 from recipe.hint.prompt import Message
 from recipe.hint.schema import Opinion, Problem, Response, Verdict
 
@@ -40,7 +40,7 @@ class Engine(Protocol):
         """Return log-probabilities of a response's tokens after a prompt, as far as both fit."""
         ...
 
-    async def write(self, messages: list[Message], seed: int) -> Reply:
+    async def write(self, messages: list[Message], seed: int) -> WrittenText:
         """Sample one text with the hint writer's settings."""
         ...
 

@@ -43,7 +43,7 @@ _Source = gzip.GzipFile | BufferedReader
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        """One line; argparse would print the usage before it."""
+        """Print one line; argparse would print the usage before it."""
         self.exit(2, f"{self.prog}: {message}\n")
 
 
@@ -110,7 +110,7 @@ def _grade_file(pool: VerifierPool, source: _Source, output: Path) -> Counter[tu
 
 
 def _graded(pool: VerifierPool, source: _Source) -> Iterator[tuple[GradeRow, Verdict]]:
-    """Rows with their verdicts, in order; later rows are graded meanwhile."""
+    """Yield rows with their verdicts, in order; later rows are graded meanwhile."""
     waiting: deque[tuple[list[GradeRow], Future[list[Verdict]]]] = deque()
     lines = ((number, line) for number, line in enumerate(source, 1) if line.strip())
     while True:

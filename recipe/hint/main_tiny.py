@@ -22,7 +22,7 @@ PARTS = ("problems", "tokenizer", "base", "measurement")
 
 
 def read_arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
-    """The command line; an unknown part ends the program with a message."""
+    """Read the command line; an unknown part ends the program with a message."""
     default = Recipe()
     parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     parser.add_argument("--out", type=Path, required=True, help="folder to write, e.g. data/tiny")

@@ -149,7 +149,7 @@ def read_settings(node: Mapping[str, Any]) -> HintSettings:
 
 
 def read_texts(settings: HintSettings) -> Texts:
-    """The prompts' texts, with those of ``hint.prompts`` replaced.
+    """Return the prompts' texts, with those of ``hint.prompts`` replaced.
 
     Raises:
         ConfigError: If the file cannot be read or holds something else than texts.

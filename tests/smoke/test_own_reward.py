@@ -97,7 +97,7 @@ def test_a_function_that_hangs_or_raises_is_counted_and_named(run):
     assert counts["error"] > 0
     assert counts["wrong"] > 0
     ungraded = sum(done["num_ungraded"] for record in run.records for done in record["rounds"])
-    assert sum(row["hint/undecided"] for row in run.metrics) == ungraded
+    assert sum(row["hint/ungraded"] for row in run.metrics) == ungraded
     assert ungraded >= counts["timeout"] + counts["error"]
     said = "\n".join(path.read_text(errors="replace") for path in run.folder.rglob("worker-*.err"))
     assert re.search(r"error on prompt tiny/\w+/\d+: KeyError: 'no such digit'", said)

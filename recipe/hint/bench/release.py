@@ -1,7 +1,7 @@
 """The scheme of the SAGE release, to be compared with: the whole batch again at every level.
 
 Levels are barriers: a level begins when the last prompt of the one before is scored, and a
-resolved prompt is sampled again with all others and its answers are thrown away.
+resolved prompt is sampled again with all others and its responses are thrown away.
 Source: Liao et al. 2026, arXiv:2602.03143, and its release (BaohaoLiao/SAGE, commit 8722c1a).
 """
 
@@ -44,7 +44,7 @@ class Written:
         self._result = result
 
     async def hint_levels(
-        self, problem: Problem, generate: Generate, *, visits: int = 0
+        self, problem: Problem, generate: Generate, *, num_before: int = 0
     ) -> HintResult:
         """Return the same for every prompt rollout."""
         return self._result
@@ -96,7 +96,7 @@ class ReleaseRollout:
         self._max_level = max_level
 
     async def run(self, step: int) -> Outcome:
-        """All levels, with everybody else."""
+        """Sample all levels, with everybody else."""
         try:
             return await self._run(step)
         except BaseException:

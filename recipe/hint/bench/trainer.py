@@ -155,17 +155,17 @@ class _Timed(_Below):
             file.write(json.dumps(row) + "\n")
 
     def _cpu_s(self) -> dict[str, float]:
-        """Processor time so far of the driver and of the agent-loop workers."""
+        """Return the processor time so far of the driver and of the agent-loop workers."""
         workers = ray.get([each.cpu_seconds.remote() for each in self.replay_buffer.workers])
         return {"driver_cpu_s": time.process_time(), "worker_cpu_s": sum(workers)}
 
     def _ask_servers(self, slot: Slot) -> dict[str, float]:
-        """What the servers counted, and the same requests without the recipe around them."""
+        """Return what the servers counted, and the same requests without the recipe."""
         servers = [replica.servers[0] for replica in self.llm_server_manager.get_replicas()]
         alone: dict[str, float] = {}
         if self.bench.alone and slot.arm == BASELINE:
-            answers = ray.get([server.replay_alone.remote() for server in servers])
-            tokens, seconds = zip(*answers, strict=True)
+            replayed = ray.get([server.replay_alone.remote() for server in servers])
+            tokens, seconds = zip(*replayed, strict=True)
             alone = {"alone_tokens": sum(tokens), "alone_s": max(seconds)}
         counts = ray.get([server.take_counts.remote() for server in servers])
         first = min(each.pop("first_time") for each in counts)

@@ -13,7 +13,7 @@ from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopManagerTQ
 
 from recipe.hint.bench.release import Batch, ReleaseRollout
 from recipe.hint.bench.settings import CONSTANT, RELEASE, bench_of, method_of
-from recipe.hint.hints.base import HintResult, HintSource, Reply
+from recipe.hint.hints.base import HintResult, HintSource, WrittenText
 from recipe.hint.methods.base import Method
 from recipe.hint.problems.rows import problem_from_row
 from recipe.hint.prompt import Message
@@ -46,7 +46,7 @@ class Remembering:
 
 
 class Constant:
-    """No verification: what is known of the same answer, wrong where it was never seen."""
+    """No verification: what is known of the same response, wrong where it was never seen."""
 
     def __init__(self, seen: dict[Item, Verdict]) -> None:
         self._seen = seen
@@ -54,7 +54,7 @@ class Constant:
     async def grade_many(
         self, items: Sequence[Item], ids: Sequence[str] | None = None
     ) -> list[Verdict]:
-        """At once."""
+        """Return at once."""
         return [self._seen.get(item, _UNSEEN) for item in items]
 
 
@@ -74,12 +74,12 @@ class BenchWorker(HintWorker):
         self._arms = {arm: self._arm(arm) for arm in bench_of(self.config).arms}
 
     async def generate_sequences(self, batch: Any) -> None:
-        """As verl's; the prompts of one call wait for each other in the release's scheme."""
+        """Do as verl does; in the release's scheme the prompts of a call wait for each other."""
         self._batch = Batch(len(batch))
         await HintWorker.generate_sequences(self, batch)
 
     async def cpu_seconds(self) -> float:
-        """Processor time of this process since it started."""
+        """Return the processor time of this process since it started."""
         return time.process_time()
 
     async def roll_out(self, parts: Parts, prompt: dict, step: int) -> Outcome:
@@ -115,7 +115,7 @@ class BenchWorker(HintWorker):
         problem = problem_from_row(prompt)
 
         async def write(step: int) -> HintResult:
-            async def generate(messages: list[Message], attempt: int) -> Reply:
+            async def generate(messages: list[Message], attempt: int) -> WrittenText:
                 seed = seed_at(self._settings.seed, step, problem.id, "hint", attempt)
                 return await arm.engine.write(messages, seed)
 

@@ -14,7 +14,7 @@ class GuardedSource:
     """Checks every level of another source's hint levels for the final answer.
 
     The levels that hold it are named in ``leaked``. With the policy ``drop`` their text is empty,
-    which a visit takes as a hint that cannot be had; the other levels stay.
+    which a prompt rollout takes as a hint that cannot be had; the other levels stay.
     """
 
     def __init__(self, source: HintSource, guard: LeakGuard) -> None:
@@ -22,10 +22,10 @@ class GuardedSource:
         self._guard = guard
 
     async def hint_levels(
-        self, problem: Problem, generate: Generate, *, visits: int = 0
+        self, problem: Problem, generate: Generate, *, num_before: int = 0
     ) -> HintResult:
-        """The other source's hint levels as the policy lets it be used."""
-        result = await self._source.hint_levels(problem, generate, visits=visits)
+        """Return the other source's hint levels as the leak policy lets them be used."""
+        result = await self._source.hint_levels(problem, generate, num_before=num_before)
         # Together: the verifier's way there and back is longer than its work on a hint.
         checks = (self._guard.check(problem, hint) for hint in result.hint_levels.hints_L)
         found_L = await asyncio.gather(*checks)

@@ -19,8 +19,8 @@ class SearchSettings:
     Attributes:
         probe_n: Rollouts that probe a level below the highest; the group is completed where one
             of them is right. 0: the whole group at once.
-        start: ``zero``, or ``remembered``: one below the level that worked at the last visit.
-        write_early: Write the hints while level 0 is sampled, where it failed at the last visit.
+        start: ``zero``, or ``remembered``: one below the level that worked last time.
+        write_early: Write the hints while level 0 is sampled, where it failed last time.
 
     Raises:
         ConfigError: If ``probe_n`` is negative.
@@ -38,7 +38,7 @@ class SearchSettings:
 
 
 class Sage(Method):
-    """Climb the hint hint levels until a rollout is correct; train on the last group.
+    """Escalate until a response is correct; train on the last group.
 
     Source: Liao et al. 2026, arXiv:2602.03143, rule (13). Deviations: groups are keyed by
     problem id, and a hint that fails leaves the un-hinted group instead of ending the run

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from recipe.hint.errors import DataError
-from recipe.hint.hints.leak import judged_equal
+from recipe.hint.hints.leak import graded_equal
 from recipe.hint.hints.teacher_settings import Sampling, TeacherSettings
 from recipe.hint.problems.offline_hints import OfflineReport, write_offline_hints
 from recipe.hint.settings import HintSettings, read_texts
@@ -26,7 +26,7 @@ are kept in --cache. The key of an endpoint comes from the environment variable 
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments of the command; the defaults are those of the settings ``hint.*``."""
+    """Add the command's arguments; the defaults are those of the settings ``hint.*``."""
     hints, teacher = HintSettings(), TeacherSettings()
     parser.add_argument("input", type=Path, metavar="IN.parquet")
     parser.add_argument("output", type=Path, metavar="OUT.parquet")
@@ -94,7 +94,7 @@ def run(given: argparse.Namespace) -> OfflineReport:
                 teacher,
                 max_level=given.max_level,
                 per_prompt=given.per_prompt,
-                equal=judged_equal(pool.grade_many),
+                equal=graded_equal(pool.grade_many),
             )
         )
 

@@ -43,12 +43,12 @@ class _Guarded(_Buffer):
     _failed_in_a_row: frozenset[str] = frozenset()
 
     def sample(self, *args: Any, **kwargs: Any) -> Any:
-        """verl's own, with the clock of progress set anew."""
+        """Sample as verl does, with the clock of progress set anew."""
         self._last_progress = None
         return super().sample(*args, **kwargs)
 
     def wait_for_sampleable(self, *args: Any, **kwargs: Any) -> Any:
-        """verl's own, with the clock of progress set anew; `separate_async` calls it by itself."""
+        """Wait as verl does, with the clock set anew; `separate_async` calls it by itself."""
         self._last_progress = None
         return super().wait_for_sampleable(*args, **kwargs)
 
@@ -80,7 +80,7 @@ class _Guarded(_Buffer):
             )
 
     def _is_hopeless(self, partition: str, failed: set[str]) -> bool:
-        """Whether nothing of a whole batch could be generated.
+        """Return whether nothing of a whole batch could be generated.
 
         The asynchronous buffer replaces a failed prompt by another one as soon as it sees it, so
         there it is as many failures as a batch has prompts, with no success between them.
@@ -108,7 +108,7 @@ class _Guarded(_Buffer):
 
 
 def _raise_if_fatal(partition: str, uids: set[str], is_hopeless: bool) -> None:
-    """Nothing can be generated any more, or nothing of a whole batch could be."""
+    """Raise if nothing can be generated any more, or nothing of a whole batch could be."""
     tags = (tq.kv_list(partition) or {}).get(partition, {})
     for uid in uids:
         tag = tags.get(uid, {})

@@ -43,7 +43,7 @@ class _Finished:
     is_there: asyncio.Future[None]
 
     def can_share_a_write_with(self, other: _Finished) -> bool:
-        """verl takes the columns of a write from its first row and drops what only others have."""
+        """Return whether both have the same columns: verl takes those of a write's first row."""
         return self.partition == other.partition and self.row.keys() == other.row.keys()
 
 

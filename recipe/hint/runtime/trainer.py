@@ -83,7 +83,7 @@ class HintMixin(_Trainer):
     # -- collect: records -> tracker, metrics, file ---------------------------------------------
 
     def step(self, metrics: dict, timing_raw: dict) -> Any:
-        """verl's step: one update, or ``parameter_sync_step`` of them on a share of the batch each.
+        """Run verl's step: one update, or ``parameter_sync_step`` of them on a share each.
 
         Our metrics come after them: verl averages what its updates report, and half a step's
         counts would be shown for the whole.
@@ -116,7 +116,7 @@ class HintMixin(_Trainer):
         return batch
 
     def _records_of(self, batch: Any) -> list[PromptRecord]:
-        """The step's group records, by uid: padding repeats rows, so a uid may come twice."""
+        """Return the step's records, by uid: padding repeats rows, so a uid may come twice."""
         first_rows = [
             key for key in batch.keys if key.endswith("_0_0") and not key.startswith("pad")
         ]
@@ -139,13 +139,13 @@ class HintMixin(_Trainer):
         return self.watchdog.phase(what, limit_s, f"hint.watchdog.{name}")
 
     def _build_replay_buffer(self) -> Any:
-        # A prompt may need, one after the other: its replies of the hint writer, and for each level
+        # A prompt may need, one after the other: its responses of the hint writer, and for each level
         # a probe and the rest of its group.
         requests = 2 * (1 + self._method.max_level) + self.hint.attempts
         return guard(super()._build_replay_buffer(), requests * self.hint.watchdog.rollout_s)
 
     def fit(self, agent_loop_manager: Any) -> None:
-        """verl's training loop."""
+        """Run verl's training loop."""
         self.replay_buffer.workers = tuple(agent_loop_manager.agent_loop_workers)
         super().fit(agent_loop_manager)
 
@@ -238,13 +238,13 @@ class HintTrainerSeparateAsync(HintMixin, PPOTrainerSeparateAsync):
     """Rollouts on devices of their own, and on the trainer's while it has nothing to do."""
 
     def switch_to_rollout(self, *args: Any, **kwargs: Any) -> None:
-        """verl's own: sync the trainer's own replicas and let them generate."""
+        """Sync the trainer's own replicas and let them generate, as verl does."""
         with self._limit(_SYNC, "sync_s"):
             parent: Any = super()  # verl's decorator hides the type of the class
             parent.switch_to_rollout(*args, **kwargs)
 
     def switch_to_trainer(self) -> None:
-        """verl's own: stop the trainer's own replicas; their prompts go to the others."""
+        """Stop the trainer's own replicas, as verl does; their prompts go to the others."""
         with self._limit("stopping the vLLM replicas on the trainer's devices", "sync_s"):
             parent: Any = super()
             parent.switch_to_trainer()

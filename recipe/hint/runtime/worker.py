@@ -67,7 +67,7 @@ class HintWorker(_WorkerTQ):
         """Answer at once; a dead worker cannot."""
 
     async def generate_sequences(self, batch: Any) -> None:
-        """As verl's; all prompts are marked in one call before the first of them starts."""
+        """Do as verl does; all prompts are marked in one call before the first of them starts."""
         rows = range(len(batch))
         uids: Any = [tu.unwrap_non_tensor_data(batch["uid"][row]) for row in rows]
         is_validation: Any = "validate" in batch and tu.unwrap_non_tensor_data(batch["validate"])

@@ -117,7 +117,7 @@ def _become(
     *,
     received: list[int],
 ) -> None:
-    """Be ``python *argv``, with the descriptors, environment and folder of the client."""
+    """Run as ``python *argv``, with descriptors, environment and folder of the client."""
     code = 1
     try:
         _die_with_parent()
