@@ -24,7 +24,7 @@ Source = Literal["self_generated", "dataset", "teacher", "solution_prefix"]
 
 @dataclass(frozen=True)
 class VerifySettings:
-    """How answers are graded (docs/verification.md)."""
+    """How responses are graded (docs/verification.md)."""
 
     num_workers: int = 2
     timeout_s: float = 10.0

@@ -265,7 +265,7 @@ class Teacher:
         self._warned: set[str] = set()
 
     def counters(self) -> dict[str, int]:
-        """Count what happened so far in this process.
+        """Return counts of what happened so far in this process.
 
         ``calls`` are HTTP requests: the sum of ``answers`` and of every ``fault_*``. ``cached``
         responses cost no call. ``stopped`` are requests that the budget or the cache stopped.

@@ -20,8 +20,9 @@ DESCRIPTION = """Writes the columns hint_level_1, hint_level_2, hint_level_3 wit
 
 main_prepare.py hints IN.parquet OUT.parquet --model NAME [--url http://localhost:8000/v1]
 
-A local model is served by `vllm serve MODEL`. Stopped or failed, the same command goes on: answers
-are kept in --cache. The key of an endpoint comes from the environment variable --api-key-env names.
+A local model is served by `vllm serve MODEL`. The same command goes on after a stop or a failure:
+responses are kept in --cache. --api-key-env names the environment variable that holds the key of
+an endpoint.
 """
 
 
@@ -36,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--per-prompt", type=int, default=1, metavar="N", help="hint levels per problem"
     )
-    parser.add_argument("--cache", type=Path, help="folder of answers (default: OUT.answers)")
+    parser.add_argument("--cache", type=Path, help="folder of responses (default: OUT.answers)")
     asking = parser.add_argument_group("what is asked")
     asking.add_argument("--prompts", metavar="FILE.yaml", help="other texts, as in hint.prompts")
     asking.add_argument("--max-level", type=int, default=hints.max_level)

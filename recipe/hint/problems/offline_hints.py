@@ -34,7 +34,7 @@ _UNFINISHED = "generation_failed"
 
 @dataclass(frozen=True, slots=True)
 class OfflineReport:
-    """What became of the hint levels of a file.
+    """What became of the hints of a file.
 
     ``statuses`` counts sets of hints; ``calls`` requests, and ``tokens`` those of their responses.
     ``num_leaking`` of ``num_hints`` texts hold the final answer; -1 where nobody looked.
@@ -70,7 +70,7 @@ async def write_offline_hints(
     per_prompt: int = 1,
     equal: Equal | None = None,
 ) -> OfflineReport:
-    """Ask for ``per_prompt`` hint levels per problem and write the file with their columns.
+    """Ask for ``per_prompt`` sets of hints per problem and write the file with their columns.
 
     A column holds a text, or with ``per_prompt`` above 1 a list in which text i of every level is
     of one set. It is null (or empty) where no hints could be read or the solution is missing.
