@@ -27,7 +27,9 @@ seconds, failed = collections.defaultdict(float), set()
 
 # The first run loads this file as a plugin of pytest, for these three.
 def pytest_runtest_logstart(nodeid):
-    coverage.Coverage.current().switch_context(nodeid)
+    recording = coverage.Coverage.current()
+    assert recording is not None, "run under coverage"
+    recording.switch_context(nodeid)
 
 
 def pytest_runtest_logreport(report):
@@ -156,7 +158,7 @@ def run(args, root):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser = argparse.ArgumentParser(description=str(__doc__).split("\n", maxsplit=1)[0])
     parser.add_argument("-n", type=int, default=40, help="faults to draw")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--tests", nargs="+", default=["tests"], help="files or folders of tests")

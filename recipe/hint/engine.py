@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from recipe.hint.hints.base import Reply
+from recipe.hint.hints.base import WrittenText
 from recipe.hint.prompt import Message
 from recipe.hint.schema import Opinion, Problem, Response, Verdict
 
@@ -32,7 +32,7 @@ class Engine(Protocol):
         """Sample a group, or only ``rows`` of it: row i is the same response either way."""
         ...
 
-    async def grade(self, problem: Problem, responses: list[Response]) -> list[Verdict]:
+    async def grade(self, problem: Problem, responses_G: list[Response]) -> list[Verdict]:
         """Grade responses to one problem, in order."""
         ...
 
@@ -40,7 +40,7 @@ class Engine(Protocol):
         """Return log-probabilities of a response's tokens after a prompt, as far as both fit."""
         ...
 
-    async def write(self, messages: list[Message], seed: int) -> Reply:
+    async def write(self, messages: list[Message], seed: int) -> WrittenText:
         """Sample one text with the hint writer's settings."""
         ...
 

@@ -17,7 +17,7 @@ class DataError(HintError, ValueError):
 
 
 class VerifierError(HintError, RuntimeError):
-    """The verifier itself is broken (not: an answer is wrong)."""
+    """The verifier itself is broken (not: a response is wrong)."""
 
 
 class StallError(HintError, RuntimeError):

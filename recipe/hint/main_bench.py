@@ -17,7 +17,7 @@ from recipe.hint.main_hint import complaints, run_command
 
 
 def main() -> None:
-    """Entry point; the exit code is 0 only when the run ended well."""
+    """Run the benchmark; the exit code is 0 only when the run ended well."""
     with complaints():
         argv, bench = split_arguments(sys.argv[1:])
     own = [arg for arg in sys.argv[1:] if arg not in argv]

@@ -19,9 +19,10 @@ import zlib
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
+from io import BufferedReader
 from itertools import islice
 from pathlib import Path
-from typing import IO, NoReturn
+from typing import NoReturn
 
 from tqdm import tqdm
 
@@ -37,17 +38,18 @@ _CHUNK_ROWS = 32
 _MAX_CHUNKS = 64
 _ADDED = ("score", "reason", "extracted", "basis", "ignored")
 _BAD = Verdict(0.0, "error")
+_Source = gzip.GzipFile | BufferedReader
 
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        """One line; argparse would print the usage before it."""
+        """Print one line; argparse would print the usage before it."""
         self.exit(2, f"{self.prog}: {message}\n")
 
 
 def _parser() -> _Parser:
     options = GradeOptions()
-    parser = _Parser(description=__doc__.splitlines()[0])
+    parser = _Parser(description=str(__doc__).splitlines()[0])
     parser.add_argument("input", type=Path, metavar="IN.jsonl", help="one JSON object per line")
     parser.add_argument("output", type=Path, metavar="OUT.jsonl")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, metavar="N")
@@ -86,11 +88,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     sys.exit(1 if any(reason in UNGRADED for _, reason in counts) else 0)
 
 
-def _opened(path: Path) -> IO[bytes]:
+def _opened(path: Path) -> _Source:
     return gzip.open(path, "rb") if path.suffix.lower() == ".gz" else path.open("rb")
 
 
-def _grade_file(pool: VerifierPool, source: IO[bytes], output: Path) -> Counter[tuple[str, str]]:
+def _grade_file(pool: VerifierPool, source: _Source, output: Path) -> Counter[tuple[str, str]]:
     counts: Counter[tuple[str, str]] = Counter()
     # How much a packed file holds is known at its end.
     is_packed = isinstance(source, gzip.GzipFile)
@@ -107,8 +109,8 @@ def _grade_file(pool: VerifierPool, source: IO[bytes], output: Path) -> Counter[
     return counts
 
 
-def _graded(pool: VerifierPool, source: IO[bytes]) -> Iterator[tuple[GradeRow, Verdict]]:
-    """Rows with their verdicts, in order; later rows are graded meanwhile."""
+def _graded(pool: VerifierPool, source: _Source) -> Iterator[tuple[GradeRow, Verdict]]:
+    """Yield rows with their verdicts, in order; later rows are graded meanwhile."""
     waiting: deque[tuple[list[GradeRow], Future[list[Verdict]]]] = deque()
     lines = ((number, line) for number, line in enumerate(source, 1) if line.strip())
     while True:

@@ -35,7 +35,7 @@ CONFIG_DIR = Path(__file__).resolve().parent / "config"
 
 
 def main() -> None:
-    """Entry point; the exit code is 0 only when the run ended well."""
+    """Run the command; the exit code is 0 only when the run ended well."""
     run_command(__file__, sys.argv[1:], check_and_launch)
 
 

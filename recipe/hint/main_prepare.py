@@ -34,7 +34,7 @@ from recipe.hint.verify.pool.workers import VerifierPool
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        """One line; argparse would print the usage before it."""
+        """Print one line; argparse would print the usage before it."""
         self.exit(2, f"{self.prog}: {message}\n")
 
 
@@ -123,7 +123,7 @@ def _read(given: argparse.Namespace, source: Source | None) -> Prepared:
 def _check(
     given: argparse.Namespace, prepared: Prepared, source: Source | None
 ) -> tuple[Prepared, list[str]]:
-    """The rows to write, and the lines to print about them; warnings are errors when strict."""
+    """Return the rows to write, and lines about them; warnings are errors when strict."""
     shared = checks.overlaps(
         prepared, given.check_overlap, size=given.overlap_words, min_share=given.overlap_share
     )
@@ -158,7 +158,7 @@ def _check(
 
 
 def _sources(argv: Sequence[str]) -> None:
-    """The table of named sources."""
+    """Return the table of named sources."""
     _Parser(prog="main_prepare.py sources", description="Lists the named sources.").parse_args(argv)
     for source in SOURCES.values():
         counts = (f"{name} {split.num_rows or '?'}" for name, split in source.splits.items())
@@ -168,7 +168,7 @@ def _sources(argv: Sequence[str]) -> None:
 
 
 def _hints(argv: Sequence[str]) -> None:
-    """Writes hints of a served model into a file's columns."""
+    """Write hints of a served model into a file's columns."""
     parser = _Parser(
         prog="main_prepare.py hints",
         description=offline_command.DESCRIPTION,

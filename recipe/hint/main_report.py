@@ -88,7 +88,7 @@ def _compare(argv: list[str]) -> int:
 
 
 def _samples(argv: list[str]) -> int:
-    """Print odd and random prompts with their answers and verdicts."""
+    """Print odd and random prompts with their responses and verdicts."""
     parser = _parser(" samples")
     parser.add_argument("run", type=Path, help="folder of a training run")
     parser.add_argument("--step", type=int, help="only of this step")

@@ -22,9 +22,9 @@ PARTS = ("problems", "tokenizer", "base", "measurement")
 
 
 def read_arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
-    """The command line; an unknown part ends the program with a message."""
+    """Read the command line; an unknown part ends the program with a message."""
     default = Recipe()
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     parser.add_argument("--out", type=Path, required=True, help="folder to write, e.g. data/tiny")
     parser.add_argument("--only", default=",".join(PARTS), help=f"parts of {','.join(PARTS)}")
     parser.add_argument("--seed", type=int, default=default.seed, help="seed of the pre-training")

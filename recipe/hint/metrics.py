@@ -13,7 +13,7 @@ _HINT_FAILURES = (*_NO_HINTS, "too_long")
 
 
 def step_metrics(records: Sequence[PromptRecord], max_level: int) -> dict[str, float]:
-    """Metrics of one step, names relative to ``hint/``.
+    """Return the metrics of one step, names relative to ``hint/``.
 
     Args:
         records: One per problem that the step trains on, in any order.
@@ -90,11 +90,11 @@ def _writing(asked: Sequence[PromptRecord]) -> dict[str, float]:
         cut += "cut" in statuses
         for reason in _HINT_FAILURES:
             failed[reason] += reason in statuses
-    no_ladder = sum(failed[reason] for reason in _NO_HINTS)
+    num_without = sum(failed[reason] for reason in _NO_HINTS)
     return {
         "generate_requested": len(asked),
-        "generate_success": len(asked) - no_ladder,
-        "generate_failed": no_ladder,
+        "generate_success": len(asked) - num_without,
+        "generate_failed": num_without,
         "generate_attempts": sum(record.hint_calls for record in asked),
         "cut": cut,
         "leaked": sum(bool(set(record.levels) & set(record.leaked_levels)) for record in asked),
@@ -103,7 +103,7 @@ def _writing(asked: Sequence[PromptRecord]) -> dict[str, float]:
 
 
 def _levels(records: Sequence[PromptRecord], max_level: int) -> dict[str, float]:
-    """How many problems trained at each level, and how accurate they were there."""
+    """Return how many problems trained at each level, and how accurate they were there."""
     result: dict[str, float] = {}
     for level in range(max_level + 1):
         name = f"level_{level}" if level else "no_hint"
@@ -127,7 +127,7 @@ def accuracy(record: PromptRecord) -> float:
 
 
 def _was_mixed_at_first(record: PromptRecord) -> bool:
-    """Whether the first group that was sampled had unequal accuracies."""
+    """Return whether the first group that was sampled had unequal accuracies."""
     first = next((each.accuracies for each in record.rounds if each.accuracies), ())
     return len(set(first)) > 1
 

@@ -59,7 +59,7 @@ class Texts:
 
 
 def load_texts(mapping: dict[str, object], source: str) -> Texts:
-    """Texts with the given ones replaced.
+    """Return the texts, with the given ones replaced.
 
     Args:
         mapping: Content of the user's file.
@@ -82,7 +82,7 @@ def load_texts(mapping: dict[str, object], source: str) -> Texts:
 
 
 def hint_request(texts: Texts, problem: str, solution: str) -> list[Message]:
-    """The conversation that asks the policy for a set of hints of hints."""
+    """Return the conversation that asks the policy for a set of hints."""
     # One pass, not str.format: problems and templates may hold braces of their own.
     fields = {"problem": problem, "solution": solution}
     user = re.sub(r"\{(problem|solution)\}", lambda match: fields[match[1]], texts.hint_user)
@@ -95,7 +95,7 @@ def hint_request(texts: Texts, problem: str, solution: str) -> list[Message]:
 def with_hint(
     messages: Sequence[Message], hint: str, texts: Texts, style: str = "paper"
 ) -> list[Message]:
-    """The data set's own conversation with ``hint`` added to its last user turn.
+    """Return the data set's conversation with ``hint`` added to its last user turn.
 
     ``paper`` appends to the turn and leaves every other token as it was, so the un-hinted
     prompt's text stays a prefix up to the end of that turn. ``release`` is the form of the

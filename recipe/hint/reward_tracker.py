@@ -77,7 +77,7 @@ class RewardTracker:
             columns["worked_level"][row] = min(solved, default=_NEVER)
 
     def metrics(self) -> dict[str, float]:
-        """Names relative to ``reward_tracking/``; shares of the problems seen, in percent."""
+        """Return names relative to ``reward_tracking/``; shares of problems seen, in percent."""
         count = len(self)
         accuracy = self._column("accuracy")
         known = accuracy[accuracy >= 0]
@@ -95,7 +95,7 @@ class RewardTracker:
         return result
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything, as arrays that ``numpy.savez`` takes."""
+        """Return everything, as arrays that ``numpy.savez`` takes."""
         state: dict[str, Any] = {name: self._column(name).copy() for name in _FIELDS}
         state["ids"] = np.array(list(self._row_of), dtype=np.str_)
         state["version"] = np.int64(STATE_VERSION)

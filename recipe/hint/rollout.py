@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from recipe.hint.engine import Engine
-from recipe.hint.hints.base import HintResult, HintSource, Reply
+from recipe.hint.hints.base import HintResult, HintSource, WrittenText
 from recipe.hint.hints.logprob_gain import logprob_gains
 from recipe.hint.methods.base import Method
 from recipe.hint.prompt import Message, Texts
@@ -160,11 +160,11 @@ class PromptRollout:
             raise ValueError("this method asks for hints but has no source of them")
         start = time.perf_counter()
 
-        async def generate(messages: list[Message], attempt: int) -> Reply:
+        async def generate(messages: list[Message], attempt: int) -> WrittenText:
             return await self._engine.write(messages, self._seed("hint", attempt))
 
-        visits = self._state.visits
-        written = await self._source.write(self._problem, generate, visits=visits)
+        num_before = self._state.visits
+        written = await self._source.write(self._problem, generate, num_before=num_before)
         self._hint_seconds = time.perf_counter() - start
         return written
 

@@ -75,11 +75,11 @@ class Sampler:
         ]
 
     def metrics(self) -> dict[str, float]:
-        """Names relative to ``verify/``: the share of the step's prompts with a new shape."""
+        """Return names relative to ``verify/``: the share of prompts with a new shape."""
         return {"new_shape": self._new_share}
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything, as JSON values."""
+        """Return everything, as JSON values."""
         return {"prompts": self._prompts, "counts": dict(self._counts)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -88,7 +88,7 @@ class Sampler:
         self._counts = Counter(state["counts"])
 
     def _new_shapes(self, records: Sequence[PromptRecord]) -> frozenset[str]:
-        """Shapes that earn in far more of the step's prompts than in those of earlier steps."""
+        """Return shapes that earn in far more prompts of this step than of earlier ones."""
         if not self._prompts:
             return frozenset()
         counts = Counter(name for record in records for name in self._shapes_of(record))

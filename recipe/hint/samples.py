@@ -177,7 +177,7 @@ class _Room:
         self._left = num_bytes
 
     def take(self, value: Any) -> bool:
-        """Whether a value fits; it is then counted."""
+        """Return whether a value fits; it is then counted."""
         cost = len(json.dumps(value)) + 20  # its name and the commas around
         if cost > self._left:
             return False
@@ -236,5 +236,5 @@ def _entries(
 
 
 def _finite(value: float) -> float | str:
-    """A number that JSON knows; a user's own function may return others."""
+    """Return a number that JSON knows; a user's own function may return others."""
     return value if math.isfinite(value) else str(value)

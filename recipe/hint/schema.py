@@ -136,7 +136,7 @@ class HintLevels:
     hints_L: tuple[str, ...]
 
     def at(self, level: int) -> str:
-        """Text of ``level`` in 1..L."""
+        """Return the text of ``level`` in 1..L."""
         if not 1 <= level <= len(self.hints_L):
             raise ValueError(f"hint level {level} is outside 1..{len(self.hints_L)}")
         return self.hints_L[level - 1]

@@ -4,7 +4,7 @@ import hashlib
 
 
 def seed_at(*coordinates: object) -> int:
-    """A 31-bit seed from printable coordinates, such as (seed, step, problem id, level).
+    """Return a 31-bit seed from printable coordinates, such as (seed, step, problem id, level).
 
     Not ``hash()``: that one is salted per process for strings.
     """

@@ -24,7 +24,7 @@ Source = Literal["self_generated", "dataset", "teacher", "solution_prefix"]
 
 @dataclass(frozen=True)
 class VerifySettings:
-    """How answers are graded (docs/verification.md)."""
+    """How responses are graded (docs/verification.md)."""
 
     num_workers: int = 2
     timeout_s: float = 10.0
@@ -149,7 +149,7 @@ def read_settings(node: Mapping[str, Any]) -> HintSettings:
 
 
 def read_texts(settings: HintSettings) -> Texts:
-    """The prompts' texts, with those of ``hint.prompts`` replaced.
+    """Return the prompts' texts, with those of ``hint.prompts`` replaced.
 
     Raises:
         ConfigError: If the file cannot be read or holds something else than texts.

@@ -63,7 +63,7 @@ def read_typed(cls: type, node: Mapping[str, Any], path: str) -> Any:
 
 
 def finite(text: str) -> float:
-    """A number of a command line or a file.
+    """Return a number of a command line or a file.
 
     Raises:
         ValueError: If it is none, or not a finite one.
@@ -75,7 +75,7 @@ def finite(text: str) -> float:
 
 
 def read_json(text: str | bytes) -> Any:
-    """The value of a JSON text. ``NaN``, ``Infinity`` and ``1e999`` are no JSON numbers.
+    """Return the value of a JSON text. ``NaN``, ``Infinity`` and ``1e999`` are no JSON numbers.
 
     Raises:
         ValueError: If it is no JSON, holds such a number, or is nested too deep.

@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[BinaryIO]:
-    """A file to write, which takes its place when the block ends well.
+    """Open a file to write, which takes its place when the block ends well.
 
     It is written beside its place, brought to the disk and moved. A block that fails, and a process
     that is killed in it, leave the place as it was.
@@ -31,7 +31,7 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """A text as a whole file, in UTF-8.
+    """Write a text as a whole file, in UTF-8.
 
     Raises:
         OSError: If the disk refuses.

@@ -14,7 +14,7 @@ from hydra.errors import MissingConfigException
 
 from recipe.hint import main_hint
 from recipe.hint.command.compose import explain
-from recipe.hint.hints.teacher_cache import Answer, AnswerCache
+from recipe.hint.hints.teacher_cache import CachedResponse, ResponseCache
 from recipe.hint.runtime.preflight import machine as preflight_machine
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -63,7 +63,7 @@ def test_an_experiment_says_what_it_would_run(
     ]
     if "hint.source=teacher" in run["settings"]:
         # With an answer in the cache, nobody has to be there.
-        AnswerCache(tmp_path / "answers").put("key", Answer("text", 1, 1))
+        ResponseCache(tmp_path / "answers").add("key", CachedResponse("text", 1, 1))
         argv += ["hint.teacher.base_url=http://localhost:8000/v1", "hint.teacher.model=any"]
         argv += [f"hint.teacher.cache_dir={tmp_path}/answers"]
     monkeypatch.setattr(sys, "argv", argv)
@@ -83,7 +83,7 @@ def says(run):
     hints = own.get(settings.get("trainer.method"), "self_generated")
     return {
         "method": [settings.get("hint.source", hints)],
-        "cost": [f"{batch * group:,} answers a step"],
+        "cost": [f"{batch * group:,} responses a step"],
         "devices": ["8 cuda"],
     }
 

@@ -141,7 +141,7 @@ def test_what_vllm_refuses_is_named(url, tmp_path, problems, changes, detail):
 def test_a_reply_that_ends_at_its_limit_is_told(url, tmp_path, problems):
     [result], _ = ask(url, tmp_path, problems[:1], max_tokens=4)
     assert (result.status, result.calls, result.tokens) == ("parse_failed", 3, 12)  # 3 * 4
-    assert "in a reply cut at its token limit" in result.detail
+    assert "in a response cut at its token limit" in result.detail
 
 
 def test_the_command_writes_hint_columns(url, tmp_path):

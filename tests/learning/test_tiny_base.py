@@ -28,7 +28,7 @@ def hard():
 
 @pytest.fixture(scope="module")
 def hint_levels(sampler, hard):
-    return measure.written_ladders(sampler, hard)
+    return measure.written_hints(sampler, hard)
 
 
 def mean(values):

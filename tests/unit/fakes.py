@@ -8,7 +8,7 @@ import random
 import re
 from dataclasses import replace
 
-from recipe.hint.hints.base import HintResult, Reply
+from recipe.hint.hints.base import HintResult, WrittenText
 from recipe.hint.hints.dataset import Increments
 from recipe.hint.hints.self_generated import SelfGenerated
 from recipe.hint.methods.base import Method
@@ -92,7 +92,7 @@ class ScriptedEngine:
         await self._yield()
         self.write_seeds.append(seed)
         text = self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
-        return Reply(text, len(text))
+        return WrittenText(text, len(text))
 
     async def grade(self, problem, responses_G):
         await self._yield()
@@ -122,7 +122,7 @@ class Numbered:
         self.count = count
         self.status = status
 
-    async def write(self, problem, generate, *, visits=0):
+    async def write(self, problem, generate, *, num_before=0):
         if self.status != "ok":
             return HintResult(self.status)
         return HintResult("ok", HintLevels(tuple(f"hint {k}" for k in range(1, self.count + 1))))

@@ -18,7 +18,7 @@ class BenchRunner(HintTaskRunner):
     """The project's task runner with the timed trainer."""
 
     def run(self, config: DictConfig) -> dict[str, Any]:
-        """All rounds; what they cost is in the run's folder."""
+        """Run all rounds; what they cost is in the run's folder."""
         # Not above: the command itself starts sooner without verl.
         from recipe.hint.bench.trainer import BenchTrainerSync
         from recipe.hint.runtime import trainer as hint_trainer

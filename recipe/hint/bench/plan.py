@@ -23,7 +23,7 @@ class Slot:
 
 
 def slots_of(bench: BenchSettings) -> list[Slot]:
-    """The steps of the run, in order: the calibration, then round by round."""
+    """Return the steps of the run, in order: the calibration, then round by round."""
     first = [Slot(CALIBRATION, number) for number in range(1, bench.calibration + 1)]
     rounds = range(bench.calibration + 1, bench.calibration + bench.warmup + bench.steps + 1)
     return first + [Slot(arm, number) for number in rounds for arm in bench.arms]
@@ -32,10 +32,10 @@ def slots_of(bench: BenchSettings) -> list[Slot]:
 def compose_batches(
     solved: Mapping[int, bool], size: int, num_batches: int, share: float
 ) -> list[list[int]]:
-    """Batches in which ``share`` of the problems were not solved by the calibration.
+    """Return batches with a ``share`` of problems that the calibration did not solve.
 
     Args:
-        solved: Per row of the data, whether some answer was right.
+        solved: Per row of the data, whether some response was right.
         size: Problems in a batch, P.
         num_batches: How many batches, without a problem in common.
         share: Of unsolved problems, in [0, 1]; negative: as the data gives them.
@@ -65,7 +65,7 @@ def compose_batches(
 
 
 def token_counts(records: Sequence[PromptRecord]) -> dict[str, float]:
-    """Of one step: prompts, those that level 0 left unresolved, and tokens by what became of them.
+    """Return a step's prompts, those unresolved at level 0, and tokens by what became of them.
 
     ``level0`` counts the prompts whose search began without a hint.
     """

@@ -1,7 +1,7 @@
 """The scheme of the SAGE release, to be compared with: the whole batch again at every level.
 
 Levels are barriers: a level begins when the last prompt of the one before is scored, and a
-resolved prompt is sampled again with all others and its answers are thrown away.
+resolved prompt is sampled again with all others and its responses are thrown away.
 Source: Liao et al. 2026, arXiv:2602.03143, and its release (BaohaoLiao/SAGE, commit 8722c1a).
 """
 
@@ -43,7 +43,9 @@ class Written:
     def __init__(self, result: HintResult) -> None:
         self._result = result
 
-    async def write(self, problem: Problem, generate: Generate, *, visits: int = 0) -> HintResult:
+    async def write(
+        self, problem: Problem, generate: Generate, *, num_before: int = 0
+    ) -> HintResult:
         """Return the same for every prompt rollout."""
         return self._result
 
@@ -94,7 +96,7 @@ class ReleaseRollout:
         self._max_level = max_level
 
     async def run(self, step: int) -> Outcome:
-        """All levels, with everybody else."""
+        """Sample all levels, with everybody else."""
         try:
             return await self._run(step)
         except BaseException:

@@ -21,7 +21,7 @@ _SHARES = (0.1, 0.2, 0.3)
 
 
 def summary_of(rows: Sequence[Row]) -> dict[str, Any]:
-    """Means per arm, and ratios to ``grpo`` paired by round.
+    """Return means per arm, and ratios to ``grpo`` paired by round.
 
     Args:
         rows: One per step, as ``bench.jsonl`` holds them; those not counted are left out.
@@ -56,7 +56,7 @@ def _arm(steps: Mapping[int, Row], base: Mapping[int, Row]) -> dict[str, Any]:
 
 
 def _pair(name: str, by_arm: Mapping[str, Mapping[int, Row]]) -> dict[str, Any]:
-    """An arm that repeats another one's steps, against them; nothing for other arms.
+    """Compare an arm with the one whose steps it repeats; empty for other arms.
 
     One without verification is held against one that was repeated with it, where that is among the
     arms: both follow the same step.
@@ -70,7 +70,7 @@ def _pair(name: str, by_arm: Mapping[str, Mapping[int, Row]]) -> dict[str, Any]:
 
 
 def _time_ratios(steps: Mapping[int, Row], base: Mapping[int, Row]) -> dict[str, dict[str, float]]:
-    """Of the rollout and of the whole step, paired by round."""
+    """Return the ratios of the rollout and of the whole step, paired by round."""
     return {
         f"{what}_ratio": spread(
             [_ratio(step[f"{what}_s"], base[turn][f"{what}_s"]) for turn, step in steps.items()]
@@ -80,7 +80,7 @@ def _time_ratios(steps: Mapping[int, Row], base: Mapping[int, Row]) -> dict[str,
 
 
 def spread(values: Sequence[float]) -> dict[str, float]:
-    """Middle, mean, smallest and largest, and the standard error of the mean."""
+    """Return middle, mean, smallest and largest, and the standard error of the mean."""
     deviation = statistics.stdev(values) if len(values) > 1 else 0.0
     return {
         "median": statistics.median(values),
@@ -92,7 +92,7 @@ def spread(values: Sequence[float]) -> dict[str, float]:
 
 
 def predicted(arm: Mapping[str, Any], base: Mapping[str, Any], share: float) -> dict[str, float]:
-    """The cost model at another share of unresolved prompts.
+    """Return what the cost model says at another share of unresolved prompts.
 
     What an arm costs beyond ``grpo`` is taken to grow in proportion to that share, in the rollout
     and in the rest of the step alike (docs/performance.md).
@@ -110,7 +110,7 @@ def predicted(arm: Mapping[str, Any], base: Mapping[str, Any], share: float) -> 
 
 
 def lines_of(summary: Mapping[str, Any]) -> list[str]:
-    """The tables for the console."""
+    """Return the tables for the console."""
     arms = summary["arms"]
     width = max(len(name) for name in arms)
     head = (
@@ -149,7 +149,7 @@ def lines_of(summary: Mapping[str, Any]) -> list[str]:
 
 
 def _processors(arms: Mapping[str, Any], width: int) -> list[str]:
-    """Processor time, which other work on the machine stretches less than wall-clock time."""
+    """Return processor time, which other work stretches less than wall-clock time."""
     lines = [
         f"{'processor s':{width}}  server  worker  driver   to grpo   before / after generation"
     ]

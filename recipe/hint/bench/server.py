@@ -32,7 +32,7 @@ class BenchHttpServer(GroupHttpServer):
         request_id: str,
         limit_s: float | None = None,
     ) -> dict[str, Any]:
-        """As the parent's, counted."""
+        """Do as the parent does, and count."""
         self._first_time = self._first_time or time.time()
         self._requests.append((prompt_ids, sampling))
         output = await super().generate_group(prompt_ids, sampling, request_id, limit_s)
@@ -41,7 +41,7 @@ class BenchHttpServer(GroupHttpServer):
         return output
 
     async def take_counts(self) -> dict[str, float]:
-        """Requests, prompt tokens, processor time and first and last moment since the last call."""
+        """Return what was counted since the last call, with its first and last moment."""
         cpu_s, self._cpu_s = time.process_time() - self._cpu_s, time.process_time()
         counts = {
             "requests": len(self._requests),
@@ -55,7 +55,7 @@ class BenchHttpServer(GroupHttpServer):
         return counts
 
     async def replay_alone(self) -> tuple[int, float]:
-        """The remembered requests at once, straight to vLLM: tokens and seconds."""
+        """Send the remembered requests at once, straight to vLLM; return tokens and seconds."""
         requests, cpu_s = list(self._requests), time.process_time() - self._cpu_s
         await self.clear_kv_cache()
         start = time.perf_counter()
@@ -72,7 +72,7 @@ class BenchHttpServer(GroupHttpServer):
         prompt = TokensPrompt(prompt_token_ids=prompt_ids)
         count = 0
         async for output in self.engine.generate(prompt, params, uuid4().hex):
-            count = sum(len(answer.token_ids) for answer in output.outputs)
+            count = sum(len(response.token_ids) for response in output.outputs)
         return count
 
 

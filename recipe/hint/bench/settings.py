@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
@@ -12,7 +13,7 @@ from recipe.hint.errors import ConfigError
 from recipe.hint.methods import BASELINE, METHODS
 
 RELEASE = "release-scheme"
-# Of an arm's name: its verifier is replaced by what is already known of the same answers.
+# Of an arm's name: its verifier is replaced by what is already known of the same responses.
 CONSTANT = "-constant"
 # The same step once more: what is left of a difference when nothing is different.
 AGAIN = "-again"
@@ -46,7 +47,7 @@ class BenchSettings:
 
 
 def split_arguments(argv: Sequence[str]) -> tuple[list[str], BenchSettings]:
-    """The arguments for Hydra, and those of the benchmark.
+    """Return the arguments for Hydra, and those of the benchmark.
 
     Raises:
         ConfigError: If a ``bench.*`` argument is unknown or out of range.
@@ -96,12 +97,12 @@ def check_bench(settings: BenchSettings) -> None:
 
 
 def method_of(arm: str) -> str:
-    """The method behind an arm's name; the release's scheme makes SAGE's decisions."""
+    """Return the method behind an arm's name; the release's scheme makes SAGE's decisions."""
     return "sage" if arm == RELEASE else base_of(arm)
 
 
 def base_of(arm: str) -> str:
-    """The arm that an arm repeats; itself when it repeats none."""
+    """Return the arm that an arm repeats; itself when it repeats none."""
     return arm.removesuffix(CONSTANT).removesuffix(AGAIN)
 
 
@@ -124,8 +125,8 @@ def apply_bench_mode(config: DictConfig, bench: BenchSettings) -> None:
         trainer.save_freq = trainer.test_freq = -1
         trainer.resume_mode = "disable"
         trainer.logger = []
-        name = OmegaConf.to_container(trainer, resolve=False)["experiment_name"]
-        if name == "${trainer.method}-${now:%Y%m%d-%H%M%S}":
+        unresolved: Any = OmegaConf.to_container(trainer, resolve=False)
+        if unresolved["experiment_name"] == "${trainer.method}-${now:%Y%m%d-%H%M%S}":
             trainer.experiment_name = "bench-${now:%Y%m%d-%H%M%S}"
         rounds = bench.warmup + bench.steps
         trainer.total_training_steps = bench.calibration + rounds * len(bench.arms)
@@ -134,10 +135,11 @@ def apply_bench_mode(config: DictConfig, bench: BenchSettings) -> None:
 
 
 def freeze_weights(config: DictConfig) -> None:
-    """Updates with learning rate 0: every step costs what it costs and changes nothing."""
+    """Set the learning rate to 0: a step costs what it costs and changes nothing."""
     config.actor_rollout_ref.actor.optim.lr = 0.0
 
 
 def bench_of(config: DictConfig) -> BenchSettings:
-    """The settings that :func:`apply_bench_mode` put into the configuration."""
-    return BenchSettings(**OmegaConf.to_container(config.bench))
+    """Return the settings that :func:`apply_bench_mode` wrote into the configuration."""
+    node: Any = OmegaConf.to_container(config.bench)
+    return BenchSettings(**node)

@@ -10,7 +10,7 @@ import json
 import random
 import time
 import uuid
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import ray
@@ -28,12 +28,13 @@ from recipe.hint.bench.plan import (
     token_counts,
 )
 from recipe.hint.bench.server import BenchReplica
-from recipe.hint.bench.settings import bench_of
+from recipe.hint.bench.settings import BenchSettings, bench_of
 from recipe.hint.methods import BASELINE
 from recipe.hint.record import PromptRecord
 from recipe.hint.reward_tracker import RewardTracker
 from recipe.hint.runtime import rollout_server
 from recipe.hint.runtime.trainer import HintMixin
+from recipe.hint.settings import HintSettings
 
 # verl's names of a step's phases -> ours; what is left of the step is `other_s`.
 _PHASES = {
@@ -46,8 +47,26 @@ _PHASES = {
 }
 
 
-class _Chosen:
+# What a type checker sees as the bases of the two mixins: the classes behind them in the method
+# resolution order of `BenchTrainerSync`.
+_Trainer = PPOTrainerSync if TYPE_CHECKING else object
+
+
+class _Chosen(_Trainer):
     """Below the project's mixin: batches of chosen rows in place of the data loader's."""
+
+    hint: HintSettings
+    train_dataset: Any
+    bench: BenchSettings
+    slots: list[Slot]
+    solved: dict[int, bool]
+    batches: list[list[int]]
+    row_of: dict[str, int]
+
+    @property
+    def slot(self) -> Slot:
+        """What the current step is."""
+        return self.slots[self.global_steps - 1]
 
     def _fetch_one_gen_batch(self) -> Any:
         slot = self.slot
@@ -75,22 +94,25 @@ class _Chosen:
         return self.batches[slot.round % len(self.batches)]
 
 
-class _Timed:
+if TYPE_CHECKING:
+
+    class _Below(HintMixin, _Chosen): ...
+
+else:
+    _Below = object
+
+
+class _Timed(_Below):
     """Above the project's mixin: a clock around its phases, and a tracker for each arm."""
 
     def __init__(self, config: DictConfig) -> None:
         self.bench = bench_of(config)
         self.slots = slots_of(self.bench)
         self.trackers = {slot.arm: RewardTracker() for slot in self.slots}
-        self.solved: dict[int, bool] = {}
-        self.batches: list[list[int]] = []
+        self.solved = {}
+        self.batches = []
         rollout_server.register(BenchReplica)
         super().__init__(config)
-
-    @property
-    def slot(self) -> Slot:
-        """What the current step is."""
-        return self.slots[self.global_steps - 1]
 
     def on_step_begin(self) -> None:
         self.tracker = self.trackers[self.slot.arm]
@@ -110,8 +132,10 @@ class _Timed:
         self._records = super()._records_of(batch)
         return self._records
 
-    def _compute_metrics(self, batch: Any, metrics: dict, timing_raw: dict, **kwargs: Any) -> None:
-        super()._compute_metrics(batch, metrics, timing_raw, **kwargs)
+    def _compute_metrics(
+        self, batch: Any, metrics: dict, timing_raw: dict, global_steps: int, epoch: int
+    ) -> None:
+        super()._compute_metrics(batch, metrics, timing_raw, global_steps, epoch)
         slot, records = self.slot, self._records
         if slot.arm == CALIBRATION:
             for record in records:
@@ -131,17 +155,17 @@ class _Timed:
             file.write(json.dumps(row) + "\n")
 
     def _cpu_s(self) -> dict[str, float]:
-        """Processor time so far of the driver and of the agent-loop workers."""
+        """Return the processor time so far of the driver and of the agent-loop workers."""
         workers = ray.get([each.cpu_seconds.remote() for each in self.replay_buffer.workers])
         return {"driver_cpu_s": time.process_time(), "worker_cpu_s": sum(workers)}
 
     def _ask_servers(self, slot: Slot) -> dict[str, float]:
-        """What the servers counted, and the same requests without the recipe around them."""
+        """Return what the servers counted, and the same requests without the recipe."""
         servers = [replica.servers[0] for replica in self.llm_server_manager.get_replicas()]
         alone: dict[str, float] = {}
         if self.bench.alone and slot.arm == BASELINE:
-            answers = ray.get([server.replay_alone.remote() for server in servers])
-            tokens, seconds = zip(*answers, strict=True)
+            replayed = ray.get([server.replay_alone.remote() for server in servers])
+            tokens, seconds = zip(*replayed, strict=True)
             alone = {"alone_tokens": sum(tokens), "alone_s": max(seconds)}
         counts = ray.get([server.take_counts.remote() for server in servers])
         first = min(each.pop("first_time") for each in counts)

@@ -13,13 +13,13 @@ from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopManagerTQ
 
 from recipe.hint.bench.release import Batch, ReleaseRollout
 from recipe.hint.bench.settings import CONSTANT, RELEASE, bench_of, method_of
-from recipe.hint.hints.base import HintResult, HintSource, Reply
+from recipe.hint.hints.base import HintResult, HintSource, WrittenText
 from recipe.hint.methods.base import Method
 from recipe.hint.problems.rows import problem_from_row
 from recipe.hint.prompt import Message
 from recipe.hint.record import Outcome
 from recipe.hint.rollout import Parts
-from recipe.hint.runtime.engine import Grader
+from recipe.hint.runtime.engine import Grader, VllmEngine
 from recipe.hint.runtime.hint_sources import guarded_source
 from recipe.hint.runtime.worker import HintWorker
 from recipe.hint.schema import Item, Verdict
@@ -46,7 +46,7 @@ class Remembering:
 
 
 class Constant:
-    """No verification: what is known of the same answer, wrong where it was never seen."""
+    """No verification: what is known of the same response, wrong where it was never seen."""
 
     def __init__(self, seen: dict[Item, Verdict]) -> None:
         self._seen = seen
@@ -54,7 +54,7 @@ class Constant:
     async def grade_many(
         self, items: Sequence[Item], ids: Sequence[str] | None = None
     ) -> list[Verdict]:
-        """At once."""
+        """Return at once."""
         return [self._seen.get(item, _UNSEEN) for item in items]
 
 
@@ -66,18 +66,20 @@ class BenchWorker(HintWorker):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         HintWorker.__init__(self, *args, **kwargs)
-        grader = Remembering(self._training.engine.verifier)
-        self._engine = self._training.engine.graded_by(grader)
+        engine = self._training.engine
+        assert isinstance(engine, VllmEngine)
+        grader = Remembering(engine.verifier)
+        self._engine = engine.graded_by(grader)
         self._constant_engine = self._engine.graded_by(Constant(grader.seen))
         self._arms = {arm: self._arm(arm) for arm in bench_of(self.config).arms}
 
     async def generate_sequences(self, batch: Any) -> None:
-        """As verl's; the prompts of one call wait for each other in the release's scheme."""
+        """Do as verl does; in the release's scheme the prompts of a call wait for each other."""
         self._batch = Batch(len(batch))
         await HintWorker.generate_sequences(self, batch)
 
     async def cpu_seconds(self) -> float:
-        """Processor time of this process since it started."""
+        """Return the processor time of this process since it started."""
         return time.process_time()
 
     async def roll_out(self, parts: Parts, prompt: dict, step: int) -> Outcome:
@@ -97,7 +99,7 @@ class BenchWorker(HintWorker):
         await HintWorker._run_prompt(self, prompt, sampling_params, trajectory, trace)
 
     def _arm(self, name: str) -> Parts:
-        trainer = OmegaConf.to_container(self.config.trainer, resolve=True)
+        trainer: Any = OmegaConf.to_container(self.config.trainer, resolve=True)
         method = build_method({**trainer, "method": method_of(name)}, self._settings)
         engine = self._constant_engine if name.endswith(CONSTANT) else self._engine
         source = guarded_source(
@@ -113,7 +115,7 @@ class BenchWorker(HintWorker):
         problem = problem_from_row(prompt)
 
         async def write(step: int) -> HintResult:
-            async def generate(messages: list[Message], attempt: int) -> Reply:
+            async def generate(messages: list[Message], attempt: int) -> WrittenText:
                 seed = seed_at(self._settings.seed, step, problem.id, "hint", attempt)
                 return await arm.engine.write(messages, seed)
 

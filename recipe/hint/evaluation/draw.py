@@ -103,7 +103,7 @@ class Engine(Protocol):
         ...
 
     def render(self, messages: Sequence[dict[str, str]]) -> list[int]:
-        """Token ids of a conversation."""
+        """Return the token ids of a conversation."""
         ...
 
     async def sample(self, prompt_ids: list[int], seed: int, rows: range) -> list[Response]:
@@ -111,7 +111,7 @@ class Engine(Protocol):
         ...
 
     async def grade(self, problem: Problem, responses_G: list[Response]) -> list[Verdict]:
-        """One verdict per response."""
+        """Return one verdict per response."""
         ...
 
 

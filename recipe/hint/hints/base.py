@@ -13,7 +13,7 @@ EMPTY = HintLevels(())
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class WrittenText:
     """One generated text and its length; ``is_cut`` when it ran into the token limit."""
 
     text: str
@@ -33,13 +33,15 @@ class HintResult:
     leaked: tuple[int, ...] = ()
 
 
-# (conversation, number of the attempt) -> reply; the caller owns seeds and sampling settings.
-Generate = Callable[[list[Message], int], Awaitable[Reply]]
+# (conversation, number of the attempt) -> text; the caller owns seeds and sampling settings.
+Generate = Callable[[list[Message], int], Awaitable[WrittenText]]
 
 
 class HintSource(Protocol):
     """Where hint text comes from."""
 
-    async def write(self, problem: Problem, generate: Generate, *, visits: int = 0) -> HintResult:
-        """All levels for one rollout of a problem that had ``visits`` of them before."""
+    async def write(
+        self, problem: Problem, generate: Generate, *, num_before: int = 0
+    ) -> HintResult:
+        """Return all levels; the problem had ``num_before`` prompt rollouts before this one."""
         ...

@@ -16,7 +16,7 @@ COLUMN = "hint_level_{level}"
 
 
 def hint_columns(row: Mapping[str, Any]) -> tuple[tuple[str, ...], ...]:
-    """The texts of the columns ``hint_level_1``, ``hint_level_2``, ..., as far as they go.
+    """Return the texts of ``hint_level_1``, ``hint_level_2``, ..., as far as they go.
 
     A column holds one text or a list of them; an empty tuple stands for a row without one.
     """
@@ -29,10 +29,10 @@ def hint_columns(row: Mapping[str, Any]) -> tuple[tuple[str, ...], ...]:
 
 
 class DatasetHints:
-    """The hint levels of the row; of several, another one at each visit.
+    """The hint levels of the row; of several, another one at each prompt rollout.
 
-    Visit v takes text (s + v) mod N of each level's N texts, where s follows from the seed and
-    the problem: all of them in turn, and those of one number together.
+    Prompt rollout v takes text (s + v) mod N of each level's N texts, where s follows from the
+    seed and the problem: all of them in turn, and those of one number together.
 
     Source: the offline hints of Liao et al. 2026, arXiv:2602.03143, Fig. 3 and 5.
     """
@@ -41,9 +41,11 @@ class DatasetHints:
         self._max_level = max_level
         self._seed = seed
 
-    async def write(self, problem: Problem, generate: Generate, *, visits: int = 0) -> HintResult:
-        """All levels, or ``missing_hint`` with the first column that has no text."""
-        number = seed_at(self._seed, "dataset hint", problem.id) + visits
+    async def write(
+        self, problem: Problem, generate: Generate, *, num_before: int = 0
+    ) -> HintResult:
+        """Return all levels, or ``missing_hint`` with the first column that has no text."""
+        number = seed_at(self._seed, "dataset hint", problem.id) + num_before
         hints = []
         for level in range(1, self._max_level + 1):
             texts = problem.hints[level - 1] if level <= len(problem.hints) else ()
@@ -60,8 +62,10 @@ class Increments:
         self._source = source
         self._pieces = pieces
 
-    async def write(self, problem: Problem, generate: Generate, *, visits: int = 0) -> HintResult:
-        """The other source's hint levels, ``pieces`` times as long."""
-        result = await self._source.write(problem, generate, visits=visits)
+    async def write(
+        self, problem: Problem, generate: Generate, *, num_before: int = 0
+    ) -> HintResult:
+        """Return the other source's hint levels, ``pieces`` times as long."""
+        result = await self._source.write(problem, generate, num_before=num_before)
         hints = (cut_into(hint, self._pieces) for hint in result.hint_levels.hints_L)
         return replace(result, hint_levels=HintLevels(tuple(itertools.chain.from_iterable(hints))))

@@ -1,7 +1,7 @@
 r"""Resolving the backslashes of strings that may be JSON, LaTeX, or a bit of both.
 
 ``\nu`` is a newline and a ``u`` in JSON, and a letter in LaTeX. The strings of one object are
-judged together:
+read together:
 
 - They are **escaped** when a doubled backslash stands before two letters or more, or around
   brackets (``\\frac``, ``\\( .. \\)``), or four stand in a row, and no escape is invalid in JSON.
@@ -60,7 +60,7 @@ class _Style:
 
 
 def decode_together(strings: Sequence[str]) -> list[str]:
-    """The texts the writer of ``strings`` meant; one style is found for all of them.
+    """Return the texts the writer of ``strings`` meant; one style holds for all of them.
 
     Linear time. A surrogate without its partner becomes U+FFFD.
     """
@@ -69,7 +69,7 @@ def decode_together(strings: Sequence[str]) -> list[str]:
 
 
 def _style_of(parts: Iterable[str]) -> _Style:
-    """Judge by the evidence of the module's docstring."""
+    """Decide by the evidence of the module's docstring."""
     after_double: set[str] = set()
     is_doubled = is_invalid = is_like_latex = False
     for part in parts:
@@ -122,5 +122,5 @@ def _is_word(text: str) -> bool:
 
 
 def _is_command(body: str) -> bool:
-    r"""Whether the letters behind a single backslash are LaTeX; nobody writes ``\b`` or ``\f``."""
+    r"""Return whether a single backslash begins LaTeX here; nobody writes ``\b`` or ``\f``."""
     return body in _COMMANDS or (body[0] in "bf" and len(body) > 1)

@@ -37,12 +37,12 @@ class SafeEnds:
         self._starts = [start for start, _ in self._spans]
 
     def before(self, end: int) -> int:
-        """The last place at or before ``end``."""
+        """Return the last place at or before ``end``."""
         start, stop = self._around(end)
         return start if start < end < stop else end
 
     def after(self, end: int) -> int:
-        """The first place at or after ``end``."""
+        """Return the first place at or after ``end``."""
         start, stop = self._around(end)
         return stop if start < end < stop else end
 
@@ -52,7 +52,7 @@ class SafeEnds:
 
 
 def sentence_ends(text: str) -> list[int]:
-    """Ends of the sentences of a text, in order; the last one may be unfinished."""
+    """Return the ends of a text's sentences, in order; the last one may be unfinished."""
     ends, safe = [0], SafeEnds(text)
     for end in (*(match.end() for match in _SENTENCE_END.finditer(text)), len(text)):
         if safe.before(end) == end and text[ends[-1] : end].strip():
@@ -61,7 +61,7 @@ def sentence_ends(text: str) -> list[int]:
 
 
 def cut_at_sentence(hint: str, fits: Callable[[str], bool]) -> str:
-    """The longest run of whole leading sentences for which ``fits`` holds; may be empty.
+    """Return the longest run of leading sentences for which ``fits`` holds; may be empty.
 
     ``fits`` must be monotone: if a text fits, so does every prefix of it. It is called
     O(log sentences) times.
@@ -80,7 +80,7 @@ def cut_at_sentence(hint: str, fits: Callable[[str], bool]) -> str:
 
 
 def cut_into(text: str, pieces: int) -> tuple[str, ...]:
-    """``pieces`` beginnings of a text, each about one piece longer; the last is the whole text.
+    """Return ``pieces`` beginnings, each about one piece longer; the last is the whole text.
 
     They end after whole words, and where a command or a formula ends. A text with fewer words
     than pieces gives some beginnings twice.
@@ -143,7 +143,7 @@ def _end_of_dollar(text: str, start: int) -> int:
 
 
 def _end_of_command(text: str, end: int) -> int:
-    """``end`` moved behind the arguments in braces and brackets that follow at once."""
+    """Return ``end`` moved behind the braces and brackets that follow at once."""
     while end < len(text) and text[end] in "{[":
         closed = _end_of_braces(text, end) if text[end] == "{" else text.find("]", end) + 1
         if not closed:
@@ -153,7 +153,7 @@ def _end_of_command(text: str, end: int) -> int:
 
 
 def _end_of_braces(text: str, start: int) -> int:
-    """Behind the brace that closes the one at ``start``; 0 when there is none."""
+    """Return the place behind the brace that closes the one at ``start``; 0 if there is none."""
     depth, place = 0, start
     while place < len(text):
         char = text[place]

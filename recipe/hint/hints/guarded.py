@@ -14,16 +14,18 @@ class GuardedSource:
     """Checks every hint level of another source for the final answer.
 
     The levels that hold it are named in ``leaked``. With the policy ``drop`` their text is empty,
-    which ``Hinted`` takes as a hint that cannot be had (``leaked``); the other levels stay.
+    which a prompt rollout takes as a hint that cannot be had; the other levels stay.
     """
 
     def __init__(self, source: HintSource, guard: LeakGuard) -> None:
         self._source = source
         self._guard = guard
 
-    async def write(self, problem: Problem, generate: Generate, *, visits: int = 0) -> HintResult:
-        """The other source's hint levels as the policy lets it be used."""
-        result = await self._source.write(problem, generate, visits=visits)
+    async def write(
+        self, problem: Problem, generate: Generate, *, num_before: int = 0
+    ) -> HintResult:
+        """Return the other source's hint levels as the leak policy lets them be used."""
+        result = await self._source.write(problem, generate, num_before=num_before)
         # Together: the verifier's way there and back is longer than its work on a hint.
         checks = (self._guard.check(problem, hint) for hint in result.hint_levels.hints_L)
         found_L = await asyncio.gather(*checks)

@@ -72,7 +72,7 @@ def redact(hint: str, leaks: Sequence[Leak]) -> str:
     return hint
 
 
-def judged_equal(grade: Grader) -> Equal:
+def graded_equal(grade: Grader) -> Equal:
     """Return equality by a verifier that grades boxed answers, such as ``VerifierPool.grade_many``.
 
     A candidate that the verifier leaves ungraded counts as another value.
@@ -251,7 +251,7 @@ async def find_leaks(hint: str, problem: Problem, equal: Equal) -> tuple[Leak, .
 
 
 def _is_quoted(hint: str, value: Value, question: str) -> bool:
-    """Whether the formula, or the equation, stands in the problem already."""
+    """Return whether the formula, or the equation, stands in the problem already."""
     if value.shape == "formula":
         return compact(value.text) in question
     statement = hint[max(value.statement, value.end - _WINDOW_CHARS) : value.end]

@@ -13,7 +13,7 @@ Score = Callable[[list[int], list[int]], Awaitable[list[float]]]
 async def logprob_gains(
     responses: Sequence[tuple[list[int], list[int]]], bare_ids_T: list[int], score: Score
 ) -> tuple[float, ...]:
-    """Return mean over tokens of log p(token | hinted prompt) - log p(token | bare prompt).
+    """Return the mean over tokens of log p(token | hinted prompt) - log p(token | bare prompt).
 
     Both are computed in the same way, at temperature 1, so that 0 means: the hint changes nothing.
 

@@ -1,7 +1,7 @@
-"""Finding the hint hint levels in what a model really writes.
+"""Finding the hint levels in what a model really writes.
 
-The reply is never evaluated and never handed to a JSON library: it is read key by key, so fences,
-prose, trailing commas and a missing last brace need no special case. The rules:
+The response is never evaluated and never handed to a JSON library: it is read key by key, so
+fences, prose, trailing commas and a missing last brace need no special case. The rules:
 
 *Which object.* Everything up to the last ``</think>`` is dropped. Of the objects that hold all
 levels with text in them the last one counts, so drafts and an echo of the asked form lose.
@@ -73,7 +73,7 @@ class _Object:
 
 
 def parse_hint_levels(text: str, max_level: int = 3) -> HintLevels | ParseFailure:
-    """The hint texts ``level_1`` .. ``level_<max_level>`` of a reply, in linear time.
+    """Return ``level_1`` .. ``level_<max_level>`` of a response, in linear time.
 
     Accepted: JSON or a Python dict with any of its quotes (triple and typographic ones too), keys
     in any case and with spaces, other keys, numbers, and lists (joined by newlines). The module's
@@ -82,14 +82,14 @@ def parse_hint_levels(text: str, max_level: int = 3) -> HintLevels | ParseFailur
     Returns:
         The hint levels, or a failure whose reason is ``no_object`` (no object with a key),
         ``missing_level``, ``empty_level`` (blank, null or just dots) or ``malformed`` (a value has
-        no end), with at most 200 characters of the object or, without one, of the reply.
+        no end), with at most 200 characters of the object or, without one, of the response.
     """
     body = text.rpartition("</think>")[2]
     wanted = range(1, max_level + 1)
     objects = sorted(_objects(body), key=lambda item: item.start)
     failure = None
     for found in reversed([item for item in objects if item.levels]):
-        reason, hints_L = _judge(found, wanted)
+        reason, hints_L = _check(found, wanted)
         if not reason:
             return HintLevels(hints_L)
         failure = failure or ParseFailure(reason, _excerpt(body, found.start))
@@ -102,8 +102,8 @@ def _excerpt(text: str, start: int) -> str:
     return text[start : start + _EXCERPT_CHARS]
 
 
-def _judge(found: _Object, wanted: range) -> tuple[str, tuple[str, ...]]:
-    """The reason why an object is no hints (empty: it is one) and its texts."""
+def _check(found: _Object, wanted: range) -> tuple[str, tuple[str, ...]]:
+    """Return why an object holds no hints (empty: it does) and its texts."""
     values = {level: value for level, value in found.levels.items() if level in wanted}
     if None in values.values():
         return "malformed", ()
@@ -125,7 +125,7 @@ def _texts(values: list[_Value]) -> tuple[str, ...]:
 
 
 def _objects(text: str) -> Iterator[_Object]:
-    """Every object with at least one key, inner ones before the outer one they are in."""
+    """Yield every object with at least one key, inner ones before the outer one they are in."""
     reader = _Reader(text)
     # An int is the position of a brace that has shown no key yet.
     open_braces: list[int | _Object] = []
@@ -171,7 +171,7 @@ class _Reader:
                 self._quotes[_FAMILY[match[0]]].append(match.start())
 
     def value(self, at: int, is_level: bool) -> _Value | None:
-        """The value that begins at or after ``at``; only a level's value is worth a repair."""
+        """Return the value that begins at or after ``at``; only a level's is worth a repair."""
         at = self._skip(_SPACE, at)
         is_verbatim = self._text[at : at + 1] in ("r", "R") and self._is_quote(at + 1)
         at += is_verbatim
@@ -215,7 +215,7 @@ class _Reader:
         return _Value(tuple(items), at + 1)
 
     def _string(self, at: int, after: re.Pattern[str], limit: int) -> tuple[str, int] | None:
-        """Undecoded content of the string that opens at ``at``, and the position behind it."""
+        """Return the undecoded string that opens at ``at``, and the position behind it."""
         text, quote = self._text, self._text[at]
         triple = quote * 3
         if quote in "\"'" and text.startswith(triple, at):
@@ -232,7 +232,7 @@ class _Reader:
         return None if close < 0 else (text[at + 1 : close], close + 1)
 
     def _repair(self, places: list[int], after: re.Pattern[str], quote: str) -> int:
-        """The closing quote of a string with unescaped quotes in it, or -1."""
+        """Return the closing quote of a string with unescaped quotes in it, or -1."""
         doubtful, is_paired = -1, True
         for place in places:
             if after.match(self._text, place + 1):

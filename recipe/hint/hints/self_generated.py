@@ -1,4 +1,4 @@
-"""Self-hints: the current policy reads the reference solution and writes the hint levels."""
+"""Self-hints: the current policy reads the reference solution and writes the hints."""
 
 from __future__ import annotations
 
@@ -20,21 +20,24 @@ class SelfGenerated:
         self._attempts = attempts
         self._max_level = max_level
 
-    async def write(self, problem: Problem, generate: Generate, *, visits: int = 0) -> HintResult:
-        """The first reply that parses; the final answer alone is never shown as a solution.
+    async def write(
+        self, problem: Problem, generate: Generate, *, num_before: int = 0
+    ) -> HintResult:
+        """Return the first response that parses.
 
-        An empty reply means that the request did not fit: asking again would not help.
+        The final answer alone is never shown as a solution. An empty response means
+        that the request did not fit: asking again would not help.
         """
         if not problem.solution.strip():
             return HintResult("missing_solution")
         request = hint_request(self._texts, problem.text, problem.solution)
         tokens, detail = 0, ""
         for attempt in range(self._attempts):
-            reply = await generate(request, attempt)
-            if reply.tokens == 0:
+            written = await generate(request, attempt)
+            if written.tokens == 0:
                 return HintResult("generation_failed", calls=attempt, tokens=tokens)
-            tokens += reply.tokens
-            parsed = parse_hint_levels(reply.text, self._max_level)
+            tokens += written.tokens
+            parsed = parse_hint_levels(written.text, self._max_level)
             if not isinstance(parsed, ParseFailure):
                 return HintResult("ok", parsed, attempt + 1, tokens)
             detail = f"{parsed.reason}: {parsed.excerpt}"

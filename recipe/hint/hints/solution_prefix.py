@@ -33,8 +33,10 @@ class SolutionPrefix:
         self._ratios = tuple(ratios)
         self._ends = ends
 
-    async def write(self, problem: Problem, generate: Generate, *, visits: int = 0) -> HintResult:
-        """One prefix per ratio; ``missing_solution`` where the answer stands at the beginning."""
+    async def write(
+        self, problem: Problem, generate: Generate, *, num_before: int = 0
+    ) -> HintResult:
+        """Return one prefix per ratio; ``missing_solution`` where the answer comes first."""
         solution = problem.solution
         limit = answer_start(problem)
         if not solution[:limit].strip():
@@ -49,7 +51,7 @@ class SolutionPrefix:
         return HintResult("ok", HintLevels(tuple(hints)))
 
     def _target(self, solution: str, ratio: float) -> int:
-        """Where the share ends, before anything else is looked at."""
+        """Return where the share ends, before anything else is looked at."""
         if self._ends is None:
             return max(round(len(solution) * ratio), 1)
         ends = self._ends(solution)
@@ -57,7 +59,7 @@ class SolutionPrefix:
 
 
 def answer_start(problem: Problem) -> int:
-    """Where a prefix has to end so that it does not reach the final answer.
+    """Return where a prefix has to end so that it does not reach the final answer.
 
     That is before the first box (or another mark of a final answer), and before the answer's own
     text: where it first stands if it has at least three characters and the problem does not name
@@ -77,18 +79,18 @@ def answer_start(problem: Problem) -> int:
 
 
 def unit_ends(unit: str, token_ends: Ends | None) -> Ends | None:
-    """How ``hint.prefix.unit`` counts; ``token_ends`` is the tokenizer's."""
+    """Return how ``hint.prefix.unit`` counts; ``token_ends`` is the tokenizer's."""
     return {"char": None, "token": token_ends, "sentence": sentence_ends}[unit]
 
 
 def _end(safe: SafeEnds, end: int, limit: int) -> int:
-    """A place where a prefix may end: not after ``end``, but where that would leave nothing."""
+    """Return where a prefix may end: not after ``end``, unless nothing would be left."""
     before = safe.before(end)
     return before if before else min(safe.after(end), limit)
 
 
 def _answer_pattern(answer: str) -> re.Pattern[str]:
-    """The answer as a whole word or number, with any white space and thousands separators."""
+    """Match the answer as a whole word or number, with any white space and separators."""
     if re.fullmatch(r"\d+", answer):
         body = ",?".join(answer)
     else:

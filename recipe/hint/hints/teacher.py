@@ -32,7 +32,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 from recipe.hint.errors import ConfigError
 from recipe.hint.hints.base import Generate, HintResult
 from recipe.hint.hints.parsing import parse_hint_levels
-from recipe.hint.hints.teacher_cache import Answer, AnswerCache
+from recipe.hint.hints.teacher_cache import CachedResponse, ResponseCache
 from recipe.hint.hints.teacher_settings import (
     Request,
     Sampling,
@@ -99,7 +99,7 @@ class Client:
         self.timeout_s = timeout_s
         self._clients: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # by event loop
 
-    async def send(self, request: Request) -> Answer | Fault:
+    async def send(self, request: Request) -> CachedResponse | Fault:
         """Try once, within the time limit as a whole."""
         outcome = await self._ask("/chat/completions", self.timeout_s, request.body)
         return outcome if isinstance(outcome, Fault) else self._parse(outcome, request)
@@ -143,9 +143,9 @@ class Client:
             options["body"] = body
         try:
             async with asyncio.timeout(limit_s):
-                # The bytes alone: what they hold is judged in _parse.
-                answer = await send(path, cast_to=openai.HttpxBinaryResponseContent, **options)
-                return answer.content
+                # The bytes alone: _parse reads what they hold.
+                response = await send(path, cast_to=openai.HttpxBinaryResponseContent, **options)
+                return response.content
         except TimeoutError:
             return Fault("timeout", f"no whole answer within {limit_s:g} s")
         except openai.APIStatusError as error:
@@ -162,17 +162,17 @@ class Client:
             what = self._excerpt(str(cause).encode())
             return Fault("connection", what or type(cause).__name__)
 
-    def _parse(self, body: bytes, request: Request) -> Answer | Fault:
+    def _parse(self, body: bytes, request: Request) -> CachedResponse | Fault:
         try:
-            reply = json.loads(body)
+            read = json.loads(body)
         except (ValueError, RecursionError):
             return Fault("garbage", f"no JSON: {self._excerpt(body)}")
-        match reply:
+        match read:
             case {"choices": [{"message": {"content": str() | None as text}} as choice, *_]}:
                 is_cut = choice.get("finish_reason") == "length"
-                tokens, paid_tokens = _usage(reply, request, text or "")
-                return Answer(text or "", tokens, paid_tokens, is_cut)
-        paid_tokens = _usage(reply, request, "")[1] if "usage" in reply else 0
+                tokens, paid_tokens = _usage(read, request, text or "")
+                return CachedResponse(text or "", tokens, paid_tokens, is_cut)
+        paid_tokens = _usage(read, request, "")[1] if "usage" in read else 0
         return Fault("garbage", f"no answer: {self._excerpt(body)}", paid_tokens=paid_tokens)
 
     def _excerpt(self, body: bytes) -> str:
@@ -195,9 +195,9 @@ def _retry_after_s(value: str) -> float:
     return max(0.0, wait_s) if math.isfinite(wait_s) else 0.0
 
 
-def _usage(reply: dict[str, Any], request: Request, text: str) -> tuple[int, int]:
+def _usage(read: dict[str, Any], request: Request, text: str) -> tuple[int, int]:
     """Return tokens of the response, and of prompt and response; estimated where not told."""
-    match reply.get("usage"):
+    match read.get("usage"):
         case {"completion_tokens": int() as tokens, "total_tokens": int() as total}:
             return max(tokens, 0), max(total, tokens, 0)
     prompt = sum(len(turn["content"]) for turn in request.body["messages"])
@@ -205,14 +205,14 @@ def _usage(reply: dict[str, Any], request: Request, text: str) -> tuple[int, int
 
 
 def check_reached(settings: TeacherSettings, environment: Mapping[str, str]) -> None:
-    """Make sure that somebody answers; with answers in the cache nobody needs to be there.
+    """Make sure that somebody answers; with cached responses nobody needs to be there.
 
     Raises:
         ConfigError: Naming the address, and what came in place of an answer.
     """
     key = read_key(settings, environment)
     client = Client(settings.base_url, key=key, timeout_s=settings.timeout_s)
-    if AnswerCache.has_answers(settings.cache_dir):
+    if ResponseCache.has_responses(settings.cache_dir):
         return
     if fault := asyncio.run(client.reach()):
         raise ConfigError(
@@ -224,7 +224,7 @@ def check_reached(settings: TeacherSettings, environment: Mapping[str, str]) -> 
 class _Asked(NamedTuple):
     """What came of one request and its retries; ``num_calls`` is 0 from the cache."""
 
-    outcome: Answer | Fault
+    outcome: CachedResponse | Fault
     num_calls: int = 0
 
 
@@ -258,29 +258,32 @@ class Teacher:
         self._max_level = max_level
         key = read_key(settings, environment)
         self._client = Client(settings.base_url, key=key, timeout_s=settings.timeout_s)
-        self._cache = AnswerCache(settings.cache_dir)
+        self._cache = ResponseCache(settings.cache_dir)
         self._slots = asyncio.Semaphore(settings.num_parallel)
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._counters: Counter[str] = Counter()
         self._warned: set[str] = set()
 
     def counters(self) -> dict[str, int]:
-        """What happened so far in this process.
+        """Return counts of what happened so far in this process.
 
         ``calls`` are HTTP requests: the sum of ``answers`` and of every ``fault_*``. ``cached``
-        replies cost no call. ``stopped`` are requests that the budget or the cache stopped.
+        responses cost no call. ``stopped`` are requests that the budget or the cache stopped.
         """
         return dict(self._counters)
 
-    async def write(self, problem: Problem, generate: Generate, *, visits: int = 0) -> HintResult:
-        """The teacher's hint levels for a problem; the policy (``generate``) is not asked.
+    async def write(
+        self, problem: Problem, generate: Generate, *, num_before: int = 0
+    ) -> HintResult:
+        """Return the teacher's hint levels; the policy (``generate``) is not asked.
 
-        ``calls`` and ``tokens`` (of the replies) are what this visit caused: 0 from the cache.
+        ``calls`` and ``tokens`` (of the responses) are what this prompt rollout caused: 0 from the
+        cache.
         """
         if not problem.solution.strip():
             return HintResult("missing_solution")
         messages = hint_request(self._texts, problem.text, problem.solution)
-        number = visits % self._settings.num_ladders
+        number = num_before % self._settings.num_ladders
         calls, tokens, detail = 0, 0, ""
         for attempt in range(self._attempts):
             request = make_request(
@@ -295,12 +298,12 @@ class Teacher:
             parsed = parse_hint_levels(outcome.text, self._max_level)
             if not isinstance(parsed, ParseFailure):
                 return HintResult("ok", parsed, calls, tokens)
-            where = " in a reply cut at its token limit" if outcome.is_cut else ""
+            where = " in a response cut at its token limit" if outcome.is_cut else ""
             detail = f"{parsed.reason}{where}: {parsed.excerpt}"
         return HintResult("parse_failed", calls=calls, tokens=tokens, detail=detail)
 
     async def _ask(self, request: Request) -> _Asked:
-        """The answer from the cache or the endpoint; equal requests wait for the first."""
+        """Return the cached response, or ask; equal requests wait for the first."""
         lock = self._locks.setdefault(request.key, asyncio.Lock())
         try:
             async with lock:
@@ -322,9 +325,9 @@ class Teacher:
             outcome = await self._client.send(request)
             num_calls += 1
             self._counters["calls"] += 1
-            if isinstance(outcome, Answer):
+            if isinstance(outcome, CachedResponse):
                 self._counters["answers"] += 1
-                await self._book(self._cache.put, request.key, outcome)
+                await self._book(self._cache.add, request.key, outcome)
                 return _Asked(outcome, num_calls)
             self._counters[f"fault_{outcome.kind}"] += 1
             if outcome.paid_tokens:
@@ -343,7 +346,7 @@ class Teacher:
             return None
         what = (
             f"{paid_tokens} tokens are paid and hint.teacher.budget_tokens={budget}; cached "
-            "answers are still used, and a larger budget goes on from here"
+            "responses are still used, and a larger budget goes on from here"
         )
         return Fault("budget", what)
 
@@ -351,11 +354,11 @@ class Teacher:
         try:
             await asyncio.to_thread(write, *values)
         except sqlite3.Error as error:
-            # The answer is paid for and good: better used once than thrown away.
+            # The response is paid for and good: better used once than thrown away.
             self._warn(Fault("cache", f"{self._settings.cache_dir}: not written: {error}"))
 
     def _wait_s(self, request: Request, fault: Fault, num_calls: int) -> float | None:
-        """Seconds until the next try; none when there is to be no other."""
+        """Return the seconds until the next try; none when there is to be no other."""
         settings = self._settings
         is_patient = fault.wait_s <= settings.max_wait_s
         if fault.kind in _PERMANENT or num_calls > settings.num_retries or not is_patient:

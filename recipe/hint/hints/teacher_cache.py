@@ -1,7 +1,7 @@
-"""A teacher's answers on disk, so that each is paid for once.
+"""A teacher's responses on disk, so that each is paid for once.
 
 One SQLite file: several processes may share it, and one that is killed leaves either the whole
-answer or none. Its rollback journal works on network file systems too where these have locks. A
+response or none. Its rollback journal works on network file systems too where these have locks. A
 connection lives for one operation, so that a process may fork at any time.
 """
 
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from recipe.hint.errors import ConfigError
 
-FILE = "answers.sqlite"
+FILE = "answers.sqlite"  # and its table: names of files that users have
 _LOCK_TIMEOUT_S = 30.0
 _TABLES = """
 CREATE TABLE IF NOT EXISTS answers (
@@ -28,8 +28,8 @@ INSERT OR IGNORE INTO paid VALUES (0, 0);
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """One reply: its text, its length, and what it cost with the prompt."""
+class CachedResponse:
+    """One response: its text, its length, and what it cost with the prompt."""
 
     text: str
     tokens: int
@@ -37,8 +37,8 @@ class Answer:
     is_cut: bool = False
 
 
-class AnswerCache:
-    """Answers by the key of their request, and the sum of all that was paid."""
+class ResponseCache:
+    """Responses by the key of their request, and the sum of all that was paid."""
 
     def __init__(self, folder: str | Path) -> None:
         """Make the file if there is none.
@@ -58,8 +58,8 @@ class AnswerCache:
             ) from error
 
     @staticmethod
-    def has_answers(folder: str | Path) -> bool:
-        """Whether a folder has a cache with an answer in it; nothing is made."""
+    def has_responses(folder: str | Path) -> bool:
+        """Return whether a folder has a cache with a response in it; nothing is made."""
         path = Path(folder) / FILE
         if not path.is_file():
             return False
@@ -77,27 +77,27 @@ class AnswerCache:
         with contextlib.closing(connection), connection:
             yield connection
 
-    def get(self, key: str) -> Answer | None:
-        """The answer to a request, if there is one."""
+    def get(self, key: str) -> CachedResponse | None:
+        """Return the response to a request, if there is one."""
         with self._open() as connection:
             columns = "text, tokens, paid_tokens, is_cut"
             query = f"SELECT {columns} FROM answers WHERE key = ?"
             row = connection.execute(query, (key,)).fetchone()
-        return Answer(row[0], row[1], row[2], bool(row[3])) if row else None
+        return CachedResponse(row[0], row[1], row[2], bool(row[3])) if row else None
 
-    def put(self, key: str, answer: Answer) -> None:
-        """Keep an answer and count its price; both or neither. The first answer of a key stays."""
+    def add(self, key: str, response: CachedResponse) -> None:
+        """Keep a response and count its price; both or neither. The first one of a key stays."""
         with self._open() as connection:
-            row = (key, *astuple(answer))
+            row = (key, *astuple(response))
             connection.execute("INSERT OR IGNORE INTO answers VALUES (?, ?, ?, ?, ?)", row)
-            connection.execute("UPDATE paid SET tokens = tokens + ?", (answer.paid_tokens,))
+            connection.execute("UPDATE paid SET tokens = tokens + ?", (response.paid_tokens,))
 
     def pay(self, tokens: int) -> None:
-        """Count what was paid for a reply that is not kept."""
+        """Count what was paid for a response that is not kept."""
         with self._open() as connection:
             connection.execute("UPDATE paid SET tokens = tokens + ?", (tokens,))
 
     def paid_tokens(self) -> int:
-        """All that was ever paid by those who share this file."""
+        """Return all that was ever paid by those who share this file."""
         with self._open() as connection:
             return int(connection.execute("SELECT tokens FROM paid").fetchone()[0])

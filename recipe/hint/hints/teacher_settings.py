@@ -28,9 +28,9 @@ class TeacherSettings:
         num_retries: Further tries after one that failed for a passing reason.
         backoff_s: Wait before the first retry; each further wait is twice as long.
         max_wait_s: Longest wait; an endpoint that asks for a longer one is given up.
-        budget_tokens: Prompt and reply tokens to pay at most, all processes and runs that share
+        budget_tokens: Prompt and response tokens to pay at most, all processes and runs that share
             the cache together; null for no limit. Requests under way are not counted yet.
-        cache_dir: Folder of the answers; runs that share it pay for an answer once.
+        cache_dir: Folder of the responses; runs that share it pay for each once.
         body: Further fields of a request; null takes one away (``{max_tokens: null}``).
     """
 
@@ -72,7 +72,7 @@ class Sampling(NamedTuple):
 
 
 class Request(NamedTuple):
-    """One request and the name under which its answer is kept."""
+    """One request and the name under which its response is kept."""
 
     body: Mapping[str, Any]
     key: str

@@ -24,7 +24,7 @@ BASELINE = next(iter(METHODS))
 
 
 def get_method(name: str) -> type[Method]:
-    """The method class of a ``trainer.method`` value.
+    """Return the method class of a ``trainer.method`` value.
 
     Raises:
         ConfigError: If there is none of that name.

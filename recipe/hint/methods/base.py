@@ -37,7 +37,7 @@ class HintDropout:
 class Method:
     """Sample one group without a hint and train on it: the neutral decision.
 
-    A method is pure: it sees what came back, answers what to do, and holds no state. It declares
+    A method is pure: it sees what came back, says what to do, and holds no state. It declares
     here what the rest of the package has to know about it.
 
     Attributes:

@@ -37,7 +37,7 @@ class ScafSettings:
 
 
 class Scaf(Method):
-    """Where a whole group fails, one guided rollout takes the place of one that failed.
+    """Where a whole group fails, one injected response takes the place of one that failed.
 
     Level (t - 1) * increments + i shows the first i pieces of tier t: knowledge, planning,
     solution. The group stays one group: its advantages come from all G rewards, and each rollout
@@ -77,8 +77,8 @@ class Scaf(Method):
         return Sample(Hinted(last.level + 1), n=self.settings.rollouts)
 
     def _inject(self, rounds: Sequence[Round]) -> Train:
-        """Replace the last row of the group, which all failed, by the first guided one."""
-        guided = len(rounds) - 1
+        """Replace the last row of the group, which all failed, by the first one to inject."""
+        escalated = len(rounds) - 1
         right = next(row for row, each in enumerate(rounds[-1].accuracies_G) if each > 0)
         own = self.train_round(rounds, 0).rows[:-1]
-        return Train((*own, self.row(rounds, Place(guided, right))))
+        return Train((*own, self.row(rounds, Place(escalated, right))))

@@ -89,7 +89,7 @@ def unreadable_answers(prepared: Prepared, pool: VerifierPool) -> list[Finding]:
     unread = [(n, shown[n]) for n, answer in answers.items() if is_text_only(answer)]
     slow = [(n, shown[n]) for n, verdict in graded if verdict.reason == "timeout"]
     what = "not read as mathematics, so only the same text is right"
-    late = f"not read within {pool.timeout_s:g} s, so no answer can be judged"
+    late = f"not read within {pool.timeout_s:g} s, so no response can be graded"
     return [
         *_found(prepared, "answer", what, unread),
         *_found(prepared, "answer", late, slow),
@@ -157,7 +157,7 @@ def _found(
     *,
     is_note: bool = False,
 ) -> list[Finding]:
-    """A finding, if there are rows; with each its number and what is told after its place."""
+    """Return a finding, if there are rows; each with its number and what is told of it."""
     places = tuple(f"{prepared.places[number]}{told}" for number, told in rows)
     numbers = tuple(number for number, _ in rows)
     return [Finding(column, what, numbers, places, is_note)] if rows else []

@@ -185,7 +185,7 @@ def _table(rows: list[Mapping[str, Any]], path: Path) -> pa.Table:
 
 
 def _rows(path: Path) -> Iterator[Row]:
-    """The rows of a file with the contract's columns and the hints, read in batches."""
+    """Yield a file's rows with the contract's columns and the hints, read in batches."""
     if not path.is_file():
         raise DataError(f"{path}: no such file; main_prepare.py writes one (docs/data.md)")
     try:
@@ -209,7 +209,7 @@ def _rows(path: Path) -> Iterator[Row]:
 def _problems(
     path: str | Path, rows: Iterable[Mapping[str, Any]]
 ) -> Iterator[tuple[Problem, bool]]:
-    """Checked problems, each with whether its id was given; ids are unique."""
+    """Yield checked problems, each with whether its id was given; ids are unique."""
     first_row: dict[str, int] = {}
     for number, row in enumerate(rows):
         try:

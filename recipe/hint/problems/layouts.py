@@ -43,12 +43,12 @@ def row_with(layouts: tuple[Layout, ...], fields: Fields, origin: Origin) -> Row
 
 
 def _needs(*columns: str) -> Callable[[MakeRow], Layout]:
-    """Makes a layout of a function that reads these columns."""
+    """Make a layout of a function that reads these columns."""
     return lambda row: Layout(columns, row)
 
 
 def _columns(keys: Keys, *needs: str) -> Layout:
-    """A column for each field; ``needs`` are those of the problem and the answer if not given."""
+    """Read one column per field; ``needs`` defaults to those of the problem and the answer."""
 
     @_needs(*(needs or (keys.problem, keys.answer)))
     def layout(fields: Fields, origin: Origin) -> Row:
@@ -65,7 +65,7 @@ math500 = _columns(Keys(id="unique_id"), "unique_id", "answer")
 
 @_needs("problem", "answer")
 def plain_choice(fields: Fields, origin: Origin) -> Row:
-    """Options as ``A. ...`` lines at the end of the problem, after a line ``Options:``."""
+    """Read options as ``A. ...`` lines at the end of the problem, after ``Options:``."""
     keys = Keys(kind="choice")
     row = keys.row(fields, origin)
     question, mark, block = row["problem"].rpartition("\nOptions:\n")
@@ -83,14 +83,14 @@ def plain_choice(fields: Fields, origin: Origin) -> Row:
 
 @_needs("problem", "answer", "data_source")
 def sage(fields: Fields, origin: Origin) -> Row:
-    """The release's own rows: the contract's columns, with indexes that need not be unique."""
+    """Read the release's own rows, whose indexes need not be unique."""
     source = text(fields, "data_source").strip() or origin.source
     return Keys().row({**fields, "id": None}, replace(origin, source=source))
 
 
 @_needs("question", "final_answer")
 def olympiadbench(fields: Fields, origin: Origin) -> Row:
-    """Lists of answers and solutions; a context precedes some questions."""
+    """Read lists of answers and solutions; a context precedes some questions."""
     answers = [each.replace("$", "").strip() for each in texts(fields, "final_answer")]
     if not any(answers):
         raise FieldFault("final_answer", "is empty")
@@ -103,7 +103,7 @@ def olympiadbench(fields: Fields, origin: Origin) -> Row:
 
 @_needs("Question", "Correct Answer")
 def gpqa(fields: Fields, origin: Origin) -> Row:
-    """The right option is stored first, so options are shuffled, by the digest of the id."""
+    """Shuffle the options by the digest of the id: the right one is stored first."""
     question = text(fields, "Question", is_required=True)
     names = ("Correct Answer", *(f"Incorrect Answer {number}" for number in (1, 2, 3)))
     options = [text(fields, name, is_required=True) for name in names]
@@ -116,7 +116,7 @@ def gpqa(fields: Fields, origin: Origin) -> Row:
 
 @_needs("question", "options", "answer")
 def mmlu_pro(fields: Fields, origin: Origin) -> Row:
-    """A list of options, and the answer as a letter and as a number."""
+    """Read a list of options, and the answer as a letter and as a number."""
     options, letter = texts(fields, "options"), text(fields, "answer", is_required=True)
     question = text(fields, "question", is_required=True)
     problem = with_options(question, options, letter, "answer")
@@ -129,7 +129,7 @@ def mmlu_pro(fields: Fields, origin: Origin) -> Row:
 
 @_needs("question", "answer")
 def gsm8k(fields: Fields, origin: Origin) -> Row:
-    """Worked steps with ``<<calculator notes>>``, then ``####`` and the number."""
+    """Read worked steps with ``<<calculator notes>>``, then ``####`` and the number."""
     steps, mark, number = text(fields, "answer", is_required=True).rpartition("####")
     if not mark:
         raise FieldFault("answer", "has no line that begins with ####")
@@ -140,7 +140,7 @@ def gsm8k(fields: Fields, origin: Origin) -> Row:
 
 @_needs("problem", "solution")
 def math(fields: Fields, origin: Origin) -> Row:
-    """The answer is the last box of the solution; the file's folder names the subject."""
+    """Read the answer from the solution's last box; the file's folder names the subject."""
     solution = text(fields, "solution", is_required=True)
     # A few solutions write \\fbox{...}, or \\boxed and a bare word.
     boxed = solution.replace("\\fbox", "\\boxed")
@@ -155,7 +155,7 @@ def math(fields: Fields, origin: Origin) -> Row:
 
 @_needs("problem", "solution", "solution_hint")
 def ghpo(fields: Fields, origin: Origin) -> Row:
-    """``solution`` holds the answer, boxed or bare; ``solution_hint`` the worked solution."""
+    """Read ``solution`` as the answer, boxed or bare, ``solution_hint`` as the solution."""
     given = text(fields, "solution", is_required=True)
     box = last_box(given)
     answer = box.text if box.state == "closed" else given.strip().strip("$")
@@ -164,13 +164,13 @@ def ghpo(fields: Fields, origin: Origin) -> Row:
 
 
 def _program(problem: str, tests: str, row_id: str) -> Layout:
-    """Imports and asserts in lists, which the prompt shows, and a reference program."""
+    """Read imports and asserts in lists, which the prompt shows, and a reference program."""
 
     @_needs(problem, tests)
     def layout(fields: Fields, origin: Origin) -> Row:
         asserts = texts(fields, tests)
         if not asserts:
-            raise FieldFault(tests, "is empty; a program is judged by its asserts")
+            raise FieldFault(tests, "is empty; a program is graded by its asserts")
         source = "\n".join([*texts(fields, "test_imports"), *asserts])
         code = text(fields, "code").strip()
         task = text(fields, problem, is_required=True).strip()

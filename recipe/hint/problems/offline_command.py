@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from recipe.hint.errors import DataError
-from recipe.hint.hints.leak import judged_equal
+from recipe.hint.hints.leak import graded_equal
 from recipe.hint.hints.teacher_settings import Sampling, TeacherSettings
 from recipe.hint.problems.offline_hints import OfflineReport, write_offline_hints
 from recipe.hint.settings import HintSettings, read_texts
@@ -20,13 +20,14 @@ DESCRIPTION = """Writes the columns hint_level_1, hint_level_2, hint_level_3 wit
 
 main_prepare.py hints IN.parquet OUT.parquet --model NAME [--url http://localhost:8000/v1]
 
-A local model is served by `vllm serve MODEL`. Stopped or failed, the same command goes on: answers
-are kept in --cache. The key of an endpoint comes from the environment variable --api-key-env names.
+A local model is served by `vllm serve MODEL`. The same command goes on after a stop or a failure:
+responses are kept in --cache. --api-key-env names the environment variable that holds the key of
+an endpoint.
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments of the command; the defaults are those of the settings ``hint.*``."""
+    """Add the command's arguments; the defaults are those of the settings ``hint.*``."""
     hints, teacher = HintSettings(), TeacherSettings()
     parser.add_argument("input", type=Path, metavar="IN.parquet")
     parser.add_argument("output", type=Path, metavar="OUT.parquet")
@@ -36,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--per-prompt", type=int, default=1, metavar="N", help="hint levels per problem"
     )
-    parser.add_argument("--cache", type=Path, help="folder of answers (default: OUT.answers)")
+    parser.add_argument("--cache", type=Path, help="folder of responses (default: OUT.answers)")
     asking = parser.add_argument_group("what is asked")
     asking.add_argument("--prompts", metavar="FILE.yaml", help="other texts, as in hint.prompts")
     asking.add_argument("--max-level", type=int, default=hints.max_level)
@@ -94,7 +95,7 @@ def run(given: argparse.Namespace) -> OfflineReport:
                 teacher,
                 max_level=given.max_level,
                 per_prompt=given.per_prompt,
-                equal=judged_equal(pool.grade_many),
+                equal=graded_equal(pool.grade_many),
             )
         )
 

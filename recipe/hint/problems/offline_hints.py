@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from tqdm import tqdm
 
 from recipe.hint.errors import DataError
-from recipe.hint.hints.base import HintResult, HintSource, Reply
+from recipe.hint.hints.base import HintResult, HintSource, WrittenText
 from recipe.hint.hints.leak import Equal, find_leaks
 from recipe.hint.problems.columns import Row, read_problems, write_rows
 from recipe.hint.prompt import Message
@@ -34,9 +34,9 @@ _UNFINISHED = "generation_failed"
 
 @dataclass(frozen=True, slots=True)
 class OfflineReport:
-    """What became of the hint levels of a file.
+    """What became of the hints of a file.
 
-    ``statuses`` counts hint levels; ``calls`` requests, and ``tokens`` those of their replies.
+    ``statuses`` counts sets of hints; ``calls`` requests, and ``tokens`` those of their responses.
     ``num_leaking`` of ``num_hints`` texts hold the final answer; -1 where nobody looked.
     """
 
@@ -50,11 +50,11 @@ class OfflineReport:
     num_leaking: int = -1
 
     def summary(self) -> str:
-        """Lines for the end of the command."""
+        """Return lines for the end of the command."""
         counts = ", ".join(f"{count} {status}" for status, count in sorted(self.statuses.items()))
         lines = [
             f"{self.path}: {self.num_problems} problems, {self.num_without_hint} without a hint",
-            f"hint levels: {counts}; {self.calls} requests, {self.tokens} tokens of replies",
+            f"sets of hints: {counts}; {self.calls} requests, {self.tokens} tokens of responses",
         ]
         if self.num_leaking >= 0:
             lines.append(f"{self.num_leaking} of {self.num_hints} hints hold the final answer")
@@ -70,7 +70,7 @@ async def write_offline_hints(
     per_prompt: int = 1,
     equal: Equal | None = None,
 ) -> OfflineReport:
-    """Ask for ``per_prompt`` hint levels per problem and write the file with their columns.
+    """Ask for ``per_prompt`` sets of hints per problem and write the file with their columns.
 
     A column holds a text, or with ``per_prompt`` above 1 a list in which text i of every level is
     of one set. It is null (or empty) where no hints could be read or the solution is missing.
@@ -79,9 +79,9 @@ async def write_offline_hints(
     Args:
         in_path: A file of the parquet contract (docs/data.md).
         out_path: Where the result goes; may be the same file.
-        source: Asked with ``visits`` from 0 to ``per_prompt - 1``.
-        max_level: Levels of the source's ladders.
-        per_prompt: Ladders per problem.
+        source: Asked with ``num_before`` from 0 to ``per_prompt - 1``.
+        max_level: Hint levels of the source.
+        per_prompt: Sets of hints per problem.
         equal: The verifier's equality, to count hints that hold the answer; none is removed.
 
     Raises:
@@ -119,17 +119,17 @@ class _GivenUp(Exception):
 class _Asked:
     """The hint levels of a file, with a bar that shows how far they are."""
 
-    def __init__(self, source: HintSource, num_ladders: int) -> None:
+    def __init__(self, source: HintSource, num_sets: int) -> None:
         self._source = source
         self._places = asyncio.Semaphore(_NUM_ASKED)
         self._num_in_a_row = 0
-        self.num_ladders = num_ladders
+        self.num_sets = num_sets
         self.is_given_up = False
         self.failed: list[HintResult] = []
         # Not at once, for a short run; in a log seldom.
         every_s = 0.5 if sys.stderr.isatty() else 30.0
         self._bar = tqdm(
-            total=num_ladders,
+            total=num_sets,
             desc="hints",
             unit="hint levels",
             delay=SHOWN_AFTER_S,
@@ -137,7 +137,7 @@ class _Asked:
         )
 
     async def all_of(self, problems: Sequence[Problem], per_prompt: int) -> list[list[HintResult]]:
-        """In the order of the problems; nothing when it was given up."""
+        """Ask for all, in the order of the problems; return nothing when it was given up."""
         jobs: list[list[asyncio.Task[HintResult]]] = []
         try:
             with self._bar:
@@ -151,7 +151,7 @@ class _Asked:
 
     async def _one(self, problem: Problem, number: int) -> HintResult:
         async with self._places:
-            result = await self._source.write(problem, _no_policy, visits=number)
+            result = await self._source.write(problem, _no_policy, num_before=number)
         self._bar.update()
         if result.status == _UNFINISHED:
             self.failed.append(result)
@@ -165,19 +165,20 @@ class _Asked:
         return result
 
 
-async def _no_policy(messages: list[Message], attempt: int) -> Reply:
-    """There is no policy here; a source that asks one is told that it wrote nothing."""
-    return Reply("", 0)
+async def _no_policy(messages: list[Message], attempt: int) -> WrittenText:
+    """Return an empty text: there is no policy here."""
+    return WrittenText("", 0)
 
 
 def _refuse(path: str | Path, asked: _Asked) -> NoReturn:
     failed = asked.failed
     reasons = Counter(result.detail.split(":")[0] or "no reason" for result in failed)
     counts = ", ".join(f"{count} {reason}" for reason, count in reasons.most_common())
-    what = f"{len(failed)} of {asked.num_ladders} hint levels are missing ({counts})"
+    what = f"{len(failed)} of {asked.num_sets} sets of hints are missing ({counts})"
     if asked.is_given_up:
         what = (
-            f"{GIVE_UP} hint levels in a row failed and the rest is not asked for (so far {counts})"
+            f"{GIVE_UP} sets of hints in a row failed and the rest is not asked for "
+            f"(so far {counts})"
         )
     raise DataError(
         f"{path}: {what}, so no file is written; the first: {failed[0].detail}. The others are "

@@ -69,7 +69,7 @@ def check_programs(prepared: Prepared, options: GradeOptions = _DEFAULTS) -> str
 def row_fault(
     tests: str, solution: str, options: GradeOptions = _DEFAULTS
 ) -> tuple[str, str] | None:
-    """Why a row cannot be used, as column and what to do; ``None`` when it can.
+    """Say why a row cannot be used, as column and what to do; ``None`` when it can.
 
     Raises:
         Unrunnable: The tests are none (the contract's check comes before this one).
@@ -92,7 +92,7 @@ def row_fault(
 
 
 def reference_code(solution: str) -> str:
-    """The program in a solution: its code block, or all of it where it is Python; else empty."""
+    """Return the program in a solution: its code block, all of it if Python, or nothing."""
     block = code_block(solution)
     if block.state == "closed":
         return block.code
@@ -105,7 +105,7 @@ def reference_code(solution: str) -> str:
 
 
 def idle_programs(tests: str) -> Iterator[tuple[str, str]]:
-    """Programs that do nothing, with what they are called; they define what the tests use."""
+    """Return programs that do nothing, each named; they define what the tests use."""
     names = Checklist(tests).names
     for what, text in _IDLE.items():
         if "classes" not in what or any(name[:1].isupper() for name in names):

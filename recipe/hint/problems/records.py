@@ -116,7 +116,7 @@ def texts(fields: Fields, column: str) -> list[str]:
 
 
 def _ending(path: Path) -> str:
-    """The ending that says how a file is read: ``.jsonl`` for ``a.jsonl.gz``."""
+    """Return the ending that says how a file is read: ``.jsonl`` for ``a.jsonl.gz``."""
     if path.suffix.lower() != ".gz":
         return path.suffix.lower()
     ending = Path(path.stem).suffix.lower()
@@ -124,7 +124,7 @@ def _ending(path: Path) -> str:
 
 
 def _opened(path: Path, newline: str | None = None) -> IO[str]:
-    """The text of a file, unpacked where its name says that it is packed."""
+    """Open a file as text, unpacked where its name says that it is packed."""
     if path.suffix.lower() == ".gz":
         return gzip.open(path, "rt", encoding="utf-8-sig", newline=newline)
     return path.open(encoding="utf-8-sig", newline=newline)

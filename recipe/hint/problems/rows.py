@@ -137,7 +137,7 @@ def one_line(error: BaseException) -> str:
 
 
 def _prompt_fault(prompt: Any) -> str:
-    """What is wrong with a conversation, or an empty text."""
+    """Say what is wrong with a conversation; an empty text when nothing is."""
     if not isinstance(prompt, list) or not prompt:
         return f"expected a list of turns with role and content, got {short(prompt)}"
     for place, turn in enumerate(prompt):
@@ -155,5 +155,5 @@ def _is_text(value: Any) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """Arrays as lists, and what JSON has no name for (dates, bytes) as text."""
+    """Return arrays as lists, and what JSON has no name for (dates, bytes) as text."""
     return value.tolist() if hasattr(value, "tolist") else str(value)

@@ -173,7 +173,7 @@ def read_source(
 
 
 def _files(source: Source, split: str, given: Path | None, revision: str) -> dict[str, Path]:
-    """The files to read, by their paths inside the source."""
+    """Return the files to read, by their paths inside the source."""
     names = source.split(split).files
     revision = revision or source.revision
     if given is not None and not given.is_dir():

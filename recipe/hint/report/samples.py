@@ -88,7 +88,7 @@ def _lines(row: dict[str, Any]) -> list[str]:
 
 
 def _short(text: str, *, from_end: bool = False) -> str:
-    """One line of a text's beginning or end."""
+    """Return one line of a text's beginning or end."""
     line = " ".join(text.split())
     if len(line) > _CHARS:
         line = f"... {line[-_CHARS:]}" if from_end else f"{line[:_CHARS]} ..."

@@ -115,7 +115,7 @@ def _panel(axes: Any, lines: Sequence[tuple[str, list[tuple[int, float]]]]) -> N
 
 
 def _signal(run: RunResult) -> list[tuple[int, float]]:
-    """Share of groups with signal, each value the mean of the last ``_WINDOW`` up to it."""
+    """Return the share of groups with signal, as a moving mean of ``_WINDOW`` steps."""
     points = run.series("hint/zero_signal_after")
     shares = [1 - value for _, value in points]
     windows = [shares[max(0, at - _WINDOW + 1) : at + 1] for at in range(len(shares))]

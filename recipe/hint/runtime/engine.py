@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from uuid import uuid4
 
 from recipe.hint.errors import ConfigError, StallError
-from recipe.hint.hints.base import Reply
+from recipe.hint.hints.base import WrittenText
 from recipe.hint.prompt import Message
 from recipe.hint.schema import Item, Opinion, Problem, Response, Verdict
 from recipe.hint.verify.overlong import Overlong
@@ -22,7 +22,7 @@ class Grader(Protocol):
     async def grade_many(
         self, items: Sequence[Item], ids: Sequence[str] | None = None
     ) -> list[Verdict]:
-        """One verdict per item; ``ids`` of the prompts are for the log."""
+        """Return one verdict per item; ``ids`` of the prompts are for the log."""
         ...
 
 
@@ -30,7 +30,7 @@ class Asks(Protocol):
     """The second judge."""
 
     async def ask(self, items: Sequence[Item], verdicts: Sequence[Verdict]) -> list[Opinion]:
-        """One opinion per verdict; it raises nothing."""
+        """Return one opinion per verdict; raise nothing."""
         ...
 
 
@@ -45,7 +45,7 @@ class Sampling:
     top_k: int = -1
 
     def fields(self, seed: int, max_tokens: int) -> dict[str, Any]:
-        """Fields of vLLM's SamplingParams."""
+        """Return the fields of vLLM's SamplingParams."""
         return {
             "n": self.n,
             "max_tokens": max_tokens,
@@ -69,13 +69,13 @@ class GroupClient:
         return len(prompt_ids) < self._max_model_len
 
     async def sample(self, prompt_ids: list[int], sampling: Sampling, seed: int) -> dict[str, Any]:
-        """One group, sampled whole under one version of the weights.
+        """Sample one group whole, under one version of the weights.
 
         A group stopped by a weight update is sent again: half-old groups never reach the trainer.
 
         Raises:
             StallError: If no server answers within ``timeout_s``.
-            ValueError: If the prompt leaves no room for an answer.
+            ValueError: If the prompt leaves no room for a response.
         """
         room = self._max_model_len - len(prompt_ids)
         if not self.has_room(prompt_ids):
@@ -87,7 +87,7 @@ class GroupClient:
         return await self._until_done(prompt_ids, fields)
 
     async def score(self, prompt_ids: list[int], token_ids: list[int]) -> list[float]:
-        """Log-probabilities of ``token_ids`` after a prompt, of those that the context holds.
+        """Return log-probabilities of ``token_ids`` after a prompt, as far as the context goes.
 
         The policy's own, without temperature or top-p.
 
@@ -107,7 +107,7 @@ class GroupClient:
             return await self._until_whole(prompt_ids, fields)
         except TimeoutError:
             raise StallError(
-                f"vLLM did not finish a group of {fields['n']} answers within "
+                f"vLLM did not finish a group of {fields['n']} responses within "
                 f"hint.watchdog.rollout_s={self._timeout_s:g} s"
             ) from None
 
@@ -139,7 +139,7 @@ class Renderer:
 class Grading:
     """Who grades: the verifier, a second judge that changes nothing, and the over-long penalty.
 
-    The penalty is added to what an answer trains with, and to nothing else.
+    The penalty is added to what a response trains with, and to nothing else.
     """
 
     grader: Grader
@@ -150,7 +150,7 @@ class Grading:
 class VllmEngine:
     """What a prompt rollout needs, on real parts.
 
-    ``answers`` and ``hints`` are the settings of the two kinds of request.
+    ``responses`` and ``hints`` are the settings of the two kinds of request.
     """
 
     def __init__(
@@ -159,7 +159,7 @@ class VllmEngine:
         renderer: Renderer,
         *,
         grading: Grading,
-        answers: Sampling,
+        responses: Sampling,
         hints: Sampling | None = None,
     ) -> None:
         self._client = client
@@ -167,29 +167,29 @@ class VllmEngine:
         self._template = renderer.template
         self._prompt_length = renderer.prompt_length
         self.verifier = grading.grader
-        self._answers = answers
+        self._responses = responses
         self._hints = hints
         self._second = grading.second
         self._overlong = grading.overlong
 
     def graded_by(self, verifier: Grader) -> VllmEngine:
-        """The same engine with another verifier."""
+        """Return the same engine with another verifier."""
         other = copy(self)
         other.verifier = verifier
         return other
 
     def render(self, messages: Sequence[Message]) -> list[int]:
-        """Token ids of a conversation."""
+        """Return the token ids of a conversation."""
         return list(self._template.build_initial_tokens(list(messages)))
 
     def fits(self, prompt_ids: Sequence[int]) -> bool:
-        """Within ``rollout.prompt_length``."""
+        """Return whether a prompt is within ``rollout.prompt_length``."""
         return len(prompt_ids) <= self._prompt_length
 
     @property
     def group_size(self) -> int:
         """G."""
-        return self._answers.n
+        return self._responses.n
 
     async def sample(
         self, prompt_ids: list[int], seed: int, rows: range | None = None
@@ -200,7 +200,7 @@ class VllmEngine:
                 f"the prompt has {len(prompt_ids)} tokens, actor_rollout_ref.rollout.prompt_length "
                 f"is {self._prompt_length}; raise it or filter the data"
             )
-        sampling = self._answers
+        sampling = self._responses
         if rows is not None:
             sampling, seed = replace(sampling, n=len(rows)), seed + rows.start
         output = await self._client.sample(prompt_ids, sampling, seed)
@@ -214,22 +214,22 @@ class VllmEngine:
         ]
 
     async def score(self, prompt_ids: list[int], token_ids: list[int]) -> list[float]:
-        """Log-probabilities of an answer's tokens after a prompt."""
+        """Return log-probabilities of a response's tokens after a prompt."""
         return await self._client.score(prompt_ids, token_ids)
 
-    async def write(self, messages: list[Message], seed: int) -> Reply:
-        """One text with the hint writer's settings; empty when the request does not fit."""
+    async def write(self, messages: list[Message], seed: int) -> WrittenText:
+        """Sample one text with the hint writer's settings; empty when the request does not fit."""
         assert self._hints is not None, "a method without hints asked for one"
         prompt_ids = self.render(messages)
         if not self._client.has_room(prompt_ids):
-            return Reply("", 0)
+            return WrittenText("", 0)
         output = await self._client.sample(prompt_ids, self._hints, seed)
         token_ids = output["token_ids"][0]
         text = self._tokenizer.decode(token_ids, skip_special_tokens=True)
-        return Reply(text, len(token_ids), output["finish"][0] == "length")
+        return WrittenText(text, len(token_ids), output["finish"][0] == "length")
 
     async def grade(self, problem: Problem, responses_G: list[Response]) -> list[Verdict]:
-        """One verdict per answer, in order."""
+        """Return one verdict per response, in order."""
         items = _items(problem, responses_G)
         verdicts_G = await self.verifier.grade_many(items, [problem.id] * len(items))
         if self._overlong is None:
@@ -245,7 +245,7 @@ class VllmEngine:
     async def second_opinions(
         self, problem: Problem, responses: list[Response], verdicts: list[Verdict]
     ) -> list[Opinion]:
-        """One opinion per verdict, in order; `not_asked` where there is no second judge."""
+        """Return one opinion per verdict, in order; `not_asked` without a second judge."""
         if self._second is None:
             return ["not_asked"] * len(verdicts)
         return await self._second.ask(_items(problem, responses), verdicts)
@@ -262,7 +262,7 @@ def _items(problem: Problem, responses: Sequence[Response]) -> list[Item]:
 
 
 def token_ends(tokenizer: Any) -> Callable[[str], list[int]]:
-    """Where each token of a text ends, in characters.
+    """Return a function that finds where each token of a text ends, in characters.
 
     Raises:
         ConfigError: If the tokenizer does not tell.

@@ -48,7 +48,7 @@ class EngineBuilder:
         self._overlong = overlong_of(worker.config)
 
     def build(self, sampling: DictConfig, hints: HintSettings | None = None) -> VllmEngine:
-        """An engine with the sampling settings of ``rollout`` or ``rollout.val_kwargs``.
+        """Return an engine with the sampling settings of ``rollout`` or its ``val_kwargs``.
 
         Args:
             sampling: The node with ``n``, ``temperature``, ``top_p`` and ``top_k``.
@@ -60,7 +60,7 @@ class EngineBuilder:
             self._client,
             self._renderer,
             grading=Grading(self.grader, second, self._overlong),
-            answers=Sampling(
+            responses=Sampling(
                 n=sampling.n,
                 max_tokens=self._rollout.response_length,
                 temperature=sampling.temperature,

@@ -7,7 +7,7 @@ from typing import Any
 from recipe.hint.hints.base import HintSource
 from recipe.hint.hints.dataset import DatasetHints, Increments
 from recipe.hint.hints.guarded import GuardedSource
-from recipe.hint.hints.leak import LeakGuard, judged_equal
+from recipe.hint.hints.leak import LeakGuard, graded_equal
 from recipe.hint.hints.self_generated import SelfGenerated
 from recipe.hint.hints.solution_prefix import SolutionPrefix, unit_ends
 from recipe.hint.methods import Method
@@ -19,20 +19,20 @@ from recipe.hint.settings import HintSettings, num_levels, source_of
 def guarded_source(
     settings: HintSettings, texts: Texts, method: Method, *, grader: Grader, tokenizer: Any
 ) -> HintSource | None:
-    """The source of the method's hints, behind the leak guard; ``None`` when it uses none.
+    """Return the method's source of hints behind the leak guard; ``None`` if it uses none.
 
     Raises:
         ConfigError: If the tokenizer cannot count what the source counts.
     """
     source = build_source(settings, texts, method, tokenizer=tokenizer)
-    guard = LeakGuard(settings.leak_policy, judged_equal(grader.grade_many))
+    guard = LeakGuard(settings.leak_policy, graded_equal(grader.grade_many))
     return source and GuardedSource(source, guard)
 
 
 def build_source(
     settings: HintSettings, texts: Texts, method: Method, *, tokenizer: Any
 ) -> HintSource | None:
-    """The same without the guard."""
+    """Return the same without the guard."""
     if not method.uses_hints:
         return None
     name = source_of(settings, method)

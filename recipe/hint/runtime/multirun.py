@@ -142,7 +142,7 @@ class Sweep:
 
 
 def is_multirun() -> bool:
-    """Whether Hydra called us for a job of a sweep, not for a run."""
+    """Return whether Hydra called us for a job of a sweep, not for a run."""
     return HydraConfig.get().mode == RunMode.MULTIRUN
 
 

@@ -20,7 +20,7 @@ _BUFFER = f"{KWARGS}.overlong_buffer_cfg"
 
 
 def grade_options(settings: VerifySettings, config: DictConfig) -> GradeOptions:
-    """The grading options that have a setting of the same name, and the user's own function.
+    """Return the grading options, and the user's own function.
 
     Raises:
         ConfigError: If an option is out of range.
@@ -56,7 +56,7 @@ def build_grader(
 
 
 def overlong_of(config: DictConfig) -> Overlong | None:
-    """The over-long penalty, where ``reward.reward_manager.name=dapo`` asks for it.
+    """Return the over-long penalty, if ``reward.reward_manager.name=dapo`` asks for it.
 
     Raises:
         ConfigError: If the buffer has no length or does not fit, or has a part that is not read.

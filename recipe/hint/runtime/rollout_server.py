@@ -1,4 +1,4 @@
-"""verl's vLLM replica with one call per group: G answers to one prompt, one shared prefill."""
+"""verl's vLLM replica with one call per group: G responses to one prompt, one shared prefill."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ class GroupHttpServer(vLLMHttpServer):
         request_id: str,
         limit_s: float | None = None,
     ) -> dict[str, Any]:
-        """Sample ``sampling["n"]`` answers.
+        """Sample ``sampling["n"]`` responses.
 
         Args:
-            prompt_ids: The prompt, shared by all answers.
+            prompt_ids: The prompt, shared by all responses.
             sampling: Fields of vLLM's SamplingParams; ``max_tokens`` and ``n`` are required.
             request_id: Unique id of the request.
             limit_s: Longest time for the whole group, from its admission: the time in which
@@ -43,7 +43,7 @@ class GroupHttpServer(vLLMHttpServer):
 
         Returns:
             ``token_ids`` and ``log_probs``, both G lists of T; ``finish`` (G reasons, or
-            "abort" for an answer stopped by a weight update); ``global_steps``, the version of
+            "abort" for a response stopped by a weight update); ``global_steps``, the version of
             the weights; ``cached_tokens`` of the prompt; ``prompt_log_probs``, where
             ``sampling["prompt_logprobs"]`` asks for them, of each token but the first.
 
@@ -74,17 +74,17 @@ class GroupHttpServer(vLLMHttpServer):
             raise
         if len(final.outputs) < count:
             return self._aborted(count)
-        answers = sorted(final.outputs, key=lambda answer: answer.index)
+        responses = sorted(final.outputs, key=lambda response: response.index)
         return {
-            "token_ids": [list(answer.token_ids) for answer in answers],
+            "token_ids": [list(response.token_ids) for response in responses],
             "log_probs": [
                 [
                     row[token].logprob
-                    for row, token in zip(answer.logprobs, answer.token_ids, strict=True)
+                    for row, token in zip(response.logprobs, response.token_ids, strict=True)
                 ]
-                for answer in answers
+                for response in responses
             ],
-            "finish": [answer.finish_reason or "abort" for answer in answers],
+            "finish": [response.finish_reason or "abort" for response in responses],
             "global_steps": self.global_steps,
             "cached_tokens": final.num_cached_tokens or 0,
             "prompt_log_probs": [
@@ -96,7 +96,7 @@ class GroupHttpServer(vLLMHttpServer):
         }
 
     async def _loaded_lora(self) -> LoRARequest | None:
-        """The adapter that the trainer syncs, once it is there; as in verl's own ``generate``."""
+        """Return the adapter that the trainer syncs, once it is there, as verl does."""
         if not self.lora_as_adapter or VLLM_LORA_INT_ID not in await self.engine.list_loras():
             return None
         return LoRARequest(
@@ -119,7 +119,7 @@ class GroupHttpServer(vLLMHttpServer):
 
 
 async def _last(queue: Any) -> Any:
-    """The finished output of one request."""
+    """Return the finished output of one request."""
     while True:
         output = queue.get_nowait() or await queue.get()
         if output.finished:

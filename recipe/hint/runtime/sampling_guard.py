@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ray
 import transfer_queue as tq
+from ray.exceptions import RayActorError
 from verl.trainer.ppo.v1.replay_buffer import ReplayBuffer, ReplayBufferAsync
 
 from recipe.hint.errors import HintError, StallError
@@ -22,11 +23,16 @@ def guard(buffer: ReplayBuffer, limit_s: float) -> ReplayBuffer:
     """
     buffer.__class__ = type(f"Guarded{type(buffer).__name__}", (_Guarded, type(buffer)), {})
     buffer.poll_interval = POLL_S
+    assert isinstance(buffer, _Guarded)
     buffer.limit_s = limit_s
     return buffer
 
 
-class _Guarded:
+# What a type checker sees as the base of the mixin: the class that has all it refines.
+_Buffer = ReplayBufferAsync if TYPE_CHECKING else object
+
+
+class _Guarded(_Buffer):
     """Mixin over verl's buffers; both call ``_sync_metadata_from_transfer_queue`` once a poll."""
 
     limit_s: float
@@ -37,12 +43,12 @@ class _Guarded:
     _failed_in_a_row: frozenset[str] = frozenset()
 
     def sample(self, *args: Any, **kwargs: Any) -> Any:
-        """verl's own, with the clock of progress set anew."""
+        """Sample as verl does, with the clock of progress set anew."""
         self._last_progress = None
         return super().sample(*args, **kwargs)
 
     def wait_for_sampleable(self, *args: Any, **kwargs: Any) -> Any:
-        """verl's own, with the clock of progress set anew; `separate_async` calls it by itself."""
+        """Wait as verl does, with the clock set anew; `separate_async` calls it by itself."""
         self._last_progress = None
         return super().wait_for_sampleable(*args, **kwargs)
 
@@ -74,7 +80,7 @@ class _Guarded:
             )
 
     def _is_hopeless(self, partition: str, failed: set[str]) -> bool:
-        """Whether nothing of a whole batch could be generated.
+        """Return whether nothing of a whole batch could be generated.
 
         The asynchronous buffer replaces a failed prompt by another one as soon as it sees it, so
         there it is as many failures as a batch has prompts, with no success between them.
@@ -95,14 +101,14 @@ class _Guarded:
             try:
                 if ray.wait([ping], timeout=0)[0]:
                     ray.get(ping)
-            except ray.exceptions.RayActorError as error:
+            except RayActorError as error:
                 raise HintError(f"agent-loop worker {number} died: {error}") from error
         self._pings = tuple(worker.ping.remote() for worker in self.workers)
         self._pinged_at = now
 
 
 def _raise_if_fatal(partition: str, uids: set[str], is_hopeless: bool) -> None:
-    """Nothing can be generated any more, or nothing of a whole batch could be."""
+    """Raise if nothing can be generated any more, or nothing of a whole batch could be."""
     tags = (tq.kv_list(partition) or {}).get(partition, {})
     for uid in uids:
         tag = tags.get(uid, {})

@@ -43,7 +43,7 @@ class _Finished:
     is_there: asyncio.Future[None]
 
     def can_share_a_write_with(self, other: _Finished) -> bool:
-        """verl takes the columns of a write from its first row and drops what only others have."""
+        """Return whether both have the same columns: verl takes those of a write's first row."""
         return self.partition == other.partition and self.row.keys() == other.row.keys()
 
 
@@ -153,7 +153,8 @@ def rows_of(
             fields["response_mask"][:-1] = 0
         prompt_T = torch.tensor(trained.prompt_ids_T, dtype=torch.int64)
         fields["loss_mask"] = fields["response_mask"]
-        fields["input_ids"] = torch.cat([prompt_T, fields["responses"]])
+        response_T: Any = fields["responses"]
+        fields["input_ids"] = torch.cat([prompt_T, response_T])
         fields["position_ids"] = torch.arange(len(fields["input_ids"]), dtype=torch.int64)
         fields["multi_modal_inputs"] = {}
         key = f"{outcome.record.uid}_{session}_0"

@@ -7,7 +7,7 @@ import dataclasses
 import gc
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import transfer_queue as tq
@@ -17,6 +17,7 @@ from verl.trainer.ppo.v1 import (
     PPOTrainerSeparateAsync,
     PPOTrainerSync,
 )
+from verl.trainer.ppo.v1.trainer_base import PPOTrainer
 from verl.utils import tensordict_utils as tu
 
 from recipe.hint import metrics as hint_metrics
@@ -42,11 +43,18 @@ from recipe.hint.whole_file import whole_file, write_whole
 STATE_FILE, SHAPES_FILE = "hint_state.npz", "hint_shapes.json"
 
 
-class HintMixin:
+# What a type checker sees as the base of the mixin.
+_Trainer = PPOTrainer if TYPE_CHECKING else object
+
+
+class HintMixin(_Trainer):
     """What the recipe adds to any of verl's trainers; the rest of the step is verl's."""
 
+    replay_buffer: Any  # guarded: it has the checks of `sampling_guard`
+
     def __init__(self, config: DictConfig) -> None:
-        self.hint = read_settings(OmegaConf.to_container(config.hint, resolve=True))
+        node: Any = OmegaConf.to_container(config.hint, resolve=True)
+        self.hint = read_settings(node)
         self.tracker = RewardTracker()
         self.sampler = Sampler(self.hint.samples, self.hint.seed)
         self.folder = RunFolder(self.hint.run_dir)
@@ -75,7 +83,7 @@ class HintMixin:
     # -- collect: records -> tracker, metrics, file ---------------------------------------------
 
     def step(self, metrics: dict, timing_raw: dict) -> Any:
-        """verl's step: one update, or ``parameter_sync_step`` of them on a share of the batch each.
+        """Run verl's step: one update, or ``parameter_sync_step`` of them on a share each.
 
         Our metrics come after them: verl averages what its updates report, and half a step's
         counts would be shown for the whole.
@@ -108,7 +116,7 @@ class HintMixin:
         return batch
 
     def _records_of(self, batch: Any) -> list[PromptRecord]:
-        """The step's group records, by uid: padding repeats rows, so a uid may come twice."""
+        """Return the step's records, by uid: padding repeats rows, so a uid may come twice."""
         first_rows = [
             key for key in batch.keys if key.endswith("_0_0") and not key.startswith("pad")
         ]
@@ -117,7 +125,7 @@ class HintMixin:
         )
         by_uid = {}
         for extra in data["extra_fields"]:
-            values = tu.unwrap_non_tensor_data(extra)
+            values: Any = tu.unwrap_non_tensor_data(extra)
             record = PromptRecord.from_json(values[RECORD_FIELD])
             # The step it trains in; in the async modes it was sampled earlier.
             by_uid[record.uid] = dataclasses.replace(record, step=self.global_steps)
@@ -131,13 +139,13 @@ class HintMixin:
         return self.watchdog.phase(what, limit_s, f"hint.watchdog.{name}")
 
     def _build_replay_buffer(self) -> Any:
-        # A prompt may need, one after the other: its replies of the hint writer, and for each level
+        # A prompt may need, one after the other: the hint writer's responses, and for each level
         # a probe and the rest of its group.
         requests = 2 * (1 + self._method.max_level) + self.hint.attempts
         return guard(super()._build_replay_buffer(), requests * self.hint.watchdog.rollout_s)
 
     def fit(self, agent_loop_manager: Any) -> None:
-        """verl's training loop."""
+        """Run verl's training loop."""
         self.replay_buffer.workers = tuple(agent_loop_manager.agent_loop_workers)
         super().fit(agent_loop_manager)
 
@@ -230,14 +238,16 @@ class HintTrainerSeparateAsync(HintMixin, PPOTrainerSeparateAsync):
     """Rollouts on devices of their own, and on the trainer's while it has nothing to do."""
 
     def switch_to_rollout(self, *args: Any, **kwargs: Any) -> None:
-        """verl's own: sync the trainer's own replicas and let them generate."""
+        """Sync the trainer's own replicas and let them generate, as verl does."""
         with self._limit(_SYNC, "sync_s"):
-            super().switch_to_rollout(*args, **kwargs)
+            parent: Any = super()  # verl's decorator hides the type of the class
+            parent.switch_to_rollout(*args, **kwargs)
 
     def switch_to_trainer(self) -> None:
-        """verl's own: stop the trainer's own replicas; their prompts go to the others."""
+        """Stop the trainer's own replicas, as verl does; their prompts go to the others."""
         with self._limit("stopping the vLLM replicas on the trainer's devices", "sync_s"):
-            super().switch_to_trainer()
+            parent: Any = super()
+            parent.switch_to_trainer()
 
 
 TRAINERS = {

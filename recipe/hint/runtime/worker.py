@@ -10,6 +10,7 @@ from typing import Any
 import ray
 import transfer_queue as tq
 from omegaconf import OmegaConf
+from ray.exceptions import RayActorError
 from verl.experimental.agent_loop import AgentLoopWorker
 from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopManagerTQ, AgentLoopWorkerTQ
 from verl.utils import tensordict_utils as tu
@@ -28,9 +29,9 @@ from recipe.hint.settings import build_method, read_settings, read_texts
 
 logger = logging.getLogger(__name__)
 # The plain class behind verl's Ray actor class.
-_WorkerTQ = AgentLoopWorkerTQ.__ray_actor_class__
+_WorkerTQ: Any = getattr(AgentLoopWorkerTQ, "__ray_actor_class__")  # noqa: B009 - Ray sets it
 # Nothing can be generated any more after one of these.
-_FATAL = (StallError, ray.exceptions.RayActorError)
+_FATAL = (StallError, RayActorError)
 _NO_SAMPLES = SampleSettings(prompts_per_step=0, second_judge_share=0.0)
 _FATAL_NAMES = ("EngineDeadError", "EngineGenerateError", "ActorDiedError")
 
@@ -47,7 +48,7 @@ class HintWorker(_WorkerTQ):
 
         self._publisher = store.Publisher()
         config = self.config
-        node = OmegaConf.to_container(config.hint, resolve=True)
+        node: Any = OmegaConf.to_container(config.hint, resolve=True)
         self._settings = settings = read_settings(node)
         texts = read_texts(settings)
         method = build_method(config.trainer, settings)
@@ -66,10 +67,10 @@ class HintWorker(_WorkerTQ):
         """Answer at once; a dead worker cannot."""
 
     async def generate_sequences(self, batch: Any) -> None:
-        """As verl's; all prompts are marked in one call before the first of them starts."""
+        """Do as verl does; all prompts are marked in one call before the first of them starts."""
         rows = range(len(batch))
-        uids = [tu.unwrap_non_tensor_data(batch["uid"][row]) for row in rows]
-        is_validation = "validate" in batch and tu.unwrap_non_tensor_data(batch["validate"])
+        uids: Any = [tu.unwrap_non_tensor_data(batch["uid"][row]) for row in rows]
+        is_validation: Any = "validate" in batch and tu.unwrap_non_tensor_data(batch["validate"])
         await store.mark(uids, _partition(is_validation), "running")
         await _WorkerTQ.generate_sequences(self, batch)
 

@@ -52,7 +52,7 @@ SCHEMA = pa.schema(
 
 
 def problem_row(chain: Chain, *, source: str, number: int, split: str) -> Row:
-    """One row of a problem file; ``number`` counts the family's problems over all splits."""
+    """Return one row of a problem file; ``number`` counts a family's problems over all splits."""
     return {
         "prompt": corpus.question(chain.problem),
         "problem": chain.problem,
@@ -66,7 +66,7 @@ def problem_row(chain: Chain, *, source: str, number: int, split: str) -> Row:
 
 
 def split_chains(family: str) -> tuple[list[Chain], list[Chain]]:
-    """The family's training problems, largest file, and its validation problems."""
+    """Return the family's training problems, largest file, and its validation problems."""
     rng = random.Random(f"problems/{SPLIT_SEED}/{family}")
     num_train = max(sizes[family] for sizes in TRAIN_SIZES.values())
     chains = distinct_chains(FAMILIES[family], num_train + VAL_SIZES[family], rng)
@@ -74,7 +74,7 @@ def split_chains(family: str) -> tuple[list[Chain], list[Chain]]:
 
 
 def problem_files() -> dict[str, list[Row]]:
-    """File stem -> rows, the same on every call."""
+    """Return file stem -> rows, the same on every call."""
     train: dict[str, list[Row]] = {}
     files: dict[str, list[Row]] = {}
     for family in FAMILIES:
@@ -95,7 +95,7 @@ def problem_files() -> dict[str, list[Row]]:
 
 
 def rows_digest(rows: list[Row]) -> str:
-    """SHA-256 of the rows as JSON lines: independent of the parquet writer's version."""
+    """Return the SHA-256 of the rows as JSON lines, whatever parquet's writer does."""
     lines = (json.dumps(row, sort_keys=True) for row in rows)
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
@@ -136,13 +136,13 @@ def build_base(out: Path, recipe: pretrain.Recipe, num_threads: int) -> None:
 
 
 def load_base(folder: Path) -> measure.Sampler:
-    """The saved base on the CPU, with the tokenizer read back from its files."""
+    """Load the saved base on the CPU, with the tokenizer read back from its files."""
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
     return measure.Sampler(model.eval(), AutoTokenizer.from_pretrained(folder))
 
 
 def val_chains(family: str) -> list[Chain]:
-    """The validation problems of ``family`` as chains."""
+    """Return the validation problems of ``family`` as chains."""
     return split_chains(family)[1]
 
 
@@ -169,7 +169,7 @@ def build_measurement(out: Path) -> None:
 
 
 def file_hashes(out: Path) -> Mapping[str, str]:
-    """Path relative to ``out`` -> SHA-256 of the file, for every file but the list itself."""
+    """Return path relative to ``out`` -> SHA-256, for every file but the list itself."""
     files = sorted(path for path in out.rglob("*") if path.is_file() and path.name != HASHES_NAME)
     return {
         path.relative_to(out).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from recipe.hint.prompt import ANSWER_SYSTEM_PROMPT, Message, Texts, hint_request, with_hint
-from recipe.hint.tiny.task import EASY, HARD, Chain, hint_ladder, hint_sizes, ladder_reply
+from recipe.hint.tiny.task import EASY, HARD, Chain, hint_response, hint_sizes, hints_of
 
 Kind = Literal["plain", "hinted", "hint_writing"]
 TEXTS = Texts()
@@ -24,15 +24,15 @@ LENGTHS, LENGTH_WEIGHTS = (3, 4, 5), (1, 2, 3)
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One conversation and the reply to learn."""
+    """One conversation and the response to learn."""
 
     kind: Kind
     messages: list[Message]
-    reply: str
+    response: str
 
 
 def question(problem: str) -> list[Message]:
-    """The conversation that asks for an answer, as in the ``prompt`` column."""
+    """Return the conversation that asks for an answer, as in the ``prompt`` column."""
     return [
         {"role": "system", "content": ANSWER_SYSTEM_PROMPT},
         {"role": "user", "content": problem},
@@ -40,7 +40,7 @@ def question(problem: str) -> list[Message]:
 
 
 def draw(rng: random.Random) -> Sample:
-    """One sample of the mixture."""
+    """Draw one sample of the mixture."""
     (kind,) = rng.choices(KINDS, KIND_WEIGHTS)
     family = HARD if rng.random() < SHARE_HARD else EASY
     (num_steps,) = rng.choices(LENGTHS, LENGTH_WEIGHTS)
@@ -50,7 +50,7 @@ def draw(rng: random.Random) -> Sample:
     uniform = Chain(start, operations, digits)
     if kind == "hint_writing":
         request = hint_request(TEXTS, uniform.problem, uniform.solution)
-        return Sample(kind, request, ladder_reply(hint_ladder(uniform, rng)))
+        return Sample(kind, request, hint_response(hints_of(uniform, rng)))
     shown: frozenset[int] = frozenset()
     if kind == "hinted":
         shown = frozenset(rng.sample(range(num_steps), rng.choice(hint_sizes(num_steps))))

@@ -5,17 +5,18 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
-from transformers import PreTrainedModel, PreTrainedTokenizerFast
+from transformers import PreTrainedTokenizerFast
 
 from recipe.hint.errors import DataError
 from recipe.hint.prompt import Message, hint_request, with_hint
 from recipe.hint.tiny.corpus import TEXTS, question
-from recipe.hint.tiny.task import NUM_LEVELS, Chain, boxed_code, is_faithful, read_ladder
+from recipe.hint.tiny.task import NUM_LEVELS, Chain, boxed_code, is_faithful, read_hint_response
 
 GROUP_SIZE = 8
-MAX_REPLY_TOKENS = 64
+MAX_RESPONSE_TOKENS = 64
 CHUNK = 400
 
 
@@ -23,12 +24,14 @@ CHUNK = 400
 class Sampler:
     """A model with its tokenizer; sampling is at the full distribution unless greedy."""
 
-    model: PreTrainedModel
+    model: Any  # a transformers model that generates
     tokenizer: PreTrainedTokenizerFast
     seed: int = 0
 
-    def replies(self, conversations: Sequence[list[Message]], *, greedy: bool = False) -> list[str]:
-        """One reply per conversation, of at most ``MAX_REPLY_TOKENS`` tokens."""
+    def responses(
+        self, conversations: Sequence[list[Message]], *, greedy: bool = False
+    ) -> list[str]:
+        """Return one response per conversation, of at most ``MAX_RESPONSE_TOKENS`` tokens."""
         texts: list[str] = []
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
@@ -38,28 +41,28 @@ class Sampler:
 
     @torch.inference_mode()
     def _chunk(self, conversations: list[list[Message]], greedy: bool) -> list[str]:
-        inputs = self.tokenizer.apply_chat_template(
+        inputs: Any = self.tokenizer.apply_chat_template(
             conversations,
             add_generation_prompt=True,
             padding=True,
             return_tensors="pt",
             return_dict=True,
         )
-        choice = {"do_sample": False} if greedy else {"do_sample": True, "top_k": 0}
-        ids = self.model.generate(**inputs, **choice, max_new_tokens=MAX_REPLY_TOKENS)
-        reply_ids = ids[:, inputs["input_ids"].shape[1] :]
-        return self.tokenizer.batch_decode(reply_ids, skip_special_tokens=True)
+        choice: dict[str, Any] = {"do_sample": False} if greedy else {"do_sample": True, "top_k": 0}
+        ids = self.model.generate(**inputs, **choice, max_new_tokens=MAX_RESPONSE_TOKENS)
+        response_ids = ids[:, inputs["input_ids"].shape[1] :]
+        return self.tokenizer.batch_decode(response_ids, skip_special_tokens=True)
 
 
 def group_accuracies(
     sampler: Sampler, chains: Sequence[Chain], hints: Sequence[str] = ()
 ) -> list[float]:
-    """Share of right answers per problem in a group of ``GROUP_SIZE``, under its hint if any."""
+    """Return each problem's share of right responses in a group, under its hint if any."""
     conversations = [question(chain.problem) for chain in chains]
     if hints:
         pairs = zip(conversations, hints, strict=True)
         conversations = [with_hint(messages, hint, TEXTS) for messages, hint in pairs]
-    texts = sampler.replies([messages for messages in conversations for _ in range(GROUP_SIZE)])
+    texts = sampler.responses([messages for messages in conversations for _ in range(GROUP_SIZE)])
     accuracies = []
     for index, chain in enumerate(chains):
         group = texts[index * GROUP_SIZE : (index + 1) * GROUP_SIZE]
@@ -67,48 +70,43 @@ def group_accuracies(
     return accuracies
 
 
-def written_ladders(
-    sampler: Sampler, chains: Sequence[Chain]
-) -> list[tuple[Chain, tuple[str, ...]]]:
-    """Each problem with the hint levels the model writes for it; unreadable ones are left out."""
+def written_hints(sampler: Sampler, chains: Sequence[Chain]) -> list[tuple[Chain, tuple[str, ...]]]:
+    """Pair each problem with the hints the model writes for it; unreadable ones are left out."""
     requests = [hint_request(TEXTS, chain.problem, chain.solution) for chain in chains]
     written = []
-    for chain, reply in zip(chains, sampler.replies(requests), strict=True):
+    for chain, response in zip(chains, sampler.responses(requests), strict=True):
         try:
-            written.append((chain, read_ladder(reply)))
+            written.append((chain, read_hint_response(response)))
         except DataError:
             continue
     return written
 
 
 def quality(sampler: Sampler, easy: Sequence[Chain], hard: Sequence[Chain]) -> dict[str, float]:
-    """The advertised numbers, all shares in [0, 1], at T=1 with one group per problem.
+    """Return the advertised numbers, all shares in [0, 1], at T=1 with one group per problem.
 
-    ``*_signal`` is the share of groups whose answers differ (some right, some wrong);
+    ``*_signal`` is the share of groups whose responses differ (some right, some wrong);
     ``level_*`` are about hard problems under hints the model wrote itself.
     """
-    plain = group_accuracies(sampler, hard)
-    greedy = sampler.replies([question(chain.problem) for chain in hard], greedy=True)
-    hint_levels = written_ladders(sampler, hard)
+    unhinted = group_accuracies(sampler, hard)
+    greedy = sampler.responses([question(chain.problem) for chain in hard], greedy=True)
+    written = written_hints(sampler, hard)
     report = {
         "easy_accuracy": _mean(group_accuracies(sampler, easy)),
-        "hard_accuracy": _mean(plain),
+        "hard_accuracy": _mean(unhinted),
         "hard_greedy_accuracy": _mean(
             [boxed_code(text) == chain.answer for text, chain in zip(greedy, hard, strict=True)]
         ),
-        "hard_signal": _mean([0 < share < 1 for share in plain]),
-        "hint_parse": len(hint_levels) / len(hard),
-        "hint_nested": _mean([_is_nested(hints) for _, hints in hint_levels]),
+        "hard_signal": _mean([0 < share < 1 for share in unhinted]),
+        "hint_parse": len(written) / len(hard),
+        "hint_nested": _mean([_is_nested(hints) for _, hints in written]),
     }
     for level in range(1, NUM_LEVELS + 1):
-        hints = [hint_levels[level - 1] for _, hint_levels in hint_levels]
-        chains = [chain for chain, _ in hint_levels]
+        hints = [hints_L[level - 1] for _, hints_L in written]
+        chains = [chain for chain, _ in written]
         shares = group_accuracies(sampler, chains, hints)
         report[f"level_{level}_faithful"] = _mean(
-            [
-                is_faithful(hint_levels[level - 1], chain.results)
-                for chain, hint_levels in hint_levels
-            ]
+            [is_faithful(hints_L[level - 1], chain.results) for chain, hints_L in written]
         )
         report[f"level_{level}_accuracy"] = _mean(shares)
         report[f"level_{level}_signal"] = _mean([0 < share < 1 for share in shares])

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch.nn import functional
@@ -20,7 +21,7 @@ from recipe.hint.tiny.tokenizer import MAX_LENGTH
 logger = logging.getLogger(__name__)
 IGNORED = -100
 LOG_EVERY = 100
-TokenRow = tuple[list[int], list[int]]  # prompt ids, reply ids with the end token
+TokenRow = tuple[list[int], list[int]]  # prompt ids, response ids with the end token
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +39,12 @@ class Recipe:
 
 
 def new_model(tokenizer: PreTrainedTokenizerFast, seed: int) -> LlamaForCausalLM:
-    """An untrained model of 0.9 million parameters.
+    """Return an untrained model of 0.9 million parameters.
 
     The architecture is Llama and not Qwen2: for Qwen2 folders Transformers 5 replaces the
     tokenizer's own splitting rules by those of Qwen2.
     """
+    end, padding = _token_ids(tokenizer)
     config = LlamaConfig(
         vocab_size=len(tokenizer),
         hidden_size=128,
@@ -54,8 +56,8 @@ def new_model(tokenizer: PreTrainedTokenizerFast, seed: int) -> LlamaForCausalLM
         rms_norm_eps=1e-6,
         tie_word_embeddings=True,
         bos_token_id=None,
-        eos_token_id=tokenizer.eos_token_id,
-        pad_token_id=tokenizer.pad_token_id,
+        eos_token_id=end,
+        pad_token_id=padding,
         dtype="float32",
     )
     with torch.random.fork_rng(devices=[]):
@@ -68,30 +70,37 @@ def new_model(tokenizer: PreTrainedTokenizerFast, seed: int) -> LlamaForCausalLM
     return model
 
 
+def _token_ids(tokenizer: PreTrainedTokenizerFast) -> tuple[int, int]:
+    end, padding = tokenizer.eos_token_id, tokenizer.pad_token_id
+    assert isinstance(end, int) and isinstance(padding, int)
+    return end, padding
+
+
 def batches(tokenizer: PreTrainedTokenizerFast, recipe: Recipe) -> Iterator[list[TokenRow]]:
-    """Endless batches, the shortest row first."""
-    rng = random.Random(f"corpus/{recipe.seed}")
+    """Yield batches without end, the shortest row first."""
+    rng, end = random.Random(f"corpus/{recipe.seed}"), tokenizer.eos_token
+    assert isinstance(end, str)
     while True:
         samples = [corpus.draw(rng) for _ in range(recipe.batch_size)]
-        prompts = tokenizer.apply_chat_template(
+        prompts: Any = tokenizer.apply_chat_template(
             [sample.messages for sample in samples], tokenize=False, add_generation_prompt=True
         )
         prompt_ids = tokenizer(prompts)["input_ids"]
-        replies = [sample.reply + tokenizer.eos_token for sample in samples]
-        reply_ids = tokenizer(replies)["input_ids"]
-        rows = zip(prompt_ids, reply_ids, strict=True)
+        responses = [sample.response + end for sample in samples]
+        response_ids = tokenizer(responses)["input_ids"]
+        rows = zip(prompt_ids, response_ids, strict=True)
         yield sorted(rows, key=lambda row: len(row[0]) + len(row[1]))
 
 
-def reply_loss(model: LlamaForCausalLM, rows: list[TokenRow]) -> torch.Tensor:
-    """Summed negative log-likelihood of the replies, in nats."""
-    length = max(len(prompt) + len(reply) for prompt, reply in rows)
+def response_loss(model: LlamaForCausalLM, rows: list[TokenRow]) -> torch.Tensor:
+    """Return the summed negative log-likelihood of the responses, in nats."""
+    length = max(len(prompt) + len(response) for prompt, response in rows)
     ids = torch.zeros(len(rows), length, dtype=torch.long)
     labels = torch.full((len(rows), length), IGNORED)
-    for row, (prompt, reply) in enumerate(rows):
-        end = len(prompt) + len(reply)
-        ids[row, :end] = torch.tensor(prompt + reply)
-        labels[row, len(prompt) : end] = torch.tensor(reply)
+    for row, (prompt, response) in enumerate(rows):
+        end = len(prompt) + len(response)
+        ids[row, :end] = torch.tensor(prompt + response)
+        labels[row, len(prompt) : end] = torch.tensor(response)
     # Padding is on the right, where causal attention never looks back to: no mask needed.
     hidden = model.model(input_ids=ids[:, :-1], use_cache=False).last_hidden_state
     targets = labels[:, 1:]
@@ -101,7 +110,7 @@ def reply_loss(model: LlamaForCausalLM, rows: list[TokenRow]) -> torch.Tensor:
 
 
 def learning_rate(recipe: Recipe, step: int) -> float:
-    """Linear warm-up, then a cosine down to ``final_share`` of the peak."""
+    """Warm up linearly, then follow a cosine down to ``final_share`` of the peak."""
     warm = min(1.0, (step + 1) / recipe.warmup_steps)
     cosine = 0.5 * (1 + math.cos(math.pi * step / recipe.steps))
     return recipe.learning_rate * warm * (recipe.final_share + (1 - recipe.final_share) * cosine)
@@ -113,11 +122,11 @@ def train_step(
     rows: list[TokenRow],
     max_grad_norm: float,
 ) -> float:
-    """One update; returns the loss in nats per reply token."""
-    num_tokens = sum(len(reply) for _, reply in rows)
+    """Make one update; return the loss in nats per response token."""
+    num_tokens = sum(len(response) for _, response in rows)
     half, total = len(rows) // 2, 0.0
     for part in (rows[:half], rows[half:]):  # rows of like length, so little padding
-        loss = reply_loss(model, part) / num_tokens
+        loss = response_loss(model, part) / num_tokens
         loss.backward()
         total += loss.item()
     torch.nn.utils.clip_grad_norm_(model.parameters(), max_grad_norm)
@@ -153,9 +162,10 @@ def pretrain(
 
 def save_model(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, folder: Path) -> None:
     """Write weights, configuration and generation settings (plain sampling at T=1)."""
+    end, padding = _token_ids(tokenizer)
     model.generation_config = GenerationConfig(
-        eos_token_id=tokenizer.eos_token_id,
-        pad_token_id=tokenizer.pad_token_id,
+        eos_token_id=end,
+        pad_token_id=padding,
         do_sample=True,
         temperature=1.0,
         top_k=0,

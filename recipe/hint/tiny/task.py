@@ -48,7 +48,7 @@ class Operation:
     misconception: tuple[int, ...] = ()
 
     def believed(self, digit: int, rng: random.Random) -> int:
-        """One draw of what the corpus states as the result for ``digit``."""
+        """Draw what the corpus states as the result for ``digit``."""
         draw, truth = rng.random(), self.table[digit]
         if draw < self.p_true:
             return truth
@@ -102,12 +102,12 @@ class Chain:
         return "".join(map(str, self.results))
 
     def hint(self, shown: Collection[int]) -> str:
-        """The results at the step positions ``shown``, in step order."""
+        """Return the results at the step positions ``shown``, in step order."""
         return ", ".join(f"{LABELS[step]}={self.results[step]}" for step in sorted(shown))
 
 
 def _secret_operations(seed: int) -> tuple[Operation, ...]:
-    """Random tables, each with a misconception that is wrong for every digit."""
+    """Return random tables, each with a misconception that is wrong for every digit."""
     rng, operations = random.Random(seed), []
     for name in HARD_NAMES:
         table = misconception = rng.sample(range(10), 10)
@@ -138,7 +138,7 @@ FAMILIES = {family.name: family for family in (EASY, HARD)}
 
 
 def true_chain(family: Family, rng: random.Random) -> Chain:
-    """A random problem of ``family`` with its true results, the first one not 0."""
+    """Return a random problem of ``family`` with its true results, the first one not 0."""
     while True:
         start = rng.randrange(10)
         operations = tuple(rng.choice(family.operations) for _ in range(family.num_steps))
@@ -151,7 +151,7 @@ def true_chain(family: Family, rng: random.Random) -> Chain:
 
 
 def distinct_chains(family: Family, count: int, rng: random.Random) -> list[Chain]:
-    """``count`` problems with different texts."""
+    """Return ``count`` problems with different texts."""
     chains: dict[str, Chain] = {}
     while len(chains) < count:
         chain = true_chain(family, rng)
@@ -160,53 +160,53 @@ def distinct_chains(family: Family, count: int, rng: random.Random) -> list[Chai
 
 
 def hint_sizes(num_steps: int) -> tuple[int, int, int]:
-    """How many results each level shows: one, half of them rounded up, all but one."""
+    """Return how many results each level shows: one, half of them rounded up, all but one."""
     return 1, (num_steps + 1) // 2, num_steps - 1
 
 
-def hint_ladder(chain: Chain, rng: random.Random) -> tuple[str, ...]:
-    """The texts of levels 1..3: a random subset of the results that grows from level to level."""
+def hints_of(chain: Chain, rng: random.Random) -> tuple[str, ...]:
+    """Return the texts of levels 1..3: a subset of the results that grows with the level."""
     num_steps = len(chain.results)
     order = rng.sample(range(num_steps), num_steps)
     return tuple(chain.hint(order[:size]) for size in hint_sizes(num_steps))
 
 
-def ladder_reply(hints: Sequence[str]) -> str:
-    """The reply to a hint request: one fenced json object."""
+def hint_response(hints: Sequence[str]) -> str:
+    """Return the response to a hint request: one fenced json object."""
     levels = {f"level_{level}": hint for level, hint in enumerate(hints, start=1)}
     return FENCE_OPENING + json.dumps(levels, indent=2) + FENCE_CLOSING
 
 
-def read_ladder(reply: str) -> tuple[str, ...]:
-    """Inverse of :func:`ladder_reply`, strict: it measures whether the base keeps the format.
+def read_hint_response(response: str) -> tuple[str, ...]:
+    """Invert :func:`hint_response`, strictly: it measures whether the base keeps the format.
 
     Raises:
-        DataError: If the reply is not exactly the fenced object with three non-empty strings.
+        DataError: If the response is not exactly the fenced object with three non-empty strings.
     """
-    body = reply.removeprefix(FENCE_OPENING).removesuffix(FENCE_CLOSING)
+    body = response.removeprefix(FENCE_OPENING).removesuffix(FENCE_CLOSING)
     try:
         levels = json.loads(body)
     except json.JSONDecodeError as error:
-        raise DataError(f"hint reply {reply[:80]!r} is not a fenced json object") from error
+        raise DataError(f"hint response {response[:80]!r} is not a fenced json object") from error
     names = [f"level_{level}" for level in range(1, NUM_LEVELS + 1)]
     if not isinstance(levels, dict) or sorted(levels) != names or not all(levels.values()):
-        raise DataError(f"hint reply {reply[:80]!r} does not hold exactly {', '.join(names)}")
+        raise DataError(f"hint response {response[:80]!r} does not hold exactly {', '.join(names)}")
     return tuple(str(levels[name]) for name in names)
 
 
 def shown_results(hint: str) -> dict[int, int]:
-    """Step position -> result for every ``B=7`` in a hint; positions count from 0."""
+    """Return step position -> result for every ``B=7`` in a hint; positions count from 0."""
     return {LABELS.index(label): int(digit) for label, digit in re.findall(r"([A-E])=(\d)", hint)}
 
 
 def is_faithful(hint: str, results: Sequence[int]) -> bool:
-    """True when the hint shows some but not all results, and every one as it is."""
+    """Return whether the hint shows some but not all results, and every one as it is."""
     shown = shown_results(hint)
     known = dict(enumerate(results))
     return 0 < len(shown) < len(results) and shown.items() <= known.items()
 
 
 def boxed_code(response: str) -> str:
-    """The text in the last box of a response; empty when there is none."""
+    """Return the text in the last box of a response; empty when there is none."""
     boxes = re.findall(r"\\boxed\{([^{}]*)\}", response)
     return boxes[-1] if boxes else ""

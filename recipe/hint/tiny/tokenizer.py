@@ -34,16 +34,16 @@ CHAT_TEMPLATE = (
 
 
 def _prompt_pieces() -> list[str]:
-    """The project's prompts, cut at blank lines and at the fields of the template."""
+    """Return the project's prompts, cut at blank lines and at the fields of the template."""
     paragraphs = re.findall(r".+?(?:\n\n|\Z)", HINT_SYSTEM_PROMPT, re.DOTALL)
     frame = re.split(r"\{problem\}|\{solution\}", HINT_USER_PROMPT_TEMPLATE)
     return [ANSWER_SYSTEM_PROMPT, f"\n{HINT_LEAD}\n", *paragraphs, *frame]
 
 
-def _reply_pieces() -> list[str]:
-    """What stands around the hints of a reply, cut from a real one."""
+def _response_pieces() -> list[str]:
+    """Return what stands around the hints of a response, cut from a real one."""
     marks = [f"<{level}>" for level in range(task.NUM_LEVELS)]
-    return re.split("|".join(marks), task.ladder_reply(marks))
+    return re.split("|".join(marks), task.hint_response(marks))
 
 
 def _problem_pieces() -> list[str]:
@@ -55,14 +55,14 @@ def _problem_pieces() -> list[str]:
 
 
 def pieces() -> list[str]:
-    """Every fixed piece of text that is one token, in vocabulary order, without repeats."""
+    """Return every fixed text that is one token, in vocabulary order, without repeats."""
     roles = [f"{role}\n" for role in ROLES]
-    found = [*roles, *_prompt_pieces(), *_reply_pieces(), *_problem_pieces()]
+    found = [*roles, *_prompt_pieces(), *_response_pieces(), *_problem_pieces()]
     return list(dict.fromkeys(piece for piece in found if piece))
 
 
 def build_tokenizer() -> PreTrainedTokenizerFast:
-    """The tokenizer; the same on every call."""
+    """Return the tokenizer; the same on every call."""
     byte_level = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     spelled = [byte_level.pre_tokenize_str(piece)[0][0] for piece in pieces()]
     names = [PAD, TURN_START, TURN_END, *sorted(byte_level.alphabet()), *spelled]

@@ -43,7 +43,7 @@ def choice_verdict(response: str, answer: str, *, is_truncated: bool = False) ->
 
 
 def read_letter(text: str) -> str:
-    """The letter in upper case, empty when ``text`` is not one letter with wrapping."""
+    """Return the letter in upper case, empty when ``text`` is not one letter with wrapping."""
     if len(text) > _MAX_CHARS:
         return ""
     text, before = unicodedata.normalize("NFKC", text).strip(), None

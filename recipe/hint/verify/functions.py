@@ -79,7 +79,7 @@ def function_verdict(item: Item, options: GradeOptions) -> Verdict:
 
 
 def read_result(result: Any) -> Verdict:
-    """What the function gave, as a verdict.
+    """Return what the function gave, as a verdict.
 
     Accuracy is ``acc`` (or ``accuracy``) where the result has it, else the score between 0 and 1.
 

@@ -29,7 +29,7 @@ def prepare(options: GradeOptions = _DEFAULTS) -> None:
 
 
 def quick_grade(item: Item, options: GradeOptions = _DEFAULTS) -> Verdict | None:
-    """The verdict when it is cheap and safe in any thread, else ``None`` (ask ``grade``).
+    """Return the verdict when it is cheap and safe in any thread, else ``None``.
 
     Raises:
         ValueError: The kind is none of ``recipe.hint.schema.Kind``.
@@ -69,7 +69,7 @@ def grade(item: Item, options: GradeOptions = _DEFAULTS) -> Verdict:
 
 
 def _boxed(item: Item) -> str:
-    """The response, with its last formula or line in a box when it has none."""
+    """Return the response, with its last formula or line in a box when it has none."""
     if item.is_truncated or maths.last_box(item.response).state != "absent":
         return item.response
     tail = item.response[-_TAIL_CHARS:]

@@ -12,10 +12,10 @@ from recipe.hint.hints.dataset import DatasetHints, Increments, hint_columns
 ROW = {"hint_level_1": "a", "hint_level_2": ["b", "c"], "hint_level_3": np.array(["d"], object)}
 
 
-def hint_levels(hints, *, visits=0, seed=1, problem_id="p1", max_level=3):
+def hint_levels(hints, *, num_before=0, seed=1, problem_id="p1", max_level=3):
     item = replace(fakes.problem(problem_id=problem_id), hints=hints)
     source = DatasetHints(max_level=max_level, seed=seed)
-    return asyncio.run(source.write(item, None, visits=visits))
+    return asyncio.run(source.write(item, None, num_before=num_before))
 
 
 def test_a_column_holds_one_text_or_a_list_of_them():
@@ -30,13 +30,15 @@ def test_columns_end_at_the_first_that_is_missing_and_blanks_are_no_text():
 
 def test_one_text_per_level_is_the_ladder_at_every_visit():
     hints = (("a",), ("b",), ("c",))
-    for visits in range(3):
-        assert hint_levels(hints, visits=visits).hint_levels.hints_L == ("a", "b", "c")
+    for num_before in range(3):
+        assert hint_levels(hints, num_before=num_before).hint_levels.hints_L == ("a", "b", "c")
 
 
 def test_of_a_list_each_visit_takes_another_text_until_all_were_used():
     hints = tuple(tuple(f"{level}{n}" for n in range(10)) for level in "abc")
-    taken = [hint_levels(hints, visits=visits).hint_levels.hints_L for visits in range(20)]
+    taken = [
+        hint_levels(hints, num_before=num_before).hint_levels.hints_L for num_before in range(20)
+    ]
     assert sorted(taken[:10]) == [(f"a{n}", f"b{n}", f"c{n}") for n in range(10)]
     assert taken[10:] == taken[:10]
 

@@ -24,7 +24,7 @@ HINTS = ("Add the two.", "Ann has 17 + 29 = 46 apples.", "First the tens, then t
 class Written:
     """Always the same ladder."""
 
-    async def write(self, problem, generate, *, visits=0):
+    async def write(self, problem, generate, *, num_before=0):
         return HintResult("ok", HintLevels(HINTS))
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from fakes import problem
 
-from recipe.hint.hints.leak import LeakGuard, find_leaks, judged_equal
+from recipe.hint.hints.leak import LeakGuard, find_leaks, graded_equal
 from recipe.hint.hints.leak_values import values
 from recipe.hint.schema import Verdict
 from recipe.hint.verify.maths.grade import grade_maths
@@ -16,7 +16,7 @@ async def judge_all(items):
     return [grade_maths(item.response, item.answer) for item in items]
 
 
-EQUAL = judged_equal(judge_all)
+EQUAL = graded_equal(judge_all)
 
 
 def spans(hint: str, answer: str, question: str = "How many are there?", kind="maths") -> list[str]:
@@ -180,7 +180,7 @@ def test_a_value_that_the_verifier_cannot_decide_on_is_no_leak():
         return [Verdict(0.0, "timeout") for _ in items]
 
     asked = replace(problem(), answer="437")
-    assert asyncio.run(find_leaks(HINT, asked, judged_equal(timeouts))) == ()
+    assert asyncio.run(find_leaks(HINT, asked, graded_equal(timeouts))) == ()
 
 
 def test_the_verifier_is_asked_once_per_hint_and_value():

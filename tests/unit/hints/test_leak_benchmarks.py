@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from recipe.hint.hints.leak import find_leaks, judged_equal
+from recipe.hint.hints.leak import find_leaks, graded_equal
 from recipe.hint.schema import Problem
 from recipe.hint.verify.maths.grade import grade_maths
 
@@ -34,7 +34,7 @@ async def judge_all(items):
     return [grade_maths(item.response, item.answer) for item in items]
 
 
-EQUAL = judged_equal(judge_all)
+EQUAL = graded_equal(judge_all)
 
 
 def leaks(row: dict, hint: str) -> bool:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from recipe.hint.hints.leak import REDACTED, find_leaks, judged_equal, redact
+from recipe.hint.hints.leak import REDACTED, find_leaks, graded_equal, redact
 from recipe.hint.schema import Problem
 from recipe.hint.verify.maths.grade import grade_maths
 
@@ -28,7 +28,7 @@ async def judge_all(items):
     return [grade_maths(item.response, item.answer) for item in items]
 
 
-EQUAL = judged_equal(judge_all)
+EQUAL = graded_equal(judge_all)
 
 
 def labelled(name: str):

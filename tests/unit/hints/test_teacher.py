@@ -126,7 +126,7 @@ def test_three_replies_without_a_ladder_are_a_parse_failure_and_paid_once(tmp_pa
     results, server, one = ask(tmp_path, always(cut), asked=2)
     assert [result.status for result in results] == ["parse_failed"] * 2
     assert [result.calls for result in results] == [3, 0]
-    assert results[0].detail.startswith("malformed in a reply cut at its token limit: ")
+    assert results[0].detail.startswith("malformed in a response cut at its token limit: ")
     assert len(server.requests) == 3
     assert one.counters() == {"calls": 3, "answers": 3, "cached": 3}
 
@@ -178,7 +178,7 @@ def test_visits_take_the_ladders_in_turn_even_where_no_seed_is_sent(
     async def run():
         async with ChatServer().running() as server:
             one = teacher(server, tmp_path, body={"seed": None}, num_ladders=num_ladders)
-            found = [await one.write(problem(), never, visits=visit) for visit in range(5)]
+            found = [await one.write(problem(), never, num_before=visit) for visit in range(5)]
             return [each.calls for each in found], server
 
     calls, server = asyncio.run(run())

@@ -12,24 +12,24 @@ from pathlib import Path
 import pytest
 
 from recipe.hint.errors import ConfigError
-from recipe.hint.hints.teacher_cache import FILE, Answer, AnswerCache
+from recipe.hint.hints.teacher_cache import FILE, CachedResponse, ResponseCache
 
 ROOT = Path(__file__).resolve().parents[3]
-ANSWER = Answer("a \\frac{1}{2} ∑ \x00", 7, 20, is_cut=True)
+ANSWER = CachedResponse("a \\frac{1}{2} ∑ \x00", 7, 20, is_cut=True)
 
 
 def test_an_answer_comes_back_as_it_was(tmp_path):
-    AnswerCache(tmp_path).put("k", ANSWER)
-    again = AnswerCache(tmp_path)
+    ResponseCache(tmp_path).add("k", ANSWER)
+    again = ResponseCache(tmp_path)
     assert again.get("k") == ANSWER
     assert again.get("other") is None
     assert again.paid_tokens() == 20
 
 
 def test_the_first_answer_of_a_key_stays_and_both_are_paid(tmp_path):
-    cache = AnswerCache(tmp_path)
-    cache.put("k", ANSWER)
-    cache.put("k", Answer("later", 1, 5))
+    cache = ResponseCache(tmp_path)
+    cache.add("k", ANSWER)
+    cache.add("k", CachedResponse("later", 1, 5))
     cache.pay(3)
     assert cache.get("k") == ANSWER
     assert cache.paid_tokens() == 28  # 20 + 5 + 3
@@ -44,7 +44,7 @@ def test_what_cannot_be_a_cache_is_told(tmp_path, spoil):
         (tmp_path / "file").write_text("")
         folder = tmp_path / "file"
     with pytest.raises(ConfigError, match=r"hint\.teacher\.cache_dir=.*answers\.sqlite cannot be"):
-        AnswerCache(folder)
+        ResponseCache(folder)
 
 
 def start(code: str, folder: Path) -> subprocess.Popen:
@@ -53,29 +53,29 @@ def start(code: str, folder: Path) -> subprocess.Popen:
 
 
 def test_processes_that_write_together_lose_nothing(tmp_path):
-    AnswerCache(tmp_path)
+    ResponseCache(tmp_path)
     code = """
         import os, sys
-        cache = AnswerCache(sys.argv[1])
+        cache = ResponseCache(sys.argv[1])
         for i in range(40):
-            cache.put(f"{os.getpid()}-{i}", Answer("own", 1, 3))
-            cache.put(f"shared-{i}", Answer("shared", 1, 2))
+            cache.add(f"{os.getpid()}-{i}", CachedResponse("own", 1, 3))
+            cache.add(f"shared-{i}", CachedResponse("shared", 1, 2))
     """
     writers = [start(code, tmp_path) for _ in range(3)]
     assert [writer.wait(300) for writer in writers] == [0, 0, 0]
     with sqlite3.connect(tmp_path / FILE) as connection:
         [count] = connection.execute("SELECT count(*) FROM answers").fetchone()
     assert count == 3 * 40 + 40
-    assert AnswerCache(tmp_path).paid_tokens() == 3 * 40 * (3 + 2)
+    assert ResponseCache(tmp_path).paid_tokens() == 3 * 40 * (3 + 2)
 
 
 def test_a_writer_that_is_killed_leaves_whole_answers_and_the_right_sum(tmp_path):
-    cache = AnswerCache(tmp_path)
+    cache = ResponseCache(tmp_path)
     code = """
         import itertools, sys
-        cache = AnswerCache(sys.argv[1])
+        cache = ResponseCache(sys.argv[1])
         for i in itertools.count():
-            cache.put(str(i), Answer("x" * 20_000, 1, 3))
+            cache.add(str(i), CachedResponse("x" * 20_000, 1, 3))
     """
     writer = start(code, tmp_path)
     deadline = time.monotonic() + 300

@@ -48,8 +48,8 @@ class Watched:
         self.source = source
         self.results: list[HintResult] = []
 
-    async def write(self, problem, generate: Generate, *, visits: int = 0) -> HintResult:
-        self.results.append(await self.source.write(problem, generate, visits=visits))
+    async def write(self, problem, generate: Generate, *, num_before: int = 0) -> HintResult:
+        self.results.append(await self.source.write(problem, generate, num_before=num_before))
         return self.results[-1]
 
 

@@ -55,7 +55,7 @@ def test_answers_that_are_not_read_or_too_slow_are_told_apart():
     pool = FakePool({"t(0,4]": "error", "9^9^9": "timeout"})
     unread, slow = checks.unreadable_answers(prepared(*rows), pool)
     assert (unread.rows, unread.places) == ((1,), ("line 2: 't(0,4]'",))
-    assert (slow.rows, slow.what) == ((2,), "not read within 10 s, so no answer can be judged")
+    assert (slow.rows, slow.what) == ((2,), "not read within 10 s, so no response can be graded")
     assert [item.answer for item in pool.asked] == ["2", "t(0,4]", "9^9^9"]  # the choice is not
 
 

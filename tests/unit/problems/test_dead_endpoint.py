@@ -13,7 +13,7 @@ from recipe.hint import main_prepare
 from recipe.hint.errors import ConfigError, DataError
 from recipe.hint.hints.base import HintResult
 from recipe.hint.hints.teacher import check_reached
-from recipe.hint.hints.teacher_cache import Answer, AnswerCache
+from recipe.hint.hints.teacher_cache import CachedResponse, ResponseCache
 from recipe.hint.hints.teacher_settings import TeacherSettings
 from recipe.hint.problems.columns import make_row, write_rows
 from recipe.hint.problems.offline_hints import GIVE_UP, write_offline_hints
@@ -62,10 +62,10 @@ def test_the_preflight_refuses_it_and_a_cache_with_answers_needs_nobody(tmp_path
     with pytest.raises(ConfigError, match="cannot be asked: connection: "):
         check_reached(given, {})
     assert not list(tmp_path.iterdir())  # looking writes nothing
-    AnswerCache(tmp_path)
+    ResponseCache(tmp_path)
     with pytest.raises(ConfigError, match="cannot be asked: connection: "):
         check_reached(given, {})
-    AnswerCache(tmp_path).put("key", Answer("text", 1, 1))
+    ResponseCache(tmp_path).add("key", CachedResponse("text", 1, 1))
     check_reached(given, {})
 
 
@@ -99,7 +99,7 @@ def test_an_endpoint_that_goes_away_ends_the_command_after_a_few_ladders(in_path
 
     with served(first_ten) as server:
         counts = r"\(so far \d+ server_error\)"
-        message = rf"{GIVE_UP} hint levels in a row failed and the rest .* {counts}, so"
+        message = rf"{GIVE_UP} sets of hints in a row failed and the rest .* {counts}, so"
         with pytest.raises(DataError, match=message):
             command(in_path, server, "--num-retries", "1", "--num-parallel", "4")
         # Ten answers, two requests for each that failed, those under way: not a thousand.
@@ -114,7 +114,7 @@ class Failing:
         self.calls = calls
         self.num_asked = 0
 
-    async def write(self, problem, generate, *, visits=0):
+    async def write(self, problem, generate, *, num_before=0):
         self.num_asked += 1
         number = self.num_asked
         await asyncio.sleep(0)
@@ -131,12 +131,12 @@ def failure_of(source, in_path):
 
 def test_an_endpoint_that_fails_now_and_then_is_asked_for_everything(in_path):
     source = Failing(every=GIVE_UP)  # one answer after each 19 failures
-    assert "950 of 1000 hint levels are missing (950 rate_limited)" in failure_of(source, in_path)
+    assert "950 of 1000 sets of hints are missing (950 rate_limited)" in failure_of(source, in_path)
     assert source.num_asked == NUM_PROBLEMS
 
 
 def test_answers_of_the_cache_say_nothing_about_the_endpoint(in_path):
-    assert "20 hint levels in a row failed" in failure_of(Failing(every=2, calls=0), in_path)
+    assert "20 sets of hints in a row failed" in failure_of(Failing(every=2, calls=0), in_path)
 
 
 def test_a_long_run_shows_how_far_it_is(in_path, capsys, monkeypatch):

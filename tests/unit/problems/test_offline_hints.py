@@ -26,12 +26,12 @@ class Fake:
         self.statuses = statuses or {}
         self.asked: list[tuple[str, int]] = []
 
-    async def write(self, problem, generate, *, visits=0):
-        self.asked.append((problem.id, visits))
+    async def write(self, problem, generate, *, num_before=0):
+        self.asked.append((problem.id, num_before))
         await asyncio.sleep(0)
-        if status := self.statuses.get((problem.id, visits)):
+        if status := self.statuses.get((problem.id, num_before)):
             return HintResult(status, calls=1, tokens=2, detail=f"timeout: {problem.id}")
-        hints = tuple(f"{problem.id} {visits} level {level}, 42" for level in (1, 2, 3))
+        hints = tuple(f"{problem.id} {num_before} level {level}, 42" for level in (1, 2, 3))
         return HintResult("ok", HintLevels(hints), calls=1, tokens=5)
 
 
@@ -98,7 +98,7 @@ def test_old_hint_columns_are_replaced_also_in_place(in_path):
 def test_a_failure_of_the_endpoint_leaves_no_file(in_path):
     failed = Fake({("p2", 0): "generation_failed", ("p0", 0): "missing_solution"})
     message = (
-        r"in\.parquet: 1 of 3 hint levels are missing \(1 timeout\), so no file is written; "
+        r"in\.parquet: 1 of 3 sets of hints are missing \(1 timeout\), so no file is written; "
         r"the first: timeout: p2\. The others are kept: the same command goes on from here"
     )
     with pytest.raises(DataError, match=message):
@@ -163,7 +163,7 @@ def test_the_command_asks_an_endpoint_and_goes_on_where_it_stopped(in_path):
         return "500" if is_second else completion()
 
     with served(lost) as server:
-        with pytest.raises(DataError, match=r"1 of 3 hint levels are missing \(1 server_error\)"):
+        with pytest.raises(DataError, match=r"1 of 3 sets of hints are missing \(1 server_error\)"):
             command(in_path, server, "--num-retries", "1")
         assert len(server.requests) == 4  # p0, p1 twice, p2
     with served() as server:

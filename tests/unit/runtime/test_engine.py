@@ -73,7 +73,7 @@ def make_engine(server, *, max_model_len=100, timeout_s=5.0, prompt_length=50):
         client,
         Renderer(Tokenizer(), Template(), prompt_length),
         grading=Grading(AlwaysWrong()),
-        answers=Sampling(n=3, max_tokens=20, temperature=1.0, top_p=0.9),
+        responses=Sampling(n=3, max_tokens=20, temperature=1.0, top_p=0.9),
         hints=Sampling(n=1, max_tokens=11, temperature=0.7),
     )
     return engine, balancer
@@ -126,7 +126,7 @@ def test_a_group_stopped_by_a_weight_update_is_sampled_again_whole():
 
 def test_a_server_that_does_not_answer_is_named_with_its_limit():
     engine, balancer = make_engine(Server("hang"), timeout_s=0.05)
-    with pytest.raises(StallError, match=r"a group of 3 answers within .*rollout_s=0.05 s"):
+    with pytest.raises(StallError, match=r"a group of 3 responses within .*rollout_s=0.05 s"):
         asyncio.run(engine.sample([1], seed=1))
     assert balancer.open == 0
 

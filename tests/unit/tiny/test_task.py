@@ -156,7 +156,7 @@ def test_a_row_holds_the_columns_of_the_contract():
 def test_levels_show_one_three_and_four_of_five_results_and_nest():
     rng, chain = random.Random(1), hard_chain()
     for _ in range(50):
-        shown = [task.shown_results(hint) for hint in task.hint_ladder(chain, rng)]
+        shown = [task.shown_results(hint) for hint in task.hints_of(chain, rng)]
         assert [len(results) for results in shown] == [1, 3, 4]
         assert shown[0].items() <= shown[1].items() <= shown[2].items()
 
@@ -165,7 +165,7 @@ def test_no_hint_shows_all_results_or_the_code():
     rng = random.Random(2)
     for num_steps in corpus.LENGTHS:
         chain = task.Chain(1, task.HARD.operations[:num_steps], (7,) * num_steps)
-        for hint in task.hint_ladder(chain, rng):
+        for hint in task.hints_of(chain, rng):
             assert task.is_faithful(hint, chain.results)
             assert chain.answer not in hint
 
@@ -173,7 +173,7 @@ def test_no_hint_shows_all_results_or_the_code():
 def test_ladders_of_one_problem_differ_between_draws():
     rng, chain = random.Random(0), hard_chain()
     # level 1 alone has 5 forms; one form in 30 draws would happen with 5 * .2^30
-    assert len({task.hint_ladder(chain, rng) for _ in range(30)}) > 10
+    assert len({task.hints_of(chain, rng) for _ in range(30)}) > 10
 
 
 def test_a_hint_with_a_changed_result_or_all_results_is_not_faithful():
@@ -184,26 +184,26 @@ def test_a_hint_with_a_changed_result_or_all_results_is_not_faithful():
 
 
 def test_a_ladder_survives_its_reply():
-    hints = task.hint_ladder(hard_chain(), random.Random(0))
-    reply = task.ladder_reply(hints)
-    assert reply.startswith("```json\n{") and reply.endswith("}\n```")
-    assert task.read_ladder(reply) == hints
+    hints = task.hints_of(hard_chain(), random.Random(0))
+    response = task.hint_response(hints)
+    assert response.startswith("```json\n{") and response.endswith("}\n```")
+    assert task.read_hint_response(response) == hints
 
 
 def test_a_reply_without_json_or_with_a_missing_level_is_refused():
     with pytest.raises(DataError, match="is not a fenced json object"):
-        task.read_ladder("I would rather not.")
+        task.read_hint_response("I would rather not.")
     with pytest.raises(DataError, match="does not hold exactly level_1, level_2, level_3"):
-        task.read_ladder('```json\n{"level_1": "A=1"}\n```')
+        task.read_hint_response('```json\n{"level_1": "A=1"}\n```')
 
 
-def test_hinted_replies_of_the_corpus_keep_every_hinted_result():
+def test_hinted_responses_of_the_corpus_keep_every_hinted_result():
     rng = random.Random(4)
     drawn = [corpus.draw(rng) for _ in range(300)]
     samples = [sample for sample in drawn if sample.kind == "hinted"]
     for sample in samples:
         hint = sample.messages[-1]["content"].rsplit("\n", 1)[1]
-        code = task.boxed_code(sample.reply)
+        code = task.boxed_code(sample.response)
         assert all(code[step] == str(digit) for step, digit in task.shown_results(hint).items())
     assert len(samples) > 100  # 45 % of 300 is 135
 
@@ -233,16 +233,16 @@ def test_the_library_loads_the_same_tokenizer_from_the_committed_files():
     assert (loaded.eos_token, loaded.pad_token) == ("<|im_end|>", "<|endoftext|>")
     for _ in range(30):
         sample = corpus.draw(rng)
-        messages = [*sample.messages, {"role": "assistant", "content": sample.reply}]
+        messages = [*sample.messages, {"role": "assistant", "content": sample.response}]
         ids = [each.apply_chat_template(messages, return_dict=False) for each in (loaded, built)]
         assert ids[0] == ids[1]
         assert len(ids[0]) > 40
 
 
-def test_prompts_and_replies_are_short():
+def test_prompts_and_responses_are_short():
     built, chain = tokenizer.build_tokenizer(), hard_chain()
     messages = corpus.question(chain.problem)
-    hints = task.hint_ladder(chain, random.Random(0))
+    hints = task.hints_of(chain, random.Random(0))
     # system turn 4 + 1, user turn 4 + (3 + 2 * 5 + 1), opened assistant turn 2
     assert token_count(messages, built) == 25
     # + lead 1 + four results of 2 + three commas
@@ -250,7 +250,7 @@ def test_prompts_and_replies_are_short():
     assert token_count(hint_request(Texts(), chain.problem, chain.solution), built) <= 120
     # five steps of label, name, input, label, result, then the box: 5 * 5 + 1 + 5 + 1
     assert len(built(chain.solution)["input_ids"]) == 32
-    assert len(built(task.ladder_reply(hints))["input_ids"]) <= 32
+    assert len(built(task.hint_response(hints))["input_ids"]) <= 32
 
 
 def test_a_label_is_one_token_in_solutions_and_in_hints():

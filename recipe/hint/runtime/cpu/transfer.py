@@ -94,7 +94,7 @@ class GlooCheckpointEngine(CheckpointEngine):
         rollout_world_size: int,
         metadata: list[Meeting | None],
     ) -> tuple[dict[str, list[Any]], dict[str, list[Any]]]:
-        """Arguments of :meth:`init_process_group`: a list each, one value per process."""
+        """Return arguments of :meth:`init_process_group`: a list each, one value per process."""
         world_size = 1 + rollout_world_size
         others = actor_wg_world_size - 1
         trainer_ranks = [0] + [_NOT_A_MEMBER] * others

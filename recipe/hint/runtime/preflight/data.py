@@ -248,7 +248,7 @@ def _check_prompts(config: DictConfig, file: DataFile, model: Model, lengths: Le
 
 
 def _with_hints(files: Sequence[DataFile], settings: HintSettings) -> list[Problem]:
-    """The problems that the source of hints has something for."""
+    """Return the problems that the source of hints has something for."""
     problems = [problem for file in files for problem in file.problems]
     if settings.source == "dataset":
         levels = settings.max_level
@@ -295,7 +295,7 @@ def _check_requests(
 
 
 def _context(config: DictConfig, path: str) -> int:
-    """Longest sequence in tokens, as verl and vLLM see it."""
+    """Return the longest sequence in tokens, as verl and vLLM see it."""
     folder = Path(path).expanduser()
     if folder.is_file():
         raise ConfigError(f"{MODEL}={path} is a file; give the folder of a model")
@@ -328,7 +328,7 @@ def _context(config: DictConfig, path: str) -> int:
 
 
 def _num_parameters(folder: Path) -> int | None:
-    """Summed over the headers of the safetensors files; ``None`` for other formats."""
+    """Sum over the headers of the safetensors files; ``None`` for other formats."""
     from safetensors import SafetensorError, safe_open
 
     files = sorted(folder.glob("*.safetensors"))

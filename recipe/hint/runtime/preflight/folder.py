@@ -203,7 +203,7 @@ def check_same_run(config: DictConfig) -> list[str]:
 
 
 def _nearest_folder(path: Path) -> Path:
-    """The path itself or the closest parent that exists."""
+    """Return the path itself or the closest parent that exists."""
     path = path.absolute()
     return next((each for each in (path, *path.parents) if os.path.lexists(each)), path)
 
@@ -223,7 +223,7 @@ def _read(path: Path) -> Mapping[str, Any]:
 
 
 def _values(node: Any) -> dict[str, Any]:
-    """Dotted names to values; paths are absolute, and one file is a list of one."""
+    """Map dotted names to values; paths are absolute, and one file is a list of one."""
     flat = dict(leaves(node))
     for name in ("data.train_files", "data.val_files"):
         if name in flat:

@@ -111,8 +111,8 @@ def check_keys(config: DictConfig) -> None:
     configuration): what is in it is not looked at. In a section with a dataclass of verl's, the
     fields of that dataclass are known too.
     """
-    known, found = _known(), OmegaConf.to_container(config, resolve=False)
-    assert isinstance(found, dict)
+    known = _known()
+    found: Any = OmegaConf.to_container(config, resolve=False)
     for name, target in _unknown(found, known):
         section, _, key = name.rpartition(".")
         fields = _fields(target)
@@ -160,10 +160,9 @@ def check_unread(config: DictConfig, settings: HintSettings) -> None:
 
 @functools.cache
 def _known() -> dict[str, Any]:
-    """verl's settings with their defaults, and ours among them."""
+    """Return verl's settings with their defaults, and ours among them."""
     file = Path(os.environ["HINT_VERL_CONFIG"]) / "_generated_ppo_trainer.yaml"
-    known = OmegaConf.to_container(OmegaConf.load(file), resolve=False)
-    assert isinstance(known, dict)
+    known: Any = OmegaConf.to_container(OmegaConf.load(file), resolve=False)
     for name in (*OURS, *READ_BY_VERL, *_TYPED):
         *sections, key = name.split(".")
         functools.reduce(dict.__getitem__, sections, known)[key] = None
@@ -173,7 +172,7 @@ def _known() -> dict[str, Any]:
 def _unknown(
     found: Mapping[str, Any], known: Mapping[str, Any], prefix: str = ""
 ) -> Iterator[tuple[str, str]]:
-    """Keys that are not there in verl's file, each with the dataclass of its section."""
+    """Yield keys that verl's file does not have, each with the dataclass of its section."""
     target = found.get("_target_") or ""  # of the composed section: it may be another engine's
     for key, value in found.items():
         name = f"{prefix}{key}"
@@ -186,7 +185,7 @@ def _unknown(
 
 
 def _fields(target: str) -> set[str]:
-    """Fields of one of verl's dataclasses; the import takes seconds, so it is done on demand."""
+    """Return the fields of one of verl's dataclasses; its import takes seconds."""
     if not target:
         return set()
     from hydra.utils import get_class

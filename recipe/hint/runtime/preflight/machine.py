@@ -89,7 +89,7 @@ def check_machine(config: DictConfig) -> list[str]:
 
 
 def _rollout_devices(config: DictConfig) -> int:
-    """Devices that only roll out."""
+    """Return the number of devices that only roll out."""
     if not is_separate(config):
         return 0
     nodes = setting(config, f"{ROLLOUT}.nnodes") or 0
@@ -97,7 +97,7 @@ def _rollout_devices(config: DictConfig) -> int:
 
 
 def _check_replicas(config: DictConfig) -> None:
-    """Whole replicas: verl stops late over a remainder, or leaves its devices idle in silence."""
+    """Check that replicas are whole: verl stops late over a remainder, or leaves it idle."""
     sizes = [f"{kind}_parallel_size" for kind in ("tensor_model", "pipeline_model", "data")]
     size = math.prod(setting(config, f"{ROLLOUT}.{name}") or 1 for name in sizes)
     pools = {} if setting(config, "trainer.eval_only") else {"trainer": world_size(config)}
@@ -126,7 +126,7 @@ def _refuse_gpus(found: int, wanted: int, nodes: int) -> None:
 
 
 def _check_device_slots(config: DictConfig) -> None:
-    """On the CPU a device is a number that Ray is told; with too few the run waits for ever."""
+    """Check the slots that Ray has: with too few of them a run on the CPU waits for ever."""
     wanted = setting(config, "trainer.n_gpus_per_node") + _rollout_devices(config)
     given = setting(config, _NUM_GPUS)
     if setting(config, "trainer.device") == "cpu" and (given or 0) < wanted:

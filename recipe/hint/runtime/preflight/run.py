@@ -10,6 +10,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
@@ -87,7 +88,7 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
         f"{config.actor_rollout_ref.actor.ppo_mini_batch_size} prompts, {steps} steps "
         f"({steps / per_epoch:.1f} epochs)",
         _lengths_line(config, lengths, settings),
-        f"cost      {least:,} answers a step, {most:,} if none were ever right: at most "
+        f"cost      {least:,} responses a step, {most:,} if none were ever right: at most "
         f"{least * tokens_m:,.3g} and {most * tokens_m:,.3g} M tokens",
         f"sampling  {_sampling(config, method)}",
         f"{_devices(config)}, trainer mode {setting(config, 'trainer.v1.trainer_mode')}",
@@ -139,13 +140,14 @@ def preflight_evaluation(config: DictConfig) -> list[str]:
 
 
 def _resolved(config: DictConfig) -> tuple[DictConfig, HintSettings]:
-    config = OmegaConf.create(OmegaConf.to_container(config, resolve=True))
-    check_sections(config)
-    return config, read_settings(OmegaConf.to_container(config.hint))
+    node: Any = OmegaConf.to_container(config, resolve=True)
+    resolved = DictConfig(node)
+    check_sections(resolved)
+    return resolved, read_settings(node["hint"])
 
 
 def _check_benchmarks(files: Sequence[DataFile]) -> None:
-    """One benchmark may be spread over files; its ids are unique, and so is its file's name."""
+    """Check that ids and file names are unique; one benchmark may be spread over files."""
     names: dict[str, str] = {}
     for file in files:
         for row, problem in enumerate(file.problems):
@@ -163,7 +165,7 @@ def _check_benchmarks(files: Sequence[DataFile]) -> None:
 
 
 def _served_model(config: DictConfig) -> tuple[Model, str]:
-    """The model, and the folder that the replicas will read: a checkpoint's is still to be made."""
+    """Return the model, and the folder the replicas will read: a checkpoint's comes later."""
     path = str(setting(config, MODEL))
     checkpoint = checkpoint_of(path)
     if checkpoint is None:

@@ -159,7 +159,7 @@ def _check_sampling(config: DictConfig) -> None:
 
 
 def _check_separate(config: DictConfig) -> None:
-    """Mode separate_async: rollouts on devices of their own, and a way for the weights to them."""
+    """Check mode separate_async: devices for rollouts alone, and a way for the weights."""
     if not is_separate(config):
         return
     device, transfer = setting(config, "trainer.device"), f"{ROLLOUT}.checkpoint_engine"
@@ -187,7 +187,7 @@ def _check_separate(config: DictConfig) -> None:
 
 
 def _check_batch(config: DictConfig) -> None:
-    """The batch in shares, one between two weight syncs, and a share in mini-batches."""
+    """Check the batch in shares, one between two weight syncs, and a share in mini-batches."""
     batch, mini = setting(config, "data.train_batch_size"), setting(config, _MINI)
     steps = f"trainer.v1.{setting(config, 'trainer.v1.trainer_mode')}.parameter_sync_step"
     num_shares = setting(config, steps) or 1
@@ -209,7 +209,7 @@ def _check_batch(config: DictConfig) -> None:
 
 
 def _check_passes(config: DictConfig) -> None:
-    """Rows and tokens of a trainer process; verl asserts on them after the first rollouts."""
+    """Check a process's rows and tokens; verl asserts on them after the first rollouts."""
     uses_reference, uses_critic = _reference_and_critic(config)
     passes = [(ACTOR, names(ACTOR, _UPDATE)), (ACTOR, names(ROLLOUT, _LOG_PROB))]
     if uses_reference:
@@ -246,7 +246,7 @@ def _check_passes(config: DictConfig) -> None:
 
 
 def _sequence_parallel(config: DictConfig, engine: str) -> int:
-    """Processes that share one row; the first name is deprecated, and wins in verl."""
+    """Return how many processes share one row; the first name is deprecated, and wins in verl."""
     name, new = names(engine, "{0} fsdp_config.{0}".format("ulysses_sequence_parallel_size"))
     if (setting(config, name) or 1) == 1:
         name = new
@@ -283,7 +283,7 @@ def _quiet() -> Iterator[None]:
 
 
 def _reference_and_critic(config: DictConfig) -> tuple[bool, bool]:
-    """Whether verl will build either; its import takes a second."""
+    """Return whether verl will build either; its import takes a second."""
     from verl.trainer.ppo.utils import need_critic, need_reference_policy
 
     with _quiet():
@@ -291,7 +291,7 @@ def _reference_and_critic(config: DictConfig) -> tuple[bool, bool]:
 
 
 def _check_with_verl(config: DictConfig) -> None:
-    """verl's checks, with the settings whose names stand in its message."""
+    """Run verl's checks, and name the settings that stand in its message."""
     from verl.utils.config import omega_conf_to_dataclass, validate_config
 
     refusals = AssertionError, NotImplementedError, TypeError, ValueError, InstantiationException

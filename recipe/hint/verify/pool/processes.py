@@ -203,11 +203,23 @@ class WorkerFactory:
         if self._process is not None and self._process.poll() is None:
             return
         self._reap()
-        self._is_starting, reason = True, ""
+        self._is_starting = True
         try:
-            process = self._process = self._popen()
-            if self._is_closed:
-                process.kill()
+            self._launch(name)
+        except OSError as problem:
+            raise VerifierError(
+                f"{name} cannot be started: {problem}; free memory or processes"
+            ) from problem
+        finally:
+            self._is_starting = False
+
+    def _launch(self, name: str) -> None:
+        """Start the process and wait for its imports."""
+        process = self._process = self._popen()
+        if self._is_closed:
+            process.kill()
+        reason = ""
+        try:
             answer = self._line.receive(time.monotonic() + self._start_timeout_s)
             if answer == "ready":
                 return
@@ -218,12 +230,6 @@ class WorkerFactory:
             with contextlib.suppress(subprocess.TimeoutExpired):  # it may have closed its end only
                 process.wait(_EXIT_S)
             what = f"died (exit code {process.returncode})"
-        except OSError as problem:
-            raise VerifierError(
-                f"{name} cannot be started: {problem}; free memory or processes"
-            ) from problem
-        finally:
-            self._is_starting = False
         self._reap()
         raise VerifierError(
             f"{name} (pid {process.pid}) {what} while importing "

@@ -223,12 +223,12 @@ class _Counter(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         """Count ``self.assertEqual(...)``; mark what the tests build by a capitalised name."""
-        checks = is_check(node)
-        if checks:
+        site: ast.Constant | None = None
+        if is_check(node):
             self._refuse_empty(node)
             site = ast.Constant(self._site(node.lineno, has_to_pass=not is_fail(node)))
         self.generic_visit(node)
-        if checks:
+        if site is not None:
             parts: list[ast.expr] = [
                 _call(BEGIN, site, ast.Constant(True)),
                 node,

@@ -93,7 +93,7 @@ class Remote:
         """What the program has under a name."""
         return self._value(self._exchange({"do": "get", "name": name})["value"])
 
-    def undecided(self, why: str) -> Unsendable:
+    def ungraded(self, why: str) -> Unsendable:
         """Note that the tests cannot decide; what to raise."""
         self.trouble = self.trouble or why
         return Unsendable(why)
@@ -169,7 +169,7 @@ class Remote:
             return {"value": value}
         told, _ = attempt(self._encode, problem)
         if told is None:
-            raise self.undecided(f"a function of the tests raised {type(problem).__name__}")
+            raise self.ungraded(f"a function of the tests raised {type(problem).__name__}")
         return {"raised": told}
 
     def _value(self, form: Any) -> Any:
@@ -215,12 +215,13 @@ class Remote:
             return {"t": "name", "v": name}
         calls = callable(value) and not isinstance(value, type)
         if calls or hasattr(type(value), "__next__"):
-            self._callbacks.append(value if calls else value.__next__)
+            iterator: Any = value
+            self._callbacks.append(value if calls else iterator.__next__)
             return {"t": "callback", "v": len(self._callbacks) - 1, "calls": calls}
         base: Any = plain_base(type(value))
         if base is not None:  # a class of the tests
             return self._encode(base(value))
-        raise self.undecided(f"the tests pass a {type(value).__name__}, which cannot be copied")
+        raise self.ungraded(f"the tests pass a {type(value).__name__}, which cannot be copied")
 
     def _exception_class(self, form: dict[str, Any], depth: int = 0) -> type[BaseException]:
         """Python's own class, or a class made here in the place of the program's."""

@@ -86,7 +86,7 @@ class StandIn(Ours):
         return info_of(self).remote.ask("deepcopy", self)
 
     def __reduce_ex__(self, _: Any) -> Any:
-        raise info_of(self).remote.undecided("the tests pickle an object of the program")
+        raise info_of(self).remote.ungraded("the tests pickle an object of the program")
 
     __hash__ = _asks("hash")
     __setattr__, __delattr__, __dir__ = _asks("setattr"), _asks("delattr"), _asks("dir")
@@ -212,7 +212,7 @@ def _plain(value: Any) -> Any:
     if not isinstance(value, StandIn):
         return info.plain
     if info.state == MIXED:
-        raise info.remote.undecided(_OWN_WORD.format("=="))
+        raise info.remote.ungraded(_OWN_WORD.format("=="))
     return info.remote.ask("plain", value)
 
 
@@ -230,7 +230,7 @@ def _equals(one: Any, other: Any) -> bool:
     if "builtin" in info.form:
         return same(one, other)
     if info.state == BUILT and info.remote.ask("eq", one, other) is True:
-        raise info.remote.undecided(_OWN_WORD.format("=="))
+        raise info.remote.ungraded(_OWN_WORD.format("=="))
     return False
 
 
@@ -252,7 +252,7 @@ def _operate(name: str, left: Any, right: Any) -> Any:
     info = info_of(ours[0])
     if len(ours) == 1 and (info.state == RESULT or name in wire.ORDER):
         if info.base is None:
-            raise info.remote.undecided(_OWN_WORD.format(name))
+            raise info.remote.ungraded(_OWN_WORD.format(name))
         name = name[1:] if name in wire.IN_PLACE else name
         call = divmod if name == "divmod" else getattr(operator, f"__{name}__")
         return call(_plain(left), _plain(right))
@@ -261,7 +261,7 @@ def _operate(name: str, left: Any, right: Any) -> Any:
         return bool(result)
     if len(ours) == 1:
         if not isinstance(result, StandIn):  # its value would be the program's answer
-            raise info.remote.undecided(_OWN_WORD.format(name))
+            raise info.remote.ungraded(_OWN_WORD.format(name))
         is_changed_in_place = name in wire.IN_PLACE and info_of(result).number == info.number
         return _in_state(result, info.state if is_changed_in_place else MIXED)
     if isinstance(result, Ours) and all(info_of(each).state == BUILT for each in ours):
@@ -282,12 +282,12 @@ def _question(name: str) -> Callable[..., Any]:
     def method(self: Any, *arguments: Any) -> Any:
         info = info_of(self)
         if info.state == MIXED and name in _BLOCKED:
-            raise info.remote.undecided(_OWN_WORD.format(name))
+            raise info.remote.ungraded(_OWN_WORD.format(name))
         result = info.remote.ask(name, self, *arguments)
         if name in _UNARY and isinstance(result, StandIn):
             return _in_state(result, info.state)
         if name in _UNARY and info.state == MIXED:
-            raise info.remote.undecided(_OWN_WORD.format(name))
+            raise info.remote.ungraded(_OWN_WORD.format(name))
         return result
 
     return method
@@ -312,7 +312,7 @@ def _contains(self: Any, item: Any) -> bool:
     if answers[0]:
         answers += [info.remote.ask("contains", self, perturbed(item, n)) for n in (1, 1000003)]
     if info.state != BUILT or all(answers):
-        raise info.remote.undecided(_OWN_WORD.format("in"))
+        raise info.remote.ungraded(_OWN_WORD.format("in"))
     return answers[0]
 
 

@@ -1,4 +1,4 @@
-"""Values between a program and the tests that judge it, as data that cannot act.
+"""Values between a program and the tests that grade it, as data that cannot act.
 
 One JSON text per line. Values whose type is exactly a plain one of Python's are copied; for all
 else ``refer`` gives the form. Reading a form makes plain data only: it imports nothing but the
