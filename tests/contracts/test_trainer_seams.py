@@ -3,14 +3,19 @@
 import ast
 import inspect
 import textwrap
+from collections import Counter
+from types import SimpleNamespace
 
 import pytest
+from tensordict import TensorDict
 from verl.trainer.main_ppo import TaskRunnerV1
 from verl.trainer.ppo.v1 import PPOTrainer
 from verl.trainer.ppo.v1.trainer_base import TRAINER_REGISTRY, register_trainer
+from verl.utils import tensordict_utils as tu
 from verl.utils.checkpoint.checkpoint_manager import find_latest_ckpt_path
 from verl.utils.tracking import Tracking
 
+from recipe.hint.reward_tracker import RewardTracker
 from recipe.hint.runtime.checkpoints import mark_complete, repair_pointer, step_folder
 from recipe.hint.runtime.reporter import StepReporter
 from recipe.hint.runtime.trainer import TRAINERS, HintMixin
@@ -114,6 +119,41 @@ def test_verl_refuses_a_second_trainer_under_one_name():
     # Hence TRAINERS and a runner of our own instead of register_trainer.
     with pytest.raises(ValueError, match="'sync' is already registered to PPOTrainerSync"):
         register_trainer("sync")(TRAINERS["sync"])
+
+
+# -- submit ---------------------------------------------------------------------------------------
+
+
+def test_the_histories_of_a_batch_are_found_by_building_each_column_once(monkeypatch):
+    def looks(count):
+        batch = tu.get_tensordict(
+            {
+                "raw_prompt": [[{"role": "user", "content": f"p{row}"}] for row in range(count)],
+                "reward_model": [{"ground_truth": "1"} for _ in range(count)],
+                "extra_info": [{"index": f"id{row}"} for row in range(count)],
+            }
+        )
+        monkeypatch.setattr(PPOTrainer, "_fetch_one_gen_batch", lambda self: batch)
+        trainer = TRAINERS["sync"].__new__(TRAINERS["sync"])
+        asked = []
+        empty = RewardTracker().state("nobody")
+        trainer.tracker = SimpleNamespace(state=lambda name: asked.append(name) or empty)
+        built = Counter()
+        real = TensorDict.__getitem__
+
+        def get(self, key):
+            built.update([key] if isinstance(key, str) else [])
+            return real(self, key)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(TensorDict, "__getitem__", get)
+            trainer._fetch_one_gen_batch()
+        assert asked == [f"id{row}" for row in range(count)]
+        assert len(batch["hint_state_of_problem"]) == count
+        return built
+
+    # One built anew for every row takes time by the square of the rows.
+    assert looks(4) == looks(32) == Counter(["raw_prompt", "reward_model", "extra_info"])
 
 
 # -- checkpoints ----------------------------------------------------------------------------------

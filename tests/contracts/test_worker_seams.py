@@ -2,12 +2,14 @@
 
 import asyncio
 import inspect
+from collections import Counter
 from types import SimpleNamespace
 
 import pytest
 import ray
 import transfer_queue as tq
 from omegaconf import OmegaConf
+from tensordict import TensorDict
 from verl.experimental.agent_loop import AgentLoopManager, AgentLoopWorker, get_trajectory_info
 from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopManagerTQ, AgentLoopWorkerTQ
 from verl.utils import tensordict_utils as tu
@@ -18,6 +20,20 @@ from recipe.hint.runtime.engine import GroupClient, Sampling
 from recipe.hint.runtime.worker import HintManager, HintWorker
 
 PLAIN = AgentLoopWorkerTQ.__ray_actor_class__
+
+
+def count_columns(monkeypatch):
+    """How often each column of any batch is built from now on."""
+    built = Counter()
+    real = TensorDict.__getitem__
+
+    def get(self, key):
+        if isinstance(key, str):
+            built[key] += 1
+        return real(self, key)
+
+    monkeypatch.setattr(TensorDict, "__getitem__", get)
+    return built
 
 
 def parameters(function) -> list[tuple]:
@@ -90,6 +106,46 @@ def test_our_prompts_are_marked_before_verls_coroutines_start(monkeypatch):
     running = [{"status": "running"}] * 2
     assert calls[:3] == [(["a", "b"], "train", running), ("a", False), ("b", False)]
     assert calls[3] == (["a", "b"], "val", running)
+
+
+def idle_worker(monkeypatch):
+    """A worker whose prompts end at once, and a queue that takes every mark."""
+
+    async def put(keys, partition_id, tags):
+        pass
+
+    async def run_prompt(self, prompt, sampling_params, trajectory, trace=False):
+        pass
+
+    monkeypatch.setattr(tq, "async_kv_batch_put", put)
+    monkeypatch.setattr(HintWorker, "_run_prompt", run_prompt)
+    worker = object.__new__(HintWorker)
+    rollout = {"temperature": 1.0, "top_p": 1.0, "top_k": -1, "calculate_log_probs": True}
+    rollout |= {"agent": {"default_agent_loop": "single"}, "val_kwargs": dict(rollout)}
+    worker.config = OmegaConf.create({"actor_rollout_ref": {"rollout": rollout}})
+    worker.background_tasks = set()
+    return worker
+
+
+def test_a_worker_builds_each_column_of_its_prompts_once_whatever_their_number(monkeypatch):
+    # verl's own share included: a column built anew for every row takes time by the square.
+    def looks(count):
+        worker = idle_worker(monkeypatch)
+        given = {"uid": [f"u{row}" for row in range(count)], "index": list(range(count))}
+        batch = tu.get_tensordict(given, {"global_steps": 3})
+
+        async def generate():
+            await HintWorker.generate_sequences(worker, batch)
+            await asyncio.gather(*worker.background_tasks)
+
+        with monkeypatch.context() as patch:
+            built = count_columns(patch)
+            asyncio.run(generate())
+        return built
+
+    few, many = looks(4), looks(32)
+    assert few["uid"] >= 1
+    assert many == few
 
 
 def test_the_constructor_we_repeat_has_not_grown():

@@ -61,14 +61,13 @@ class HintMixin:
 
     def _fetch_one_gen_batch(self) -> Any:
         batch = super()._fetch_one_gen_batch()
+        # Each look at `batch[name]` builds the whole column.
+        names = sorted(_ID_COLUMNS & set(batch.keys()))
+        columns = [[tu.unwrap_non_tensor_data(value) for value in batch[name]] for name in names]
         states = []
-        for row in range(len(batch)):
-            columns = {
-                name: tu.unwrap_non_tensor_data(batch[name][row])
-                for name in _ID_COLUMNS & set(batch.keys())
-            }
-            state = self.tracker.state(problem_from_row(columns).id)
-            states.append(dataclasses.asdict(state))
+        for values in zip(*columns, strict=True):
+            problem = problem_from_row(dict(zip(names, values, strict=True)))
+            states.append(dataclasses.asdict(self.tracker.state(problem.id)))
         tu.assign_non_tensor_stack(batch, "hint_state_of_problem", states)
         return batch
 

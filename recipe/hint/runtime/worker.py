@@ -67,8 +67,8 @@ class HintWorker(_WorkerTQ):
 
     async def generate_sequences(self, batch: Any) -> None:
         """As verl's; all prompts are marked in one call before the first of them starts."""
-        rows = range(len(batch))
-        uids = [tu.unwrap_non_tensor_data(batch["uid"][row]) for row in rows]
+        # Once: each look at `batch["uid"]` builds the whole column.
+        uids = [tu.unwrap_non_tensor_data(uid) for uid in batch["uid"]]
         is_validation = "validate" in batch and tu.unwrap_non_tensor_data(batch["validate"])
         await store.mark(uids, _partition(is_validation), "running")
         await _WorkerTQ.generate_sequences(self, batch)
