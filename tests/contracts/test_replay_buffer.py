@@ -43,7 +43,7 @@ class Queue:
             self.tags.pop(key, None)
 
 
-def guarded(buffer_class, **more):
+def guarded(buffer_class, batch_size=8, said=None, **more):
     buffer = buffer_class(
         trainer_mode="sync",
         trainer_config=OmegaConf.create({}),
@@ -52,7 +52,8 @@ def guarded(buffer_class, **more):
         sampler_kwargs=OmegaConf.create({}),
         **more,
     )
-    return guard(buffer, LIMIT_S)
+    say = (lambda line: None) if said is None else said.append
+    return guard(buffer, LIMIT_S, batch_size=batch_size, say=say)
 
 
 def sample(buffer, count=1):
@@ -154,6 +155,76 @@ def test_an_ordinary_failure_counts_as_a_finished_group(monkeypatch):
     queue.tags["b_0_0"] = {}
     batch, _ = sample(guarded(ReplayBuffer), count=2)
     assert batch.keys == ["b_0_0"]
+
+
+def failing_queue(monkeypatch, *, finished, failing):
+    """Prompts of a batch that have settled, and replacements that are finished at once."""
+    queue = Queue(monkeypatch, poll_s=0.0)
+    for number in range(finished):
+        queue.prompt(f"good{number}", "finished")
+        queue.tags[f"good{number}_0_0"] = {}
+    for number in range(failing):
+        queue.prompt(f"bad{number}", "failure", error=f"problem {number}: KeyError: 'x'")
+
+    def refill(count):
+        for number in range(count):
+            queue.prompt(f"new{number}", "finished")
+            queue.tags[f"new{number}_0_0"] = {}
+
+    return queue, refill
+
+
+def test_one_failed_prompt_of_a_batch_is_replaced_in_the_asynchronous_modes(monkeypatch):
+    _, refill = failing_queue(monkeypatch, finished=127, failing=1)
+    said = []
+    buffer = guarded(ReplayBufferAsync, batch_size=128, said=said, refill_fn=refill)
+    batch, metrics = sample(buffer, count=128)
+    assert len(batch.keys) == 128
+    assert metrics["training/rollout_failure/evicted_samples"] == 1
+    assert said == ["  failed at step 1: problem 0: KeyError: 'x'"]
+
+
+@BOTH
+def test_a_run_goes_on_while_no_more_than_half_of_its_batch_fails(buffer_class, monkeypatch):
+    _, refill = failing_queue(monkeypatch, finished=4, failing=4)
+    said = []
+    buffer = guarded(buffer_class, said=said, refill_fn=refill)
+    batch, _ = sample(buffer, count=8)
+    assert len(said) == 4
+    # Replaced in the asynchronous modes; the synchronous batch is smaller.
+    assert len(batch.keys) == (8 if buffer_class is ReplayBufferAsync else 4)
+
+
+@BOTH
+def test_a_run_ends_when_more_than_half_of_its_batch_fails(buffer_class, monkeypatch):
+    _, refill = failing_queue(monkeypatch, finished=3, failing=5)
+    buffer = guarded(buffer_class, refill_fn=refill)
+    with pytest.raises(HintError, match=r"5 prompts failed at step 1, .* of 8; .*problem 4: Key"):
+        sample(buffer, count=8)
+
+
+@BOTH
+def test_failed_prompts_of_a_validation_are_left_out_of_it(buffer_class, monkeypatch):
+    tags = {
+        uid: {"is_prompt": True, "status": status, "global_steps": 1, "error": "odd"}
+        for uid, status in {"a": "finished", "b": "finished", "c": "failure"}.items()
+    }
+    monkeypatch.setattr(tq, "kv_list", lambda partition_id=None: {"val": tags})
+    monkeypatch.setattr(tq, "kv_clear", lambda keys, partition_id: None)
+    said = []
+    guarded(buffer_class, batch_size=128, said=said).sample(
+        global_steps=1, partition_id="val", batch_size=3
+    )
+    assert said == ["  failed at step 1: odd"]
+
+
+def test_failures_of_earlier_steps_do_not_add_up(monkeypatch):
+    queue, refill = failing_queue(monkeypatch, finished=8, failing=0)
+    buffer = guarded(ReplayBufferAsync, refill_fn=refill)
+    for step in range(1, 9):  # 8 failures in all, one a step
+        queue.prompt(f"bad{step}", "failure", error="odd")
+        buffer.sample(global_steps=step, partition_id="train", batch_size=1)
+    assert buffer.tallies["train"].failed == {"bad8"}
 
 
 def test_an_unknown_status_is_refused_by_verl(monkeypatch):

@@ -133,7 +133,12 @@ class HintMixin:
         # A prompt may need, one after the other: its replies of the hint writer, and for each level
         # a probe and the rest of its group.
         requests = 2 * (1 + self._method.max_level) + self.hint.attempts
-        return guard(super()._build_replay_buffer(), requests * self.hint.watchdog.rollout_s)
+        return guard(
+            super()._build_replay_buffer(),
+            requests * self.hint.watchdog.rollout_s,
+            batch_size=self.config.data.train_batch_size,
+            say=self.folder.say,
+        )
 
     def fit(self, agent_loop_manager: Any) -> None:
         """verl's training loop."""
