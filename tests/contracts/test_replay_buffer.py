@@ -92,6 +92,18 @@ def test_both_buffers_read_the_statuses_once_a_poll_until_enough_are_finished(
 
 
 @BOTH
+@pytest.mark.parametrize("poll_s, interval_s", [(0.0, POLL_S), (0.05, 0.5), (4.0, 2.0)])
+def test_polls_take_a_tenth_of_the_time_and_come_no_later_than_verls(
+    buffer_class, poll_s, interval_s, monkeypatch
+):
+    queue = Queue(monkeypatch, poll_s=poll_s)
+    queue.prompt("a", "finished")
+    buffer = guarded(buffer_class)
+    buffer._sync_metadata_from_transfer_queue()
+    assert buffer.poll_interval == pytest.approx(interval_s)
+
+
+@BOTH
 def test_no_progress_for_longer_than_the_limit_is_a_stall_that_counts_the_prompts(
     buffer_class, monkeypatch
 ):

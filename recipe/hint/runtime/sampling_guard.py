@@ -1,4 +1,4 @@
-"""verl's replay buffer, watched: it polls faster, and a rollout that cannot end is an error."""
+"""verl's replay buffer, watched: it polls faster while that is cheap, and a rollout that cannot end is an error."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from verl.trainer.ppo.v1.replay_buffer import ReplayBuffer, ReplayBufferAsync
 
 from recipe.hint.errors import HintError, StallError
 
-POLL_S = 0.05
+POLL_S, _LONGEST_POLL_S = 0.05, 2.0  # verl's own is 2 s
+_POLL_SHARE = 0.1  # of the driver's time while it waits
 _PING_EVERY_S = 5.0
 _LONGEST_ERROR = 400  # characters
 
@@ -81,7 +82,11 @@ class _Guarded:
             self.tallies[partition] = _Tally(step)
 
     def _sync_metadata_from_transfer_queue(self) -> None:
+        began = time.monotonic()
         super()._sync_metadata_from_transfer_queue()
+        # A poll decodes the tags of all rows: the more there are, the less often.
+        took = time.monotonic() - began
+        self.poll_interval = min(max(POLL_S, took / _POLL_SHARE), _LONGEST_POLL_S)
         for partition in list(self.partitions):
             self._count(partition)
         self._raise_if_a_worker_died()
