@@ -60,14 +60,27 @@ class PrefixSettings:
 
 @dataclass(frozen=True)
 class WatchdogSettings:
-    """The longest time each part may take before the run ends with its name, in seconds."""
+    """The longest time each part may take before the run ends with its name, in seconds.
+
+    Raises:
+        ConfigError: If no prompt may take as long as one of its groups.
+    """
 
     start_s: float = 900.0
     queue_s: float = 120.0
     rollout_s: float = 3600.0
+    progress_s: float = 3600.0
     sync_s: float = 600.0
     update_s: float = 7200.0
     save_s: float = 3600.0
+
+    def __post_init__(self) -> None:
+        if self.progress_s < self.rollout_s:
+            raise ConfigError(
+                f"hint.watchdog.progress_s={self.progress_s:g} must be at least "
+                f"hint.watchdog.rollout_s={self.rollout_s:g}: one group may take that long, and no "
+                f"prompt finishes before its group; raise the one or lower the other"
+            )
 
 
 @dataclass(frozen=True)

@@ -117,8 +117,36 @@ def test_no_progress_for_longer_than_the_limit_is_a_stall_that_counts_the_prompt
     assert queue.polls == 4
 
 
+def test_prompts_that_only_start_are_no_progress(monkeypatch):
+    queue = Queue(monkeypatch)
+    queue.on_poll = lambda: queue.prompt(f"p{queue.polls}", "running")
+    with pytest.raises(StallError, match="no prompt finished or failed within .*progress_s=10 s"):
+        sample(guarded(ReplayBuffer))
+    assert queue.polls == 4
+
+
+def test_a_stall_names_the_workers_that_do_not_answer_and_what_the_others_wait_for(monkeypatch):
+    class Worker:
+        def __init__(self, answer):
+            self.answer, self.ping = answer, self
+
+        def remote(self):
+            return self.answer
+
+    monkeypatch.setattr(ray, "wait", lambda refs, timeout: (refs, []) if refs[0] else ([], refs))
+    monkeypatch.setattr(ray, "get", lambda ping: ping)
+    queue = Queue(monkeypatch)
+    queue.prompt("a", "running")
+    buffer = guarded(ReplayBuffer)
+    buffer.workers = (Worker("works on 1 prompts"), Worker(None), Worker(sampling_guard.IDLE))
+    with pytest.raises(StallError) as stall:
+        sample(buffer)
+    told = "; agent-loop worker 0 works on 1 prompts; agent-loop worker 1 does not answer"
+    assert str(stall.value).endswith(told)
+
+
 @BOTH
-def test_every_change_of_a_status_is_progress(buffer_class, monkeypatch):
+def test_every_prompt_that_finishes_is_progress(buffer_class, monkeypatch):
     queue = Queue(monkeypatch)
     for uid in "abcd":
         queue.prompt(uid, "running")

@@ -17,6 +17,7 @@ from verl.utils.tokenizer.continuous_token_wiring import create_continuous_token
 from verl.workers.rollout.llm_server import FullyAsyncLLMServerClient, LLMServerClient
 
 from recipe.hint.runtime.engine import GroupClient, Sampling
+from recipe.hint.runtime.sampling_guard import IDLE
 from recipe.hint.runtime.worker import HintManager, HintWorker
 
 PLAIN = AgentLoopWorkerTQ.__ray_actor_class__
@@ -146,6 +147,53 @@ def test_a_worker_builds_each_column_of_its_prompts_once_whatever_their_number(m
     few, many = looks(4), looks(32)
     assert few["uid"] >= 1
     assert many == few
+
+
+def rolling_worker(monkeypatch, roll_out):
+    """A worker with ``roll_out`` in place of the rollout, and the marks it sets."""
+    marks = []
+
+    async def put(keys, partition_id, tags):
+        marks.append((keys, tags))
+
+    monkeypatch.setattr(tq, "async_kv_batch_put", put)
+    monkeypatch.setattr(HintWorker, "roll_out", roll_out)
+    worker = object.__new__(HintWorker)
+    worker._under_way = {}
+    worker._training = worker._validation = None
+
+    async def publish(outcome, prompt, partition):
+        pass
+
+    worker._publisher = SimpleNamespace(publish=publish)
+    return worker, marks
+
+
+def prompt_of(name):
+    return {"uid": f"uid of {name}", "extra_info": {"index": name}}
+
+
+def test_a_worker_says_which_problem_it_waits_for_longest(monkeypatch):
+    async def roll_out(self, parts, prompt, step):
+        await wait.wait()
+
+    wait = asyncio.Event()
+    worker, _ = rolling_worker(monkeypatch, roll_out)
+    trajectory = {"validate": False, "step": 3}
+
+    async def ask():
+        before = await worker.ping()
+        prompts = [worker._run_prompt(prompt_of(name), {}, trajectory) for name in ("p7", "p8")]
+        tasks = [asyncio.create_task(prompt) for prompt in prompts]
+        await asyncio.sleep(0)
+        during = await worker.ping()
+        wait.set()
+        await asyncio.gather(*tasks)
+        return before, during, await worker.ping()
+
+    before, during, after = asyncio.run(ask())
+    assert before == after == IDLE
+    assert during.startswith("works on 2 prompts, on problem p7 for 0 s")
 
 
 def test_the_constructor_we_repeat_has_not_grown():

@@ -1,4 +1,4 @@
-"""verl's replay buffer, watched: it polls faster while that is cheap, and a rollout that cannot end is an error."""
+"""verl's replay buffer, watched: it polls faster, and a rollout that cannot end is an error."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from recipe.hint.errors import HintError, StallError
 POLL_S, _LONGEST_POLL_S = 0.05, 2.0  # verl's own is 2 s
 _POLL_SHARE = 0.1  # of the driver's time while it waits
 _PING_EVERY_S = 5.0
+IDLE = "has no prompt"  # a worker's answer
 _LONGEST_ERROR = 400  # characters
 
 
@@ -31,7 +32,7 @@ def guard(
 
     Args:
         buffer: verl's own.
-        limit_s: Longest time without any prompt changing its status.
+        limit_s: Longest time without any prompt finishing or failing, ``progress_s``.
         batch_size: Prompts of one training batch; verl tells it to its synchronous buffer alone.
         say: Takes a line on each prompt that failed.
     """
@@ -62,9 +63,11 @@ class _Guarded:
     say: Callable[[str], None]
     tallies: dict[str, _Tally]
     workers: tuple[Any, ...] = ()
-    _last_progress: tuple[Any, float] | None = None
+    _settled: frozenset[str] = frozenset()
+    _progress_at: float | None = None
     _pings: tuple[Any, ...] = ()
     _pinged_at = 0.0
+    _answers: tuple[str | None, ...] = ()
 
     def sample(self, global_steps: int, partition_id: str, batch_size: int) -> Any:
         """verl's own, with the clock of progress set anew."""
@@ -77,7 +80,7 @@ class _Guarded:
         return super().wait_for_sampleable(global_steps, partition_id, target_count)
 
     def _begin(self, step: int, partition: str) -> None:
-        self._last_progress = None
+        self._progress_at = None
         if self.tallies[partition].step != step:
             self.tallies[partition] = _Tally(step)
 
@@ -90,25 +93,29 @@ class _Guarded:
         for partition in list(self.partitions):
             self._count(partition)
         self._raise_if_a_worker_died()
-        counts = tuple(
-            sum(map(len, keys.values()))
-            for keys in (
-                self.pending_keys,
-                self.running_keys,
-                self.finished_keys,
-                self.failure_keys,
-            )
-        )
+        self._raise_if_nothing_settles()
+
+    def _raise_if_nothing_settles(self) -> None:
+        statuses = (self.pending_keys, self.running_keys, self.finished_keys, self.failure_keys)
+        settled = frozenset().union(*self.finished_keys.values(), *self.failure_keys.values())
         now = time.monotonic()
-        if self._last_progress is None or self._last_progress[0] != counts:
-            self._last_progress = (counts, now)
-        elif now - self._last_progress[1] > self.limit_s:
+        if self._progress_at is None or settled - self._settled:
+            self._progress_at = now
+        elif now - self._progress_at > self.limit_s:
+            counts = (sum(map(len, keys.values())) for keys in statuses)
             pending, running, finished, failed = counts
+            answers = [
+                f"agent-loop worker {number} {answer or 'does not answer'}"
+                for number, answer in enumerate(self._answers)
+                if answer != IDLE
+            ]
             raise StallError(
-                f"the rollout made no progress for {self.limit_s:g} s (hint.watchdog.rollout_s for "
-                f"each request that one prompt may need): {pending} prompts not started by the "
-                f"agent-loop workers, {running} running, {finished} finished, {failed} failed"
+                f"no prompt finished or failed within hint.watchdog.progress_s={self.limit_s:g} s: "
+                f"{pending} prompts not started by the agent-loop workers, {running} running, "
+                f"{finished} finished, {failed} failed; "
+                f"{'; '.join(answers) or 'no agent-loop worker has a prompt'}"
             )
+        self._settled = settled
 
     def _count(self, partition: str) -> None:
         """Add what this poll saw, and tell of the prompts that have failed since the last one."""
@@ -152,11 +159,12 @@ class _Guarded:
         now = time.monotonic()
         if not self.workers or now - self._pinged_at < _PING_EVERY_S:
             return
+        answers: list[str | None] = []
         for number, ping in enumerate(self._pings):
             try:
-                if ray.wait([ping], timeout=0)[0]:
-                    ray.get(ping)
+                answers.append(ray.get(ping) if ray.wait([ping], timeout=0)[0] else None)
             except ray.exceptions.RayActorError as error:
                 raise HintError(f"agent-loop worker {number} died: {error}") from error
+        self._answers = tuple(answers)
         self._pings = tuple(worker.ping.remote() for worker in self.workers)
         self._pinged_at = now

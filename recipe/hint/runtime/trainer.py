@@ -130,12 +130,9 @@ class HintMixin:
         return self.watchdog.phase(what, limit_s, f"hint.watchdog.{name}")
 
     def _build_replay_buffer(self) -> Any:
-        # A prompt may need, one after the other: its replies of the hint writer, and for each level
-        # a probe and the rest of its group.
-        requests = 2 * (1 + self._method.max_level) + self.hint.attempts
         return guard(
             super()._build_replay_buffer(),
-            requests * self.hint.watchdog.rollout_s,
+            self.hint.watchdog.progress_s,
             batch_size=self.config.data.train_batch_size,
             say=self.folder.say,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import logging
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -22,6 +23,7 @@ from recipe.hint.rollout import Parts, PromptRollout
 from recipe.hint.runtime import store
 from recipe.hint.runtime.engine_builder import EngineBuilder
 from recipe.hint.runtime.hint_sources import guarded_source
+from recipe.hint.runtime.sampling_guard import IDLE
 from recipe.hint.samples import SampleSettings
 from recipe.hint.schema import ProblemState
 from recipe.hint.settings import build_method, read_settings, read_texts
@@ -46,6 +48,7 @@ class HintWorker(_WorkerTQ):
         self.background_tasks = set()
 
         self._publisher = store.Publisher()
+        self._under_way: dict[str, tuple[Any, float]] = {}  # uid -> problem, when it began
         config = self.config
         node = OmegaConf.to_container(config.hint, resolve=True)
         self._settings = settings = read_settings(node)
@@ -62,8 +65,17 @@ class HintWorker(_WorkerTQ):
         self._validation = Parts(Method(), None, engines.build(rollout.val_kwargs), off, texts)
         gc.freeze()  # as in the trainer's process
 
-    async def ping(self) -> None:
-        """Answer at once; a dead worker cannot."""
+    async def ping(self) -> str:
+        """Say at once what is waited for; a dead or stuck worker cannot."""
+        if not self._under_way:
+            return IDLE
+        # In order of their start.
+        name, began = next(iter(self._under_way.values()))
+        seconds = time.monotonic() - began
+        return (
+            f"works on {len(self._under_way)} prompts, on problem {name} for {seconds:.0f} s: "
+            f"vLLM, the verifier or the source of hints owes it an answer"
+        )
 
     async def generate_sequences(self, batch: Any) -> None:
         """As verl's; all prompts are marked in one call before the first of them starts."""
@@ -78,18 +90,21 @@ class HintWorker(_WorkerTQ):
     ) -> None:
         is_validation = bool(trajectory["validate"])
         uid, partition = prompt["uid"], _partition(is_validation)
+        name = (prompt.get("extra_info") or {}).get("index", uid)
+        self._under_way[uid] = (name, time.monotonic())
         try:
             step = int(trajectory["step"])
             parts = self._validation if is_validation else self._training
             outcome = await self.roll_out(parts, prompt, step)
             await self._publisher.publish(outcome, prompt, partition)
         except Exception as error:  # noqa: BLE001 - any failure must reach the queue as a status
-            name = (prompt.get("extra_info") or {}).get("index", uid)
             logger.exception("problem %s failed", name)
             message = f"problem {name}: {type(error).__name__}: {error}"
             await store.mark(
                 [uid], partition, "failure", error=message[:2000], is_fatal=_is_fatal(error)
             )
+        finally:
+            self._under_way.pop(uid, None)
 
     async def roll_out(self, parts: Parts, prompt: dict, step: int) -> Outcome:
         """Run the rollout of one prompt to its end."""
