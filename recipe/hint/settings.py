@@ -104,6 +104,7 @@ class HintSettings:
     conditioning: Literal["hinted", "unhinted"] = "hinted"
     leak_policy: Literal["measure", "drop", "redact"] = "measure"
     logprob_gain_every: int = 0
+    max_in_flight: int = 128
     dropout_share: float = 0.0
     teacher: TeacherSettings = field(default_factory=TeacherSettings)
     prefix: PrefixSettings = field(default_factory=PrefixSettings)
@@ -114,7 +115,7 @@ class HintSettings:
     methods: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name in ("max_level", "max_tokens", "attempts"):
+        for name in ("max_level", "max_tokens", "attempts", "max_in_flight"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"hint.{name}={getattr(self, name)} must be at least 1")
         if self.logprob_gain_every < 0 or not 0 <= self.dropout_share <= 1:

@@ -3,6 +3,7 @@
 import asyncio
 import inspect
 from collections import Counter
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -16,9 +17,15 @@ from verl.utils import tensordict_utils as tu
 from verl.utils.tokenizer.continuous_token_wiring import create_continuous_token_builder
 from verl.workers.rollout.llm_server import FullyAsyncLLMServerClient, LLMServerClient
 
+from recipe.hint.methods.base import Method
+from recipe.hint.prompt import Texts
+from recipe.hint.rollout import Parts
 from recipe.hint.runtime.engine import GroupClient, Sampling
 from recipe.hint.runtime.sampling_guard import IDLE
 from recipe.hint.runtime.worker import HintManager, HintWorker
+from recipe.hint.samples import SampleSettings
+from recipe.hint.schema import Response, Verdict
+from recipe.hint.settings import HintSettings
 
 PLAIN = AgentLoopWorkerTQ.__ray_actor_class__
 
@@ -194,6 +201,53 @@ def test_a_worker_says_which_problem_it_waits_for_longest(monkeypatch):
     before, during, after = asyncio.run(ask())
     assert before == after == IDLE
     assert during.startswith("works on 2 prompts, on problem p7 for 0 s")
+
+
+class SlowEngine:
+    """Answers a group after some turns of the event loop, and counts those it has at once."""
+
+    group_size = 2
+
+    def __init__(self):
+        self.now = self.most = 0
+
+    def render(self, messages):
+        return [1]
+
+    def fits(self, prompt_ids):
+        return True
+
+    async def sample(self, prompt_ids, seed, rows):
+        self.now += 1
+        self.most = max(self.most, self.now)
+        for _ in range(5):
+            await asyncio.sleep(0)
+        self.now -= 1
+        return [Response([5], [-1.0], "", is_truncated=False) for _ in rows]
+
+    async def grade(self, problem, responses):
+        return [Verdict(0.0, "wrong") for _ in responses]
+
+
+def test_a_whole_validation_set_enters_the_engine_a_part_at_a_time():
+    engine = SlowEngine()
+    settings = replace(
+        HintSettings(), samples=SampleSettings(prompts_per_step=0, second_judge_share=0.0)
+    )
+    parts = Parts(Method(), None, engine, settings, Texts())
+    worker = object.__new__(HintWorker)
+    worker._slots = asyncio.Semaphore(3)
+    prompts = [
+        {"raw_prompt": [{"role": "user", "content": "?"}], "answer": "1", "uid": f"u{number}"}
+        for number in range(50)
+    ]
+
+    async def validate():
+        return await asyncio.gather(*(worker.roll_out(parts, prompt, 1) for prompt in prompts))
+
+    outcomes = asyncio.run(validate())
+    assert engine.most == 3
+    assert [outcome.record.uid for outcome in outcomes] == [prompt["uid"] for prompt in prompts]
 
 
 def test_the_constructor_we_repeat_has_not_grown():

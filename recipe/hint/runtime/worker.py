@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import logging
 import time
@@ -54,6 +55,7 @@ class HintWorker(_WorkerTQ):
         self._settings = settings = read_settings(node)
         texts = read_texts(settings)
         method = build_method(config.trainer, settings)
+        self._slots = asyncio.Semaphore(settings.max_in_flight)
         engines = EngineBuilder(self, settings)
         source = guarded_source(
             settings, texts, method, grader=engines.grader, tokenizer=self.tokenizer
@@ -107,9 +109,15 @@ class HintWorker(_WorkerTQ):
             self._under_way.pop(uid, None)
 
     async def roll_out(self, parts: Parts, prompt: dict, step: int) -> Outcome:
-        """Run the rollout of one prompt to its end."""
+        """Run the rollout of one prompt to its end, when one of ``hint.max_in_flight`` is free.
+
+        verl submits a whole validation set at once. What waits here has no request in vLLM's own
+        queue, where the time up to ``rollout_s`` would run.
+        """
         state = ProblemState(**{**prompt.get("hint_state_of_problem", {}), "step": step})
-        return await PromptRollout(problem_from_row(prompt), state, parts).run(prompt["uid"], step)
+        rollout = PromptRollout(problem_from_row(prompt), state, parts)
+        async with self._slots:
+            return await rollout.run(prompt["uid"], step)
 
 
 class HintManager(AgentLoopManagerTQ):

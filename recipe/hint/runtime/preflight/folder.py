@@ -42,7 +42,7 @@ DEFINES = (
 )
 # In `hint`, but not of the run: where it writes, how long it waits, how a service is reached.
 OPERATION = (
-    *_of("hint", "run_dir watchdog"),
+    *_of("hint", "run_dir watchdog max_in_flight"),
     *_of("hint.verify", "num_workers timeout_s audit"),
     *_of("hint.teacher", "base_url api_key_env num_parallel timeout_s num_retries backoff_s"),
     *_of("hint.teacher", "max_wait_s budget_tokens cache_dir"),
