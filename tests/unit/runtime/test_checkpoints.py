@@ -1,6 +1,8 @@
 """Only a whole checkpoint is ever resumed from."""
 
+import json
 import time
+import tracemalloc
 
 import pytest
 
@@ -56,6 +58,28 @@ def test_records_and_metrics_after_the_checkpoint_are_forgotten_with_a_cut_line(
     assert folder.records.read_text() == '{"step": 3}\n'
     assert folder.samples.read_text() == '{"step": 2, "why": []}\n'
     assert folder.metrics.read_text() == '{"step": 0}\n{"step": 3}\n'
+
+
+@pytest.mark.parametrize(
+    "tail", [b'{"step": 3, "x', b"\xff\xfe\n", b"\0" * 40, b"7\n", b"[]\n", b'{"no": 1}\n', b"\n"]
+)
+def test_a_damaged_line_does_not_stop_a_run_from_resuming(tmp_path, tail):
+    folder = RunFolder(tmp_path)
+    folder.records.write_bytes(b'{"step": 3}\n' + tail)
+    folder.begin_after(3)
+    assert folder.records.read_bytes() == b'{"step": 3}\n'
+
+
+def test_the_records_of_a_long_run_are_not_held_in_memory(tmp_path):
+    folder = RunFolder(tmp_path)
+    row = json.dumps({"step": 1, "filler": "x" * 2000}) + "\n"
+    folder.records.write_text(row * 5000)  # 10 MB
+    tracemalloc.start()
+    folder.begin_after(1)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert folder.records.stat().st_size == 5000 * len(row)
+    assert peak < 2**20
 
 
 def test_a_run_that_starts_anew_moves_the_earlier_files_aside(tmp_path):
