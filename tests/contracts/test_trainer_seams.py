@@ -16,7 +16,7 @@ from verl.utils.checkpoint.checkpoint_manager import find_latest_ckpt_path
 from verl.utils.tracking import Tracking
 
 from recipe.hint.reward_tracker import RewardTracker
-from recipe.hint.runtime.checkpoints import mark_complete, repair_pointer, step_folder
+from recipe.hint.runtime.checkpoints import STATE_FILE, mark_complete, repair_pointer, step_folder
 from recipe.hint.runtime.reporter import StepReporter
 from recipe.hint.runtime.trainer import TRAINERS, HintMixin
 
@@ -184,9 +184,9 @@ def test_verl_cannot_read_a_pointer_that_a_kill_left_empty_and_we_can(tmp_path):
     assert find_latest_ckpt_path(str(tmp_path)) == str(tmp_path / "global_step_7")
 
 
-def test_verl_starts_from_the_beginning_where_no_checkpoint_is_whole(tmp_path):
+def test_verl_starts_from_the_beginning_where_a_first_save_was_cut_off(tmp_path):
     step_folder(tmp_path, 7).mkdir()
-    (tmp_path / "latest_checkpointed_iteration.txt").write_text("7")
+    (step_folder(tmp_path, 7) / STATE_FILE).write_text("")
     assert repair_pointer(tmp_path) is None
     assert find_latest_ckpt_path(str(tmp_path)) is None
 

@@ -25,6 +25,7 @@ from recipe.hint.problems.rows import problem_from_row
 from recipe.hint.record import PromptRecord
 from recipe.hint.reward_tracker import RewardTracker
 from recipe.hint.runtime.checkpoints import (
+    STATE_FILE,
     mark_complete,
     mark_incomplete,
     repair_pointer,
@@ -39,7 +40,7 @@ from recipe.hint.sample_choice import Sampler
 from recipe.hint.settings import build_method, read_settings
 from recipe.hint.whole_file import whole_file, write_whole
 
-STATE_FILE, SHAPES_FILE = "hint_state.npz", "hint_shapes.json"
+SHAPES_FILE = "hint_shapes.json"
 
 
 class HintMixin:

@@ -5,13 +5,17 @@ import time
 import tracemalloc
 
 import pytest
+from omegaconf import OmegaConf
 
+from recipe.hint.errors import ConfigError
 from recipe.hint.runtime.checkpoints import (
+    STATE_FILE,
     mark_complete,
     mark_incomplete,
     newest_complete,
     repair_pointer,
 )
+from recipe.hint.runtime.preflight.folder import check_run_folder
 from recipe.hint.runtime.run_folder import RunFolder
 from recipe.hint.runtime.watchdog import Watchdog, read_fatal, write_fatal
 
@@ -21,6 +25,7 @@ POINTER = "latest_checkpointed_iteration.txt"
 def make(root, *steps, half=()):
     for step in (*steps, *half):
         (root / f"global_step_{step}").mkdir(parents=True)
+        (root / f"global_step_{step}" / "data.pt").write_text("verl's")
     for step in steps:
         mark_complete(root, step)
     return root
@@ -38,11 +43,51 @@ def test_a_pointer_left_by_a_kill_is_set_right(tmp_path, content):
     assert (tmp_path / POINTER).read_text() == "20"
 
 
-def test_without_a_whole_checkpoint_the_run_starts_anew(tmp_path):
+def files_of(root):
+    return {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("ours", [False, True])
+def test_checkpoints_of_which_none_is_whole_are_refused_and_stay(tmp_path, ours):
+    # A plain verl checkpoint; a copy of ours that lost COMPLETE.
     make(tmp_path, half=[5])
     (tmp_path / POINTER).write_text("5")
+    if ours:
+        (tmp_path / "global_step_5" / STATE_FILE).write_text("ours")
+    before = files_of(tmp_path)
+    with pytest.raises(ConfigError, match=r"holds global_step_5 and no checkpoint with COMPLETE"):
+        repair_pointer(tmp_path)
+    assert files_of(tmp_path) == before
+
+
+def test_a_plain_checkpoint_without_a_pointer_is_refused_too(tmp_path):
+    with pytest.raises(ConfigError, match="Training would begin at step 1 over them"):
+        repair_pointer(make(tmp_path, half=[5]))
+
+
+def test_a_run_killed_in_its_first_save_starts_anew(tmp_path):
+    (tmp_path / "global_step_4").mkdir()  # before the first file of the save
+    make(tmp_path, half=[5])
+    (tmp_path / "global_step_5" / STATE_FILE).write_text("ours, and no pointer of verl's yet")
     assert repair_pointer(tmp_path) is None
-    assert not (tmp_path / POINTER).exists()
+
+
+def test_the_check_before_the_start_refuses_what_the_run_would(tmp_path):
+    config = OmegaConf.create(
+        {
+            "hint": {"run_dir": str(tmp_path), "teacher": {"cache_dir": str(tmp_path)}},
+            "trainer": {
+                "experiment_name": "e",
+                "project_name": "p",
+                "default_local_dir": str(make(tmp_path / "checkpoints", half=[5])),
+                "resume_mode": "auto",
+            },
+        }
+    )
+    with pytest.raises(ConfigError, match="no checkpoint with COMPLETE"):
+        check_run_folder(config)
+    config.trainer.resume_mode = "disable"
+    assert check_run_folder(config) == "exists, no whole checkpoint: starts at step 1"
 
 
 def test_a_run_without_checkpoints_starts_anew(tmp_path):

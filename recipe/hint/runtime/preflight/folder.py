@@ -13,7 +13,7 @@ import yaml
 from omegaconf import DictConfig, OmegaConf
 
 from recipe.hint.errors import ConfigError
-from recipe.hint.runtime.checkpoints import resume_step
+from recipe.hint.runtime.checkpoints import check_resumable, resume_step
 from recipe.hint.runtime.preflight.settings import ACTOR, ROLLOUT, leaves, setting
 
 # File systems take 255 bytes; backends put something behind the name.
@@ -60,6 +60,9 @@ def check_run_folder(config: DictConfig) -> str:
 
     Returns:
         What the run finds there: nothing, or the step it resumes after.
+
+    Raises:
+        ConfigError: If a name or folder cannot be used, or holds checkpoints and no whole one.
     """
     # Each names a folder: the run's, and those of the backends of trainer.logger.
     for name in _of("trainer", "experiment_name project_name"):
@@ -69,6 +72,10 @@ def check_run_folder(config: DictConfig) -> str:
     for name in _of("trainer", "rollout_data_dir validation_data_dir"):
         if setting(config, name) is not None:
             check_folder(name, setting(config, name))
+    return _start_of(config)
+
+
+def _start_of(config: DictConfig) -> str:
     root, mode = Path(setting(config, _ROOT)), setting(config, "trainer.resume_mode")
     if mode == "resume_path":
         path = setting(config, "trainer.resume_from_path")
@@ -80,6 +87,8 @@ def check_run_folder(config: DictConfig) -> str:
         return f"resumes from {path}"
     if not root.is_dir():
         return "new"
+    if mode == "auto":
+        check_resumable(root)
     step = resume_step(root)
     if step is None:
         return "exists, no whole checkpoint: starts at step 1"
