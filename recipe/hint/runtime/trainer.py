@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import transfer_queue as tq
 from omegaconf import DictConfig, OmegaConf
+from verl.trainer.ppo.checkpoint_callback import CheckpointCallback
 from verl.trainer.ppo.v1 import (
     PPOTrainerColocateAsync,
     PPOTrainerSeparateAsync,
@@ -57,6 +58,8 @@ class HintMixin:
         self._records_of_step: list[PromptRecord] = []
         self._samples_of_step: dict[str, bytes] = {}
         super().__init__(config)
+        # verl calls it before the checkpoint is marked: ours to call, after.
+        self._callback, self.checkpoint_callback = self.checkpoint_callback, CheckpointCallback()
 
     # -- submit: what a method may know of a problem travels with its prompt --------------------
 
@@ -180,6 +183,13 @@ class HintMixin:
         with self._limit("saving the checkpoint", "save_s"):
             super()._save_checkpoint()
         mark_complete(root, self.global_steps)
+        with self._limit("on_save of trainer.checkpoint_callback_class", "save_s"):
+            self._callback.on_save(
+                trainer=self,
+                global_step=self.global_steps,
+                checkpoint_dir=str(folder),
+                async_save=False,
+            )
 
     def _load_checkpoint(self) -> None:
         trainer = self.config.trainer

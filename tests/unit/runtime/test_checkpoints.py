@@ -15,7 +15,7 @@ from recipe.hint.runtime.checkpoints import (
     newest_complete,
     repair_pointer,
 )
-from recipe.hint.runtime.preflight.folder import check_run_folder
+from recipe.hint.runtime.preflight.folder import check_disk, check_run_folder
 from recipe.hint.runtime.run_folder import RunFolder
 from recipe.hint.runtime.watchdog import Watchdog, read_fatal, write_fatal
 
@@ -41,6 +41,18 @@ def test_a_pointer_left_by_a_kill_is_set_right(tmp_path, content):
     (tmp_path / POINTER).write_text(content)
     assert repair_pointer(tmp_path) == 20
     assert (tmp_path / POINTER).read_text() == "20"
+
+
+@pytest.mark.parametrize("keep", [2, 3, None])
+def test_two_checkpoints_kept_are_enough(tmp_path, keep):
+    trainer = {"save_freq": 1, "max_actor_ckpt_to_keep": keep, "default_local_dir": str(tmp_path)}
+    assert check_disk(OmegaConf.create({"trainer": trainer}), None, 9).startswith(f"{keep or 9} ")
+
+
+def test_one_checkpoint_kept_is_refused_with_the_reason(tmp_path):
+    trainer = {"save_freq": 1, "max_actor_ckpt_to_keep": 1, "default_local_dir": str(tmp_path)}
+    with pytest.raises(ConfigError, match="keep=1: verl deletes .* before the new one is whole"):
+        check_disk(OmegaConf.create({"trainer": trainer}), None, 9)
 
 
 def files_of(root):

@@ -152,14 +152,22 @@ def check_disk(config: DictConfig, num_parameters: int | None, num_steps: int) -
 
     Returns:
         What they will take, or that none are written.
+
+    Raises:
+        ConfigError: If they do not fit, or if one alone would be kept.
     """
     every = setting(config, "trainer.save_freq")
     if every < 1:
         return "no checkpoints (trainer.save_freq < 1)"
     kept = -(-num_steps // every)
     if keep := setting(config, "trainer.max_actor_ckpt_to_keep"):
-        # With 1, verl deletes the old one only after the new one is written.
-        kept = min(kept, max(keep, 2))
+        if keep == 1:
+            raise ConfigError(
+                "trainer.max_actor_ckpt_to_keep=1: verl deletes the weights of the last checkpoint "
+                "before the new one is whole, so a run killed in between has none to resume from; "
+                "give 2, which takes the same room on the disk, or null for all"
+            )
+        kept = min(kept, keep)
     what = f"{kept} checkpoints, one every {every} steps"
     if num_parameters is None:
         return f"{what}; size unknown"
