@@ -134,7 +134,8 @@ def keep_logs(session: Path, target: Path, job: str) -> None:
         matches = (_WORKER_FILE.match(path.name) for path in files)
         jobs = {match["worker"]: match["job"] for match in matches if match}
         for path in files:
-            if _job_of(path.name, jobs) in (job, None if job == _FIRST_JOB else job):
+            owner = _job_of(path.name, jobs)
+            if owner == job or (owner is None and job == _FIRST_JOB):
                 to = target / path.relative_to(session)
                 to.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(path, to)
