@@ -228,6 +228,7 @@ def test_the_metrics_of_a_step_count_the_records_of_all_its_updates(monkeypatch)
         self._records_of_step.extend(["a", "b"])
         self._records_of_step.extend(["c"])
         metrics["training/rollout_failure/evicted_samples"] = 2.0
+        metrics["training/off_policy/evicted_samples"] = 3.0
         return "batch"
 
     monkeypatch.setattr(PPOTrainer, "step", two_updates)
@@ -254,6 +255,7 @@ def test_the_metrics_of_a_step_count_the_records_of_all_its_updates(monkeypatch)
     assert trainer.step(metrics, {}) == "batch"
     assert metrics["hint/prompts"] == 3.0
     assert metrics["hint/failed_prompts"] == 2.0  # none is missing, two were replaced
+    assert metrics["hint/stale_prompts"] == 3.0
     assert metrics["reward_tracking/seen"] == 5.0
     assert metrics["verify/ungraded"] == 3.0 and metrics["verify/new_shape"] == 1.0
     assert sampled == [(7, ["a", "b", "c"], {})] and written == ["row"]

@@ -267,6 +267,33 @@ def test_failures_of_earlier_steps_do_not_add_up(monkeypatch):
     assert buffer.tallies["train"].failed == {"bad8"}
 
 
+def test_a_stale_group_is_handed_on_before_verl_clears_it(monkeypatch):
+    queue = Queue(monkeypatch, poll_s=0.0)
+    for uid in ("old", "new"):
+        queue.prompt(uid, "finished")
+        queue.tags[f"{uid}_0_0"] = queue.tags[f"{uid}_1_0"] = {}
+    queue.tags["new"]["global_steps"] = 5
+    queue.prompt("bad", "failure", error="odd")
+    buffer = ReplayBufferAsync(
+        trainer_mode="separate_async",
+        trainer_config=OmegaConf.create({}),
+        max_off_policy_threshold=1,
+        max_off_policy_strategy="drop",
+        sampler_kwargs=OmegaConf.create({}),
+        refill_fn=lambda count: None,
+    )
+    handed = []
+
+    def on_stale(keys, partition):
+        handed.append((keys, partition, all(key in queue.tags for key in keys)))
+
+    guard(buffer, LIMIT_S, batch_size=8, on_stale=on_stale)
+    batch, metrics = buffer.sample(global_steps=5, partition_id="train", batch_size=1)
+    assert handed == [(["old_0_0"], "train", True)]
+    assert batch.keys == ["new_0_0", "new_1_0"]
+    assert metrics["training/off_policy/evicted_samples"] == 1
+
+
 def test_an_unknown_status_is_refused_by_verl(monkeypatch):
     # So pending, running, finished and failure are all that the guard has to count.
     queue = Queue(monkeypatch)

@@ -27,6 +27,7 @@ def guard(
     *,
     batch_size: int,
     say: Callable[[str], None] = lambda line: None,
+    on_stale: Callable[[list[str], str], None] = lambda keys, partition: None,
 ) -> ReplayBuffer:
     """Give ``buffer`` the checks of :class:`_Guarded`, keeping its own class as the base.
 
@@ -35,12 +36,15 @@ def guard(
         limit_s: Longest time without any prompt finishing or failing, ``progress_s``.
         batch_size: Prompts of one training batch; verl tells it to its synchronous buffer alone.
         say: Takes a line on each prompt that failed.
+        on_stale: Takes the keys of the first rows of groups that are thrown away as too old, and
+            their partition, while they can still be read.
     """
     buffer.__class__ = type(f"Guarded{type(buffer).__name__}", (_Guarded, type(buffer)), {})
     buffer.poll_interval = POLL_S
     buffer.limit_s = limit_s
     buffer.batch_size = batch_size
     buffer.say = say
+    buffer.on_stale = on_stale
     buffer.tallies = defaultdict(_Tally)
     return buffer
 
@@ -61,6 +65,7 @@ class _Guarded:
     limit_s: float
     batch_size: int
     say: Callable[[str], None]
+    on_stale: Callable[[list[str], str], None]
     tallies: dict[str, _Tally]
     workers: tuple[Any, ...] = ()
     _settled: frozenset[str] = frozenset()
@@ -78,6 +83,17 @@ class _Guarded:
         """verl's own, with the clock of progress set anew; `separate_async` calls it by itself."""
         self._begin(global_steps, partition_id)
         return super().wait_for_sampleable(global_steps, partition_id, target_count)
+
+    def _evict_terminal_groups(
+        self, global_steps: int, partition_id: str, eviction_reasons: Any
+    ) -> Any:
+        """verl's own; the records of stale groups are handed on before their rows are cleared."""
+        stale, *_ = eviction_reasons
+        keys = [f"{uid}_0_0" for uid in sorted(stale)]
+        keys = [key for key in keys if key in self.partitions[partition_id]]
+        if keys:
+            self.on_stale(keys, partition_id)
+        return super()._evict_terminal_groups(global_steps, partition_id, eviction_reasons)
 
     def _begin(self, step: int, partition: str) -> None:
         self._progress_at = None

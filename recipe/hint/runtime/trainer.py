@@ -90,6 +90,8 @@ class HintMixin:
         replaced = metrics.get("training/rollout_failure/evicted_samples", 0)
         missing = self.config.data.train_batch_size - len(records)
         metrics["hint/failed_prompts"] = float(missing + replaced)
+        stale = metrics.get("training/off_policy/evicted_samples", 0)
+        metrics["hint/stale_prompts"] = float(stale)
         metrics.update({f"hint/{name}": value for name, value in self._method.metrics().items()})
         rows = self.sampler.update(self.global_steps, records, self._samples_of_step)
         self.folder.append_samples(rows)
@@ -115,17 +117,21 @@ class HintMixin:
         first_rows = [
             key for key in batch.keys if key.endswith("_0_0") and not key.startswith("pad")
         ]
-        data = tq.kv_batch_get(
-            keys=first_rows, partition_id=batch.partition_id, select_fields=["extra_fields"]
-        )
         by_uid = {}
-        for extra in data["extra_fields"]:
-            values = tu.unwrap_non_tensor_data(extra)
-            record = PromptRecord.from_json(values[RECORD_FIELD])
-            # The step it trains in; in the async modes it was sampled earlier.
-            by_uid[record.uid] = dataclasses.replace(record, step=self.global_steps)
-            self._samples_of_step[record.uid] = values[SAMPLE_FIELD]
+        for extra in _extra_fields(first_rows, batch.partition_id):
+            record = self._record(extra)
+            by_uid[record.uid] = record
+            self._samples_of_step[record.uid] = extra[SAMPLE_FIELD]
         return list(by_uid.values())
+
+    def _record(self, extra: dict[str, Any]) -> PromptRecord:
+        # The step it trains in; in the async modes it was sampled earlier.
+        record = PromptRecord.from_json(extra[RECORD_FIELD])
+        return dataclasses.replace(record, step=self.global_steps)
+
+    def _learn_of_stale(self, keys: list[str], partition: str) -> None:
+        """What a group showed of its problem holds, though it is too old to train on."""
+        self.tracker.update([self._record(extra) for extra in _extra_fields(keys, partition)])
 
     # -- waiting with a limit -------------------------------------------------------------------
 
@@ -139,6 +145,7 @@ class HintMixin:
             self.hint.watchdog.progress_s,
             batch_size=self.config.data.train_batch_size,
             say=self.folder.say,
+            on_stale=self._learn_of_stale,
         )
 
     def fit(self, agent_loop_manager: Any) -> None:
@@ -224,6 +231,11 @@ class HintMixin:
     @logger.setter
     def logger(self, tracking: Any) -> None:
         self._reporter = StepReporter(tracking, self.folder, self.config)
+
+
+def _extra_fields(keys: list[str], partition: str) -> list[dict[str, Any]]:
+    data = tq.kv_batch_get(keys=keys, partition_id=partition, select_fields=["extra_fields"])
+    return [tu.unwrap_non_tensor_data(extra) for extra in data["extra_fields"]]
 
 
 _SYNC = "the weight sync from the trainer to the vLLM replicas"

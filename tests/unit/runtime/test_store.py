@@ -9,14 +9,17 @@ import torch
 import transfer_queue as tq
 from fakes import Numbered, run
 from omegaconf import OmegaConf
+from tensordict import NonTensorData
 from verl.trainer.ppo.core_algos import compute_grpo_outcome_advantage
 
 from recipe.hint.errors import ConfigError
 from recipe.hint.methods.ghpo import Ghpo, GhpoSettings
 from recipe.hint.methods.scaf import Scaf
 from recipe.hint.record import PromptRecord
+from recipe.hint.reward_tracker import RewardTracker
 from recipe.hint.runtime import store
 from recipe.hint.runtime.preflight.settings import check_dropped_groups
+from recipe.hint.runtime.trainer import TRAINERS
 
 PROMPT = {"uid": "uid", "global_steps": 60, "problem": "x", "hint_level_1": ["a"], "index": 1}
 
@@ -159,6 +162,24 @@ def test_a_group_that_is_not_dropped_trains_on_all_its_tokens(published):
     assert not outcome.record.is_dropped
     for field, _ in published(outcome):
         assert field["response_mask"].tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("mode", sorted(TRAINERS))
+def test_a_stale_group_still_teaches_the_tracker(mode, monkeypatch):
+    record = mixed().record
+    extra = {store.RECORD_FIELD: record.as_json(), store.SAMPLE_FIELD: b""}
+    asked = []
+
+    def get(keys, partition_id, select_fields):
+        asked.append((keys, partition_id, select_fields))
+        return {"extra_fields": [NonTensorData(extra)]}
+
+    monkeypatch.setattr(tq, "kv_batch_get", get)
+    trainer = TRAINERS[mode].__new__(TRAINERS[mode])
+    trainer.global_steps, trainer.tracker = 9, RewardTracker()
+    trainer._learn_of_stale(["u_0_0"], "train")
+    assert asked == [(["u_0_0"], "train", ["extra_fields"])]
+    assert trainer.tracker.state(record.problem_id).visits == 1
 
 
 def visit_of(uid):
