@@ -60,14 +60,27 @@ class PrefixSettings:
 
 @dataclass(frozen=True)
 class WatchdogSettings:
-    """The longest time each part may take before the run ends with its name, in seconds."""
+    """The longest time each part may take before the run ends with its name, in seconds.
+
+    Raises:
+        ConfigError: If no prompt may take as long as one of its groups.
+    """
 
     start_s: float = 900.0
     queue_s: float = 120.0
     rollout_s: float = 3600.0
+    progress_s: float = 3600.0
     sync_s: float = 600.0
     update_s: float = 7200.0
     save_s: float = 3600.0
+
+    def __post_init__(self) -> None:
+        if self.progress_s < self.rollout_s:
+            raise ConfigError(
+                f"hint.watchdog.progress_s={self.progress_s:g} must be at least "
+                f"hint.watchdog.rollout_s={self.rollout_s:g}: one group may take that long, and no "
+                f"prompt finishes before its group; raise the one or lower the other"
+            )
 
 
 @dataclass(frozen=True)
@@ -91,6 +104,7 @@ class HintSettings:
     conditioning: Literal["hinted", "unhinted"] = "hinted"
     leak_policy: Literal["measure", "drop", "redact"] = "measure"
     logprob_gain_every: int = 0
+    max_in_flight: int = 128
     dropout_share: float = 0.0
     teacher: TeacherSettings = field(default_factory=TeacherSettings)
     prefix: PrefixSettings = field(default_factory=PrefixSettings)
@@ -101,7 +115,7 @@ class HintSettings:
     methods: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name in ("max_level", "max_tokens", "attempts"):
+        for name in ("max_level", "max_tokens", "attempts", "max_in_flight"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"hint.{name}={getattr(self, name)} must be at least 1")
         if self.logprob_gain_every < 0 or not 0 <= self.dropout_share <= 1:

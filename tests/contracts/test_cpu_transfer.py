@@ -228,6 +228,7 @@ def test_the_metrics_of_a_step_count_the_records_of_all_its_updates(monkeypatch)
         self._records_of_step.extend(["a", "b"])
         self._records_of_step.extend(["c"])
         metrics["training/rollout_failure/evicted_samples"] = 2.0
+        metrics["training/off_policy/evicted_samples"] = 3.0
         return "batch"
 
     monkeypatch.setattr(PPOTrainer, "step", two_updates)
@@ -254,6 +255,7 @@ def test_the_metrics_of_a_step_count_the_records_of_all_its_updates(monkeypatch)
     assert trainer.step(metrics, {}) == "batch"
     assert metrics["hint/prompts"] == 3.0
     assert metrics["hint/failed_prompts"] == 2.0  # none is missing, two were replaced
+    assert metrics["hint/stale_prompts"] == 3.0
     assert metrics["reward_tracking/seen"] == 5.0
     assert metrics["verify/ungraded"] == 3.0 and metrics["verify/new_shape"] == 1.0
     assert sampled == [(7, ["a", "b", "c"], {})] and written == ["row"]
@@ -286,10 +288,11 @@ def polled(buffer_class, monkeypatch, polls, batch_size=3):
         max_off_policy_threshold=None,
         max_off_policy_strategy="drop",
         sampler_kwargs=OmegaConf.create({}),
-        train_batch_size=batch_size,
         refill_fn=lambda count: None,
     )
-    return guard(buffer, 100.0).sample(global_steps=1, partition_id="train", batch_size=1)
+    return guard(buffer, 100.0, batch_size=batch_size).sample(
+        global_steps=1, partition_id="train", batch_size=1
+    )
 
 
 def test_a_lone_failure_is_replaced_in_the_asynchronous_modes(monkeypatch):
@@ -300,12 +303,13 @@ def test_a_lone_failure_is_replaced_in_the_asynchronous_modes(monkeypatch):
     assert metrics["training/rollout_failure/evicted_samples"] == 1
 
 
-def test_a_batch_of_failures_with_no_success_between_them_ends_the_run(monkeypatch):
+def test_failures_of_more_than_half_a_batch_end_the_run(monkeypatch):
     polls = [{"a": "failure", "x": "running"}, {"b": "failure"}, {"c": "failure"}]
-    with pytest.raises(HintError, match="the rollout cannot go on: odd"):
+    # 2 of 3 are more than half.
+    with pytest.raises(HintError, match="cannot go on: 2 prompts failed at step 1.* of 3.*: odd"):
         polled(ReplayBufferAsync, monkeypatch, polls, batch_size=3)
 
 
 def test_the_synchronous_buffer_gives_up_when_nothing_of_its_batch_is_left(monkeypatch):
-    with pytest.raises(HintError, match="the rollout cannot go on: odd"):
+    with pytest.raises(HintError, match="the rollout cannot go on: 1 prompts failed .*: odd"):
         polled(ReplayBuffer, monkeypatch, [{"a": "failure"}])

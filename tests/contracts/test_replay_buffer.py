@@ -43,7 +43,7 @@ class Queue:
             self.tags.pop(key, None)
 
 
-def guarded(buffer_class, **more):
+def guarded(buffer_class, batch_size=8, said=None, **more):
     buffer = buffer_class(
         trainer_mode="sync",
         trainer_config=OmegaConf.create({}),
@@ -52,7 +52,8 @@ def guarded(buffer_class, **more):
         sampler_kwargs=OmegaConf.create({}),
         **more,
     )
-    return guard(buffer, LIMIT_S)
+    say = (lambda line: None) if said is None else said.append
+    return guard(buffer, LIMIT_S, batch_size=batch_size, say=say)
 
 
 def sample(buffer, count=1):
@@ -91,6 +92,18 @@ def test_both_buffers_read_the_statuses_once_a_poll_until_enough_are_finished(
 
 
 @BOTH
+@pytest.mark.parametrize("poll_s, interval_s", [(0.0, POLL_S), (0.05, 0.5), (4.0, 2.0)])
+def test_polls_take_a_tenth_of_the_time_and_come_no_later_than_verls(
+    buffer_class, poll_s, interval_s, monkeypatch
+):
+    queue = Queue(monkeypatch, poll_s=poll_s)
+    queue.prompt("a", "finished")
+    buffer = guarded(buffer_class)
+    buffer._sync_metadata_from_transfer_queue()
+    assert buffer.poll_interval == pytest.approx(interval_s)
+
+
+@BOTH
 def test_no_progress_for_longer_than_the_limit_is_a_stall_that_counts_the_prompts(
     buffer_class, monkeypatch
 ):
@@ -104,8 +117,36 @@ def test_no_progress_for_longer_than_the_limit_is_a_stall_that_counts_the_prompt
     assert queue.polls == 4
 
 
+def test_prompts_that_only_start_are_no_progress(monkeypatch):
+    queue = Queue(monkeypatch)
+    queue.on_poll = lambda: queue.prompt(f"p{queue.polls}", "running")
+    with pytest.raises(StallError, match="no prompt finished or failed within .*progress_s=10 s"):
+        sample(guarded(ReplayBuffer))
+    assert queue.polls == 4
+
+
+def test_a_stall_names_the_workers_that_do_not_answer_and_what_the_others_wait_for(monkeypatch):
+    class Worker:
+        def __init__(self, answer):
+            self.answer, self.ping = answer, self
+
+        def remote(self):
+            return self.answer
+
+    monkeypatch.setattr(ray, "wait", lambda refs, timeout: (refs, []) if refs[0] else ([], refs))
+    monkeypatch.setattr(ray, "get", lambda ping: ping)
+    queue = Queue(monkeypatch)
+    queue.prompt("a", "running")
+    buffer = guarded(ReplayBuffer)
+    buffer.workers = (Worker("works on 1 prompts"), Worker(None), Worker(sampling_guard.IDLE))
+    with pytest.raises(StallError) as stall:
+        sample(buffer)
+    told = "; agent-loop worker 0 works on 1 prompts; agent-loop worker 1 does not answer"
+    assert str(stall.value).endswith(told)
+
+
 @BOTH
-def test_every_change_of_a_status_is_progress(buffer_class, monkeypatch):
+def test_every_prompt_that_finishes_is_progress(buffer_class, monkeypatch):
     queue = Queue(monkeypatch)
     for uid in "abcd":
         queue.prompt(uid, "running")
@@ -154,6 +195,103 @@ def test_an_ordinary_failure_counts_as_a_finished_group(monkeypatch):
     queue.tags["b_0_0"] = {}
     batch, _ = sample(guarded(ReplayBuffer), count=2)
     assert batch.keys == ["b_0_0"]
+
+
+def failing_queue(monkeypatch, *, finished, failing):
+    """Prompts of a batch that have settled, and replacements that are finished at once."""
+    queue = Queue(monkeypatch, poll_s=0.0)
+    for number in range(finished):
+        queue.prompt(f"good{number}", "finished")
+        queue.tags[f"good{number}_0_0"] = {}
+    for number in range(failing):
+        queue.prompt(f"bad{number}", "failure", error=f"problem {number}: KeyError: 'x'")
+
+    def refill(count):
+        for number in range(count):
+            queue.prompt(f"new{number}", "finished")
+            queue.tags[f"new{number}_0_0"] = {}
+
+    return queue, refill
+
+
+def test_one_failed_prompt_of_a_batch_is_replaced_in_the_asynchronous_modes(monkeypatch):
+    _, refill = failing_queue(monkeypatch, finished=127, failing=1)
+    said = []
+    buffer = guarded(ReplayBufferAsync, batch_size=128, said=said, refill_fn=refill)
+    batch, metrics = sample(buffer, count=128)
+    assert len(batch.keys) == 128
+    assert metrics["training/rollout_failure/evicted_samples"] == 1
+    assert said == ["  failed at step 1: problem 0: KeyError: 'x'"]
+
+
+@BOTH
+def test_a_run_goes_on_while_no_more_than_half_of_its_batch_fails(buffer_class, monkeypatch):
+    _, refill = failing_queue(monkeypatch, finished=4, failing=4)
+    said = []
+    buffer = guarded(buffer_class, said=said, refill_fn=refill)
+    batch, _ = sample(buffer, count=8)
+    assert len(said) == 4
+    # Replaced in the asynchronous modes; the synchronous batch is smaller.
+    assert len(batch.keys) == (8 if buffer_class is ReplayBufferAsync else 4)
+
+
+@BOTH
+def test_a_run_ends_when_more_than_half_of_its_batch_fails(buffer_class, monkeypatch):
+    _, refill = failing_queue(monkeypatch, finished=3, failing=5)
+    buffer = guarded(buffer_class, refill_fn=refill)
+    with pytest.raises(HintError, match=r"5 prompts failed at step 1, .* of 8; .*problem 4: Key"):
+        sample(buffer, count=8)
+
+
+@BOTH
+def test_failed_prompts_of_a_validation_are_left_out_of_it(buffer_class, monkeypatch):
+    tags = {
+        uid: {"is_prompt": True, "status": status, "global_steps": 1, "error": "odd"}
+        for uid, status in {"a": "finished", "b": "finished", "c": "failure"}.items()
+    }
+    monkeypatch.setattr(tq, "kv_list", lambda partition_id=None: {"val": tags})
+    monkeypatch.setattr(tq, "kv_clear", lambda keys, partition_id: None)
+    said = []
+    guarded(buffer_class, batch_size=128, said=said).sample(
+        global_steps=1, partition_id="val", batch_size=3
+    )
+    assert said == ["  failed at step 1: odd"]
+
+
+def test_failures_of_earlier_steps_do_not_add_up(monkeypatch):
+    queue, refill = failing_queue(monkeypatch, finished=8, failing=0)
+    buffer = guarded(ReplayBufferAsync, refill_fn=refill)
+    for step in range(1, 9):  # 8 failures in all, one a step
+        queue.prompt(f"bad{step}", "failure", error="odd")
+        buffer.sample(global_steps=step, partition_id="train", batch_size=1)
+    assert buffer.tallies["train"].failed == {"bad8"}
+
+
+def test_a_stale_group_is_handed_on_before_verl_clears_it(monkeypatch):
+    queue = Queue(monkeypatch, poll_s=0.0)
+    for uid in ("old", "new"):
+        queue.prompt(uid, "finished")
+        queue.tags[f"{uid}_0_0"] = queue.tags[f"{uid}_1_0"] = {}
+    queue.tags["new"]["global_steps"] = 5
+    queue.prompt("bad", "failure", error="odd")
+    buffer = ReplayBufferAsync(
+        trainer_mode="separate_async",
+        trainer_config=OmegaConf.create({}),
+        max_off_policy_threshold=1,
+        max_off_policy_strategy="drop",
+        sampler_kwargs=OmegaConf.create({}),
+        refill_fn=lambda count: None,
+    )
+    handed = []
+
+    def on_stale(keys, partition):
+        handed.append((keys, partition, all(key in queue.tags for key in keys)))
+
+    guard(buffer, LIMIT_S, batch_size=8, on_stale=on_stale)
+    batch, metrics = buffer.sample(global_steps=5, partition_id="train", batch_size=1)
+    assert handed == [(["old_0_0"], "train", True)]
+    assert batch.keys == ["new_0_0", "new_1_0"]
+    assert metrics["training/off_policy/evicted_samples"] == 1
 
 
 def test_an_unknown_status_is_refused_by_verl(monkeypatch):

@@ -3,15 +3,23 @@
 import ast
 import inspect
 import textwrap
+from collections import Counter
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from omegaconf import OmegaConf
+from tensordict import TensorDict
 from verl.trainer.main_ppo import TaskRunnerV1
+from verl.trainer.ppo.checkpoint_callback import CheckpointCallback
 from verl.trainer.ppo.v1 import PPOTrainer
 from verl.trainer.ppo.v1.trainer_base import TRAINER_REGISTRY, register_trainer
-from verl.utils.checkpoint.checkpoint_manager import find_latest_ckpt_path
+from verl.utils import tensordict_utils as tu
+from verl.utils.checkpoint.checkpoint_manager import BaseCheckpointManager, find_latest_ckpt_path
 from verl.utils.tracking import Tracking
 
-from recipe.hint.runtime.checkpoints import mark_complete, repair_pointer, step_folder
+from recipe.hint.reward_tracker import RewardTracker
+from recipe.hint.runtime.checkpoints import STATE_FILE, mark_complete, repair_pointer, step_folder
 from recipe.hint.runtime.reporter import StepReporter
 from recipe.hint.runtime.trainer import TRAINERS, HintMixin
 
@@ -30,7 +38,7 @@ HOOKS = {
     "on_step_end",
     "step",
 }
-OWN = {"_limit", "_records_of", "logger"}
+OWN = {"_learn_of_stale", "_limit", "_record", "_records_of", "logger"}
 RUNNER = TaskRunnerV1.__ray_actor_class__
 MODES = pytest.mark.parametrize("mode", sorted(TRAINERS))
 
@@ -116,6 +124,41 @@ def test_verl_refuses_a_second_trainer_under_one_name():
         register_trainer("sync")(TRAINERS["sync"])
 
 
+# -- submit ---------------------------------------------------------------------------------------
+
+
+def test_the_histories_of_a_batch_are_found_by_building_each_column_once(monkeypatch):
+    def looks(count):
+        batch = tu.get_tensordict(
+            {
+                "raw_prompt": [[{"role": "user", "content": f"p{row}"}] for row in range(count)],
+                "reward_model": [{"ground_truth": "1"} for _ in range(count)],
+                "extra_info": [{"index": f"id{row}"} for row in range(count)],
+            }
+        )
+        monkeypatch.setattr(PPOTrainer, "_fetch_one_gen_batch", lambda self: batch)
+        trainer = TRAINERS["sync"].__new__(TRAINERS["sync"])
+        asked = []
+        empty = RewardTracker().state("nobody")
+        trainer.tracker = SimpleNamespace(state=lambda name: asked.append(name) or empty)
+        built = Counter()
+        real = TensorDict.__getitem__
+
+        def get(self, key):
+            built.update([key] if isinstance(key, str) else [])
+            return real(self, key)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(TensorDict, "__getitem__", get)
+            trainer._fetch_one_gen_batch()
+        assert asked == [f"id{row}" for row in range(count)]
+        assert len(batch["hint_state_of_problem"]) == count
+        return built
+
+    # One built anew for every row takes time by the square of the rows.
+    assert looks(4) == looks(32) == Counter(["raw_prompt", "reward_model", "extra_info"])
+
+
 # -- checkpoints ----------------------------------------------------------------------------------
 
 
@@ -144,11 +187,63 @@ def test_verl_cannot_read_a_pointer_that_a_kill_left_empty_and_we_can(tmp_path):
     assert find_latest_ckpt_path(str(tmp_path)) == str(tmp_path / "global_step_7")
 
 
-def test_verl_starts_from_the_beginning_where_no_checkpoint_is_whole(tmp_path):
+def test_verl_starts_from_the_beginning_where_a_first_save_was_cut_off(tmp_path):
     step_folder(tmp_path, 7).mkdir()
-    (tmp_path / "latest_checkpointed_iteration.txt").write_text("7")
+    (step_folder(tmp_path, 7) / STATE_FILE).write_text("")
     assert repair_pointer(tmp_path) is None
     assert find_latest_ckpt_path(str(tmp_path)) is None
+
+
+@MODES
+def test_a_checkpoint_is_whole_when_the_users_callback_sees_it(mode, monkeypatch, tmp_path):
+    seen = []
+
+    class Upload(CheckpointCallback):
+        def on_save(self, trainer, global_step, checkpoint_dir, async_save=False, **kwargs):
+            files = {path.name for path in Path(checkpoint_dir).iterdir()}
+            seen.append((global_step, async_save, files >= {"data.pt", STATE_FILE, "COMPLETE"}))
+
+    def init(self, config):
+        self.checkpoint_callback, self.config, self.global_steps = Upload(config), config, 7
+
+    def save(self):  # the end of verl's own
+        folder = step_folder(tmp_path, 7)
+        (folder / "data.pt").write_text("")
+        self.checkpoint_callback.on_save(
+            trainer=self, global_step=7, checkpoint_dir=str(folder), async_save=False
+        )
+
+    monkeypatch.setattr(TRAINER_REGISTRY[mode], "__init__", init)
+    monkeypatch.setattr(PPOTrainer, "_save_checkpoint", save)
+    config = OmegaConf.create(
+        {
+            "hint": {"run_dir": str(tmp_path)},
+            "trainer": {"method": "grpo", "default_local_dir": str(tmp_path)},
+        }
+    )
+    trainer = TRAINERS[mode](config)
+    trainer._save_checkpoint()
+    trainer.watchdog.stop()
+    assert seen == [(7, False, True)]
+
+
+def test_verl_calls_the_callback_at_the_end_of_a_save_with_those_arguments():
+    source = textwrap.dedent(inspect.getsource(PPOTrainer._save_checkpoint))
+    assert source.rstrip().endswith(
+        "self.checkpoint_callback.on_save(\n        trainer=self, global_step=self.global_steps, "
+        "checkpoint_dir=local_global_step_folder, async_save=False\n    )"
+    )
+
+
+def test_verl_deletes_the_only_old_checkpoint_before_its_save_returns(tmp_path):
+    # Hence max_actor_ckpt_to_keep=1 is refused; with 2 a whole one is there at any time.
+    manager = object.__new__(BaseCheckpointManager)
+    manager.previous_saved_paths = []
+    for step in (1, 2):
+        (tmp_path / str(step)).mkdir()
+        manager.ensure_checkpoint_capacity(1)
+        manager.register_checkpoint(str(tmp_path / str(step)), 1)
+    assert [path.name for path in tmp_path.iterdir()] == ["2"]
 
 
 # -- the runner -----------------------------------------------------------------------------------

@@ -2,22 +2,46 @@
 
 import asyncio
 import inspect
+from collections import Counter
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 import ray
 import transfer_queue as tq
 from omegaconf import OmegaConf
+from tensordict import TensorDict
 from verl.experimental.agent_loop import AgentLoopManager, AgentLoopWorker, get_trajectory_info
 from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopManagerTQ, AgentLoopWorkerTQ
 from verl.utils import tensordict_utils as tu
 from verl.utils.tokenizer.continuous_token_wiring import create_continuous_token_builder
 from verl.workers.rollout.llm_server import FullyAsyncLLMServerClient, LLMServerClient
 
+from recipe.hint.methods.base import Method
+from recipe.hint.prompt import Texts
+from recipe.hint.rollout import Parts
 from recipe.hint.runtime.engine import GroupClient, Sampling
+from recipe.hint.runtime.sampling_guard import IDLE
 from recipe.hint.runtime.worker import HintManager, HintWorker
+from recipe.hint.samples import SampleSettings
+from recipe.hint.schema import Response, Verdict
+from recipe.hint.settings import HintSettings
 
 PLAIN = AgentLoopWorkerTQ.__ray_actor_class__
+
+
+def count_columns(monkeypatch):
+    """How often each column of any batch is built from now on."""
+    built = Counter()
+    real = TensorDict.__getitem__
+
+    def get(self, key):
+        if isinstance(key, str):
+            built[key] += 1
+        return real(self, key)
+
+    monkeypatch.setattr(TensorDict, "__getitem__", get)
+    return built
 
 
 def parameters(function) -> list[tuple]:
@@ -90,6 +114,140 @@ def test_our_prompts_are_marked_before_verls_coroutines_start(monkeypatch):
     running = [{"status": "running"}] * 2
     assert calls[:3] == [(["a", "b"], "train", running), ("a", False), ("b", False)]
     assert calls[3] == (["a", "b"], "val", running)
+
+
+def idle_worker(monkeypatch):
+    """A worker whose prompts end at once, and a queue that takes every mark."""
+
+    async def put(keys, partition_id, tags):
+        pass
+
+    async def run_prompt(self, prompt, sampling_params, trajectory, trace=False):
+        pass
+
+    monkeypatch.setattr(tq, "async_kv_batch_put", put)
+    monkeypatch.setattr(HintWorker, "_run_prompt", run_prompt)
+    worker = object.__new__(HintWorker)
+    rollout = {"temperature": 1.0, "top_p": 1.0, "top_k": -1, "calculate_log_probs": True}
+    rollout |= {"agent": {"default_agent_loop": "single"}, "val_kwargs": dict(rollout)}
+    worker.config = OmegaConf.create({"actor_rollout_ref": {"rollout": rollout}})
+    worker.background_tasks = set()
+    return worker
+
+
+def test_a_worker_builds_each_column_of_its_prompts_once_whatever_their_number(monkeypatch):
+    # verl's own share included: a column built anew for every row takes time by the square.
+    def looks(count):
+        worker = idle_worker(monkeypatch)
+        given = {"uid": [f"u{row}" for row in range(count)], "index": list(range(count))}
+        batch = tu.get_tensordict(given, {"global_steps": 3})
+
+        async def generate():
+            await HintWorker.generate_sequences(worker, batch)
+            await asyncio.gather(*worker.background_tasks)
+
+        with monkeypatch.context() as patch:
+            built = count_columns(patch)
+            asyncio.run(generate())
+        return built
+
+    few, many = looks(4), looks(32)
+    assert few["uid"] >= 1
+    assert many == few
+
+
+def rolling_worker(monkeypatch, roll_out):
+    """A worker with ``roll_out`` in place of the rollout, and the marks it sets."""
+    marks = []
+
+    async def put(keys, partition_id, tags):
+        marks.append((keys, tags))
+
+    monkeypatch.setattr(tq, "async_kv_batch_put", put)
+    monkeypatch.setattr(HintWorker, "roll_out", roll_out)
+    worker = object.__new__(HintWorker)
+    worker._under_way = {}
+    worker._training = worker._validation = None
+
+    async def publish(outcome, prompt, partition):
+        pass
+
+    worker._publisher = SimpleNamespace(publish=publish)
+    return worker, marks
+
+
+def prompt_of(name):
+    return {"uid": f"uid of {name}", "extra_info": {"index": name}}
+
+
+def test_a_worker_says_which_problem_it_waits_for_longest(monkeypatch):
+    async def roll_out(self, parts, prompt, step):
+        await wait.wait()
+
+    wait = asyncio.Event()
+    worker, _ = rolling_worker(monkeypatch, roll_out)
+    trajectory = {"validate": False, "step": 3}
+
+    async def ask():
+        before = await worker.ping()
+        prompts = [worker._run_prompt(prompt_of(name), {}, trajectory) for name in ("p7", "p8")]
+        tasks = [asyncio.create_task(prompt) for prompt in prompts]
+        await asyncio.sleep(0)
+        during = await worker.ping()
+        wait.set()
+        await asyncio.gather(*tasks)
+        return before, during, await worker.ping()
+
+    before, during, after = asyncio.run(ask())
+    assert before == after == IDLE
+    assert during.startswith("works on 2 prompts, on problem p7 for 0 s")
+
+
+class SlowEngine:
+    """Answers a group after some turns of the event loop, and counts those it has at once."""
+
+    group_size = 2
+
+    def __init__(self):
+        self.now = self.most = 0
+
+    def render(self, messages):
+        return [1]
+
+    def fits(self, prompt_ids):
+        return True
+
+    async def sample(self, prompt_ids, seed, rows):
+        self.now += 1
+        self.most = max(self.most, self.now)
+        for _ in range(5):
+            await asyncio.sleep(0)
+        self.now -= 1
+        return [Response([5], [-1.0], "", is_truncated=False) for _ in rows]
+
+    async def grade(self, problem, responses):
+        return [Verdict(0.0, "wrong") for _ in responses]
+
+
+def test_a_whole_validation_set_enters_the_engine_a_part_at_a_time():
+    engine = SlowEngine()
+    settings = replace(
+        HintSettings(), samples=SampleSettings(prompts_per_step=0, second_judge_share=0.0)
+    )
+    parts = Parts(Method(), None, engine, settings, Texts())
+    worker = object.__new__(HintWorker)
+    worker._slots = asyncio.Semaphore(3)
+    prompts = [
+        {"raw_prompt": [{"role": "user", "content": "?"}], "answer": "1", "uid": f"u{number}"}
+        for number in range(50)
+    ]
+
+    async def validate():
+        return await asyncio.gather(*(worker.roll_out(parts, prompt, 1) for prompt in prompts))
+
+    outcomes = asyncio.run(validate())
+    assert engine.most == 3
+    assert [outcome.record.uid for outcome in outcomes] == [prompt["uid"] for prompt in prompts]
 
 
 def test_the_constructor_we_repeat_has_not_grown():

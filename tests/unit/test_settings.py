@@ -181,3 +181,8 @@ def test_a_wrong_file_of_texts_is_refused(tmp_path, content, message):
 def test_a_missing_file_of_texts_is_refused():
     with pytest.raises(ConfigError, match="hint.prompts=nowhere.yaml: cannot be read"):
         read_texts(HintSettings(prompts="nowhere.yaml"))
+
+
+def test_the_limit_of_progress_is_no_shorter_than_that_of_one_group():
+    with pytest.raises(ConfigError, match=r"progress_s=60 must be at least .*rollout_s=3600"):
+        read_settings({"watchdog": {"progress_s": 60.0}})

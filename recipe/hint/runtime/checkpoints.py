@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from recipe.hint.errors import ConfigError
 from recipe.hint.whole_file import write_whole
 
-COMPLETE = "COMPLETE"
+COMPLETE, STATE_FILE = "COMPLETE", "hint_state.npz"
 _LATEST = "latest_checkpointed_iteration.txt"  # verl's own pointer
 
 
@@ -49,19 +50,51 @@ def newest_complete(root: str | Path) -> int | None:
     return max(steps, default=None)
 
 
+def check_resumable(root: str | Path) -> None:
+    """Refuse to begin at step 1 over checkpoints that another program or a copy left there.
+
+    What a run leaves that was killed in its first save is neither: its folder has our state, and
+    verl's pointer, written last, is missing.
+
+    Raises:
+        ConfigError: If there are checkpoints and none is whole.
+    """
+    root = Path(root)
+    if resume_step(root) is not None:
+        return
+    found = sorted(each.name for each in root.glob("global_step_*") if each.is_dir())
+    foreign = [name for name in found if not _is_begun_by_us(root / name)]
+    if foreign or (found and (root / _LATEST).exists()):
+        raise ConfigError(
+            f"trainer.default_local_dir={root} holds {', '.join((foreign or found)[:3])} and no "
+            f"checkpoint with {COMPLETE}: they were written by verl alone, copied in part, or "
+            f"being saved when their run was killed. Training would begin at step 1 over them. "
+            f"Move them away, or give another trainer.experiment_name; merged, their weights can "
+            f"be given as actor_rollout_ref.model.path; trainer.resume_mode=disable writes over "
+            f"them"
+        )
+
+
 def repair_pointer(root: str | Path) -> int | None:
     """Point verl at a whole checkpoint, whatever a killed run left behind.
 
     verl writes its pointer in place: a kill in that moment leaves it empty, and one between two
-    files of a checkpoint leaves a folder that looks like a checkpoint.
+    files of a checkpoint leaves a folder that looks like a checkpoint. Nothing is deleted.
 
     Returns:
         The step that a run with ``resume_mode=auto`` will start from; ``None`` for the beginning.
+
+    Raises:
+        ConfigError: If there are checkpoints and none is whole.
     """
-    root = Path(root)
+    check_resumable(root)
     step = resume_step(root)
-    if step is None:
-        (root / _LATEST).unlink(missing_ok=True)
-    else:
-        write_whole(root / _LATEST, str(step))
+    if step is not None:
+        write_whole(Path(root) / _LATEST, str(step))
     return step
+
+
+def _is_begun_by_us(folder: Path) -> bool:
+    """Whether our state, the first file of a save, is there, or no file is yet."""
+    files = [path.name for path in folder.iterdir() if not path.name.startswith(".")]
+    return not files or STATE_FILE in files

@@ -28,6 +28,11 @@ from recipe.hint.runtime.watchdog import read_fatal
 
 _STEP = re.compile(r"^(step|samples) (\d+)/(\d+)")
 _POLL_S = 0.2
+# Names that Ray gives to files of its log folder.
+_WORKER_FILE = re.compile(r"worker-(?P<worker>[0-9a-f]{56})-(?P<job>[0-9a-f]{8})-")
+_WORKER_ID = re.compile(r"[0-9a-f]{56}")
+_NAMED_JOB = re.compile(r"(?:python-core-driver|runtime_env_setup)-(?P<job>[0-9a-f]{8})")
+_FIRST_JOB, _NO_JOB = "01000000", "ffffffff"
 
 
 def launch(config: DictConfig) -> list[str]:
@@ -109,13 +114,41 @@ def _started_ray(config: DictConfig) -> Iterator[RunFolder]:
     finally:
         with contextlib.suppress(Exception):  # the run's own error must not be replaced
             time.sleep(0.3)
-            shutil.copytree(
-                session,
-                folder.logs / "ray",
-                dirs_exist_ok=True,
-                ignore=shutil.ignore_patterns("*.sock", "events", "export_events", "metrics"),
-            )
+            keep_logs(session, folder.logs / "ray", ray.get_runtime_context().get_job_id())
         ray.shutdown()
+
+
+def keep_logs(session: Path, target: Path, job: str) -> None:
+    """Copy what Ray wrote for one job; a cluster's folder holds the output of all its jobs.
+
+    Ray's own output, of the node and its services, is kept with the first job: with a cluster of
+    the run's own. Of a cluster that others use it can be of any size and age.
+
+    Args:
+        session: Ray's folder of logs on this machine.
+        target: Where they go.
+        job: Ray's id of the job.
+    """
+    for folder in (session, session / "old"):  # where Ray moves files of processes that ended
+        files = [path for path in folder.glob("*") if path.is_file()]
+        matches = (_WORKER_FILE.match(path.name) for path in files)
+        jobs = {match["worker"]: match["job"] for match in matches if match}
+        for path in files:
+            owner = _job_of(path.name, jobs)
+            if owner == job or (owner is None and job == _FIRST_JOB):
+                to = target / path.relative_to(session)
+                to.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(path, to)
+
+
+def _job_of(name: str, jobs: dict[str, str]) -> str | None:
+    """Return the job that a file belongs to, or ``None`` where it is the node's."""
+    worker = _WORKER_ID.search(name)
+    if worker and worker[0] in jobs:
+        job = jobs[worker[0]]
+        return None if job == _NO_JOB else job
+    named = _NAMED_JOB.match(name)
+    return named["job"] if named else None
 
 
 def _make_paths_absolute(config: DictConfig) -> None:

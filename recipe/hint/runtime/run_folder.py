@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,7 +14,7 @@ import numpy as np
 
 from recipe.hint.record import PromptRecord
 from recipe.hint.report.runs import read_rows
-from recipe.hint.whole_file import write_whole
+from recipe.hint.whole_file import whole_file, write_whole
 
 
 class RunFolder:
@@ -58,8 +59,11 @@ class RunFolder:
             if step == 0:
                 os.replace(path, _free_name(path))
                 continue
-            kept = [line for line in path.read_text().splitlines() if _step_of(line) <= step]
-            write_whole(path, "".join(line + "\n" for line in kept))
+            # Line by line: the records of a long run do not fit the memory.
+            with open(path, "rb") as file, whole_file(path) as kept:
+                for line in file:
+                    if _step_of(line) <= step:
+                        kept.write(line.rstrip(b"\r\n") + b"\n")
 
     def say(self, line: str) -> None:
         """Say a line to the person at the console; the launcher shows this file as it grows."""
@@ -86,11 +90,12 @@ def _free_name(path: Path) -> Path:
     return next(name for name in numbered if not name.exists())
 
 
-def _step_of(line: str) -> float:
+def _step_of(line: bytes) -> float:
+    """Return the step of a row; past every step for what a kill or a full disk left of one."""
     try:
-        return json.loads(line)["step"]
-    except ValueError:
-        return float("inf")  # a line cut off by a kill
+        return float(json.loads(line)["step"])
+    except (ValueError, TypeError, KeyError):
+        return math.inf
 
 
 def _plain(value: Any) -> Any:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import ray
@@ -12,20 +15,50 @@ from verl.trainer.ppo.v1.replay_buffer import ReplayBuffer, ReplayBufferAsync
 
 from recipe.hint.errors import HintError, StallError
 
-POLL_S = 0.05
+POLL_S, _LONGEST_POLL_S = 0.05, 2.0  # verl's own is 2 s
+_POLL_SHARE = 0.1  # of the driver's time while it waits
 _PING_EVERY_S = 5.0
+IDLE = "has no prompt"  # a worker's answer
+_LONGEST_ERROR = 400  # characters
 
 
-def guard(buffer: ReplayBuffer, limit_s: float) -> ReplayBuffer:
+def guard(
+    buffer: ReplayBuffer,
+    limit_s: float,
+    *,
+    batch_size: int,
+    say: Callable[[str], None] = lambda line: None,
+    on_stale: Callable[[list[str], str], None] = lambda keys, partition: None,
+) -> ReplayBuffer:
     """Give ``buffer`` the checks of :class:`_Guarded`, keeping its own class as the base.
 
-    ``limit_s`` is the longest time that may pass without any prompt changing its status.
+    Args:
+        buffer: verl's own.
+        limit_s: Longest time without any prompt finishing or failing, ``progress_s``.
+        batch_size: Prompts of one training batch; verl tells it to its synchronous buffer alone.
+        say: Takes a line on each prompt that failed.
+        on_stale: Takes the keys of the first rows of groups that are thrown away as too old, and
+            their partition, while they can still be read.
     """
     buffer.__class__ = type(f"Guarded{type(buffer).__name__}", (_Guarded, type(buffer)), {})
     buffer.poll_interval = POLL_S
     assert isinstance(buffer, _Guarded)
     buffer.limit_s = limit_s
+    buffer.batch_size = batch_size
+    buffer.say = say
+    buffer.on_stale = on_stale
+    buffer.tallies = defaultdict(_Tally)
     return buffer
+
+
+@dataclass
+class _Tally:
+    """The prompts of one partition that were seen during one step, by uid."""
+
+    step: int = 0
+    seen: set[str] = field(default_factory=set)
+    finished: set[str] = field(default_factory=set)
+    failed: set[str] = field(default_factory=set)
 
 
 # What a type checker sees as the base of the mixin: the class that has all it refines.
@@ -36,81 +69,124 @@ class _Guarded(_Buffer):
     """Mixin over verl's buffers; both call ``_sync_metadata_from_transfer_queue`` once a poll."""
 
     limit_s: float
+    batch_size: int
+    say: Callable[[str], None]
+    on_stale: Callable[[list[str], str], None]
+    tallies: dict[str, _Tally]
     workers: tuple[Any, ...] = ()
-    _last_progress: tuple[Any, float] | None = None
+    _settled: frozenset[str] = frozenset()
+    _progress_at: float | None = None
     _pings: tuple[Any, ...] = ()
     _pinged_at = 0.0
-    _failed_in_a_row: frozenset[str] = frozenset()
+    _answers: tuple[str | None, ...] = ()
 
-    def sample(self, *args: Any, **kwargs: Any) -> Any:
-        """Sample as verl does, with the clock of progress set anew."""
-        self._last_progress = None
-        return super().sample(*args, **kwargs)
+    def sample(self, global_steps: int, partition_id: str, batch_size: int) -> Any:
+        """verl's own, with the clock of progress set anew."""
+        self._begin(global_steps, partition_id)
+        return super().sample(global_steps, partition_id, batch_size)
 
-    def wait_for_sampleable(self, *args: Any, **kwargs: Any) -> Any:
-        """Wait as verl does, with the clock set anew; `separate_async` calls it by itself."""
-        self._last_progress = None
-        return super().wait_for_sampleable(*args, **kwargs)
+    def wait_for_sampleable(self, global_steps: int, partition_id: str, target_count: int) -> Any:
+        """verl's own, with the clock of progress set anew; `separate_async` calls it by itself."""
+        self._begin(global_steps, partition_id)
+        return super().wait_for_sampleable(global_steps, partition_id, target_count)
+
+    def _evict_terminal_groups(
+        self, global_steps: int, partition_id: str, eviction_reasons: Any
+    ) -> Any:
+        """verl's own; the records of stale groups are handed on before their rows are cleared."""
+        stale, *_ = eviction_reasons
+        keys = [f"{uid}_0_0" for uid in sorted(stale)]
+        keys = [key for key in keys if key in self.partitions[partition_id]]
+        if keys:
+            self.on_stale(keys, partition_id)
+        return super()._evict_terminal_groups(global_steps, partition_id, eviction_reasons)
+
+    def _begin(self, step: int, partition: str) -> None:
+        self._progress_at = None
+        if self.tallies[partition].step != step:
+            self.tallies[partition] = _Tally(step)
 
     def _sync_metadata_from_transfer_queue(self) -> None:
+        began = time.monotonic()
         super()._sync_metadata_from_transfer_queue()
-        for partition, uids in self.failure_keys.items():
-            is_hopeless = self._is_hopeless(partition, uids)
-            if uids:
-                _raise_if_fatal(partition, uids, is_hopeless)
+        # A poll decodes the tags of all rows: the more there are, the less often.
+        took = time.monotonic() - began
+        self.poll_interval = min(max(POLL_S, took / _POLL_SHARE), _LONGEST_POLL_S)
+        for partition in list(self.partitions):
+            self._count(partition)
         self._raise_if_a_worker_died()
-        counts = tuple(
-            sum(map(len, keys.values()))
-            for keys in (
-                self.pending_keys,
-                self.running_keys,
-                self.finished_keys,
-                self.failure_keys,
-            )
-        )
+        self._raise_if_nothing_settles()
+
+    def _raise_if_nothing_settles(self) -> None:
+        statuses = (self.pending_keys, self.running_keys, self.finished_keys, self.failure_keys)
+        settled = frozenset().union(*self.finished_keys.values(), *self.failure_keys.values())
         now = time.monotonic()
-        if self._last_progress is None or self._last_progress[0] != counts:
-            self._last_progress = (counts, now)
-        elif now - self._last_progress[1] > self.limit_s:
+        if self._progress_at is None or settled - self._settled:
+            self._progress_at = now
+        elif now - self._progress_at > self.limit_s:
+            counts = (sum(map(len, keys.values())) for keys in statuses)
             pending, running, finished, failed = counts
+            answers = [
+                f"agent-loop worker {number} {answer or 'does not answer'}"
+                for number, answer in enumerate(self._answers)
+                if answer != IDLE
+            ]
             raise StallError(
-                f"the rollout made no progress for {self.limit_s:g} s (hint.watchdog.rollout_s for "
-                f"each request that one prompt may need): {pending} prompts not started by the "
-                f"agent-loop workers, {running} running, {finished} finished, {failed} failed"
+                f"no prompt finished or failed within hint.watchdog.progress_s={self.limit_s:g} s: "
+                f"{pending} prompts not started by the agent-loop workers, {running} running, "
+                f"{finished} finished, {failed} failed; "
+                f"{'; '.join(answers) or 'no agent-loop worker has a prompt'}"
             )
+        self._settled = settled
 
-    def _is_hopeless(self, partition: str, failed: set[str]) -> bool:
-        """Return whether nothing of a whole batch could be generated.
+    def _count(self, partition: str) -> None:
+        """Add what this poll saw, and tell of the prompts that have failed since the last one."""
+        tally = self.tallies[partition]
+        finished, failed = self.finished_keys[partition], self.failure_keys[partition]
+        tally.finished |= finished
+        tally.seen |= (
+            finished | failed | self.pending_keys[partition] | self.running_keys[partition]
+        )
+        if new := failed - tally.failed:
+            tally.failed |= new
+            tags = (tq.kv_list(partition) or {}).get(partition, {})
+            self._tell([tags.get(uid, {}) for uid in sorted(new)], partition)
 
-        The asynchronous buffer replaces a failed prompt by another one as soon as it sees it, so
-        there it is as many failures as a batch has prompts, with no success between them.
+    def _tell(self, tags: list[dict[str, Any]], partition: str) -> None:
+        """Report failed prompts, and end the run where the rest cannot be better.
+
+        Raises:
+            HintError: If nothing can be generated any more, or most of a batch failed: of the
+                prompts that settled during this step, more than half, and more than half as many as
+                a batch has. The asynchronous buffer replaces a failed prompt as soon as it sees it,
+                so there its batch is not what it holds.
         """
-        if not isinstance(self, ReplayBufferAsync) or partition == "val":
-            rest = (self.pending_keys, self.running_keys, self.finished_keys)
-            return not any(keys[partition] for keys in rest)
-        before = () if self.finished_keys[partition] else self._failed_in_a_row
-        self._failed_in_a_row = frozenset(failed).union(before)
-        return len(self._failed_in_a_row) >= (self.train_batch_size or 1)
+        tally = self.tallies[partition]
+        error = "unknown error"
+        for tag in tags:
+            error = " ".join(str(tag.get("error", error)).split())[:_LONGEST_ERROR]
+            self.say(f"  failed at step {tally.step}: {error}")
+            if tag.get("is_fatal"):
+                raise HintError(f"the rollout cannot go on: {error}")
+        is_replaced = isinstance(self, ReplayBufferAsync) and partition != "val"
+        batch = self.batch_size if is_replaced else len(tally.seen)
+        if 2 * len(tally.failed) > max(batch, len(tally.failed | tally.finished)):
+            raise HintError(
+                f"the rollout cannot go on: {len(tally.failed)} prompts failed at step "
+                f"{tally.step}, more than half of a batch of {batch}; the last one: {error}"
+            )
 
     def _raise_if_a_worker_died(self) -> None:
         """Ask the agent-loop workers now and then; a dead one would leave its prompts running."""
         now = time.monotonic()
         if not self.workers or now - self._pinged_at < _PING_EVERY_S:
             return
+        answers: list[str | None] = []
         for number, ping in enumerate(self._pings):
             try:
-                if ray.wait([ping], timeout=0)[0]:
-                    ray.get(ping)
+                answers.append(ray.get(ping) if ray.wait([ping], timeout=0)[0] else None)
             except RayActorError as error:
                 raise HintError(f"agent-loop worker {number} died: {error}") from error
+        self._answers = tuple(answers)
         self._pings = tuple(worker.ping.remote() for worker in self.workers)
         self._pinged_at = now
-
-
-def _raise_if_fatal(partition: str, uids: set[str], is_hopeless: bool) -> None:
-    """Raise if nothing can be generated any more, or nothing of a whole batch could be."""
-    tags = (tq.kv_list(partition) or {}).get(partition, {})
-    for uid in uids:
-        tag = tags.get(uid, {})
-        if tag.get("is_fatal") or is_hopeless:
-            raise HintError(f"the rollout cannot go on: {tag.get('error', 'unknown error')}")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import transfer_queue as tq
 from omegaconf import DictConfig, OmegaConf
+from verl.trainer.ppo.checkpoint_callback import CheckpointCallback
 from verl.trainer.ppo.v1 import (
     PPOTrainerColocateAsync,
     PPOTrainerSeparateAsync,
@@ -26,6 +27,7 @@ from recipe.hint.problems.rows import problem_from_row
 from recipe.hint.record import PromptRecord
 from recipe.hint.reward_tracker import RewardTracker
 from recipe.hint.runtime.checkpoints import (
+    STATE_FILE,
     mark_complete,
     mark_incomplete,
     repair_pointer,
@@ -40,7 +42,7 @@ from recipe.hint.sample_choice import Sampler
 from recipe.hint.settings import build_method, read_settings
 from recipe.hint.whole_file import whole_file, write_whole
 
-STATE_FILE, SHAPES_FILE = "hint_state.npz", "hint_shapes.json"
+SHAPES_FILE = "hint_shapes.json"
 
 
 # What a type checker sees as the base of the mixin.
@@ -64,19 +66,20 @@ class HintMixin(_Trainer):
         self._records_of_step: list[PromptRecord] = []
         self._samples_of_step: dict[str, bytes] = {}
         super().__init__(config)
+        # verl calls it before the checkpoint is marked: ours to call, after.
+        self._callback, self.checkpoint_callback = self.checkpoint_callback, CheckpointCallback()
 
     # -- submit: what a method may know of a problem travels with its prompt --------------------
 
     def _fetch_one_gen_batch(self) -> Any:
         batch = super()._fetch_one_gen_batch()
+        # Each look at `batch[name]` builds the whole column.
+        names = sorted(_ID_COLUMNS & set(batch.keys()))
+        columns = [[tu.unwrap_non_tensor_data(value) for value in batch[name]] for name in names]
         states = []
-        for row in range(len(batch)):
-            columns = {
-                name: tu.unwrap_non_tensor_data(batch[name][row])
-                for name in _ID_COLUMNS & set(batch.keys())
-            }
-            state = self.tracker.state(problem_from_row(columns).id)
-            states.append(dataclasses.asdict(state))
+        for values in zip(*columns, strict=True):
+            problem = problem_from_row(dict(zip(names, values, strict=True)))
+            states.append(dataclasses.asdict(self.tracker.state(problem.id)))
         tu.assign_non_tensor_stack(batch, "hint_state_of_problem", states)
         return batch
 
@@ -95,6 +98,8 @@ class HintMixin(_Trainer):
         replaced = metrics.get("training/rollout_failure/evicted_samples", 0)
         missing = self.config.data.train_batch_size - len(records)
         metrics["hint/failed_prompts"] = float(missing + replaced)
+        stale = metrics.get("training/off_policy/evicted_samples", 0)
+        metrics["hint/stale_prompts"] = float(stale)
         metrics.update({f"hint/{name}": value for name, value in self._method.metrics().items()})
         rows = self.sampler.update(self.global_steps, records, self._samples_of_step)
         self.folder.append_samples(rows)
@@ -120,17 +125,21 @@ class HintMixin(_Trainer):
         first_rows = [
             key for key in batch.keys if key.endswith("_0_0") and not key.startswith("pad")
         ]
-        data = tq.kv_batch_get(
-            keys=first_rows, partition_id=batch.partition_id, select_fields=["extra_fields"]
-        )
         by_uid = {}
-        for extra in data["extra_fields"]:
-            values: Any = tu.unwrap_non_tensor_data(extra)
-            record = PromptRecord.from_json(values[RECORD_FIELD])
-            # The step it trains in; in the async modes it was sampled earlier.
-            by_uid[record.uid] = dataclasses.replace(record, step=self.global_steps)
-            self._samples_of_step[record.uid] = values[SAMPLE_FIELD]
+        for extra in _extra_fields(first_rows, batch.partition_id):
+            record = self._record(extra)
+            by_uid[record.uid] = record
+            self._samples_of_step[record.uid] = extra[SAMPLE_FIELD]
         return list(by_uid.values())
+
+    def _record(self, extra: dict[str, Any]) -> PromptRecord:
+        # The step it trains in; in the async modes it was sampled earlier.
+        record = PromptRecord.from_json(extra[RECORD_FIELD])
+        return dataclasses.replace(record, step=self.global_steps)
+
+    def _learn_of_stale(self, keys: list[str], partition: str) -> None:
+        """What a group showed of its problem holds, though it is too old to train on."""
+        self.tracker.update([self._record(extra) for extra in _extra_fields(keys, partition)])
 
     # -- waiting with a limit -------------------------------------------------------------------
 
@@ -139,10 +148,13 @@ class HintMixin(_Trainer):
         return self.watchdog.phase(what, limit_s, f"hint.watchdog.{name}")
 
     def _build_replay_buffer(self) -> Any:
-        # A prompt may need, one after the other: the hint writer's responses, and for each level
-        # a probe and the rest of its group.
-        requests = 2 * (1 + self._method.max_level) + self.hint.attempts
-        return guard(super()._build_replay_buffer(), requests * self.hint.watchdog.rollout_s)
+        return guard(
+            super()._build_replay_buffer(),
+            self.hint.watchdog.progress_s,
+            batch_size=self.config.data.train_batch_size,
+            say=self.folder.say,
+            on_stale=self._learn_of_stale,
+        )
 
     def fit(self, agent_loop_manager: Any) -> None:
         """Run verl's training loop."""
@@ -186,6 +198,13 @@ class HintMixin(_Trainer):
         with self._limit("saving the checkpoint", "save_s"):
             super()._save_checkpoint()
         mark_complete(root, self.global_steps)
+        with self._limit("on_save of trainer.checkpoint_callback_class", "save_s"):
+            self._callback.on_save(
+                trainer=self,
+                global_step=self.global_steps,
+                checkpoint_dir=str(folder),
+                async_save=False,
+            )
 
     def _load_checkpoint(self) -> None:
         trainer = self.config.trainer
@@ -220,6 +239,11 @@ class HintMixin(_Trainer):
     @logger.setter
     def logger(self, tracking: Any) -> None:
         self._reporter = StepReporter(tracking, self.folder, self.config)
+
+
+def _extra_fields(keys: list[str], partition: str) -> list[dict[str, Any]]:
+    data = tq.kv_batch_get(keys=keys, partition_id=partition, select_fields=["extra_fields"])
+    return [tu.unwrap_non_tensor_data(extra) for extra in data["extra_fields"]]
 
 
 _SYNC = "the weight sync from the trainer to the vLLM replicas"

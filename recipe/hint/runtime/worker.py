@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import logging
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -23,6 +25,7 @@ from recipe.hint.rollout import Parts, PromptRollout
 from recipe.hint.runtime import store
 from recipe.hint.runtime.engine_builder import EngineBuilder
 from recipe.hint.runtime.hint_sources import guarded_source
+from recipe.hint.runtime.sampling_guard import IDLE
 from recipe.hint.samples import SampleSettings
 from recipe.hint.schema import ProblemState
 from recipe.hint.settings import build_method, read_settings, read_texts
@@ -47,11 +50,13 @@ class HintWorker(_WorkerTQ):
         self.background_tasks = set()
 
         self._publisher = store.Publisher()
+        self._under_way: dict[str, tuple[Any, float]] = {}  # uid -> problem, when it began
         config = self.config
         node: Any = OmegaConf.to_container(config.hint, resolve=True)
         self._settings = settings = read_settings(node)
         texts = read_texts(settings)
         method = build_method(config.trainer, settings)
+        self._slots = asyncio.Semaphore(settings.max_in_flight)
         engines = EngineBuilder(self, settings)
         source = guarded_source(
             settings, texts, method, grader=engines.grader, tokenizer=self.tokenizer
@@ -63,13 +68,22 @@ class HintWorker(_WorkerTQ):
         self._validation = Parts(Method(), None, engines.build(rollout.val_kwargs), off, texts)
         gc.freeze()  # as in the trainer's process
 
-    async def ping(self) -> None:
-        """Answer at once; a dead worker cannot."""
+    async def ping(self) -> str:
+        """Say at once what is waited for; a dead or stuck worker cannot."""
+        if not self._under_way:
+            return IDLE
+        # In order of their start.
+        name, began = next(iter(self._under_way.values()))
+        seconds = time.monotonic() - began
+        return (
+            f"works on {len(self._under_way)} prompts, on problem {name} for {seconds:.0f} s: "
+            f"vLLM, the verifier or the source of hints owes it an answer"
+        )
 
     async def generate_sequences(self, batch: Any) -> None:
         """Do as verl does; all prompts are marked in one call before the first of them starts."""
-        rows = range(len(batch))
-        uids: Any = [tu.unwrap_non_tensor_data(batch["uid"][row]) for row in rows]
+        # Once: each look at `batch["uid"]` builds the whole column.
+        uids: Any = [tu.unwrap_non_tensor_data(uid) for uid in batch["uid"]]
         is_validation: Any = "validate" in batch and tu.unwrap_non_tensor_data(batch["validate"])
         await store.mark(uids, _partition(is_validation), "running")
         await _WorkerTQ.generate_sequences(self, batch)
@@ -79,23 +93,32 @@ class HintWorker(_WorkerTQ):
     ) -> None:
         is_validation = bool(trajectory["validate"])
         uid, partition = prompt["uid"], _partition(is_validation)
+        name = (prompt.get("extra_info") or {}).get("index", uid)
+        self._under_way[uid] = (name, time.monotonic())
         try:
             step = int(trajectory["step"])
             parts = self._validation if is_validation else self._training
             outcome = await self.roll_out(parts, prompt, step)
             await self._publisher.publish(outcome, prompt, partition)
         except Exception as error:  # noqa: BLE001 - any failure must reach the queue as a status
-            name = (prompt.get("extra_info") or {}).get("index", uid)
             logger.exception("problem %s failed", name)
             message = f"problem {name}: {type(error).__name__}: {error}"
             await store.mark(
                 [uid], partition, "failure", error=message[:2000], is_fatal=_is_fatal(error)
             )
+        finally:
+            self._under_way.pop(uid, None)
 
     async def roll_out(self, parts: Parts, prompt: dict, step: int) -> Outcome:
-        """Run the rollout of one prompt to its end."""
+        """Run the rollout of one prompt to its end, when one of ``hint.max_in_flight`` is free.
+
+        verl submits a whole validation set at once. What waits here has no request in vLLM's own
+        queue, where the time up to ``rollout_s`` would run.
+        """
         state = ProblemState(**{**prompt.get("hint_state_of_problem", {}), "step": step})
-        return await PromptRollout(problem_from_row(prompt), state, parts).run(prompt["uid"], step)
+        rollout = PromptRollout(problem_from_row(prompt), state, parts)
+        async with self._slots:
+            return await rollout.run(prompt["uid"], step)
 
 
 class HintManager(AgentLoopManagerTQ):

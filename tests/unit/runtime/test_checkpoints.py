@@ -1,15 +1,21 @@
 """Only a whole checkpoint is ever resumed from."""
 
+import json
 import time
+import tracemalloc
 
 import pytest
+from omegaconf import OmegaConf
 
+from recipe.hint.errors import ConfigError
 from recipe.hint.runtime.checkpoints import (
+    STATE_FILE,
     mark_complete,
     mark_incomplete,
     newest_complete,
     repair_pointer,
 )
+from recipe.hint.runtime.preflight.folder import check_disk, check_run_folder
 from recipe.hint.runtime.run_folder import RunFolder
 from recipe.hint.runtime.watchdog import Watchdog, read_fatal, write_fatal
 
@@ -19,6 +25,7 @@ POINTER = "latest_checkpointed_iteration.txt"
 def make(root, *steps, half=()):
     for step in (*steps, *half):
         (root / f"global_step_{step}").mkdir(parents=True)
+        (root / f"global_step_{step}" / "data.pt").write_text("verl's")
     for step in steps:
         mark_complete(root, step)
     return root
@@ -36,11 +43,63 @@ def test_a_pointer_left_by_a_kill_is_set_right(tmp_path, content):
     assert (tmp_path / POINTER).read_text() == "20"
 
 
-def test_without_a_whole_checkpoint_the_run_starts_anew(tmp_path):
+@pytest.mark.parametrize("keep", [2, 3, None])
+def test_two_checkpoints_kept_are_enough(tmp_path, keep):
+    trainer = {"save_freq": 1, "max_actor_ckpt_to_keep": keep, "default_local_dir": str(tmp_path)}
+    assert check_disk(OmegaConf.create({"trainer": trainer}), None, 9).startswith(f"{keep or 9} ")
+
+
+def test_one_checkpoint_kept_is_refused_with_the_reason(tmp_path):
+    trainer = {"save_freq": 1, "max_actor_ckpt_to_keep": 1, "default_local_dir": str(tmp_path)}
+    with pytest.raises(ConfigError, match="keep=1: verl deletes .* before the new one is whole"):
+        check_disk(OmegaConf.create({"trainer": trainer}), None, 9)
+
+
+def files_of(root):
+    return {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("ours", [False, True])
+def test_checkpoints_of_which_none_is_whole_are_refused_and_stay(tmp_path, ours):
+    # A plain verl checkpoint; a copy of ours that lost COMPLETE.
     make(tmp_path, half=[5])
     (tmp_path / POINTER).write_text("5")
+    if ours:
+        (tmp_path / "global_step_5" / STATE_FILE).write_text("ours")
+    before = files_of(tmp_path)
+    with pytest.raises(ConfigError, match=r"holds global_step_5 and no checkpoint with COMPLETE"):
+        repair_pointer(tmp_path)
+    assert files_of(tmp_path) == before
+
+
+def test_a_plain_checkpoint_without_a_pointer_is_refused_too(tmp_path):
+    with pytest.raises(ConfigError, match="Training would begin at step 1 over them"):
+        repair_pointer(make(tmp_path, half=[5]))
+
+
+def test_a_run_killed_in_its_first_save_starts_anew(tmp_path):
+    (tmp_path / "global_step_4").mkdir()  # before the first file of the save
+    make(tmp_path, half=[5])
+    (tmp_path / "global_step_5" / STATE_FILE).write_text("ours, and no pointer of verl's yet")
     assert repair_pointer(tmp_path) is None
-    assert not (tmp_path / POINTER).exists()
+
+
+def test_the_check_before_the_start_refuses_what_the_run_would(tmp_path):
+    config = OmegaConf.create(
+        {
+            "hint": {"run_dir": str(tmp_path), "teacher": {"cache_dir": str(tmp_path)}},
+            "trainer": {
+                "experiment_name": "e",
+                "project_name": "p",
+                "default_local_dir": str(make(tmp_path / "checkpoints", half=[5])),
+                "resume_mode": "auto",
+            },
+        }
+    )
+    with pytest.raises(ConfigError, match="no checkpoint with COMPLETE"):
+        check_run_folder(config)
+    config.trainer.resume_mode = "disable"
+    assert check_run_folder(config) == "exists, no whole checkpoint: starts at step 1"
 
 
 def test_a_run_without_checkpoints_starts_anew(tmp_path):
@@ -56,6 +115,28 @@ def test_records_and_metrics_after_the_checkpoint_are_forgotten_with_a_cut_line(
     assert folder.records.read_text() == '{"step": 3}\n'
     assert folder.samples.read_text() == '{"step": 2, "why": []}\n'
     assert folder.metrics.read_text() == '{"step": 0}\n{"step": 3}\n'
+
+
+@pytest.mark.parametrize(
+    "tail", [b'{"step": 3, "x', b"\xff\xfe\n", b"\0" * 40, b"7\n", b"[]\n", b'{"no": 1}\n', b"\n"]
+)
+def test_a_damaged_line_does_not_stop_a_run_from_resuming(tmp_path, tail):
+    folder = RunFolder(tmp_path)
+    folder.records.write_bytes(b'{"step": 3}\n' + tail)
+    folder.begin_after(3)
+    assert folder.records.read_bytes() == b'{"step": 3}\n'
+
+
+def test_the_records_of_a_long_run_are_not_held_in_memory(tmp_path):
+    folder = RunFolder(tmp_path)
+    row = json.dumps({"step": 1, "filler": "x" * 2000}) + "\n"
+    folder.records.write_text(row * 5000)  # 10 MB
+    tracemalloc.start()
+    folder.begin_after(1)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert folder.records.stat().st_size == 5000 * len(row)
+    assert peak < 2**20
 
 
 def test_a_run_that_starts_anew_moves_the_earlier_files_aside(tmp_path):

@@ -3,14 +3,23 @@
 import asyncio
 import dataclasses
 
+import numpy as np
 import pytest
+import torch
 import transfer_queue as tq
 from fakes import Numbered, run
+from omegaconf import OmegaConf
+from tensordict import NonTensorData
+from verl.trainer.ppo.core_algos import compute_grpo_outcome_advantage
 
+from recipe.hint.errors import ConfigError
 from recipe.hint.methods.ghpo import Ghpo, GhpoSettings
 from recipe.hint.methods.scaf import Scaf
 from recipe.hint.record import PromptRecord
+from recipe.hint.reward_tracker import RewardTracker
 from recipe.hint.runtime import store
+from recipe.hint.runtime.preflight.settings import check_dropped_groups
+from recipe.hint.runtime.trainer import TRAINERS
 
 PROMPT = {"uid": "uid", "global_steps": 60, "problem": "x", "hint_level_1": ["a"], "index": 1}
 
@@ -112,11 +121,65 @@ def test_a_dropped_group_has_equal_rewards_and_one_token_a_row_in_the_loss(publi
         assert field["loss_mask"].tolist() == [0, 0, 1]
 
 
+def advantages_of(rows, kl):
+    """verl's GRPO advantages of published rows, with ``kl`` per row taken from the rewards."""
+    scores, masks = (
+        torch.stack([torch.as_tensor(row[name]).float() for row, _ in rows])
+        for name in ("rm_scores", "response_mask")
+    )
+    rewards = scores - torch.tensor(kl)[:, None] * masks
+    uids = np.array([0] * len(rows), dtype=object)
+    advantages, _ = compute_grpo_outcome_advantage(rewards, masks, uids)
+    return (advantages * masks).abs().max().item()
+
+
+def test_a_dropped_group_has_no_advantage_but_for_a_kl_in_its_rewards(published):
+    method = Ghpo(max_level=3, settings=GhpoSettings(on_all_failed="drop", cold_start_steps=0))
+    rows = published(run(method, dict.fromkeys(range(4), [0, 0]), source=Numbered(3)))
+    assert advantages_of(rows, kl=[0.0, 0.0]) == 0.0
+    # Any difference is normalised to about the size of a right and a wrong answer's.
+    assert advantages_of(rows, kl=[0.001, 0.002]) > 0.5
+
+
+def test_hence_dropping_groups_is_refused_with_a_kl_in_the_rewards():
+    def config(method, on_all_failed, kl):
+        return OmegaConf.create(
+            {
+                "trainer": {"method": method},
+                "hint": {"ghpo": {"on_all_failed": on_all_failed}},
+                "algorithm": {"use_kl_in_reward": kl},
+            }
+        )
+
+    with pytest.raises(ConfigError, match="drop does not work with algorithm.use_kl_in_reward"):
+        check_dropped_groups(config("ghpo", "drop", kl=True))
+    for allowed in (("ghpo", "drop", False), ("ghpo", "keep_last", True), ("sage", "drop", True)):
+        check_dropped_groups(config(*allowed))
+
+
 def test_a_group_that_is_not_dropped_trains_on_all_its_tokens(published):
     outcome = mixed()
     assert not outcome.record.is_dropped
     for field, _ in published(outcome):
         assert field["response_mask"].tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("mode", sorted(TRAINERS))
+def test_a_stale_group_still_teaches_the_tracker(mode, monkeypatch):
+    record = mixed().record
+    extra = {store.RECORD_FIELD: record.as_json(), store.SAMPLE_FIELD: b""}
+    asked = []
+
+    def get(keys, partition_id, select_fields):
+        asked.append((keys, partition_id, select_fields))
+        return {"extra_fields": [NonTensorData(extra)]}
+
+    monkeypatch.setattr(tq, "kv_batch_get", get)
+    trainer = TRAINERS[mode].__new__(TRAINERS[mode])
+    trainer.global_steps, trainer.tracker = 9, RewardTracker()
+    trainer._learn_of_stale(["u_0_0"], "train")
+    assert asked == [(["u_0_0"], "train", ["extra_fields"])]
+    assert trainer.tracker.state(record.problem_id).visits == 1
 
 
 def visit_of(uid):

@@ -13,7 +13,7 @@ import yaml
 from omegaconf import DictConfig, OmegaConf
 
 from recipe.hint.errors import ConfigError
-from recipe.hint.runtime.checkpoints import resume_step
+from recipe.hint.runtime.checkpoints import check_resumable, resume_step
 from recipe.hint.runtime.preflight.settings import ACTOR, ROLLOUT, leaves, setting
 
 # File systems take 255 bytes; backends put something behind the name.
@@ -42,7 +42,7 @@ DEFINES = (
 )
 # In `hint`, but not of the run: where it writes, how long it waits, how a service is reached.
 OPERATION = (
-    *_of("hint", "run_dir watchdog"),
+    *_of("hint", "run_dir watchdog max_in_flight"),
     *_of("hint.verify", "num_workers timeout_s audit"),
     *_of("hint.teacher", "base_url api_key_env num_parallel timeout_s num_retries backoff_s"),
     *_of("hint.teacher", "max_wait_s budget_tokens cache_dir"),
@@ -60,6 +60,9 @@ def check_run_folder(config: DictConfig) -> str:
 
     Returns:
         What the run finds there: nothing, or the step it resumes after.
+
+    Raises:
+        ConfigError: If a name or folder cannot be used, or holds checkpoints and no whole one.
     """
     # Each names a folder: the run's, and those of the backends of trainer.logger.
     for name in _of("trainer", "experiment_name project_name"):
@@ -69,6 +72,10 @@ def check_run_folder(config: DictConfig) -> str:
     for name in _of("trainer", "rollout_data_dir validation_data_dir"):
         if setting(config, name) is not None:
             check_folder(name, setting(config, name))
+    return _start_of(config)
+
+
+def _start_of(config: DictConfig) -> str:
     root, mode = Path(setting(config, _ROOT)), setting(config, "trainer.resume_mode")
     if mode == "resume_path":
         path = setting(config, "trainer.resume_from_path")
@@ -80,6 +87,8 @@ def check_run_folder(config: DictConfig) -> str:
         return f"resumes from {path}"
     if not root.is_dir():
         return "new"
+    if mode == "auto":
+        check_resumable(root)
     step = resume_step(root)
     if step is None:
         return "exists, no whole checkpoint: starts at step 1"
@@ -143,14 +152,22 @@ def check_disk(config: DictConfig, num_parameters: int | None, num_steps: int) -
 
     Returns:
         What they will take, or that none are written.
+
+    Raises:
+        ConfigError: If they do not fit, or if one alone would be kept.
     """
     every = setting(config, "trainer.save_freq")
     if every < 1:
         return "no checkpoints (trainer.save_freq < 1)"
     kept = -(-num_steps // every)
     if keep := setting(config, "trainer.max_actor_ckpt_to_keep"):
-        # With 1, verl deletes the old one only after the new one is written.
-        kept = min(kept, max(keep, 2))
+        if keep == 1:
+            raise ConfigError(
+                "trainer.max_actor_ckpt_to_keep=1: verl deletes the weights of the last checkpoint "
+                "before the new one is whole, so a run killed in between has none to resume from; "
+                "give 2, which takes the same room on the disk, or null for all"
+            )
+        kept = min(kept, keep)
     what = f"{kept} checkpoints, one every {every} steps"
     if num_parameters is None:
         return f"{what}; size unknown"
