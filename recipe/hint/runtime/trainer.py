@@ -243,7 +243,8 @@ class HintMixin(_Trainer):
 
 def _extra_fields(keys: list[str], partition: str) -> list[dict[str, Any]]:
     data = tq.kv_batch_get(keys=keys, partition_id=partition, select_fields=["extra_fields"])
-    return [tu.unwrap_non_tensor_data(extra) for extra in data["extra_fields"]]
+    values: list[Any] = [tu.unwrap_non_tensor_data(extra) for extra in data["extra_fields"]]
+    return values
 
 
 _SYNC = "the weight sync from the trainer to the vLLM replicas"
