@@ -21,16 +21,16 @@ LENGTHS, LENGTH_WEIGHTS = (3, 4, 5), (1, 2, 3)
 
 
 @dataclass(frozen=True, slots=True)
-class Conversation:
-    """Messages of which every assistant turn is learnt; ``kind`` says what they teach."""
+class Example:
+    """A conversation whose assistant turns are learnt; ``kind`` says what they teach."""
 
     kind: str
     messages: list[Message]
 
 
-def answered(kind: str, messages: list[Message], response: str) -> Conversation:
-    """Return the conversation that ``response`` ends."""
-    return Conversation(kind, [*messages, {"role": "assistant", "content": response}])
+def answered(kind: str, messages: list[Message], response: str) -> Example:
+    """Return the example that ``response`` ends."""
+    return Example(kind, [*messages, {"role": "assistant", "content": response}])
 
 
 def question(problem: str) -> list[Message]:
@@ -41,8 +41,8 @@ def question(problem: str) -> list[Message]:
     ]
 
 
-def draw(rng: random.Random) -> Conversation:
-    """Draw one conversation of the mixture."""
+def draw(rng: random.Random) -> Example:
+    """Draw one example of the mixture."""
     (kind,) = rng.choices(KINDS, KIND_WEIGHTS)
     family = HARD if rng.random() < SHARE_HARD else EASY
     (num_steps,) = rng.choices(LENGTHS, LENGTH_WEIGHTS)

@@ -15,13 +15,13 @@ import torch
 from torch.nn import functional
 from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-from recipe.hint.tiny.corpus import Conversation
+from recipe.hint.tiny.corpus import Example
 from recipe.hint.tiny.tokenizer import MAX_LENGTH
 
 logger = logging.getLogger(__name__)
 IGNORED = -100
 LOG_EVERY = 100
-Draw = Callable[[random.Random], Conversation]
+Draw = Callable[[random.Random], Example]
 TokenRow = tuple[list[int], list[bool]]  # ids, and whether each is of a response (end token too)
 
 
@@ -79,21 +79,19 @@ def _token_ids(tokenizer: PreTrainedTokenizerFast) -> tuple[int, int]:
     return end, padding
 
 
-def rendered(
-    tokenizer: PreTrainedTokenizerFast, conversation: Conversation
-) -> list[tuple[str, bool]]:
-    """Cut the conversation's text, as the chat template renders it, into prompts and responses.
+def rendered(tokenizer: PreTrainedTokenizerFast, example: Example) -> list[tuple[str, bool]]:
+    """Cut the example's text, as the chat template renders it, into prompts and responses.
 
     Returns:
         (text, whether it is a response) in order; a response has its end token.
     """
     parts: list[tuple[str, bool]] = []
     text = ""
-    for turn, message in enumerate(conversation.messages):
+    for turn, message in enumerate(example.messages):
         if message["role"] != "assistant":
             continue
         prompt: Any = tokenizer.apply_chat_template(
-            conversation.messages[:turn], tokenize=False, add_generation_prompt=True
+            example.messages[:turn], tokenize=False, add_generation_prompt=True
         )
         assert prompt.startswith(text), "the template changes what it rendered before"
         response = message["content"] + str(tokenizer.eos_token)

@@ -12,11 +12,11 @@ import random
 from collections.abc import Collection
 
 from recipe.hint.prompt import Message
-from recipe.hint.tiny.corpus import Conversation
+from recipe.hint.tiny.corpus import TEXTS, Example
 from recipe.hint.tiny.two_turn.task import TABLES, Puzzle, draw_puzzle, response
 
-# The instruction of the second turn, and one that only pre-training uses.
-REVISE = "There may be an error in your response. Check it and give it once more."
+REVISE = TEXTS.revise
+# An instruction that only pre-training uses.
 COMPARE = "Compare the box with the work, then revise."
 
 SHARE_EASY = 0.6
@@ -32,8 +32,8 @@ def question(problem: str) -> list[Message]:
     return [{"role": "user", "content": problem}]
 
 
-def draw(rng: random.Random) -> Conversation:
-    """Draw one conversation of two responses."""
+def draw(rng: random.Random) -> Example:
+    """Draw one example of two responses."""
     puzzle = draw_puzzle("easy" if rng.random() < SHARE_EASY else "hard", rng)
     first = first_box(puzzle, rng)
     work = work_of(puzzle, rng)
@@ -41,7 +41,7 @@ def draw(rng: random.Random) -> Conversation:
         kind, instruction, second = "compare", COMPARE, work[-1]
     else:
         kind, instruction, second = "revise", REVISE, revised_box(first, work[-1], rng)
-    return Conversation(
+    return Example(
         kind,
         [
             *question(puzzle.problem),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from recipe.hint.prompt import Message
 from recipe.hint.tiny.measure import GROUP_SIZE, Sampler, mean
@@ -54,7 +54,8 @@ def play(sampler: Sampler, puzzles: Sequence[Puzzle], instruction: str = REVISE)
         ]
         for messages, first in zip(conversations, firsts, strict=True)
     ]
-    seconds = sampler.responses(followed)
+    # With the seed of the first turn the second would draw the same digits again.
+    seconds = replace(sampler, seed=sampler.seed + 1).responses(followed)
     return [Play(*each) for each in zip(asked, firsts, seconds, strict=True)]
 
 
