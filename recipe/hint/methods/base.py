@@ -137,7 +137,8 @@ class Method:
 
     def dropped(self, train: Train) -> Train:
         """Return the decision without its signal."""
-        return Train(tuple(replace(row, reward=0.0) for row in train.rows), is_dropped=True)
+        rows = (replace(row, reward=0.0, kl_coef=0.0) for row in train.rows)
+        return Train(tuple(rows), is_dropped=True)
 
     def ends_escalation(self, last: Round) -> bool:
         """Return whether no stronger hint follows; a verifier failure is no reason for one."""
