@@ -89,6 +89,18 @@ class Method:
         """Return what validation plays: one group without hints, unless the method has turns."""
         return Method()
 
+    def check_steps(self, num_steps: int) -> None:
+        """Refuse a run of so many steps.
+
+        Raises:
+            ConfigError: If the method's schedule does not fit in it.
+        """
+
+    @property
+    def num_given(self) -> int:
+        """Responses of the data (``Problem.attempts``) that conversations go on from."""
+        return 0
+
     @property
     def needs_reference(self) -> bool:
         """Whether some row can have a KL coefficient above 0."""

@@ -33,7 +33,8 @@ from recipe.hint.runtime.checkpoints import (
     repair_pointer,
     step_folder,
 )
-from recipe.hint.runtime.credit import CreditMixin, ask_for_reference
+from recipe.hint.runtime.credit import CreditMixin
+from recipe.hint.runtime.reference import ask_for_reference
 from recipe.hint.runtime.reporter import StepReporter
 from recipe.hint.runtime.run_folder import RunFolder
 from recipe.hint.runtime.sampling_guard import guard
