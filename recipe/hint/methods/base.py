@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -51,6 +51,7 @@ class Method:
         supports_dropout: Whether ``hint.dropout_share`` is read.
         increments: Pieces that each level of the source is cut into, each a level of its own.
         has_own_credit: Whether :meth:`advantages` takes the place of verl's estimator.
+        second_names: Names of settings in other implementations -> ours.
     """
 
     settings_cls: ClassVar[type] = NoSettings
@@ -60,6 +61,7 @@ class Method:
     supports_dropout: ClassVar[bool] = False
     increments: int = 1
     has_own_credit: ClassVar[bool] = False
+    second_names: ClassVar[Mapping[str, str]] = {}
 
     def __init__(
         self, *, max_level: int = 0, settings: Any = None, dropout: HintDropout | None = None

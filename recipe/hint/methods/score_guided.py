@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -98,6 +98,10 @@ class ScoreGuided(Score):
 
     settings_cls = GuidedSettings
     settings_node = GuidedSettings.node
+    second_names: ClassVar[Mapping[str, str]] = {
+        "train_guidance_model": "train_guide",
+        "guidance_kl_coef": "guide_kl_coef",
+    }
     # Feedback per attempt, refinements per feedback.
     feedbacks: int = 1
     refinements: int = 1

@@ -107,7 +107,7 @@ class HintMixin(CreditMixin):
             ("hint", hint_metrics.step_metrics(records, self._method.max_level)),
             ("verify", hint_metrics.verify_metrics(records) | self.sampler.metrics()),
             ("reward_tracking", self.tracker.metrics()),
-            ("turns", turn_metrics(talks)),
+            ("turns", turn_metrics(talks) | hint_metrics.guide_metrics(records)),
         ):
             metrics.update({f"{prefix}/{name}": value for name, value in values.items()})
         return batch
