@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -51,6 +51,7 @@ class Method:
         supports_dropout: Whether ``hint.dropout_share`` is read.
         increments: Pieces that each level of the source is cut into, each a level of its own.
         has_own_credit: Whether :meth:`advantages` takes the place of verl's estimator.
+        second_names: Names of settings in other implementations -> ours.
     """
 
     settings_cls: ClassVar[type] = NoSettings
@@ -60,6 +61,7 @@ class Method:
     supports_dropout: ClassVar[bool] = False
     increments: int = 1
     has_own_credit: ClassVar[bool] = False
+    second_names: ClassVar[Mapping[str, str]] = {}
 
     def __init__(
         self, *, max_level: int = 0, settings: Any = None, dropout: HintDropout | None = None
@@ -88,6 +90,18 @@ class Method:
     def validation(self) -> Method:
         """Return what validation plays: one group without hints, unless the method has turns."""
         return Method()
+
+    def check_steps(self, num_steps: int) -> None:
+        """Refuse a run of so many steps.
+
+        Raises:
+            ConfigError: If the method's schedule does not fit in it.
+        """
+
+    @property
+    def num_given(self) -> int:
+        """Responses of the data (``Problem.attempts``) that conversations go on from."""
+        return 0
 
     @property
     def needs_reference(self) -> bool:
@@ -137,7 +151,8 @@ class Method:
 
     def dropped(self, train: Train) -> Train:
         """Return the decision without its signal."""
-        return Train(tuple(replace(row, reward=0.0) for row in train.rows), is_dropped=True)
+        rows = (replace(row, reward=0.0, kl_coef=0.0) for row in train.rows)
+        return Train(tuple(rows), is_dropped=True)
 
     def ends_escalation(self, last: Round) -> bool:
         """Return whether no stronger hint follows; a verifier failure is no reason for one."""

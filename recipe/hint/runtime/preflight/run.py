@@ -28,6 +28,8 @@ from recipe.hint.runtime.preflight.folder import check_disk, check_run_folder, c
 from recipe.hint.runtime.preflight.keys import check_unread
 from recipe.hint.runtime.preflight.machine import check_machine
 from recipe.hint.runtime.preflight.settings import ROLLOUT, check_sections, check_settings, setting
+from recipe.hint.runtime.preflight.turns import check_attempts, check_conversations, check_turns
+from recipe.hint.runtime.reference import ask_for_reference
 from recipe.hint.settings import (
     HintSettings,
     build_method,
@@ -63,6 +65,8 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
         check_reached(settings.teacher, os.environ)
     data.check_given(config, (data.TRAIN, VAL, MODEL))
     check_unread(config, settings)
+    check_turns(config, method)
+    ask_for_reference(config, method)  # verl's checks below know of it then
     check_settings(config)
     unchecked = check_machine(config)
     folder = check_run_folder(config)
@@ -71,10 +75,13 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
     model = data.load_model(config)
     hints = (settings, texts) if method.uses_hints else None
     lengths = data.check_lengths(config, model, train=train, val=val, hints=hints)
+    check_conversations(config, method, model, texts, [*train, *val])
+    check_attempts(train, method.num_given)
     batch, group = config.data.train_batch_size, config.actor_rollout_ref.rollout.n
     per_epoch = data.num_training_problems(config, train) / batch
     by_epochs = int(per_epoch) * setting(config, "trainer.total_epochs")
     steps = min(by_epochs, setting(config, "trainer.total_training_steps") or by_epochs)
+    method.check_steps(steps)
     disk = check_disk(config, model.num_parameters, steps)
     least, most = batch * group, batch * most_responses(method, group)
     tokens_m = config.data.max_response_length / 1e6
