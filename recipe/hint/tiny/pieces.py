@@ -10,12 +10,17 @@ import re
 
 from recipe.hint.prompt import (
     ANSWER_SYSTEM_PROMPT,
+    GUIDE_SYSTEM,
+    GUIDE_USER,
     HINT_LEAD,
     HINT_SYSTEM_PROMPT,
     HINT_USER_PROMPT_TEMPLATE,
+    NO_FEEDBACK,
+    REFINE,
 )
 from recipe.hint.tiny import task
 from recipe.hint.tiny.two_turn import corpus as two_turn_corpus
+from recipe.hint.tiny.two_turn import slips
 from recipe.hint.tiny.two_turn import task as two_turn_task
 
 
@@ -26,11 +31,14 @@ def one_turn_pieces() -> list[str]:
 
 
 def two_turn_pieces() -> list[str]:
-    """Return the pieces of problems, responses and instructions."""
+    """Return the pieces of problems, responses, instructions and feedback."""
     labels = [
         form for label in two_turn_task.STEP_LABELS for form in (f"\n{label}: ", f"\n{label}=")
     ]
-    return [
+    guide = re.split(r"\{problem\}|\{attempt\}", GUIDE_USER)
+    refine = REFINE.split("{feedback}")
+    feedback = [slips.NO_SLIP, *map(slips.feedback_on, range(two_turn_task.NUM_STEPS))]
+    found = [
         two_turn_corpus.REVISE,
         two_turn_corpus.COMPARE,
         task.PROBLEM_OPENING,
@@ -38,7 +46,18 @@ def two_turn_pieces() -> list[str]:
         *labels,
         *two_turn_task.TABLES,
         task.BOX_OPENING,
+        *(f"{label}{sign}" for label in two_turn_task.STEP_LABELS[:1] for sign in (": ", "=")),
+        *(f" {digit}" for digit in range(10)),
+        f"\n{slips.SLIP_CLOSING}",
+        f"\n{task.BOX_OPENING}",
+        GUIDE_SYSTEM,
+        two_turn_corpus.CHECK_SYSTEM,
+        *guide,
+        *refine,
+        *feedback,
+        NO_FEEDBACK,
     ]
+    return [piece for piece in found if piece]
 
 
 def _prompt_pieces() -> list[str]:
