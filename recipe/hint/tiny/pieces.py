@@ -19,8 +19,9 @@ from recipe.hint.prompt import (
     REFINE,
 )
 from recipe.hint.tiny import task
+from recipe.hint.tiny.three_turn import corpus as three_turn_corpus
+from recipe.hint.tiny.three_turn import task as three_turn_task
 from recipe.hint.tiny.two_turn import corpus as two_turn_corpus
-from recipe.hint.tiny.two_turn import slips
 from recipe.hint.tiny.two_turn import task as two_turn_task
 
 
@@ -31,33 +32,43 @@ def one_turn_pieces() -> list[str]:
 
 
 def two_turn_pieces() -> list[str]:
-    """Return the pieces of problems, responses, instructions and feedback."""
-    labels = [
-        form for label in two_turn_task.STEP_LABELS for form in (f"\n{label}: ", f"\n{label}=")
-    ]
-    guide = re.split(r"\{problem\}|\{attempt\}", GUIDE_USER)
-    refine = REFINE.split("{feedback}")
-    feedback = [slips.NO_SLIP, *map(slips.feedback_on, range(two_turn_task.NUM_STEPS))]
-    found = [
+    """Return the pieces of problems, responses and instructions."""
+    return [
         two_turn_corpus.REVISE,
         two_turn_corpus.COMPARE,
         task.PROBLEM_OPENING,
         f"\n{two_turn_task.PROBLEM_CLOSING}",
-        *labels,
+        *_label_pieces(),
         *two_turn_task.TABLES,
         task.BOX_OPENING,
-        *(f"{label}{sign}" for label in two_turn_task.STEP_LABELS[:1] for sign in (": ", "=")),
-        *(f" {digit}" for digit in range(10)),
-        f"\n{slips.SLIP_CLOSING}",
-        f"\n{task.BOX_OPENING}",
-        GUIDE_SYSTEM,
-        two_turn_corpus.CHECK_SYSTEM,
-        *guide,
-        *refine,
-        *feedback,
+    ]
+
+
+def three_turn_pieces() -> list[str]:
+    """Return the pieces of problems, responses, requests for feedback, and feedback."""
+    request = [GUIDE_SYSTEM, *re.split(r"\{problem\}|\{attempt\}", GUIDE_USER)]
+    feedback = map(three_turn_task.feedback_on, range(two_turn_task.NUM_STEPS))
+    found = [
+        *request,
+        three_turn_corpus.CHECK_SYSTEM,
+        *REFINE.split("{feedback}"),
         NO_FEEDBACK,
+        three_turn_task.NO_SLIP,
+        *feedback,
+        f"\n{three_turn_task.PROBLEM_CLOSING}",
+        *_label_pieces(),
+        "A: ",
+        "A=",
+        *two_turn_task.ARITHMETIC,
+        *(f" {digit}" for digit in range(10)),
+        f"\n{task.BOX_OPENING}",
     ]
     return [piece for piece in found if piece]
+
+
+def _label_pieces() -> list[str]:
+    labels = two_turn_task.STEP_LABELS
+    return [form for label in labels for form in (f"\n{label}: ", f"\n{label}=")]
 
 
 def _prompt_pieces() -> list[str]:

@@ -10,9 +10,11 @@ from typing import Any, Protocol
 from recipe.hint.prompt import Message
 from recipe.hint.tiny import corpus, measure, pieces, task
 from recipe.hint.tiny.pretrain import Draw, Recipe
+from recipe.hint.tiny.three_turn import corpus as three_turn_corpus
+from recipe.hint.tiny.three_turn import measure as three_turn_measure
+from recipe.hint.tiny.three_turn import task as three_turn_task
 from recipe.hint.tiny.two_turn import corpus as two_turn_corpus
 from recipe.hint.tiny.two_turn import measure as two_turn_measure
-from recipe.hint.tiny.two_turn import slips
 from recipe.hint.tiny.two_turn import task as two_turn_task
 
 
@@ -64,13 +66,6 @@ class World:
     recipe: Recipe
 
 
-def draw_two_turn_items(family: str, count: int, rng: random.Random) -> Sequence[Item]:
-    """Return ``count`` different problems of one family of the two-turn world."""
-    if family == "steps":
-        return slips.distinct_steps(count, rng)
-    return two_turn_task.distinct_puzzles(family, count, rng)
-
-
 ONE_TURN = World(
     source="tiny",
     folder="data/tiny",
@@ -88,21 +83,30 @@ ONE_TURN = World(
     quality=measure.quality,
     recipe=Recipe(),
 )
+SMALL = Recipe(steps=800, warmup_steps=60, hidden_size=96, intermediate_size=256)
 TWO_TURN = World(
     source="two_turn",
     folder="data/two_turn",
     # Mostly easy: there a right first response and a revision pay equally.
-    # The steps of the third family are for three turns.
-    train_sizes={
-        "train": {"easy": 144, "hard": 16, "steps": 0},
-        "train_steps": {"easy": 0, "hard": 0, "steps": 160},
-    },
-    val_sizes={"easy": 100, "hard": 200, "steps": 150},
-    draw_items=draw_two_turn_items,
+    train_sizes={"train": {"easy": 144, "hard": 16}},
+    val_sizes={"easy": 100, "hard": 200},
+    draw_items=two_turn_task.distinct_puzzles,
     question=two_turn_corpus.question,
     draw=two_turn_corpus.draw,
     pieces=pieces.two_turn_pieces(),
     quality=two_turn_measure.quality,
-    recipe=Recipe(steps=1600, warmup_steps=60, hidden_size=96, intermediate_size=256),
+    recipe=SMALL,
 )
-WORLDS = {"one_turn": ONE_TURN, "two_turn": TWO_TURN}
+THREE_TURN = World(
+    source="three_turn",
+    folder="data/three_turn",
+    train_sizes={"train": {"steps": 160}},
+    val_sizes={"steps": 150},
+    draw_items=three_turn_task.distinct_steps,
+    question=three_turn_corpus.question,
+    draw=three_turn_corpus.draw,
+    pieces=pieces.three_turn_pieces(),
+    quality=three_turn_measure.quality,
+    recipe=SMALL,
+)
+WORLDS = {"one_turn": ONE_TURN, "two_turn": TWO_TURN, "three_turn": THREE_TURN}

@@ -18,7 +18,7 @@ from recipe.hint.prompt import (
     hint_request,
     with_hint,
 )
-from recipe.hint.tiny import build, corpus, task, tokenizer
+from recipe.hint.tiny import build, corpus, pretrain, task, tokenizer
 from recipe.hint.tiny.worlds import ONE_TURN, TWO_TURN
 
 ROOT = Path(__file__).parents[3]
@@ -32,6 +32,10 @@ def hard_chain(seed=3):
 
 def tiny_tokenizer():
     return tokenizer.build_tokenizer(ONE_TURN.pieces)
+
+
+def replies(example):
+    return [turn["content"] for turn in example.messages if turn["role"] == "assistant"]
 
 
 def listed_hashes(folder):
@@ -271,6 +275,22 @@ def test_a_label_is_one_token_in_solutions_and_in_hints():
     step, hint = built("\nB: zorp 9, B=1")["input_ids"], built("A=1, B=2")["input_ids"]
     assert [built.decode([token]) for token in step] == ["\nB: ", "zorp", " 9, ", "B=", "1"]
     assert [built.decode([token]) for token in hint] == ["A=", "1", ", ", "B=", "2"]
+
+
+@WORLDS
+def test_a_batch_learns_the_responses_and_nothing_else(world):
+    made = tokenizer.build_tokenizer(world.pieces)
+    rows = next(pretrain.batches(made, world.recipe, world.draw))
+    rng = random.Random(f"corpus/{world.recipe.seed}")
+    conversations = [world.draw(rng) for _ in range(world.recipe.batch_size)]
+    learnt = [
+        made.decode([token for token, is_learnt in zip(*row, strict=True) if is_learnt])
+        for row in rows
+    ]
+    ends = ["".join(text + made.eos_token for text in replies(each)) for each in conversations]
+    assert sorted(learnt) == sorted(ends)
+    lengths = [len(ids) for ids, _ in rows]
+    assert lengths == sorted(lengths)
 
 
 # the command

@@ -2,14 +2,13 @@
 
 import itertools
 import random
-import re
 from collections import Counter
 
 import pytest
 
 from recipe.hint.tiny import build, pretrain, tokenizer
-from recipe.hint.tiny.two_turn import corpus, measure, slips, task
-from recipe.hint.tiny.worlds import ONE_TURN, TWO_TURN
+from recipe.hint.tiny.two_turn import corpus, measure, task
+from recipe.hint.tiny.worlds import TWO_TURN
 from recipe.hint.verify.maths.grade import quick_verdict
 
 
@@ -17,9 +16,9 @@ def built():
     return tokenizer.build_tokenizer(TWO_TURN.pieces)
 
 
-def drawn(count, draw=corpus.draw_two):
+def drawn(count):
     rng = random.Random(0)
-    return [draw(rng) for _ in range(count)]
+    return [corpus.draw(rng) for _ in range(count)]
 
 
 def replies(conversation):
@@ -86,10 +85,8 @@ def test_training_and_held_out_problems_are_apart():
     assert [row["data_source"] for row in files["train"]].count("two_turn/hard") == 16
     assert {stem: len(rows) for stem, rows in files.items()} == {
         "train": 160,
-        "train_steps": 160,
         "val_easy": 100,
         "val_hard": 200,
-        "val_steps": 150,
     }
     texts = [row["problem"] for rows in files.values() for row in rows]
     assert len(set(texts)) == len(texts)
@@ -154,77 +151,12 @@ def test_the_work_is_nearly_always_right():
     assert 0.93 <= sum(right) / 4000 <= 0.985
 
 
-# three turns
-
-
-def steps_of(text):
-    lines = [line.split() for line in text.splitlines()[:4]]
-    return slips.Steps(tuple(line[1] for line in lines), tuple(int(line[2]) for line in lines))
-
-
-def test_steps_that_stand_alone_read_as_lines_and_a_code():
-    steps = slips.Steps(("inc", "dbl", "tri", "neg"), (4, 7, 2, 8))
-    assert steps.problem == "A: inc 4\nB: dbl 7\nC: tri 2\nD: neg 8\nGive the code of all results."
-    # 4 + 1, 2 * 7 = 14, 3 * 2, -8 mod 10
-    assert steps.solution == "A=5\nB=4\nC=6\nD=2\n\\boxed{5462}"
-    assert steps_of(steps.problem) == steps
-
-
-def test_a_slip_is_named_by_its_step_and_feedback_reads_back():
-    steps = slips.Steps(("inc", "dbl", "tri", "neg"), (4, 7, 2, 8))
-    assert slips.slips_of(steps, slips.steps_response((5, 4, 7, 2))) == [2]
-    assert slips.slips_of(steps, steps.solution) == []
-    assert slips.feedback_on(2) == "Step C is wrong."
-    assert [slips.named_step(slips.feedback_on(step)) for step in range(4)] == [0, 1, 2, 3]
-    assert slips.named_step(slips.NO_SLIP) is None
-    assert slips.named_step("Step C is wrong. C=6") is None
-
-
-def test_no_code_begins_with_zero_so_equal_integers_are_equal_codes():
-    rows = build.problem_files(TWO_TURN)
-    assert all(row["answer"][0] != "0" for row in [*rows["train_steps"], *rows["val_steps"]])
-
-
-def test_a_refinement_does_the_named_step_again_and_copies_the_others():
-    refined = [each for each in drawn(3000, corpus.draw_three) if each.kind == "refine"]
-    assert len(refined) > 1000
-    for example in refined:
-        steps = steps_of(example.messages[0]["content"])
-        before, after = map(slips.stated_results, replies(example))
-        named = slips.named_step(example.messages[2]["content"].splitlines()[1])
-        if named is not None:
-            before[named] = steps.results[named]
-        assert after == before
-
-
-def test_feedback_names_the_slip_seldom_and_a_check_always():
-    named = {"guide": [], "check": []}
-    for example in drawn(12_000, corpus.draw_three):
-        if example.kind == "refine":
-            continue
-        _, problem, attempt = re.split("Problem:\n|\n\nThe student's attempt:\n", asked(example))
-        found = slips.slips_of(steps_of(problem), attempt)
-        feedback = slips.named_step(replies(example)[0])
-        if found:
-            named[example.kind].append([feedback] == found)
-        elif example.kind == "check":
-            assert feedback is None
-    assert len(named["guide"]) > 1500
-    assert all(named["check"])
-    # standard error at 1800: sqrt(.2 * .8 / 1800) = .009
-    assert sum(named["guide"]) / len(named["guide"]) == pytest.approx(corpus.P_NAMED, abs=0.035)
-
-
-def asked(example):
-    return example.messages[-2]["content"]
-
-
 # tokens
 
 
 def test_a_conversation_keeps_its_tokens_when_it_goes_on():
     made = built()
-    for conversation in drawn(80, corpus.draw):
+    for conversation in drawn(50):
         parts = pretrain.rendered(made, conversation)
         pieces = [token for text, _ in parts for token in made(text)["input_ids"]]
         whole = made.apply_chat_template(conversation.messages, return_dict=False)
@@ -244,56 +176,13 @@ def test_a_response_is_twelve_tokens_with_its_end_and_decodes_to_itself():
     assert made.decode(ids, skip_special_tokens=True) == text
 
 
-def test_instructions_and_feedback_are_one_token_each():
+def test_the_instruction_is_one_token():
     made = built()
-    for text in (corpus.REVISE, corpus.COMPARE, slips.NO_SLIP, slips.feedback_on(2)):
+    for text in (corpus.REVISE, corpus.COMPARE):
         assert len(made(text)["input_ids"]) == 1
 
 
-@pytest.mark.parametrize("world", [ONE_TURN, TWO_TURN], ids=lambda world: world.source)
-def test_a_batch_learns_the_responses_and_nothing_else(world):
-    made = tokenizer.build_tokenizer(world.pieces)
-    rows = next(pretrain.batches(made, world.recipe, world.draw))
-    rng = random.Random(f"corpus/{world.recipe.seed}")
-    conversations = [world.draw(rng) for _ in range(world.recipe.batch_size)]
-    learnt = [
-        made.decode([token for token, is_learnt in zip(*row, strict=True) if is_learnt])
-        for row in rows
-    ]
-    ends = ["".join(reply + made.eos_token for reply in replies(each)) for each in conversations]
-    assert sorted(learnt) == sorted(ends)
-    lengths = [len(ids) for ids, _ in rows]
-    assert lengths == sorted(lengths)
-
-
 # measurement
-
-
-def test_the_rates_of_guided_plays_are_counted_from_attempt_feedback_and_refinement():
-    steps = slips.Steps(("inc", "dbl", "tri", "neg"), (4, 7, 2, 8))  # 5462
-    wrong, right = slips.steps_response((5, 4, 7, 2)), steps.solution
-
-    def play(attempt, feedback, refined):
-        return measure.GuidedPlay(steps, attempt, feedback, refined)
-
-    rates = measure.guided_rates(
-        [
-            play(wrong, slips.feedback_on(2), right),  # named, obeyed
-            play(wrong, slips.feedback_on(0), right),  # another step: not obeyed, though right
-            play(wrong, "It is 5462.", wrong),  # leaked
-            play(right, slips.feedback_on(1), right),  # false alarm, obeyed: the step was right
-        ]
-    )
-    assert rates == {
-        "turn_1": 1 / 4,
-        "turn_2": 3 / 4,
-        "delta": 2 / 4,
-        "named": 1 / 3,
-        "false_alarm": 1.0,
-        "obeyed": 2 / 3,
-        "leaked": 1 / 4,
-        "well_formed": 3 / 4,
-    }
 
 
 def test_the_rates_of_a_play_are_counted_from_its_boxes():

@@ -4,20 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
-from recipe.hint.prompt import Message, feedback_request, fill
-from recipe.hint.tiny.corpus import TEXTS
+from recipe.hint.prompt import Message
 from recipe.hint.tiny.measure import GROUP_SIZE, Sampler, mean
-from recipe.hint.tiny.task import boxed_code
-from recipe.hint.tiny.two_turn.corpus import CHECK_SYSTEM, COMPARE, REVISE, question
-from recipe.hint.tiny.two_turn.slips import (
-    NO_SLIP,
-    Steps,
-    named_step,
-    slips_of,
-    stated_results,
-)
+from recipe.hint.tiny.two_turn.corpus import COMPARE, REVISE, question
 from recipe.hint.tiny.two_turn.task import Puzzle, boxed_digit, worked_digit
 
 
@@ -56,7 +46,14 @@ def play(sampler: Sampler, puzzles: Sequence[Puzzle], instruction: str = REVISE)
     asked = [puzzle for puzzle in puzzles for _ in range(GROUP_SIZE)]
     conversations = [question(puzzle.problem) for puzzle in asked]
     firsts = sampler.responses(conversations)
-    followed = _followed(conversations, firsts, [instruction] * len(asked))
+    followed: list[list[Message]] = [
+        [
+            *messages,
+            {"role": "assistant", "content": first},
+            {"role": "user", "content": instruction},
+        ]
+        for messages, first in zip(conversations, firsts, strict=True)
+    ]
     # With the seed of the first turn the second would draw the same digits again.
     seconds = replace(sampler, seed=sampler.seed + 1).responses(followed)
     return [Play(*each) for each in zip(asked, firsts, seconds, strict=True)]
@@ -84,111 +81,15 @@ def rates(plays: Sequence[Play]) -> dict[str, float]:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class GuidedPlay:
-    """One conversation of three turns: attempt, feedback, refinement."""
+def quality(sampler: Sampler, puzzles: Mapping[str, Sequence[Puzzle]]) -> dict[str, float]:
+    """Return the advertised numbers: those of :func:`rates` by difficulty.
 
-    steps: Steps
-    attempt: str
-    feedback: str
-    refined: str
-
-    @property
-    def slips(self) -> list[int]:
-        """The steps that the attempt has wrong."""
-        return slips_of(self.steps, self.attempt)
-
-    @property
-    def names(self) -> bool:
-        """Whether the feedback names a step."""
-        return named_step(self.feedback) is not None
-
-
-def play_guided(
-    sampler: Sampler, problems: Sequence[Steps], guide_system: str = TEXTS.guide_system
-) -> list[GuidedPlay]:
-    """Play ``GROUP_SIZE`` conversations of three turns on every problem, sampled at T=1."""
-    asked = [steps for steps in problems for _ in range(GROUP_SIZE)]
-    conversations = [question(steps.problem) for steps in asked]
-    attempts = sampler.responses(conversations)
-    texts = replace(TEXTS, guide_system=guide_system)
-    requests = [
-        feedback_request(texts, steps.problem, attempt)
-        for steps, attempt in zip(asked, attempts, strict=True)
-    ]
-    feedback = replace(sampler, seed=sampler.seed + 1).responses(requests)
-    instructions = [fill(TEXTS.refine, feedback=text) for text in feedback]
-    followed = _followed(conversations, attempts, instructions)
-    refined = replace(sampler, seed=sampler.seed + 2).responses(followed)
-    return [GuidedPlay(*each) for each in zip(asked, attempts, feedback, refined, strict=True)]
-
-
-def guided_rates(plays: Sequence[GuidedPlay]) -> dict[str, float]:
-    """Return shares in [0, 1].
-
-    ``turn_1``, ``turn_2`` and ``delta``: accuracies of attempt and refinement; their difference.
-    ``named``: feedback that names the slip, of attempts with one. ``false_alarm``: feedback that
-    names a step, of attempts without. ``obeyed``: refinements with the named step right and the
-    others as they were, of those with feedback that names one. ``leaked``: feedback that holds the
-    answer. ``well_formed``: feedback that names a step or finds nothing.
-    """
-    turn_1 = mean([boxed_code(play.attempt) == play.steps.answer for play in plays])
-    turn_2 = mean([boxed_code(play.refined) == play.steps.answer for play in plays])
-    slipped = [play for play in plays if len(play.slips) == 1]
-    sound = [play for play in plays if not play.slips]
-    return {
-        "turn_1": turn_1,
-        "turn_2": turn_2,
-        "delta": turn_2 - turn_1,
-        "named": mean([[named_step(play.feedback)] == play.slips for play in slipped]),
-        "false_alarm": mean([play.names for play in sound]),
-        "obeyed": mean(
-            [_is_obeyed(play) for play in plays if named_step(play.feedback) is not None]
-        ),
-        "leaked": mean([play.steps.answer in play.feedback for play in plays]),
-        "well_formed": mean([play.feedback == NO_SLIP or play.names for play in plays]),
-    }
-
-
-def _is_obeyed(play: GuidedPlay) -> bool:
-    wanted = stated_results(play.attempt)
-    step = named_step(play.feedback)
-    if step is None or step >= len(wanted):
-        return False
-    wanted[step] = play.steps.results[step]
-    return stated_results(play.refined) == wanted
-
-
-def _followed(
-    conversations: Sequence[list[Message]], responses: Sequence[str], instructions: Sequence[str]
-) -> list[list[Message]]:
-    """Return the conversations with their responses and one more user turn each."""
-    return [
-        [
-            *messages,
-            {"role": "assistant", "content": response},
-            {"role": "user", "content": instruction},
-        ]
-        for messages, response, instruction in zip(
-            conversations, responses, instructions, strict=True
-        )
-    ]
-
-
-def quality(sampler: Sampler, items: Mapping[str, Sequence[Any]]) -> dict[str, float]:
-    """Return the advertised numbers: those of :func:`rates` and :func:`guided_rates`.
-
-    ``compare_turn_2`` is the accuracy of hard problems where the second turn asks to compare,
-    ``check_named`` the share of slips that are named where the guide is asked to check.
+    ``compare_turn_2`` is the accuracy of hard problems where the second turn asks to compare.
     """
     report = {
         f"{difficulty}_{name}": value
-        for difficulty in ("easy", "hard")
-        for name, value in rates(play(sampler, items[difficulty])).items()
+        for difficulty, those in puzzles.items()
+        for name, value in rates(play(sampler, those)).items()
     }
-    report["compare_turn_2"] = rates(play(sampler, items["hard"], COMPARE))["turn_2"]
-    guided = guided_rates(play_guided(sampler, items["steps"]))
-    report |= {f"steps_{name}": value for name, value in guided.items()}
-    checked = guided_rates(play_guided(sampler, items["steps"], CHECK_SYSTEM))
-    report["check_named"] = checked["named"]
+    report["compare_turn_2"] = rates(play(sampler, puzzles["hard"], COMPARE))["turn_2"]
     return {name: round(value, 4) for name, value in report.items()}

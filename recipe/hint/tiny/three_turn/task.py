@@ -1,4 +1,4 @@
-"""Problems for three turns: steps that stand alone, of which a first response may slip in one.
+"""The three-turn world's task: steps that stand alone, of which a first response may slip in one.
 
 Each step applies an operation to a digit of its own; the answer is the code of all results. A guide
 who checks the steps can name the one that slipped, and a refinement does exactly the named step
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from recipe.hint.tiny.task import BOX_OPENING, boxed_code
 from recipe.hint.tiny.two_turn.task import ARITHMETIC, NUM_STEPS, STEP_LABELS
 
-SLIP_CLOSING = "Give the code of all results."
+PROBLEM_CLOSING = "Give the code of all results."
 NO_SLIP = "Every step is right."
 
 
@@ -31,7 +31,7 @@ class Steps:
         """The question as the student reads it."""
         steps = zip(STEP_LABELS, self.operations, self.inputs, strict=True)
         lines = [f"{label}: {name} {digit}" for label, name, digit in steps]
-        return "\n".join([*lines, SLIP_CLOSING])
+        return "\n".join([*lines, PROBLEM_CLOSING])
 
     @property
     def results(self) -> tuple[int, ...]:
@@ -47,18 +47,18 @@ class Steps:
     @property
     def solution(self) -> str:
         """The response without a fault."""
-        return steps_response(self.results)
+        return response(self.results)
 
 
-def steps_response(results: Sequence[int]) -> str:
+def response(results: Sequence[int]) -> str:
     """Return the text of a response: one line per step, then the box."""
     steps = zip(STEP_LABELS, results, strict=True)
     lines = [f"{label}={result}" for label, result in steps]
     return "\n".join([*lines, f"{BOX_OPENING}{''.join(map(str, results))}}}"])
 
 
-def distinct_steps(count: int, rng: random.Random) -> list[Steps]:
-    """Return ``count`` different problems whose code does not begin with 0.
+def distinct_steps(family: str, count: int, rng: random.Random) -> list[Steps]:
+    """Return ``count`` different problems whose code does not begin with 0; there is one family.
 
     Verifiers compare integers, and 0123 would equal 123.
     """
