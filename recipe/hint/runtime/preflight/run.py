@@ -17,6 +17,7 @@ from omegaconf import DictConfig, OmegaConf
 from recipe.hint.command.compose import given_settings
 from recipe.hint.errors import ConfigError, DataError
 from recipe.hint.evaluation.draw import check_settings_unchanged, evaluation_settings
+from recipe.hint.evaluation.play import evaluated_method, played_turns
 from recipe.hint.evaluation.responses import evaluation_folder, response_path
 from recipe.hint.hints.teacher_settings import check_teacher
 from recipe.hint.methods import Method
@@ -114,6 +115,7 @@ def preflight_evaluation(config: DictConfig) -> list[str]:
         Lines that say what will run.
     """
     config, settings = _resolved(config)
+    method = build_method(config.trainer, settings)
     data.check_given(config, (VAL, MODEL))
     check_unread(config, settings)
     check_settings(config)
@@ -123,14 +125,16 @@ def preflight_evaluation(config: DictConfig) -> list[str]:
     _check_benchmarks(files)
     model, served = _served_model(config)
     lengths = data.check_lengths(config, model, val=files)
+    check_conversations(config, method, model, read_texts(settings), files)
     folder = evaluation_folder(config)
-    drawn_with = evaluation_settings(config, [file.path for file in files]) | {"model": served}
+    paths = [file.path for file in files]
+    drawn_with = evaluation_settings(config, paths, played_turns(config)) | {"model": served}
     check_settings_unchanged(folder, drawn_with)
     val = config.actor_rollout_ref.rollout.val_kwargs
     total = val.n * sum(len(file.problems) for file in files)
     sources = [sorted({problem.data_source for problem in file.problems}) for file in files]
     return [
-        "evaluate  without hints",
+        f"evaluate  {evaluated_method(config)}, without hints",
         _model_line(served, model),
         *(
             f"problems  {file.path}: {len(file.problems)} of {', '.join(names)}"
