@@ -11,7 +11,7 @@ from recipe.hint.prompt import (
     hint_request,
     with_hint,
 )
-from recipe.hint.seeds import seed_at
+from recipe.hint.schema import seed_at
 
 CHAT = [{"role": "system", "content": "S"}, {"role": "user", "content": "Q {x} $\\frac{1}{2}$"}]
 

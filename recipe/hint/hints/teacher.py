@@ -41,8 +41,7 @@ from recipe.hint.hints.teacher_settings import (
     read_key,
 )
 from recipe.hint.prompt import Texts, hint_request
-from recipe.hint.schema import ParseFailure, Problem
-from recipe.hint.seeds import seed_at
+from recipe.hint.schema import ParseFailure, Problem, seed_at
 
 logger = logging.getLogger(__name__)
 wait = asyncio.sleep  # for the tests, which wait for nobody

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from recipe.hint.schema import FINAL_HINT_FAILURES, Problem, ProblemState
-from recipe.hint.seeds import seed_at
+from recipe.hint.schema import FINAL_HINT_FAILURES, Problem, ProblemState, seed_at
 from recipe.hint.turns import Bare, Place, Round, Row, Sample, Train, Turn
 
 
