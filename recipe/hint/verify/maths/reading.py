@@ -109,7 +109,7 @@ def _without_wrapping(text: str) -> str:
 def _is_one_group(text: str) -> bool:
     """Whether the brace that opens a text closes at its end."""
     depth = 0
-    for match in _BRACE.finditer(text):
+    for match in _BRACE.finditer(text if text.startswith("{") else ""):
         depth += {"{": 1, "}": -1}.get(match[0], 0)
         if depth <= 0:
             return match[0] == "}" and match.end() == len(text)
