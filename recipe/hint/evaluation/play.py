@@ -12,8 +12,7 @@ from recipe.hint.evaluation.draw import Job, response_row
 from recipe.hint.methods import BASELINE, METHODS
 from recipe.hint.rollout import Parts, PromptRollout
 from recipe.hint.samples import SampleSettings
-from recipe.hint.schema import ProblemState
-from recipe.hint.seeds import seed_at
+from recipe.hint.schema import ProblemState, seed_at
 from recipe.hint.settings import HintSettings, build_method, read_settings, read_texts
 
 _NO_SAMPLES = SampleSettings(prompts_per_step=0, second_judge_share=0.0)

@@ -69,6 +69,10 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
     check_turns(config, method)
     ask_for_reference(config, method)  # verl's checks below know of it then
     check_settings(config)
+    group = config.actor_rollout_ref.rollout.n
+    method.check_run(
+        group_size=group, use_kl_in_reward=setting(config, "algorithm.use_kl_in_reward")
+    )
     unchecked = check_machine(config)
     folder = check_run_folder(config)
     changed = check_same_run(config)
@@ -78,7 +82,7 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
     lengths = data.check_lengths(config, model, train=train, val=val, hints=hints)
     check_conversations(config, method, model, texts, [*train, *val])
     check_attempts(train, method.num_given)
-    batch, group = config.data.train_batch_size, config.actor_rollout_ref.rollout.n
+    batch = config.data.train_batch_size
     per_epoch = data.num_training_problems(config, train) / batch
     by_epochs = int(per_epoch) * setting(config, "trainer.total_epochs")
     steps = min(by_epochs, setting(config, "trainer.total_training_steps") or by_epochs)
