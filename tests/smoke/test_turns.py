@@ -1,7 +1,7 @@
 """Methods of several turns on the embedded model: rows of every turn and role in real updates."""
 
 import pytest
-from runs import check_weights, train
+from runs import ROOT, check_weights, train
 
 pytestmark = pytest.mark.slow
 # The embedded tokenizer spells the instructions out: a prompt of a later turn is long.
@@ -45,7 +45,10 @@ def test_solver_and_guide_of_a_tree_train_in_an_asynchronous_mode(tmp_path):
     run = train(
         tmp_path / "run",
         *TURNS,
+        # Easy problems and the first turn's own reward: the embedded model knows no feedback.
+        f"data.train_files={ROOT / 'data/tiny/val_easy.parquet'}",
         "trainer.method=mlmt",
+        "hint.mlmt.solver_credit=score",
         "hint.mlmt.feedbacks=2",
         "hint.mlmt.refinements=2",
         "hint.mlmt.guide_max_tokens=24",

@@ -14,8 +14,9 @@ from recipe.hint.credit.shaping import progress_reward
 from recipe.hint.errors import ConfigError
 from recipe.hint.methods.base import Method
 from recipe.hint.methods.final_turns import FinalTurns
+from recipe.hint.methods.prompts import Revise
 from recipe.hint.schema import Problem, ProblemState
-from recipe.hint.turns import Place, Revise, Round, Row, Sample, Train, Turn, path, places
+from recipe.hint.turns import Place, Round, Row, Sample, Train, Turn, path, places
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from recipe.hint.errors import ConfigError
+from recipe.hint.methods.prompts import Feedback, Refine
 from recipe.hint.methods.score import Score, ScoreSettings, turn_at
 from recipe.hint.schema import Problem, ProblemState
 from recipe.hint.turns import (
-    Feedback,
     Place,
-    Refine,
     RoleSampling,
     Round,
     Row,

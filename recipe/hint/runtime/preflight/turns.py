@@ -23,7 +23,6 @@ _PROMPT = f"{ROLLOUT}.prompt_length"
 _OWN = "advantages are the method's own (docs/credit.md)"
 # What such a method needs of verl's settings, and why nothing else would do.
 _NEEDS = {
-    "algorithm.adv_estimator": ("grpo", _OWN),
     "algorithm.use_kl_in_reward": (False, "each turn has a KL coefficient of its own"),
     "algorithm.norm_adv_by_std_in_grpo": (True, _OWN),
     "algorithm.gamma": (1.0, _OWN),
@@ -41,7 +40,10 @@ def check_turns(config: DictConfig, method: Method) -> None:
     """
     if not method.has_own_credit:
         return
-    for name, (needed, why) in _NEEDS.items():
+    from verl.trainer.ppo.core_algos import AdvantageEstimator
+
+    estimator = {"algorithm.adv_estimator": (AdvantageEstimator.GRPO.value, _OWN)}
+    for name, (needed, why) in (estimator | _NEEDS).items():
         value = setting(config, name)
         if value is not None and value != needed:
             raise ConfigError(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 
-from recipe.hint.prompt import Message, feedback_request, fill
+from recipe.hint.prompt import Message, Texts, fill
 from recipe.hint.tiny.corpus import TEXTS, Example, answered
 from recipe.hint.tiny.three_turn.task import (
     NO_SLIP,
@@ -31,6 +31,14 @@ KIND_WEIGHTS = {"guide": 0.25, "check": 0.35, "refine": 0.4}
 def question(problem: str) -> list[Message]:
     """Return the conversation that asks for a first response, as in the ``prompt`` column."""
     return [{"role": "user", "content": problem}]
+
+
+def feedback_request(texts: Texts, problem: str, attempt: str) -> list[Message]:
+    """Return the conversation that asks for feedback, as ``methods.prompts.Feedback`` builds it."""
+    return [
+        {"role": "system", "content": texts.guide_system},
+        {"role": "user", "content": fill(texts.guide_user, problem=problem, attempt=attempt)},
+    ]
 
 
 def draw(rng: random.Random) -> Example:

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from recipe.hint.prompt import feedback_request, fill
+from recipe.hint.prompt import fill
 from recipe.hint.tiny.corpus import TEXTS
 from recipe.hint.tiny.measure import GROUP_SIZE, Sampler, mean
 from recipe.hint.tiny.task import boxed_code
-from recipe.hint.tiny.three_turn.corpus import CHECK_SYSTEM, question
+from recipe.hint.tiny.three_turn.corpus import CHECK_SYSTEM, feedback_request, question
 from recipe.hint.tiny.three_turn.task import (
     NO_SLIP,
     Steps,
