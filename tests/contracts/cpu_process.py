@@ -95,6 +95,33 @@ def segments() -> dict[str, Any]:
     return {"close without the patch": refused, "tensor after close": view.tolist()}
 
 
+def pinning() -> dict[str, Any]:
+    """FSDP2 pins the weights that it keeps outside the device."""
+    weights = torch.ones(2)
+    return {
+        "pin without the patch": error_of(lambda: torch.Tensor.pin_memory.__wrapped__(weights)),
+        "pin changes nothing": weights.pin_memory() is weights and not weights.is_pinned(),
+        "weights off the device": offloaded(),
+    }
+
+
+def offloaded() -> list[float]:
+    """One forward pass of a layer under the policy that verl gives the reference policy."""
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import CPUOffloadPolicy, fully_shard
+
+    one = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0"}
+    os.environ.update(one)
+    distributed.initialize_global_process_group_ray(timeout_second=300)
+    layer = torch.nn.Linear(2, 1, bias=False)
+    torch.nn.init.ones_(layer.weight)
+    mesh = init_device_mesh("cpu", (1,))
+    fully_shard(layer, mesh=mesh, offload_policy=CPUOffloadPolicy(pin_memory=True))
+    found = layer(torch.tensor([[1.0, 2.0]])).tolist()[0]
+    torch.distributed.destroy_process_group()
+    return found
+
+
 def device_calls() -> dict[str, Any]:
     """The names of torch.cuda that verl's trainer, engine and rollout call."""
     module = device.get_torch_device()
@@ -136,6 +163,6 @@ def second_install() -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    parts = (platform, backend, versions, segments, device_calls, second_install)
+    parts = (platform, backend, versions, segments, pinning, device_calls, second_install)
     found = {name: value for part in parts for name, value in part().items()}
     sys.stdout.write("\n" + json.dumps(found))

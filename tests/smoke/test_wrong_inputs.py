@@ -45,7 +45,11 @@ def wrong(tmp_path_factory):
     write_models(folder)
     (folder / "reward.py").write_text("def compute_score(**_):\n    return 1.0\n")
     (folder / "narrow_reward.py").write_text("def compute_score(solution_str):\n    return 1.0\n")
-    texts = {"unknown": {"hint_sytem": "x"}, "field": {"hint_user": "{solution}"}}
+    texts = {
+        "unknown": {"hint_sytem": "x"},
+        "field": {"hint_user": "{solution}"},
+        "attemptless": {"guide_user": "{problem}"},
+    }
     for name, content in texts.items():
         (folder / f"{name}.yaml").write_text(yaml.safe_dump(content))
     (folder / "broken.yaml").write_text("hint_system: [")
@@ -80,6 +84,7 @@ def write_data(folder: Path) -> None:
     wordy[1]["solution"] = "1 + 2 " * 300
     wordy[2]["prompt"][-1]["content"] = "1 + 2 " * 200
     save("wordy", wordy)
+    save("userly", [row | {"prompt": row["prompt"][-1:]} for row in rows_of("abcd")])
     save("no_solution", [row | {"solution": ""} for row in rows_of("ab")])
     pq.write_table(pa.Table.from_pylist(rows_of("a")).slice(0, 0), folder / "empty.parquet")
     (folder / "text.parquet").write_text("no parquet")

@@ -21,6 +21,7 @@ from recipe.hint.methods import METHODS, Method
 
 Action = Literal["run", "help", "show", "hydra"]
 
+_ALL_STEPS = "trainer.total_training_steps"
 # Second names that are accepted: of the SAGE release for verl's, and of earlier versions.
 ALIASES = {
     "hint.refresh_share": "hint.dropout_share",
@@ -34,7 +35,7 @@ ALIASES = {
     "max_grad_norm": "actor_rollout_ref.actor.grad_clip",
     "max_new_tokens": "data.max_response_length",
     "temperature": "actor_rollout_ref.rollout.temperature",
-    "iterations": "trainer.total_training_steps",
+    "iterations": _ALL_STEPS,
     "eval_freq": "trainer.test_freq",
     "save_freq": "trainer.save_freq",
 }
@@ -92,8 +93,13 @@ def _with_all_steps(argv: Sequence[str], method: type[Method] | None) -> Sequenc
         raise ConfigError(
             f"stage2_steps={second} after stage1_steps={first}: both must be whole numbers"
         )
-    total = f"trainer.total_training_steps={int(first) + int(second)}"
-    return [total if arg == f"stage2_steps={second}" else arg for arg in argv]
+    total = str(int(first) + int(second))
+    if (all_steps := given.get(_ALL_STEPS, total)) != total:
+        raise ConfigError(
+            f"{_ALL_STEPS}={all_steps} is not stage1_steps={first} + stage2_steps={second}; drop "
+            f"one of them"
+        )
+    return [f"{_ALL_STEPS}={total}" if arg == f"stage2_steps={second}" else arg for arg in argv]
 
 
 def _of_method(name: str) -> dict[str, str]:

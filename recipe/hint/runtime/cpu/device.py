@@ -141,8 +141,9 @@ def _let_views_outlive_segments() -> None:
 
 
 def _pin_no_memory() -> None:
-    """Leave tensors where they are: verl pins the reference policy's for copies to a device."""
+    """Leave tensors where they are: FSDP2 pins the reference policy's for copies to a device."""
 
+    @functools.wraps(torch.Tensor.pin_memory)
     def pin_memory(self: torch.Tensor, device: Any = None) -> torch.Tensor:
         return self
 
