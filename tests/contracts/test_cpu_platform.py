@@ -79,7 +79,9 @@ def test_a_shared_segment_may_be_closed_while_a_tensor_looks_at_it(seen):
 @cpu_build
 def test_weights_that_stay_outside_a_device_are_not_pinned(seen):
     # The reference policy's: pinned memory is for copies to a device that is not there.
-    assert "Cannot access accelerator device when none is available" in seen["pin without the patch"]
+    assert (
+        "Cannot access accelerator device when none is available" in seen["pin without the patch"]
+    )
     assert seen["pin changes nothing"]
     assert seen["weights off the device"] == [3.0]  # 1 x 1 + 1 x 2
 

@@ -105,7 +105,10 @@ def test_steps_of_stage_two_are_those_of_the_run_less_stage_one(given, total):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (["stage2_steps=9", "stage1_steps=1", "iterations=9"], "iterations=9 and .*steps=10 are two"),
+        (
+            ["stage2_steps=9", "stage1_steps=1", "iterations=9"],
+            "iterations=9 and .*steps=10 are two",
+        ),
         (["stage2_steps=x"], "stage2_steps=x after stage1_steps=250: both must be whole numbers"),
         (["stage1_steps=1", "hint.score.stage1_steps=2"], "are two names of one setting"),
     ],
