@@ -21,7 +21,7 @@ from recipe.hint.evaluation.play import evaluated_method, played_turns
 from recipe.hint.evaluation.responses import evaluation_folder, response_path
 from recipe.hint.hints.teacher_settings import check_teacher
 from recipe.hint.methods import Method
-from recipe.hint.methods.cost import most_responses
+from recipe.hint.methods.cost import fewest_responses, most_responses
 from recipe.hint.runtime.merging import MERGED, checkpoint_of, model_files
 from recipe.hint.runtime.preflight import data
 from recipe.hint.runtime.preflight.data import MODEL, VAL, DataFile, Lengths, Model
@@ -88,7 +88,7 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
     steps = min(by_epochs, setting(config, "trainer.total_training_steps") or by_epochs)
     method.check_steps(steps)
     disk = check_disk(config, model.num_parameters, steps)
-    least, most = batch * group, batch * most_responses(method, group)
+    least, most = (batch * of(method, group) for of in (fewest_responses, most_responses))
     tokens_m = config.data.max_response_length / 1e6
     levels = f"hint levels up to {method.max_level}, {settings.source}, style {settings.style}"
     return [
