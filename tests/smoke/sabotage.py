@@ -1,6 +1,7 @@
-"""A fault for the hang tests, loaded into the processes of one run by its environment."""
+"""A fault for a run, loaded into its processes by its environment."""
 
 import os
+import time
 
 from verl.workers.rollout.vllm_rollout import bucketed_weight_transfer as transfer
 
@@ -18,5 +19,16 @@ def _raise_at_the_second_sync() -> None:
     transfer.BucketedWeightReceiver.receive_weights = receive
 
 
-if os.environ.get("HINT_TEST_FAULT") == "receiver":
-    _raise_at_the_second_sync()
+def _jump(by_s: float, after_s: float = 15.0) -> None:
+    """Set the clock, as Python sees it, after some time of this process."""
+    original, began = time.time, time.monotonic()
+    time.time = lambda: original() + (by_s if time.monotonic() - began > after_s else 0.0)
+
+
+match os.environ.get("HINT_TEST_FAULT"):
+    case "receiver":
+        _raise_at_the_second_sync()
+    case "clock-forward":
+        _jump(86400.0)
+    case "clock-back":
+        _jump(-86400.0)

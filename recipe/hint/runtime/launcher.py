@@ -13,7 +13,7 @@ from typing import Any
 
 import ray
 from omegaconf import DictConfig, OmegaConf
-from ray.exceptions import GetTimeoutError, RayError
+from ray.exceptions import GetTimeoutError, RayError, RayTaskError
 from tqdm import tqdm
 
 from recipe.hint.errors import HintError, StallError
@@ -21,10 +21,11 @@ from recipe.hint.evaluation.responses import evaluation_folder
 from recipe.hint.runtime.cpu.fork_client_process import EXECUTABLE
 from recipe.hint.runtime.environment import environment_of
 from recipe.hint.runtime.evaluation import EvaluationRunner
+from recipe.hint.runtime.folder_lock import claimed
 from recipe.hint.runtime.reporter import closing_lines
 from recipe.hint.runtime.run_folder import RunFolder, keep_config
 from recipe.hint.runtime.task_runner import HintTaskRunner, remote_runner
-from recipe.hint.runtime.watchdog import read_fatal
+from recipe.hint.runtime.watchdog import Heartbeat, read_fatal
 
 _STEP = re.compile(r"^(step|samples) (\d+)/(\d+)")
 _POLL_S = 0.2
@@ -66,18 +67,29 @@ def run_to_its_end(config: DictConfig, runner_class: type) -> RunFolder:
         console = _Console(folder.console)
         runner = remote_runner(runner_class)
         _wait_until_scheduled(runner, config.hint.watchdog.queue_s)
+        limit_s = config.hint.watchdog.answer_s
+        heartbeat = Heartbeat(folder.logs)
         job = runner.run.remote(config)
         try:
             while not ray.wait([job], timeout=_POLL_S)[0]:
                 console.show()
+                if heartbeat.silent_s() > limit_s:
+                    raise StallError(
+                        f"the driver did not answer within hint.watchdog.answer_s={limit_s:g} s"
+                    )
             ray.get(job)
             return folder
         except (RayError, HintError) as error:
-            reason = read_fatal(folder.logs) or str(error).splitlines()[0]
-            raise HintError(f"{reason} (logs: {folder.logs})") from error
+            raise HintError(f"{_reason(error, folder)} (logs: {folder.logs})") from error
         finally:
             console.show()
             console.close()
+
+
+def _reason(error: Exception, folder: RunFolder) -> str:
+    """Return what a process of the run left; on a full disk it could not, and Ray's error tells."""
+    cause = error.cause if isinstance(error, RayTaskError) else error
+    return read_fatal(folder.logs) or f"{type(cause).__name__}: {' '.join(str(cause).split())}"
 
 
 def _wait_until_scheduled(runner: Any, limit_s: float) -> None:
@@ -103,19 +115,20 @@ def _started_ray(config: DictConfig) -> Iterator[RunFolder]:
     _make_paths_absolute(config)
     folder = RunFolder(config.hint.run_dir)
     folder.create()
-    (folder.logs / "fatal.json").unlink(missing_ok=True)
-    folder.console.unlink(missing_ok=True)
-    # An evaluation in a run's folder leaves what that run was made with as it is.
-    place = evaluation_folder(config) if config.trainer.eval_only else folder.root
-    keep_config(place / "config.yaml", OmegaConf.to_yaml(config))
-    session = Path(_start_ray(config).address_info["session_dir"]) / "logs"
-    try:
-        yield folder
-    finally:
-        with contextlib.suppress(Exception):  # the run's own error must not be replaced
-            time.sleep(0.3)
-            keep_logs(session, folder.logs / "ray", ray.get_runtime_context().get_job_id())
-        ray.shutdown()
+    with claimed(folder.root / ".lock"):
+        (folder.logs / "fatal.json").unlink(missing_ok=True)
+        folder.console.unlink(missing_ok=True)
+        # An evaluation in a run's folder leaves what that run was made with as it is.
+        place = evaluation_folder(config) if config.trainer.eval_only else folder.root
+        keep_config(place / "config.yaml", OmegaConf.to_yaml(config))
+        session = Path(_start_ray(config).address_info["session_dir"]) / "logs"
+        try:
+            yield folder
+        finally:
+            with contextlib.suppress(Exception):  # the run's own error must not be replaced
+                time.sleep(0.3)
+                keep_logs(session, folder.logs / "ray", ray.get_runtime_context().get_job_id())
+            ray.shutdown()
 
 
 def keep_logs(session: Path, target: Path, job: str) -> None:

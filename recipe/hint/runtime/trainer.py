@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import ray
 import transfer_queue as tq
 from omegaconf import DictConfig, OmegaConf
 from verl.trainer.ppo.checkpoint_callback import CheckpointCallback
@@ -33,8 +34,9 @@ from recipe.hint.runtime.checkpoints import (
     repair_pointer,
     step_folder,
 )
+from recipe.hint.runtime.liveness import Liveness, ready
 from recipe.hint.runtime.reporter import StepReporter
-from recipe.hint.runtime.run_folder import RunFolder
+from recipe.hint.runtime.run_folder import RunFolder, plain
 from recipe.hint.runtime.sampling_guard import guard
 from recipe.hint.runtime.store import RECORD_FIELD, SAMPLE_FIELD
 from recipe.hint.runtime.watchdog import Watchdog
@@ -43,6 +45,7 @@ from recipe.hint.settings import build_method, read_settings
 from recipe.hint.whole_file import whole_file, write_whole
 
 SHAPES_FILE = "hint_shapes.json"
+METRICS_FILE = "hint_metrics.json"
 
 
 # What a type checker sees as the base of the mixin.
@@ -65,6 +68,7 @@ class HintMixin(_Trainer):
         self._reporter: StepReporter | None = None
         self._records_of_step: list[PromptRecord] = []
         self._samples_of_step: dict[str, bytes] = {}
+        self._metrics_of_step: dict[str, Any] = {}
         super().__init__(config)
         # verl calls it before the checkpoint is marked: ours to call, after.
         self._callback, self.checkpoint_callback = self.checkpoint_callback, CheckpointCallback()
@@ -74,6 +78,7 @@ class HintMixin(_Trainer):
     def _fetch_one_gen_batch(self) -> Any:
         batch = super()._fetch_one_gen_batch()
         # Each look at `batch[name]` builds the whole column.
+        self.replay_buffer.note_order(tu.unwrap_non_tensor_data(uid) for uid in batch["uid"])
         names = sorted(_ID_COLUMNS & set(batch.keys()))
         columns = [[tu.unwrap_non_tensor_data(value) for value in batch[name]] for name in names]
         states = []
@@ -93,6 +98,7 @@ class HintMixin(_Trainer):
         """
         self._records_of_step = records = []
         self._samples_of_step = {}
+        self._metrics_of_step = metrics
         batch = super().step(metrics, timing_raw)
         # The asynchronous modes replace a failed prompt by another one, and count it.
         replaced = metrics.get("training/rollout_failure/evicted_samples", 0)
@@ -158,8 +164,33 @@ class HintMixin(_Trainer):
 
     def fit(self, agent_loop_manager: Any) -> None:
         """Run verl's training loop."""
-        self.replay_buffer.workers = tuple(agent_loop_manager.agent_loop_workers)
-        super().fit(agent_loop_manager)
+        liveness = Liveness(
+            limit_s=self.hint.watchdog.answer_s,
+            setting="hint.watchdog.answer_s",
+            on_fault=self.watchdog.end,
+        )
+        agents = {}
+        for number, worker in enumerate(agent_loop_manager.agent_loop_workers):
+            agents[f"agent-loop worker {number}"] = worker.ping.remote
+        servers = [
+            server
+            for manager in self._rollout_server_managers()
+            for replica in manager.get_replicas()
+            for server in replica.servers
+        ]
+        for name, ask in agents.items():
+            liveness.add(name, ask)
+        for number, server in enumerate(servers):
+            liveness.add(f"vLLM server {number}", ready(server))
+        for name, actor in _queue_actors(self.config.transfer_queue).items():
+            liveness.add(name, ready(actor))
+        for rank, worker in enumerate(self.actor_rollout_wg.workers):
+            liveness.add(f"trainer rank {rank}", ready(worker), may_be_busy=True)
+        self.replay_buffer.answers = lambda: {
+            name: answer for name, answer in liveness.answers().items() if name in agents
+        }
+        with liveness.watching():
+            super().fit(agent_loop_manager)
 
     def _setup(self) -> None:
         with self._limit("start-up of the trainer and the vLLM replicas", "start_s"):
@@ -180,6 +211,8 @@ class HintMixin(_Trainer):
             super().on_init_end()
         if not self.config.trainer.get("val_only", False):
             self.folder.begin_after(self.global_steps)
+            if self._metrics_of_step:
+                self.folder.restore_metrics(self.global_steps, self._metrics_of_step)
 
     def on_step_end(self) -> None:
         with self._limit(_SYNC, "sync_s"):
@@ -195,6 +228,8 @@ class HintMixin(_Trainer):
         with whole_file(folder / STATE_FILE) as file:
             np.savez_compressed(file, **self.tracker.state_dict())
         write_whole(folder / SHAPES_FILE, json.dumps(self.sampler.state_dict()))
+        # verl logs a step after its save and weight sync: a run killed between them lacks the line.
+        write_whole(folder / METRICS_FILE, json.dumps(plain(self._metrics_of_step)))
         with self._limit("saving the checkpoint", "save_s"):
             super()._save_checkpoint()
         mark_complete(root, self.global_steps)
@@ -227,6 +262,9 @@ class HintMixin(_Trainer):
         shapes = path.with_name(SHAPES_FILE)
         if shapes.exists():  # older checkpoints have none
             self.sampler.load_state_dict(json.loads(shapes.read_text(encoding="utf-8")))
+        metrics = path.with_name(METRICS_FILE)
+        if metrics.exists():
+            self._metrics_of_step = json.loads(metrics.read_text(encoding="utf-8"))
         self.folder.say(f"resumed from step {self.global_steps} ({path.parent})")
 
     # -- reporting ------------------------------------------------------------------------------
@@ -239,6 +277,20 @@ class HintMixin(_Trainer):
     @logger.setter
     def logger(self, tracking: Any) -> None:
         self._reporter = StepReporter(tracking, self.folder, self.config)
+
+
+def _queue_actors(config: DictConfig) -> dict[str, Any]:
+    """Return TransferQueue's actors by what an error calls them."""
+    actors = {
+        "TransferQueue's controller": ray.get_actor(
+            "TransferQueueController", namespace="transfer_queue"
+        )
+    }
+    if config.backend.storage_backend == "SimpleStorage":
+        for number in range(config.backend.SimpleStorage.num_data_storage_units):
+            name = f"TransferQueueStorageUnit#{number}"
+            actors[f"TransferQueue's storage unit {number}"] = ray.get_actor(name)
+    return actors
 
 
 def _extra_fields(keys: list[str], partition: str) -> list[dict[str, Any]]:
