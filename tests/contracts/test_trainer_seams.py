@@ -134,12 +134,15 @@ def test_the_histories_of_a_batch_are_found_by_building_each_column_once(monkeyp
                 "raw_prompt": [[{"role": "user", "content": f"p{row}"}] for row in range(count)],
                 "reward_model": [{"ground_truth": "1"} for _ in range(count)],
                 "extra_info": [{"index": f"id{row}"} for row in range(count)],
+                "uid": [f"uid{row}" for row in range(count)],
             }
         )
         monkeypatch.setattr(PPOTrainer, "_fetch_one_gen_batch", lambda self: batch)
         trainer = TRAINERS["sync"].__new__(TRAINERS["sync"])
         asked = []
         empty = RewardTracker().state("nobody")
+        sent = []
+        trainer.replay_buffer = SimpleNamespace(note_order=sent.extend)
         trainer.tracker = SimpleNamespace(state=lambda name: asked.append(name) or empty)
         built = Counter()
         real = TensorDict.__getitem__
@@ -152,11 +155,13 @@ def test_the_histories_of_a_batch_are_found_by_building_each_column_once(monkeyp
             patch.setattr(TensorDict, "__getitem__", get)
             trainer._fetch_one_gen_batch()
         assert asked == [f"id{row}" for row in range(count)]
+        assert sent == [f"uid{row}" for row in range(count)]
         assert len(batch["hint_state_of_problem"]) == count
         return built
 
     # One built anew for every row takes time by the square of the rows.
-    assert looks(4) == looks(32) == Counter(["raw_prompt", "reward_model", "extra_info"])
+    columns = ["raw_prompt", "reward_model", "extra_info", "uid"]
+    assert looks(4) == looks(32) == Counter(columns)
 
 
 # -- checkpoints ----------------------------------------------------------------------------------

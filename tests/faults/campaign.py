@@ -1,6 +1,6 @@
 """Do things to runs that a long training meets, one by one, and write down what follows.
 
-    python tests/faults/campaign.py OUT [--only REGEX] [--limit N] [--lock FILE] [--table]
+    python tests/faults/campaign.py OUT [--only REGEX] [--limit N] [--jobs N] [--lock FILE]
 
 Results go to OUT/results.jsonl; a fault that is in it is not done again. A fault passes when the
 run goes on to its end, or ends with one line on stderr within its limit and leaves no process;
@@ -22,6 +22,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -70,6 +71,7 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("--only", default="", help="faults whose name matches this expression")
     parser.add_argument("--limit", type=int, default=10**6, help="at most so many faults now")
+    parser.add_argument("--jobs", type=int, default=1, help="faults at the same time")
     parser.add_argument("--lock", type=Path, help="hold the lock of this file during each fault")
     parser.add_argument("--table", action="store_true", help="print what is known, and end")
     args = parser.parse_args()
@@ -82,14 +84,17 @@ def main() -> None:
     done = {row["name"] for row in read(results)}
     wanted = [fault for fault in faults() if re.search(args.only, fault.name)]
     todo = [fault for fault in wanted if fault.name not in done][: args.limit]
-    for fault in todo:
-        with locked(args.lock):
-            straight = straight_run(args.out, fault.mode)
-        with locked(args.lock):
-            result = inflict(fault, args.out, straight)
+    for mode in dict.fromkeys(fault.mode for fault in todo):
+        if not is_whole(args.out / f"straight-{mode}"):
+            with locked(args.lock):
+                straight_run(args.out, mode)
+    for first in range(0, len(todo), args.jobs):
+        some = todo[first : first + args.jobs]
+        with locked(args.lock), ThreadPoolExecutor(args.jobs) as threads:
+            found = list(threads.map(lambda fault: inflict(fault, args.out), some))
         with results.open("a") as file:
-            file.write(json.dumps(dataclasses.asdict(result)) + "\n")
-        print(row_of(dataclasses.asdict(result)), flush=True)
+            file.writelines(json.dumps(dataclasses.asdict(result)) + "\n" for result in found)
+        print("\n".join(row_of(dataclasses.asdict(result)) for result in found), flush=True)
 
 
 def read(path: Path) -> list[dict]:
@@ -109,13 +114,17 @@ def locked(path: Path | None) -> Iterator[None]:
 def straight_run(out: Path, mode: str) -> Path:
     """Return the folder of a run that nothing happened to, made once for each mode."""
     folder = out / f"straight-{mode}"
-    if not (folder / f"checkpoints/global_step_{STEPS}/COMPLETE").exists():
+    if not is_whole(folder):
         shutil.rmtree(folder, ignore_errors=True)
         process = start(folder, Fault("", "", "", mode), [])
         process.wait(timeout=RUN_S)
         if process.returncode:
             raise SystemExit(f"the run without a fault failed: {said(folder)}")
     return folder
+
+
+def is_whole(folder: Path) -> bool:
+    return (folder / f"checkpoints/global_step_{STEPS}/COMPLETE").exists()
 
 
 def start(folder: Path, fault: Fault, more: list[str], env: dict | None = None) -> subprocess.Popen:
@@ -143,8 +152,8 @@ def said(folder: Path) -> str:
     return (errors or lines or [""])[-1]
 
 
-def inflict(fault: Fault, out: Path, straight: Path) -> Result:
-    result = Result(fault.name)
+def inflict(fault: Fault, out: Path) -> Result:
+    result, straight = Result(fault.name), straight_run(out, fault.mode)
     folder = out / "runs" / fault.name
     shutil.rmtree(folder, ignore_errors=True)
     with prepared(fault, folder, straight) as (more, env):

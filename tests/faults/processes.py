@@ -46,8 +46,12 @@ class Observer:
         """Return the living processes of a kind."""
         if kind == "command":
             return [psutil.Process(self.command.pid)]
-        self._look()
-        return [process for process in self.alive() if PROCESSES[kind] in title(process)]
+        for _ in range(2):
+            found = [process for process in self.alive() if PROCESSES[kind] in title(process)]
+            if found:
+                return found
+            self._look()
+        return []
 
     def alive(self) -> list[psutil.Process]:
         """Return every process that the command started, at any depth, and that still lives."""
@@ -68,11 +72,12 @@ class Observer:
             self._pause(0.7)
         else:
             # Of the second step: the first has left a checkpoint.
-            self._until(lambda: "step 1/" in self._said(), limit_s)
+            self._until(lambda: "ready\n" in self._said(), limit_s)
+            [trainer, *_] = self.of_kind("trainer")
+            self._until(lambda: "step 1/" in self._said(), limit_s, every_s=0.01)
             if phase == "rollout":
-                self._pause(1.5)  # level 0 takes about a second
+                self._pause(0.5)  # a rollout takes about a second, its level 0 half of it
             else:
-                [trainer, *_] = self.of_kind("trainer")
                 self._until(lambda: _METHODS[phase] in title(trainer), limit_s, every_s=0.004)
         self._until(is_there, 10)
 
