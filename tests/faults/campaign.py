@@ -32,8 +32,9 @@ from acts import act, prepared  # noqa: E402
 from catalogue import MODES, Fault, faults  # noqa: E402
 from outcome import STEPS, differences, losses  # noqa: E402
 from processes import NotHit, Observer, end, title  # noqa: E402
-from runs import SMALL, command, environment, processes_of  # noqa: E402
+from runs import AS_ON_A_GPU, SMALL, command, environment, processes_of  # noqa: E402
 
+_WAITS = ("queue", "answer", "rollout", "progress", "sync", "save")
 SETTINGS = (
     "trainer.method=sage",
     f"trainer.total_training_steps={STEPS}",
@@ -44,7 +45,7 @@ SETTINGS = (
     "data.train_max_samples=16",
     "hint.samples.second_judge_share=0",
     "hint.watchdog.start_s=150",
-    *(f"hint.watchdog.{name}_s=30" for name in ("queue", "rollout", "progress", "sync", "save")),
+    *(f"hint.watchdog.{name}_s=30" for name in _WAITS),
     "hint.watchdog.update_s=60",
 )
 RUN_S = 420  # for a run that nothing happens to, on a busy machine
@@ -84,7 +85,7 @@ def main() -> None:
     done = {row["name"] for row in read(results)}
     wanted = [fault for fault in faults() if re.search(args.only, fault.name)]
     todo = [fault for fault in wanted if fault.name not in done][: args.limit]
-    for mode in dict.fromkeys(fault.mode for fault in todo):
+    for mode in dict.fromkeys(map(straight_mode, todo)):
         if not is_whole(args.out / f"straight-{mode}"):
             with locked(args.lock):
                 straight_run(args.out, mode)
@@ -123,6 +124,10 @@ def straight_run(out: Path, mode: str) -> Path:
     return folder
 
 
+def straight_mode(fault: Fault) -> str:
+    return "sync" if fault.is_sync else fault.mode
+
+
 def is_whole(folder: Path) -> bool:
     return (folder / f"checkpoints/global_step_{STEPS}/COMPLETE").exists()
 
@@ -139,7 +144,9 @@ def start(folder: Path, fault: Fault, more: list[str], env: dict | None = None) 
             words,
             stdout=stdout,
             stderr=stderr,
-            env=environment(folder, env),
+            env=environment(
+                folder, (env or {}) | (AS_ON_A_GPU if fault.mode == "unforked" else {})
+            ),
             start_new_session=True,
         )
 
@@ -153,7 +160,8 @@ def said(folder: Path) -> str:
 
 
 def inflict(fault: Fault, out: Path) -> Result:
-    result, straight = Result(fault.name), straight_run(out, fault.mode)
+    result = Result(fault.name)
+    straight = straight_run(out, straight_mode(fault))
     folder = out / "runs" / fault.name
     shutil.rmtree(folder, ignore_errors=True)
     with prepared(fault, folder, straight) as (more, env):
@@ -252,7 +260,7 @@ def resume(fault: Fault, folder: Path, straight: Path, result: Result) -> None:
 
 
 def compare(fault: Fault, folder: Path, straight: Path, result: Result) -> None:
-    is_sync = fault.mode == "sync" and fault.act != "teacher"
+    is_sync = fault.is_sync and fault.act != "teacher"
     result.problems += losses(folder, straight if is_sync else None)
     result.resumed = "whole"
     if is_sync:

@@ -17,6 +17,7 @@ PROCESSES = {
     "verifier": "recipe.hint.verify.pool",
     "controller": "ray::TransferQueueController",
     "storage": "ray::SimpleStorageUnit",
+    "balancer": "ray::GlobalRequestLoadBalancer",
     "raylet": "raylet/raylet",
     "gcs": "gcs_server",
 }
@@ -25,6 +26,7 @@ PHASES = ("start", "validation", "rollout", "log-probs", "update", "sync", "save
 SIGNALS = ("kill", "stop", "term", "pause")
 MODES: dict[str, tuple[str, ...]] = {
     "sync": (),
+    "unforked": (),  # sync, with every process started by itself, as on a GPU
     "colocate_async": ("trainer.v1.trainer_mode=colocate_async",),
     "separate_async": (
         "trainer.v1.trainer_mode=separate_async",
@@ -55,6 +57,10 @@ class Fault:
     mode: str = "sync"
 
     @property
+    def is_sync(self) -> bool:
+        return self.mode in ("sync", "unforked")
+
+    @property
     def target_kind(self) -> str:
         """The kind of process that must be there."""
         return self.target if self.target in PROCESSES else ""
@@ -67,7 +73,7 @@ class Fault:
 def faults() -> Iterator[Fault]:
     """Yield all faults, those that a first campaign found most of first."""
     for mode in MODES:
-        for act, target, phase in _FIRST if mode == "sync" else _ASYNC:
+        for act, target, phase in {"sync": _FIRST, "unforked": _UNFORKED}.get(mode, _ASYNC):
             yield Fault(act, target, phase, mode)
     first = {(act, target, phase) for act, target, phase in _FIRST}
     for act, target, phase in product(SIGNALS[:3], PROCESSES, PHASES):
@@ -110,6 +116,10 @@ _FIRST = (
     *(("clock", name, "") for name in ("forward", "back")),
     *(("pause", target, "rollout") for target in ("command", "driver", "agent", "engine")),
     *(("term", target, "rollout") for target in PROCESSES),
+)
+_UNFORKED = (
+    *(("stop", target, "rollout") for target in PROCESSES),
+    *(("kill", target, "rollout") for target in ("command", "driver", "raylet", "gcs")),
 )
 _ASYNC = (
     *(("kill", name, "rollout") for name in ("command", "driver", "engine", "agent", "controller")),

@@ -69,7 +69,9 @@ def _records(folder: Path) -> dict[tuple[int, str], dict[str, Any]]:
 def _metrics(folder: Path) -> list[Any]:
     rows: dict[int, Any] = {}
     for row in _lines(folder / "metrics.jsonl"):
-        rows.setdefault(row["step"], {}).update(row)
+        # A run that goes on validates before it does.
+        kept = {name: value for name, value in row.items() if not name.startswith("val-")}
+        rows.setdefault(row["step"], {}).update(row if row["step"] == 0 else kept)
     return [_strip(row) for row in rows.values()]
 
 

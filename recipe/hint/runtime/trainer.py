@@ -169,20 +169,22 @@ class HintMixin(_Trainer):
             setting="hint.watchdog.answer_s",
             on_fault=self.watchdog.end,
         )
-        agents = {}
-        for number, worker in enumerate(agent_loop_manager.agent_loop_workers):
-            agents[f"agent-loop worker {number}"] = worker.ping.remote
-        servers = [
-            server
-            for manager in self._rollout_server_managers()
-            for replica in manager.get_replicas()
-            for server in replica.servers
-        ]
+        agents = {
+            f"agent-loop worker {number}": worker.ping.remote
+            for number, worker in enumerate(agent_loop_manager.agent_loop_workers)
+        }
+        managers = self._rollout_server_managers()
+        replicas = [replica for manager in managers for replica in manager.get_replicas()]
+        servers = [server for replica in replicas for server in replica.servers]
+        actors = _queue_actors(self.config.transfer_queue)
+        actors |= {f"vLLM server {number}": server for number, server in enumerate(servers)}
+        actors |= {
+            f"load balancer {number} of the vLLM servers": manager.global_load_balancer
+            for number, manager in enumerate(managers)
+        }
         for name, ask in agents.items():
             liveness.add(name, ask)
-        for number, server in enumerate(servers):
-            liveness.add(f"vLLM server {number}", ready(server))
-        for name, actor in _queue_actors(self.config.transfer_queue).items():
+        for name, actor in actors.items():
             liveness.add(name, ready(actor))
         for rank, worker in enumerate(self.actor_rollout_wg.workers):
             liveness.add(f"trainer rank {rank}", ready(worker), may_be_busy=True)
