@@ -10,6 +10,8 @@ from types import SimpleNamespace
 import pytest
 from omegaconf import OmegaConf
 from tensordict import TensorDict
+from transfer_queue import interface
+from transfer_queue.storage.bootstrap import simple_storage_bootstrap
 from verl.trainer.main_ppo import TaskRunnerV1
 from verl.trainer.ppo.checkpoint_callback import CheckpointCallback
 from verl.trainer.ppo.v1 import PPOTrainer
@@ -53,6 +55,14 @@ def names_in(function) -> set[str]:
 
 def test_every_mode_of_verl_has_a_trainer_of_ours():
     assert set(TRAINERS) == set(TRAINER_REGISTRY)
+
+
+def test_the_actors_of_the_queue_have_the_names_that_we_ask_for():
+    for function, name in (
+        (interface.init, 'name="TransferQueueController", namespace="transfer_queue"'),
+        (simple_storage_bootstrap, '"name": f"TransferQueueStorageUnit#{storage_unit_rank}"'),
+    ):
+        assert name in inspect.getsource(function)
 
 
 @MODES

@@ -19,6 +19,13 @@ from processes import Observer, send
 
 DISK = "96m"  # three checkpoints of the embedded model take 30 MB
 _CUT = 1000  # bytes that are left of a damaged file
+_REWARDS = """
+import time
+
+def score(data_source, solution_str, ground_truth, extra_info):
+    time.sleep(0.05)
+    return float(f"{{{ground_truth}}}" in solution_str)
+"""
 _ACTOR = "actor/{}_world_size_1_rank_0.pt"
 
 
@@ -42,6 +49,16 @@ def prepared(fault: Fault, folder: Path, straight: Path) -> Iterator[tuple[list[
                 "hint.teacher.timeout_s=3",
                 "hint.teacher.num_retries=1",
                 f"hint.teacher.cache_dir={folder}/teacher",
+            ]
+        elif fault.target == "verifier":
+            # The embedded problems need no process: what a function of the user's own grades does.
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            rewards = folder.with_suffix(".py")
+            rewards.write_text(_REWARDS)
+            settings = [
+                f"reward.custom_reward_function.path={rewards}",
+                "reward.custom_reward_function.name=score",
+                "hint.verify.timeout_s=2",
             ]
         elif fault.act == "clock":
             env = {

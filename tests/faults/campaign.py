@@ -168,7 +168,7 @@ def inflict(fault: Fault, out: Path) -> Result:
         one_run(fault, folder, more, env, result)
     if result.followed in ("error", "killed", "hung"):
         if fault.act != "damage":
-            resume(fault, folder, straight, result)
+            resume(fault, folder, straight, result, more)
     elif result.followed == "went on":
         compare(fault, folder, straight, result)
     if not result.problems:
@@ -240,9 +240,9 @@ def left(observer: Observer, folder: Path) -> list:
     return list(found.values())
 
 
-def resume(fault: Fault, folder: Path, straight: Path, result: Result) -> None:
+def resume(fault: Fault, folder: Path, straight: Path, result: Result, more: list[str]) -> None:
     """Give the same command again: it must come to the end that a straight run has."""
-    process = start(folder, fault, [])
+    process = start(folder, fault, more)
     observer = Observer(process, folder)
     try:
         await_end(process, folder, RUN_S / 2)
@@ -260,7 +260,7 @@ def resume(fault: Fault, folder: Path, straight: Path, result: Result) -> None:
 
 
 def compare(fault: Fault, folder: Path, straight: Path, result: Result) -> None:
-    is_sync = fault.is_sync and fault.act != "teacher"
+    is_sync = fault.is_sync and fault.act != "teacher" and fault.target != "verifier"
     result.problems += losses(folder, straight if is_sync else None)
     result.resumed = "whole"
     if is_sync:

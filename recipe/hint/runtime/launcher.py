@@ -6,6 +6,7 @@ import contextlib
 import os
 import re
 import shutil
+import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +17,7 @@ from omegaconf import DictConfig, OmegaConf
 from ray.exceptions import GetTimeoutError, RayError, RayTaskError
 from tqdm import tqdm
 
-from recipe.hint.errors import HintError, StallError
+from recipe.hint.errors import HintError, StallError, Terminated
 from recipe.hint.evaluation.responses import evaluation_folder
 from recipe.hint.runtime.cpu.fork_client_process import EXECUTABLE
 from recipe.hint.runtime.environment import environment_of
@@ -122,6 +123,8 @@ def _started_ray(config: DictConfig) -> Iterator[RunFolder]:
         place = evaluation_folder(config) if config.trainer.eval_only else folder.root
         keep_config(place / "config.yaml", OmegaConf.to_yaml(config))
         session = Path(_start_ray(config).address_info["session_dir"]) / "logs"
+        # After Ray, which sets a handler that ends the process without a word.
+        signal.signal(signal.SIGTERM, _terminate)
         try:
             yield folder
         finally:
@@ -129,6 +132,10 @@ def _started_ray(config: DictConfig) -> Iterator[RunFolder]:
                 time.sleep(0.3)
                 keep_logs(session, folder.logs / "ray", ray.get_runtime_context().get_job_id())
             ray.shutdown()
+
+
+def _terminate(_number: int, _frame: Any) -> None:
+    raise Terminated
 
 
 def keep_logs(session: Path, target: Path, job: str) -> None:
