@@ -12,9 +12,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import ray
 from omegaconf import DictConfig, OmegaConf
-from ray.exceptions import GetTimeoutError, RayError, RayTaskError
+from ray.exceptions import GetTimeoutError, RayActorError, RayError, RayTaskError
 from tqdm import tqdm
 
 from recipe.hint.errors import HintError, StallError, Terminated
@@ -26,10 +27,11 @@ from recipe.hint.runtime.folder_lock import claimed
 from recipe.hint.runtime.reporter import closing_lines
 from recipe.hint.runtime.run_folder import RunFolder, keep_config
 from recipe.hint.runtime.task_runner import HintTaskRunner, remote_runner
-from recipe.hint.runtime.watchdog import Heartbeat, read_fatal
+from recipe.hint.runtime.watchdog import Heartbeat, read_fatal, sentence_of
 
 _STEP = re.compile(r"^(step|samples) (\d+)/(\d+)")
 _POLL_S = 0.2
+_STOPPED_S = 30.0
 # Names that Ray gives to files of its log folder.
 _WORKER_FILE = re.compile(r"worker-(?P<worker>[0-9a-f]{56})-(?P<job>[0-9a-f]{8})-")
 _WORKER_ID = re.compile(r"[0-9a-f]{56}")
@@ -69,7 +71,7 @@ def run_to_its_end(config: DictConfig, runner_class: type) -> RunFolder:
         runner = remote_runner(runner_class)
         _wait_until_scheduled(runner, config.hint.watchdog.queue_s)
         limit_s = config.hint.watchdog.answer_s
-        heartbeat = Heartbeat(folder.logs)
+        heartbeat, services = Heartbeat(folder.logs), RayServices()
         job = runner.run.remote(config)
         try:
             while not ray.wait([job], timeout=_POLL_S)[0]:
@@ -78,6 +80,7 @@ def run_to_its_end(config: DictConfig, runner_class: type) -> RunFolder:
                     raise StallError(
                         f"the driver did not answer within hint.watchdog.answer_s={limit_s:g} s"
                     )
+                services.check()
             ray.get(job)
             return folder
         except (RayError, HintError) as error:
@@ -89,8 +92,12 @@ def run_to_its_end(config: DictConfig, runner_class: type) -> RunFolder:
 
 def _reason(error: Exception, folder: RunFolder) -> str:
     """Return what a process of the run left; on a full disk it could not, and Ray's error tells."""
-    cause = error.cause if isinstance(error, RayTaskError) else error
-    return read_fatal(folder.logs) or f"{type(cause).__name__}: {' '.join(str(cause).split())}"
+    left = read_fatal(folder.logs)
+    if left or (isinstance(error, HintError) and not isinstance(error, RayTaskError)):
+        return left or str(error)
+    if isinstance(error, RayActorError):
+        return f"the driver died: {' '.join(str(error).split())}"
+    return sentence_of(error, folder.root)
 
 
 def _wait_until_scheduled(runner: Any, limit_s: float) -> None:
@@ -212,6 +219,38 @@ def _start_ray(config: DictConfig) -> Any:
     default_env["py_executable"] = os.environ.get(EXECUTABLE)
     runtime_env = OmegaConf.merge(default_env, given.pop("runtime_env", None) or {})
     return ray.init(**(quiet | given), runtime_env=OmegaConf.to_container(runtime_env))
+
+
+class RayServices:
+    """Ray's own processes, where this one started them.
+
+    Where one of them is gone Ray ends this process too after a minute, without a word of ours.
+    """
+
+    def __init__(self) -> None:
+        children = psutil.Process().children(recursive=True)
+        self._processes = {
+            name: each for each in children if (name := each.name()) in ("gcs_server", "raylet")
+        }
+        self._running_at = dict.fromkeys(self._processes, time.monotonic())
+
+    def check(self) -> None:
+        """Look at each.
+
+        Raises:
+            StallError: If one died, or has been stopped for ``_STOPPED_S``.
+        """
+        for name, process in self._processes.items():
+            try:
+                status = process.status()
+            except psutil.NoSuchProcess:
+                status = psutil.STATUS_DEAD
+            if status in (psutil.STATUS_DEAD, psutil.STATUS_ZOMBIE):
+                raise StallError(f"Ray's process {name} died")
+            if status != psutil.STATUS_STOPPED:
+                self._running_at[name] = time.monotonic()
+            elif time.monotonic() - self._running_at[name] > _STOPPED_S:
+                raise StallError(f"Ray's process {name} was stopped {_STOPPED_S:g} s ago")
 
 
 class _Console:

@@ -12,7 +12,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from recipe.hint.runtime.folder_lock import claimed
 from recipe.hint.runtime.run_folder import RunFolder
-from recipe.hint.runtime.watchdog import Watchdog, write_fatal
+from recipe.hint.runtime.watchdog import Watchdog, sentence_of, write_fatal
 
 MANAGER = "recipe.hint.runtime.worker.HintManager"
 DRIVER_LOCK = ".driver.lock"
@@ -36,11 +36,8 @@ class HintTaskRunner:
             with claimed(folder.root / DRIVER_LOCK, wait_s=_PREDECESSOR_S):
                 return self._run(config, folder, watchdog)
         except BaseException as error:
-            reason = error
-            while isinstance(reason, BaseExceptionGroup):  # of a task group
-                reason = reason.exceptions[0]
             with contextlib.suppress(OSError):  # a full disk; the launcher has Ray's error too
-                write_fatal(folder.logs, f"{type(reason).__name__}: {reason}")
+                write_fatal(folder.logs, sentence_of(error, folder.root))
             raise
         finally:
             watchdog.stop()

@@ -6,15 +6,19 @@ import contextlib
 import faulthandler
 import json
 import os
+import shutil
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from ray.exceptions import RayTaskError
+
 from recipe.hint.whole_file import write_whole
 
 EXIT_CODE = 70  # os.EX_SOFTWARE: not a signal, not a user error
 _HEARTBEAT = "heartbeat"
+_FULL_MB = 50
 
 
 class Watchdog:
@@ -96,6 +100,23 @@ class Heartbeat:
             return self._path.stat().st_mtime_ns
         except OSError:  # a shared disk that is away is no beat
             return self._last
+
+
+def sentence_of(error: BaseException, folder: Path) -> str:
+    """Say in one line what went wrong in a run that writes in ``folder``.
+
+    A full disk shows as many errors, few of which speak of a disk.
+    """
+    while True:
+        if isinstance(error, RayTaskError):
+            error = error.cause
+        elif isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        else:
+            break
+    free_mb = shutil.disk_usage(folder).free / 1e6
+    full = f" (the disk of {folder} has {free_mb:.1f} MB left)" if free_mb < _FULL_MB else ""
+    return f"{type(error).__name__}: {' '.join(str(error).split())}{full}"
 
 
 def write_fatal(log_dir: Path, message: str) -> None:

@@ -1,17 +1,22 @@
 """Who died or does not answer is named; who is busy is left in peace."""
 
+import signal
 import subprocess
 import sys
 import threading
+import time
+from types import SimpleNamespace
 
+import psutil
 import pytest
 import ray
-from ray.exceptions import ActorDiedError, ActorUnavailableError
+from ray.exceptions import ActorDiedError, ActorUnavailableError, RayTaskError
 
-from recipe.hint.errors import ConfigError
+from recipe.hint.errors import ConfigError, StallError
 from recipe.hint.runtime.folder_lock import claimed
+from recipe.hint.runtime.launcher import RayServices
 from recipe.hint.runtime.liveness import Liveness
-from recipe.hint.runtime.watchdog import Heartbeat, Watchdog
+from recipe.hint.runtime.watchdog import Heartbeat, Watchdog, sentence_of
 
 LIMIT_S = 10.0
 
@@ -151,6 +156,56 @@ def test_one_that_waits_gets_the_folder_when_its_holder_ends(tmp_path):
     threading.Timer(0.5, lambda: (holder.__exit__(None, None, None), ended.set())).start()
     with claimed(lock, wait_s=60):
         assert ended.wait(60)
+
+
+def test_an_error_from_an_actor_is_told_by_its_cause_in_one_line(tmp_path):
+    inner = RayTaskError("f", "a traceback\nof many lines", OSError(28, "No space left"))
+    group = ExceptionGroup("tasks", [inner.as_instanceof_cause()])
+    assert sentence_of(group, tmp_path) == "OSError: [Errno 28] No space left"
+
+
+def test_an_error_on_a_full_disk_says_so(tmp_path, monkeypatch):
+    usage = SimpleNamespace(free=3_200_000)
+    monkeypatch.setattr("recipe.hint.runtime.watchdog.shutil.disk_usage", lambda path: usage)
+    told = sentence_of(RuntimeError("file write\nfailed"), tmp_path)
+    assert told == f"RuntimeError: file write failed (the disk of {tmp_path} has 3.2 MB left)"
+
+
+SLEEPER = "import ctypes, time; ctypes.CDLL(None).prctl(15, b'raylet', 0, 0, 0); time.sleep(600)"
+
+
+@pytest.fixture
+def raylet():
+    """A child of this process with the name of Ray's."""
+    with subprocess.Popen([sys.executable, "-c", SLEEPER]) as process:
+        child = psutil.Process(process.pid)
+        while child.name() != "raylet":
+            time.sleep(0.01)
+        yield process
+        process.kill()
+
+
+def test_ray_is_well_while_its_processes_run(raylet):
+    RayServices().check()
+
+
+def test_a_process_of_rays_that_died_is_named(raylet):
+    services = RayServices()
+    raylet.kill()
+    raylet.wait()
+    with pytest.raises(StallError, match="Ray's process raylet died"):
+        services.check()
+
+
+def test_a_process_of_rays_that_stays_stopped_is_named(raylet, monkeypatch):
+    services = RayServices()
+    raylet.send_signal(signal.SIGSTOP)
+    while psutil.Process(raylet.pid).status() != psutil.STATUS_STOPPED:
+        time.sleep(0.01)
+    services.check()  # it may go on in a moment
+    monkeypatch.setattr("recipe.hint.runtime.launcher._STOPPED_S", -1.0)
+    with pytest.raises(StallError, match="Ray's process raylet was stopped"):
+        services.check()
 
 
 def test_a_heartbeat_is_silent_until_the_watchdog_of_the_driver_beats(tmp_path):
