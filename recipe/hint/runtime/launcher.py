@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil
 import ray
 from omegaconf import DictConfig, OmegaConf
 from ray.exceptions import GetTimeoutError, RayActorError, RayError, RayTaskError
@@ -24,6 +23,7 @@ from recipe.hint.runtime.cpu.fork_client_process import EXECUTABLE
 from recipe.hint.runtime.environment import environment_of
 from recipe.hint.runtime.evaluation import EvaluationRunner
 from recipe.hint.runtime.folder_lock import claimed
+from recipe.hint.runtime.ray_services import RayServices
 from recipe.hint.runtime.reporter import closing_lines
 from recipe.hint.runtime.run_folder import RunFolder, keep_config
 from recipe.hint.runtime.task_runner import HintTaskRunner, remote_runner
@@ -31,7 +31,6 @@ from recipe.hint.runtime.watchdog import Heartbeat, read_fatal, sentence_of
 
 _STEP = re.compile(r"^(step|samples) (\d+)/(\d+)")
 _POLL_S = 0.2
-_STOPPED_S = 30.0
 # Names that Ray gives to files of its log folder.
 _WORKER_FILE = re.compile(r"worker-(?P<worker>[0-9a-f]{56})-(?P<job>[0-9a-f]{8})-")
 _WORKER_ID = re.compile(r"[0-9a-f]{56}")
@@ -66,12 +65,12 @@ def run_to_its_end(config: DictConfig, runner_class: type) -> RunFolder:
     Raises:
         HintError: If the run failed; the message is the first reason any of its processes left.
     """
-    with _started_ray(config) as folder:
+    with _started_ray(config) as (folder, services):
         console = _Console(folder.console)
         runner = remote_runner(runner_class)
         _wait_until_scheduled(runner, config.hint.watchdog.queue_s)
         limit_s = config.hint.watchdog.answer_s
-        heartbeat, services = Heartbeat(folder.logs), RayServices()
+        heartbeat = Heartbeat(folder.logs)
         job = runner.run.remote(config)
         try:
             while not ray.wait([job], timeout=_POLL_S)[0]:
@@ -116,7 +115,7 @@ def _wait_until_scheduled(runner: Any, limit_s: float) -> None:
 
 
 @contextlib.contextmanager
-def _started_ray(config: DictConfig) -> Iterator[RunFolder]:
+def _started_ray(config: DictConfig) -> Iterator[tuple[RunFolder, RayServices]]:
     """Run Ray for the time of one run, and keep the output of its processes with the run."""
     # Here: the actors do not know Hydra's resolvers, such as the time in the run's name.
     OmegaConf.resolve(config)
@@ -132,13 +131,14 @@ def _started_ray(config: DictConfig) -> Iterator[RunFolder]:
         session = Path(_start_ray(config).address_info["session_dir"]) / "logs"
         # After Ray, which sets a handler that ends the process without a word.
         signal.signal(signal.SIGTERM, _terminate)
+        services = RayServices()
         try:
-            yield folder
+            yield folder, services
         finally:
             with contextlib.suppress(Exception):  # the run's own error must not be replaced
                 time.sleep(0.3)
                 keep_logs(session, folder.logs / "ray", ray.get_runtime_context().get_job_id())
-            ray.shutdown()
+            services.shut_down()
 
 
 def _terminate(_number: int, _frame: Any) -> None:
@@ -219,38 +219,6 @@ def _start_ray(config: DictConfig) -> Any:
     default_env["py_executable"] = os.environ.get(EXECUTABLE)
     runtime_env = OmegaConf.merge(default_env, given.pop("runtime_env", None) or {})
     return ray.init(**(quiet | given), runtime_env=OmegaConf.to_container(runtime_env))
-
-
-class RayServices:
-    """Ray's own processes, where this one started them.
-
-    Where one of them is gone Ray ends this process too after a minute, without a word of ours.
-    """
-
-    def __init__(self) -> None:
-        children = psutil.Process().children(recursive=True)
-        self._processes = {
-            name: each for each in children if (name := each.name()) in ("gcs_server", "raylet")
-        }
-        self._running_at = dict.fromkeys(self._processes, time.monotonic())
-
-    def check(self) -> None:
-        """Look at each.
-
-        Raises:
-            StallError: If one died, or has been stopped for ``_STOPPED_S``.
-        """
-        for name, process in self._processes.items():
-            try:
-                status = process.status()
-            except psutil.NoSuchProcess:
-                status = psutil.STATUS_DEAD
-            if status in (psutil.STATUS_DEAD, psutil.STATUS_ZOMBIE):
-                raise StallError(f"Ray's process {name} died")
-            if status != psutil.STATUS_STOPPED:
-                self._running_at[name] = time.monotonic()
-            elif time.monotonic() - self._running_at[name] > _STOPPED_S:
-                raise StallError(f"Ray's process {name} was stopped {_STOPPED_S:g} s ago")
 
 
 class _Console:

@@ -14,8 +14,8 @@ from ray.exceptions import ActorDiedError, ActorUnavailableError, RayTaskError
 
 from recipe.hint.errors import ConfigError, StallError
 from recipe.hint.runtime.folder_lock import claimed
-from recipe.hint.runtime.launcher import RayServices
 from recipe.hint.runtime.liveness import Liveness
+from recipe.hint.runtime.ray_services import RayServices
 from recipe.hint.runtime.watchdog import Heartbeat, Watchdog, sentence_of
 
 LIMIT_S = 10.0
@@ -203,7 +203,7 @@ def test_a_process_of_rays_that_stays_stopped_is_named(raylet, monkeypatch):
     while psutil.Process(raylet.pid).status() != psutil.STATUS_STOPPED:
         time.sleep(0.01)
     services.check()  # it may go on in a moment
-    monkeypatch.setattr("recipe.hint.runtime.launcher._STOPPED_S", -1.0)
+    monkeypatch.setattr("recipe.hint.runtime.ray_services._STOPPED_S", -1.0)
     with pytest.raises(StallError, match="Ray's process raylet was stopped"):
         services.check()
 
