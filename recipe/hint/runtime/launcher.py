@@ -129,20 +129,25 @@ def _started_ray(config: DictConfig) -> Iterator[tuple[RunFolder, RayServices]]:
         place = evaluation_folder(config) if config.trainer.eval_only else folder.root
         keep_config(place / "config.yaml", OmegaConf.to_yaml(config))
         session = Path(_start_ray(config).address_info["session_dir"]) / "logs"
+        services, terminated = RayServices(), []
+
+        def terminate(number: int, _frame: Any) -> None:
+            terminated.append(number)
+            raise Terminated
+
         # After Ray, which sets a handler that ends the process without a word.
-        signal.signal(signal.SIGTERM, _terminate)
-        services = RayServices()
+        signal.signal(signal.SIGTERM, terminate)
         try:
             yield folder, services
+        except KeyboardInterrupt:
+            if terminated:  # Ray raises a plain one where it was waiting
+                raise Terminated from None
+            raise
         finally:
             with contextlib.suppress(Exception):  # the run's own error must not be replaced
                 time.sleep(0.3)
                 keep_logs(session, folder.logs / "ray", ray.get_runtime_context().get_job_id())
             services.shut_down()
-
-
-def _terminate(_number: int, _frame: Any) -> None:
-    raise Terminated
 
 
 def keep_logs(session: Path, target: Path, job: str) -> None:

@@ -78,6 +78,7 @@ class Liveness:
 
     def look(self) -> str | None:
         """Read the answers that came and ask again; return what is wrong, if anything is."""
+        late = []
         for name, (ask, may_be_busy) in self._questions.items():
             answer, since = self._asked.get(name, (None, self._now()))
             try:
@@ -91,7 +92,10 @@ class Liveness:
                 self._asked[name] = (ask(), since)
             self._answers[name] = None
             if not may_be_busy and self._now() - since > self._limit_s:
-                return f"{name} did not answer within {self._setting}={self._limit_s:g} s"
+                late.append(name)
+        if late:
+            names = ", ".join(late)
+            return f"{names} did not answer within {self._setting}={self._limit_s:g} s"
         return None
 
 

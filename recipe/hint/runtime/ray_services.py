@@ -21,7 +21,7 @@ class RayServices:
     """The node's two services, and everything that they started.
 
     Where one of them is gone Ray ends this process after a minute, without a word of ours; one that
-    is stopped keeps Ray's own shutdown waiting for ever. Of a cluster that was joined there is none.
+    is stopped keeps Ray's own shutdown waiting for ever. A cluster that was joined has none here.
     """
 
     def __init__(self) -> None:

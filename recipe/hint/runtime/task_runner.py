@@ -71,6 +71,8 @@ class HintTaskRunner:
                     teacher_client=trainer.get_teacher_client(),
                     reward_loop_worker_handles=trainer.get_reward_handles(),
                 )
+                # verl does not wait for them; from here on they are to answer soon.
+                ray.get([worker.ping.remote() for worker in manager.agent_loop_workers])
             folder.say("ready")
             trainer.fit(manager)
             is_done = True

@@ -182,10 +182,10 @@ class HintMixin(_Trainer):
             f"load balancer {number} of the vLLM servers": manager.global_load_balancer
             for number, manager in enumerate(managers)
         }
-        for name, ask in agents.items():
-            liveness.add(name, ask)
         for name, actor in actors.items():
             liveness.add(name, ready(actor))
+        for name, ask in agents.items():
+            liveness.add(name, ask)
         for rank, worker in enumerate(self.actor_rollout_wg.workers):
             liveness.add(f"trainer rank {rank}", ready(worker), may_be_busy=True)
         self.replay_buffer.answers = lambda: {

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from textwrap import shorten
 
 from ray.exceptions import RayTaskError
 
@@ -19,6 +20,7 @@ from recipe.hint.whole_file import write_whole
 EXIT_CODE = 70  # os.EX_SOFTWARE: not a signal, not a user error
 _HEARTBEAT = "heartbeat"
 _FULL_MB = 50
+_LONGEST = 1000  # characters of an error; Ray's on memory has 5,000
 
 
 class Watchdog:
@@ -116,7 +118,8 @@ def sentence_of(error: BaseException, folder: Path) -> str:
             break
     free_mb = shutil.disk_usage(folder).free / 1e6
     full = f" (the disk of {folder} has {free_mb:.1f} MB left)" if free_mb < _FULL_MB else ""
-    return f"{type(error).__name__}: {' '.join(str(error).split())}{full}"
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {shorten(text, _LONGEST, placeholder=' ...')}{full}"
 
 
 def write_fatal(log_dir: Path, message: str) -> None:
