@@ -164,6 +164,7 @@ class HintMixin(_Trainer):
 
     def fit(self, agent_loop_manager: Any) -> None:
         """Run verl's training loop."""
+        self.replay_buffer.workers = tuple(agent_loop_manager.agent_loop_workers)
         liveness = Liveness(
             limit_s=self.hint.watchdog.answer_s,
             setting="hint.watchdog.answer_s",
