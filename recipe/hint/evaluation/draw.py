@@ -64,7 +64,7 @@ def evaluation_settings(config: DictConfig, files: Sequence[str]) -> dict[str, A
         "top_p": sampling.top_p,
         "top_k": sampling.top_k,
         "max_tokens": config.actor_rollout_ref.rollout.response_length,
-        "seed": config.hint.seed,
+        "seed": config.hint.seed if config.hint.seeded_sampling else None,
         "files": digests,
     }
 
@@ -100,6 +100,11 @@ class Engine(Protocol):
     @property
     def group_size(self) -> int:
         """K."""
+        ...
+
+    @property
+    def is_seeded(self) -> bool:
+        """Whether a seed decides what is sampled."""
         ...
 
     def render(self, messages: Sequence[dict[str, str]]) -> list[int]:
@@ -187,7 +192,7 @@ async def _graded_rows(job: Job, engine: Engine, seed: int) -> list[dict[str, An
                 "benchmark": problem.data_source,
                 "id": problem.id,
                 "sample": k,
-                "seed": base + k,
+                "seed": base + k if engine.is_seeded else None,
                 "score": float(verdict.reason == "correct"),
                 "reason": verdict.reason,
                 "extracted": verdict.extracted,
