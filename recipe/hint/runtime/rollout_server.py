@@ -44,8 +44,9 @@ class GroupHttpServer(vLLMHttpServer):
         Returns:
             ``token_ids`` and ``log_probs``, both G lists of T; ``finish`` (G reasons, or
             "abort" for a response stopped by a weight update, with the tokens it had);
-            ``global_steps``, the version of the weights; ``cached_tokens`` of the prompt; ``prompt_log_probs``, where
-            ``sampling["prompt_logprobs"]`` asks for them, of each token but the first.
+            ``global_steps``, the version of the weights; ``cached_tokens`` of the prompt;
+            ``prompt_log_probs``, where ``sampling["prompt_logprobs"]`` asks for them, of each
+            token but the first.
 
         Raises:
             TimeoutError: If the group is not done after ``limit_s``.
