@@ -90,8 +90,6 @@ _UNREAD = {
 _UNSUPPORTED = {
     "model_engine": "the trainer is FSDP: the other engines are not among the locked packages, and "
     "evaluation merges checkpoints of FSDP only",
-    "algorithm.filter_groups.enable": "verl drops a group whose rewards are all equal together "
-    "with its record, so the method would never learn of a problem that every rollout failed",
     f"{ROLLOUT}.enable_rollout_routing_replay": "a whole-group request returns no expert routes",
     f"{ROLLOUT}.disaggregation.enabled": "a whole-group request goes to one replica",
     f"{ROLLOUT}.full_determinism": "a whole-group request has a random id",

@@ -31,6 +31,7 @@ _WHOLE = (
     *names("trainer", "nnodes n_gpus_per_node total_epochs save_freq test_freq"),
     *names("trainer", "total_training_steps max_actor_ckpt_to_keep"),
     *("transfer_queue.backend.SimpleStorage.num_data_storage_units", _MINI),
+    *names("algorithm.filter_groups", "max_num_gen_batches max_inflight_gen_batches"),
     "ray_kwargs.ray_init.num_cpus",
 )
 _OR_NULL = (
@@ -45,6 +46,8 @@ _CHOICES = {
     "trainer.resume_mode": ("auto", "disable", "resume_path"),
     f"{ROLLOUT}.name": ("vllm",),
     f"{ACTOR}.strategy": ("fsdp", "fsdp2"),
+    # What every row carries: what it trains with, and whether it is right.
+    "algorithm.filter_groups.metric": ("reward", "acc"),
 }
 # In the update, and where log-probabilities are computed: whether rows are packed by tokens, the
 # tokens of a micro-batch, and the rows of one.
