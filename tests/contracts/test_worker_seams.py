@@ -22,6 +22,7 @@ from recipe.hint.prompt import Texts
 from recipe.hint.rollout import Parts
 from recipe.hint.runtime.group_client import GroupClient, Sampling
 from recipe.hint.runtime.sampling_guard import IDLE
+from recipe.hint.runtime.tracing import Traces
 from recipe.hint.runtime.worker import HintManager, HintWorker
 from recipe.hint.samples import SampleSettings
 from recipe.hint.schema import Response, Verdict
@@ -167,6 +168,7 @@ def rolling_worker(monkeypatch, roll_out):
     monkeypatch.setattr(HintWorker, "roll_out", roll_out)
     worker = object.__new__(HintWorker)
     worker._under_way = {}
+    worker._traces = Traces()
     worker._training = worker._validation = None
 
     async def publish(outcome, prompt, partition):

@@ -13,7 +13,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from recipe.hint.command.compose import flat_names, nearest
 from recipe.hint.errors import ConfigError, VerifierError
-from recipe.hint.runtime.preflight.settings import ACTOR, ROLLOUT, leaves, names, setting
+from recipe.hint.runtime.preflight.settings import ACTOR, REF, ROLLOUT, leaves, names, setting
 from recipe.hint.runtime.rewards import FUNCTION, KWARGS, MANAGER, grade_options, overlong_of
 from recipe.hint.settings import HintSettings, method_defaults
 from recipe.hint.verify.pool.processes import WorkerFactory
@@ -35,7 +35,8 @@ READ_BY_VERL = (
 # Fields of verl's dataclasses that the presets give: known without importing verl.
 _TYPED = (
     *names(ROLLOUT, "enable_sleep_mode agent.agent_loop_manager_class"),
-    f"{ACTOR}.fsdp_config.mixed_precision",
+    *(f"{name}.mixed_precision" for name in (f"{ACTOR}.fsdp_config", f"{REF}.fsdp_config")),
+    "critic.fsdp.mixed_precision",
 )
 # Sections with entries in verl's file whose keys belong to somebody else: Ray, TransferQueue's
 # backends, engines by name, teachers by name; `check_unread` looks at each key of `reward`.
@@ -61,10 +62,7 @@ _UNREAD = {
     f"{ROLLOUT}.agent.default_agent_loop": _ONE_TURN,
     f"{ROLLOUT}.agent.agent_loop_config_path": _ONE_TURN,
     f"{ROLLOUT}.multi_turn.": _ONE_TURN,
-    **dict.fromkeys(
-        names(f"{ROLLOUT}.trace", "backend token2text max_samples_per_step_per_worker"),
-        "verl 0.9.1 traces no rollout of its V1 trainers",
-    ),
+    f"{ROLLOUT}.trace.token2text": "a traced response has its text beside its tokens",
     f"{ROLLOUT}.do_sample": "vLLM samples with rollout.temperature",
     f"{ROLLOUT}.val_kwargs.do_sample": "vLLM samples with val_kwargs.temperature; for greedy "
     "responses give val_kwargs.temperature=0 and val_kwargs.n=1",
