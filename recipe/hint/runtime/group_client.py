@@ -9,7 +9,7 @@ from typing import Any
 from uuid import uuid4
 
 from recipe.hint.errors import StallError
-from recipe.hint.seeds import seed_at
+from recipe.hint.schema import seed_at
 
 # Between two requests of a response that a weight update has stopped.
 _PAUSE_S = 0.2
