@@ -91,12 +91,19 @@ _UNSUPPORTED = {
     f"{ROLLOUT}.enable_rollout_routing_replay": "a whole-group request returns no expert routes",
     f"{ROLLOUT}.disaggregation.enabled": "a whole-group request goes to one replica",
     f"{ROLLOUT}.full_determinism": "a whole-group request has a random id",
-    f"{ROLLOUT}.ignore_eos": "a whole-group request does not carry it",
+    **dict.fromkeys(
+        names(ROLLOUT, "ignore_eos repetition_penalty"), "a whole-group request does not carry it"
+    ),
     f"{ACTOR}.checkpoint.async_save": "a checkpoint is marked COMPLETE when verl's call returns",
     "distillation.enabled": "no teacher log-probabilities are stored with a response",
 }
 # The primary config's, where verl's file has another or none.
-_DEFAULTS = {"model_engine": "dp", "reward.num_workers": 0, f"{ROLLOUT}.val_kwargs.do_sample": True}
+_DEFAULTS = {
+    "model_engine": "dp",
+    "reward.num_workers": 0,
+    f"{ROLLOUT}.val_kwargs.do_sample": True,
+    f"{ROLLOUT}.repetition_penalty": 1.0,
+}
 _START_LIMIT_S = 120.0
 
 
