@@ -18,7 +18,7 @@ MODES = {
     ),
     "separate_async": (*SEPARATE, "trainer.v1.separate_async.parameter_sync_step=1"),
 }
-LONG, STEPS, PROMPTS, GROUP = 300, 12, 4, 4
+LONG, STEPS, PROMPTS, GROUP = 100, 12, 4, 4  # the others' responses have at most 48 tokens
 FAILING = (3, 10, 17, 24, 31)  # in the order of their start
 SETTINGS = (
     "trainer.method=grpo",
@@ -27,6 +27,8 @@ SETTINGS = (
     f"actor_rollout_ref.actor.ppo_mini_batch_size={PROMPTS}",
     "actor_rollout_ref.actor.optim.lr=1e-12",
     f"data.max_response_length={LONG}",
+    # Of 12 steps, none in which the long group would be thrown away as too old.
+    f"trainer.v1.sampler.max_off_policy_threshold={STEPS}",
 )
 
 
@@ -51,9 +53,8 @@ def test_forty_eight_prompts_train_once_each_while_five_fail_and_one_is_long(tmp
     # Every token of the long group trained, at a step that its syncs lead up to.
     [long] = [each for each in run.records if each["trained_tokens"] == GROUP * LONG]
     spans = {row["step"]: row["training/off_policy/trajectory_spans/max"] for row in run.metrics}
-    assert max(spans.values()) == spans[long["step"]]
-    if mode == "colocate_async":  # the rollouts' devices are theirs for a moment of each step
-        assert spans[long["step"]] >= 4  # versions: three syncs in the middle of it
+    # Versions: three syncs in the middle of it. Where the rollouts go on during the update, fewer.
+    assert spans[long["step"]] >= (4 if mode == "colocate_async" else 2)
     for row in run.metrics:
         assert row["training/rollout_probs_diff_max"] <= 1e-4, row["step"]
 
