@@ -18,7 +18,6 @@ from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopManagerTQ, AgentLoopWorke
 from verl.utils import tensordict_utils as tu
 
 from recipe.hint.errors import StallError
-from recipe.hint.methods.base import Method
 from recipe.hint.record import Outcome
 from recipe.hint.rollout import Parts, PromptRollout
 from recipe.hint.runtime import store
@@ -65,10 +64,10 @@ class HintWorker(_WorkerTQ):
         self._traces = Traces()
         engine = traced(engines.build(rollout, settings))
         self._training = Parts(method, source, engine, settings, texts)
-        # The neutral method and no source of hints: level 0 by construction. Nothing is kept of it.
+        # No source of hints: level 0 by construction. Nothing is kept of it.
         off = replace(settings, samples=_NO_SAMPLES, logprob_gain_every=0)
         engine = traced(engines.build(rollout.val_kwargs))
-        self._validation = Parts(Method(), None, engine, off, texts)
+        self._validation = Parts(method.validation(), None, engine, off, texts)
         gc.freeze()  # as in the trainer's process
 
     async def ping(self) -> str:

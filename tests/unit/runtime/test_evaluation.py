@@ -42,6 +42,7 @@ def run(tmp_path, monkeypatch, limit):
     sampling = {"n": 4, "temperature": 1.0, "top_p": 1.0, "top_k": -1}
     config = OmegaConf.create(
         {
+            "trainer": {"method": "grpo"},
             "hint": {
                 "run_dir": str(tmp_path),
                 "seed": 1,
