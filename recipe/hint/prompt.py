@@ -116,3 +116,16 @@ def with_hint(
         ]
     last = {**messages[-1], "content": f"{question}\n{texts.hint_lead}\n{hint}"}
     return [*messages[:-1], last]
+
+
+def fold_system(messages: Sequence[Message]) -> list[Message]:
+    """Return the conversation with its system text at the head of the first user turn.
+
+    For models whose chat template refuses a system turn.
+    """
+    system = [turn["content"] for turn in messages if turn["role"] == "system"]
+    rest = [turn for turn in messages if turn["role"] != "system"]
+    if not system or not rest:
+        return list(messages)
+    first = {**rest[0], "content": "\n\n".join([*system, rest[0]["content"]])}
+    return [first, *rest[1:]]

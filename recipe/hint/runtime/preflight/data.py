@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 import random
@@ -16,7 +17,8 @@ from omegaconf import DictConfig
 from recipe.hint.errors import ConfigError, DataError
 from recipe.hint.methods import BASELINE
 from recipe.hint.problems.columns import read_problems
-from recipe.hint.prompt import Message, Texts, hint_request, with_hint
+from recipe.hint.prompt import Message, Texts, fold_system, hint_request, with_hint
+from recipe.hint.runtime.chat_template import end_of_turn, refuses_system, unfixed_date
 from recipe.hint.runtime.preflight.settings import ROLLOUT, files_of, setting
 from recipe.hint.schema import Problem
 from recipe.hint.settings import HintSettings
@@ -45,7 +47,7 @@ class Model:
     """What the checks of the data need of a model.
 
     ``num_parameters`` is unknown for weights that are not there yet or not in safetensors;
-    ``context`` is the longest sequence in tokens.
+    ``context`` is the longest sequence in tokens; ``warnings`` are what its files promise no good.
     """
 
     path: str
@@ -53,6 +55,12 @@ class Model:
     num_parameters: int | None
     context: int
     template_options: dict[str, Any]
+    warnings: tuple[str, ...] = ()
+
+    @functools.cached_property
+    def folds_system(self) -> bool:
+        """Whether the template refuses a system turn, so that its text goes into the user's."""
+        return refuses_system(self.tokenizer, self.template_options)
 
     def count_tokens(self, conversations: Sequence[Sequence[Message]]) -> list[int]:
         """Count the tokens of each conversation, generation prompt included."""
@@ -75,9 +83,10 @@ class Model:
                 )
 
     def _render(self, messages: Sequence[Message]) -> str:
+        turns = fold_system(messages) if self.folds_system else list(messages)
         try:
             return self.tokenizer.apply_chat_template(
-                list(messages), add_generation_prompt=True, tokenize=False, **self.template_options
+                turns, add_generation_prompt=True, tokenize=False, **self.template_options
             )
         except (TemplateError, ValueError, TypeError, KeyError) as error:
             roles = ", ".join(turn["role"] for turn in messages)
@@ -172,8 +181,43 @@ def load_model(config: DictConfig, *, has_weights: bool = True) -> Model:
         folder = Path(cached).parent if isinstance(cached, str) else None
     num_parameters = _num_parameters(folder) if folder and has_weights else None
     tokenizer = _load_tokenizer(config, str(folder or path))
-    options = setting(config, "data.apply_chat_template_kwargs") or {}
-    return Model(path, tokenizer, num_parameters, context, dict(options))
+    options = dict(setting(config, "data.apply_chat_template_kwargs") or {})
+    warnings = _template_warnings(config, tokenizer, options, str(folder or path))
+    return Model(path, tokenizer, num_parameters, context, options, warnings)
+
+
+def _template_warnings(
+    config: DictConfig, tokenizer: Any, options: dict[str, Any], place: str
+) -> tuple[str, ...]:
+    warnings = []
+    if refuses_system(tokenizer, options):
+        warnings.append(
+            "the chat template refuses a system turn: such texts stand before the first user's"
+        )
+    if unfixed_date(tokenizer, options):
+        warnings.append(
+            "the chat template writes today's date into every prompt, so a run that goes on "
+            "tomorrow sees other prompts; fix it with "
+            "+data.apply_chat_template_kwargs.date_string='26 Jul 2024'"
+        )
+    end, stops = end_of_turn(tokenizer, options), _stop_ids(config, place)
+    if end is not None and end not in stops | {tokenizer.eos_token_id}:
+        warnings.append(
+            f"the chat template ends a response with {tokenizer.decode([end])!r}, at which vLLM "
+            f"does not stop: {place}/generation_config.json has eos_token_id={sorted(stops)}; add "
+            f"{end} to it"
+        )
+    return tuple(warnings)
+
+
+def _stop_ids(config: DictConfig, place: str) -> set[int]:
+    """Return the tokens at which vLLM stops beside the tokenizer's own."""
+    from verl.utils.model import get_generation_config
+
+    trust = bool(setting(config, "actor_rollout_ref.model.trust_remote_code"))
+    found = get_generation_config(place, trust_remote_code=trust)
+    ids = getattr(found, "eos_token_id", None)
+    return set() if ids is None else {ids} if isinstance(ids, int) else set(ids)
 
 
 def check_lengths(
@@ -200,7 +244,8 @@ def check_lengths(
             f"{_PROMPT}={prompt} + data.max_response_length={response} = {prompt + response} "
             f"tokens, above {source} ({model.context}); lower one of the two"
         )
-    lengths = Lengths()
+    lengths = Lengths(warnings=list(model.warnings))
+    _check_system_turns(config, model, (*train, *val))
     for file in (*train, *val):
         model.check_template(file.problems[0].messages)
         _check_prompts(config, file, model, lengths)
@@ -222,6 +267,21 @@ def check_lengths(
                 f"rollout.prompt_length={prompt}"
             )
     return lengths
+
+
+def _check_system_turns(config: DictConfig, model: Model, files: Sequence[DataFile]) -> None:
+    """Check that verl's own filter drops no prompt for its system turn."""
+    name = "data.filter_overlong_prompts"
+    if not model.folds_system or not setting(config, name):
+        return
+    for file in files:
+        for row, problem in enumerate(file.problems):
+            if any(turn["role"] == "system" for turn in problem.messages):
+                raise ConfigError(
+                    f"{name}=true: {file.path}: row {row} has a system turn, which the chat "
+                    f"template of {model.path} refuses: verl's filter would drop the row without a "
+                    f"word; set it to false"
+                )
 
 
 def _check_prompts(config: DictConfig, file: DataFile, model: Model, lengths: Lengths) -> None:
