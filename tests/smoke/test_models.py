@@ -10,10 +10,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 from runs import ROOT, check_records, check_weights, train
-from transformers import AutoTokenizer
 
 from recipe.hint.tiny.architectures import FAMILIES
 from recipe.hint.tiny.random_model import build_model
@@ -43,23 +41,17 @@ BF16 = (
 
 
 def prepare(folder):
-    """Sixteen word problems, through the real command; every second has a system turn."""
+    """Sixteen word problems, through the real command, which gives each a system turn."""
     source, target = folder / "text.jsonl", folder / "text.parquet"
-    rows = []
-    for index in range(16):
-        a, b = index + 3, index + 2
-        question = f"A shelf holds {a} rows of {b} jars. How many jars are that?"
-        system = {"role": "system", "content": "Put the answer in \\boxed{}."}
-        turns = [system] * (index % 2) + [{"role": "user", "content": question}]
-        rows.append(
-            {
-                "id": f"text/{index}",
-                "problem": question,
-                "prompt": turns,
-                "solution": f"Multiply {a} by {b}.\n\nThat is $\\boxed{{{a * b}}}$.",
-                "answer": str(a * b),
-            }
-        )
+    rows = [
+        {
+            "id": f"text/{a}",
+            "problem": f"A shelf holds {a} rows of {a - 1} jars. How many jars are that?",
+            "solution": f"Multiply {a} by {a - 1}.\n\nThat is $\\boxed{{{a * (a - 1)}}}$.",
+            "answer": str(a * (a - 1)),
+        }
+        for a in range(3, 19)
+    ]
     source.write_text("".join(json.dumps(row) + "\n" for row in rows))
     command = [sys.executable, str(ROOT / "recipe/hint/main_prepare.py"), str(source), str(target)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -69,14 +61,6 @@ def prepare(folder):
 
 def attention(name):
     return "eager" if FAMILIES[name].model_type == "gemma2" else "sdpa"
-
-
-def check_stops(run, folder, name):
-    """A response that was not cut ends with a stop, and holds none before."""
-    tokenizer = AutoTokenizer.from_pretrained(folder)
-    family = FAMILIES[name]
-    assert tokenizer.eos_token == family.stops[0]
-    return run, family
 
 
 @pytest.mark.parametrize(
@@ -103,7 +87,7 @@ def test_sage_runs_on_a_model_in_the_shape_of(name, tmp_path):
     assert run.code == 0, run.err
     for row in run.metrics:
         shown = {k: v for k, v in row.items() if "probs_diff" in k or "rollout_corr" in k}
-        print(name, row["step"], row["actor/grad_norm"], json.dumps(shown))
+        sys.stdout.write(f"{name} {row['step']} {row['actor/grad_norm']} {json.dumps(shown)}\n")
     check_records(run, STEPS)
     if not is_bf16:
         check_weights(run, STEPS)
