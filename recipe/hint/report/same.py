@@ -9,6 +9,7 @@ from typing import Any
 
 from recipe.hint.errors import DataError
 
+_MEAN, _MOST = (f"training/rollout_probs_diff_{which}" for which in ("mean", "max"))
 _TIMES = ("seconds", "hint_seconds")
 
 
@@ -37,6 +38,15 @@ def compare_records(first: Path, second: Path) -> Sameness:
         raise DataError(f"{first} and {second} have no step and problem in common")
     other = [key for key in common if theirs[key] != ours[key]]
     return Sameness(len(common), len(common) - len(other), other[0][0] if other else None)
+
+
+def vllm_difference(folder: Path) -> tuple[float, float]:
+    """Return the mean and the largest difference of a token's probability to vLLM's."""
+    text = (folder / "metrics.jsonl").read_text(encoding="utf-8")
+    rows = [row for line in text.splitlines() if _MEAN in (row := json.loads(line))]
+    if not rows:
+        raise DataError(f"{folder}/metrics.jsonl has no {_MEAN}")
+    return sum(row[_MEAN] for row in rows) / len(rows), max(row[_MOST] for row in rows)
 
 
 def _rounds(folder: Path) -> dict[tuple[int, str], Any]:

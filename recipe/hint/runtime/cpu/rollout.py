@@ -32,6 +32,10 @@ class CpuWorkerExtension(vLLMColocateWorkerExtension):
             self._get_zmq_handle(), device=torch.device("cpu"), use_shm=use_shm
         )
         receiver.receive_weights(keep)
+        model = self.model_runner.model
+        if model.config.tie_word_embeddings and not hasattr(model, "lm_head"):
+            # The trainer names its tied head, Gemma 2 in vLLM has none: it is the embedding.
+            received = [(name, weight) for name, weight in received if name != "lm_head.weight"]
         self.model_runner.reload_weights(weights_iterator=iter(received))
         self.repack_tied_head()
 
@@ -43,4 +47,5 @@ class CpuWorkerExtension(vLLMColocateWorkerExtension):
         """
         model = self.model_runner.model
         if model.config.tie_word_embeddings:
-            dispatch_cpu_unquantized_gemm(model.lm_head, remove_weight=False)
+            head = getattr(model, "lm_head", None) or model.model.embed_tokens
+            dispatch_cpu_unquantized_gemm(head, remove_weight=False)
