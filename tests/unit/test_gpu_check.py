@@ -78,7 +78,7 @@ def test_a_command_beyond_its_limit_ends_with_all_it_started(tmp_path):
         f"other = subprocess.Popen([sys.executable, '-c', {child!r}], start_new_session=True)\n"
         "open('PLACE', 'w').write(str(other.pid)); time.sleep(600)"
     ).replace("PLACE", str(tmp_path / "pid"))
-    with pytest.raises(CommandError, match="did not end within its limit"):
+    with pytest.raises(CommandError, match="did not end within its limit of time"):
         run_command(["-c", script], tmp_path, 3)
     pid = int((tmp_path / "pid").read_text())
     assert not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE

@@ -106,7 +106,7 @@ def _wait(process: subprocess.Popen, deadline: float, until: Callable[[], bool] 
         if until is not None and until():
             return True
         if time.monotonic() > deadline:
-            raise CommandError(f"did not end within its limit: {' '.join(process.args[1:3])}")
+            raise CommandError("it did not end within its limit of time")
         time.sleep(0.1)
     return False
 

@@ -14,6 +14,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
@@ -99,9 +100,8 @@ def _sharpen(model: PreTrainedModel, family: Family, stop_ids: list[int]) -> Non
     repeat itself. The first hidden unit is the same for every token but the stops, no layer writes
     to it, and the output layer reads it for the stops alone: a bias.
     """
-    embedding, output = (
-        layer.weight for layer in (model.get_input_embeddings(), model.get_output_embeddings())
-    )
+    layers: Any = (model.get_input_embeddings(), model.get_output_embeddings())
+    embedding, output = (layer.weight for layer in layers)
     with torch.no_grad():
         for name, weight in model.named_parameters():
             if name.endswith("_proj.weight"):
@@ -183,8 +183,8 @@ def _true_vocabulary(family: Family) -> tuple[dict[str, int], list[tuple[str, st
     ranks = _read_ranks(Path(spec.submodule_search_locations[0]) / name)
     room = family.num_tokens - family.first_learned
     ranks = {token: rank for token, rank in ranks.items() if rank < room}
-    converter = MistralConverter(additional_special_tokens=())
-    return converter.extract_vocab_merges_from_model(ranks)  # pyright: ignore[reportArgumentType]
+    converter: Any = MistralConverter(additional_special_tokens=())  # its types are of a path
+    return converter.extract_vocab_merges_from_model(ranks)
 
 
 def _read_ranks(path: Path) -> Mapping[bytes, int]:
