@@ -6,7 +6,7 @@ import time
 import psutil
 import pytest
 
-from recipe.hint import main_gpu_check
+from recipe.hint import main_gpu_check, main_report
 from recipe.hint.bench import gpu_check
 from recipe.hint.bench.commands import CommandError, run_command
 from recipe.hint.errors import DataError
@@ -113,3 +113,18 @@ def test_records_are_compared_by_step_and_problem_without_their_times(tmp_path):
     assert (same.num_prompts, same.num_equal, same.first_step) == (3, 2, 2)
     with pytest.raises(DataError, match="no step and problem in common"):
         compare_records(first, write("c", (9, "p", 10, 0.1)))
+
+
+def test_the_report_says_whether_two_runs_sampled_the_same(tmp_path, capsys):
+    for name, tokens, gap in (("a", 10, 2e-7), ("b", 10, 4e-7), ("c", 11, 4e-7)):
+        (tmp_path / name).mkdir()
+        record = {"step": 1, "problem_id": "p", "rounds": [{"tokens": tokens}]}
+        (tmp_path / name / "records.jsonl").write_text(json.dumps(record) + "\n")
+        row = {f"training/rollout_probs_diff_{which}": gap for which in ("mean", "max")}
+        (tmp_path / name / "metrics.jsonl").write_text(json.dumps(row) + "\n")
+    assert main_report.main(["same", str(tmp_path / "a"), str(tmp_path / "b")]) == 0
+    told = capsys.readouterr().out
+    assert "1 of 1 prompts have equal levels, tokens and verdicts" in told
+    assert "b: trainer and vLLM differ by 4.0e-07 in the mean" in told
+    assert main_report.main(["same", str(tmp_path / "a"), str(tmp_path / "c")]) == 1
+    assert "the first that differs is of step 1" in capsys.readouterr().out
