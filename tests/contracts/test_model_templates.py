@@ -10,6 +10,7 @@ from recipe.hint.errors import ConfigError
 from recipe.hint.main_hint import CONFIG_DIR, REPOSITORY, set_config_paths
 from recipe.hint.problems.columns import make_row, write_rows
 from recipe.hint.runtime.preflight import data
+from recipe.hint.runtime.preflight.model import load_model as read_model
 from recipe.hint.tiny.architectures import FAMILIES
 from recipe.hint.tiny.random_model import build_tokenizer
 
@@ -44,7 +45,7 @@ def load(monkeypatch, folders):
         with initialize_config_dir(str(CONFIG_DIR), version_base=None):
             config = compose("hint_trainer", overrides=["hardware=laptop", path, *overrides])
         OmegaConf.resolve(config)
-        return config, data.load_model(config, has_weights=False)
+        return config, read_model(config, has_weights=False)
 
     return load
 
@@ -82,7 +83,7 @@ def test_a_response_that_vllm_would_not_stop_is_said_with_the_token_to_add(load)
 def test_the_embedded_model_has_no_warning(load, monkeypatch):
     config, _ = load("qwen25")
     config.actor_rollout_ref.model.path = str(REPOSITORY / "data/tiny/base")
-    assert data.load_model(config).warnings == ()
+    assert read_model(config).warnings == ()
 
 
 def test_a_refused_system_turn_is_folded_in_every_count_and_said_once(load, tmp_path):

@@ -1,32 +1,25 @@
-"""Checks of the model's files and of the data: contract, template, and lengths in tokens."""
+"""Checks of the data: contract, what the template makes of it, and lengths in tokens."""
 
 from __future__ import annotations
 
-import functools
-import math
-import os
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from jinja2 import TemplateError
 from omegaconf import DictConfig
 
 from recipe.hint.errors import ConfigError, DataError
 from recipe.hint.methods import BASELINE
 from recipe.hint.problems.columns import read_problems
-from recipe.hint.prompt import Message, Texts, fold_system, hint_request, with_hint
-from recipe.hint.runtime.chat_template import end_of_turn, refuses_system, unfixed_date
+from recipe.hint.prompt import Texts, hint_request, with_hint
+from recipe.hint.runtime.preflight.model import MAX_MODEL_LEN, Model
 from recipe.hint.runtime.preflight.settings import ROLLOUT, files_of, setting
 from recipe.hint.schema import Problem
 from recipe.hint.settings import HintSettings
 
-TRAIN, VAL, MODEL = "data.train_files", "data.val_files", "actor_rollout_ref.model.path"
-_TEMPLATE = "actor_rollout_ref.model.custom_chat_template"
-_PROMPT, _CONTEXT = f"{ROLLOUT}.prompt_length", f"{ROLLOUT}.max_model_len"
-_CHUNK = 1024
+TRAIN, VAL = "data.train_files", "data.val_files"
+_PROMPT = f"{ROLLOUT}.prompt_length"
 # Above this many problems, hint requests are counted in a sample.
 _ALL_UP_TO = 20_000
 _SAMPLE = 2_000
@@ -40,61 +33,6 @@ class DataFile:
 
     path: str
     problems: list[Problem]
-
-
-@dataclass(frozen=True)
-class Model:
-    """What the checks of the data need of a model.
-
-    ``num_parameters`` is unknown for weights that are not there yet or not in safetensors;
-    ``context`` is the longest sequence in tokens; ``warnings`` are what its files promise no good.
-    """
-
-    path: str
-    tokenizer: Any
-    num_parameters: int | None
-    context: int
-    template_options: dict[str, Any]
-    warnings: tuple[str, ...] = ()
-
-    @functools.cached_property
-    def folds_system(self) -> bool:
-        """Whether the template refuses a system turn, so that its text goes into the user's."""
-        return refuses_system(self.tokenizer, self.template_options)
-
-    def count_tokens(self, conversations: Sequence[Sequence[Message]]) -> list[int]:
-        """Count the tokens of each conversation, generation prompt included."""
-        counts: list[int] = []
-        for start in range(0, len(conversations), _CHUNK):
-            texts = [self._render(messages) for messages in conversations[start : start + _CHUNK]]
-            encoded = self.tokenizer(texts, add_special_tokens=False, verbose=False)
-            counts += [len(token_ids) for token_ids in encoded["input_ids"]]
-        return counts
-
-    def check_template(self, messages: Sequence[Message]) -> None:
-        """Make sure that every turn of a conversation is in what the model will see."""
-        text = self._render(messages)
-        for turn in messages:
-            if turn["content"].strip() not in text:
-                raise ConfigError(
-                    f"{MODEL}={self.path}: the chat template drops the {turn['role']} turn "
-                    f"{turn['content'][:40]!r}; use a model whose template keeps it, or set "
-                    f"{_TEMPLATE}"
-                )
-
-    def _render(self, messages: Sequence[Message]) -> str:
-        turns = fold_system(messages) if self.folds_system else list(messages)
-        try:
-            return self.tokenizer.apply_chat_template(
-                turns, add_generation_prompt=True, tokenize=False, **self.template_options
-            )
-        except (TemplateError, ValueError, TypeError, KeyError) as error:
-            roles = ", ".join(turn["role"] for turn in messages)
-            raise ConfigError(
-                f"{MODEL}={self.path}: the chat template refuses a conversation of {roles}: "
-                f"{_one_line(error)}; use a model whose template takes these roles, or set "
-                f"{_TEMPLATE}"
-            ) from error
 
 
 @dataclass
@@ -163,63 +101,6 @@ def num_training_problems(config: DictConfig, files: Sequence[DataFile]) -> int:
     return min(total, cap) if cap > 0 else total
 
 
-def load_model(config: DictConfig, *, has_weights: bool = True) -> Model:
-    """Read everything but the weights, of which only the headers are looked at.
-
-    Args:
-        config: The run's.
-        has_weights: Whether the folder holds them already.
-    """
-    path = setting(config, MODEL)
-    if not isinstance(path, str) or not path.strip():
-        raise ConfigError(f"{MODEL} is not set; give the folder of a model")
-    context, folder = _context(config, path), Path(path).expanduser()
-    if not folder.is_dir():  # a name on the hub: None when it is still to be fetched
-        from huggingface_hub import try_to_load_from_cache
-
-        cached = try_to_load_from_cache(path, "config.json")
-        folder = Path(cached).parent if isinstance(cached, str) else None
-    num_parameters = _num_parameters(folder) if folder and has_weights else None
-    tokenizer = _load_tokenizer(config, str(folder or path))
-    options = dict(setting(config, "data.apply_chat_template_kwargs") or {})
-    warnings = _template_warnings(config, tokenizer, options, str(folder or path))
-    return Model(path, tokenizer, num_parameters, context, options, warnings)
-
-
-def _template_warnings(
-    config: DictConfig, tokenizer: Any, options: dict[str, Any], place: str
-) -> tuple[str, ...]:
-    warnings = []
-    if refuses_system(tokenizer, options):
-        warnings.append(
-            "the chat template refuses a system turn: such texts stand before the first user's"
-        )
-    if unfixed_date(tokenizer, options):
-        warnings.append(
-            "the chat template writes today's date into every prompt, so a run that goes on "
-            "tomorrow sees other prompts; fix it with "
-            "+data.apply_chat_template_kwargs.date_string='26 Jul 2024'"
-        )
-    end, stops = end_of_turn(tokenizer, options), _stop_ids(config, place)
-    if end is not None and end not in stops | {tokenizer.eos_token_id}:
-        warnings.append(
-            f"the chat template ends a response with {tokenizer.decode([end])!r}, at which vLLM "
-            f"does not stop: {place}/generation_config.json has eos_token_id={sorted(stops)}; add "
-            f"{end} to it"
-        )
-    return tuple(warnings)
-
-
-def _stop_ids(config: DictConfig, place: str) -> set[int]:
-    """Return the tokens at which vLLM stops beside the tokenizer's own."""
-    from verl.utils.model import get_generation_config
-
-    trust = bool(setting(config, "actor_rollout_ref.model.trust_remote_code"))
-    found = get_generation_config(place, trust_remote_code=trust)
-    ids = getattr(found, "eos_token_id", None)
-    return set() if ids is None else {ids} if isinstance(ids, int) else set(ids)
-
-
 def check_lengths(
     config: DictConfig,
     model: Model,
@@ -239,7 +120,7 @@ def check_lengths(
     """
     prompt, response = setting(config, _PROMPT), setting(config, f"{ROLLOUT}.response_length")
     if prompt + response > model.context:
-        source = _CONTEXT if setting(config, _CONTEXT) else "the model's positions"
+        source = MAX_MODEL_LEN if setting(config, MAX_MODEL_LEN) else "the model's positions"
         raise ConfigError(
             f"{_PROMPT}={prompt} + data.max_response_length={response} = {prompt + response} "
             f"tokens, above {source} ({model.context}); lower one of the two"
@@ -344,7 +225,7 @@ def _check_requests(
     if over == len(sizes):
         raise ConfigError(
             f"hint.max_tokens={settings.max_tokens}: no hint request fits, the shortest has "
-            f"{min(sizes)} tokens and the model's context is {model.context} ({_CONTEXT}); lower "
+            f"{min(sizes)} tokens and the model's context is {model.context} ({MAX_MODEL_LEN}); lower "
             f"hint.max_tokens"
         )
     if over:
@@ -352,90 +233,3 @@ def _check_requests(
             f"{over} {of} hint requests leave fewer than hint.max_tokens={settings.max_tokens} of "
             f"the context of {model.context} tokens: their hints may be cut or missing"
         )
-
-
-def _context(config: DictConfig, path: str) -> int:
-    """Return the longest sequence in tokens, as verl and vLLM see it."""
-    folder = Path(path).expanduser()
-    if folder.is_file():
-        raise ConfigError(f"{MODEL}={path} is a file; give the folder of a model")
-    is_name = path.count("/") == 1 and not path.startswith((".", "/", "~"))
-    if not folder.exists() and not is_name:
-        raise ConfigError(f"{MODEL}={path}: no such folder; give the folder of a model")
-    from transformers import AutoConfig
-    from verl.workers.rollout.utils import get_max_position_embeddings
-
-    place = folder if folder.exists() else path
-    try:
-        trust = bool(setting(config, "actor_rollout_ref.model.trust_remote_code"))
-        found = AutoConfig.from_pretrained(place, trust_remote_code=trust)
-        longest = get_max_position_embeddings(found)
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        offline = os.environ.get("HF_HUB_OFFLINE", 0)
-        remedy = f"no such folder, and on the hub with HF_HUB_OFFLINE={offline} "
-        raise ConfigError(
-            f"{MODEL}={path}: {'' if folder.exists() else remedy}{place}/config.json cannot be "
-            f"read ({_one_line(error)}); give the folder of a model in Hugging Face format, or a "
-            f"name with HF_HUB_OFFLINE=0 to let it be fetched"
-        ) from error
-    given = setting(config, _CONTEXT)
-    if given and given > longest:
-        raise ConfigError(
-            f"{_CONTEXT}={given} is above the {longest} positions of the model {path}; give "
-            f"{longest} or less"
-        )
-    return given or longest
-
-
-def _num_parameters(folder: Path) -> int | None:
-    """Sum over the headers of the safetensors files; ``None`` for other formats."""
-    from safetensors import SafetensorError, safe_open
-
-    files = sorted(folder.glob("*.safetensors"))
-    if not files and not list(folder.glob("*.bin")):
-        raise ConfigError(
-            f"{MODEL}={folder}: no weights (*.safetensors or *.bin); the folder has "
-            f"{', '.join(sorted(each.name for each in folder.iterdir())) or 'nothing'}"
-        )
-    total = 0
-    for file in files:
-        try:
-            with safe_open(file, framework="np") as weights:
-                total += sum(
-                    math.prod(weights.get_slice(key).get_shape()) for key in weights.keys()
-                )
-        except (OSError, SafetensorError) as error:
-            raise ConfigError(
-                f"{MODEL}={folder}: {file.name} is not whole ({_one_line(error)}); fetch it again"
-            ) from error
-    return total or None
-
-
-def _load_tokenizer(config: DictConfig, path: str) -> Any:
-    from transformers import AutoTokenizer
-
-    path = setting(config, "actor_rollout_ref.model.tokenizer_path") or path
-    trust = bool(setting(config, "actor_rollout_ref.model.trust_remote_code"))
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(path, trust_remote_code=trust)
-    except Exception as error:  # noqa: BLE001 - tokenizers raises bare Exception on a broken file
-        raise ConfigError(
-            f"{MODEL}={path}: the tokenizer cannot be loaded: {_one_line(error)}"
-        ) from error
-    if template := setting(config, _TEMPLATE):
-        tokenizer.chat_template = template
-    if not tokenizer.chat_template:
-        raise ConfigError(
-            f"{MODEL}={path}: the tokenizer has no chat template; use an instruction-tuned model "
-            f"or set {_TEMPLATE}"
-        )
-    if tokenizer.eos_token_id is None:
-        raise ConfigError(
-            f"{MODEL}={path}: the tokenizer has no eos token, so no response would ever end; set "
-            f"eos_token in tokenizer_config.json"
-        )
-    return tokenizer
-
-
-def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:200]
