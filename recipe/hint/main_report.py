@@ -25,7 +25,7 @@ from recipe.hint.report.runs import read_run
 from recipe.hint.report.same import compare_records, vllm_difference
 from recipe.hint.report.samples import sample_lines
 from recipe.hint.report.training import draw_learning, training_table
-from recipe.hint.sample_choice import REASONS
+from recipe.hint.samples import REASONS
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -2,11 +2,13 @@
 
 import pytest
 
-from recipe.hint.prompt import Texts, hint_request, with_hint
+from recipe.hint.hints.self_generated import hint_request
+from recipe.hint.prompt import Texts
 from recipe.hint.runtime.chat_template import end_of_turn, refuses_system, unfixed_date
 from recipe.hint.runtime.engine import Renderer
 from recipe.hint.tiny.architectures import FAMILIES
 from recipe.hint.tiny.random_model import build_tokenizer
+from recipe.hint.turns import with_hint
 
 SYSTEM = {"role": "system", "content": "Put the answer in a box."}
 # Ends in spaces, which some templates trim, and where a line break may join the last token.

@@ -10,13 +10,15 @@ from pathlib import Path
 from omegaconf import DictConfig
 
 from recipe.hint.errors import ConfigError, DataError
+from recipe.hint.hints.self_generated import hint_request
 from recipe.hint.methods import BASELINE
 from recipe.hint.problems.columns import read_problems
-from recipe.hint.prompt import Texts, hint_request, with_hint
+from recipe.hint.prompt import Texts
 from recipe.hint.runtime.preflight.model import MAX_MODEL_LEN, Model
 from recipe.hint.runtime.preflight.settings import ROLLOUT, files_of, setting
 from recipe.hint.schema import Problem
 from recipe.hint.settings import HintSettings
+from recipe.hint.turns import with_hint
 
 TRAIN, VAL = "data.train_files", "data.val_files"
 _PROMPT = f"{ROLLOUT}.prompt_length"
@@ -225,8 +227,8 @@ def _check_requests(
     if over == len(sizes):
         raise ConfigError(
             f"hint.max_tokens={settings.max_tokens}: no hint request fits, the shortest has "
-            f"{min(sizes)} tokens and the model's context is {model.context} ({MAX_MODEL_LEN}); lower "
-            f"hint.max_tokens"
+            f"{min(sizes)} tokens and the model's context is {model.context} ({MAX_MODEL_LEN}); "
+            f"lower hint.max_tokens"
         )
     if over:
         lengths.warnings.append(

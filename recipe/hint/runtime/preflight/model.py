@@ -1,4 +1,4 @@
-"""What the checks need of a model: tokenizer, template, context, size; and what its files promise."""
+"""What the checks need of a model: tokenizer, template, context and size."""
 
 from __future__ import annotations
 
