@@ -18,6 +18,7 @@ from typing import Any
 import yaml
 
 from recipe.hint.bench.commands import CommandError, Finished, run_command
+from recipe.hint.methods import BASELINE, RELEASED
 from recipe.hint.report.runs import accuracies
 from recipe.hint.report.same import compare_records
 from recipe.hint.runtime.attention import flash_attn_missing
@@ -29,7 +30,7 @@ _ACTOR, _ROLLOUT = "actor_rollout_ref.actor", "actor_rollout_ref.rollout"
 _STEPS = 3
 # A short run; without CUDA graphs, whose capture takes longer than its steps.
 _SHORT = (
-    "trainer.method=sage",
+    f"trainer.method={RELEASED[0]}",
     f"trainer.total_training_steps={_STEPS}",
     "trainer.val_before_train=false",
     "trainer.test_freq=-1",
@@ -180,7 +181,7 @@ def tiny(check: Check) -> Numbers:
     steps = 3 if check.device == "cpu" else 60
     run = check.run(
         "tiny",
-        "trainer.method=sage",
+        f"trainer.method={RELEASED[0]}",
         f"trainer.total_training_steps={steps}",
         f"trainer.test_freq={steps}",
         "trainer.save_freq=-1",
@@ -231,12 +232,12 @@ def half_billion(check: Check) -> Numbers:
         "actor_rollout_ref.actor.optim.lr=1e-6",
     )
     plan = ("bench.steps=2", "bench.warmup=1", "bench.calibration=1", "bench.unresolved=-1")
-    bench = check.run("half_billion", *settings, *plan, "bench.arms=[grpo]", script=_BENCH)
+    bench = check.run("half_billion", *settings, *plan, f"bench.arms=[{BASELINE}]", script=_BENCH)
     found = json.loads((bench.folder / "bench.json").read_text(encoding="utf-8"))
     plain = _plain_verl(check, bench.folder / "config.yaml")
     return {
-        "tokens/s": round(found["arms"]["grpo"]["tokens_per_s"]),
-        "step s": round(found["arms"]["grpo"]["step_s"], 2),
+        "tokens/s": round(found["arms"][BASELINE]["tokens_per_s"]),
+        "step s": round(found["arms"][BASELINE]["step_s"], 2),
         **plain,
         "vLLM alone tokens/s": round(found["alone"]["tokens_per_s"]),
     }
