@@ -58,6 +58,8 @@ _SEPARATE = (
     "trainer.v1.trainer_mode=separate_async",
     f"{_ROLLOUT}.nnodes=1",
     f"{_ROLLOUT}.n_gpus_per_node=1",
+    "trainer.v1.separate_async.parameter_sync_step=2",
+    f"{_ACTOR}.ppo_mini_batch_size=4",
 )
 _GLOO = (
     f"{_ROLLOUT}.checkpoint_engine.backend=gloo",
@@ -140,7 +142,7 @@ def sleep(check: Check) -> Numbers:
     """The same run with vLLM awake all the time: sleeping and waking change nothing."""
     if check.device == "cpu":
         raise NotHereError("vLLM's CPU build does not sleep")
-    awake = (f"{_ROLLOUT}.free_cache_engine=false", f"{_ROLLOUT}.enable_sleep_mode=false")
+    awake = (f"{_ROLLOUT}.free_cache_engine=false", f"+{_ROLLOUT}.enable_sleep_mode=false")
     return _as_reference(check, check.run("awake", *_SHORT, *awake))
 
 
