@@ -4,8 +4,9 @@ import inspect
 import sys
 
 import pytest
+import torch
 from hydra import compose, initialize_config_dir
-from transformers import AutoConfig
+from transformers import AutoConfig, AutoModelForCausalLM
 from verl.utils.model import load_valuehead_model
 from verl.workers.config import HFModelConfig
 
@@ -121,3 +122,22 @@ def test_verl_loads_the_value_model_with_flash_attn_alone():
 def test_the_embedded_model_caps_nothing(monkeypatch):
     config = composed(monkeypatch, f"{MODEL}.path={REPOSITORY / 'data/tiny/base'}", f"+{NAME}=sdpa")
     assert choose_attention(config) == []
+
+
+@pytest.mark.parametrize("attention", ["sdpa", "eager"])
+def test_rows_packed_into_one_do_not_see_each_other_without_flash_attn(attention):
+    # As verl packs them: no mask, and positions that begin anew.
+    model = AutoModelForCausalLM.from_pretrained(
+        REPOSITORY / "data/tiny/base", attn_implementation=attention, dtype=torch.float32
+    ).train()
+    rows = [torch.arange(23)[None] + 5, torch.arange(31)[None] + 40]
+    with torch.no_grad():
+        alone_TV = torch.cat([model(row, use_cache=False).logits[0] for row in rows])
+        packed = {
+            "input_ids": torch.cat(rows, 1),
+            "position_ids": torch.cat([torch.arange(23), torch.arange(31)])[None],
+        }
+        packed_TV = model(**packed, attention_mask=None, use_cache=False).logits[0]
+        joined_TV = model(packed["input_ids"], use_cache=False).logits[0]
+    assert (packed_TV - alone_TV).abs().max() < 1e-4
+    assert (joined_TV - alone_TV).abs().max() > 1.0  # one row of 54 tokens is something else

@@ -22,8 +22,8 @@ def refuses_system(tokenizer: Any, options: Mapping[str, Any]) -> bool:
     """
     try:
         _text(tokenizer, options, [_USER])
-    except TemplateError:
-        return False  # it refuses more than the system turn
+    except (TemplateError, ValueError):
+        return False  # it refuses more than the system turn, or there is none
     try:
         _text(tokenizer, options, [{"role": "system", "content": "Rules"}, _USER])
     except TemplateError:
