@@ -98,10 +98,6 @@ def main(name: str, folder: Path, dtype: str = "float32") -> dict[str, Any]:
     stops = {FAMILIES[name].special[each] for each in FAMILIES[name].stops}
     asked = requests(folder)
     found = {"stops": sorted(stops), "loaded": sampled(llm, model, asked, stops)}
-    if attention == "eager":
-        model.set_attn_implementation("sdpa")
-        found["sdpa"] = sampled(llm, model, asked, stops)
-        model.set_attn_implementation("eager")
     perturb(model, seed=1)
     found["not synced"] = sampled(llm, model, asked, stops)
     sync(llm, model)
