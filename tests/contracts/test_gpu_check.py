@@ -5,7 +5,9 @@ from dataclasses import dataclass, field
 
 import pytest
 from hydra import compose, initialize_config_dir
-from omegaconf import open_dict
+from omegaconf import OmegaConf, open_dict
+from verl.utils.config import omega_conf_to_dataclass, validate_config
+from verl.workers.config import RolloutConfig
 
 from recipe.hint.bench import gpu_check
 from recipe.hint.bench.commands import CommandError
@@ -68,3 +70,16 @@ def test_a_part_asks_for_nothing_that_is_refused(part, device, paths, tmp_path):
     choose_attention(config)
     told = preflight(config, settings)
     assert any(line.startswith("batch ") for line in told)
+
+
+def test_verls_own_command_takes_the_settings_of_a_run(paths, tmp_path):
+    with initialize_config_dir(str(CONFIG_DIR), version_base=None):
+        config = compose("hint_trainer", overrides=["hardware=gpu1_tiny", "trainer.method=grpo"])
+    with open_dict(config):
+        config.trainer.experiment_name = "plain"
+    (tmp_path / "config.yaml").write_text(OmegaConf.to_yaml(config, resolve=True))
+    plain = OmegaConf.create(gpu_check.plain_settings(tmp_path / "config.yaml", steps=3))
+    validate_config(plain, use_reference_policy=False, use_critic=False)
+    assert isinstance(omega_conf_to_dataclass(plain.actor_rollout_ref.rollout), RolloutConfig)
+    assert plain.trainer.total_training_steps == 3
+    assert plain.actor_rollout_ref.rollout.agent.agent_loop_manager_class is None

@@ -254,15 +254,25 @@ PARTS: dict[str, Callable[[Check], Numbers]] = {
 }
 
 
-def _plain_verl(check: Check, config: Path) -> Numbers:
-    """Run verl's own command with the settings of a run; three steps, the last two count."""
+def plain_settings(config: Path, steps: int) -> dict[str, Any]:
+    """Return the settings of a run as verl's own command takes them.
+
+    Args:
+        config: The run's ``config.yaml``.
+        steps: To train.
+    """
     settings = yaml.safe_load(config.read_text(encoding="utf-8"))
     del settings["hint"], settings["preflight_only"]
-    for name in [name for name in settings["trainer"] if name in ("method", "eval_only")]:
-        del settings["trainer"][name]
-    settings["trainer"] |= {"logger": ["file"], "total_training_steps": 3}
+    del settings["trainer"]["method"], settings["trainer"]["eval_only"]
+    settings["trainer"] |= {"logger": ["file"], "total_training_steps": steps}
     settings["actor_rollout_ref"]["rollout"]["agent"]["agent_loop_manager_class"] = None
     settings["reward"]["num_workers"] = 1
+    return settings
+
+
+def _plain_verl(check: Check, config: Path) -> Numbers:
+    """Run verl's own command with the settings of a run; three steps, the last two count."""
+    settings = plain_settings(config, steps=3)
     folder = check.folder / "plain_verl"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "plain.yaml").write_text(yaml.safe_dump(settings), encoding="utf-8")
@@ -274,6 +284,7 @@ def _plain_verl(check: Check, config: Path) -> Numbers:
         plugins = f"{CPU_ENVIRONMENT['VERL_USE_EXTERNAL_MODULES']},recipe.hint.bench.cpu_server"
         environment |= CPU_ENVIRONMENT | {"VERL_USE_EXTERNAL_MODULES": plugins}
     arguments = ["-m", "verl.trainer.main_ppo", f"--config-path={folder}", "--config-name=plain"]
+    arguments += [f"hydra.run.dir={folder}", "hydra.output_subdir=null"]
     run_command(arguments, folder, check.seconds_left(), more_env=environment)
     lines = (folder / "verl.jsonl").read_text(encoding="utf-8").splitlines()
     rows = [json.loads(line)["data"] for line in lines]
