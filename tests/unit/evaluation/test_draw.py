@@ -3,6 +3,7 @@
 import ast
 import asyncio
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from recipe.hint.evaluation.draw import (
     Progress,
     check_settings_unchanged,
     draw_responses,
+    graded_rows,
     missing_jobs,
     write_settings,
 )
@@ -55,9 +57,8 @@ def evaluate(folder, problems, *, engine=None, done=None, concurrency=2):
     counts = []
     drawing = draw_responses(
         missing_jobs(problems, engine.group_size, done or {}),
-        engine,
+        partial(graded_rows, engine=engine, seed=1),
         folder=folder,
-        seed=1,
         concurrency=concurrency,
         progress=lambda _, n: counts.append(n),
     )
