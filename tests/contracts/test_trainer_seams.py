@@ -39,7 +39,7 @@ HOOKS = {
     "on_step_end",
     "step",
 }
-OWN = {"_learn_of_stale", "_limit", "_record", "_records_of", "logger"}
+OWN = {"_learn_of_discarded", "_limit", "_record", "_records_of", "logger"}
 RUNNER = TaskRunnerV1.__ray_actor_class__
 MODES = pytest.mark.parametrize("mode", sorted(TRAINERS))
 

@@ -99,6 +99,8 @@ class HintMixin(CreditMixin):
         metrics["hint/failed_prompts"] = float(missing + replaced)
         stale = metrics.get("training/off_policy/evicted_samples", 0)
         metrics["hint/stale_prompts"] = float(stale)
+        filtered = metrics.get("training/filter_groups/evicted_samples", 0)
+        metrics["hint/filtered_prompts"] = float(filtered)
         metrics.update({f"hint/{name}": value for name, value in self._method.metrics().items()})
         talks = {each.uid: [talk.facts for talk in each.conversations] for each in records}
         rows = self.sampler.update(self.global_steps, records, self._samples_of_step)
@@ -138,8 +140,8 @@ class HintMixin(CreditMixin):
         record = PromptRecord.from_json(extra[RECORD_FIELD])
         return dataclasses.replace(record, step=self.global_steps)
 
-    def _learn_of_stale(self, keys: list[str], partition: str) -> None:
-        """What a group showed of its problem holds, though it is too old to train on."""
+    def _learn_of_discarded(self, keys: list[str], partition: str) -> None:
+        """What a group showed of its problem holds, though it does not train."""
         self.tracker.update([self._record(extra) for extra in _extra_fields(keys, partition)])
 
     def _val_metrics_update(
@@ -172,12 +174,14 @@ class HintMixin(CreditMixin):
         return self.watchdog.phase(what, limit_s, f"hint.watchdog.{name}")
 
     def _build_replay_buffer(self) -> Any:
+        batch_size = self.config.data.train_batch_size
         return guard(
             super()._build_replay_buffer(),
             self.hint.watchdog.progress_s,
-            batch_size=self.config.data.train_batch_size,
+            batch_size=batch_size,
+            max_filtered=self.config.algorithm.filter_groups.max_num_gen_batches * batch_size,
             say=self.folder.say,
-            on_stale=self._learn_of_stale,
+            on_discard=self._learn_of_discarded,
         )
 
     def fit(self, agent_loop_manager: Any) -> None:
