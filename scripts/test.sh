@@ -19,7 +19,7 @@ step "types" "$bin/basedpyright" || failed+=" types"
 step "layers" "$bin/lint-imports" || failed+=" layers"
 step "spelling" "$bin/codespell" || failed+=" spelling"
 # A file's tests stay in one process: they share fixtures.
-"$PYTHON_BIN" -m pytest -m "not gpu and not slow" -n 2 --dist loadfile || failed+=" fast-tests"
+"$PYTHON_BIN" -m pytest -m "not gpu and not slow and not models" -n 2 --dist loadfile || failed+=" fast-tests"
 # One after another: each starts a whole run, which takes the cores and the memory.
 [ $parts = fast ] || "$PYTHON_BIN" -m pytest -m "slow and not gpu" || failed+=" slow-tests"
 
