@@ -22,7 +22,7 @@ if ! [ -e $pins/.complete ]; then
   touch $pins/.complete
 fi
 failed=0
-step "contract tests" $pins/bin/python -m pytest -q tests/contracts -m "not slow and not gpu" || failed=1
+step "contract tests" $pins/bin/python -m pytest -q tests/contracts -m "not slow and not long and not gpu" || failed=1
 out=outputs/gpu-pins-$(date +%Y%m%d-%H%M%S)
 for name in cpu pins; do
   python=$cpu; [ $name = cpu ] || python=$pins/bin/python

@@ -132,7 +132,7 @@ def run(args, root):
     data = (args.out / "tests.coverage").absolute()
     if not data.exists():
         watch = ["coverage", "run", f"--source={root}/recipe/hint", "-m", *PYTEST, "-p", "mutate"]
-        python(root, *watch, "-m", "not gpu and not slow", *args.tests, COVERAGE_FILE=str(data))
+        python(root, *watch, "-m", "not gpu and not slow and not long", *args.tests, COVERAGE_FILE=str(data))
     watched, times = coverage.CoverageData(data), json.loads(data.with_suffix(".json").read_text())
     watched.read()
     (root / ".tests").write_text("\n".join(times))

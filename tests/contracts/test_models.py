@@ -1,6 +1,6 @@
 """Models in the shape of real ones: vLLM stops where they end, and has the trainer's weights.
 
-One with the slow tests, the others on demand: ``pytest -m models``.
+One with the slow tests, the others on demand: ``pytest -m long``.
 """
 
 import pytest
@@ -16,7 +16,7 @@ MEAN, MOST = 1e-6, 1e-4
 @pytest.fixture(
     scope="module",
     params=[
-        pytest.param(name, marks=pytest.mark.slow if name == IN_CI else pytest.mark.models)
+        pytest.param(name, marks=pytest.mark.slow if name == IN_CI else pytest.mark.long)
         for name in FAMILIES
     ],
 )

@@ -1,6 +1,6 @@
 """Two steps of SAGE on random weights in the shape of real models, fp32, on the CPU.
 
-Two families run with the slow tests, the others on demand: ``pytest -m models``. Set
+Run on demand: ``pytest -m long tests/smoke/test_models.py``. Set
 ``HINT_MODELS_DTYPE=bfloat16`` to see what bf16 does; then the agreement is printed, not checked.
 """
 
@@ -17,7 +17,6 @@ from recipe.hint.tiny.architectures import FAMILIES
 from recipe.hint.tiny.random_model import build_model
 
 STEPS, PROMPTS = 2, 4
-IN_CI = ("llama32", "gemma2")
 ACTOR, ROLLOUT = "actor_rollout_ref.actor", "actor_rollout_ref.rollout"
 SETTINGS = (
     "trainer.method=sage",
@@ -63,13 +62,8 @@ def attention(name):
     return "eager" if FAMILIES[name].model_type == "gemma2" else "sdpa"
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=pytest.mark.slow if name in IN_CI else pytest.mark.models)
-        for name in FAMILIES
-    ],
-)
+@pytest.mark.long
+@pytest.mark.parametrize("name", FAMILIES)
 def test_sage_runs_on_a_model_in_the_shape_of(name, tmp_path):
     model, data = tmp_path / "model", prepare(tmp_path)
     build_model(model, name)
