@@ -1,7 +1,6 @@
 """verl's replay buffers, which runtime/sampling_guard.py watches while they poll."""
 
 import pytest
-import ray
 import torch
 import transfer_queue as tq
 from omegaconf import OmegaConf
@@ -127,19 +126,14 @@ def test_prompts_that_only_start_are_no_progress(monkeypatch):
 
 
 def test_a_stall_names_the_workers_that_do_not_answer_and_what_the_others_wait_for(monkeypatch):
-    class Worker:
-        def __init__(self, answer):
-            self.answer, self.ping = answer, self
-
-        def remote(self):
-            return self.answer
-
-    monkeypatch.setattr(ray, "wait", lambda refs, timeout: (refs, []) if refs[0] else ([], refs))
-    monkeypatch.setattr(ray, "get", lambda ping: ping)
     queue = Queue(monkeypatch)
     queue.prompt("a", "running")
     buffer = guarded(ReplayBuffer)
-    buffer.workers = (Worker("works on 1 prompts"), Worker(None), Worker(sampling_guard.IDLE))
+    buffer.answers = lambda: {
+        "agent-loop worker 0": "works on 1 prompts",
+        "agent-loop worker 1": None,
+        "agent-loop worker 2": sampling_guard.IDLE,
+    }
     with pytest.raises(StallError) as stall:
         sample(buffer)
     told = "; agent-loop worker 0 works on 1 prompts; agent-loop worker 1 does not answer"
@@ -376,22 +370,16 @@ def test_an_unknown_status_is_refused_by_verl(monkeypatch):
         sample(guarded(ReplayBuffer))
 
 
-def test_a_dead_agent_loop_worker_ends_the_wait_with_its_number(monkeypatch):
-    class Worker:
-        def __init__(self):
-            self.ping = self
-
-        def remote(self):
-            return self
-
-    def get(ping):
-        raise ray.exceptions.RayActorError
-
-    monkeypatch.setattr(ray, "wait", lambda refs, timeout: (refs, []))
-    monkeypatch.setattr(ray, "get", get)
-    monkeypatch.setattr("recipe.hint.runtime.sampling_guard._PING_EVERY_S", 0.0)
-    buffer = guarded(ReplayBuffer)
-    buffer.workers = (Worker(),)
-    buffer._raise_if_a_worker_died()  # the first round only asks
-    with pytest.raises(HintError, match="agent-loop worker 0 died"):
-        buffer._raise_if_a_worker_died()
+@BOTH
+def test_a_batch_is_in_the_order_its_prompts_were_sent_in_whatever_finished_first(
+    buffer_class, monkeypatch
+):
+    queue = Queue(monkeypatch, poll_s=0.0)
+    for key in ("b_10_0", "a_1_0", "b_2_0", "a_0_0"):
+        queue.tags[key] = {}
+    for uid in "ba":
+        queue.prompt(uid, "finished")
+    buffer = guarded(buffer_class)
+    buffer.note_order(["a", "b"])
+    batch, _ = sample(buffer, count=2)
+    assert batch.keys == ["a_0_0", "a_1_0", "b_2_0", "b_10_0"]

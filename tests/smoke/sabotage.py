@@ -1,6 +1,7 @@
 """Faults and odd prompts, loaded into the processes of one run by its environment."""
 
 import os
+import time
 from contextvars import ContextVar
 
 from verl.workers.rollout.vllm_rollout import bucketed_weight_transfer as transfer
@@ -20,6 +21,12 @@ def _raise_at_the_second_sync() -> None:
         return original(self, on_bucket_received)
 
     transfer.BucketedWeightReceiver.receive_weights = receive
+
+
+def _jump(by_s: float, after_s: float = 15.0) -> None:
+    """Set the clock, as Python sees it, after some time of this process."""
+    original, began = time.time, time.monotonic()
+    time.time = lambda: original() + (by_s if time.monotonic() - began > after_s else 0.0)
 
 
 def _fail_prompts(numbers: set[int] | None) -> None:
@@ -64,3 +71,7 @@ match os.environ.get("HINT_TEST_FAULT", "").split(":"):
     case ["some prompts", numbers]:
         _fail_prompts(set(map(int, numbers.split(","))))
         _make_one_group_long(6, others=48)
+    case ["clock-forward"]:
+        _jump(86400.0)
+    case ["clock-back"]:
+        _jump(-86400.0)

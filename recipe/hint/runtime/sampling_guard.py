@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import ray
 import transfer_queue as tq
-from ray.exceptions import RayActorError
 from verl.trainer.ppo.v1.replay_buffer import ReplayBuffer, ReplayBufferAsync
 
 from recipe.hint.errors import HintError, StallError
 
 POLL_S, _LONGEST_POLL_S = 0.05, 2.0  # verl's own is 2 s
 _POLL_SHARE = 0.1  # of the driver's time while it waits
-_PING_EVERY_S = 5.0
 IDLE = "has no prompt"  # a worker's answer
 _LONGEST_ERROR = 400  # characters
 
@@ -51,6 +49,7 @@ def guard(
     buffer.say = say
     buffer.on_discard = on_discard
     buffer.tallies = defaultdict(_Tally)
+    buffer.places, buffer.sent = {}, itertools.count()
     return buffer
 
 
@@ -78,12 +77,13 @@ class _Guarded(_Buffer):
     say: Callable[[str], None]
     on_discard: Callable[[list[str], str], None]
     tallies: dict[str, _Tally]
-    workers: tuple[Any, ...] = ()
+    places: dict[str, int]  # by uid, of the prompts that were sent and not yet sampled
+    sent: itertools.count[int]
+    workers: tuple[Any, ...] = ()  # of the agent loop, for the benchmarks
+    # What each agent-loop worker says that it waits for; None of one that does not answer.
+    answers: Callable[[], Mapping[str, str | None]] = staticmethod(dict)
     _settled: frozenset[str] = frozenset()
     _progress_at: float | None = None
-    _pings: tuple[Any, ...] = ()
-    _pinged_at = 0.0
-    _answers: tuple[str | None, ...] = ()
 
     def sample(self, global_steps: int, partition_id: str, batch_size: int) -> Any:
         """verl's own, with the clock of progress set anew."""
@@ -94,6 +94,28 @@ class _Guarded(_Buffer):
         """verl's own, with the clock of progress set anew; `separate_async` calls it by itself."""
         self._begin(global_steps, partition_id)
         return super().wait_for_sampleable(global_steps, partition_id, target_count)
+
+    def note_order(self, uids: Iterable[str]) -> None:
+        """Take the prompts that are sent, in their order."""
+        self.places |= zip(uids, self.sent, strict=False)
+
+    def _materialize_batch(
+        self, partition_id: str, selected_prompt_uids: list[str], partition_snapshot: Any
+    ) -> Any:
+        """verl's own; the rows in the order of their prompts, not in that of their ends.
+
+        A step then adds up the same numbers in the same order whenever it is made.
+        """
+
+        def place(key: str) -> tuple[int, int, int]:
+            uid, session, turn = key.rsplit("_", 2)
+            return self.places.get(uid, -1), int(session), int(turn)
+
+        ordered = {key: partition_snapshot[key] for key in sorted(partition_snapshot, key=place)}
+        batch = super()._materialize_batch(partition_id, selected_prompt_uids, ordered)
+        for uid in selected_prompt_uids:
+            self.places.pop(uid, None)
+        return batch
 
     def _evict_terminal_groups(
         self, global_steps: int, partition_id: str, eviction_reasons: Any
@@ -135,7 +157,6 @@ class _Guarded(_Buffer):
         self.poll_interval = min(max(POLL_S, took / _POLL_SHARE), _LONGEST_POLL_S)
         for partition in list(self.partitions):
             self._count(partition)
-        self._raise_if_a_worker_died()
         self._raise_if_nothing_settles()
 
     def _raise_if_nothing_settles(self) -> None:
@@ -148,8 +169,8 @@ class _Guarded(_Buffer):
             counts = (sum(map(len, keys.values())) for keys in statuses)
             pending, running, finished, failed = counts
             answers = [
-                f"agent-loop worker {number} {answer or 'does not answer'}"
-                for number, answer in enumerate(self._answers)
+                f"{name} {answer or 'does not answer'}"
+                for name, answer in self.answers().items()
                 if answer != IDLE
             ]
             raise StallError(
@@ -196,18 +217,3 @@ class _Guarded(_Buffer):
                 f"the rollout cannot go on: {len(tally.failed)} prompts failed at step "
                 f"{tally.step}, more than half of a batch of {batch}; the last one: {error}"
             )
-
-    def _raise_if_a_worker_died(self) -> None:
-        """Ask the agent-loop workers now and then; a dead one would leave its prompts running."""
-        now = time.monotonic()
-        if not self.workers or now - self._pinged_at < _PING_EVERY_S:
-            return
-        answers: list[str | None] = []
-        for number, ping in enumerate(self._pings):
-            try:
-                answers.append(ray.get(ping) if ray.wait([ping], timeout=0)[0] else None)
-            except RayActorError as error:
-                raise HintError(f"agent-loop worker {number} died: {error}") from error
-        self._answers = tuple(answers)
-        self._pings = tuple(worker.ping.remote() for worker in self.workers)
-        self._pinged_at = now

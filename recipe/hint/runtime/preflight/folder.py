@@ -13,7 +13,7 @@ import yaml
 from omegaconf import DictConfig, OmegaConf
 
 from recipe.hint.errors import ConfigError
-from recipe.hint.runtime.checkpoints import check_resumable, resume_step
+from recipe.hint.runtime.checkpoints import check_resumable, check_undamaged, resume_step
 from recipe.hint.runtime.preflight.settings import ACTOR, ROLLOUT, leaves, setting
 
 # File systems take 255 bytes; backends put something behind the name.
@@ -85,6 +85,7 @@ def _start_of(config: DictConfig) -> str:
                 f"trainer.resume_from_path={path} must be an existing folder global_step_N when "
                 f"trainer.resume_mode=resume_path"
             )
+        check_undamaged(Path(path))
         return f"resumes from {path}"
     if not root.is_dir():
         return "new"
