@@ -24,7 +24,7 @@ from recipe.hint.command.compose import (
     split_command,
 )
 from recipe.hint.command.help import help_text
-from recipe.hint.errors import ConfigError, HintError
+from recipe.hint.errors import ConfigError, HintError, Terminated
 from recipe.hint.runtime.multirun import Sweep, is_multirun
 from recipe.hint.runtime.preflight.machine import has_gpu
 from recipe.hint.settings import method_defaults
@@ -84,6 +84,7 @@ def run_command(
                 return
             # In here too: Hydra would print the overrides beside an error that passes through it.
             with complaints():
+                from recipe.hint.runtime.attention import choose_attention
                 from recipe.hint.runtime.environment import set_environment
                 from recipe.hint.runtime.preflight.keys import check_keys
                 from recipe.hint.runtime.preflight.settings import check_sections
@@ -93,6 +94,8 @@ def run_command(
                 set_environment(config)
                 check_keys(config)
                 with warm_processes(config):
+                    for line in choose_attention(config):
+                        print(line, flush=True)
                     start(config)
 
         # Options last: one whose value may be left out would take a setting for it.
@@ -163,9 +166,10 @@ def complaints() -> Iterator[None]:
         message = " ".join(str(error).split())
     except (HydraException, OmegaConfBaseException) as error:
         message = explain(error, sys.argv[1:], CONFIG_DIR)
-    except KeyboardInterrupt:
-        print("error: interrupted", file=sys.stderr, flush=True)
-        sys.exit(130)
+    except KeyboardInterrupt as stop:
+        word, code = ("terminated", 143) if isinstance(stop, Terminated) else ("interrupted", 130)
+        print(f"error: {word}", file=sys.stderr, flush=True)
+        sys.exit(code)
     else:
         return
     print(f"error: {message}", file=sys.stderr, flush=True)

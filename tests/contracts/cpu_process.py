@@ -17,8 +17,11 @@ from typing import Any
 import torch
 import torch.distributed
 import verl  # noqa: F401  - loads the plugin, as in every process of a run
+from engines import BASE
+from transformers import AutoConfig, AutoModelForTokenClassification
 from verl.plugin.platform import get_platform
 from verl.utils import device, distributed
+from verl.utils.model import load_valuehead_model
 
 from recipe.hint.runtime.cpu import device as cpu_platform
 
@@ -41,7 +44,8 @@ def wrappers(function: Any) -> Iterator[Any]:
 def ours(function: Any) -> list[Any]:
     """The wrappers around a library's function that cpu_platform.py put there."""
     own = cpu_platform.__file__
-    return [each for each in wrappers(function) if each.__code__.co_filename == own]
+    found = (getattr(each, "__code__", None) for each in wrappers(function))
+    return [code for code in found if code and code.co_filename == own]
 
 
 def platform() -> dict[str, Any]:
@@ -95,33 +99,6 @@ def segments() -> dict[str, Any]:
     return {"close without the patch": refused, "tensor after close": view.tolist()}
 
 
-def pinning() -> dict[str, Any]:
-    """FSDP2 pins the weights that it keeps outside the device."""
-    weights = torch.ones(2)
-    return {
-        "pin without the patch": error_of(lambda: torch.Tensor.pin_memory.__wrapped__(weights)),
-        "pin changes nothing": weights.pin_memory() is weights and not weights.is_pinned(),
-        "weights off the device": offloaded(),
-    }
-
-
-def offloaded() -> list[float]:
-    """One forward pass of a layer under the policy that verl gives the reference policy."""
-    from torch.distributed.device_mesh import init_device_mesh
-    from torch.distributed.fsdp import CPUOffloadPolicy, fully_shard
-
-    one = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0"}
-    os.environ.update(one)
-    distributed.initialize_global_process_group_ray(timeout_second=300)
-    layer = torch.nn.Linear(2, 1, bias=False)
-    torch.nn.init.ones_(layer.weight)
-    mesh = init_device_mesh("cpu", (1,))
-    fully_shard(layer, mesh=mesh, offload_policy=CPUOffloadPolicy(pin_memory=True))
-    found = layer(torch.tensor([[1.0, 2.0]])).tolist()[0]
-    torch.distributed.destroy_process_group()
-    return found
-
-
 def device_calls() -> dict[str, Any]:
     """The names of torch.cuda that verl's trainer, engine and rollout call."""
     module = device.get_torch_device()
@@ -152,17 +129,38 @@ def device_calls() -> dict[str, Any]:
     return {"device calls that fail": [f"{name}: {why}" for name, why in failed.items() if why]}
 
 
+def pinned() -> dict[str, Any]:
+    tensor = torch.ones(3)
+    refused = error_of(functools.partial(torch.Tensor.pin_memory.__wrapped__, tensor))
+    return {"pin without the patch": refused, "pinned": tensor.pin_memory() is tensor}
+
+
+def critic() -> dict[str, Any]:
+    """A value model as verl loads it."""
+    load = functools.partial(
+        AutoModelForTokenClassification.from_pretrained.__wrapped__,
+        BASE,
+        attn_implementation="flash_attention_2",
+    )
+    config = AutoConfig.from_pretrained(BASE, num_labels=1)
+    model = load_valuehead_model(str(BASE), torch.float32, config, trust_remote_code=False)
+    values = model(torch.tensor([[1, 2, 3]])).logits
+    return {"critic without the patch": error_of(load), "values": list(values.shape)}
+
+
 def second_install() -> dict[str, Any]:
     cpu_platform.install()
     patched = (
         torch.distributed.init_process_group,
         importlib.metadata.version,
         shared_memory.SharedMemory.close,
+        torch.Tensor.pin_memory,
+        AutoModelForTokenClassification.from_pretrained,
     )
     return {"patches after a second install": [len(ours(each)) for each in patched]}
 
 
 if __name__ == "__main__":
-    parts = (platform, backend, versions, segments, pinning, device_calls, second_install)
+    parts = (platform, backend, versions, segments, device_calls, pinned, critic, second_install)
     found = {name: value for part in parts for name, value in part().items()}
     sys.stdout.write("\n" + json.dumps(found))
