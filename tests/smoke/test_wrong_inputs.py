@@ -242,6 +242,18 @@ def test_a_run_that_can_be_resumed_is_announced_with_its_step(command, tmp_path)
     assert "(resumes after step 40)" in stdout
 
 
+@pytest.mark.parametrize("method", ["score", "score-guided", "mlmt"])
+def test_the_prompt_length_that_is_asked_for_is_the_least_that_works(command, method):
+    node = method.replace("-", "_")
+    given = [f"trainer.method={method}", f"hint.{node}.stage1_steps=1"]
+    _, _, stderr = command(*given)
+    least = int(re.search(r"prompt_length=(\d+) or more", stderr)[1])
+    code, _, stderr = command(*given, f"{ROLLOUT}.prompt_length={least}")
+    assert (code, stderr) == (0, "")
+    code, _, _ = command(*given, f"{ROLLOUT}.prompt_length={least - 1}")
+    assert code == 2
+
+
 def test_problems_with_little_room_for_hints_are_counted_in_warnings(command, wrong):
     data = [f"data.train_files={wrong}/wordy.parquet", "hint.max_tokens=96", *SMALL]
     long = ["data.max_prompt_length=1500", f"{ROLLOUT}.prompt_length=1500"]
