@@ -11,9 +11,6 @@ import functools
 import json
 import random
 import time
-from collections import defaultdict
-from collections.abc import Iterator
-from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
@@ -32,6 +29,7 @@ from verl.workers.rollout.llm_server import LLMServerClient
 from verl.workers.rollout.router import GlobalRequestLoadBalancer
 
 from recipe.hint.bench.control_settings import ROWS_FILE, ControlSettings
+from recipe.hint.bench.parts import PARTS, timed
 from recipe.hint.runtime.reporter import StepReporter
 from recipe.hint.runtime.trainer import HintMixin
 from recipe.hint.runtime.worker import HintWorker
@@ -39,62 +37,6 @@ from recipe.hint.runtime.worker import HintWorker
 _BEAT_S = 0.002
 _HINTS = json.dumps({f"level_{level}": "take the last digits" for level in (1, 2, 3)})
 _MIB = 2**20
-
-
-class Parts:
-    """Wall-clock seconds by part; time in a part that is called from another counts once."""
-
-    def __init__(self) -> None:
-        self.seconds: defaultdict[str, float] = defaultdict(float)
-        self._open: list[str] = []
-        self._since = time.perf_counter()
-
-    @contextmanager
-    def part(self, name: str) -> Iterator[None]:
-        """Count the time inside to ``name``."""
-        self._book()
-        self._open.append(name)
-        try:
-            yield
-        finally:
-            self._book()
-            self._open.pop()
-
-    def take(self) -> dict[str, float]:
-        """Return what was counted since the last call."""
-        self._book()
-        seconds, self.seconds = dict(self.seconds), defaultdict(float)
-        return seconds
-
-    def _book(self) -> None:
-        now = time.perf_counter()
-        if self._open:
-            self.seconds[self._open[-1]] += now - self._since
-        self._since = now
-
-
-PARTS = Parts()
-
-
-def timed(prefix: str, *names: str) -> Any:
-    """Return a class decorator: calls of these methods, inherited ones too, count to a part."""
-
-    def decorate(cls: type) -> type:
-        for name in names:
-            setattr(cls, name, _timed(cls, name, f"{prefix} {name.strip('_')}"))
-        return cls
-
-    return decorate
-
-
-def _timed(cls: type, name: str, part: str) -> Any:
-    @functools.wraps(getattr(cls, name))
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        with PARTS.part(part):
-            return getattr(super(cls, self), name)(*args, **kwargs)
-
-    return method
-
 
 # -- the simulated engine and update ---------------------------------------------------------------
 

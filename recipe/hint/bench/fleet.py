@@ -88,12 +88,12 @@ class Replica:
     def stop(self) -> None:
         """End all requests; what they made so far is their result."""
         self._advance()
-        groups = {group for group, _ in self._waiting}
+        stopped = [group for group, _ in self._waiting]
         for _, _, group, place, begin in self._running:
             group.made[place] = int(self._steps - begin)
-            groups.add(group)
+            stopped.append(group)
         self._running, self._waiting = [], deque()
-        for group in groups:
+        for group in dict.fromkeys(stopped):
             group.done.set_result(None)
         self._settle()
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
+import yaml
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
@@ -29,6 +30,7 @@ from recipe.hint.samples import SampleSettings
 from recipe.hint.schema import Problem
 from recipe.hint.seeds import seed_at
 from recipe.hint.settings import HintSettings
+from recipe.hint.typed import read_typed
 
 _LEVELS = 3
 _SEARCHES = {
@@ -53,6 +55,7 @@ class Case:
         steps: Steps that count, after ``warmup`` ones in which levels settle.
         sync_s: The weight sync and all else of a step that does not grow with its tokens.
         train_share: Share of the replicas that train, in ``separate_async``.
+        train_speed: Factor on the devices' speed in training; it moves the share of generation.
         updates: Updates between two syncs, in ``separate_async`` (``parameter_sync_step``).
         max_staleness: Groups older than so many steps are thrown away (verl's default).
         continues: Whether a group that a sync stops goes on; otherwise it begins anew, as ours do.
@@ -67,6 +70,7 @@ class Case:
     warmup: int = 8
     sync_s: float = 10.0
     train_share: float = 0.5
+    train_speed: float = 1.0
     updates: int = 4
     max_staleness: int = 8
     continues: bool = False
@@ -78,6 +82,17 @@ class Case:
                 raise ConfigError(
                     f"{name}={getattr(self, name)} is unknown; choose from {', '.join(known)}"
                 )
+
+        for name in ("replicas", "batch", "steps", "updates", "max_staleness"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{name}={getattr(self, name)} must be at least 1")
+        if self.mode == "separate_async" and self.batch % self.updates:
+            raise ConfigError(f"batch={self.batch} must be a multiple of updates={self.updates}")
+        if self.train_speed <= 0 or self.sync_s < 0 or self.warmup < 0:
+            raise ConfigError(
+                f"train_speed={self.train_speed} must be above 0, sync_s={self.sync_s} and "
+                f"warmup={self.warmup} at least 0"
+            )
 
     @property
     def is_possible(self) -> bool:
@@ -150,6 +165,7 @@ class Simulation:
             self._fleet.stop()
             await asyncio.sleep(case.sync_s)
             self._fleet.resume()
+        num_left = len(self._tasks) + len(self._ready)
         for task in self._tasks:
             task.cancel()
         spent = {name: value - start[name] for name, value in self._counts().items()}
@@ -160,6 +176,8 @@ class Simulation:
             "trained_tokens": sum(each.trained_tokens for each in records) / case.steps,
             "mixed": sum(each.has_signal for each in records) / case.steps,
             "unresolved": _unresolved(records),
+            "trained_groups": len(records) / case.steps,
+            "left": num_left,
             "age": sum(ages) / len(ages),
         }
 
@@ -171,6 +189,7 @@ class Simulation:
             "lost_tokens": fleet.num_lost_tokens,
             "stops": fleet.num_stops,
             "evicted": self._evicted,
+            "submitted": self._next,
         }
 
     # -- submit and collect, as verl's trainers and buffers do ----------------------------------
@@ -222,7 +241,8 @@ class Simulation:
             for each in records
         )
         tokens = sum(each.trained_tokens for each in records) + prompts
-        return tokens / (self._speed.train_tokens_per_s * self._case.train_replicas)
+        speed = self._speed.train_tokens_per_s * self._case.train_speed
+        return tokens / (speed * self._case.train_replicas)
 
     # -- one prompt -----------------------------------------------------------------------------
 
@@ -343,7 +363,7 @@ def cases_of(argv: Sequence[str]) -> Iterator[Case]:
     """
     try:
         given: Any = OmegaConf.to_container(OmegaConf.from_dotlist(list(argv)))
-    except OmegaConfBaseException as error:
+    except (OmegaConfBaseException, yaml.YAMLError) as error:
         raise ConfigError(f"{' '.join(argv)}: {str(error).splitlines()[0]}") from error
     worlds = {item.name for item in fields(World)}
     names = [item.name for item in fields(Case) if item.name != "world"] + sorted(worlds)
@@ -353,8 +373,8 @@ def cases_of(argv: Sequence[str]) -> Iterator[Case]:
     lists = [value if isinstance(value, list) else [value] for value in given.values()]
     for values in itertools.product(*lists):
         chosen = dict(zip(given, values, strict=True))
-        world = World(**{name: chosen.pop(name) for name in list(chosen) if name in worlds})
-        case = Case(**chosen, world=world)
+        world = {name: chosen.pop(name) for name in list(chosen) if name in worlds}
+        case = read_typed(Case, chosen | {"world": world}, "scale")
         if case.is_possible:
             yield case
 

@@ -11,6 +11,7 @@ from typing import Any, cast
 import numpy as np
 
 from recipe.hint.bench.fleet import Fleet
+from recipe.hint.errors import ConfigError
 from recipe.hint.hints.base import Generate, HintResult, WrittenText
 from recipe.hint.prompt import Message
 from recipe.hint.schema import HintLevels, Opinion, Problem, Response, Verdict
@@ -48,6 +49,22 @@ class World:
     parse_failure: float = 0.05
     attempts: int = 3
     seed: int = 1
+
+    def __post_init__(self) -> None:
+        shares = ("correlation", "parse_failure")
+        if not 0 < self.unresolved < 1 or not all(0 <= getattr(self, it) <= 1 for it in shares):
+            raise ConfigError(
+                f"unresolved={self.unresolved} must be inside (0, 1), correlation="
+                f"{self.correlation} and parse_failure={self.parse_failure} in [0, 1]"
+            )
+        counts = ("group_size", "mean_tokens", "max_tokens", "hint_tokens", "max_hint_tokens")
+        for name in (*counts, "attempts"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{name}={getattr(self, name)} must be at least 1")
+        if self.sigma < 0 or self.prompt_tokens < 0:
+            raise ConfigError(
+                f"sigma={self.sigma} and prompt_tokens={self.prompt_tokens} must not be negative"
+            )
 
     @cached_property
     def ease(self) -> float:
