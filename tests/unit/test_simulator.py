@@ -5,10 +5,11 @@ import asyncio
 import pytest
 
 from recipe.hint.bench import parts
+from recipe.hint.bench.cases import Case, cases_of
 from recipe.hint.bench.clock import run_virtual
 from recipe.hint.bench.control_settings import control_lines, ours_of
 from recipe.hint.bench.fleet import Fleet, Speed
-from recipe.hint.bench.scale import Case, cases_of, scale_lines, simulate
+from recipe.hint.bench.scale import scale_lines, simulate
 from recipe.hint.bench.world import SimulatedEngine, World
 from recipe.hint.errors import ConfigError, StallError
 
@@ -16,7 +17,7 @@ from recipe.hint.errors import ConfigError, StallError
 SLOW = Speed(10, 1, 2, prefill_tokens_per_s=1000, train_tokens_per_s=1)
 
 
-def seconds(coroutine_of):
+def simulated(coroutine_of):
     """Simulated seconds that a coroutine takes."""
 
     async def timed():
@@ -27,7 +28,7 @@ def seconds(coroutine_of):
 
 
 def decoded(*lengths, prompt_tokens=0, speed=SLOW):
-    return seconds(lambda: Fleet(speed, 1).generate(lengths, prompt_tokens))
+    return simulated(lambda: Fleet(speed, 1).generate(lengths, prompt_tokens))
 
 
 # -- the clock ------------------------------------------------------------------------------------
@@ -81,7 +82,7 @@ def test_a_request_goes_to_the_replica_with_the_fewest():
         fleet = Fleet(SLOW, 2)
         await asyncio.gather(fleet.generate([100], 0), fleet.generate([100], 0))
 
-    assert seconds(both) == pytest.approx(100 * 0.011)  # not 12 ms a step
+    assert simulated(both) == pytest.approx(100 * 0.011)  # not 12 ms a step
 
 
 @pytest.mark.parametrize("continues, left, lost", [(False, 100, 50), (True, 50, 0)])

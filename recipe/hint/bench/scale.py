@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-import yaml
-from omegaconf import OmegaConf
-from omegaconf.errors import OmegaConfBaseException
-
+from recipe.hint.bench.cases import RELEASED, SEARCHES, Case, cases_of
 from recipe.hint.bench.clock import run_virtual
 from recipe.hint.bench.fleet import SPEEDS, Fleet
 from recipe.hint.bench.release import Batch, ReleaseRollout, Written
-from recipe.hint.bench.settings import RELEASE
-from recipe.hint.bench.world import SimulatedEngine, SimulatedSource, World
-from recipe.hint.errors import ConfigError
+from recipe.hint.bench.world import SimulatedEngine, SimulatedSource
 from recipe.hint.hints.base import HintResult
 from recipe.hint.methods import BASELINE, METHODS
 from recipe.hint.methods.base import Method
-from recipe.hint.methods.sage import Sage, SearchSettings
+from recipe.hint.methods.sage import Sage
 from recipe.hint.prompt import Texts
 from recipe.hint.record import PromptRecord
 from recipe.hint.reward_tracker import RewardTracker
@@ -30,83 +24,10 @@ from recipe.hint.samples import SampleSettings
 from recipe.hint.schema import Problem
 from recipe.hint.seeds import seed_at
 from recipe.hint.settings import HintSettings
-from recipe.hint.typed import read_typed
 
 _LEVELS = 3
-_SEARCHES = {
-    "sage-early": SearchSettings(write_early=True),
-    "sage-probe": SearchSettings(probe_n=4),
-    "sage-remembered": SearchSettings(start="remembered"),
-}
-# The release's way, in `sync` alone: its phases are barriers of the whole batch.
-_RELEASED = {RELEASE: "sage", "release-light": "sage-light", "release-scaf": "scaf"}
-ARMS = (*METHODS, *_SEARCHES, *_RELEASED)
-MODES = ("sync", "colocate_async", "separate_async")
 _SETTINGS = HintSettings(samples=SampleSettings(prompts_per_step=0, second_judge_share=0.0))
 _FIRST_STEP = 1000  # past every warm-up of a method
-
-
-@dataclass(frozen=True)
-class Case:
-    """One simulated run.
-
-    Attributes:
-        batch: Prompts of a step, P.
-        steps: Steps that count, after ``warmup`` ones in which levels settle.
-        sync_s: The weight sync and all else of a step that does not grow with its tokens.
-        train_share: Share of the replicas that train, in ``separate_async``.
-        train_speed: Factor on the devices' speed in training; it moves the share of generation.
-        updates: Updates between two syncs, in ``separate_async`` (``parameter_sync_step``).
-        max_staleness: Groups older than so many steps are thrown away (verl's default).
-        continues: Whether a group that a sync stops goes on; otherwise it begins anew, as ours do.
-    """
-
-    arm: str = BASELINE
-    mode: str = "sync"
-    replicas: int = 8
-    speed: str = "8b-h100"
-    batch: int = 128
-    steps: int = 4
-    warmup: int = 8
-    sync_s: float = 10.0
-    train_share: float = 0.5
-    train_speed: float = 1.0
-    updates: int = 4
-    max_staleness: int = 8
-    continues: bool = False
-    world: World = field(default_factory=World)
-
-    def __post_init__(self) -> None:
-        for name, known in (("arm", ARMS), ("mode", MODES), ("speed", tuple(SPEEDS))):
-            if getattr(self, name) not in known:
-                raise ConfigError(
-                    f"{name}={getattr(self, name)} is unknown; choose from {', '.join(known)}"
-                )
-
-        for name in ("replicas", "batch", "steps", "updates", "max_staleness"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name}={getattr(self, name)} must be at least 1")
-        if self.mode == "separate_async" and self.batch % self.updates:
-            raise ConfigError(f"batch={self.batch} must be a multiple of updates={self.updates}")
-        if self.train_speed <= 0 or self.sync_s < 0 or self.warmup < 0:
-            raise ConfigError(
-                f"train_speed={self.train_speed} must be above 0, sync_s={self.sync_s} and "
-                f"warmup={self.warmup} at least 0"
-            )
-
-    @property
-    def is_possible(self) -> bool:
-        """Whether the arm runs in the mode: barriers need ``sync``, two pools two replicas."""
-        if self.mode == "sync":
-            return True
-        return self.arm not in _RELEASED and (self.mode != "separate_async" or self.replicas > 1)
-
-    @property
-    def train_replicas(self) -> int:
-        """Replicas whose devices train."""
-        if self.mode != "separate_async":
-            return self.replicas
-        return min(max(round(self.replicas * self.train_share), 1), self.replicas - 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,12 +41,12 @@ class Simulation:
 
     def __init__(self, case: Case) -> None:
         self._case = case
-        name = _RELEASED.get(case.arm, case.arm)
+        name = RELEASED.get(case.arm, case.arm)
         self._method = _method(name)
         self._source = None
         if self._method.uses_hints:
             attempts = case.world.attempts if self._method.source == "self_generated" else 0
-            repeats = case.arm in _RELEASED
+            repeats = case.arm in RELEASED
             self._source = SimulatedSource(attempts, self._method.max_level, repeats=repeats)
         num_rollout = case.replicas
         if case.mode == "separate_async":
@@ -197,7 +118,7 @@ class Simulation:
     def _submit(self, count: int, step: int) -> None:
         numbers = [(self._next + place) % (2 * self._case.batch) for place in range(count)]
         self._next += count
-        if self._case.arm in _RELEASED:
+        if self._case.arm in RELEASED:
             self._start(self._released(numbers, step))
         else:
             for number in numbers:
@@ -325,8 +246,8 @@ class Simulation:
 
 
 def _method(name: str) -> Method:
-    if name in _SEARCHES:
-        return Sage(max_level=_LEVELS, settings=_SEARCHES[name])
+    if name in SEARCHES:
+        return Sage(max_level=_LEVELS, settings=SEARCHES[name])
     return METHODS[name](max_level=_LEVELS if METHODS[name].uses_hints else 0)
 
 
@@ -348,35 +269,6 @@ def simulate(case: Case) -> dict[str, Any]:
         return await Simulation(case).run()
 
     return asdict(case) | run_virtual(run())
-
-
-# -- the command -----------------------------------------------------------------------------------
-
-
-def cases_of(argv: Sequence[str]) -> Iterator[Case]:
-    """Yield the cases of ``name=value`` arguments; a list stands for one case per value.
-
-    Names are fields of :class:`Case` or of :class:`World`.
-
-    Raises:
-        ConfigError: If a name is unknown or a value does not fit.
-    """
-    try:
-        given: Any = OmegaConf.to_container(OmegaConf.from_dotlist(list(argv)))
-    except (OmegaConfBaseException, yaml.YAMLError) as error:
-        raise ConfigError(f"{' '.join(argv)}: {str(error).splitlines()[0]}") from error
-    worlds = {item.name for item in fields(World)}
-    names = [item.name for item in fields(Case) if item.name != "world"] + sorted(worlds)
-    for name in given:
-        if name not in names:
-            raise ConfigError(f"{name} is unknown; choose from {', '.join(names)}")
-    lists = [value if isinstance(value, list) else [value] for value in given.values()]
-    for values in itertools.product(*lists):
-        chosen = dict(zip(given, values, strict=True))
-        world = {name: chosen.pop(name) for name in list(chosen) if name in worlds}
-        case = read_typed(Case, chosen | {"world": world}, "scale")
-        if case.is_possible:
-            yield case
 
 
 def scale_lines(argv: Sequence[str]) -> Iterator[str]:
