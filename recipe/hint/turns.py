@@ -13,9 +13,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
+from recipe.hint.errors import ConfigError
 from recipe.hint.hints.base import HintResult
 from recipe.hint.hints.fitting import cut_at_sentence
-from recipe.hint.prompt import Message, Texts, with_hint
+from recipe.hint.prompt import ANSWER_SYSTEM_PROMPT, Message, Texts
 from recipe.hint.schema import USABLE_HINTS, HintStatus, Problem, Response, Verdict
 
 Messages = tuple[Message, ...]
@@ -158,6 +159,32 @@ class FollowUp(PromptSpec):
             {"role": "user", "content": self.instruction},
         )
         return Prompt(messages) if context.fits(messages) else Prompt(status="too_long")
+
+
+def with_hint(
+    messages: Sequence[Message], hint: str, texts: Texts, style: str = "paper"
+) -> list[Message]:
+    """Return the data set's conversation with ``hint`` added to its last user turn.
+
+    ``paper`` appends to the turn and leaves every other token as it was, so the un-hinted
+    prompt's text stays a prefix up to the end of that turn. ``release`` is the form of the
+    authors' release: its own system prompt and a ``Question:`` line.
+
+    Raises:
+        ConfigError: If the conversation does not end with a user turn.
+    """
+    if not messages or messages[-1]["role"] != "user":
+        role = messages[-1]["role"] if messages else "nothing"
+        raise ConfigError(f"a prompt must end with a user turn to take a hint; it ends with {role}")
+    question = messages[-1]["content"]
+    if style == "release":
+        body = f"Question:\n{question}\n\n{texts.hint_lead}\n{hint}"
+        return [
+            {"role": "system", "content": ANSWER_SYSTEM_PROMPT},
+            {"role": "user", "content": body},
+        ]
+    last = {**messages[-1], "content": f"{question}\n{texts.hint_lead}\n{hint}"}
+    return [*messages[:-1], last]
 
 
 def at_level(level: int) -> PromptSpec:

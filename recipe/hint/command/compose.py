@@ -80,7 +80,7 @@ def split_command(argv: Sequence[str]) -> tuple[list[str], list[str], Action]:
         if arg.startswith("-") and arg.split("=")[0] not in parser._option_string_actions:
             raise ConfigError(
                 f"{arg} is not an option; settings are given as NAME=VALUE without dashes, like "
-                f"trainer.method=sage"
+                f"hint.seed=2"
             )
     given = parser.parse_intermixed_args(argv)
     settings, options = list(given.overrides), []

@@ -18,8 +18,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 
 from recipe.hint.errors import ConfigError, DataError
 from recipe.hint.evaluation.responses import Done, append_responses
-from recipe.hint.schema import Problem, Response, Verdict
-from recipe.hint.seeds import seed_at
+from recipe.hint.schema import Problem, Response, Verdict, seed_at
 from recipe.hint.typed import read_json
 from recipe.hint.whole_file import write_whole
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from recipe.hint.schema import FINAL_HINT_FAILURES, Problem, ProblemState
-from recipe.hint.seeds import seed_at
+from recipe.hint.errors import ConfigError
+from recipe.hint.schema import FINAL_HINT_FAILURES, Problem, ProblemState, seed_at
 from recipe.hint.turns import Bare, Place, Round, Row, Sample, Train, Turn
 
 
@@ -63,6 +63,17 @@ class Method:
         self.settings: Any = self.settings_cls() if settings is None else settings
         self.dropout = dropout or HintDropout()
 
+    def check_run(self, *, group_size: int, use_kl_in_reward: bool) -> None:
+        """Refuse settings that do not fit the run's.
+
+        Args:
+            group_size: Responses of a whole group, G.
+            use_kl_in_reward: Whether verl takes each response's KL from its reward.
+
+        Raises:
+            ConfigError: Naming both settings.
+        """
+
     def open(self, problem: Problem, state: ProblemState) -> Sample:
         """Decide what is sampled first."""
         return Sample()
@@ -114,6 +125,18 @@ class Method:
             or last.is_ungraded
             or last.hint_status in FINAL_HINT_FAILURES
             or last.level >= self.max_level
+        )
+
+
+def check_below_group(name: str, value: int, group_size: int) -> None:
+    """Refuse a number of rollouts that a whole group does not exceed.
+
+    Raises:
+        ConfigError: Naming the setting.
+    """
+    if value >= group_size:
+        raise ConfigError(
+            f"{name}={value} must be below the group size actor_rollout_ref.rollout.n={group_size}"
         )
 
 

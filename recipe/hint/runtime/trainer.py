@@ -23,7 +23,6 @@ from verl.utils import tensordict_utils as tu
 
 from recipe.hint import metrics as hint_metrics
 from recipe.hint.errors import ConfigError
-from recipe.hint.problems.rows import problem_from_row
 from recipe.hint.record import PromptRecord
 from recipe.hint.reward_tracker import RewardTracker
 from recipe.hint.runtime.checkpoints import (
@@ -38,7 +37,8 @@ from recipe.hint.runtime.run_folder import RunFolder
 from recipe.hint.runtime.sampling_guard import guard
 from recipe.hint.runtime.store import RECORD_FIELD, SAMPLE_FIELD
 from recipe.hint.runtime.watchdog import Watchdog
-from recipe.hint.sample_choice import Sampler
+from recipe.hint.samples import Sampler
+from recipe.hint.schema import problem_from_row
 from recipe.hint.settings import build_method, read_settings
 from recipe.hint.whole_file import whole_file, write_whole
 

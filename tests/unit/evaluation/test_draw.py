@@ -96,7 +96,6 @@ def test_no_method_and_no_source_of_hints_can_be_reached_from_the_loop_that_draw
         "recipe.hint.errors",
         "recipe.hint.evaluation.responses",
         "recipe.hint.schema",
-        "recipe.hint.seeds",
         "recipe.hint.typed",
         "recipe.hint.whole_file",
     }

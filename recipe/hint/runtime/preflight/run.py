@@ -64,6 +64,10 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
     data.check_given(config, (data.TRAIN, VAL, MODEL))
     check_unread(config, settings)
     check_settings(config)
+    group = config.actor_rollout_ref.rollout.n
+    method.check_run(
+        group_size=group, use_kl_in_reward=setting(config, "algorithm.use_kl_in_reward")
+    )
     unchecked = check_machine(config)
     folder = check_run_folder(config)
     changed = check_same_run(config)
@@ -71,7 +75,7 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
     model = data.load_model(config)
     hints = (settings, texts) if method.uses_hints else None
     lengths = data.check_lengths(config, model, train=train, val=val, hints=hints)
-    batch, group = config.data.train_batch_size, config.actor_rollout_ref.rollout.n
+    batch = config.data.train_batch_size
     per_epoch = data.num_training_problems(config, train) / batch
     by_epochs = int(per_epoch) * setting(config, "trainer.total_epochs")
     steps = min(by_epochs, setting(config, "trainer.total_training_steps") or by_epochs)
