@@ -16,7 +16,10 @@ from recipe.hint.bench.settings import RELEASE
 from recipe.hint.bench.world import World
 from recipe.hint.errors import ConfigError
 from recipe.hint.methods import BASELINE, METHODS
-from recipe.hint.methods.sage import SearchSettings
+from recipe.hint.methods.base import Method
+from recipe.hint.methods.sage import Sage, SearchSettings
+from recipe.hint.methods.sage_light import SageLight
+from recipe.hint.methods.scaf import Scaf
 from recipe.hint.typed import read_typed
 
 SEARCHES = {
@@ -25,8 +28,12 @@ SEARCHES = {
     "sage-remembered": SearchSettings(start="remembered"),
 }
 # The release's way, in `sync` alone: its phases are barriers of the whole batch.
-RELEASED = {RELEASE: "sage", "release-light": "sage-light", "release-scaf": "scaf"}
-ARMS = (*METHODS, *SEARCHES, *RELEASED)
+BARRIERS: dict[str, type[Method]] = {
+    RELEASE: Sage,
+    "release-light": SageLight,
+    "release-scaf": Scaf,
+}
+ARMS = (*METHODS, *SEARCHES, *BARRIERS)
 MODES = ("sync", "colocate_async", "separate_async")
 
 
@@ -83,7 +90,7 @@ class Case:
         """Whether the arm runs in the mode: barriers need ``sync``, two pools two replicas."""
         if self.mode == "sync":
             return True
-        return self.arm not in RELEASED and (self.mode != "separate_async" or self.replicas > 1)
+        return self.arm not in BARRIERS and (self.mode != "separate_async" or self.replicas > 1)
 
     @property
     def train_replicas(self) -> int:

@@ -22,7 +22,6 @@ from omegaconf import DictConfig
 from tensordict import TensorDict
 from transfer_queue.utils.zmq_utils import ZMQMessage, frame_nbytes
 from verl.trainer.ppo.v1 import PPOTrainerSync
-from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopManagerTQ
 from verl.utils.config import omega_conf_to_dataclass
 from verl.workers.config import HFModelConfig
 from verl.workers.rollout.llm_server import LLMServerClient
@@ -32,7 +31,7 @@ from recipe.hint.bench.control_settings import ROWS_FILE, ControlSettings
 from recipe.hint.bench.parts import PARTS, timed
 from recipe.hint.runtime.reporter import StepReporter
 from recipe.hint.runtime.trainer import HintMixin
-from recipe.hint.runtime.worker import HintWorker
+from recipe.hint.runtime.worker import HintManager, HintWorker
 
 _BEAT_S = 0.002
 _HINTS = json.dumps({f"level_{level}": "take the last digits" for level in (1, 2, 3)})
@@ -181,8 +180,8 @@ class ControlWorker(HintWorker):
         return counts
 
 
-class ControlManager(AgentLoopManagerTQ):
-    """verl's manager, with :class:`ControlWorker` for its workers."""
+class ControlManager(HintManager):
+    """The project's manager, with :class:`ControlWorker` for its workers."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

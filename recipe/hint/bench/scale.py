@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from recipe.hint.bench.cases import RELEASED, SEARCHES, Case, cases_of
+from recipe.hint.bench.cases import BARRIERS, SEARCHES, Case, cases_of
 from recipe.hint.bench.clock import run_virtual
 from recipe.hint.bench.fleet import SPEEDS, Fleet
 from recipe.hint.bench.release import Batch, ReleaseRollout, Written
@@ -21,8 +21,7 @@ from recipe.hint.record import PromptRecord
 from recipe.hint.reward_tracker import RewardTracker
 from recipe.hint.rollout import Parts, PromptRollout
 from recipe.hint.samples import SampleSettings
-from recipe.hint.schema import Problem
-from recipe.hint.seeds import seed_at
+from recipe.hint.schema import Problem, seed_at
 from recipe.hint.settings import HintSettings
 
 _LEVELS = 3
@@ -41,12 +40,11 @@ class Simulation:
 
     def __init__(self, case: Case) -> None:
         self._case = case
-        name = RELEASED.get(case.arm, case.arm)
-        self._method = _method(name)
+        self._method = _method(case.arm)
         self._source = None
         if self._method.uses_hints:
             attempts = case.world.attempts if self._method.source == "self_generated" else 0
-            repeats = case.arm in RELEASED
+            repeats = case.arm in BARRIERS
             self._source = SimulatedSource(attempts, self._method.max_level, repeats=repeats)
         num_rollout = case.replicas
         if case.mode == "separate_async":
@@ -118,7 +116,7 @@ class Simulation:
     def _submit(self, count: int, step: int) -> None:
         numbers = [(self._next + place) % (2 * self._case.batch) for place in range(count)]
         self._next += count
-        if self._case.arm in RELEASED:
+        if self._case.arm in BARRIERS:
             self._start(self._released(numbers, step))
         else:
             for number in numbers:
@@ -245,10 +243,11 @@ class Simulation:
         return write
 
 
-def _method(name: str) -> Method:
-    if name in SEARCHES:
-        return Sage(max_level=_LEVELS, settings=SEARCHES[name])
-    return METHODS[name](max_level=_LEVELS if METHODS[name].uses_hints else 0)
+def _method(arm: str) -> Method:
+    if arm in SEARCHES:
+        return Sage(max_level=_LEVELS, settings=SEARCHES[arm])
+    cls = BARRIERS.get(arm) or METHODS[arm]
+    return cls(max_level=_LEVELS if cls.uses_hints else 0)
 
 
 def _problem(number: int) -> Problem:
@@ -279,7 +278,7 @@ def scale_lines(argv: Sequence[str]) -> Iterator[str]:
     """
     yield (
         "arm | mode | replicas | speed | batch | sigma | unresolved | step s | waits | Mtokens | "
-        "lost | age | evicted | mixed | mixed/h | to grpo"
+        f"lost | age | evicted | mixed | mixed/h | to {BASELINE}"
     )
     base: dict[Case, dict[str, Any]] = {}
     for case in cases_of(argv):
