@@ -97,7 +97,20 @@ def test_polls_take_a_tenth_of_the_time_and_come_no_later_than_verls(
     buffer_class, poll_s, interval_s, monkeypatch
 ):
     queue = Queue(monkeypatch, poll_s=poll_s)
-    queue.prompt("a", "finished")
+    queue.prompt("a", "running")
+    buffer = guarded(buffer_class)
+    buffer._sync_metadata_from_transfer_queue()
+    assert buffer.poll_interval == pytest.approx(interval_s)
+
+
+@BOTH
+@pytest.mark.parametrize("num_running, interval_s", [(2, 0.5), (1, 0.1)])
+def test_polls_for_the_last_tenth_take_half_of_the_time(
+    buffer_class, num_running, interval_s, monkeypatch
+):
+    queue = Queue(monkeypatch, poll_s=0.05)
+    for number in range(10):
+        queue.prompt(f"u{number}", "running" if number < num_running else "finished")
     buffer = guarded(buffer_class)
     buffer._sync_metadata_from_transfer_queue()
     assert buffer.poll_interval == pytest.approx(interval_s)

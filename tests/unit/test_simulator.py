@@ -252,8 +252,8 @@ def test_the_driver_table_adds_up_ours_and_verls():
         **{"stall_s": 0.02, "stall_cpu_s": 0.01, "worker_cpu_s": 1.0, "rollout_s": 3.0},
         **{"worker_bytes": 4e6, "driver_bytes": 6e6, "peak_mib": {"ControlWorker": 700.0}},
     }
-    later = row | {"worker_bytes": 7e6, "driver_bytes": 11e6, "worker_cpu_s": 0.8}
+    later = row | {"parts": row["parts"] | {"ours b": 0.75}, "worker_cpu_s": 0.8}
     assert ours_of(row) == 0.75
     head, line, *_ = control_lines({100: [row, later]})
     assert head.startswith("prompts | driver: ours s | verl's s")
-    assert line == "100 | 0.750 | 2.00 | 8.0 | 20 (10) | 3 + 5 | 3.0"
+    assert line == "100 | 0.750 | 2.00 | 8.0 | 20 (10) | 4 + 6 | 3.0"

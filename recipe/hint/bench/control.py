@@ -229,7 +229,7 @@ class ControlTrainer(_Ours):
     def __init__(self, config: DictConfig) -> None:
         super().__init__(config)
         self._traffic = Traffic()
-        self._cpu_s: dict[str, float] = {}
+        self._totals: dict[str, float] = {}
         self._began = time.perf_counter()
         sample = self.replay_buffer.sample
 
@@ -262,7 +262,12 @@ class ControlTrainer(_Ours):
             self._reporter.log(data, step)
         seconds = PARTS.take()
         counts = ray.get([each.take_counts.remote() for each in self.replay_buffer.workers])
-        cpu_s = sum(each["cpu_s"] for each in counts)
+        totals = {
+            "worker_cpu_s": sum(each["cpu_s"] for each in counts),
+            "driver_cpu_s": time.process_time(),
+            "worker_bytes": sum(each["bytes"] for each in counts),
+            "driver_bytes": self._traffic.num_bytes,
+        }
         waited_s = seconds.pop("waiting for rollouts")
         after_s = self._sampled_time - max(each["end_time"] for each in counts)
         row = {
@@ -271,15 +276,12 @@ class ControlTrainer(_Ours):
             "step_s": time.perf_counter() - self._began,
             "rollout_s": waited_s - after_s,
             "parts": {"ours sample after the last group": after_s} | seconds,
-            "worker_cpu_s": cpu_s - self._cpu_s.get("worker", 0.0),
-            "driver_cpu_s": time.process_time() - self._cpu_s.get("driver", 0.0),
+            **{name: value - self._totals.get(name, 0.0) for name, value in totals.items()},
             "stall_s": max(each["stall_s"] for each in counts),
             "stall_cpu_s": max(each["stall_cpu_s"] for each in counts),
-            "worker_bytes": sum(each["bytes"] for each in counts),
-            "driver_bytes": self._traffic.num_bytes,
             "peak_mib": peaks_of(self.config.control.launcher),
         }
-        self._cpu_s = {"worker": cpu_s, "driver": time.process_time()}
+        self._totals = totals
         with open(self.folder.root / ROWS_FILE, "a", encoding="utf-8") as file:
             file.write(json.dumps(row) + "\n")
 

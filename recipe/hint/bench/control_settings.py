@@ -118,10 +118,7 @@ def control_lines(rows_by_size: Mapping[int, Sequence[Mapping[str, Any]]]) -> li
     ]
     for size, rows in rows_by_size.items():
         best = min(rows, key=lambda row: ours_of(row))
-        traffic = [
-            (rows[-1][f"{name}_bytes"] - rows[0][f"{name}_bytes"]) / max(len(rows) - 1, 1) / 1e6
-            for name in ("worker", "driver")
-        ]
+        traffic = [best[f"{name}_bytes"] / 1e6 for name in ("worker", "driver")]
         stall = max(row["stall_s"] for row in rows), max(row["stall_cpu_s"] for row in rows)
         lines.append(
             f"{size} | {ours_of(best):.3f} | {_sum(best, 'verl'):.2f} | "
