@@ -49,7 +49,7 @@ class Case:
         train_speed: Factor on the devices' speed in training; it moves the share of generation.
         updates: Updates between two syncs, in ``separate_async`` (``parameter_sync_step``).
         max_staleness: Groups older than so many steps are thrown away (verl's default).
-        continues: Whether a group that a sync stops goes on; otherwise it begins anew, as ours do.
+        continues: Whether a group that a sync stops goes on; otherwise it begins anew.
     """
 
     arm: str = BASELINE
@@ -64,7 +64,7 @@ class Case:
     train_speed: float = 1.0
     updates: int = 4
     max_staleness: int = 8
-    continues: bool = False
+    continues: bool = True
     world: World = field(default_factory=World)
 
     def __post_init__(self) -> None:

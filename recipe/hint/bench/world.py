@@ -15,6 +15,7 @@ from recipe.hint.errors import ConfigError
 from recipe.hint.hints.base import Generate, HintResult, WrittenText
 from recipe.hint.prompt import Message
 from recipe.hint.schema import HintLevels, Opinion, Problem, Response, Verdict
+from recipe.hint.turns import RoleSampling
 
 _RIGHT = Verdict(1.0, "correct", basis="number")
 _WRONG = Verdict(0.0, "wrong", basis="number")
@@ -133,7 +134,11 @@ class SimulatedEngine:
         return True
 
     async def sample(
-        self, prompt_ids: list[int], seed: int, rows: range | None = None
+        self,
+        prompt_ids: list[int],
+        seed: int,
+        rows: range | None = None,
+        sampling: RoleSampling | None = None,
     ) -> list[Response]:
         """Return responses when the fleet has made them; ``token_ids_T`` is a range."""
         world, [level] = self._world, prompt_ids
@@ -155,6 +160,10 @@ class SimulatedEngine:
     async def grade(self, problem: Problem, responses_G: list[Response]) -> list[Verdict]:
         """Return at once: verification hides behind generation (docs/performance.md)."""
         return [_RIGHT if each.text else _WRONG for each in responses_G]
+
+    async def leaks(self, problem: Problem, responses: list[Response]) -> list[bool]:
+        """Find no leak: no arm asks."""
+        return [False] * len(responses)
 
     async def score(self, prompt_ids: list[int], token_ids: list[int]) -> list[float]:
         """Refuse: no arm asks for log-probabilities."""

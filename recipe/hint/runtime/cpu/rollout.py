@@ -18,11 +18,14 @@ class CpuWorkerExtension(vLLMColocateWorkerExtension):
     def update_weights_from_ipc(
         self, peft_config: dict | None = None, base_sync_done: bool = False, use_shm: bool = False
     ) -> None:
-        """Take one full set of weights from the trainer.
+        """Take one full set of weights from the trainer, or a LoRA adapter as verl does.
 
         Plain ``load_weights`` fails here: after the first load the parameters have been
         replaced by packed ones, and with them the loader functions are gone.
         """
+        if peft_config and base_sync_done:
+            super().update_weights_from_ipc(peft_config, base_sync_done, use_shm)
+            return
         received: list[tuple[str, torch.Tensor]] = []
 
         def keep(weights: list[tuple[str, torch.Tensor]], is_last: bool) -> None:
