@@ -84,6 +84,7 @@ def run_command(
                 return
             # In here too: Hydra would print the overrides beside an error that passes through it.
             with complaints():
+                from recipe.hint.runtime.attention import choose_attention
                 from recipe.hint.runtime.environment import set_environment
                 from recipe.hint.runtime.preflight.keys import check_keys
                 from recipe.hint.runtime.preflight.settings import check_sections
@@ -93,6 +94,8 @@ def run_command(
                 set_environment(config)
                 check_keys(config)
                 with warm_processes(config):
+                    for line in choose_attention(config):
+                        print(line, flush=True)
                     start(config)
 
         # Options last: one whose value may be left out would take a setting for it.

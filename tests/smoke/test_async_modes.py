@@ -10,7 +10,7 @@ import pytest
 from runs import check_records, train
 from test_modes import SEPARATE
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 MODES = {
     "colocate_async": (
         "trainer.v1.trainer_mode=colocate_async",

@@ -5,7 +5,7 @@ import math
 import pytest
 from runs import check_records, check_weights, train
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 STEPS = 2
 ACTOR, MODEL = "actor_rollout_ref.actor", "actor_rollout_ref.model"
 

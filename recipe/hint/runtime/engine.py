@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from recipe.hint.errors import ConfigError
 from recipe.hint.hints.base import WrittenText
 from recipe.hint.hints.leak import find_leaks, graded_equal
-from recipe.hint.prompt import Message
+from recipe.hint.prompt import Message, fold_system
 from recipe.hint.runtime.group_client import GroupClient, Sampling
 from recipe.hint.schema import Item, Opinion, Problem, Response, Verdict
 from recipe.hint.turns import RoleSampling
@@ -38,11 +38,20 @@ class Asks(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Renderer:
-    """Messages to tokens and back; ``template`` is what verl's own agent loops use."""
+    """Messages to tokens and back; ``template`` is what verl's own agent loops use.
+
+    ``folds_system``: the chat template refuses a system turn, so its text goes into the user's.
+    """
 
     tokenizer: Any
     template: Any
     prompt_length: int
+    folds_system: bool = False
+
+    def render(self, messages: Sequence[Message]) -> list[int]:
+        """Return the token ids of a conversation."""
+        turns = fold_system(messages) if self.folds_system else list(messages)
+        return list(self.template.build_initial_tokens(turns))
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +83,7 @@ class VllmEngine:
     ) -> None:
         self._client = client
         self._tokenizer = renderer.tokenizer
-        self._template = renderer.template
+        self._renderer = renderer
         self._prompt_length = renderer.prompt_length
         self.verifier = grading.grader
         self._responses = responses
@@ -90,7 +99,7 @@ class VllmEngine:
 
     def render(self, messages: Sequence[Message]) -> list[int]:
         """Return the token ids of a conversation."""
-        return list(self._template.build_initial_tokens(list(messages)))
+        return self._renderer.render(messages)
 
     def fits(self, prompt_ids: Sequence[int]) -> bool:
         """Return whether a prompt is within ``rollout.prompt_length``."""
