@@ -92,13 +92,16 @@ def test_both_buffers_read_the_statuses_once_a_poll_until_enough_are_finished(
 
 
 @BOTH
-@pytest.mark.parametrize("poll_s, interval_s", [(0.0, POLL_S), (0.05, 0.5), (4.0, 2.0)])
-def test_polls_take_a_tenth_of_the_time_and_come_no_later_than_verls(
-    buffer_class, poll_s, interval_s, monkeypatch
+@pytest.mark.parametrize(
+    "poll_s, num_running, interval_s",
+    [(0.0, 10, POLL_S), (0.05, 10, 0.5), (4.0, 10, 2.0), (0.05, 2, 0.5), (0.05, 1, 0.1)],
+)
+def test_polls_take_a_tenth_of_the_time_and_for_the_last_tenth_of_the_prompts_half_of_it(
+    buffer_class, poll_s, num_running, interval_s, monkeypatch
 ):
-    queue = Queue(monkeypatch, poll_s=poll_s)
-    queue.prompt("a", "finished")
-    buffer = guarded(buffer_class)
+    queue, buffer = Queue(monkeypatch, poll_s=poll_s), guarded(buffer_class)
+    for number in range(10):
+        queue.prompt(f"u{number}", "running" if number < num_running else "finished")
     buffer._sync_metadata_from_transfer_queue()
     assert buffer.poll_interval == pytest.approx(interval_s)
 

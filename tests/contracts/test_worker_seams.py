@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import replace
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import ray
 import transfer_queue as tq
@@ -307,6 +308,29 @@ def test_our_manager_starts_our_worker():
 
 def test_the_workers_are_made_from_that_class():
     assert "agent_loop_workers_class" in AgentLoopManager._init_agent_loop_workers.__code__.co_names
+
+
+@pytest.mark.parametrize("count, sizes", [(3, [[2], [1]]), (300, [[64, 64, 22], [64, 64, 22]])])
+def test_our_manager_sends_every_prompt_once_in_calls_of_at_most_64(count, sizes, monkeypatch):
+    class Worker:
+        def __init__(self):
+            self.calls = []
+            self.generate_sequences = SimpleNamespace(remote=self.calls.append)
+
+    monkeypatch.setattr(ray, "get", lambda calls: calls)
+    manager = HintManager(MINIMAL, None)
+    manager.agent_loop_workers = [Worker(), Worker()]
+    uids = [f"u{number}" for number in range(count)]
+    batch = tu.get_tensordict({"uid": np.array(uids, dtype=object)})
+    tu.assign_non_tensor_data(batch, "validate", True)
+    manager.generate_sequences(batch)
+    calls = [worker.calls for worker in manager.agent_loop_workers]
+    assert [[len(call) for call in each] for each in calls] == sizes
+    sent = [
+        tu.unwrap_non_tensor_data(uid) for each in calls for call in each for uid in call["uid"]
+    ]
+    assert sorted(sent) == sorted(uids)
+    assert all(tu.unwrap_non_tensor_data(call["validate"]) for each in calls for call in each)
 
 
 def test_the_manager_is_created_with_the_arguments_of_our_runner():

@@ -15,7 +15,8 @@ from verl.trainer.ppo.v1.replay_buffer import ReplayBuffer, ReplayBufferAsync
 from recipe.hint.errors import HintError, StallError
 
 POLL_S, _LONGEST_POLL_S = 0.05, 2.0  # verl's own is 2 s
-_POLL_SHARE = 0.1  # of the driver's time while it waits
+# Of the driver's time while it waits; for the last tenth of the prompts, when a step waits for it.
+_POLL_SHARE, _LAST_POLL_SHARE = 0.1, 0.5
 IDLE = "has no prompt"  # a worker's answer
 _LONGEST_ERROR = 400  # characters
 
@@ -154,10 +155,16 @@ class _Guarded(_Buffer):
         super()._sync_metadata_from_transfer_queue()
         # A poll decodes the tags of all rows: the more there are, the less often.
         took = time.monotonic() - began
-        self.poll_interval = min(max(POLL_S, took / _POLL_SHARE), _LONGEST_POLL_S)
+        self.poll_interval = min(max(POLL_S, took / self._poll_share()), _LONGEST_POLL_S)
         for partition in list(self.partitions):
             self._count(partition)
         self._raise_if_nothing_settles()
+
+    def _poll_share(self) -> float:
+        groups = (self.pending_keys, self.running_keys, self.finished_keys, self.failure_keys)
+        pending, running, finished, failed = (sum(map(len, keys.values())) for keys in groups)
+        num_open = pending + running
+        return _LAST_POLL_SHARE if 9 * num_open <= finished + failed else _POLL_SHARE
 
     def _raise_if_nothing_settles(self) -> None:
         statuses = (self.pending_keys, self.running_keys, self.finished_keys, self.failure_keys)

@@ -35,6 +35,7 @@ _WorkerTQ: Any = getattr(AgentLoopWorkerTQ, "__ray_actor_class__")  # noqa: B009
 # Nothing can be generated any more after one of these.
 _FATAL = (StallError, RayActorError)
 _NO_SAMPLES = SampleSettings(prompts_per_step=0, second_judge_share=0.0)
+_PROMPTS_PER_CALL = 64
 _FATAL_NAMES = ("EngineDeadError", "EngineGenerateError", "ActorDiedError")
 
 
@@ -131,6 +132,20 @@ class HintManager(AgentLoopManagerTQ):
         super().__init__(*args, **kwargs)
         # After super().__init__(), which sets verl's own class.
         self.agent_loop_workers_class = ray.remote(HintWorker)
+
+    def generate_sequences(self, prompts: Any) -> None:
+        """Send the prompts to the workers, as verl does, but in calls of a few each.
+
+        A worker reads a call and starts its prompts without a pause: 0.2 to 0.5 s of its event
+        loop for 1,024 prompts.
+        """
+        workers = self.agent_loop_workers
+        calls = [
+            worker.generate_sequences.remote(chunk)
+            for piece in prompts.split(_PROMPTS_PER_CALL * len(workers))
+            for worker, chunk in zip(workers, piece.chunk(len(workers)), strict=False)
+        ]
+        ray.get(calls)
 
 
 def _partition(is_validation: bool) -> str:
