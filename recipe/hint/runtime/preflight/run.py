@@ -68,8 +68,10 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
     data.check_given(config, (data.TRAIN, VAL, MODEL))
     check_unread(config, settings)
     check_turns(config, method)
-    ask_for_reference(config, method)  # verl's checks below know of it then
-    check_settings(config)
+    # A copy: these are the trainer's own, and a resumed run is compared by what was given.
+    with_reference = config.copy()
+    ask_for_reference(with_reference, method)
+    check_settings(with_reference)
     group = config.actor_rollout_ref.rollout.n
     method.check_run(
         group_size=group, use_kl_in_reward=setting(config, "algorithm.use_kl_in_reward")
