@@ -4,6 +4,8 @@ main_report.py RUN [RUN ...] [--figure FILE.svg]   training runs side by side
 main_report.py evaluation RUN                      every number again from the samples; exit code 1
                                                    when one differs from results.json
 main_report.py compare RUN_A RUN_B [--common]      B minus A, paired problem by problem
+main_report.py html RUN [RUN ...] -o page.html     one page to look at: curves, every prompt's rounds,
+                                                   samples; also of a run in progress
 main_report.py samples RUN [--step N] [--why W]    what training kept to look at, newest last
 
 Ends with exit code 2 and one line on stderr when a folder cannot be read. docs/evaluation.md says
@@ -15,20 +17,25 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from typing import Any, cast
 
-from recipe.hint.errors import HintError
+from omegaconf import OmegaConf
+
+from recipe.hint.command.compose import CONFIG_DIR, REPOSITORY, primary_config, set_config_paths
+from recipe.hint.errors import ConfigError, HintError
 from recipe.hint.evaluation.comparison import compare_runs
 from recipe.hint.evaluation.results import evaluation_table, recompute
 from recipe.hint.report.runs import read_run
 from recipe.hint.report.samples import sample_lines
 from recipe.hint.report.training import draw_learning, training_table
 from recipe.hint.samples import REASONS
+from recipe.hint.whole_file import write_whole
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command that the first argument names; without one, the training table."""
     argv = sys.argv[1:] if argv is None else argv
-    commands = {"evaluation": _evaluation, "compare": _compare, "samples": _samples}
+    commands = {"evaluation": _evaluation, "compare": _compare, "samples": _samples, "html": _html}
     command = commands.get(argv[0] if argv else "")
     try:
         return command(argv[1:]) if command else _training(argv)
@@ -99,6 +106,37 @@ def _samples(argv: list[str]) -> int:
         parser.error(f"--limit {given.limit}: it must be at least 1")
     print("\n".join(sample_lines(given.run, step=given.step, why=given.why, limit=given.limit)))
     return 0
+
+
+def _html(argv: list[str]) -> int:
+    """Write the page of some runs."""
+    parser = _parser(" html")
+    parser.add_argument("runs", nargs="+", help="folders of training runs")
+    parser.add_argument("-o", "--output", type=Path, required=True, help="the HTML file to write")
+    given = parser.parse_args(argv)
+    from recipe.hint.report.page.folder import read_folder
+    from recipe.hint.report.page.render import render_page
+
+    runs = []
+    for folder in given.runs:
+        print(f"reading {folder} ...", file=sys.stderr, flush=True)
+        runs.append(read_folder(folder))
+    print("writing the page ...", file=sys.stderr, flush=True)
+    page = render_page(runs, _default_settings())
+    write_whole(given.output, page)
+    print(f"{given.output}: {len(page.encode()) / 1e6:.1f} MB, {len(runs)} runs")
+    return 0
+
+
+def _default_settings() -> dict[str, Any]:
+    """Return all settings as the primary configuration gives them; none without verl."""
+    try:
+        set_config_paths()
+        config = primary_config(CONFIG_DIR)
+    except ConfigError as error:
+        print(f"without defaults: {error}", file=sys.stderr)
+        return {}
+    return cast("dict[str, Any]", OmegaConf.to_container(config, resolve=False))
 
 
 def _parser(command: str) -> argparse.ArgumentParser:
