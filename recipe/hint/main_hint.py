@@ -25,7 +25,7 @@ from recipe.hint.command.compose import (
     split_command,
 )
 from recipe.hint.command.help import help_text
-from recipe.hint.errors import ConfigError, HintError
+from recipe.hint.errors import HintError
 from recipe.hint.methods import BASELINE
 from recipe.hint.runtime.multirun import Sweep, is_multirun
 from recipe.hint.runtime.preflight.machine import has_gpu

@@ -4,8 +4,7 @@ main_report.py RUN [RUN ...] [--figure FILE.svg]   training runs side by side
 main_report.py evaluation RUN                      every number again from the samples; exit code 1
                                                    when one differs from results.json
 main_report.py compare RUN_A RUN_B [--common]      B minus A, paired problem by problem
-main_report.py html RUN [RUN ...] -o page.html     one page to look at: curves, every prompt's rounds,
-                                                   samples; also of a run in progress
+main_report.py html RUN [RUN ...] -o page.html     one page to look at, also of a run in progress
 main_report.py samples RUN [--step N] [--why W]    what training kept to look at, newest last
 
 Ends with exit code 2 and one line on stderr when a folder cannot be read. docs/evaluation.md says
@@ -21,7 +20,7 @@ from typing import Any, cast
 
 from omegaconf import OmegaConf
 
-from recipe.hint.command.compose import CONFIG_DIR, REPOSITORY, primary_config, set_config_paths
+from recipe.hint.command.compose import CONFIG_DIR, primary_config, set_config_paths
 from recipe.hint.errors import ConfigError, HintError
 from recipe.hint.evaluation.comparison import compare_runs
 from recipe.hint.evaluation.results import evaluation_table, recompute
@@ -113,7 +112,10 @@ def _html(argv: list[str]) -> int:
     parser = _parser(" html")
     parser.add_argument("runs", nargs="+", help="folders of training runs")
     parser.add_argument("-o", "--output", type=Path, required=True, help="the HTML file to write")
+    parser.add_argument("--max-mb", type=float, default=5.0, help="size at most (default: 5)")
     given = parser.parse_args(argv)
+    if not 3 <= given.max_mb <= 500:
+        parser.error(f"--max-mb {given.max_mb}: it must be from 3 to 500; the charts take 2")
     from recipe.hint.report.page.folder import read_folder
     from recipe.hint.report.page.render import render_page
 
@@ -122,7 +124,7 @@ def _html(argv: list[str]) -> int:
         print(f"reading {folder} ...", file=sys.stderr, flush=True)
         runs.append(read_folder(folder))
     print("writing the page ...", file=sys.stderr, flush=True)
-    page = render_page(runs, _default_settings())
+    page = render_page(runs, _default_settings(), round(1e6 * given.max_mb))
     write_whole(given.output, page)
     print(f"{given.output}: {len(page.encode()) / 1e6:.1f} MB, {len(runs)} runs")
     return 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from typing import Any
 
@@ -9,8 +10,10 @@ import ray
 from omegaconf import DictConfig
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from recipe.hint.runtime.machine import describe_machine
 from recipe.hint.runtime.run_folder import RunFolder
 from recipe.hint.runtime.watchdog import Watchdog, write_fatal
+from recipe.hint.whole_file import write_whole
 
 MANAGER = "recipe.hint.runtime.worker.HintManager"
 
@@ -64,6 +67,7 @@ class HintTaskRunner:
                     teacher_client=trainer.get_teacher_client(),
                     reward_loop_worker_handles=trainer.get_reward_handles(),
                 )
+                write_whole(folder.root / "machine.json", json.dumps(describe_machine(), indent=1))
             folder.say("ready")
             trainer.fit(manager)
             is_done = True

@@ -22,7 +22,7 @@ class Arm:
     """Runs that differ in their seeds only."""
 
     name: str
-    runs: tuple[PageRun, ...]
+    runs: Sequence[PageRun]
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import escape
 from typing import Any
 
@@ -132,7 +132,10 @@ def _mean_line(arm: Arm, points: Sequence[dict[int, float]]) -> _Line:
 def _axes(arm: Arm, steps: Sequence[int]) -> dict[str, list[float]]:
     """Return, per axis, where the steps lie on it: the mean over the arm's seeds."""
     found: list[list[float]] = [list(steps)]
-    for keys, factor in ((("hint/rollout_tokens", "hint/tokens"), 1e-3), (("timing_s/step",), 1 / 60)):
+    for keys, factor in (
+        (("hint/rollout_tokens", "hint/tokens"), 1e-3),
+        (("timing_s/step",), 1 / 60),
+    ):
         sums = [_cumulated(run, keys) for run in arm.runs]
         found.append([])
         for step in steps:
@@ -163,6 +166,12 @@ def _points_of(arm: Arm, value: Callable[[Row], float]) -> list[dict[int, float]
     return found
 
 
+def accuracies_of(run: PageRun, source: str) -> list[tuple[int, float]]:
+    """Return (step, accuracy without hints) at each validation of a data source."""
+    found = [(int(row["step"]), accuracies(row)) for row in run.metrics]
+    return [(step, shares[source]) for step, shares in found if source in shares]
+
+
 def _sources(arms: Sequence[Arm]) -> list[str]:
     rows = [row for arm in arms for run in arm.runs for row in run.metrics]
     return sorted({source for row in rows for source in accuracies(row)})
@@ -171,20 +180,22 @@ def _sources(arms: Sequence[Arm]) -> list[str]:
 def _accuracy(arms: Sequence[Arm], source: str) -> Chart:
     lines, notes = [], set()
     for arm in arms:
-        points = [
-            {int(row["step"]): each[source] for row in run.metrics if source in (each := accuracies(row))}
-            for run in arm.runs
-        ]
-        line = _mean_line(arm, points)
+        line = _mean_line(arm, [dict(accuracies_of(run, source)) for run in arm.runs])
         if len(arm.runs) > 1:
             notes.add("Several seeds: the mean, and Student's 95 % interval over seeds")
-        elif count := _num_problems(arm.runs[0], source):
-            ends = [wilson_interval(min(max(mean, 0.0), 1.0), count) for mean in line.means]
-            line = _Line(line.steps, line.means, [a for a, _ in ends], [b for _, b in ends], line.by_axis)
-            notes.add("One seed: Wilson's 95 % interval over problems")
+        else:
+            notes.add("One seed: Wilson's 95 % interval over problems, where they can be counted")
+            line = _with_wilson(line, _num_problems(arm.runs[0], source))
         lines.append(line)
     note = " ".join(["Validation without hints.", *(f"{each}." for each in sorted(notes))])
     return _line_chart("accuracy", f"Accuracy: {source}", arms, lines, note)
+
+
+def _with_wilson(line: _Line, num_problems: int) -> _Line:
+    if not num_problems:
+        return line
+    ends = [wilson_interval(min(max(mean, 0.0), 1.0), num_problems) for mean in line.means]
+    return replace(line, low=[low for low, _ in ends], high=[high for _, high in ends])
 
 
 def _num_problems(run: PageRun, source: str) -> int:

@@ -111,7 +111,7 @@ def _rows(path: Path, read: Callable[[Any], Any], run: PageRun) -> Iterator[Any]
 def _metrics_row(row: Mapping[str, Any]) -> dict[str, float]:
     """Return the finite numbers; verl writes ``nan`` where a run went wrong."""
     numbers = {
-        str(name): value
+        str(name): float(value)
         for name, value in row.items()
         if isinstance(value, int | float) and abs(value) < 1e300 and math.isfinite(value)
     }

@@ -272,7 +272,7 @@ function drawVisits(all) {
     layout: {
       height: 220, margin: { l: 40, r: 40, t: 8, b: 40 }, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
       legend: { orientation: "h", y: 1.02, yanchor: "bottom" }, hovermode: "x unified", xaxis: axis("step", { tickformat: "d" }),
-      yaxis: axis("level", { dtick: 1, rangemode: "tozero" }), yaxis2: axis("reward", { overlaying: "y", side: "right", range: [-0.05, 1.05], showgrid: false }),
+      yaxis: axis("level", { dtick: 1, rangemode: "tozero" }), yaxis2: axis("reward", { overlaying: "y", side: "right", rangemode: "tozero", nticks: 4, showgrid: false }),
     },
   });
 }

@@ -11,9 +11,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from recipe.hint.report.page.folder import PageRun
-from recipe.hint.report.page.visits import Visit, stop_reason
+from recipe.hint.report.page.visits import TEXT_CHARS, Visit, stop_reason, text
 
-_VISIT_SHARE = 0.6  # of the room; samples get what visits leave
+# Texts of a sample, and characters of a text: as they are, and where not all samples fit.
+_TEXT_LIMITS = ((64, TEXT_CHARS), (3, 900))
+_VISIT_SHARE = 0.5  # of the room; samples get what visits leave
 
 
 class Words:
@@ -125,16 +127,35 @@ def _ranges(visit: Visit) -> list[list[int]]:
 
 
 def _fitting_samples(samples: Sequence[dict[str, Any]], room: int, words: Words) -> list[Any]:
-    """Return samples in the order of the file; the least odd ones give way when there is no room."""
-    packer, size, kept = zlib.compressobj(9), 0, []
-    for at in _by_oddness(samples):
-        row = samples[at] | {"problem_id": words[samples[at]["problem_id"]]}
-        raw = json.dumps(row, separators=(",", ":")).encode()
-        size += len(packer.compress(raw)) + len(packer.flush(zlib.Z_SYNC_FLUSH))
-        if size > room:
+    """Return samples in the order of the file; the least odd ones give way when there is no room.
+
+    Where not all fit whole, each is shortened, so that more of them do.
+    """
+    kept: list[tuple[int, dict[str, Any]]] = []
+    for limits in _TEXT_LIMITS:
+        packer, size, kept = zlib.compressobj(9), 0, []
+        for at in _by_oddness(samples):
+            row = _shortened(samples[at], *limits) | {
+                "problem_id": words[samples[at]["problem_id"]]
+            }
+            raw = json.dumps(row, separators=(",", ":")).encode()
+            size += len(packer.compress(raw)) + len(packer.flush(zlib.Z_SYNC_FLUSH))
+            if size > room:
+                break
+            kept.append((at, row))
+        if len(kept) == len(samples):
             break
-        kept.append((at, row))
     return [row for _, row in sorted(kept, key=lambda pair: pair[0])]
+
+
+def _shortened(sample: dict[str, Any], max_texts: int, max_chars: int) -> dict[str, Any]:
+    """Return a sample with so many responses' texts at most, each of so many characters."""
+    responses = []
+    for each in sample["responses"]:
+        with_text = sum("text" in other for other in responses) < max_texts and "text" in each
+        rest = {name: value for name, value in each.items() if name != "text"}
+        responses.append(rest | ({"text": text(each["text"], max_chars)} if with_text else {}))
+    return sample | {"responses": responses, "problem": text(sample["problem"], max_chars)}
 
 
 def _by_oddness(samples: Sequence[dict[str, Any]]) -> Iterable[int]:

@@ -13,21 +13,23 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from plotly.offline import get_plotlyjs
 
 from recipe.hint.report.page.arms import Arm, changed_settings, group_arms
-from recipe.hint.report.page.charts import AXES, all_charts
+from recipe.hint.report.page.charts import AXES, accuracies_of, all_charts
 from recipe.hint.report.page.folder import PageRun
 from recipe.hint.report.page.payload import compact_runs, pack_json, pack_text
 from recipe.hint.report.runs import accuracies
 
-MAX_BYTES = 5_000_000
 _HERE = Path(__file__).parent
 
 
-def render_page(runs: Sequence[PageRun], defaults: Mapping[str, Any]) -> str:
-    """Return the page of some runs as HTML of less than ``MAX_BYTES``.
+def render_page(
+    runs: Sequence[PageRun], defaults: Mapping[str, Any], max_bytes: int = 5_000_000
+) -> str:
+    """Return the page of some runs as HTML.
 
     Args:
         runs: Runs in the order in which they are shown.
         defaults: All settings as the primary configuration gives them; empty: not at hand.
+        max_bytes: Size of the page at most, as long as charts and tables alone leave room.
     """
     arms = group_arms(runs)
     charts = all_charts(arms)
@@ -39,7 +41,9 @@ def render_page(runs: Sequence[PageRun], defaults: Mapping[str, Any]) -> str:
         "css": css,
         "code": code,
         "nonce": hashlib.sha256(code.encode()).hexdigest()[:32],
-        "sources": sorted({source for run in runs for row in run.metrics for source in accuracies(row)}),
+        "sources": sorted(
+            {source for run in runs for row in run.metrics for source in accuracies(row)}
+        ),
         "runs": [],
         "machines": _machines(runs),
         "has_defaults": bool(defaults),
@@ -60,14 +64,14 @@ def render_page(runs: Sequence[PageRun], defaults: Mapping[str, Any]) -> str:
     )  # fmt: skip
     template = environment.get_template("page.html")
     fixed = len(template.render(context).encode()) + len(pack_json(figures))
-    room = MAX_BYTES - fixed - 20_000
+    room = max_bytes - fixed - 20_000
     while True:
         data = compact_runs(runs, max(room, 0))
         packed = pack_json(data | figures)
         page = template.render(context | {"data": packed, "left_out": _left_out(data["runs"])})
-        if len(page.encode()) < MAX_BYTES or room <= 0:
+        if len(page.encode()) < max_bytes or room <= 0:
             return page
-        room -= len(page.encode()) - MAX_BYTES + 50_000
+        room -= len(page.encode()) - max_bytes + 50_000
 
 
 def _chart(chart: Any) -> dict[str, Any]:
@@ -79,21 +83,27 @@ def _left_out(runs: Sequence[Mapping[str, Any]]) -> str:
     """Say what found no room."""
     found = []
     for name in ("visits", "samples"):
-        kept, total = (sum(run[key] if key[0] == "n" else len(run[key]) for run in runs) for key in (name, f"num_{name}"))
+        kept = sum(len(run[name]) for run in runs)
+        total = sum(run[f"num_{name}"] for run in runs)
         if kept < total:
             found.append(f"{kept} of {total} {name}")
-    return f"One file has room for {' and '.join(found)}; the runs' folders hold the rest." if found else ""
+    rest = "; the runs' folders hold the rest."
+    return f"One file has room for {' and '.join(found)}{rest}" if found else ""
 
 
 def _run_row(run: PageRun, arms: Sequence[Arm], sources: Sequence[str]) -> dict[str, Any]:
     total = run.setting("trainer.total_training_steps")
     state = f"step {run.last_step}" + (f" of {total}" if total else "")
-    tokens = sum(row.get("hint/rollout_tokens", 0) + row.get("hint/tokens", 0) for row in run.training)
+    tokens = sum(
+        row.get("hint/rollout_tokens", 0) + row.get("hint/tokens", 0) for row in run.training
+    )
     minutes = sum(row.get("timing_s/step", 0.0) for row in run.training) / 60
-    damaged = [f"{count} damaged lines of {name} left out" for name, count in sorted(run.damaged.items())]
+    damaged = [
+        f"{count} damaged lines of {name} left out" for name, count in sorted(run.damaged.items())
+    ]
     shown = []
     for source in sources:
-        points = [each[source] for row in run.metrics if source in (each := accuracies(row))]
+        points = [value for _, value in accuracies_of(run, source)]
         shown.append(f"{100 * points[0]:.1f} → {100 * points[-1]:.1f} %" if points else "-")
     return {
         "name": run.name,
@@ -125,4 +135,8 @@ def _settings(runs: Sequence[PageRun], defaults: Mapping[str, Any]) -> list[tupl
     rows = changed_settings(runs, defaults)
     mixed, common = ([row for row in rows if row.is_mixed is each] for each in (True, False))
     shared = "Changed in all runs" if len(runs) > 1 else "Changed"
-    return [(name, part) for name, part in (("What tells the runs apart", mixed), (shared, common)) if part]
+    return [
+        (name, part)
+        for name, part in (("What tells the runs apart", mixed), (shared, common))
+        if part
+    ]
