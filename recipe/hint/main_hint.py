@@ -26,7 +26,6 @@ from recipe.hint.command.compose import (
 )
 from recipe.hint.command.help import help_text
 from recipe.hint.errors import HintError
-from recipe.hint.methods import BASELINE
 from recipe.hint.runtime.multirun import Sweep, is_multirun
 from recipe.hint.runtime.preflight.machine import has_gpu
 
@@ -39,11 +38,12 @@ def main() -> None:
 def check_and_launch(config: DictConfig) -> None:
     """Check everything, say what will run, and run it."""
     from recipe.hint.evaluation.draw import apply_evaluation_mode
+    from recipe.hint.evaluation.play import evaluated_method
     from recipe.hint.runtime.merging import merge_model
     from recipe.hint.runtime.preflight.run import preflight, preflight_evaluation
 
     if config.trainer.eval_only:
-        apply_evaluation_mode(config, BASELINE)
+        apply_evaluation_mode(config, evaluated_method(config))
         summary = preflight_evaluation(config)
     else:
         summary = preflight(config, sys.argv[1:])
@@ -81,6 +81,7 @@ def run_command(
                 return
             # In here too: Hydra would print the overrides beside an error that passes through it.
             with complaints():
+                from recipe.hint.runtime.attention import choose_attention
                 from recipe.hint.runtime.environment import set_environment
                 from recipe.hint.runtime.preflight.keys import check_keys
                 from recipe.hint.runtime.preflight.settings import check_sections
@@ -90,6 +91,8 @@ def run_command(
                 set_environment(config)
                 check_keys(config)
                 with warm_processes(config):
+                    for line in choose_attention(config):
+                        print(line, flush=True)
                     start(config)
 
         # Options last: one whose value may be left out would take a setting for it.

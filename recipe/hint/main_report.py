@@ -5,6 +5,8 @@ main_report.py evaluation RUN                      every number again from the s
                                                    when one differs from results.json
 main_report.py compare RUN_A RUN_B [--common]      B minus A, paired problem by problem
 main_report.py html RUN [RUN ...] -o page.html     one page to look at, also of a run in progress
+main_report.py same RUN_A RUN_B                     whether two training runs sampled the same; exit
+                                                   code 1 when not
 main_report.py samples RUN [--step N] [--why W]    what training kept to look at, newest last
 
 Ends with exit code 2 and one line on stderr when a folder cannot be read. docs/evaluation.md says
@@ -25,6 +27,7 @@ from recipe.hint.errors import ConfigError, HintError
 from recipe.hint.evaluation.comparison import compare_runs
 from recipe.hint.evaluation.results import evaluation_table, recompute
 from recipe.hint.report.runs import read_run
+from recipe.hint.report.same import compare_records, vllm_difference
 from recipe.hint.report.samples import sample_lines
 from recipe.hint.report.training import draw_learning, training_table
 from recipe.hint.samples import REASONS
@@ -34,7 +37,8 @@ from recipe.hint.whole_file import write_whole
 def main(argv: list[str] | None = None) -> int:
     """Run the command that the first argument names; without one, the training table."""
     argv = sys.argv[1:] if argv is None else argv
-    commands = {"evaluation": _evaluation, "compare": _compare, "samples": _samples, "html": _html}
+    commands = {"evaluation": _evaluation, "compare": _compare, "html": _html}
+    commands |= {"same": _same, "samples": _samples}
     command = commands.get(argv[0] if argv else "")
     try:
         return command(argv[1:]) if command else _training(argv)
@@ -91,6 +95,22 @@ def _compare(argv: list[str]) -> int:
     lines = compare_runs(arguments.first, arguments.second, should_intersect=arguments.common)
     print("\n".join(lines))
     return 0
+
+
+def _same(argv: list[str]) -> int:
+    """Print how many prompts have equal rounds, and each run's difference to vLLM."""
+    parser = _parser(" same")
+    parser.add_argument("first", metavar="RUN_A", type=Path)
+    parser.add_argument("second", metavar="RUN_B", type=Path)
+    arguments = parser.parse_args(argv)
+    same = compare_records(arguments.first, arguments.second)
+    print(f"{same.num_equal} of {same.num_prompts} prompts have equal levels, tokens and verdicts")
+    if same.first_step is not None:
+        print(f"the first that differs is of step {same.first_step}")
+    for folder in (arguments.first, arguments.second):
+        mean, most = vllm_difference(folder)
+        print(f"{folder}: trainer and vLLM differ by {mean:.1e} in the mean, {most:.1e} at most")
+    return int(same.num_equal < same.num_prompts)
 
 
 def _samples(argv: list[str]) -> int:

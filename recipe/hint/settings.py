@@ -92,6 +92,7 @@ class HintSettings:
 
     run_dir: str = "outputs/${trainer.experiment_name}"
     seed: int = 1
+    seeded_sampling: bool = True
     max_level: int = 3
     source: Source | None = None
     prompts: str | None = None

@@ -18,10 +18,11 @@ from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopWorkerTQ
 from verl.utils import tensordict_utils as tu
 from verl.workers.rollout.replica import TokenOutput
 
+from recipe.hint.credit.rows import CreditRow
 from recipe.hint.main_hint import CONFIG_DIR, set_config_paths
 from recipe.hint.record import Outcome, PromptRecord, RoundRecord, TrainedRow
 from recipe.hint.runtime import store
-from recipe.hint.runtime.store import RECORD_FIELD, SAMPLE_FIELD
+from recipe.hint.runtime.store import CREDIT_FIELD, RECORD_FIELD, SAMPLE_FIELD
 from recipe.hint.schema import Response, Verdict
 from recipe.hint.turns import Place, Turn
 
@@ -45,7 +46,8 @@ NOT_OURS = {
     "hint_state_of_problem",
 }
 # ... and keys of extra_fields: verl's server adds its own, ours carries the record.
-NOT_OURS_EXTRA, OURS_EXTRA = {"global_steps", "num_cached_tokens"}, {RECORD_FIELD, SAMPLE_FIELD}
+NOT_OURS_EXTRA = {"global_steps", "num_cached_tokens"}
+OURS_EXTRA = {CREDIT_FIELD, RECORD_FIELD, SAMPLE_FIELD}
 
 
 def prompt_row() -> dict:
@@ -158,6 +160,10 @@ def verls(config, monkeypatch):
     return puts
 
 
+def credit(reward: float) -> CreditRow:
+    return CreditRow("p9", UID, "", "solver", turn=0, session=0, reward=reward)
+
+
 def record() -> PromptRecord:
     return PromptRecord(
         problem_id="p9",
@@ -189,7 +195,7 @@ def ours(verls, monkeypatch):
     ]
     verdicts = [Verdict(score, "correct" if score else "wrong", "5") for _, _, score in ANSWERS]
     rows = tuple(
-        TrainedRow(prompt_ids, Turn((), prompt_ids, response, verdict), verdict.score)
+        TrainedRow(prompt_ids, Turn((), prompt_ids, response, verdict), credit(verdict.score))
         for response, verdict in zip(responses, verdicts, strict=True)
     )
     outcome = Outcome(rows, record())

@@ -32,13 +32,14 @@ HOOKS = {
     "_save_checkpoint",
     "_setup",
     "_step_once",
+    "_val_metrics_update",
     "on_init_end",
     "fit",
     "on_sample_end",
     "on_step_end",
     "step",
 }
-OWN = {"_learn_of_stale", "_limit", "_record", "_records_of", "logger"}
+OWN = {"_learn_of_discarded", "_limit", "_record", "_records_of", "logger"}
 RUNNER = TaskRunnerV1.__ray_actor_class__
 MODES = pytest.mark.parametrize("mode", sorted(TRAINERS))
 

@@ -36,7 +36,7 @@ class GradedResponse:
     benchmark: str
     id: str
     sample: int
-    seed: int
+    seed: int | None
     score: float
     reason: Reason
     extracted: str
@@ -44,6 +44,8 @@ class GradedResponse:
     response_tokens: _Count
     is_truncated: bool
     seconds: float
+    # Of a conversation with several turns, whose last one this is (``Conversation.facts``).
+    facts: dict[str, float] | None = None
 
     @classmethod
     def from_json(cls, line: bytes, place: str) -> GradedResponse:

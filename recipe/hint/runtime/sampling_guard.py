@@ -27,8 +27,9 @@ def guard(
     limit_s: float,
     *,
     batch_size: int,
+    max_filtered: int | None = None,
     say: Callable[[str], None] = lambda line: None,
-    on_stale: Callable[[list[str], str], None] = lambda keys, partition: None,
+    on_discard: Callable[[list[str], str], None] = lambda keys, partition: None,
 ) -> ReplayBuffer:
     """Give ``buffer`` the checks of :class:`_Guarded`, keeping its own class as the base.
 
@@ -36,17 +37,19 @@ def guard(
         buffer: verl's own.
         limit_s: Longest time without any prompt finishing or failing, ``progress_s``.
         batch_size: Prompts of one training batch; verl tells it to its synchronous buffer alone.
+        max_filtered: Groups that ``algorithm.filter_groups`` may take out of one step; None: any.
         say: Takes a line on each prompt that failed.
-        on_stale: Takes the keys of the first rows of groups that are thrown away as too old, and
-            their partition, while they can still be read.
+        on_discard: Takes the keys of the first rows of groups that are thrown away (too old,
+            filtered, left over), and their partition, while they can still be read.
     """
     buffer.__class__ = type(f"Guarded{type(buffer).__name__}", (_Guarded, type(buffer)), {})
     buffer.poll_interval = POLL_S
     assert isinstance(buffer, _Guarded)
     buffer.limit_s = limit_s
     buffer.batch_size = batch_size
+    buffer.max_filtered = max_filtered
     buffer.say = say
-    buffer.on_stale = on_stale
+    buffer.on_discard = on_discard
     buffer.tallies = defaultdict(_Tally)
     return buffer
 
@@ -59,6 +62,7 @@ class _Tally:
     seen: set[str] = field(default_factory=set)
     finished: set[str] = field(default_factory=set)
     failed: set[str] = field(default_factory=set)
+    num_filtered: int = 0
 
 
 # What a type checker sees as the base of the mixin: the class that has all it refines.
@@ -70,8 +74,9 @@ class _Guarded(_Buffer):
 
     limit_s: float
     batch_size: int
+    max_filtered: int | None
     say: Callable[[str], None]
-    on_stale: Callable[[list[str], str], None]
+    on_discard: Callable[[list[str], str], None]
     tallies: dict[str, _Tally]
     workers: tuple[Any, ...] = ()
     _settled: frozenset[str] = frozenset()
@@ -93,13 +98,29 @@ class _Guarded(_Buffer):
     def _evict_terminal_groups(
         self, global_steps: int, partition_id: str, eviction_reasons: Any
     ) -> Any:
-        """verl's own; the records of stale groups are handed on before their rows are cleared."""
-        stale, *_ = eviction_reasons
-        keys = [f"{uid}_0_0" for uid in sorted(stale)]
+        """verl's own, with a limit on what is filtered: it would go on sampling for ever.
+
+        Raises:
+            HintError: If more than ``max_filtered`` groups of one step had nothing to teach.
+        """
+        evicted = super()._evict_terminal_groups(global_steps, partition_id, eviction_reasons)
+        tally = self.tallies[partition_id]
+        tally.num_filtered += evicted[2]
+        if self.max_filtered is not None and tally.num_filtered > self.max_filtered:
+            raise HintError(
+                f"algorithm.filter_groups took {tally.num_filtered} groups without a difference "
+                f"out of step {tally.step} before its batch was full; the data are too hard or too "
+                f"easy for this policy, or raise algorithm.filter_groups.max_num_gen_batches"
+            )
+        return evicted
+
+    def _clear_groups(self, partition_id: str, uids: set[str]) -> None:
+        """verl's own; the records of the groups are handed on before their rows are cleared."""
+        keys = [f"{uid}_0_0" for uid in sorted(uids)]
         keys = [key for key in keys if key in self.partitions[partition_id]]
         if keys:
-            self.on_stale(keys, partition_id)
-        return super()._evict_terminal_groups(global_steps, partition_id, eviction_reasons)
+            self.on_discard(keys, partition_id)
+        super()._clear_groups(partition_id, uids)
 
     def _begin(self, step: int, partition: str) -> None:
         self._progress_at = None

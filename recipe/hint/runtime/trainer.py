@@ -7,7 +7,7 @@ import dataclasses
 import gc
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import transfer_queue as tq
@@ -18,11 +18,11 @@ from verl.trainer.ppo.v1 import (
     PPOTrainerSeparateAsync,
     PPOTrainerSync,
 )
-from verl.trainer.ppo.v1.trainer_base import PPOTrainer
 from verl.utils import tensordict_utils as tu
 
 from recipe.hint import metrics as hint_metrics
 from recipe.hint.errors import ConfigError
+from recipe.hint.evaluation.turns import NAMES, turn_metrics
 from recipe.hint.record import PromptRecord
 from recipe.hint.reward_tracker import RewardTracker
 from recipe.hint.runtime.checkpoints import (
@@ -32,6 +32,8 @@ from recipe.hint.runtime.checkpoints import (
     repair_pointer,
     step_folder,
 )
+from recipe.hint.runtime.credit import CreditMixin
+from recipe.hint.runtime.reference import ask_for_reference
 from recipe.hint.runtime.reporter import StepReporter
 from recipe.hint.runtime.run_folder import RunFolder
 from recipe.hint.runtime.sampling_guard import guard
@@ -45,11 +47,7 @@ from recipe.hint.whole_file import whole_file, write_whole
 SHAPES_FILE = "hint_shapes.json"
 
 
-# What a type checker sees as the base of the mixin.
-_Trainer = PPOTrainer if TYPE_CHECKING else object
-
-
-class HintMixin(_Trainer):
+class HintMixin(CreditMixin):
     """What the recipe adds to any of verl's trainers; the rest of the step is verl's."""
 
     replay_buffer: Any  # guarded: it has the checks of `sampling_guard`
@@ -62,6 +60,7 @@ class HintMixin(_Trainer):
         self.folder = RunFolder(self.hint.run_dir)
         self.watchdog = Watchdog(self.folder.logs)
         self._method = build_method(config.trainer, self.hint)
+        ask_for_reference(config, self._method)
         self._reporter: StepReporter | None = None
         self._records_of_step: list[PromptRecord] = []
         self._samples_of_step: dict[str, bytes] = {}
@@ -100,13 +99,17 @@ class HintMixin(_Trainer):
         metrics["hint/failed_prompts"] = float(missing + replaced)
         stale = metrics.get("training/off_policy/evicted_samples", 0)
         metrics["hint/stale_prompts"] = float(stale)
+        filtered = metrics.get("training/filter_groups/evicted_samples", 0)
+        metrics["hint/filtered_prompts"] = float(filtered)
         metrics.update({f"hint/{name}": value for name, value in self._method.metrics().items()})
+        talks = {each.uid: [talk.facts for talk in each.conversations] for each in records}
         rows = self.sampler.update(self.global_steps, records, self._samples_of_step)
         self.folder.append_samples(rows)
         for prefix, values in (
             ("hint", hint_metrics.step_metrics(records, self._method.max_level)),
             ("verify", hint_metrics.verify_metrics(records) | self.sampler.metrics()),
             ("reward_tracking", self.tracker.metrics()),
+            ("turns", turn_metrics(talks) | hint_metrics.guide_metrics(records)),
         ):
             metrics.update({f"{prefix}/{name}": value for name, value in values.items()})
         return batch
@@ -137,9 +140,32 @@ class HintMixin(_Trainer):
         record = PromptRecord.from_json(extra[RECORD_FIELD])
         return dataclasses.replace(record, step=self.global_steps)
 
-    def _learn_of_stale(self, keys: list[str], partition: str) -> None:
-        """What a group showed of its problem holds, though it is too old to train on."""
+    def _learn_of_discarded(self, keys: list[str], partition: str) -> None:
+        """What a group showed of its problem holds, though it does not train."""
         self.tracker.update([self._record(extra) for extra in _extra_fields(keys, partition)])
+
+    def _val_metrics_update(
+        self,
+        data_sources: list,
+        sample_uids: list,
+        reward_extra_infos_dict: dict,
+        sample_turns: list,
+        expected_acc_counts: dict | None = None,
+    ) -> dict[str, float]:
+        """Return verl's metrics; of a method with turns, what they change, with intervals."""
+        infos = reward_extra_infos_dict
+        metrics = super()._val_metrics_update(
+            data_sources, sample_uids, infos, sample_turns, expected_acc_counts
+        )
+        by_source: dict[str, dict[str, list]] = {}
+        if set(NAMES) <= infos.keys():
+            for row, (source, uid) in enumerate(zip(data_sources, sample_uids, strict=True)):
+                facts = {name: infos[name][row] for name in NAMES}
+                by_source.setdefault(source, {}).setdefault(uid, []).append(facts)
+        for source, facts_P in by_source.items():
+            found = turn_metrics(facts_P)
+            metrics |= {f"val-turns/{source}/{name}": value for name, value in found.items()}
+        return metrics
 
     # -- waiting with a limit -------------------------------------------------------------------
 
@@ -148,12 +174,14 @@ class HintMixin(_Trainer):
         return self.watchdog.phase(what, limit_s, f"hint.watchdog.{name}")
 
     def _build_replay_buffer(self) -> Any:
+        batch_size = self.config.data.train_batch_size
         return guard(
             super()._build_replay_buffer(),
             self.hint.watchdog.progress_s,
-            batch_size=self.config.data.train_batch_size,
+            batch_size=batch_size,
+            max_filtered=self.config.algorithm.filter_groups.max_num_gen_batches * batch_size,
             say=self.folder.say,
-            on_stale=self._learn_of_stale,
+            on_discard=self._learn_of_discarded,
         )
 
     def fit(self, agent_loop_manager: Any) -> None:

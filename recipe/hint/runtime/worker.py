@@ -18,13 +18,13 @@ from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopManagerTQ, AgentLoopWorke
 from verl.utils import tensordict_utils as tu
 
 from recipe.hint.errors import StallError
-from recipe.hint.methods.base import Method
 from recipe.hint.record import Outcome
 from recipe.hint.rollout import Parts, PromptRollout
 from recipe.hint.runtime import store
 from recipe.hint.runtime.engine_builder import EngineBuilder
 from recipe.hint.runtime.hint_sources import guarded_source
 from recipe.hint.runtime.sampling_guard import IDLE
+from recipe.hint.runtime.tracing import Traces, traced
 from recipe.hint.samples import SampleSettings
 from recipe.hint.schema import ProblemState, problem_from_row
 from recipe.hint.settings import build_method, read_settings, read_texts
@@ -61,10 +61,13 @@ class HintWorker(_WorkerTQ):
             settings, texts, method, grader=engines.grader, tokenizer=self.tokenizer
         )
         rollout = config.actor_rollout_ref.rollout
-        self._training = Parts(method, source, engines.build(rollout, settings), settings, texts)
-        # The neutral method and no source of hints: level 0 by construction. Nothing is kept of it.
+        self._traces = Traces()
+        engine = traced(engines.build(rollout, settings))
+        self._training = Parts(method, source, engine, settings, texts)
+        # No source of hints: level 0 by construction. Nothing is kept of it.
         off = replace(settings, samples=_NO_SAMPLES, logprob_gain_every=0)
-        self._validation = Parts(Method(), None, engines.build(rollout.val_kwargs), off, texts)
+        engine = traced(engines.build(rollout.val_kwargs))
+        self._validation = Parts(method.validation(), None, engine, off, texts)
         gc.freeze()  # as in the trainer's process
 
     async def ping(self) -> str:
@@ -97,7 +100,8 @@ class HintWorker(_WorkerTQ):
         try:
             step = int(trajectory["step"])
             parts = self._validation if is_validation else self._training
-            outcome = await self.roll_out(parts, prompt, step)
+            with self._traces.prompt(name, step, is_validation=is_validation):
+                outcome = await self.roll_out(parts, prompt, step)
             await self._publisher.publish(outcome, prompt, partition)
         except Exception as error:  # noqa: BLE001 - any failure must reach the queue as a status
             logger.exception("problem %s failed", name)

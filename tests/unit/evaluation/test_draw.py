@@ -3,6 +3,7 @@
 import ast
 import asyncio
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from recipe.hint.evaluation.draw import (
     Progress,
     check_settings_unchanged,
     draw_responses,
+    graded_rows,
     missing_jobs,
     write_settings,
 )
@@ -28,8 +30,9 @@ def problem(name, source="tiny/easy"):
 class Engine:
     """Answers with the seed it was given, and remembers what it was shown."""
 
-    def __init__(self, n, fail_on=None):
+    def __init__(self, n, fail_on=None, is_seeded=True):
         self.group_size = n
+        self.is_seeded = is_seeded
         self.fail_on = fail_on
         self.shown = []
         self.requests = []
@@ -37,6 +40,8 @@ class Engine:
     def render(self, messages):
         self.shown.append(tuple(messages))
         return list(range(len(messages[-1]["content"])))
+
+    is_seeded = True
 
     async def sample(self, prompt_ids, seed, rows):
         self.requests.append(rows)
@@ -55,9 +60,8 @@ def evaluate(folder, problems, *, engine=None, done=None, concurrency=2):
     counts = []
     drawing = draw_responses(
         missing_jobs(problems, engine.group_size, done or {}),
-        engine,
+        partial(graded_rows, engine=engine, seed=1),
         folder=folder,
-        seed=1,
         concurrency=concurrency,
         progress=lambda _, n: counts.append(n),
     )
@@ -99,6 +103,11 @@ def test_no_method_and_no_source_of_hints_can_be_reached_from_the_loop_that_draw
         "recipe.hint.typed",
         "recipe.hint.whole_file",
     }
+
+
+def test_a_line_has_no_seed_where_none_decided_what_was_sampled(tmp_path):
+    evaluate(tmp_path, [problem("a")], engine=Engine(3, is_seeded=False))
+    assert [row["seed"] for row in rows_of(tmp_path)] == [None] * 3
 
 
 def test_a_response_left_over_is_drawn_alone_with_the_seed_it_would_have_had(tmp_path):

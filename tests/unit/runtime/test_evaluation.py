@@ -19,6 +19,7 @@ class Engine:
     """Finds every second response right; is gone after ``limit`` requests."""
 
     group_size = 4
+    is_seeded = True
 
     def __init__(self, limit):
         self.limit = limit
@@ -41,7 +42,13 @@ def run(tmp_path, monkeypatch, limit):
     sampling = {"n": 4, "temperature": 1.0, "top_p": 1.0, "top_k": -1}
     config = OmegaConf.create(
         {
-            "hint": {"run_dir": str(tmp_path), "seed": 1, "watchdog": {"start_s": 60.0}},
+            "trainer": {"method": "grpo"},
+            "hint": {
+                "run_dir": str(tmp_path),
+                "seed": 1,
+                "seeded_sampling": True,
+                "watchdog": {"start_s": 60.0},
+            },
             "data": {"val_files": [str(FILE)]},
             "actor_rollout_ref": {
                 "model": {"path": "base"},

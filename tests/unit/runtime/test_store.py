@@ -158,7 +158,7 @@ def test_a_group_that_is_not_dropped_trains_on_all_its_tokens(published):
 
 
 @pytest.mark.parametrize("mode", sorted(TRAINERS))
-def test_a_stale_group_still_teaches_the_tracker(mode, monkeypatch):
+def test_a_discarded_group_still_teaches_the_tracker(mode, monkeypatch):
     record = mixed().record
     extra = {store.RECORD_FIELD: record.as_json(), store.SAMPLE_FIELD: b""}
     asked = []
@@ -170,7 +170,7 @@ def test_a_stale_group_still_teaches_the_tracker(mode, monkeypatch):
     monkeypatch.setattr(tq, "kv_batch_get", get)
     trainer = TRAINERS[mode].__new__(TRAINERS[mode])
     trainer.global_steps, trainer.tracker = 9, RewardTracker()
-    trainer._learn_of_stale(["u_0_0"], "train")
+    trainer._learn_of_discarded(["u_0_0"], "train")
     assert asked == [(["u_0_0"], "train", ["extra_fields"])]
     assert trainer.tracker.state(record.problem_id).visits == 1
 

@@ -40,8 +40,9 @@ DEFINES = (
     # verl keeps one file per trainer process and reads them with as many.
     _DEVICES,
 )
-# In `hint`, but not of the run: where it writes, how long it waits, how a service is reached.
+# Among them, but not of the run: where it writes, how long it waits, how a service is reached.
 OPERATION = (
+    "algorithm.filter_groups.max_num_gen_batches",
     *_of("hint", "run_dir watchdog max_in_flight"),
     *_of("hint.verify", "num_workers timeout_s audit"),
     *_of("hint.teacher", "base_url api_key_env num_parallel timeout_s num_retries backoff_s"),

@@ -1,0 +1,1 @@
+"""Credit of methods whose advantages are not verl's: numpy in, numpy out."""

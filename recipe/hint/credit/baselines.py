@@ -1,0 +1,92 @@
+"""Baselines: what a reward is compared with.
+
+A baseline that does not depend on the action it is subtracted from leaves the expected gradient as
+it is. Each of these holds to that: the other rows of a group, nothing, or the critic's value of the
+state before the turn (docs/credit.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+import numpy as np
+
+from recipe.hint.credit.rows import CreditRow
+
+Baseline = Literal["leave_one_out", "none", "value"]
+
+
+def advantages(rows: Sequence[CreditRow], baseline: Baseline = "leave_one_out") -> np.ndarray:
+    """Return reward minus baseline of each row, shape ``(N,)``."""
+    return rewards_of(rows) - _BASELINES[baseline](rows)
+
+
+def rewards_of(rows: Sequence[CreditRow]) -> np.ndarray:
+    """Return what the rows earned, shape ``(N,)``."""
+    return np.array([row.reward for row in rows], dtype=np.float64)
+
+
+def leave_one_out(rows: Sequence[CreditRow]) -> np.ndarray:
+    """Return the mean reward of the *other* rows of each row's group, shape ``(N,)``.
+
+    A group is rows of one prompt rollout with one group name. A row alone in its group is compared
+    with 0: whether others are there does not depend on its action, so it stays unbiased.
+
+    Source: Kool et al. 2019, "Buy 4 REINFORCE samples, get a baseline for free".
+    """
+    rewards_N = rewards_of(rows)
+    members_N = _members(rows)
+    sums = np.bincount(members_N, weights=rewards_N)[members_N]
+    others = np.bincount(members_N)[members_N] - 1
+    return np.where(others > 0, (sums - rewards_N) / np.maximum(others, 1), 0.0)
+
+
+def group_spread(rows: Sequence[CreditRow]) -> np.ndarray:
+    """Return the standard deviation of each row's group, unbiased, shape ``(N,)``; 1 where it is 0.
+
+    Dividing by it makes problems of every difficulty count alike, which is no longer the gradient
+    of the mean reward.
+    """
+    rewards_N = rewards_of(rows)
+    members_N = _members(rows)
+    counts = np.bincount(members_N)
+    means = np.bincount(members_N, weights=rewards_N) / np.maximum(counts, 1)
+    squares = np.bincount(members_N, weights=(rewards_N - means[members_N]) ** 2)
+    spread = np.sqrt(squares / np.maximum(counts - 1, 1))[members_N]
+    return np.where(spread > 0, spread, 1.0)
+
+
+def state_values(rows: Sequence[CreditRow]) -> np.ndarray:
+    """Return the critic's value of the state before each turn, shape ``(N,)``.
+
+    Raises:
+        ValueError: If a row has none: there is no critic.
+    """
+    values = [row.value for row in rows if row.value is not None]
+    if len(values) != len(rows):
+        raise ValueError(
+            f"{len(rows) - len(values)} of {len(rows)} rows have no value; expected the critic's "
+            f"for each: set critic.enable=true or another baseline"
+        )
+    return np.array(values, dtype=np.float64)
+
+
+def _nothing(rows: Sequence[CreditRow]) -> np.ndarray:
+    return np.zeros(len(rows))
+
+
+def _members(rows: Sequence[CreditRow]) -> np.ndarray:
+    """Return the number of each row's group, shape ``(N,)``."""
+    numbers: dict[tuple[str, str], int] = {}
+    return np.array(
+        [numbers.setdefault((row.prompt_uid, row.group), len(numbers)) for row in rows],
+        dtype=np.int64,
+    )
+
+
+_BASELINES: dict[Baseline, Callable[[Sequence[CreditRow]], np.ndarray]] = {
+    "leave_one_out": leave_one_out,
+    "none": _nothing,
+    "value": state_values,
+}

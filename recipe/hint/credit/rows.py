@@ -1,0 +1,37 @@
+"""One training row as credit sees it: who said it, in which conversation, and what it earned."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class CreditRow:
+    """One turn that trains.
+
+    Attributes:
+        problem_id: The problem.
+        prompt_uid: The prompt rollout: one problem at one step.
+        group: Rows of one prompt rollout with the same name may share a baseline.
+        role: Who speaks: ``solver``, ``guide``, ...
+        turn: Place in its conversation, from 0.
+        session: The conversation within the prompt rollout: the index of its first turn.
+        reward: What the method gives the turn.
+        kl_coef: Coefficient of the KL divergence from the reference policy, 0: none.
+        weight: Multiplies the advantage.
+        value: The critic's value of the state before the turn; ``None`` without a critic.
+        facts: What else the method says of the turn, such as ``r1``.
+    """
+
+    problem_id: str
+    prompt_uid: str
+    group: str
+    role: str
+    turn: int
+    session: int
+    reward: float
+    kl_coef: float = 0.0
+    weight: float = 1.0
+    value: float | None = None
+    facts: Mapping[str, float] = field(default_factory=dict)

@@ -1,0 +1,31 @@
+"""From one advantage a row to one a token, with the KL penalty of the row."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def token_advantages(
+    advantages_N: np.ndarray,
+    weights_N: np.ndarray,
+    kl_coefs_N: np.ndarray,
+    k1_NT: np.ndarray,
+    mask_NT: np.ndarray,
+) -> np.ndarray:
+    """Return weight x advantage + what is left of the KL penalty, shape ``(N, T)``.
+
+    On policy, KL(policy || reference) of a response has the gradient
+    E[sum_t (sum_{u >= t} k1_u) grad log p(y_t)], k1_u = log p(y_u) - log p_ref(y_u). So a token
+    pays for itself and for what comes after it; a term of the loss itself would have one
+    coefficient for all rows.
+
+    Args:
+        advantages_N: One advantage a row.
+        weights_N: Their factors; the KL penalty is not weighted.
+        kl_coefs_N: Coefficients of the KL divergence, 0: none.
+        k1_NT: log p - log p_ref of each token.
+        mask_NT: 1 for tokens that train, 0 for padding.
+    """
+    penalty_NT = kl_coefs_N[:, None] * np.where(mask_NT > 0, k1_NT, 0.0)
+    to_go_NT = np.flip(np.cumsum(np.flip(penalty_NT, axis=1), axis=1), axis=1)
+    return ((weights_N * advantages_N)[:, None] - to_go_NT) * mask_NT
