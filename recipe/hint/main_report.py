@@ -4,6 +4,7 @@ main_report.py RUN [RUN ...] [--figure FILE.svg]   training runs side by side
 main_report.py evaluation RUN                      every number again from the samples; exit code 1
                                                    when one differs from results.json
 main_report.py compare RUN_A RUN_B [--common]      B minus A, paired problem by problem
+main_report.py html RUN [RUN ...] -o page.html     one page to look at, also of a run in progress
 main_report.py same RUN_A RUN_B                     whether two training runs sampled the same; exit
                                                    code 1 when not
 main_report.py samples RUN [--step N] [--why W]    what training kept to look at, newest last
@@ -17,8 +18,12 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from typing import Any, cast
 
-from recipe.hint.errors import HintError
+from omegaconf import OmegaConf
+
+from recipe.hint.command.compose import CONFIG_DIR, primary_config, set_config_paths
+from recipe.hint.errors import ConfigError, HintError
 from recipe.hint.evaluation.comparison import compare_runs
 from recipe.hint.evaluation.results import evaluation_table, recompute
 from recipe.hint.report.runs import read_run
@@ -26,12 +31,14 @@ from recipe.hint.report.same import compare_records, vllm_difference
 from recipe.hint.report.samples import sample_lines
 from recipe.hint.report.training import draw_learning, training_table
 from recipe.hint.samples import REASONS
+from recipe.hint.whole_file import write_whole
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command that the first argument names; without one, the training table."""
     argv = sys.argv[1:] if argv is None else argv
-    commands = {"evaluation": _evaluation, "compare": _compare, "same": _same, "samples": _samples}
+    commands = {"evaluation": _evaluation, "compare": _compare, "html": _html}
+    commands |= {"same": _same, "samples": _samples}
     command = commands.get(argv[0] if argv else "")
     try:
         return command(argv[1:]) if command else _training(argv)
@@ -118,6 +125,40 @@ def _samples(argv: list[str]) -> int:
         parser.error(f"--limit {given.limit}: it must be at least 1")
     print("\n".join(sample_lines(given.run, step=given.step, why=given.why, limit=given.limit)))
     return 0
+
+
+def _html(argv: list[str]) -> int:
+    """Write the page of some runs."""
+    parser = _parser(" html")
+    parser.add_argument("runs", nargs="+", help="folders of training runs")
+    parser.add_argument("-o", "--output", type=Path, required=True, help="the HTML file to write")
+    parser.add_argument("--max-mb", type=float, default=5.0, help="size at most (default: 5)")
+    given = parser.parse_args(argv)
+    if not 3 <= given.max_mb <= 500:
+        parser.error(f"--max-mb {given.max_mb}: it must be from 3 to 500; the charts take 2")
+    from recipe.hint.report.page.folder import read_folder
+    from recipe.hint.report.page.render import render_page
+
+    runs = []
+    for folder in given.runs:
+        print(f"reading {folder} ...", file=sys.stderr, flush=True)
+        runs.append(read_folder(folder))
+    print("writing the page ...", file=sys.stderr, flush=True)
+    page = render_page(runs, _default_settings(), round(1e6 * given.max_mb))
+    write_whole(given.output, page)
+    print(f"{given.output}: {len(page.encode()) / 1e6:.1f} MB, {len(runs)} runs")
+    return 0
+
+
+def _default_settings() -> dict[str, Any]:
+    """Return all settings as the primary configuration gives them; none without verl."""
+    try:
+        set_config_paths()
+        config = primary_config(CONFIG_DIR)
+    except ConfigError as error:
+        print(f"without defaults: {error}", file=sys.stderr)
+        return {}
+    return cast("dict[str, Any]", OmegaConf.to_container(config, resolve=False))
 
 
 def _parser(command: str) -> argparse.ArgumentParser:

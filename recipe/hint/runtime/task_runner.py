@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 from typing import Any
 
@@ -11,8 +12,10 @@ from omegaconf import DictConfig
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from recipe.hint.runtime.folder_lock import claimed
+from recipe.hint.runtime.machine import describe_machine
 from recipe.hint.runtime.run_folder import RunFolder
 from recipe.hint.runtime.watchdog import Watchdog, sentence_of, write_fatal
+from recipe.hint.whole_file import write_whole
 
 MANAGER = "recipe.hint.runtime.worker.HintManager"
 DRIVER_LOCK = ".driver.lock"
@@ -73,6 +76,7 @@ class HintTaskRunner:
                 )
                 # verl does not wait for them; from here on they are to answer soon.
                 ray.get([worker.ping.remote() for worker in manager.agent_loop_workers])
+                write_whole(folder.root / "machine.json", json.dumps(describe_machine(), indent=1))
             folder.say("ready")
             trainer.fit(manager)
             is_done = True
