@@ -63,12 +63,15 @@ Think it over, and write out the whole solution once more with its final answer 
 was asked for."""
 # In place of feedback that gives the answer away, where it is dropped.
 NO_FEEDBACK = "Nothing this time."
+# Of a program, where `show_failed_test` is set.
+FAILED_TEST = "The program was run, and a test ended with this:\n{failure}"
 
 # What a template must hold.
 _FIELDS = {
     "hint_user": ("problem", "solution"),
     "guide_user": ("problem", "attempt"),
     "refine": ("feedback",),
+    "failed_test": ("failure",),
 }
 
 Message = dict[str, str]
@@ -86,6 +89,7 @@ class Texts:
     guide_user: str = GUIDE_USER
     refine: str = REFINE
     no_feedback: str = NO_FEEDBACK
+    failed_test: str = FAILED_TEST
 
 
 def load_texts(mapping: dict[str, object], source: str) -> Texts:

@@ -107,6 +107,9 @@ def test_an_int_is_taken_where_a_float_is_meant():
         ("scaf", "hint.attempts"),
         ("ghpo", "hint.scaf.rollouts"),
         ("grpo", "hint.conditioning"),
+        ("grpo", "hint.prompts"),
+        ("score", "hint.style"),
+        ("mlmt", "hint.score.alpha"),
     ],
 )
 def test_a_knob_that_the_method_does_not_read_is_refused(method, given):
@@ -126,6 +129,9 @@ def test_a_knob_that_the_method_does_not_read_is_refused(method, given):
         ("ghpo", "hint.ghpo.level"),
         ("scaf", "hint.max_level"),
         ("scaf", "hint.conditioning"),
+        ("score", "hint.prompts"),
+        ("mlmt", "hint.prompts"),
+        ("mlmt", "hint.mlmt.alpha"),
     ],
 )
 def test_a_knob_that_the_method_reads_is_taken(method, given):

@@ -35,6 +35,7 @@ class ScoreSettings:
         offline_attempts: Conversations per prompt, beside the group, whose first turn is taken
             from the column ``first_attempts`` of the data; their later turns train.
         baseline: What a reward is compared with.
+        show_failed_test: Of programs: the prompt of the next turn holds the test that failed.
 
     Raises:
         ConfigError: If a number is negative.
@@ -48,6 +49,7 @@ class ScoreSettings:
     solver_credit: Literal["score", "joint"] = "score"
     offline_attempts: int = 0
     baseline: Literal["leave_one_out", "none"] = "leave_one_out"
+    show_failed_test: bool = False
 
     node: ClassVar[str] = "hint.score"
     not_negative: ClassVar[tuple[str, ...]] = (
@@ -107,7 +109,7 @@ class Score(Method):
 
     def after_first(self, rounds: Sequence[Round], first: tuple[Place, ...]) -> Sample:
         """Return the request that follows the first turns."""
-        return Sample(Revise(), n=1, parents=first)
+        return Sample(Revise(self.settings.show_failed_test), n=1, parents=first)
 
     def after_last(self, state: ProblemState, rounds: Sequence[Round]) -> Train:
         """Return the decision on whole conversations."""

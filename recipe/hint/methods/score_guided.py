@@ -126,7 +126,7 @@ class ScoreGuided(Score):
         if settings.feedback_only_if_wrong:
             first = tuple(place for place in first if self.reward(turn_at(rounds, place)) <= 0)
         return Sample(
-            Feedback(),
+            Feedback(settings.show_failed_test),
             n=self.feedbacks,
             parents=first,
             is_graded=False,

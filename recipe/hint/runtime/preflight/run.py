@@ -21,7 +21,7 @@ from recipe.hint.evaluation.play import evaluated_method, played_turns
 from recipe.hint.evaluation.responses import evaluation_folder, response_path
 from recipe.hint.hints.teacher_settings import check_teacher
 from recipe.hint.methods import Method
-from recipe.hint.methods.cost import most_responses
+from recipe.hint.methods.cost import fewest_responses, most_responses
 from recipe.hint.runtime.merging import MERGED, checkpoint_of, model_files
 from recipe.hint.runtime.preflight import data
 from recipe.hint.runtime.preflight.data import VAL, DataFile, Lengths
@@ -68,8 +68,10 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
     data.check_given(config, (data.TRAIN, VAL, MODEL))
     check_unread(config, settings)
     check_turns(config, method)
-    ask_for_reference(config, method)  # verl's checks below know of it then
-    check_settings(config)
+    # A copy: these are the trainer's own, and a resumed run is compared by what was given.
+    with_reference = config.copy()
+    ask_for_reference(with_reference, method)
+    check_settings(with_reference)
     group = config.actor_rollout_ref.rollout.n
     method.check_run(
         group_size=group, use_kl_in_reward=setting(config, "algorithm.use_kl_in_reward")
@@ -89,7 +91,7 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
     steps = min(by_epochs, setting(config, "trainer.total_training_steps") or by_epochs)
     method.check_steps(steps)
     disk = check_disk(config, model.num_parameters, steps)
-    least, most = batch * group, batch * most_responses(method, group)
+    least, most = (batch * of(method, group) for of in (fewest_responses, most_responses))
     tokens_m = config.data.max_response_length / 1e6
     levels = f"hint levels up to {method.max_level}, {settings.source}, style {settings.style}"
     return [
