@@ -63,7 +63,7 @@ class ScoreSettings:
 
 
 class Score(Method):
-    """Answer, then revise: the last turn earns what it changes, the first what it is worth.
+    """Answer, then revise: the first turn earns its accuracy, the last its change.
 
     Stage I holds the first turn to the reference policy and trains the last; stage II trains
     both. Credit stays in its turn. Source: Kumar et al. 2024, arXiv:2409.12917. Deviations:

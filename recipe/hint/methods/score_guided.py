@@ -88,7 +88,7 @@ class GuidedSettings(ScoreSettings):
 
 
 class ScoreGuided(Score):
-    """Answer, get feedback from a guide, refine; the guide earns what the refinement is worth.
+    """Answer, get feedback, refine; the guide earns what the refinement is worth.
 
     The guide is the policy in another role, under its own prompt and its own KL coefficient.
     Source: the hierarchical-reasoning repository's RL-guided variant of SCoRe
