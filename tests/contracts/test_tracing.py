@@ -43,6 +43,7 @@ def told(monkeypatch):
     backend.Trace = lambda messages, metadata: metadata
     backend.log = lambda values, step: entries.extend((step, each) for each in values.values())
     monkeypatch.setitem(sys.modules, "trackio", backend)
+    RolloutTraceConfig.reset()  # an earlier test's worker may have set it up
     yield (
         lambda limit=None: (
             RolloutTraceConfig.init("p", "e", "trackio", max_samples_per_step_per_worker=limit)
