@@ -8,6 +8,7 @@ from typing import Protocol
 from recipe.hint.hints.base import WrittenText
 from recipe.hint.prompt import Message
 from recipe.hint.schema import Opinion, Problem, Response, Verdict
+from recipe.hint.turns import RoleSampling
 
 
 class Engine(Protocol):
@@ -27,13 +28,21 @@ class Engine(Protocol):
         ...
 
     async def sample(
-        self, prompt_ids: list[int], seed: int, rows: range | None = None
+        self,
+        prompt_ids: list[int],
+        seed: int,
+        rows: range | None = None,
+        sampling: RoleSampling | None = None,
     ) -> list[Response]:
         """Sample a group, or only ``rows`` of it: row i is the same response either way."""
         ...
 
     async def grade(self, problem: Problem, responses_G: list[Response]) -> list[Verdict]:
         """Grade responses to one problem, in order."""
+        ...
+
+    async def leaks(self, problem: Problem, responses: list[Response]) -> list[bool]:
+        """Return whether each text gives the final answer away, in order."""
         ...
 
     async def score(self, prompt_ids: list[int], token_ids: list[int]) -> list[float]:

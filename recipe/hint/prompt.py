@@ -46,6 +46,11 @@ Reply with one fenced json object that has exactly the keys level_1, level_2 and
 }
 ```"""  # noqa: E501
 
+# The revision asks for nothing that the first prompt does not: the problem's own instructions hold.
+REVISE = """\
+Read your solution again: it may hold a mistake, and it may be right. Correct what is wrong, and \
+write out the whole solution once more with its final answer in the form that was asked for."""
+
 Message = dict[str, str]
 
 
@@ -56,6 +61,7 @@ class Texts:
     hint_system: str = HINT_SYSTEM_PROMPT
     hint_user: str = HINT_USER_PROMPT_TEMPLATE
     hint_lead: str = HINT_LEAD
+    revise: str = REVISE
 
 
 def load_texts(mapping: dict[str, object], source: str) -> Texts:

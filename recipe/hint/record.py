@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
+from recipe.hint.conversations import Conversation
+from recipe.hint.credit.rows import CreditRow
 from recipe.hint.schema import HintStatus
 from recipe.hint.turns import Place, Round, Turn
 
@@ -19,6 +21,8 @@ class RoundRecord:
         accuracies: Of the graded responses; empty when nothing was sampled or graded.
         num_ungraded: Responses on which the verifier failed.
         tokens: Length of all responses.
+        parents: The turn that each turn goes on from; empty where that is the problem itself.
+        leaks: Turns that hold the final answer, where that was looked for.
     """
 
     prompt: str
@@ -29,6 +33,8 @@ class RoundRecord:
     tokens: int
     seconds: float
     role: str = "solver"
+    parents: tuple[Place, ...] = ()
+    leaks: int = 0
 
     @classmethod
     def of(cls, done: Round) -> RoundRecord:
@@ -42,7 +48,15 @@ class RoundRecord:
             tokens=done.num_tokens,
             seconds=round(done.seconds, 4),
             role=done.request.role,
+            parents=tuple(turn.parent for turn in done.turns if turn.parent),
+            leaks=sum(turn.leaks for turn in done.turns),
         )
+
+    @classmethod
+    def from_json(cls, row: dict[str, Any]) -> RoundRecord:
+        """Return the record that ``asdict`` gave, after a trip through JSON."""
+        parents = tuple(Place(*place) for place in row.get("parents", ()))
+        return cls(**{**row, "accuracies": tuple(row["accuracies"]), "parents": parents})
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +82,7 @@ class PromptRecord:
         num_second: Verdicts that the second judge had an opinion on.
         num_disagreed: Those where it was another one.
         shapes: Forms of right answers that are not their gold answer's form.
+        conversations: First and last turn of each conversation that has several graded ones.
     """
 
     problem_id: str
@@ -94,6 +109,7 @@ class PromptRecord:
     num_second: int = 0
     num_disagreed: int = 0
     shapes: tuple[str, ...] = ()
+    conversations: tuple[Conversation, ...] = ()
 
     @property
     def planned_level(self) -> int:
@@ -152,20 +168,20 @@ class PromptRecord:
             for name, value in row.items()
             if name in known
         }
-        rounds = [each | {"accuracies": tuple(each["accuracies"])} for each in row["rounds"]]
-        values["rounds"] = tuple(RoundRecord(**each) for each in rounds)
+        values["rounds"] = tuple(map(RoundRecord.from_json, row["rounds"]))
         values["rows"] = tuple(Place(*place) for place in row["rows"])
+        talks = row.get("conversations", ())
+        values["conversations"] = tuple(map(Conversation.from_json, talks))
         return cls(**values)
 
 
 @dataclass(frozen=True, slots=True)
 class TrainedRow:
-    """One response that trains, under ``prompt_ids_T``, in the group of its prompt by this name."""
+    """One response that trains, under ``prompt_ids_T``."""
 
     prompt_ids_T: list[int]
     turn: Turn
-    reward: float
-    group: str = ""
+    credit: CreditRow
 
 
 @dataclass(frozen=True, slots=True)

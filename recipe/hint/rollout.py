@@ -13,6 +13,8 @@ from collections.abc import Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from recipe.hint.conversations import conversations
+from recipe.hint.credit.rows import CreditRow
 from recipe.hint.engine import Engine
 from recipe.hint.hints.base import HintResult, HintSource, WrittenText
 from recipe.hint.hints.logprob_gain import logprob_gains
@@ -20,10 +22,10 @@ from recipe.hint.methods.base import Method
 from recipe.hint.prompt import Message, Texts
 from recipe.hint.record import Outcome, PromptRecord, RoundRecord, TrainedRow
 from recipe.hint.samples import pack_sample, verdict_counts
-from recipe.hint.schema import Opinion, Problem, ProblemState, Verdict
+from recipe.hint.schema import Opinion, Problem, ProblemState, Response, Verdict
 from recipe.hint.seeds import seed_at
 from recipe.hint.settings import HintSettings
-from recipe.hint.turns import Place, Prompt, PromptContext, Round, Row, Sample, Train, Turn
+from recipe.hint.turns import Place, Prompt, PromptContext, Round, Row, Sample, Train, Turn, path
 
 _T = TypeVar("_T")
 
@@ -74,7 +76,7 @@ class PromptRollout:
         try:
             while isinstance(decision, Sample):
                 rounds.append(await self._sample(decision))
-                decision = self._method.react(self._problem, rounds)
+                decision = self._method.react(self._problem, self._state, rounds)
             written = await self._writing if self._writing else HintResult("none")
         finally:
             if self._writing:
@@ -117,18 +119,21 @@ class PromptRollout:
         size = self._engine.group_size
         count = request.count(size)
         prompt_ids_T = self._engine.render(prompt.messages)
-        seed = self._seed(request.level)
-        if parent:
-            seed = self._seed(request.level, request.prompt.kind, len(self._rounds), *parent)
+        seed = self._seed(*self._coordinates(request, parent))
 
         async def generate(rows: range) -> list[Turn]:
-            responses = await self._engine.sample(prompt_ids_T, seed, rows)
+            responses = [Response([], [], text, is_truncated=False) for text in request.given]
+            if not request.given:
+                responses = await self._engine.sample(prompt_ids_T, seed, rows, request.sampling)
             verdicts: Sequence[Verdict | None] = [None] * len(responses)
             if request.is_graded:
                 verdicts = await self._engine.grade(self._problem, responses)
+            leaks = [False] * len(responses)
+            if request.finds_leaks:
+                leaks = await self._engine.leaks(self._problem, responses)
             return [
-                Turn(prompt.messages, prompt_ids_T, response, verdict, parent)
-                for response, verdict in zip(responses, verdicts, strict=True)
+                Turn(prompt.messages, prompt_ids_T, response, verdict, parent, leaks=leak)
+                for response, verdict, leak in zip(responses, verdicts, leaks, strict=True)
             ]
 
         turns = await generate(range(count))
@@ -137,6 +142,17 @@ class PromptRollout:
             if any(verdict.score > 0 or verdict.is_ungraded for verdict in found):
                 turns += await generate(range(count, size))
         return turns
+
+    def _coordinates(self, request: Sample, parent: Place | None) -> tuple[object, ...]:
+        """Return what tells the seeds of a request from those of the others in this rollout."""
+        if parent:
+            return request.level, request.prompt.kind, len(self._rounds), *parent
+        # A whole group that is sampled again at its level is a new one; a probe is part of it.
+        before = sum(
+            each.is_whole and each.request.parents is None and each.level == request.level
+            for each in self._rounds
+        )
+        return (request.level, "again", before) if before else (request.level,)
 
     def _seed(self, *coordinates: object) -> int:
         return seed_at(self._settings.seed, self._step, self._problem.id, *coordinates)
@@ -178,7 +194,9 @@ class PromptRollout:
         gains: tuple[float, ...],
         opinions: dict[Place, Opinion],
     ) -> Outcome:
-        rows = tuple(self._trained(row) for row in train.rows)
+        rows = tuple(self._trained(row, uid) for row in train.rows)
+        groups = tuple(row.group for row in train.rows)
+        has_turns = any(each.request.parents is not None for each in self._rounds)
         verdicts = [row.turn.verdict for row in rows if row.turn.verdict]
         is_unhinted = self._settings.conditioning == "unhinted"
         record = PromptRecord(
@@ -187,9 +205,9 @@ class PromptRollout:
             step=self._step,
             rounds=tuple(RoundRecord.of(each) for each in self._rounds),
             rows=tuple(row.place for row in train.rows),
-            rewards=tuple(row.reward for row in rows),
+            rewards=tuple(row.reward for row in train.rows),
             accuracies=tuple(verdict.score for verdict in verdicts),
-            groups=tuple(row.group for row in rows) if any(row.group for row in rows) else (),
+            groups=groups if any(groups) else (),
             trained_tokens=sum(len(row.turn.response.token_ids_T) for row in rows),
             hint_calls=written.calls,
             hint_tokens=written.tokens,
@@ -200,6 +218,7 @@ class PromptRollout:
             is_off_schedule=self._rounds[0].request.is_off_schedule,
             is_dropped=train.is_dropped,
             logprob_gains=gains,
+            conversations=conversations(self._rounds) if has_turns else (),
             **verdict_counts(self._problem, self._rounds, opinions),
         )
         settings, sample = self._settings.samples, b""
@@ -208,12 +227,30 @@ class PromptRollout:
             sample = pack_sample(self._problem, self._rounds, rewards, opinions, settings)
         return Outcome(rows, record, sample)
 
-    def _trained(self, row: Row) -> TrainedRow:
+    def _trained(self, row: Row, uid: str) -> TrainedRow:
         turn = self._turn(row.place)
         prompt_ids_T = turn.prompt_ids_T
         if self._settings.conditioning == "unhinted" and self._level(row) and not turn.parent:
             prompt_ids_T = self._engine.render(self._problem.messages)
-        return TrainedRow(prompt_ids_T, turn, row.reward, row.group)
+        steps = path(self._rounds, row.place)
+        credit = CreditRow(
+            problem_id=self._problem.id,
+            prompt_uid=uid,
+            group=row.group,
+            role=self._rounds[row.place.round].request.role,
+            turn=len(steps) - 1,
+            session=self._session(steps[0]),
+            reward=row.reward,
+            kl_coef=row.kl_coef,
+            weight=row.weight,
+            facts=row.facts,
+        )
+        return TrainedRow(prompt_ids_T, turn, credit)
+
+    def _session(self, first: Place) -> int:
+        """Return the number of a conversation: how many begin before it."""
+        earlier = self._rounds[: first.round]
+        return first.turn + sum(not turn.parent for each in earlier for turn in each.turns)
 
     def _level(self, row: Row) -> int:
         return self._rounds[row.place.round].level

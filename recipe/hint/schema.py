@@ -62,6 +62,7 @@ class Problem:
     kind: Kind = "maths"
     hints: tuple[tuple[str, ...], ...] = ()
     row: str = ""
+    attempts: tuple[str, ...] = ()
 
 
 class Item(NamedTuple):

@@ -9,8 +9,8 @@ Shapes: ``G`` rollouts of one group, ``T`` tokens.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
 from recipe.hint.hints.base import HintResult
@@ -38,6 +38,7 @@ class Turn:
         response: What was generated.
         verdict: Its grade; ``None`` when the request did not ask for one.
         parent: The earlier turn that the conversation goes on from; ``None``: the problem itself.
+        leaks: Whether the text holds the final answer, where the request asked.
     """
 
     messages: Messages
@@ -45,6 +46,7 @@ class Turn:
     response: Response
     verdict: Verdict | None = None
     parent: Place | None = None
+    leaks: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,9 +162,29 @@ class FollowUp(PromptSpec):
         return Prompt(messages) if context.fits(messages) else Prompt(status="too_long")
 
 
+@dataclass(frozen=True)
+class Revise(PromptSpec):
+    """The conversation so far, and the instruction to revise it (``Texts.revise``)."""
+
+    kind: ClassVar[str] = "revise"
+
+    async def build(self, context: PromptContext, parent: Turn | None) -> Prompt:
+        """Return the longer conversation."""
+        return await FollowUp(context.texts.revise).build(context, parent)
+
+
 def at_level(level: int) -> PromptSpec:
     """Return the prompt of a hint level; level 0 is the problem itself."""
     return Hinted(level) if level else Bare()
+
+
+@dataclass(frozen=True, slots=True)
+class RoleSampling:
+    """How a role is sampled where it differs from the rollouts; ``None``: as they are."""
+
+    max_tokens: int | None = None
+    temperature: float | None = None
+    top_p: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +197,10 @@ class Sample:
         parents: Earlier turns to go on from; ``None``: the problem itself. Of no turns at all
             comes a round without turns.
         is_graded: Whether the responses are graded.
-        role: Who speaks, for the records: ``solver``, ``guide``, ...
+        role: Who speaks: ``solver``, ``guide``, ...
+        sampling: How; ``None``: with the settings of the rollouts.
+        given: Responses that are not sampled but known. They have no tokens and cannot train.
+        finds_leaks: Whether texts are searched for the final answer (``Turn.leaks``).
         completes: Fill the group up to G when one of ``n`` is right or could not be graded.
         writes_hints_early: Have the hints written while this group is being sampled.
         is_off_schedule: Outside the method's search or schedule: the group trains whatever it
@@ -187,6 +212,9 @@ class Sample:
     parents: tuple[Place, ...] | None = None
     is_graded: bool = True
     role: str = "solver"
+    sampling: RoleSampling | None = None
+    given: tuple[str, ...] = ()
+    finds_leaks: bool = False
     completes: bool = False
     writes_hints_early: bool = False
     is_off_schedule: bool = False
@@ -198,7 +226,7 @@ class Sample:
 
     def count(self, group_size: int) -> int:
         """Return the generations asked of each prompt; a probe is at most a whole group."""
-        count = self.n or group_size
+        count = len(self.given) or self.n or group_size
         return min(count, group_size) if self.completes else count
 
 
@@ -272,11 +300,15 @@ class Row:
         reward: What it trains with.
         group: Rows with the same name share one baseline; each trains under its own prompt. A row
             alone in its group has no baseline: verl's GRPO trains it with its raw reward.
+        kl_coef, weight, facts: As in ``CreditRow``; read where a method has credit of its own.
     """
 
     place: Place
     reward: float
     group: str = ""
+    kl_coef: float = 0.0
+    weight: float = 1.0
+    facts: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,3 +327,14 @@ class Train:
     def __post_init__(self) -> None:
         if not self.rows:
             raise ValueError("Train has no rows; give at least one, or dropped ones (is_dropped)")
+
+
+def path(rounds: Sequence[Round], place: Place) -> tuple[Place, ...]:
+    """Return the turns of a conversation from its first to ``place``."""
+    parent = rounds[place.round].turns[place.turn].parent
+    return (*(path(rounds, parent) if parent else ()), place)
+
+
+def places(rounds: Sequence[Round], index: int) -> tuple[Place, ...]:
+    """Return the places of all turns of one round."""
+    return tuple(Place(index, turn) for turn in range(len(rounds[index].turns)))

@@ -18,6 +18,7 @@ from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopWorkerTQ
 from verl.utils import tensordict_utils as tu
 from verl.workers.rollout.replica import TokenOutput
 
+from recipe.hint.credit.rows import CreditRow
 from recipe.hint.main_hint import CONFIG_DIR, set_config_paths
 from recipe.hint.record import Outcome, PromptRecord, RoundRecord, TrainedRow
 from recipe.hint.runtime import store
@@ -158,6 +159,10 @@ def verls(config, monkeypatch):
     return puts
 
 
+def credit(reward: float) -> CreditRow:
+    return CreditRow("p9", UID, "", "solver", turn=0, session=0, reward=reward)
+
+
 def record() -> PromptRecord:
     return PromptRecord(
         problem_id="p9",
@@ -189,7 +194,7 @@ def ours(verls, monkeypatch):
     ]
     verdicts = [Verdict(score, "correct" if score else "wrong", "5") for _, _, score in ANSWERS]
     rows = tuple(
-        TrainedRow(prompt_ids, Turn((), prompt_ids, response, verdict), verdict.score)
+        TrainedRow(prompt_ids, Turn((), prompt_ids, response, verdict), credit(verdict.score))
         for response, verdict in zip(responses, verdicts, strict=True)
     )
     outcome = Outcome(rows, record())

@@ -217,7 +217,7 @@ class SlowEngine:
     def fits(self, prompt_ids):
         return True
 
-    async def sample(self, prompt_ids, seed, rows):
+    async def sample(self, prompt_ids, seed, rows, sampling=None):
         self.now += 1
         self.most = max(self.most, self.now)
         for _ in range(5):

@@ -67,7 +67,7 @@ class ScriptedEngine:
     def group_size(self):
         return len(next(iter(self.outcomes.values())))
 
-    async def sample(self, prompt_ids, seed, rows=None):
+    async def sample(self, prompt_ids, seed, rows=None, sampling=None):
         await self._yield()
         self.seeds.append(seed)
         self.prompts.append("".join(map(chr, prompt_ids)))

@@ -8,6 +8,7 @@ from recipe.hint.methods.grpo import Grpo
 from recipe.hint.methods.sage import Sage
 from recipe.hint.methods.sage_light import SageLight
 from recipe.hint.methods.scaf import Scaf
+from recipe.hint.methods.score import Score
 
 # The first one is the baseline: benchmarks compare with it, and evaluations need no other.
 METHODS: dict[str, type[Method]] = {
@@ -17,6 +18,7 @@ METHODS: dict[str, type[Method]] = {
     "fixed": Fixed,
     "ghpo": Ghpo,
     "scaf": Scaf,
+    "score": Score,
 }
 
 

@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+import numpy as np
+
+from recipe.hint.credit.rows import CreditRow
 from recipe.hint.schema import FINAL_HINT_FAILURES, Problem, ProblemState
 from recipe.hint.seeds import seed_at
 from recipe.hint.turns import Bare, Place, Round, Row, Sample, Train, Turn
@@ -47,6 +50,7 @@ class Method:
         source: The source of hints where ``hint.source`` names none.
         supports_dropout: Whether ``hint.dropout_share`` is read.
         increments: Pieces that each level of the source is cut into, each a level of its own.
+        has_own_credit: Whether :meth:`advantages` takes the place of verl's estimator.
     """
 
     settings_cls: ClassVar[type] = NoSettings
@@ -55,6 +59,7 @@ class Method:
     source: ClassVar[str] = "self_generated"
     supports_dropout: ClassVar[bool] = False
     increments: int = 1
+    has_own_credit: ClassVar[bool] = False
 
     def __init__(
         self, *, max_level: int = 0, settings: Any = None, dropout: HintDropout | None = None
@@ -67,7 +72,9 @@ class Method:
         """Decide what is sampled first."""
         return Sample()
 
-    def react(self, problem: Problem, rounds: Sequence[Round]) -> Sample | Train:
+    def react(
+        self, problem: Problem, state: ProblemState, rounds: Sequence[Round]
+    ) -> Sample | Train:
         """Decide after each round: sample more, or train."""
         if not rounds[-1].is_sampled:
             return Sample()
@@ -77,6 +84,32 @@ class Method:
         """Return what a graded turn trains with."""
         assert turn.verdict is not None, "a turn without a grade has no reward of its own"
         return turn.verdict.trained
+
+    def validation(self) -> Method:
+        """Return what validation plays: one group without hints, unless the method has turns."""
+        return Method()
+
+    @property
+    def needs_reference(self) -> bool:
+        """Whether some row can have a KL coefficient above 0."""
+        return False
+
+    def advantages(self, rows: Sequence[CreditRow]) -> np.ndarray:
+        """Return the advantage of each row, shape (N,), before its weight and its KL.
+
+        Args:
+            rows: Those of one batch, in any order.
+        """
+        raise NotImplementedError("only a method with has_own_credit has advantages")
+
+    def kl_coefs(self, rows: Sequence[CreditRow], kls_N: np.ndarray) -> np.ndarray:
+        """Return the KL coefficient of each row, shape (N,): the row's own.
+
+        Args:
+            rows: Those of one batch, in any order.
+            kls_N: Each row's log-ratio to the reference policy, summed over its tokens, in nats.
+        """
+        return np.array([row.kl_coef for row in rows])
 
     def metrics(self) -> dict[str, float]:
         """Return constants to log at every step, names relative to ``hint/``."""

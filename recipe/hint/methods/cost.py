@@ -19,7 +19,8 @@ def most_responses(method: Method, group_size: int) -> int:
     That is the most for a method that searches until a response is right.
     """
     problem = Problem("", (), "", "solution", "answer")
-    decision = method.open(problem, ProblemState(step=_LATE))
+    state = ProblemState(step=_LATE)
+    decision = method.open(problem, state)
     rounds: list[Round] = []
     while isinstance(decision, Sample):
         parents = (None,) if decision.parents is None else decision.parents
@@ -32,5 +33,5 @@ def most_responses(method: Method, group_size: int) -> int:
         status = "ok" if decision.level else "none"
         is_whole = len(turns) >= group_size * len(parents)
         rounds.append(Round(decision, turns, status, is_whole=is_whole))
-        decision = method.react(problem, rounds)
+        decision = method.react(problem, state, rounds)
     return sum(len(each.turns) for each in rounds)

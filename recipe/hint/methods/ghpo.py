@@ -86,13 +86,15 @@ class Ghpo(Method):
             return unhinted()
         return Sample(at_level(self.settings.level if self.settings.mode == "fixed_all" else 0))
 
-    def react(self, problem: Problem, rounds: Sequence[Round]) -> Sample | Train:
+    def react(
+        self, problem: Problem, state: ProblemState, rounds: Sequence[Round]
+    ) -> Sample | Train:
         """Extend the prefix while the group is difficult; a failed verifier decides nothing."""
         last, mode = rounds[-1], self.settings.mode
         if last.is_sampled and last.num_ungraded == len(last.turns):
             return self.dropped(self.train_last_sampled(rounds))
         if mode == "fixed_all":
-            return super().react(problem, rounds)
+            return super().react(problem, state, rounds)
         num_solved = sum(accuracy > 0 for accuracy in last.accuracies_G)
         is_easy = num_solved > self.settings.max_solved
         if last.request.is_off_schedule or last.is_ungraded or is_easy:

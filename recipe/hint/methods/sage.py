@@ -57,7 +57,9 @@ class Sage(Method):
         will_fail = level == 0 and state.visits > 0 and state.worked_level != 0
         return self._request(level, writes_early=self.settings.write_early and will_fail)
 
-    def react(self, problem: Problem, rounds: Sequence[Round]) -> Sample | Train:
+    def react(
+        self, problem: Problem, state: ProblemState, rounds: Sequence[Round]
+    ) -> Sample | Train:
         """Escalate while nobody is right; then train on the newest group, sampled whole."""
         last = rounds[-1]
         if not self.ends_escalation(last):

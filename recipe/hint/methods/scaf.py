@@ -67,7 +67,9 @@ class Scaf(Method):
         """Return no guidance before the group has failed, and none at all during the warm-up."""
         return Sample(Bare(), is_off_schedule=state.step <= self.settings.warmup_steps)
 
-    def react(self, problem: Problem, rounds: Sequence[Round]) -> Sample | Train:
+    def react(
+        self, problem: Problem, state: ProblemState, rounds: Sequence[Round]
+    ) -> Sample | Train:
         """Escalate until a hint works; a failed verifier ends the search."""
         group, last = rounds[0], rounds[-1]
         if last.is_solved and last is not group:

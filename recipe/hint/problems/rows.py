@@ -52,6 +52,7 @@ def problem_from_row(row: Mapping[str, Any]) -> Problem:
         raise DataError(f"no `reward_model.ground_truth` for the problem {text[:60]!r}")
     extra_info = row.get("extra_info") or {}
     index = extra_info.get("index")
+    attempts = row.get("first_attempts")
     # What a user's own reward function is called with.
     data_source = row.get("data_source", "")
     call = {"data_source": data_source, "ground_truth": truth, "extra_info": extra_info}
@@ -65,6 +66,7 @@ def problem_from_row(row: Mapping[str, Any]) -> Problem:
         kind=reward.get("kind") or "maths",
         hints=hint_columns(row),
         row=json.dumps(call, default=_plain),
+        attempts=tuple(attempts) if attempts is not None else (),
     )
 
 

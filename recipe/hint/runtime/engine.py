@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol
 from uuid import uuid4
 
 from recipe.hint.errors import ConfigError, StallError
 from recipe.hint.hints.base import WrittenText
+from recipe.hint.hints.leak import find_leaks, graded_equal
 from recipe.hint.prompt import Message
 from recipe.hint.schema import Item, Opinion, Problem, Response, Verdict
+from recipe.hint.turns import RoleSampling
 from recipe.hint.verify.overlong import Overlong
 
 
@@ -192,7 +194,11 @@ class VllmEngine:
         return self._responses.n
 
     async def sample(
-        self, prompt_ids: list[int], seed: int, rows: range | None = None
+        self,
+        prompt_ids: list[int],
+        seed: int,
+        rows: range | None = None,
+        sampling: RoleSampling | None = None,
     ) -> list[Response]:
         """Sample one group, or ``rows`` of it: response i has the seed ``seed + i``."""
         if not self.fits(prompt_ids):
@@ -200,10 +206,11 @@ class VllmEngine:
                 f"the prompt has {len(prompt_ids)} tokens, actor_rollout_ref.rollout.prompt_length "
                 f"is {self._prompt_length}; raise it or filter the data"
             )
-        sampling = self._responses
+        own = asdict(sampling) if sampling else {}
+        how = replace(self._responses, **{k: v for k, v in own.items() if v is not None})
         if rows is not None:
-            sampling, seed = replace(sampling, n=len(rows)), seed + rows.start
-        output = await self._client.sample(prompt_ids, sampling, seed)
+            how, seed = replace(how, n=len(rows)), seed + rows.start
+        output = await self._client.sample(prompt_ids, how, seed)
         texts = self._tokenizer.batch_decode(output["token_ids"], skip_special_tokens=True)
         version = output["global_steps"]
         return [
@@ -212,6 +219,12 @@ class VllmEngine:
                 output["token_ids"], output["log_probs"], output["finish"], texts, strict=True
             )
         ]
+
+    async def leaks(self, problem: Problem, responses: list[Response]) -> list[bool]:
+        """Return whether each text gives the final answer away, by the rules of the hint guard."""
+        equal = graded_equal(self.verifier.grade_many)
+        found = [find_leaks(each.text, problem, equal) for each in responses]
+        return [bool(each) for each in await asyncio.gather(*found)]
 
     async def score(self, prompt_ids: list[int], token_ids: list[int]) -> list[float]:
         """Return log-probabilities of a response's tokens after a prompt."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
@@ -17,9 +17,12 @@ from recipe.hint.record import Outcome, TrainedRow
 from recipe.hint.schema import Response
 
 # Columns that only the rollout needs; every row of the queue would carry them G times.
-_NOT_STORED = ("problem", "solution", "answer", "hint_state_of_problem", "agent_name")
+_NOT_STORED = (
+    *("problem", "solution", "answer", "first_attempts"),
+    *("hint_state_of_problem", "agent_name"),
+)
 _HINT_COLUMN = "hint_level_"
-RECORD_FIELD, SAMPLE_FIELD = "hint_record", "hint_sample"
+RECORD_FIELD, SAMPLE_FIELD, CREDIT_FIELD = "hint_record", "hint_sample", "hint_credit"
 # Building the rows of a write holds up the event loop, about a millisecond a prompt.
 _PROMPTS_PER_WRITE = 16
 
@@ -128,7 +131,7 @@ def rows_of(
         for name, value in row.items()
         if name not in _NOT_STORED and not name.startswith(_HINT_COLUMN)
     }
-    for session, trained in enumerate(outcome.rows):
+    for number, trained in enumerate(outcome.rows):
         response, verdict = trained.turn.response, trained.turn.verdict
         info = {"acc": 0.0, "reason": "", "extracted": ""}
         if verdict:
@@ -137,18 +140,20 @@ def rows_of(
                 "reason": verdict.reason,
                 "extracted": verdict.extracted[:200],
             }
+        info |= trained.credit.facts
         extra = {
             "turn_scores": [],
             "tool_rewards": [],
             "reward_extra_info": info,
             "min_global_steps": response.min_step,
             "max_global_steps": response.max_step,
-            RECORD_FIELD: outcome.record.as_json() if session == 0 else None,
-            SAMPLE_FIELD: outcome.sample if session == 0 else b"",
+            RECORD_FIELD: outcome.record.as_json() if number == 0 else None,
+            SAMPLE_FIELD: outcome.sample if number == 0 else b"",
+            CREDIT_FIELD: asdict(trained.credit),
         }
         fields = _fields(trained, extra) | shared
-        if trained.group:
-            fields["uid"] = NonTensorData(f"{outcome.record.uid}/{trained.group}")
+        if trained.credit.group:
+            fields["uid"] = NonTensorData(f"{outcome.record.uid}/{trained.credit.group}")
         if outcome.record.is_dropped:
             fields["response_mask"][:-1] = 0
         prompt_T = torch.tensor(trained.prompt_ids_T, dtype=torch.int64)
@@ -157,7 +162,7 @@ def rows_of(
         fields["input_ids"] = torch.cat([prompt_T, response_T])
         fields["position_ids"] = torch.arange(len(fields["input_ids"]), dtype=torch.int64)
         fields["multi_modal_inputs"] = {}
-        key = f"{outcome.record.uid}_{session}_0"
+        key = f"{outcome.record.uid}_{number}_0"
         yield key, fields, _tag(row, response, len(prompt_T))
 
 
@@ -169,8 +174,8 @@ def _fields(trained: TrainedRow, extra: dict[str, Any]) -> dict[str, Any]:
         response_ids=response.token_ids_T,
         response_mask=[1] * len(response.token_ids_T),
         response_logprobs=response.log_probs_T,
-        reward_score=trained.reward,
-        num_turns=2,
+        reward_score=trained.credit.reward,
+        num_turns=2 * (trained.credit.turn + 1),
         metrics=AgentLoopMetrics(),
         extra_fields=extra,
     ).as_dict()

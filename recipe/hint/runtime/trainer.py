@@ -7,7 +7,7 @@ import dataclasses
 import gc
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import transfer_queue as tq
@@ -18,7 +18,6 @@ from verl.trainer.ppo.v1 import (
     PPOTrainerSeparateAsync,
     PPOTrainerSync,
 )
-from verl.trainer.ppo.v1.trainer_base import PPOTrainer
 from verl.utils import tensordict_utils as tu
 
 from recipe.hint import metrics as hint_metrics
@@ -33,6 +32,7 @@ from recipe.hint.runtime.checkpoints import (
     repair_pointer,
     step_folder,
 )
+from recipe.hint.runtime.credit import CreditMixin, ask_for_reference
 from recipe.hint.runtime.reporter import StepReporter
 from recipe.hint.runtime.run_folder import RunFolder
 from recipe.hint.runtime.sampling_guard import guard
@@ -45,11 +45,7 @@ from recipe.hint.whole_file import whole_file, write_whole
 SHAPES_FILE = "hint_shapes.json"
 
 
-# What a type checker sees as the base of the mixin.
-_Trainer = PPOTrainer if TYPE_CHECKING else object
-
-
-class HintMixin(_Trainer):
+class HintMixin(CreditMixin):
     """What the recipe adds to any of verl's trainers; the rest of the step is verl's."""
 
     replay_buffer: Any  # guarded: it has the checks of `sampling_guard`
@@ -62,6 +58,7 @@ class HintMixin(_Trainer):
         self.folder = RunFolder(self.hint.run_dir)
         self.watchdog = Watchdog(self.folder.logs)
         self._method = build_method(config.trainer, self.hint)
+        ask_for_reference(config, self._method)
         self._reporter: StepReporter | None = None
         self._records_of_step: list[PromptRecord] = []
         self._samples_of_step: dict[str, bytes] = {}

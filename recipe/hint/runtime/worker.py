@@ -18,7 +18,6 @@ from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopManagerTQ, AgentLoopWorke
 from verl.utils import tensordict_utils as tu
 
 from recipe.hint.errors import StallError
-from recipe.hint.methods.base import Method
 from recipe.hint.problems.rows import problem_from_row
 from recipe.hint.record import Outcome
 from recipe.hint.rollout import Parts, PromptRollout
@@ -63,9 +62,10 @@ class HintWorker(_WorkerTQ):
         )
         rollout = config.actor_rollout_ref.rollout
         self._training = Parts(method, source, engines.build(rollout, settings), settings, texts)
-        # The neutral method and no source of hints: level 0 by construction. Nothing is kept of it.
+        # No source of hints: level 0 by construction. Nothing is kept of it.
         off = replace(settings, samples=_NO_SAMPLES, logprob_gain_every=0)
-        self._validation = Parts(Method(), None, engines.build(rollout.val_kwargs), off, texts)
+        drawn = engines.build(rollout.val_kwargs)
+        self._validation = Parts(method.validation(), None, drawn, off, texts)
         gc.freeze()  # as in the trainer's process
 
     async def ping(self) -> str:

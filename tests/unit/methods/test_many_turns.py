@@ -6,65 +6,25 @@ from typing import ClassVar
 
 import pytest
 import torch
-from fakes import problem
+from talks import TurnEngine, play, roll_out
 from verl.trainer.ppo.core_algos import compute_grpo_outcome_advantage
 from verl.utils import tensordict_utils as tu
 
 from recipe.hint.methods.base import Method
 from recipe.hint.methods.cost import most_responses
 from recipe.hint.metrics import step_metrics
-from recipe.hint.prompt import Texts
-from recipe.hint.rollout import Parts, PromptRollout
 from recipe.hint.runtime import store
 from recipe.hint.samples import unpack_sample
-from recipe.hint.schema import ProblemState, Response, Verdict
-from recipe.hint.settings import HintSettings
 from recipe.hint.turns import FollowUp, Place, Prompt, PromptSpec, Row, Sample, Train
 
 ALPHA = 1.0
 G = 2
 
 
-class TurnEngine:
-    """Right or wrong by turn and row: ``right[turn]`` lists the responses of that turn.
-
-    A token is a character; a response's text is its turn and the seed that it was drawn with.
-    """
-
-    group_size = G
-
-    def __init__(self, right, prompt_length=10_000):
-        self.right = {turn: list(each) for turn, each in right.items()}
-        self.prompt_length = prompt_length
-        self.seeds = []
-
-    def render(self, messages):
-        return [ord(char) for each in messages for char in f"[{each['role']}]{each['content']}"]
-
-    def fits(self, prompt_ids):
-        return len(prompt_ids) <= self.prompt_length
-
-    async def sample(self, prompt_ids, seed, rows=None):
-        turn = "".join(map(chr, prompt_ids)).count("[assistant]")
-        count = len(rows) if rows is not None else G
-        self.seeds += [seed + row for row in rows]
-        return [
-            Response([turn, self.right[turn].pop(0)], [0.0, 0.0], f"answer {turn}", False)
-            for _ in range(count)
-        ]
-
-    async def grade(self, problem, responses):
-        scores = [float(each.token_ids_T[1]) for each in responses]
-        return [Verdict(score, "correct" if score else "wrong") for score in scores]
-
-    async def second_opinions(self, problem, responses, verdicts):
-        return ["none"] * len(verdicts)
-
-
 class TwoTurns(Method):
     """SCoRe's stage II without its KL: r2 + alpha (r2 - r1) for the revision."""
 
-    def react(self, problem, rounds):
+    def react(self, problem, state, rounds):
         if len(rounds) == 1:
             parents = tuple(Place(0, row) for row in range(len(rounds[0].turns)))
             return Sample(FollowUp("Check your work."), n=1, parents=parents)
@@ -108,7 +68,7 @@ class Refine(PromptSpec):
 class ThreeTurns(Method):
     """Attempt, ungraded feedback, refinement; the feedback earns what the refinement gains."""
 
-    def react(self, problem, rounds):
+    def react(self, problem, state, rounds):
         parents = tuple(Place(len(rounds) - 1, row) for row in range(len(rounds[-1].turns)))
         if len(rounds) == 1:
             return Sample(Feedback(), n=1, parents=parents, is_graded=False, role="guide")
@@ -124,22 +84,7 @@ class ThreeTurns(Method):
         return Train(tuple(rows))
 
 
-async def roll_out(method, engine):
-    made = PromptRollout(
-        problem(),
-        ProblemState(),
-        Parts(
-            method=method,
-            source=None,
-            engine=engine,
-            settings=HintSettings(),
-            texts=Texts(),
-        ),
-    )
-    return await made.run("uid", 1)
-
-
-def test_two_turns_give_the_first_its_reward_and_the_second_the_shaped_one(play):
+def test_two_turns_give_the_first_its_reward_and_the_second_the_shaped_one():
     engine = TurnEngine({0: [1, 0], 1: [1, 1]})
     outcome = play(TwoTurns(), engine)
     # r1 = 1, 0; r2 = 1, 1; turn 2 trains with r2 + (r2 - r1) = 1 + 0 and 1 + 1.
@@ -157,21 +102,21 @@ def test_two_turns_give_the_first_its_reward_and_the_second_the_shaped_one(play)
     assert last.endswith("[assistant]answer 0[user]Check your work.")
 
 
-def test_groups_without_a_difference_inside_have_no_signal(play):
+def test_groups_without_a_difference_inside_have_no_signal():
     # Turn 1: 0, 0; turn 2: 1 + 1, 1 + 1. The rewards differ between the groups only.
     outcome = play(TwoTurns(), TurnEngine({0: [0, 0], 1: [1, 1]}))
     assert outcome.record.rewards == (0.0, 0.0, 2.0, 2.0)
     assert not outcome.record.has_signal
 
 
-def test_a_follow_up_that_does_not_fit_is_missing_and_the_reason_is_recorded(play):
+def test_a_follow_up_that_does_not_fit_is_missing_and_the_reason_is_recorded():
     bare = len("[system]answer in a box[user]What is 1+1?")
     outcome = play(TwoTurns(), TurnEngine({0: [1, 0]}, prompt_length=bare))
     assert outcome.record.rows == ((0, 0), (0, 1))
     assert [each.hint_status for each in outcome.record.rounds] == ["none", "too_long"]
 
 
-def test_three_turns_train_a_guide_that_is_never_graded(play):
+def test_three_turns_train_a_guide_that_is_never_graded():
     engine = TurnEngine({0: [0, 1], 1: [0, 0], 2: [1, 0]})
     outcome = play(ThreeTurns(), engine)
     # Attempts 0, 1; refinements 1, 0: the feedback gains 1 - 0 and 0 - 1.
@@ -187,7 +132,7 @@ def test_three_turns_train_a_guide_that_is_never_graded(play):
     assert outcome.record.reasons == {"correct": 1, "wrong": 1}  # of what trains and is graded
 
 
-def test_each_group_of_a_prompt_gets_a_baseline_of_its_own_in_verls_grpo(play):
+def test_each_group_of_a_prompt_gets_a_baseline_of_its_own_in_verls_grpo():
     outcome = play(TwoTurns(), TurnEngine({0: [1, 0], 1: [1, 1]}))
     prompt = {"uid": "uid", "global_steps": 1, "index": 1}
     rows = [fields for _, fields, _ in store.rows_of(outcome, prompt)]
@@ -212,14 +157,14 @@ def test_later_turns_count_in_the_most_responses_of_a_rollout():
 class GuideAlone(ThreeTurns):
     """The guide trains, the solver stays as it is."""
 
-    def react(self, problem, rounds):
-        decision = super().react(problem, rounds)
+    def react(self, problem, state, rounds):
+        decision = super().react(problem, state, rounds)
         if isinstance(decision, Sample):
             return decision
         return Train(tuple(row for row in decision.rows if row.group == "guide"))
 
 
-def test_a_prompt_that_trains_no_graded_turn_has_metrics_without_an_accuracy(play):
+def test_a_prompt_that_trains_no_graded_turn_has_metrics_without_an_accuracy():
     outcome = play(GuideAlone(), TurnEngine({0: [0, 1], 1: [0, 0], 2: [1, 0]}))
     assert outcome.record.accuracies == ()
     metrics = step_metrics([outcome.record], 0)
@@ -233,11 +178,11 @@ class Ungraded(Method):
     def open(self, problem, state):
         return Sample(is_graded=False)
 
-    def react(self, problem, rounds):
+    def react(self, problem, state, rounds):
         return Train(tuple(Row(Place(0, row), float(row)) for row in range(G)))
 
 
-def test_a_prompt_without_any_grade_has_metrics_and_says_so_in_its_sample(play):
+def test_a_prompt_without_any_grade_has_metrics_and_says_so_in_its_sample():
     outcome = play(Ungraded(), TurnEngine({0: [0, 0]}))
     metrics = step_metrics([outcome.record], 0)
     assert (metrics["zero_signal_before"], metrics["zero_signal_after"]) == (1.0, 0.0)
@@ -255,23 +200,23 @@ class Silent(Feedback):
 class UnguidedThree(ThreeTurns):
     """Goes on from the turns of a round that has none."""
 
-    def react(self, problem, rounds):
-        decision = super().react(problem, rounds[:2])
+    def react(self, problem, state, rounds):
+        decision = super().react(problem, state, rounds[:2])
         if len(rounds) == 1:
             return replace(decision, prompt=Silent())
         return decision if len(rounds) == 2 else self.train_round(rounds, 0)
 
 
-def test_a_round_that_goes_on_from_no_turns_has_none(play):
+def test_a_round_that_goes_on_from_no_turns_has_none():
     outcome = play(UnguidedThree(), TurnEngine({0: [0, 1]}))
     assert outcome.record.rows == ((0, 0), (0, 1))
     assert [each.hint_status for each in outcome.record.rounds] == ["none", "too_long", "none"]
     assert [each.tokens for each in outcome.record.rounds] == [4, 0, 0]
 
 
-def test_a_method_that_trains_nothing_is_an_error(play):
+def test_a_method_that_trains_nothing_is_an_error():
     class Nothing(Method):
-        def react(self, problem, rounds):
+        def react(self, problem, state, rounds):
             return Train(())
 
     with pytest.raises(ValueError, match="Train has no rows; give at least one"):
@@ -285,7 +230,7 @@ class Revised(Method):
     n: int
     completes: bool = False
 
-    def react(self, problem, rounds):
+    def react(self, problem, state, rounds):
         if len(rounds) == 1:
             again = FollowUp("Check your work.")
             return Sample(again, n=self.n, parents=(Place(0, 0),), completes=self.completes)
@@ -298,7 +243,7 @@ EXPECTED = {Revised(1, completes=True): (1, False), Revised(1): (1, True), Revis
 
 
 @pytest.mark.parametrize("method", EXPECTED)
-def test_a_probe_with_parents_is_not_whole_and_no_request_is_cut(play, method):
+def test_a_probe_with_parents_is_not_whole_and_no_request_is_cut(method):
     play(method, TurnEngine({0: [1, 0], 1: [0, 0, 0]}))
 
 
@@ -306,9 +251,9 @@ def test_a_turn_that_raises_ends_those_beside_it():
     class Broken(TurnEngine):
         ended = 0
 
-        async def sample(self, prompt_ids, seed, rows=None):
+        async def sample(self, prompt_ids, seed, rows=None, sampling=None):
             if "[assistant]" not in "".join(map(chr, prompt_ids)):
-                return await super().sample(prompt_ids, seed, rows)
+                return await super().sample(prompt_ids, seed, rows, sampling)
             if not self.seeds[G:]:
                 self.seeds.append(seed)
                 raise RuntimeError("the server is gone")
@@ -325,8 +270,3 @@ def test_a_turn_that_raises_ends_those_beside_it():
         return engine.ended, len(asyncio.all_tasks())
 
     assert asyncio.run(go()) == (1, 1)  # the other follow-up; only this test's own task is left
-
-
-@pytest.fixture
-def play():
-    return lambda method, engine: asyncio.run(roll_out(method, engine))

@@ -13,7 +13,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from recipe.hint.command.compose import flat_names, nearest
 from recipe.hint.errors import ConfigError, VerifierError
-from recipe.hint.runtime.preflight.settings import ACTOR, ROLLOUT, leaves, names, setting
+from recipe.hint.runtime.preflight.settings import ACTOR, REF, ROLLOUT, leaves, names, setting
 from recipe.hint.runtime.rewards import FUNCTION, KWARGS, MANAGER, grade_options, overlong_of
 from recipe.hint.settings import HintSettings, method_defaults
 from recipe.hint.verify.pool.processes import WorkerFactory
@@ -35,7 +35,7 @@ READ_BY_VERL = (
 # Fields of verl's dataclasses that the presets give: known without importing verl.
 _TYPED = (
     *names(ROLLOUT, "enable_sleep_mode agent.agent_loop_manager_class"),
-    f"{ACTOR}.fsdp_config.mixed_precision",
+    *(f"{engine}.fsdp_config.mixed_precision" for engine in (ACTOR, REF)),
 )
 # Sections with entries in verl's file whose keys belong to somebody else: Ray, TransferQueue's
 # backends, engines by name, teachers by name; `check_unread` looks at each key of `reward`.

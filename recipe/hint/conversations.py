@@ -1,0 +1,93 @@
+"""What a conversation of several turns came to: its first and its last graded turn, compared."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from recipe.hint.schema import Response
+from recipe.hint.turns import Place, Round, path, places
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """The first and the last graded turn of one conversation.
+
+    Attributes:
+        first: Place of the first graded turn.
+        last: Place of the last one.
+        acc_first: Its accuracy, 1 for right and 0 for wrong.
+        acc_last: That of the last one.
+        is_same_answer: Whether both give the same answer, by its text.
+        overlap: Share of words that both responses have in common, in [0, 1].
+    """
+
+    first: Place
+    last: Place
+    acc_first: float
+    acc_last: float
+    is_same_answer: bool
+    overlap: float
+
+    @property
+    def facts(self) -> dict[str, float]:
+        """Return the comparison as numbers, as metrics and evaluations show it."""
+        was_right, is_right = self.acc_first > 0, self.acc_last > 0
+        return {
+            "acc_t1": self.acc_first,
+            "acc_t2": self.acc_last,
+            "delta": self.acc_last - self.acc_first,
+            "wrong_to_right": float(is_right and not was_right),
+            "right_to_wrong": float(was_right and not is_right),
+            "unchanged": float(self.is_same_answer),
+            "overlap": self.overlap,
+        }
+
+    @classmethod
+    def from_json(cls, row: dict[str, Any]) -> Conversation:
+        """Return the conversation that ``asdict`` gave, after a trip through JSON."""
+        return cls(**{**row, "first": Place(*row["first"]), "last": Place(*row["last"])})
+
+
+def conversations(rounds: Sequence[Round]) -> tuple[Conversation, ...]:
+    """Return every conversation that was sampled from its first turn on, by its last graded turn.
+
+    One that ends with its first turn, because no prompt for the next one fits, changed nothing.
+    Where the verifier failed the accuracy is 0, as everywhere.
+    """
+    sampled = {index for index, each in enumerate(rounds) if not each.request.given}
+    graded = {
+        place: path(rounds, place)
+        for index, each in enumerate(rounds)
+        for place, turn in zip(places(rounds, index), each.turns, strict=True)
+        if turn.verdict
+    }
+    gone_on_from = {place for steps in graded.values() for place in steps[:-1]}
+    return tuple(
+        _compared(rounds, next(each for each in steps if each in graded), last)
+        for last, steps in graded.items()
+        if last not in gone_on_from and steps[0].round in sampled
+    )
+
+
+def _compared(rounds: Sequence[Round], first: Place, last: Place) -> Conversation:
+    (one, before), (two, after) = (
+        (turn.response, turn.verdict)
+        for turn in (rounds[place.round].turns[place.turn] for place in (first, last))
+    )
+    assert before and after, "both ends are graded"
+    is_same = before.extracted == after.extracted
+    return Conversation(first, last, before.score, after.score, is_same, overlap(one, two))
+
+
+def overlap(one: Response, two: Response) -> float:
+    """Return the share of words that two responses have in common: 2·common / (first + second).
+
+    Words are counted, whatever their order: the work is linear in the texts. Two empty responses
+    have 1.0 in common.
+    """
+    a, b = Counter(one.text.split()), Counter(two.text.split())
+    total = a.total() + b.total()
+    return 2 * (a & b).total() / total if total else 1.0

@@ -1,0 +1,35 @@
+"""Numbers of a step's credit, by who speaks at which turn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from recipe.hint.credit.rows import CreditRow
+
+
+def credit_metrics(
+    rows: Sequence[CreditRow], advantages_N: np.ndarray, kls_N: np.ndarray
+) -> dict[str, float]:
+    """Return means over the rows of each role and turn, names beginning with ``credit/``.
+
+    Args:
+        rows: Those of one batch.
+        advantages_N: The advantage of each, before its weight and its KL.
+        kls_N: Its log-ratio to the reference policy, in nats; 0 without one.
+
+    Returns:
+        ``reward``, ``advantage_abs`` (mean of the absolute values), ``kl`` (nats per response) and
+        ``rows`` (their number), each as ``credit/ROLE_tTURN/NAME``, turns counted from 1.
+    """
+    found: dict[str, float] = {}
+    names = [f"credit/{row.role}_t{row.turn + 1}" for row in rows]
+    rewards_N = np.array([row.reward for row in rows])
+    for name in sorted(set(names)):
+        is_in_N = np.array([each == name for each in names])
+        found[f"{name}/rows"] = float(is_in_N.sum())
+        found[f"{name}/reward"] = float(rewards_N[is_in_N].mean())
+        found[f"{name}/advantage_abs"] = float(np.abs(advantages_N[is_in_N]).mean())
+        found[f"{name}/kl"] = float(kls_N[is_in_N].mean())
+    return found

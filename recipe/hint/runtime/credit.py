@@ -1,0 +1,134 @@
+"""A method's own credit in verl's step: rows out of the queue, one advantage per token back."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+import transfer_queue as tq
+from omegaconf import DictConfig, open_dict
+from tensordict import TensorDict
+from verl.trainer.ppo.v1.trainer_base import PPOTrainer
+from verl.utils import tensordict_utils as tu
+from verl.workers.utils.padding import response_to_nested
+
+from recipe.hint.credit.metrics import credit_metrics
+from recipe.hint.credit.rows import CreditRow
+from recipe.hint.credit.tokens import token_advantages
+from recipe.hint.methods import Method
+from recipe.hint.runtime.store import CREDIT_FIELD
+
+# What a type checker sees as the base of the mixin.
+_Trainer = PPOTrainer if TYPE_CHECKING else object
+_FIELDS = ["response_mask", "old_log_probs", "ref_log_prob", "values", "extra_fields"]
+
+
+def ask_for_reference(config: DictConfig, method: Method) -> None:
+    """Have verl build the reference policy for a method with KL coefficients of its own.
+
+    verl builds it for a KL in the reward, here with the coefficient 0, or in the loss. The queue
+    has both log-probabilities then, and the method's own coefficients act on the advantages.
+    """
+    if method.has_own_credit and method.needs_reference:
+        with open_dict(config):
+            config.algorithm.use_kl_in_reward = True
+            config.algorithm.kl_ctrl.type = "fixed"
+            config.algorithm.kl_ctrl.kl_coef = 0.0
+
+
+class CreditMixin(_Trainer):
+    """What a method with credit of its own changes in verl's step; for the others nothing.
+
+    Such a method has several rows per conversation. An update takes the rows of as many prompts as
+    ``ppo_mini_batch_size`` says, however many rows they have.
+    """
+
+    _method: Method
+    _num_rows: int
+    _rows_per_update: int
+
+    def _balance_batch(self, batch: Any, *args: Any, **kwargs: Any) -> Any:
+        self._num_rows = len(batch)
+        return super()._balance_batch(batch, *args, **kwargs)
+
+    def _get_required_batch_multiple(self, dp_size: int) -> int:
+        if not self._method.has_own_credit:
+            return super()._get_required_batch_multiple(dp_size)
+        share = self.config.data.train_batch_size // self.parameter_sync_step
+        num_updates = share // self.config.actor_rollout_ref.actor.ppo_mini_batch_size
+        self._rows_per_update = math.ceil(self._num_rows / (num_updates * dp_size)) * dp_size
+        return self._rows_per_update
+
+    def _update_actor(self, batch: Any, metrics: dict) -> Any:
+        with self._sized_in_rows():
+            return super()._update_actor(batch, metrics)
+
+    def _update_critic(self, batch: Any, metrics: dict) -> Any:
+        with self._sized_in_rows():
+            return super()._update_critic(batch, metrics)
+
+    @contextlib.contextmanager
+    def _sized_in_rows(self) -> Iterator[None]:
+        """Give verl the size of an update in rows; it multiplies prompts by the group size."""
+        if not self._method.has_own_credit:
+            yield
+            return
+        rollout = self.config.actor_rollout_ref.rollout
+        nodes = (self.config.actor_rollout_ref.actor, self.config.critic)
+        before = rollout.n, *(node.ppo_mini_batch_size for node in nodes)
+        try:
+            rollout.n = 1
+            for node in nodes:
+                node.ppo_mini_batch_size = self._rows_per_update
+            yield
+        finally:
+            rollout.n = before[0]
+            for node, size in zip(nodes, before[1:], strict=True):
+                node.ppo_mini_batch_size = size
+
+    def _compute_advantage(self, batch: Any, metrics: dict) -> Any:
+        """Compute verl's, with its rollout correction, and put the method's own in their place."""
+        if not self._method.has_own_credit:
+            return super()._compute_advantage(batch, metrics)
+        keys, partition = batch.keys, batch.partition_id
+        # Before: the correction may take tokens out of the loss, which have their KL all the same.
+        data = tq.kv_batch_get(keys=keys, partition_id=partition, select_fields=_FIELDS)
+        batch = super()._compute_advantage(batch, metrics)
+        places = [place for place, tag in enumerate(batch.tags) if not tag.get("is_padding")]
+        rows = _credit_rows(data, places)
+        mask_NT = _padded(data["response_mask"])
+        k1_NT = np.zeros(mask_NT.shape)
+        if "ref_log_prob" in data:
+            k1_NT = _padded(data["old_log_probs"]) - _padded(data["ref_log_prob"])
+        kls_N = (k1_NT * mask_NT).sum(axis=1)[places]
+        advantages_N = self._method.advantages(rows)
+        metrics.update(credit_metrics(rows, advantages_N, kls_N))
+        own_NT = np.zeros(mask_NT.shape)
+        own_NT[places] = token_advantages(
+            advantages_N,
+            np.array([row.weight for row in rows]),
+            self._method.kl_coefs(rows, kls_N),
+            k1_NT[places],
+            mask_NT[places],
+        )
+        nested = response_to_nested(torch.from_numpy(own_NT).float(), data["response_mask"])
+        fields = TensorDict({"advantages": nested, "returns": nested}, batch_size=len(batch))
+        return tq.kv_batch_put(keys=batch.keys, partition_id=partition, fields=fields)
+
+
+def _padded(nested: Any) -> np.ndarray:
+    return nested.to_padded_tensor(0).double().numpy()
+
+
+def _credit_rows(data: Any, places: list[int]) -> list[CreditRow]:
+    """Return the rows of the batch that are no padding, with the critic's values where it is on."""
+    extra: list[Any] = [tu.unwrap_non_tensor_data(each) for each in data["extra_fields"]]
+    values = data["values"].to_padded_tensor(0.0)[:, 0].tolist() if "values" in data else None
+    return [
+        CreditRow(**extra[place][CREDIT_FIELD] | {"value": values[place] if values else None})
+        for place in places
+    ]

@@ -1,0 +1,151 @@
+"""SCoRe: what each turn earns in each stage, and what its advantages come to."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from fakes import problem
+from talks import TurnEngine, play
+
+from recipe.hint.errors import ConfigError
+from recipe.hint.methods.cost import most_responses
+from recipe.hint.methods.score import Score, ScoreSettings
+
+STAGE1 = 10
+REVISE = "Read your solution again"
+
+
+def score(**settings):
+    return Score(settings=ScoreSettings(stage1_steps=STAGE1, **settings))
+
+
+def talk(right, *, step=STAGE1 + 1, method=None, **more):
+    engine = TurnEngine(right, group_size=len(right[0]), prompt_length=more.pop("room", 10_000))
+    return play(method or score(), engine, step=step, **more)
+
+
+def credits(outcome):
+    return [row.credit for row in outcome.rows]
+
+
+def earned(outcome):
+    return [(each.turn, each.session, each.reward, each.kl_coef) for each in credits(outcome)]
+
+
+def test_the_second_turn_continues_the_first_with_the_instruction_to_revise():
+    outcome = talk({0: [0, 1], 1: [1, 1]})
+    assert [each.prompt for each in outcome.record.rounds] == ["bare", "revise"]
+    assert outcome.record.rounds[1].parents == ((0, 0), (0, 1))
+    last = "".join(map(chr, outcome.rows[-1].prompt_ids_T))
+    assert f"[assistant]answer 0[user]{REVISE}" in last
+
+
+def test_stage_two_gives_the_first_turn_its_reward_and_the_second_the_shaped_one():
+    # alpha = 10: wrong-wrong 0, right-right 1, wrong-right 1 + 10, right-wrong -10.
+    outcome = talk({0: [0, 1, 0, 1], 1: [0, 1, 1, 0]})
+    first = [(0, 0, 0.0, 0.01), (0, 1, 1.0, 0.01), (0, 2, 0.0, 0.01), (0, 3, 1.0, 0.01)]
+    second = [(1, 0, 0.0, 0.01), (1, 1, 1.0, 0.01), (1, 2, 11.0, 0.01), (1, 3, -10.0, 0.01)]
+    assert earned(outcome) == first + second
+    assert [each.group for each in credits(outcome)] == ["turn1"] * 4 + ["turn2"] * 4
+
+
+def test_stage_one_gives_the_first_turn_nothing_but_its_kl_and_the_second_its_reward():
+    outcome = talk({0: [0, 1], 1: [1, 1]}, step=STAGE1)
+    assert earned(outcome) == [(0, 0, 0, 0.1), (0, 1, 0, 0.1), (1, 0, 1, 0.01), (1, 1, 1, 0.01)]
+
+
+def test_the_stage_changes_with_the_step_after_stage1_steps():
+    for step, alpha in ((1, 0.0), (STAGE1, 0.0), (STAGE1 + 1, 10.0), (999, 10.0)):
+        outcome = talk({0: [0, 1], 1: [1, 1]}, step=step)
+        assert credits(outcome)[2].reward == 1 + alpha
+
+
+def test_joint_credit_gives_the_first_turn_what_the_second_earns():
+    outcome = talk({0: [0, 1], 1: [1, 0]}, method=score(solver_credit="joint"))
+    assert [each.reward for each in credits(outcome)][:2] == [1.0, 0.0]
+
+
+def test_a_turn_is_compared_with_the_same_turn_of_the_other_conversations():
+    outcome = talk({0: [0, 1, 0], 1: [1, 1, 0]})
+    # Turn 1: 0, 1, 0; the others' means 1/2, 0, 1/2. Turn 2: 11, 1, 0; 1/2, 11/2, 6.
+    expected = [-0.5, 1.0, -0.5, 10.5, -4.5, -6.0]
+    assert score().advantages(credits(outcome)) == pytest.approx(expected)
+
+
+def test_equal_rewards_of_the_second_turn_give_it_no_gradient():
+    outcome = talk({0: [0, 0], 1: [1, 1]})
+    assert score().advantages(credits(outcome)).tolist() == [0.0] * 4
+
+
+def test_a_turn_that_the_verifier_failed_on_shows_no_change():
+    class Broken(TurnEngine):
+        async def grade(self, problem, responses):
+            graded = await super().grade(problem, responses)
+            is_first = responses[0].token_ids_T[0] == 0
+            return [replace(graded[0], reason="timeout"), *graded[1:]] if is_first else graded
+
+    outcome = play(score(), Broken({0: [0, 0], 1: [1, 1]}), step=99)
+    # Unknown-right earns 1 as right-right does; wrong-right 1 + 10.
+    assert [each.reward for each in credits(outcome)][2:] == [1.0, 11.0]
+
+
+def test_a_first_turn_without_room_for_a_second_trains_alone():
+    outcome = talk({0: [0, 1]}, room=60)
+    assert earned(outcome) == [(0, 0, 0.0, 0.01), (0, 1, 1.0, 0.01)]
+    assert outcome.record.rounds[1].hint_status == "too_long"
+
+
+def test_given_first_attempts_are_extra_conversations_whose_second_turn_trains():
+    item = replace(problem(), attempts=("wrong", "right", "right"))
+    outcome = talk({0: [1, 0], 1: [1, 1, 1, 0]}, method=score(offline_attempts=2), item=item)
+    assert [each.prompt for each in outcome.record.rounds] == ["bare", "bare", "revise"]
+    # Turn 2: right-right 1, wrong-right 11; of the given ones wrong-right 11, right-wrong -10.
+    assert earned(outcome) == [
+        *((0, 0, 1.0, 0.01), (0, 1, 0.0, 0.01)),
+        *((1, 0, 1.0, 0.01), (1, 1, 11.0, 0.01), (1, 2, 11.0, 0.01), (1, 3, -10.0, 0.01)),
+    ]
+    assert [each.acc_first for each in outcome.record.conversations] == [1.0, 0.0]
+
+
+def test_adaptive_beta2_makes_the_kl_of_the_first_turns_as_large_as_the_signal_of_the_second():
+    method = score(adaptive_beta2=True)
+    rows = credits(talk({0: [0, 0], 1: [1, 0]}, step=1))
+    # |A| of turn 2: 1 and 1. The first turns' penalty: 0.1 x mean(1.5, 2.5) = 0.2, scaled by 5.
+    assert method.kl_coefs(rows, np.array([1.5, 2.5, 9.0, 9.0])) == pytest.approx(
+        [0.5, 0.5, 0.01, 0.01]
+    )
+    # 0.1 x 0.05 is 200 times too small: scaled by 10 at most. In stage II nothing is scaled.
+    assert method.kl_coefs(rows, np.full(4, 0.05))[0] == pytest.approx(1.0)
+    late = credits(talk({0: [0, 0], 1: [1, 0]}, step=99))
+    assert method.kl_coefs(late, np.full(4, 0.05)) == pytest.approx([0.01] * 4)
+
+
+def test_without_a_kl_coefficient_no_reference_is_needed():
+    assert score().needs_reference
+    assert not score(beta1=0.0, beta2=0.0).needs_reference
+
+
+def test_validation_plays_the_same_turns_and_counts_the_last_ones():
+    outcome = talk({0: [0, 1, 1], 1: [1, 0, 1]}, method=score(offline_attempts=1).validation())
+    assert [each.prompt for each in outcome.record.rounds] == ["bare", "revise"]
+    assert [(each.turn, each.reward) for each in credits(outcome)] == [(1, 1), (1, 0), (1, 1)]
+    facts = [dict(each.facts) for each in credits(outcome)]
+    assert [each["delta"] for each in facts] == [1.0, -1.0, 0.0]
+    assert [each["wrong_to_right"] for each in facts] == [1.0, 0.0, 0.0]
+    assert [each["right_to_wrong"] for each in facts] == [0.0, 1.0, 0.0]
+
+
+def test_a_conversation_without_room_for_a_revision_counts_as_unchanged():
+    outcome = talk({0: [0, 1]}, method=score().validation(), room=60)
+    assert [each.facts["acc_t2"] for each in credits(outcome)] == [0.0, 1.0]
+    assert [each.facts["unchanged"] for each in credits(outcome)] == [1.0, 1.0]
+
+
+def test_the_most_responses_are_two_turns():
+    assert most_responses(score(), 8) == 16
+
+
+@pytest.mark.parametrize("name", ["stage1_steps", "alpha", "beta1", "beta2", "offline_attempts"])
+def test_a_negative_number_is_refused(name):
+    with pytest.raises(ConfigError, match=rf"hint.score.{name}=-1 must not be negative"):
+        ScoreSettings(**{name: -1})

@@ -1,0 +1,64 @@
+"""Conversations of several turns: outcomes by turn instead of a model, everything else real."""
+
+from __future__ import annotations
+
+import asyncio
+
+from fakes import problem
+
+from recipe.hint.prompt import Texts
+from recipe.hint.rollout import Parts, PromptRollout
+from recipe.hint.schema import ProblemState, Response, Verdict
+from recipe.hint.settings import HintSettings
+
+
+class TurnEngine:
+    """Right or wrong by turn and row: ``right[turn]`` lists the responses of that turn.
+
+    A token is a character; a response's text is its turn and the seed that it was drawn with.
+    """
+
+    def __init__(self, right, prompt_length=10_000, group_size=2):
+        self.group_size = group_size
+        self.right = {turn: list(each) for turn, each in right.items()}
+        self.prompt_length = prompt_length
+        self.seeds = []
+
+    def render(self, messages):
+        return [ord(char) for each in messages for char in f"[{each['role']}]{each['content']}"]
+
+    def fits(self, prompt_ids):
+        return len(prompt_ids) <= self.prompt_length
+
+    async def sample(self, prompt_ids, seed, rows=None, sampling=None):
+        turn = "".join(map(chr, prompt_ids)).count("[assistant]")
+        count = len(rows) if rows is not None else self.group_size
+        self.seeds += [seed + row for row in rows]
+        return [
+            Response([turn, self.right[turn].pop(0)], [0.0, 0.0], f"answer {turn}", False)
+            for _ in range(count)
+        ]
+
+    async def grade(self, problem, responses):
+        # A given response has no tokens; its text says what it is.
+        scores = [
+            float(each.token_ids_T[1] if each.token_ids_T else each.text == "right")
+            for each in responses
+        ]
+        return [Verdict(score, "correct" if score else "wrong") for score in scores]
+
+    async def second_opinions(self, problem, responses, verdicts):
+        return ["none"] * len(verdicts)
+
+
+async def roll_out(method, engine, *, step=1, item=None):
+    made = PromptRollout(
+        item or problem(),
+        ProblemState(step=step),
+        Parts(method, None, engine, HintSettings(), Texts()),
+    )
+    return await made.run("uid", step)
+
+
+def play(method, engine, **more):
+    return asyncio.run(roll_out(method, engine, **more))
