@@ -35,7 +35,8 @@ class ScoreSettings:
             ``joint``, that of the second turn.
         offline_attempts: Conversations per prompt, beside the group, whose first turn is taken
             from the column ``first_attempts`` of the data; their second turns train.
-        baseline: What a reward is compared with.
+        baseline: What a reward is compared with: the others of its turn, nothing, or the critic's
+            value of the state before the turn.
 
     Raises:
         ConfigError: If a number is negative.
@@ -48,7 +49,7 @@ class ScoreSettings:
     adaptive_beta2: bool = False
     solver_credit: Literal["score", "joint"] = "score"
     offline_attempts: int = 0
-    baseline: Literal["leave_one_out", "none"] = "leave_one_out"
+    baseline: Literal["leave_one_out", "none", "value"] = "leave_one_out"
 
     def __post_init__(self) -> None:
         for name in _NOT_NEGATIVE:
@@ -72,6 +73,11 @@ class Score(Method):
     def needs_reference(self) -> bool:
         """Whether a KL coefficient is above 0."""
         return self.settings.beta1 > 0 or self.settings.beta2 > 0
+
+    @property
+    def needs_critic(self) -> bool:
+        """Whether the baseline is the critic's."""
+        return self.settings.baseline == "value"
 
     def react(
         self, problem: Problem, state: ProblemState, rounds: Sequence[Round]

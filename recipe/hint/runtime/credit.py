@@ -8,18 +8,21 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import ray
 import torch
 import transfer_queue as tq
 from omegaconf import DictConfig, open_dict
 from tensordict import TensorDict
+from verl.trainer.ppo.utils import Role
 from verl.trainer.ppo.v1.trainer_base import PPOTrainer
 from verl.utils import tensordict_utils as tu
 from verl.workers.utils.padding import response_to_nested
 
 from recipe.hint.credit.metrics import credit_metrics
-from recipe.hint.credit.rows import CreditRow
+from recipe.hint.credit.rows import DROPPED, CreditRow
 from recipe.hint.credit.tokens import token_advantages
 from recipe.hint.methods import Method
+from recipe.hint.runtime.critic import CriticWorker, turn_value_loss
 from recipe.hint.runtime.store import CREDIT_FIELD
 
 # What a type checker sees as the base of the mixin.
@@ -27,12 +30,16 @@ _Trainer = PPOTrainer if TYPE_CHECKING else object
 _FIELDS = ["response_mask", "old_log_probs", "ref_log_prob", "values", "extra_fields"]
 
 
-def ask_for_reference(config: DictConfig, method: Method) -> None:
-    """Have verl build the reference policy for a method with KL coefficients of its own.
+def ask_for_models(config: DictConfig, method: Method) -> None:
+    """Have verl build the critic and the reference policy of a method with credit of its own.
 
-    verl builds it for a KL in the reward, here with the coefficient 0, or in the loss. The queue
-    has both log-probabilities then, and the method's own coefficients act on the advantages.
+    verl builds the reference for a KL in the reward, here with the coefficient 0, or in the loss.
+    The queue has both log-probabilities then, and the method's own coefficients act on the
+    advantages.
     """
+    if method.has_own_credit and method.needs_critic:
+        with open_dict(config):
+            config.critic.enable = True
     if method.has_own_credit and method.needs_reference:
         with open_dict(config):
             config.algorithm.use_kl_in_reward = True
@@ -50,6 +57,16 @@ class CreditMixin(_Trainer):
     _method: Method
     _num_rows: int
     _rows_per_update: int
+
+    def _init_resource_pool_mgr(self) -> None:
+        super()._init_resource_pool_mgr()
+        if Role.Critic in self.role_worker_mapping:
+            self.role_worker_mapping[Role.Critic] = ray.remote(CriticWorker)
+
+    def _setup(self) -> None:
+        super()._setup()
+        if self._method.has_own_credit and self.use_critic:
+            self.critic_wg.set_loss_fn(turn_value_loss)
 
     def _balance_batch(self, batch: Any, *args: Any, **kwargs: Any) -> Any:
         self._num_rows = len(batch)
@@ -106,7 +123,8 @@ class CreditMixin(_Trainer):
             k1_NT = _padded(data["old_log_probs"]) - _padded(data["ref_log_prob"])
         kls_N = (k1_NT * mask_NT).sum(axis=1)[places]
         advantages_N = self._method.advantages(rows)
-        metrics.update(credit_metrics(rows, advantages_N, kls_N))
+        targets_N = self._method.value_targets(rows)
+        metrics.update(credit_metrics(rows, advantages_N, kls_N, targets_N))
         own_NT = np.zeros(mask_NT.shape)
         own_NT[places] = token_advantages(
             advantages_N,
@@ -115,9 +133,23 @@ class CreditMixin(_Trainer):
             k1_NT[places],
             mask_NT[places],
         )
-        nested = response_to_nested(torch.from_numpy(own_NT).float(), data["response_mask"])
-        fields = TensorDict({"advantages": nested, "returns": nested}, batch_size=len(batch))
+        targets_NT = np.zeros(mask_NT.shape)
+        targets_NT[places] = _kept_where_dropped(rows, targets_N)[:, None]
+        found = {"advantages": own_NT, "returns": targets_NT}
+        fields = TensorDict(
+            {
+                name: response_to_nested(torch.from_numpy(each).float(), data["response_mask"])
+                for name, each in found.items()
+            },
+            batch_size=len(batch),
+        )
         return tq.kv_batch_put(keys=batch.keys, partition_id=partition, fields=fields)
+
+
+def _kept_where_dropped(rows: list[CreditRow], targets_N: np.ndarray) -> np.ndarray:
+    """Return the targets, and the present value of a dropped row: its error is 0."""
+    values_N = np.array([row.value or 0.0 for row in rows])
+    return np.where([DROPPED in row.facts for row in rows], values_N, targets_N)
 
 
 def _padded(nested: Any) -> np.ndarray:

@@ -32,7 +32,7 @@ from recipe.hint.runtime.checkpoints import (
     repair_pointer,
     step_folder,
 )
-from recipe.hint.runtime.credit import CreditMixin, ask_for_reference
+from recipe.hint.runtime.credit import CreditMixin, ask_for_models
 from recipe.hint.runtime.reporter import StepReporter
 from recipe.hint.runtime.run_folder import RunFolder
 from recipe.hint.runtime.sampling_guard import guard
@@ -58,7 +58,7 @@ class HintMixin(CreditMixin):
         self.folder = RunFolder(self.hint.run_dir)
         self.watchdog = Watchdog(self.folder.logs)
         self._method = build_method(config.trainer, self.hint)
-        ask_for_reference(config, self._method)
+        ask_for_models(config, self._method)
         self._reporter: StepReporter | None = None
         self._records_of_step: list[PromptRecord] = []
         self._samples_of_step: dict[str, bytes] = {}

@@ -36,6 +36,7 @@ READ_BY_VERL = (
 _TYPED = (
     *names(ROLLOUT, "enable_sleep_mode agent.agent_loop_manager_class"),
     *(f"{engine}.fsdp_config.mixed_precision" for engine in (ACTOR, REF)),
+    "critic.fsdp.mixed_precision",
 )
 # Sections with entries in verl's file whose keys belong to somebody else: Ray, TransferQueue's
 # backends, engines by name, teachers by name; `check_unread` looks at each key of `reward`.
