@@ -50,6 +50,26 @@ Reply with one fenced json object that has exactly the keys level_1, level_2 and
 REVISE = """\
 Read your solution again: it may hold a mistake, and it may be right. Correct what is wrong, and \
 write out the whole solution once more with its final answer in the form that was asked for."""
+GUIDE_SYSTEM = """\
+You are a tutor. You read a student's attempt at a problem and tell the student what to look at \
+again. Find the first step that is wrong and say in one or two sentences what to do about it. If \
+every step is right, say so. Leave the work to the student: no solution, no final answer."""
+GUIDE_USER = "Problem:\n{problem}\n\nThe student's attempt:\n{attempt}\n\nYour feedback:"
+REFINE = """\
+A tutor read your solution and says:
+{feedback}
+
+Think it over, and write out the whole solution once more with its final answer in the form that \
+was asked for."""
+# In place of feedback that gives the answer away, where it is dropped.
+NO_FEEDBACK = "Nothing this time."
+
+# What a template must hold.
+_FIELDS = {
+    "hint_user": ("problem", "solution"),
+    "guide_user": ("problem", "attempt"),
+    "refine": ("feedback",),
+}
 
 Message = dict[str, str]
 
@@ -62,6 +82,10 @@ class Texts:
     hint_user: str = HINT_USER_PROMPT_TEMPLATE
     hint_lead: str = HINT_LEAD
     revise: str = REVISE
+    guide_system: str = GUIDE_SYSTEM
+    guide_user: str = GUIDE_USER
+    refine: str = REFINE
+    no_feedback: str = NO_FEEDBACK
 
 
 def load_texts(mapping: dict[str, object], source: str) -> Texts:
@@ -81,20 +105,34 @@ def load_texts(mapping: dict[str, object], source: str) -> Texts:
         if not isinstance(value, str) or not value.strip():
             raise ConfigError(f"{source}: {key} must be a non-empty string, got {value!r}")
     texts = replace(Texts(), **mapping)
-    for name in ("{problem}", "{solution}"):
-        if name not in texts.hint_user:
-            raise ConfigError(f"{source}: hint_user must contain {name}")
+    for key, names in _FIELDS.items():
+        for name in names:
+            if f"{{{name}}}" not in getattr(texts, key):
+                raise ConfigError(f"{source}: {key} must contain {{{name}}}")
     return texts
+
+
+def fill(template: str, **fields: str) -> str:
+    """Return a template with its ``{name}`` replaced by the fields.
+
+    In one pass, not by ``str.format``: problems and templates may hold braces of their own.
+    """
+    return re.sub(rf"\{{({'|'.join(fields)})\}}", lambda match: fields[match[1]], template)
 
 
 def hint_request(texts: Texts, problem: str, solution: str) -> list[Message]:
     """Return the conversation that asks the policy for a set of hints."""
-    # One pass, not str.format: problems and templates may hold braces of their own.
-    fields = {"problem": problem, "solution": solution}
-    user = re.sub(r"\{(problem|solution)\}", lambda match: fields[match[1]], texts.hint_user)
     return [
         {"role": "system", "content": texts.hint_system},
-        {"role": "user", "content": user},
+        {"role": "user", "content": fill(texts.hint_user, problem=problem, solution=solution)},
+    ]
+
+
+def feedback_request(texts: Texts, problem: str, attempt: str) -> list[Message]:
+    """Return the conversation that asks the guide for feedback on an attempt."""
+    return [
+        {"role": "system", "content": texts.guide_system},
+        {"role": "user", "content": fill(texts.guide_user, problem=problem, attempt=attempt)},
     ]
 
 

@@ -61,6 +61,7 @@ class PromptRollout:
             parts.settings.too_long,
             fits=lambda messages: engine.fits(engine.render(messages)),
             hint_levels=self._hint_levels,
+            turn=self._turn,
         )
 
     async def run(self, uid: str, step: int) -> Outcome:
@@ -124,7 +125,9 @@ class PromptRollout:
         async def generate(rows: range) -> list[Turn]:
             responses = [Response([], [], text, is_truncated=False) for text in request.given]
             if not request.given:
-                responses = await self._engine.sample(prompt_ids_T, seed, rows, request.sampling)
+                responses = await self._engine.sample(
+                    prompt_ids_T, seed, rows, sampling=request.sampling
+                )
             verdicts: Sequence[Verdict | None] = [None] * len(responses)
             if request.is_graded:
                 verdicts = await self._engine.grade(self._problem, responses)

@@ -15,7 +15,7 @@ from typing import ClassVar, NamedTuple
 
 from recipe.hint.hints.base import HintResult
 from recipe.hint.hints.fitting import cut_at_sentence
-from recipe.hint.prompt import Message, Texts, with_hint
+from recipe.hint.prompt import Message, Texts, feedback_request, fill, with_hint
 from recipe.hint.schema import USABLE_HINTS, HintStatus, Problem, Response, Verdict
 
 Messages = tuple[Message, ...]
@@ -70,6 +70,7 @@ class PromptContext:
     Attributes:
         fits: Whether a conversation is within ``rollout.prompt_length``.
         hint_levels: Writes the hints of this prompt rollout; later calls give the same ones.
+        turn: Finds an earlier turn.
     """
 
     problem: Problem
@@ -78,6 +79,11 @@ class PromptContext:
     too_long: str
     fits: Callable[[Sequence[Message]], bool]
     hint_levels: Callable[[], Awaitable[HintResult]]
+    turn: Callable[[Place], Turn]
+
+    def within(self, messages: Messages) -> Prompt:
+        """Return a conversation as a prompt, or the status that it is too long."""
+        return Prompt(messages) if self.fits(messages) else Prompt(status="too_long")
 
 
 class PromptSpec:
@@ -154,12 +160,13 @@ class FollowUp(PromptSpec):
         """
         if parent is None:
             raise ValueError("FollowUp needs a parent; give Sample.parents")
-        messages = (
-            *parent.messages,
-            {"role": "assistant", "content": parent.response.text},
-            {"role": "user", "content": self.instruction},
+        return context.within(
+            (
+                *parent.messages,
+                {"role": "assistant", "content": parent.response.text},
+                {"role": "user", "content": self.instruction},
+            )
         )
-        return Prompt(messages) if context.fits(messages) else Prompt(status="too_long")
 
 
 @dataclass(frozen=True)
@@ -171,6 +178,48 @@ class Revise(PromptSpec):
     async def build(self, context: PromptContext, parent: Turn | None) -> Prompt:
         """Return the longer conversation."""
         return await FollowUp(context.texts.revise).build(context, parent)
+
+
+@dataclass(frozen=True)
+class Feedback(PromptSpec):
+    """What the guide is asked about a response: it sees the problem and that response."""
+
+    kind: ClassVar[str] = "feedback"
+
+    async def build(self, context: PromptContext, parent: Turn | None) -> Prompt:
+        """Return the guide's conversation.
+
+        Raises:
+            ValueError: If there is no turn to give feedback on.
+        """
+        if parent is None:
+            raise ValueError("Feedback needs a parent; give Sample.parents")
+        asked = feedback_request(context.texts, context.problem.text, parent.response.text)
+        return context.within(tuple(asked))
+
+
+@dataclass(frozen=True)
+class Refine(PromptSpec):
+    """The conversation that got feedback, and the feedback; the parent is the feedback's turn.
+
+    ``withholds_leaks``: feedback that gives the answer away is replaced (``Texts.no_feedback``).
+    """
+
+    withholds_leaks: bool = False
+    kind: ClassVar[str] = "refine"
+
+    async def build(self, context: PromptContext, parent: Turn | None) -> Prompt:
+        """Return the longer conversation.
+
+        Raises:
+            ValueError: If the parent is no feedback on an earlier turn.
+        """
+        if parent is None or parent.parent is None:
+            raise ValueError("Refine needs feedback as its parent; give Sample.parents")
+        is_withheld = self.withholds_leaks and parent.leaks
+        feedback = context.texts.no_feedback if is_withheld else parent.response.text
+        instruction = fill(context.texts.refine, feedback=feedback)
+        return await FollowUp(instruction).build(context, context.turn(parent.parent))
 
 
 def at_level(level: int) -> PromptSpec:

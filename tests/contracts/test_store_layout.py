@@ -22,7 +22,7 @@ from recipe.hint.credit.rows import CreditRow
 from recipe.hint.main_hint import CONFIG_DIR, set_config_paths
 from recipe.hint.record import Outcome, PromptRecord, RoundRecord, TrainedRow
 from recipe.hint.runtime import store
-from recipe.hint.runtime.store import RECORD_FIELD, SAMPLE_FIELD
+from recipe.hint.runtime.store import CREDIT_FIELD, RECORD_FIELD, SAMPLE_FIELD
 from recipe.hint.schema import Response, Verdict
 from recipe.hint.turns import Place, Turn
 
@@ -46,7 +46,8 @@ NOT_OURS = {
     "hint_state_of_problem",
 }
 # ... and keys of extra_fields: verl's server adds its own, ours carries the record.
-NOT_OURS_EXTRA, OURS_EXTRA = {"global_steps", "num_cached_tokens"}, {RECORD_FIELD, SAMPLE_FIELD}
+NOT_OURS_EXTRA = {"global_steps", "num_cached_tokens"}
+OURS_EXTRA = {CREDIT_FIELD, RECORD_FIELD, SAMPLE_FIELD}
 
 
 def prompt_row() -> dict:

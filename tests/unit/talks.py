@@ -11,18 +11,21 @@ from recipe.hint.rollout import Parts, PromptRollout
 from recipe.hint.schema import ProblemState, Response, Verdict
 from recipe.hint.settings import HintSettings
 
+GUIDE = 7  # as a turn
+
 
 class TurnEngine:
     """Right or wrong by turn and row: ``right[turn]`` lists the responses of that turn.
 
-    A token is a character; a response's text is its turn and the seed that it was drawn with.
+    A token is a character; a response's text names its turn. Of the turn ``GUIDE`` the list says
+    which feedback leaks.
     """
 
     def __init__(self, right, prompt_length=10_000, group_size=2):
         self.group_size = group_size
         self.right = {turn: list(each) for turn, each in right.items()}
         self.prompt_length = prompt_length
-        self.seeds = []
+        self.seeds, self.sampling = [], []
 
     def render(self, messages):
         return [ord(char) for each in messages for char in f"[{each['role']}]{each['content']}"]
@@ -31,7 +34,9 @@ class TurnEngine:
         return len(prompt_ids) <= self.prompt_length
 
     async def sample(self, prompt_ids, seed, rows=None, sampling=None):
-        turn = "".join(map(chr, prompt_ids)).count("[assistant]")
+        text = "".join(map(chr, prompt_ids))
+        turn = GUIDE if text.startswith("[system]You are a tutor") else text.count("[assistant]")
+        self.sampling.append(sampling)
         count = len(rows) if rows is not None else self.group_size
         self.seeds += [seed + row for row in rows]
         return [
@@ -46,6 +51,9 @@ class TurnEngine:
             for each in responses
         ]
         return [Verdict(score, "correct" if score else "wrong") for score in scores]
+
+    async def leaks(self, problem, responses):
+        return [each.token_ids_T[0] == GUIDE and each.token_ids_T[1] == 1 for each in responses]
 
     async def second_opinions(self, problem, responses, verdicts):
         return ["none"] * len(verdicts)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -15,9 +15,7 @@ from recipe.hint.errors import ConfigError
 from recipe.hint.methods.base import Method
 from recipe.hint.methods.final_turns import FinalTurns
 from recipe.hint.schema import Problem, ProblemState
-from recipe.hint.turns import Place, Revise, Round, Row, Sample, Train, path, places
-
-_NOT_NEGATIVE = ("stage1_steps", "alpha", "beta1", "beta2", "offline_attempts")
+from recipe.hint.turns import Place, Revise, Round, Row, Sample, Train, Turn, path, places
 
 
 @dataclass(frozen=True)
@@ -26,15 +24,15 @@ class ScoreSettings:
 
     Attributes:
         stage1_steps: Steps of stage I; stage II is the rest of the run.
-        alpha: Weight of the change from the first to the second turn, in stage II.
-        beta1: KL coefficient of both turns; in stage I of the second.
+        alpha: Weight of the change from the first to the last turn, in stage II.
+        beta1: KL coefficient of both turns; in stage I of the last one.
         beta2: KL coefficient of the first turn in stage I.
         adaptive_beta2: Scale ``beta2`` at each step so that the KL of the first turns is as large
-            as the advantages of the second, by a factor of at most 10 either way.
-        solver_credit: What the first turn earns in stage II: ``score``, its own reward, or
-            ``joint``, that of the second turn.
+            as the advantages of the last ones, by a factor of at most 10 either way.
+        solver_credit: ``score``: in stage II the first turn earns its own reward and the last one
+            the change on top. ``joint``: both earn the last one's reward.
         offline_attempts: Conversations per prompt, beside the group, whose first turn is taken
-            from the column ``first_attempts`` of the data; their second turns train.
+            from the column ``first_attempts`` of the data; their later turns train.
         baseline: What a reward is compared with: the others of its turn, nothing, or the critic's
             value of the state before the turn.
 
@@ -51,23 +49,30 @@ class ScoreSettings:
     offline_attempts: int = 0
     baseline: Literal["leave_one_out", "none", "value"] = "leave_one_out"
 
+    node: ClassVar[str] = "hint.score"
+    not_negative: ClassVar[tuple[str, ...]] = (
+        *("stage1_steps", "alpha", "beta1", "beta2", "offline_attempts"),
+    )
+
     def __post_init__(self) -> None:
-        for name in _NOT_NEGATIVE:
+        for name in self.not_negative:
             if getattr(self, name) < 0:
-                raise ConfigError(f"hint.score.{name}={getattr(self, name)} must not be negative")
+                raise ConfigError(f"{self.node}.{name}={getattr(self, name)} must not be negative")
 
 
 class Score(Method):
-    """Answer, then revise: the second turn earns what it changes, the first what it is worth.
+    """Answer, then revise: the last turn earns what it changes, the first what it is worth.
 
-    Stage I holds the first turn to the reference policy and trains the second; stage II trains
+    Stage I holds the first turn to the reference policy and trains the last; stage II trains
     both. Credit stays in its turn. Source: Kumar et al. 2024, arXiv:2409.12917. Deviations:
     docs/deviations.md#score.
     """
 
     settings_cls: ClassVar[type] = ScoreSettings
-    settings_node: ClassVar[str] = "hint.score"
+    settings_node: ClassVar[str] = ScoreSettings.node
     has_own_credit: ClassVar[bool] = True
+    # In validation a prompt has as many conversations as samples.
+    validation_settings: ClassVar[dict[str, Any]] = {"offline_attempts": 0}
 
     @property
     def needs_reference(self) -> bool:
@@ -83,19 +88,41 @@ class Score(Method):
         self, problem: Problem, state: ProblemState, rounds: Sequence[Round]
     ) -> Sample | Train:
         """Go on from every first turn, then train on all turns."""
-        if len(rounds) == 1 and (given := problem.attempts[: self.settings.offline_attempts]):
+        given = problem.attempts[: self.settings.offline_attempts]
+        if len(rounds) == 1 and given:
             return Sample(given=given)
         if rounds[-1].request.parents is None:
             first = tuple(place for index in range(len(rounds)) for place in places(rounds, index))
-            return Sample(Revise(), n=1, parents=first)
-        is_stage1 = state.step <= self.settings.stage1_steps
-        revised = places(rounds, len(rounds) - 1)
-        return Train(
-            (
-                *self._first_rows(rounds, revised, is_stage1=is_stage1),
-                *(self._last_row(rounds, place, is_stage1=is_stage1) for place in revised),
-            )
-        )
+            return self.after_first(rounds, first)
+        return self.after_last(state, rounds)
+
+    def after_first(self, rounds: Sequence[Round], first: tuple[Place, ...]) -> Sample:
+        """Return the request that follows the first turns."""
+        return Sample(Revise(), n=1, parents=first)
+
+    def after_last(self, state: ProblemState, rounds: Sequence[Round]) -> Train:
+        """Return the decision on whole conversations."""
+        return Train(self.solver_rows(state, rounds))
+
+    def solver_rows(self, state: ProblemState, rounds: Sequence[Round]) -> tuple[Row, ...]:
+        """Return the rows of the sampled first turns, and of the last ones."""
+        settings, is_stage1 = self.settings, state.step <= self.settings.stage1_steps
+        facts = {"is_stage1": float(is_stage1)}
+        last = places(rounds, len(rounds) - 1)
+        rows = []
+        for place in places(rounds, 0):
+            earned = 0.0 if is_stage1 else self._first_reward(rounds, place, last)
+            kl_coef = settings.beta2 if is_stage1 else settings.beta1
+            rows.append(Row(place, earned, "turn1", kl_coef, facts=facts))
+        for place in last:
+            steps = path(rounds, place)
+            earned = self._last_reward(turn_at(rounds, steps[0]), turn_at(rounds, place), is_stage1)
+            rows.append(Row(place, earned, self.last_group(steps), settings.beta1, facts=facts))
+        return tuple(rows)
+
+    def last_group(self, steps: Sequence[Place]) -> str:
+        """Return the group of a last turn, from its conversation."""
+        return "turn2"
 
     def advantages(self, rows: Sequence[CreditRow]) -> np.ndarray:
         """Return reward minus baseline, shape (N,): a turn is compared with the same turn."""
@@ -105,7 +132,7 @@ class Score(Method):
         """Return the rows' own coefficients, shape (N,); with ``adaptive_beta2`` scaled."""
         coefs_N = super().kl_coefs(rows, kls_N)
         is_first_N = np.array([bool(row.facts.get("is_stage1")) and not row.turn for row in rows])
-        is_last_N = np.array([row.turn > 0 for row in rows])
+        is_last_N = np.array([row.turn > 0 and row.role == "solver" for row in rows])
         if not self.settings.adaptive_beta2 or not is_first_N.any() or not is_last_N.any():
             return coefs_N
         penalty = np.abs(coefs_N * kls_N)[is_first_N].mean()
@@ -115,38 +142,24 @@ class Score(Method):
 
     def validation(self) -> Method:
         """Return the same conversations, of which the last turns count."""
-        settings = replace(self.settings, offline_attempts=0)
+        settings = replace(self.settings, **self.validation_settings)
         return FinalTurns(type(self)(settings=settings))
 
-    def _first_rows(
-        self, rounds: Sequence[Round], revised: Sequence[Place], *, is_stage1: bool
-    ) -> list[Row]:
-        """Return the rows of the sampled first turns."""
-        after = {path(rounds, place)[0]: place for place in revised}
-        rows = []
-        for place in places(rounds, 0):
-            joint = self.settings.solver_credit == "joint"
-            own = self._reward(rounds, after.get(place, place) if joint else place)
-            kl_coef = self.settings.beta2 if is_stage1 else self.settings.beta1
-            rows.append(
-                Row(
-                    *(place, 0.0 if is_stage1 else own, "turn1", kl_coef),
-                    facts={"is_stage1": float(is_stage1)},
-                )
-            )
-        return rows
+    def _first_reward(self, rounds: Sequence[Round], place: Place, last: Sequence[Place]) -> float:
+        """Return what a first turn earns in stage II."""
+        own = [place]
+        if self.settings.solver_credit == "joint":
+            own = [each for each in last if path(rounds, each)[0] == place] or own
+        return sum(self.reward(turn_at(rounds, each)) for each in own) / len(own)
 
-    def _last_row(self, rounds: Sequence[Round], place: Place, *, is_stage1: bool) -> Row:
-        """Return the row of a revision; a turn that could not be graded shows no change."""
-        first = path(rounds, place)[0]
-        before, after = self._reward(rounds, first), self._reward(rounds, place)
-        verdicts = [rounds[each.round].turns[each.turn].verdict for each in (first, place)]
-        is_ungraded = any(verdict and verdict.is_ungraded for verdict in verdicts)
-        alpha = 0.0 if is_ungraded or is_stage1 else self.settings.alpha
-        return Row(
-            *(place, progress_reward(before, after, alpha), "turn2", self.settings.beta1),
-            facts={"is_stage1": float(is_stage1)},
-        )
+    def _last_reward(self, first: Turn, last: Turn, is_stage1: bool) -> float:
+        """Return what a last turn earns; where a grade failed no change is known."""
+        is_ungraded = any(turn.verdict and turn.verdict.is_ungraded for turn in (first, last))
+        is_plain = is_stage1 or is_ungraded or self.settings.solver_credit == "joint"
+        alpha = 0.0 if is_plain else self.settings.alpha
+        return progress_reward(self.reward(first), self.reward(last), alpha)
 
-    def _reward(self, rounds: Sequence[Round], place: Place) -> float:
-        return self.reward(rounds[place.round].turns[place.turn])
+
+def turn_at(rounds: Sequence[Round], place: Place) -> Turn:
+    """Return the turn at a place."""
+    return rounds[place.round].turns[place.turn]

@@ -22,6 +22,7 @@ from verl.utils import tensordict_utils as tu
 
 from recipe.hint import metrics as hint_metrics
 from recipe.hint.errors import ConfigError
+from recipe.hint.evaluation.turns import NAMES, turn_metrics
 from recipe.hint.problems.rows import problem_from_row
 from recipe.hint.record import PromptRecord
 from recipe.hint.reward_tracker import RewardTracker
@@ -98,12 +99,14 @@ class HintMixin(CreditMixin):
         stale = metrics.get("training/off_policy/evicted_samples", 0)
         metrics["hint/stale_prompts"] = float(stale)
         metrics.update({f"hint/{name}": value for name, value in self._method.metrics().items()})
+        talks = {each.uid: [talk.facts for talk in each.conversations] for each in records}
         rows = self.sampler.update(self.global_steps, records, self._samples_of_step)
         self.folder.append_samples(rows)
         for prefix, values in (
             ("hint", hint_metrics.step_metrics(records, self._method.max_level)),
             ("verify", hint_metrics.verify_metrics(records) | self.sampler.metrics()),
             ("reward_tracking", self.tracker.metrics()),
+            ("turns", turn_metrics(talks)),
         ):
             metrics.update({f"{prefix}/{name}": value for name, value in values.items()})
         return batch
@@ -137,6 +140,29 @@ class HintMixin(CreditMixin):
     def _learn_of_stale(self, keys: list[str], partition: str) -> None:
         """What a group showed of its problem holds, though it is too old to train on."""
         self.tracker.update([self._record(extra) for extra in _extra_fields(keys, partition)])
+
+    def _val_metrics_update(
+        self,
+        data_sources: list,
+        sample_uids: list,
+        reward_extra_infos_dict: dict,
+        sample_turns: list,
+        expected_acc_counts: dict | None = None,
+    ) -> dict[str, float]:
+        """Return verl's metrics; of a method with turns, what they change, with intervals."""
+        infos = reward_extra_infos_dict
+        metrics = super()._val_metrics_update(
+            data_sources, sample_uids, infos, sample_turns, expected_acc_counts
+        )
+        by_source: dict[str, dict[str, list]] = {}
+        if set(NAMES) <= infos.keys():
+            for row, (source, uid) in enumerate(zip(data_sources, sample_uids, strict=True)):
+                facts = {name: infos[name][row] for name in NAMES}
+                by_source.setdefault(source, {}).setdefault(uid, []).append(facts)
+        for source, facts_P in by_source.items():
+            found = turn_metrics(facts_P)
+            metrics |= {f"val-turns/{source}/{name}": value for name, value in found.items()}
+        return metrics
 
     # -- waiting with a limit -------------------------------------------------------------------
 

@@ -219,7 +219,7 @@ def test_the_same_place_in_a_run_draws_the_same_seeds_and_another_step_draws_oth
 
 
 VARIANTS = {
-    **{name: get_method(name)(max_level=3) for name in METHODS},
+    **{name: cls(max_level=3) for name, cls in METHODS.items() if not cls.has_own_credit},
     "sage that probes": Sage(max_level=3, settings=SearchSettings(1, "remembered", True)),
     "fixed that refreshes": Fixed(max_level=3, dropout=HintDropout(0.5)),
     "ghpo that drops": Ghpo(max_level=3, settings=GhpoSettings(max_solved=1, on_all_failed="drop")),

@@ -1,4 +1,4 @@
-"""verl 0.9.1 on a machine without an accelerator: a platform and three small gaps closed.
+"""verl 0.9.1 on a machine without an accelerator: a platform and four small gaps closed.
 
 Each gap is closed at run time in the processes of a CPU run only; nothing on disk changes.
 tests/contracts/test_cpu_platform.py holds one test per gap, so an upgrade fails there first.
@@ -140,6 +140,15 @@ def _let_views_outlive_segments() -> None:
     shared_memory.SharedMemory.close = close
 
 
+def _pin_no_memory() -> None:
+    """Leave tensors where they are: verl pins the reference policy's for copies to a device."""
+
+    def pin_memory(self: torch.Tensor, device: Any = None) -> torch.Tensor:
+        return self
+
+    torch.Tensor.pin_memory = pin_memory
+
+
 def install() -> None:
     """Register the platform and close the gaps; safe to call twice in a process."""
     if platform_manager.PlatformRegistry.get("cpu") is CpuPlatform:
@@ -148,6 +157,7 @@ def install() -> None:
     _accept_doubled_backend()
     _find_cpu_build_of_vllm()
     _let_views_outlive_segments()
+    _pin_no_memory()
 
 
 def check_platform() -> None:

@@ -1,0 +1,40 @@
+"""What a further turn changes: the first and the last turn of each conversation, paired."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from recipe.hint.evaluation.estimators import Estimate, clustered_mean, paired_mean
+
+_SHARES = ("acc_t1", "acc_t2", "wrong_to_right", "right_to_wrong", "unchanged")
+NAMES = (*_SHARES, "delta", "overlap")
+
+
+def turn_metrics(facts_P: Mapping[str, Sequence[Mapping[str, float]]]) -> dict[str, float]:
+    """Return means over problems with their 95 % intervals, clustered by problem.
+
+    Args:
+        facts_P: Problem -> the facts of its conversations (``Conversation.facts``).
+
+    Returns:
+        ``acc_t1`` and ``acc_t2`` (the last turn), ``delta`` = acc_t2 - acc_t1, ``wrong_to_right``
+        and ``right_to_wrong`` (shares of all conversations; their difference is ``delta``),
+        ``unchanged`` (the same answer), each with ``_low`` and ``_high``; ``overlap`` and
+        ``conversations`` (their number). Empty without conversations.
+    """
+    groups = [group for group in facts_P.values() if group]
+    if not groups:
+        return {}
+    most = max(map(len, groups))
+    found: dict[str, float] = {"conversations": float(sum(map(len, groups)))}
+    for name in NAMES:
+        means_P = [float(np.mean([each[name] for each in group])) for group in groups]
+        if name == "overlap":
+            found[name] = float(np.mean(means_P))
+            continue
+        is_share = name in _SHARES
+        of: Estimate = clustered_mean(means_P, most) if is_share else paired_mean(means_P)
+        found |= {name: of.value, f"{name}_low": of.low, f"{name}_high": of.high}
+    return found

@@ -1,0 +1,107 @@
+"""MLMT-RL: solver and guide learn from the reward of the refined answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from recipe.hint.errors import ConfigError
+from recipe.hint.methods.base import HintDropout
+from recipe.hint.methods.score_guided import GUIDE, GuidedSettings, ScoreGuided
+from recipe.hint.schema import ProblemState
+from recipe.hint.turns import Place
+
+
+@dataclass(frozen=True)
+class MlmtSettings(GuidedSettings):
+    """The tree of a prompt's turns, and who trains when.
+
+    Attributes:
+        solver_credit: ``joint``: both of the solver's turns earn the refinement's reward.
+            ``score``: SCoRe's stages.
+        feedbacks: Feedback sampled per first turn, m.
+        refinements: Refinements sampled per feedback, k.
+        t_low: Steps in a row that train the solver alone, before
+        t_high: steps that train the guide alone. Both 0: every step trains both.
+
+    Raises:
+        ConfigError: If a number is out of range.
+    """
+
+    stage1_steps: int = 0
+    solver_credit: Literal["score", "joint"] = "joint"
+    feedbacks: int = 1
+    refinements: int = 1
+    t_low: int = 0
+    t_high: int = 0
+
+    node: ClassVar[str] = "hint.mlmt"
+    not_negative: ClassVar[tuple[str, ...]] = (*GuidedSettings.not_negative, "t_low", "t_high")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("feedbacks", "refinements"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{self.node}.{name}={getattr(self, name)} must be at least 1")
+        if (self.t_low == 0) != (self.t_high == 0):
+            raise ConfigError(
+                f"{self.node}.t_low={self.t_low} and t_high={self.t_high} take turns; give both "
+                f"above 0, or both 0 to train both roles at every step (train_solver=false or "
+                f"train_guide=false holds one of them)"
+            )
+        if self.t_low and not (self.train_solver and self.train_guide):
+            raise ConfigError(
+                f"{self.node}.t_low={self.t_low} alternates between two roles, but one of "
+                f"train_solver and train_guide is false; drop t_low and t_high"
+            )
+
+
+class Mlmt(ScoreGuided):
+    """Attempt, feedback, refinement: both roles earn whether the refinement is right.
+
+    Every turn is compared with turns that stand in the same place: first turns of one prompt,
+    feedback on one attempt, refinements of one feedback where there are several.
+    Source: MLMT-RL (docs/methods/mlmt.md). Deviations: docs/deviations.md#mlmt.
+    """
+
+    settings_cls = MlmtSettings
+    settings_node = MlmtSettings.node
+    validation_settings: ClassVar[dict[str, Any]] = {
+        **ScoreGuided.validation_settings,
+        "feedbacks": 1,
+        "refinements": 1,
+    }
+
+    def __init__(
+        self,
+        *,
+        max_level: int = 0,
+        settings: MlmtSettings | None = None,
+        dropout: HintDropout | None = None,
+    ) -> None:
+        super().__init__(max_level=max_level, settings=settings, dropout=dropout)
+        self.feedbacks = self.settings.feedbacks
+        self.refinements = self.settings.refinements
+
+    def trained_roles(self, state: ProblemState) -> tuple[bool, bool]:
+        """Return whether the solver and whether the guide train at this step."""
+        low, high = self.settings.t_low, self.settings.t_high
+        if not low:
+            return super().trained_roles(state)
+        is_low = (state.step - 1) % (low + high) < low
+        return is_low, not is_low
+
+    def guide_group(self, steps: Sequence[Place]) -> str:
+        """Return one group for the prompt, or one per attempt where it gets several."""
+        return f"{GUIDE}{_name(steps[0])}" if self.feedbacks > 1 else GUIDE
+
+    def last_group(self, steps: Sequence[Place]) -> str:
+        """Return the group of the nearest turn that several refinements go on from."""
+        if self.refinements > 1:
+            return f"turn2{_name(steps[-2])}"
+        return f"turn2{_name(steps[0])}" if self.feedbacks > 1 else "turn2"
+
+
+def _name(place: Place) -> str:
+    return f"-{place.round}.{place.turn}"

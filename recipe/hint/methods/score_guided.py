@@ -1,0 +1,173 @@
+"""RL-Guided SCoRe: a guide reads the first attempt and says what to look at again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from recipe.hint.errors import ConfigError
+from recipe.hint.methods.score import Score, ScoreSettings, turn_at
+from recipe.hint.schema import Problem, ProblemState
+from recipe.hint.turns import (
+    Feedback,
+    Place,
+    Refine,
+    RoleSampling,
+    Round,
+    Row,
+    Sample,
+    Train,
+    path,
+    places,
+)
+
+GUIDE = "guide"
+
+
+@dataclass(frozen=True)
+class GuidedSettings(ScoreSettings):
+    """What the guide is and earns, beside the solver's two stages.
+
+    Attributes:
+        train_guide: Whether the guide's turns train. The guide is the policy itself in another
+            role, so it changes with the solver either way.
+        train_solver: Whether the solver's turns train.
+        guide_kl_coef: KL coefficient of the guide's turns.
+        guide_weight: Factor of the guide's advantages.
+        guide_reward: ``right``: 1 for a right refinement and 0 for a wrong one; ``signed``: 1, -1.
+        guide_max_tokens: Longest feedback; ``null``: that of a response.
+        guide_temperature: Of a guide that does not train; ``null``: that of the rollouts.
+        guide_top_p: Likewise.
+        feedback_leaks: Feedback that gives the final answer away: ``measure`` (count it), ``drop``
+            (the solver does not see it), ``penalise`` (the guide earns ``leak_penalty`` less).
+        leak_penalty: See ``feedback_leaks``.
+        feedback_only_if_wrong: Feedback on wrong attempts only, an ablation that asks the verifier.
+
+    Raises:
+        ConfigError: If a number is out of range, or nothing trains.
+    """
+
+    train_guide: bool = True
+    train_solver: bool = True
+    guide_kl_coef: float = 0.05
+    guide_weight: float = 1.0
+    guide_reward: Literal["right", "signed"] = "right"
+    guide_max_tokens: int | None = None
+    guide_temperature: float | None = None
+    guide_top_p: float | None = None
+    feedback_leaks: Literal["measure", "drop", "penalise"] = "measure"
+    leak_penalty: float = 1.0
+    feedback_only_if_wrong: bool = False
+
+    node: ClassVar[str] = "hint.score_guided"
+    not_negative: ClassVar[tuple[str, ...]] = (
+        *(*ScoreSettings.not_negative, "guide_kl_coef", "guide_weight", "leak_penalty"),
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.train_guide and not self.train_solver:
+            raise ConfigError(
+                f"{self.node}.train_guide=false and train_solver=false: nothing would train; set "
+                f"one of them to true"
+            )
+        if self.guide_max_tokens is not None and self.guide_max_tokens < 1:
+            raise ConfigError(
+                f"{self.node}.guide_max_tokens={self.guide_max_tokens} must be at least 1, or null"
+            )
+        for name in ("guide_temperature", "guide_top_p"):
+            value = getattr(self, name)
+            if value is not None and self.train_guide:
+                raise ConfigError(
+                    f"{self.node}.{name}={value} with train_guide=true: what trains is sampled as "
+                    f"the trainer computes its log-probabilities; drop the setting or set "
+                    f"{self.node}.train_guide=false"
+                )
+            if value is not None and not 0 < value <= (1.0 if name == "guide_top_p" else 100.0):
+                raise ConfigError(f"{self.node}.{name}={value} is out of range; give 1.0 or null")
+
+
+class ScoreGuided(Score):
+    """Answer, get feedback from a guide, refine; the guide earns what the refinement is worth.
+
+    The guide is the policy in another role, under its own prompt and its own KL coefficient.
+    Source: the hierarchical-reasoning repository's RL-guided variant of SCoRe
+    (docs/methods/score-guided.md). Deviations: docs/deviations.md#score-guided.
+    """
+
+    settings_cls = GuidedSettings
+    settings_node = GuidedSettings.node
+    # Feedback per attempt, refinements per feedback.
+    feedbacks: int = 1
+    refinements: int = 1
+
+    @property
+    def needs_reference(self) -> bool:
+        """Whether a KL coefficient of a role that trains is above 0."""
+        of_guide = self.settings.train_guide and self.settings.guide_kl_coef > 0
+        return of_guide or (self.settings.train_solver and super().needs_reference)
+
+    def react(
+        self, problem: Problem, state: ProblemState, rounds: Sequence[Round]
+    ) -> Sample | Train:
+        """Go on from every first turn to its feedback, and from that to the refinement."""
+        if rounds[-1].request.role != GUIDE:
+            return super().react(problem, state, rounds)
+        refine = Refine(withholds_leaks=self.settings.feedback_leaks == "drop")
+        return Sample(refine, n=self.refinements, parents=places(rounds, len(rounds) - 1))
+
+    def after_first(self, rounds: Sequence[Round], first: tuple[Place, ...]) -> Sample:
+        """Return the request for feedback."""
+        settings = self.settings
+        if settings.feedback_only_if_wrong:
+            first = tuple(place for place in first if self.reward(turn_at(rounds, place)) <= 0)
+        return Sample(
+            Feedback(),
+            n=self.feedbacks,
+            parents=first,
+            is_graded=False,
+            role=GUIDE,
+            sampling=RoleSampling(
+                settings.guide_max_tokens, settings.guide_temperature, settings.guide_top_p
+            ),
+            finds_leaks=True,
+        )
+
+    def after_last(self, state: ProblemState, rounds: Sequence[Round]) -> Train:
+        """Return the rows of the roles that train; nothing trains where none of them spoke."""
+        solver, guide = self.trained_roles(state)
+        rows = (
+            *(self.solver_rows(state, rounds) if solver else ()),
+            *(self.guide_rows(rounds) if guide else ()),
+        )
+        return Train(rows) if rows else self.dropped(self.train_round(rounds, 0))
+
+    def trained_roles(self, state: ProblemState) -> tuple[bool, bool]:
+        """Return whether the solver and whether the guide train at this step."""
+        return self.settings.train_solver, self.settings.train_guide
+
+    def guide_rows(self, rounds: Sequence[Round]) -> tuple[Row, ...]:
+        """Return the rows of the feedback that was followed by a refinement."""
+        refined: dict[Place, list[float]] = {}
+        for place in places(rounds, len(rounds) - 1):
+            turn = turn_at(rounds, place)
+            if turn.parent:
+                refined.setdefault(turn.parent, []).append(self.reward(turn))
+        settings = self.settings
+        rows = []
+        for place, rewards in refined.items():
+            leaks = turn_at(rounds, place).leaks
+            reward = sum(rewards) / len(rewards)
+            if settings.guide_reward == "signed":
+                reward = 2 * reward - 1
+            if leaks and settings.feedback_leaks == "penalise":
+                reward -= settings.leak_penalty
+            group = self.guide_group(path(rounds, place))
+            coefs = settings.guide_kl_coef, settings.guide_weight
+            rows.append(Row(place, reward, group, *coefs, facts={"leaks": float(leaks)}))
+        return tuple(rows)
+
+    def guide_group(self, steps: Sequence[Place]) -> str:
+        """Return the group of feedback, from its conversation."""
+        return GUIDE

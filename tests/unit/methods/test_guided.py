@@ -1,0 +1,191 @@
+"""Score-guided and MLMT: who sees what, who earns what, who trains when."""
+
+import pytest
+from talks import GUIDE, TurnEngine, play
+
+from recipe.hint.errors import ConfigError
+from recipe.hint.methods.cost import most_responses
+from recipe.hint.methods.mlmt import Mlmt, MlmtSettings
+from recipe.hint.methods.score_guided import GuidedSettings, ScoreGuided
+from recipe.hint.turns import RoleSampling
+
+STAGE1 = 10
+
+
+def guided(**settings):
+    return ScoreGuided(settings=GuidedSettings(stage1_steps=STAGE1, **settings))
+
+
+def mlmt(**settings):
+    return Mlmt(settings=MlmtSettings(**settings))
+
+
+def talk(method, right, *, step=STAGE1 + 1, **more):
+    return play(method, TurnEngine(right, group_size=len(right[0]), **more), step=step)
+
+
+def credits(outcome, role=None):
+    found = [row.credit for row in outcome.rows]
+    return [each for each in found if role in (None, each.role)]
+
+
+def rewards(outcome, role):
+    return [each.reward for each in credits(outcome, role)]
+
+
+def text(row):
+    return "".join(map(chr, row.prompt_ids_T))
+
+
+def test_the_guide_sees_the_problem_and_the_attempt_and_the_solver_sees_the_feedback():
+    outcome = talk(guided(), {0: [0, 1], GUIDE: [0, 0], 1: [1, 1]})
+    kinds = [(each.prompt, each.role) for each in outcome.record.rounds]
+    assert kinds == [("bare", "solver"), ("feedback", "guide"), ("refine", "solver")]
+    guide = next(row for row in outcome.rows if row.credit.role == "guide")
+    assert "Problem:\nWhat is 1+1?\n\nThe student's attempt:\nanswer 0" in text(guide)
+    refined = next(row for row in outcome.rows if row.credit.turn == 2)
+    begin = "[system]answer in a box[user]What is 1+1?[assistant]answer 0[user]A tutor"
+    assert text(refined).startswith(begin)
+    assert f"answer {GUIDE}" in text(refined)
+
+
+def test_the_solver_earns_as_in_score_and_the_guide_what_the_refinement_is_worth():
+    outcome = talk(guided(), {0: [0, 1, 1], GUIDE: [0, 0, 0], 1: [1, 1, 0]})
+    # alpha = 10: wrong-right 1 + 10, right-right 1, right-wrong -10. The guide earns R.
+    assert rewards(outcome, "solver") == [0.0, 1.0, 1.0, 11.0, 1.0, -10.0]
+    assert rewards(outcome, "guide") == [1.0, 1.0, 0.0]
+    assert [(each.turn, each.session) for each in credits(outcome, "guide")] == [
+        *((1, 0), (1, 1), (1, 2))
+    ]
+    assert {each.kl_coef for each in credits(outcome, "guide")} == {0.05}
+    # The others' means: 1/2, 1/2, 1.
+    found = guided().advantages(credits(outcome, "guide"))
+    assert found == pytest.approx([0.5, 0.5, -1.0])
+
+
+def test_a_signed_reward_is_twice_as_far_apart():
+    outcome = talk(guided(guide_reward="signed"), {0: [0, 0], GUIDE: [0, 0], 1: [1, 0]})
+    assert rewards(outcome, "guide") == [1.0, -1.0]
+
+
+def test_stage_one_holds_the_first_turn_while_the_guide_trains():
+    outcome = talk(guided(), {0: [0, 1], GUIDE: [0, 0], 1: [1, 0]}, step=1)
+    assert rewards(outcome, "solver") == [0.0, 0.0, 1.0, 0.0]
+    assert rewards(outcome, "guide") == [1.0, 0.0]
+
+
+def test_roles_that_do_not_train_have_no_rows():
+    right = {0: [0, 1], GUIDE: [0, 0], 1: [1, 0]}
+    assert not credits(talk(guided(train_guide=False), right), "guide")
+    assert not credits(talk(guided(train_solver=False), right), "solver")
+
+
+@pytest.mark.parametrize(
+    ("policy", "earned", "shown"),
+    [("measure", 1.0, True), ("penalise", -1.0, True), ("drop", 1.0, False)],
+)
+def test_feedback_that_gives_the_answer_away_is_counted_dropped_or_penalised(policy, earned, shown):
+    method = guided(feedback_leaks=policy, leak_penalty=2.0)
+    outcome = talk(method, {0: [0, 0], GUIDE: [1, 0], 1: [1, 0]})
+    assert outcome.record.rounds[1].leaks == 1
+    assert rewards(outcome, "guide") == [earned, 0.0]
+    assert [each.facts["leaks"] for each in credits(outcome, "guide")] == [1.0, 0.0]
+    refined = [text(row) for row in outcome.rows if row.credit.turn == 2]
+    assert [f"answer {GUIDE}" in each for each in refined] == [shown, True]
+    assert ("Nothing this time." in refined[0]) is not shown
+
+
+def test_feedback_on_wrong_attempts_only_leaves_right_ones_as_they_are():
+    method = guided(feedback_only_if_wrong=True)
+    outcome = talk(method, {0: [0, 1], GUIDE: [0], 1: [1]})
+    assert [each.turn for each in credits(outcome, "solver")] == [0, 0, 2]
+    assert [each.acc_last for each in outcome.record.conversations] == [1.0, 1.0]
+
+
+def test_where_every_attempt_is_right_there_is_no_feedback_to_train_on():
+    method = guided(feedback_only_if_wrong=True, train_solver=False)
+    outcome = talk(method, {0: [1, 1]})
+    assert outcome.record.is_dropped
+    assert [(each.reward, each.kl_coef) for each in credits(outcome)] == [(0.0, 0.0)] * 2
+
+
+def test_the_guide_has_its_own_length_and_its_own_temperature_where_it_does_not_train():
+    engine = TurnEngine({0: [0, 1], GUIDE: [0, 0], 1: [1, 0]})
+    play(guided(train_guide=False, guide_max_tokens=5, guide_temperature=0.7), engine, step=1)
+    assert engine.sampling == [None, *[RoleSampling(5, 0.7)] * 2, None, None]
+
+
+def test_joint_credit_gives_every_turn_the_reward_of_the_refinement():
+    outcome = talk(mlmt(), {0: [0, 1], GUIDE: [0, 0], 1: [1, 0]})
+    assert rewards(outcome, "solver") == [1.0, 0.0, 1.0, 0.0]
+    assert rewards(outcome, "guide") == [1.0, 0.0]
+
+
+def test_a_tree_gives_each_turn_the_mean_of_what_follows_and_each_level_its_baseline():
+    # Two attempts, two feedbacks each, two refinements each.
+    outcome = talk(
+        mlmt(feedbacks=2, refinements=2),
+        {0: [0, 0], GUIDE: [0, 0, 0, 0], 1: [1, 1, 1, 0, 0, 0, 0, 0]},
+    )
+    solver = credits(outcome, "solver")
+    assert [each.reward for each in solver[:2]] == [0.75, 0.0]
+    assert [each.reward for each in solver[2:]] == [1, 1, 1, 0, 0, 0, 0, 0]
+    assert rewards(outcome, "guide") == [1.0, 0.5, 0.0, 0.0]
+    guide = credits(outcome, "guide")
+    assert [each.group for each in guide] == ["guide-0.0"] * 2 + ["guide-0.1"] * 2
+    # 1 against 1/2 and back; 0 against 0.
+    assert mlmt().advantages(guide).tolist() == [0.5, -0.5, 0.0, 0.0]
+    # Under one feedback: 1 against 1; 1 against 0 and back; 0 against 0.
+    assert mlmt().advantages(solver[2:]).tolist() == [0, 0, 1, -1, 0, 0, 0, 0]
+    assert len({each.group for each in solver[2:]}) == 4
+
+
+def test_a_tree_of_single_refinements_compares_those_of_one_attempt():
+    outcome = talk(mlmt(feedbacks=2), {0: [0, 0], GUIDE: [0] * 4, 1: [1, 0, 0, 0]})
+    last = [each for each in credits(outcome, "solver") if each.turn == 2]
+    assert [each.group for each in last] == ["turn2-0.0"] * 2 + ["turn2-0.1"] * 2
+
+
+def test_every_response_of_a_tree_has_a_seed_of_its_own():
+    engine = TurnEngine({0: [0, 0], GUIDE: [0] * 4, 1: [0] * 8})
+    play(mlmt(feedbacks=2, refinements=2), engine)
+    assert len(engine.seeds) == len(set(engine.seeds)) == 2 + 4 + 8
+
+
+def test_the_roles_take_turns_in_phases():
+    method = mlmt(t_low=2, t_high=1)
+    trained = []
+    for step in range(1, 7):
+        outcome = talk(method, {0: [0, 1], GUIDE: [0, 0], 1: [1, 0]}, step=step)
+        trained.append({each.role for each in credits(outcome)})
+    assert trained == [{"solver"}, {"solver"}, {"guide"}] * 2
+
+
+def test_validation_has_one_conversation_per_sample_even_of_a_tree():
+    method = mlmt(feedbacks=3, refinements=2).validation()
+    outcome = talk(method, {0: [0, 1], GUIDE: [0, 0], 1: [1, 0]})
+    assert [(each.turn, each.reward) for each in credits(outcome)] == [(2, 1.0), (2, 0.0)]
+
+
+def test_the_most_responses_are_those_of_the_whole_tree():
+    assert most_responses(guided(), 8) == 3 * 8
+    assert most_responses(mlmt(feedbacks=2, refinements=3), 8) == 8 + 16 + 48
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"train_guide": False, "train_solver": False}, "nothing would train"),
+        ({"guide_temperature": 0.7}, "guide_temperature=0.7 with train_guide=true"),
+        ({"guide_top_p": 0.9}, "guide_top_p=0.9 with train_guide=true"),
+        ({"guide_top_p": 1.5, "train_guide": False}, "guide_top_p=1.5 is out of range"),
+        ({"guide_max_tokens": 0}, "guide_max_tokens=0 must be at least 1, or null"),
+        ({"leak_penalty": -1.0}, r"hint.mlmt.leak_penalty=-1.0 must not be negative"),
+        ({"feedbacks": 0}, "hint.mlmt.feedbacks=0 must be at least 1"),
+        ({"t_low": 5}, "t_low=5 and t_high=0 take turns; give both"),
+        ({"t_low": 1, "t_high": 1, "train_guide": False}, "alternates between two roles"),
+    ],
+)
+def test_settings_that_contradict_each_other_are_refused(settings, message):
+    with pytest.raises(ConfigError, match=message):
+        MlmtSettings(**settings)
