@@ -17,6 +17,9 @@ from recipe.hint.methods.final_turns import FinalTurns
 from recipe.hint.schema import Problem, ProblemState
 from recipe.hint.turns import Place, Revise, Round, Row, Sample, Train, Turn, path, places
 
+# The fact of a last turn that names the turn which it goes on from, by its number in its round.
+AFTER = "after"
+
 
 @dataclass(frozen=True)
 class ScoreSettings:
@@ -117,7 +120,8 @@ class Score(Method):
         for place in last:
             steps = path(rounds, place)
             earned = self._last_reward(turn_at(rounds, steps[0]), turn_at(rounds, place), is_stage1)
-            rows.append(Row(place, earned, self.last_group(steps), settings.beta1, facts=facts))
+            after = {**facts, AFTER: float(steps[-2].turn)}
+            rows.append(Row(place, earned, self.last_group(steps), settings.beta1, facts=after))
         return tuple(rows)
 
     def last_group(self, steps: Sequence[Place]) -> str:

@@ -18,7 +18,7 @@ from fakes import Numbered, problem
 
 from recipe.hint.hints.base import HintSource, WrittenText
 from recipe.hint.methods.base import Method
-from recipe.hint.prompt import Texts, with_hint
+from recipe.hint.prompt import Texts, feedback_request, fill, with_hint
 from recipe.hint.record import Outcome
 from recipe.hint.rollout import Parts, PromptRollout
 from recipe.hint.schema import Problem, ProblemState, Response, Verdict
@@ -261,3 +261,13 @@ def revised(said: str) -> str:
 
 def _text(messages) -> str:
     return "".join(f"[{each['role']}]{each['content']}" for each in messages)
+
+
+def asked_of_guide(said: str) -> str:
+    """Return the guide's conversation about a response."""
+    return _text(feedback_request(Texts(), PROBLEM.text, said))
+
+
+def refined(said: str, feedback: str) -> str:
+    """Return the conversation after a first response and feedback on it."""
+    return f"{bare()}[assistant]{said}[user]{fill(Texts().refine, feedback=feedback)}"

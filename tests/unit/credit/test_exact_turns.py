@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 from enumerated import PROBLEM, THREE, Policy, Words, bare, every_outcome, revised
-from updates import expected_update, largest, largest_difference, own_advantages
+from updates import expected_update, is_ascended, largest, largest_difference, own_advantages
 from verl.protocol import DataProto
 from verl.trainer.ppo.core_algos import AdvantageEstimator
 from verl.trainer.ppo.v1.utils import compute_advantage_for_multi_trajectories
@@ -53,11 +53,6 @@ def over_first(policy, value):
     """The mean of value(z) over first responses that are data: z has no gradient."""
     chances = dict(zip(policy.words.scores, policy.chances(bare()), strict=True))
     return sum(chances[z] * value(z) for z in chances)
-
-
-def is_ascended(update, policy, objective):
-    assert largest(update) > 1e-2
-    return largest_difference(update, policy.gradient(objective)) < 1e-9
 
 
 def score(**settings):

@@ -158,6 +158,12 @@ def largest_difference(one: dict, other: dict) -> float:
     )
 
 
+def is_ascended(update: dict, policy: Policy, objective: torch.Tensor) -> bool:
+    """Return whether an update, which is not next to nothing, is the gradient of an objective."""
+    assert largest(update) > 1e-2
+    return largest_difference(update, policy.gradient(objective)) < 1e-9
+
+
 def largest(gradient: dict) -> float:
     """Return the largest derivative; 0 where there is none."""
     return max((float(each.abs().max()) for each in gradient.values()), default=0.0)
