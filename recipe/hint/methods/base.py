@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from recipe.hint.credit.archer import UtteranceCritic
 from recipe.hint.credit.rows import DROPPED, CreditRow
 from recipe.hint.schema import FINAL_HINT_FAILURES, Problem, ProblemState
 from recipe.hint.seeds import seed_at
@@ -98,6 +99,11 @@ class Method:
     def needs_critic(self) -> bool:
         """Whether :meth:`advantages` reads the value of a row."""
         return False
+
+    @property
+    def utterance_critic(self) -> UtteranceCritic | None:
+        """How a critic of whole utterances learns; ``None``: the critic, if any, is verl's."""
+        return None
 
     def value_targets(self, rows: Sequence[CreditRow]) -> np.ndarray:
         """Return what the critic's value before each turn regresses on, shape (N,).
