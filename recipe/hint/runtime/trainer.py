@@ -245,6 +245,7 @@ class HintMixin(CreditMixin):
                 f"{path} is missing: the checkpoint was not written by this recipe. "
                 "Give its weights as actor_rollout_ref.model.path with trainer.resume_mode=disable"
             )
+        self._resumed_from = path.parent
         with np.load(path, allow_pickle=False) as state:
             self.tracker.load_state_dict(dict(state))
         shapes = path.with_name(SHAPES_FILE)
