@@ -1,10 +1,6 @@
 """The names that users of the release import; the trainer itself is in ``runtime/trainer.py``."""
 
-from recipe.hint.prompt import (
-    ANSWER_SYSTEM_PROMPT,
-    HINT_SYSTEM_PROMPT,
-    HINT_USER_PROMPT_TEMPLATE,
-)
+from recipe.hint.prompt import ANSWER_SYSTEM_PROMPT, HINT_SYSTEM_PROMPT, HINT_USER_PROMPT_TEMPLATE
 from recipe.hint.runtime.trainer import TRAINERS, HintTrainerSync
 
 __all__ = [

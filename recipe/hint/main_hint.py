@@ -25,7 +25,6 @@ from recipe.hint.command.compose import (
 )
 from recipe.hint.command.help import help_text
 from recipe.hint.errors import ConfigError, HintError
-from recipe.hint.methods import BASELINE
 from recipe.hint.runtime.multirun import Sweep, is_multirun
 from recipe.hint.runtime.preflight.machine import has_gpu
 from recipe.hint.settings import method_defaults
@@ -42,11 +41,12 @@ def main() -> None:
 def check_and_launch(config: DictConfig) -> None:
     """Check everything, say what will run, and run it."""
     from recipe.hint.evaluation.draw import apply_evaluation_mode
+    from recipe.hint.evaluation.play import evaluated_method
     from recipe.hint.runtime.merging import merge_model
     from recipe.hint.runtime.preflight.run import preflight, preflight_evaluation
 
     if config.trainer.eval_only:
-        apply_evaluation_mode(config, BASELINE)
+        apply_evaluation_mode(config, evaluated_method(config))
         summary = preflight_evaluation(config)
     else:
         summary = preflight(config, sys.argv[1:])

@@ -22,7 +22,7 @@ from recipe.hint.evaluation.results import evaluation_table, recompute
 from recipe.hint.report.runs import read_run
 from recipe.hint.report.samples import sample_lines
 from recipe.hint.report.training import draw_learning, training_table
-from recipe.hint.sample_choice import REASONS
+from recipe.hint.samples import REASONS
 
 
 def main(argv: list[str] | None = None) -> int:

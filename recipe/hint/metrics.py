@@ -81,6 +81,19 @@ def verify_metrics(records: Sequence[PromptRecord]) -> dict[str, float]:
     return result
 
 
+def guide_metrics(records: Sequence[PromptRecord]) -> dict[str, float]:
+    """Return what the guide wrote, names relative to ``turns/``; empty without feedback.
+
+    ``leaks`` is a share of all feedback, ``feedback_tokens`` its mean length.
+    """
+    rounds = [each for record in records for each in record.rounds if each.role == "guide"]
+    count = sum(len(each.parents) for each in rounds)
+    if not count:
+        return {}
+    leaks, tokens = (sum(getattr(each, name) for each in rounds) for name in ("leaks", "tokens"))
+    return {"leaks": leaks / count, "feedback_tokens": tokens / count}
+
+
 def _writing(asked: Sequence[PromptRecord]) -> dict[str, float]:
     """Return what became of the requests for hints, one per problem that needed them."""
     failed = {reason: 0 for reason in _HINT_FAILURES}

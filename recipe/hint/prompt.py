@@ -1,4 +1,4 @@
-"""The texts of the methods, and how a hint enters a conversation.
+"""The texts of the methods.
 
 Own wording with the parts of Liao et al. 2026, arXiv:2602.03143 (appendix B);
 ``hint.prompts=FILE.yaml`` loads other texts. Only the short fixed strings marked
@@ -8,7 +8,6 @@ Own wording with the parts of Liao et al. 2026, arXiv:2602.03143 (appendix B);
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from recipe.hint.errors import ConfigError
@@ -118,45 +117,3 @@ def fill(template: str, **fields: str) -> str:
     In one pass, not by ``str.format``: problems and templates may hold braces of their own.
     """
     return re.sub(rf"\{{({'|'.join(fields)})\}}", lambda match: fields[match[1]], template)
-
-
-def hint_request(texts: Texts, problem: str, solution: str) -> list[Message]:
-    """Return the conversation that asks the policy for a set of hints."""
-    return [
-        {"role": "system", "content": texts.hint_system},
-        {"role": "user", "content": fill(texts.hint_user, problem=problem, solution=solution)},
-    ]
-
-
-def feedback_request(texts: Texts, problem: str, attempt: str) -> list[Message]:
-    """Return the conversation that asks the guide for feedback on an attempt."""
-    return [
-        {"role": "system", "content": texts.guide_system},
-        {"role": "user", "content": fill(texts.guide_user, problem=problem, attempt=attempt)},
-    ]
-
-
-def with_hint(
-    messages: Sequence[Message], hint: str, texts: Texts, style: str = "paper"
-) -> list[Message]:
-    """Return the data set's conversation with ``hint`` added to its last user turn.
-
-    ``paper`` appends to the turn and leaves every other token as it was, so the un-hinted
-    prompt's text stays a prefix up to the end of that turn. ``release`` is the form of the
-    authors' release: its own system prompt and a ``Question:`` line.
-
-    Raises:
-        ConfigError: If the conversation does not end with a user turn.
-    """
-    if not messages or messages[-1]["role"] != "user":
-        role = messages[-1]["role"] if messages else "nothing"
-        raise ConfigError(f"a prompt must end with a user turn to take a hint; it ends with {role}")
-    question = messages[-1]["content"]
-    if style == "release":
-        body = f"Question:\n{question}\n\n{texts.hint_lead}\n{hint}"
-        return [
-            {"role": "system", "content": ANSWER_SYSTEM_PROMPT},
-            {"role": "user", "content": body},
-        ]
-    last = {**messages[-1], "content": f"{question}\n{texts.hint_lead}\n{hint}"}
-    return [*messages[:-1], last]

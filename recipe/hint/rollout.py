@@ -20,10 +20,15 @@ from recipe.hint.hints.base import HintResult, HintSource, WrittenText
 from recipe.hint.hints.logprob_gain import logprob_gains
 from recipe.hint.methods.base import Method
 from recipe.hint.prompt import Message, Texts
-from recipe.hint.record import Outcome, PromptRecord, RoundRecord, TrainedRow
-from recipe.hint.samples import pack_sample, verdict_counts
-from recipe.hint.schema import Opinion, Problem, ProblemState, Response, Verdict
-from recipe.hint.seeds import seed_at
+from recipe.hint.record import (
+    Outcome,
+    PromptRecord,
+    RoundRecord,
+    TrainedRow,
+    pack_sample,
+    verdict_counts,
+)
+from recipe.hint.schema import Opinion, Problem, ProblemState, Response, Verdict, seed_at
 from recipe.hint.settings import HintSettings
 from recipe.hint.turns import Place, Prompt, PromptContext, Round, Row, Sample, Train, Turn, path
 
@@ -227,7 +232,9 @@ class PromptRollout:
         settings, sample = self._settings.samples, b""
         if settings.prompts_per_step:
             rewards = {row.place: row.reward for row in train.rows}
-            sample = pack_sample(self._problem, self._rounds, rewards, opinions, settings)
+            sample = pack_sample(
+                self._problem, self._rounds, rewards, opinions, settings.text_bytes
+            )
         return Outcome(rows, record, sample)
 
     def _trained(self, row: Row, uid: str) -> TrainedRow:

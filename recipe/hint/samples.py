@@ -1,32 +1,40 @@
-"""What training keeps of a prompt for people to read: excerpts of a bounded size.
-
-Every text has a limit and so has every prompt, whatever the policy writes. Which prompts of a step
-are kept is decided in ``sample_choice``.
-"""
+"""Which prompts of a step are kept for people to read: a few drawn blindly, and odd ones."""
 
 from __future__ import annotations
 
 import json
 import math
-import re
 import zlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 from recipe.hint.errors import ConfigError
-from recipe.hint.schema import Opinion, Problem, Verdict
-from recipe.hint.turns import Place, Round
+from recipe.hint.record import PromptRecord
+from recipe.hint.schema import seed_at
 
-MAX_SAMPLE_BYTES = 32_768
+# Why a prompt is kept.
+REASONS = (
+    "random",  # drawn blindly
+    "ignored",  # a verdict left a part of the answer out
+    "disagrees",  # the second judge thinks otherwise
+    "new_shape",  # answers of a form that hardly earned before do now
+    "ungraded",  # a grade timed out or failed
+    "rare_basis",  # few prompts of the step earn by what this one does
+    "leaked",  # a hint that was sampled under holds the final answer
+)
+_RANDOM_SHARE = 4  # one place in so many is drawn blindly
+# A shape is new when it earns in at least so many prompts of a step, and in this many times the
+# share that it had before.
+_MIN_PROMPTS, _GROWTH = 3, 4.0
+_MAX_SHAPES = 4096
+# Stands for all shapes that no earlier step had: a trick may be written differently each time. No
+# shape has a blank.
+_UNSEEN = "never seen"
 _MIN_TEXT_BYTES = 200
-_SHORT_BYTES = 300  # of an extracted or an ignored text
-_MAX_RESPONSES = 8
-_NO_VERDICT = Verdict(0.0, "no_answer")  # of a turn that is not graded
-_MARK = " [... {} characters left out ...] "
-_SHAPES_PER_PROMPT, _SHAPE_CHARS, _READ_CHARS = 8, 60, 500
-_TOKEN = re.compile(r"\\(?:[A-Za-z]+|.)|[^\W\d_]+(?:\s+[^\W\d_]+)*|\d+|\s+|.", re.DOTALL)
+_RARE_BASIS = 0.1  # a basis that earns in fewer of the step's prompts than this share
 
 
 @dataclass(frozen=True)
@@ -57,184 +65,136 @@ class SampleSettings:
             )
 
 
-def shape(text: str) -> str:
-    r"""Return the form of an answer: numbers are 0, words a, commands and signs as they are.
+class Sampler:
+    """Chooses a step's prompts; remembers how often each odd shape has earned.
 
-    ``5\text{,000}`` becomes ``0\text{,0}``. Long answers share the form of their beginning.
+    One place in four is drawn blindly (``random``): an unbiased picture of the step. The others
+    go to odd prompts, to each kind of oddness in turn, the rarest first; places that no odd prompt
+    claims stay empty. All draws are seeded by (seed, step, problem id).
     """
-    parts = []
-    for token in _TOKEN.findall(text[:_READ_CHARS]):
-        if token[0].isalpha():
-            parts.append("a")
-        elif token.isdecimal():
-            parts.append("0")
-        elif not token.isspace():
-            parts.append(token if token.isprintable() else "?")
-    return "".join(parts)[:_SHAPE_CHARS]
+
+    def __init__(self, settings: SampleSettings, seed: int) -> None:
+        self._settings = settings
+        self._seed = seed
+        self._counts: Counter[str] = Counter()
+        self._prompts = 0
+        self._new_share = 0.0
+
+    def update(
+        self, step: int, records: Sequence[PromptRecord], packed: Mapping[str, bytes]
+    ) -> list[dict[str, Any]]:
+        """Fold a step in and return the rows of ``samples.jsonl``.
+
+        Args:
+            step: The training step.
+            records: All of the step.
+            packed: By uid, what ``pack_sample`` made; prompts without one are not chosen.
+        """
+        new = self._new_shapes(records)
+        self._new_share = sum(bool(new & set(each.shapes)) for each in records) / max(
+            len(records), 1
+        )
+        # A list, not one by one: what a prompt brings is unseen for the rest of the step too.
+        self._counts.update([name for record in records for name in self._shapes_of(record)])
+        self._prompts += len(records)
+        if len(self._counts) > _MAX_SHAPES:
+            ranked = sorted(self._counts.items(), key=lambda item: (-item[1], item[0]))
+            self._counts = Counter(dict(ranked[: _MAX_SHAPES // 2]))
+        kept = [record for record in records if packed.get(record.uid)]
+        return [
+            _row(record, step, why, packed[record.uid], new)
+            for record, why in self._choose(step, kept, new)
+        ]
+
+    def metrics(self) -> dict[str, float]:
+        """Return names relative to ``verify/``: the share of prompts with a new shape."""
+        return {"new_shape": self._new_share}
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return everything, as JSON values."""
+        return {"prompts": self._prompts, "counts": dict(self._counts)}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Replace the content by a saved one."""
+        self._prompts = int(state["prompts"])
+        self._counts = Counter(state["counts"])
+
+    def _new_shapes(self, records: Sequence[PromptRecord]) -> frozenset[str]:
+        """Return shapes that earn in far more prompts of this step than of earlier ones."""
+        if not self._prompts:
+            return frozenset()
+        counts = Counter(name for record in records for name in self._shapes_of(record))
+        new = frozenset(
+            name
+            for name, count in counts.items()
+            if count >= _MIN_PROMPTS
+            and count / len(records) >= _GROWTH * (self._counts[name] + 0.5) / (self._prompts + 1)
+        )
+        return new | {name for name in counts if _UNSEEN in new and not self._counts[name]}
+
+    def _shapes_of(self, record: PromptRecord) -> set[str]:
+        unseen = any(not self._counts[name] for name in record.shapes)
+        return {*record.shapes, *([_UNSEEN] if unseen else [])}
+
+    def _choose(
+        self, step: int, records: Sequence[PromptRecord], new: frozenset[str]
+    ) -> list[tuple[PromptRecord, list[str]]]:
+        places = self._settings.prompts_per_step
+        order = sorted(
+            records, key=lambda each: (seed_at(self._seed, step, each.problem_id), each.problem_id)
+        )
+        odd = _oddities(order, new)
+        num_random = min(math.ceil(places / _RANDOM_SHARE), len(order))
+        chosen = list(range(num_random))
+        # One of each oddness after the other; the rarest begins.
+        queues = sorted(odd.items(), key=lambda item: (len(item[1]), item[0]))
+        turns = (place for turn in zip_longest(*(rows for _, rows in queues)) for place in turn)
+        chosen += dict.fromkeys(
+            place for place in turns if place is not None and place >= num_random
+        )
+        return [
+            (
+                order[place],
+                ["random"] * (place < num_random)
+                + sorted(name for name, rows in odd.items() if place in rows),
+            )
+            for place in chosen[:places]
+        ]
 
 
-def odd_shape(problem: Problem, verdict: Verdict) -> str:
-    """Return the shape of an answer that earns and is not written as its gold answer is.
-
-    Empty for all others: the golds of a data set have many shapes, so only the difference tells.
-    A program and its tests have no shape in common.
-    """
-    if verdict.score <= 0 or problem.kind == "program":
-        return ""
-    found = shape(verdict.extracted)
-    return "" if found == shape(problem.answer.strip("$ \n")) else found
-
-
-def verdict_counts(
-    problem: Problem, rounds: Sequence[Round], opinions: Mapping[Place, Opinion]
-) -> dict[str, Any]:
-    """Return the fields of a record that say how all responses of a prompt were graded."""
-    verdicts = [verdict for each in rounds for verdict in each.verdicts]
-    shapes = sorted({odd_shape(problem, verdict) for verdict in verdicts} - {""})
-    given = Counter(opinions.values())
-    return {
-        "bases": dict(Counter(verdict.basis for verdict in verdicts)),
-        "earning_bases": tuple(sorted({each.basis for each in verdicts if each.score > 0})),
-        "num_ignored": sum(bool(verdict.ignored) for verdict in verdicts),
-        "num_second": given["agrees"] + given["disagrees"],
-        "num_disagreed": given["disagrees"],
-        "shapes": tuple(shapes[:_SHAPES_PER_PROMPT]),
-    }
-
-
-def excerpt(text: str, max_bytes: int) -> str:
-    """Return a text of at most ``max_bytes`` bytes of UTF-8, its middle left out if need be.
-
-    The end gets three quarters: the answer is there. Half of a surrogate pair becomes ``?``.
-    """
-    if len(text) <= max_bytes:
-        raw = text.encode("utf-8", "replace")
-        if len(raw) <= max_bytes:
-            return raw.decode("utf-8")
-    room = max_bytes - len(_MARK) - 8
-    begin, end = room // 4, room - room // 4
-    head = text[:begin].encode("utf-8", "replace")[:begin].decode("utf-8", "ignore")
-    tail = text[-end:].encode("utf-8", "replace")[-end:].decode("utf-8", "ignore")
-    return head + _MARK.format(len(text) - len(head) - len(tail)) + tail
-
-
-def pack_sample(
-    problem: Problem,
-    rounds: Sequence[Round],
-    rewards: Mapping[Place, float],
-    opinions: Mapping[Place, Opinion],
-    settings: SampleSettings,
-) -> bytes:
-    """Return one prompt's sample, compressed: most of them are never looked into.
-
-    As JSON it has at most ``MAX_SAMPLE_BYTES``. Responses of one round with the same verdict share
-    an entry, which shows one of them. What finds no room is counted in ``left_out``.
-
-    Args:
-        problem: The problem.
-        rounds: All that was sampled, whether it trains or not.
-        rewards: What the turns that train train with.
-        opinions: Those of the second judge.
-        settings: Limits.
-    """
-    room = _Room(MAX_SAMPLE_BYTES - 1000)
-    limit = settings.text_bytes
-    sample: dict[str, Any] = {
-        "kind": problem.kind,
-        "data_source": room.text(problem.data_source, _SHORT_BYTES),
-        "problem": room.text(problem.text, limit),
-        "answer": room.text(problem.answer, limit),
-        "rounds": [],
-        "responses": [],
-    }
-    entries = _entries(problem, rounds, rewards, opinions)
-    shown = [entry for entry in entries if room.take(entry)]
-    for each in rounds:
-        done = {
-            "prompt": each.request.prompt.kind,
-            "level": each.level,
-            "hint_status": each.hint_status,
+def _oddities(records: Sequence[PromptRecord], new: frozenset[str]) -> dict[str, list[int]]:
+    """Return places of the prompts by what is odd about them."""
+    bases = Counter(name for record in records for name in record.earning_bases)
+    rare = {name for name, count in bases.items() if count < _RARE_BASIS * len(records)}
+    odd: dict[str, list[int]] = {}
+    for place, record in enumerate(records):
+        found = {
+            "ignored": record.num_ignored > 0,
+            "disagrees": record.num_disagreed > 0,
+            "new_shape": bool(new & set(record.shapes)),
+            "ungraded": any(each.num_ungraded for each in record.rounds),
+            "rare_basis": bool(rare & set(record.earning_bases)),
+            "leaked": bool(set(record.levels) & set(record.leaked_levels)),
         }
-        if room.take(done):
-            sample["rounds"].append(done | {"hint": room.text(each.hint, limit)})
-    for entry in shown[:_MAX_RESPONSES]:
-        turn = rounds[entry["round"]].turns[entry["rows"][0]]
-        entry["response"] = room.text(turn.response.text, limit)
-    sample["responses"] = shown
-    sample["left_out"] = len(entries) - len(shown) + len(rounds) - len(sample["rounds"])
-    return zlib.compress(json.dumps(sample).encode("ascii"), 1)
+        for name, is_so in found.items():
+            if is_so:
+                odd.setdefault(name, []).append(place)
+    return odd
+
+
+def _row(
+    record: PromptRecord, step: int, why: list[str], packed: bytes, new: frozenset[str]
+) -> dict[str, Any]:
+    sample = unpack_sample(packed)
+    for each in sample["rounds"]:
+        each["leaks"] = each["level"] in record.leaked_levels
+    for response in sample["responses"]:
+        if response["shape"] in new:
+            response["why"].append("new_shape")
+    head = {"step": step, "why": why, "problem_id": record.problem_id, "uid": record.uid}
+    return head | {"accepted_level": record.accepted_level} | sample
 
 
 def unpack_sample(packed: bytes) -> dict[str, Any]:
     """Return what :func:`pack_sample` packed."""
     return json.loads(zlib.decompress(packed))
-
-
-class _Room:
-    """What is left of a sample's bytes."""
-
-    def __init__(self, num_bytes: int) -> None:
-        self._left = num_bytes
-
-    def take(self, value: Any) -> bool:
-        """Return whether a value fits; it is then counted."""
-        cost = len(json.dumps(value)) + 20  # its name and the commas around
-        if cost > self._left:
-            return False
-        self._left -= cost
-        return True
-
-    def text(self, text: str, max_bytes: int) -> str:
-        """Return the excerpt, or nothing when it does not fit any more."""
-        short = excerpt(text, max_bytes)
-        return short if self.take(short) else ""
-
-
-def _entries(
-    problem: Problem,
-    rounds: Sequence[Round],
-    rewards: Mapping[Place, float],
-    opinions: Mapping[Place, Opinion],
-) -> list[dict[str, Any]]:
-    """Return the different verdicts: odd ones first, then those that train."""
-    rows: dict[tuple, list[int]] = {}
-    for number, each in enumerate(rounds):
-        for row, turn in enumerate(each.turns):
-            place = Place(number, row)
-            verdict = turn.verdict or _NO_VERDICT
-            reward = rewards.get(place, verdict.trained)
-            second = opinions.get(place, "not_asked")
-            rows.setdefault((number, verdict, reward, place in rewards, second), []).append(row)
-    entries = []
-    for (number, verdict, reward, trains, second), places in rows.items():
-        odd = odd_shape(problem, verdict)
-        found = {
-            "ignored": bool(verdict.ignored),
-            "disagrees": second == "disagrees",
-            "ungraded": verdict.is_ungraded,
-        }
-        entries.append(
-            {
-                "round": number,
-                "level": rounds[number].level,
-                "rows": places,
-                "trains": trains,
-                "score": _finite(verdict.score),
-                "reward": _finite(reward),
-                "reason": "not_graded" if verdict is _NO_VERDICT else verdict.reason,
-                "basis": verdict.basis,
-                "extracted": excerpt(verdict.extracted, _SHORT_BYTES),
-                "ignored": excerpt(verdict.ignored, _SHORT_BYTES),
-                "second": second,
-                "shape": odd,
-                "why": [name for name, is_so in found.items() if is_so],
-            }
-        )
-    return sorted(
-        entries, key=lambda each: (not each["why"], not each["shape"], not each["trains"])
-    )
-
-
-def _finite(value: float) -> float | str:
-    """Return a number that JSON knows; a user's own function may return others."""
-    return value if math.isfinite(value) else str(value)

@@ -1,4 +1,4 @@
-"""The frozen values that travel between the layers.
+"""The frozen values that travel between the layers, and where they come from: rows and seeds.
 
 Shapes: ``G`` rollouts of one problem, ``L`` hint levels (0 means no hint), ``T`` tokens.
 A failure is one of these values too, with a reason; nothing here is ever ``None`` to mean "failed".
@@ -6,8 +6,13 @@ A failure is one of these values too, with a reason; nothing here is ever ``None
 
 from __future__ import annotations
 
+import hashlib
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
+
+from recipe.hint.errors import DataError
 
 Kind = Literal["maths", "choice", "program"]
 Reason = Literal["correct", "wrong", "no_answer", "malformed", "timeout", "error", "truncated"]
@@ -42,6 +47,7 @@ Basis = Literal[
 Opinion = Literal["not_asked", "none", "agrees", "disagrees"]
 # A verdict with one of these reasons says nothing about the answer.
 UNGRADED: frozenset[str] = frozenset({"timeout", "error"})
+HINT_COLUMN = "hint_level_{level}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,3 +177,73 @@ class ProblemState:
     accepted_level: int = 0
     worked_level: int = -1
     step: int = 0
+
+
+def seed_at(*coordinates: object) -> int:
+    """Return a 31-bit seed from printable coordinates, such as (seed, step, problem id, level).
+
+    Not ``hash()``: that one is salted per process for strings.
+    """
+    text = "\x1f".join(map(str, coordinates))
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big") >> 1
+
+
+def problem_from_row(row: Mapping[str, Any]) -> Problem:
+    """Return the problem of one row, as the file or verl's data set class gives it.
+
+    ``raw_prompt`` is verl's name for the column ``prompt`` once the row is loaded; both are
+    accepted. The solution stays empty when the file has none: the answer never takes its place.
+
+    Raises:
+        DataError: If the conversation or the ground truth is missing.
+    """
+    messages = row.get("raw_prompt", row.get("prompt"))
+    if messages is None or not len(messages):
+        raise DataError("a row has neither `raw_prompt` nor `prompt`; see docs/data.md")
+    turns = tuple({"role": turn["role"], "content": turn["content"]} for turn in messages)
+    text = row.get("problem") or turns[-1]["content"]
+    reward = row.get("reward_model") or {}
+    truth = reward.get("ground_truth", row.get("answer"))
+    if truth is None:
+        raise DataError(f"no `reward_model.ground_truth` for the problem {text[:60]!r}")
+    extra_info = row.get("extra_info") or {}
+    index = extra_info.get("index")
+    attempts = row.get("first_attempts")
+    # What a user's own reward function is called with.
+    data_source = row.get("data_source", "")
+    call = {"data_source": data_source, "ground_truth": truth, "extra_info": extra_info}
+    return Problem(
+        id=str(index) if index is not None else content_id(text),
+        messages=turns,
+        text=text,
+        solution=row.get("solution") or "",
+        answer=str(truth),
+        data_source=str(data_source),
+        kind=reward.get("kind") or "maths",
+        hints=hint_columns(row),
+        row=json.dumps(call, default=_plain),
+        attempts=tuple(attempts) if attempts is not None else (),
+    )
+
+
+def content_id(text: str) -> str:
+    """Return a stable id for a problem without one: 16 hex digits of its text's sha256."""
+    return "sha-" + hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def hint_columns(row: Mapping[str, Any]) -> tuple[tuple[str, ...], ...]:
+    """Return the texts of ``hint_level_1``, ``hint_level_2``, ..., as far as they go.
+
+    A column holds one text or a list of them; an empty tuple stands for a row without one.
+    """
+    levels: list[tuple[str, ...]] = []
+    while (name := HINT_COLUMN.format(level=len(levels) + 1)) in row:
+        value = row[name]
+        texts = [value] if isinstance(value, str) else [] if value is None else list(value)
+        levels.append(tuple(text for text in texts if isinstance(text, str) and text.strip()))
+    return tuple(levels)
+
+
+def _plain(value: Any) -> Any:
+    """Return arrays as lists, and what JSON has no name for (dates, bytes) as text."""
+    return value.tolist() if hasattr(value, "tolist") else str(value)

@@ -13,9 +13,10 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
+from recipe.hint.errors import ConfigError
 from recipe.hint.hints.base import HintResult
 from recipe.hint.hints.fitting import cut_at_sentence
-from recipe.hint.prompt import Message, Texts, feedback_request, fill, with_hint
+from recipe.hint.prompt import ANSWER_SYSTEM_PROMPT, Message, Texts
 from recipe.hint.schema import USABLE_HINTS, HintStatus, Problem, Response, Verdict
 
 Messages = tuple[Message, ...]
@@ -169,57 +170,30 @@ class FollowUp(PromptSpec):
         )
 
 
-@dataclass(frozen=True)
-class Revise(PromptSpec):
-    """The conversation so far, and the instruction to revise it (``Texts.revise``)."""
+def with_hint(
+    messages: Sequence[Message], hint: str, texts: Texts, style: str = "paper"
+) -> list[Message]:
+    """Return the data set's conversation with ``hint`` added to its last user turn.
 
-    kind: ClassVar[str] = "revise"
+    ``paper`` appends to the turn and leaves every other token as it was, so the un-hinted
+    prompt's text stays a prefix up to the end of that turn. ``release`` is the form of the
+    authors' release: its own system prompt and a ``Question:`` line.
 
-    async def build(self, context: PromptContext, parent: Turn | None) -> Prompt:
-        """Return the longer conversation."""
-        return await FollowUp(context.texts.revise).build(context, parent)
-
-
-@dataclass(frozen=True)
-class Feedback(PromptSpec):
-    """What the guide is asked about a response: it sees the problem and that response."""
-
-    kind: ClassVar[str] = "feedback"
-
-    async def build(self, context: PromptContext, parent: Turn | None) -> Prompt:
-        """Return the guide's conversation.
-
-        Raises:
-            ValueError: If there is no turn to give feedback on.
-        """
-        if parent is None:
-            raise ValueError("Feedback needs a parent; give Sample.parents")
-        asked = feedback_request(context.texts, context.problem.text, parent.response.text)
-        return context.within(tuple(asked))
-
-
-@dataclass(frozen=True)
-class Refine(PromptSpec):
-    """The conversation that got feedback, and the feedback; the parent is the feedback's turn.
-
-    ``withholds_leaks``: feedback that gives the answer away is replaced (``Texts.no_feedback``).
+    Raises:
+        ConfigError: If the conversation does not end with a user turn.
     """
-
-    withholds_leaks: bool = False
-    kind: ClassVar[str] = "refine"
-
-    async def build(self, context: PromptContext, parent: Turn | None) -> Prompt:
-        """Return the longer conversation.
-
-        Raises:
-            ValueError: If the parent is no feedback on an earlier turn.
-        """
-        if parent is None or parent.parent is None:
-            raise ValueError("Refine needs feedback as its parent; give Sample.parents")
-        is_withheld = self.withholds_leaks and parent.leaks
-        feedback = context.texts.no_feedback if is_withheld else parent.response.text
-        instruction = fill(context.texts.refine, feedback=feedback)
-        return await FollowUp(instruction).build(context, context.turn(parent.parent))
+    if not messages or messages[-1]["role"] != "user":
+        role = messages[-1]["role"] if messages else "nothing"
+        raise ConfigError(f"a prompt must end with a user turn to take a hint; it ends with {role}")
+    question = messages[-1]["content"]
+    if style == "release":
+        body = f"Question:\n{question}\n\n{texts.hint_lead}\n{hint}"
+        return [
+            {"role": "system", "content": ANSWER_SYSTEM_PROMPT},
+            {"role": "user", "content": body},
+        ]
+    last = {**messages[-1], "content": f"{question}\n{texts.hint_lead}\n{hint}"}
+    return [*messages[:-1], last]
 
 
 def at_level(level: int) -> PromptSpec:

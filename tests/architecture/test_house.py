@@ -1,6 +1,7 @@
 """The house rules that no linter knows: sizes, names, imports, files that must parse."""
 
 import ast
+import json
 import os
 import re
 from collections.abc import Iterator
@@ -219,7 +220,7 @@ def test_every_method_has_a_page_whose_table_gives_each_of_its_settings_and_thei
     method = METHODS[name]
     settings = method.settings_cls()
     wanted = {
-        f"{method.settings_node}.{item.name}": yaml.safe_load(str(getattr(settings, item.name)))
+        f"{method.settings_node}.{item.name}": json.loads(json.dumps(getattr(settings, item.name)))
         for item in fields(settings)
     }
     wanted |= {"hint.dropout_share": 0.0} if method.supports_dropout else {}
@@ -227,6 +228,34 @@ def test_every_method_has_a_page_whose_table_gives_each_of_its_settings_and_thei
     rows = dict(re.findall(r"^\| `([\w.]+)` \| `?(.*?)`? \|", text, re.MULTILINE))
     given = {key: yaml.safe_load(rows[key]) for key in wanted.keys() & rows.keys()}
     assert given == wanted
+
+
+# Words of the language too, and a data set of the name of a method.
+ORDINARY = {"fixed", "score"}
+DATA_SETS = {("recipe/hint/problems/sources.py", "ghpo")}
+
+
+def test_only_a_methods_own_file_and_the_registry_know_a_method_by_name():
+    nodes = [method.settings_node.removeprefix("hint.") for method in METHODS.values()]
+    parts = [re.escape(f"{node}.") for node in nodes if node not in ("", "trainer")]
+    names = sorted(METHODS.keys() - ORDINARY, key=len, reverse=True)
+    known = re.compile(rf"(?<![\w-])(?:(?:{'|'.join(names)})(?![\w-])|(?:{'|'.join(parts)})\w)")
+    offenders = [
+        f"{shown(path)}:{text.lineno}: {match[0]}"
+        for path, tree in package_trees()
+        if not path.is_relative_to(HINT / "methods")
+        for text in texts_of(tree)
+        if (match := known.search(text.value)) and (shown(path), match[0]) not in DATA_SETS
+    ]
+    assert offenders == []
+
+
+def texts_of(tree: ast.Module) -> Iterator[ast.Constant]:
+    """String constants of a file, docstrings left out."""
+    said = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in said:
+            yield node
 
 
 CLOCKS = {"monotonic", "perf_counter", "process_time", "thread_time"}

@@ -10,7 +10,15 @@ HEAVY = ("torch", "verl", "ray", "vllm", "transformers", "sympy", "pyarrow", "ma
 
 @pytest.mark.parametrize(
     "module",
-    ["methods", "rollout", "metrics", "reward_tracker", "hints.parsing", "verify", "command"],
+    [
+        "methods",
+        "rollout",
+        "metrics",
+        "reward_tracker",
+        "hints.self_generated",
+        "verify",
+        "command",
+    ],
 )
 def test_a_pure_module_imports_nothing_heavy(module):
     code = (

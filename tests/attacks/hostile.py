@@ -15,7 +15,7 @@ from types import FrameType
 
 from attacks import pumps
 from recipe.hint.hints.leak import find_leaks
-from recipe.hint.hints.parsing import parse_hint_levels
+from recipe.hint.hints.self_generated import parse_hint_levels
 from recipe.hint.schema import Item, Problem
 from recipe.hint.verify import quick_grade
 

@@ -10,9 +10,8 @@ from verl import DataProto
 from verl.experimental.reward_loop.reward_manager import get_reward_manager_cls
 from verl.trainer.ppo.reward import get_custom_reward_fn
 
-from recipe.hint.problems.rows import problem_from_row
 from recipe.hint.runtime.rewards import grade_options, overlong_of
-from recipe.hint.schema import Item
+from recipe.hint.schema import Item, problem_from_row
 from recipe.hint.settings import VerifySettings
 from recipe.hint.verify.functions import function_verdict
 

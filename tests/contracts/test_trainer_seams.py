@@ -32,6 +32,7 @@ HOOKS = {
     "_save_checkpoint",
     "_setup",
     "_step_once",
+    "_val_metrics_update",
     "on_init_end",
     "fit",
     "on_sample_end",

@@ -12,7 +12,7 @@ from verl.utils.dataset.rl_dataset import RLHFDataset
 from recipe.hint import main_prepare
 from recipe.hint.main_hint import REPOSITORY
 from recipe.hint.problems.columns import read_problems
-from recipe.hint.problems.rows import problem_from_row
+from recipe.hint.schema import problem_from_row
 
 ROWS = {
     "maths": {

@@ -11,9 +11,8 @@ from fakes import ScriptedEngine, problem, run
 from recipe.hint.errors import ConfigError
 from recipe.hint.methods.ghpo import Ghpo, GhpoSettings
 from recipe.hint.methods.sage import Sage
-from recipe.hint.problems.rows import problem_from_row
 from recipe.hint.runtime.engine import VllmEngine
-from recipe.hint.schema import Response, Verdict
+from recipe.hint.schema import Response, Verdict, problem_from_row
 from recipe.hint.verify.overlong import Overlong
 
 

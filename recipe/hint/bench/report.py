@@ -6,8 +6,8 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from recipe.hint.bench.settings import AGAIN, base_of
-from recipe.hint.methods import BASELINE
+from recipe.hint.bench.settings import AGAIN, RELEASE, base_of, method_of
+from recipe.hint.methods import BASELINE, RELEASED
 
 Row = Mapping[str, Any]
 _PROCESSES = ("server", "worker", "driver")
@@ -17,11 +17,12 @@ _MEANS = (
     *("before_s", "after_s", "hinted", "mixed", "requests", "prompt_tokens", "cached_tokens"),
     *(f"{part}_cpu_s" for part in _PROCESSES),
 )
+_PHASES = ("rollout_s", "step_s")
 _SHARES = (0.1, 0.2, 0.3)
 
 
 def summary_of(rows: Sequence[Row]) -> dict[str, Any]:
-    """Return means per arm, and ratios to ``grpo`` paired by round.
+    """Return means per arm, and ratios to the baseline paired by round.
 
     Args:
         rows: One per step, as ``bench.jsonl`` holds them; those not counted are left out.
@@ -94,12 +95,12 @@ def spread(values: Sequence[float]) -> dict[str, float]:
 def predicted(arm: Mapping[str, Any], base: Mapping[str, Any], share: float) -> dict[str, float]:
     """Return what the cost model says at another share of unresolved prompts.
 
-    What an arm costs beyond ``grpo`` is taken to grow in proportion to that share, in the rollout
-    and in the rest of the step alike (docs/performance.md).
+    What an arm costs beyond the baseline is taken to grow in proportion to that share, in the
+    rollout and in the rest of the step alike (docs/performance.md).
 
     Args:
         arm: Numbers of an arm, from :func:`summary_of`.
-        base: Those of ``grpo``.
+        base: Those of the baseline.
         share: Of prompts that level 0 leaves unresolved, in [0, 1].
     """
     scale = _ratio(share, base["unresolved_share"])
@@ -126,7 +127,7 @@ def lines_of(summary: Mapping[str, Any]) -> list[str]:
             f"{arm['tokens_per_s']:5.0f}  {arm['cached_share']:6.1%}  "
             f"{arm['unresolved_share']:10.0%}"
         )
-    lines += ["", f"{'to grpo: median [min, max]; fastest rollout / step':{width}}"]
+    lines += ["", f"{f'to {BASELINE}: median [min, max]; fastest rollout / step':{width}}"]
     for name, arm in arms.items():
         if name != BASELINE:
             parts = (
@@ -142,17 +143,16 @@ def lines_of(summary: Mapping[str, Any]) -> list[str]:
     if alone := summary["alone"]:
         share = arms[BASELINE]["tokens_per_s"] / alone["tokens_per_s"]
         lines.append(
-            f"vLLM alone, the same requests: {alone['tokens_per_s']:.0f} tokens/s; grpo reaches "
-            f"{share:.2f} of it"
+            f"vLLM alone, the same requests: {alone['tokens_per_s']:.0f} tokens/s; {BASELINE} "
+            f"reaches {share:.2f} of it"
         )
     return lines
 
 
 def _processors(arms: Mapping[str, Any], width: int) -> list[str]:
     """Return processor time, which other work stretches less than wall-clock time."""
-    lines = [
-        f"{'processor s':{width}}  server  worker  driver   to grpo   before / after generation"
-    ]
+    head = f"{'processor s':{width}}  server  worker  driver"
+    lines = [f"{head}   to {BASELINE}   before / after generation"]
     whole = sum(arms[BASELINE][f"{part}_cpu_s"] for part in _PROCESSES)
     for name, arm in arms.items():
         parts = [arm[f"{part}_cpu_s"] for part in _PROCESSES]
@@ -173,18 +173,16 @@ def _comparisons(arms: Mapping[str, Any]) -> list[str]:
                 for ratio in (pair["step_ratio"], pair["rollout_ratio"])
             )
             lines.append(f"{name} to {pair['to']}, round by round: step {step}, rollout {rollout}")
-    if "release-scheme" in arms and "sage" in arms:
-        release, sage = arms["release-scheme"], arms["sage"]
-        lines.append(
-            f"release-scheme / sage: rollout {_ratio(release['rollout_s'], sage['rollout_s']):.2f}"
-            f", step {_ratio(release['step_s'], sage['step_s']):.2f}"
-        )
+    same = method_of(RELEASE)
+    if RELEASE in arms and same in arms:
+        rollout, step = (_ratio(arms[RELEASE][key], arms[same][key]) for key in _PHASES)
+        lines.append(f"{RELEASE} / {same}: rollout {rollout:.2f}, step {step:.2f}")
     return lines
 
 
 def _predictions(arms: Mapping[str, Any]) -> list[str]:
     lines = []
-    for name in ("sage", "sage-light"):
+    for name in RELEASED:
         if name not in arms:
             continue
         parts = []

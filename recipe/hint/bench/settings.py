@@ -10,7 +10,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 
 from recipe.hint.errors import ConfigError
-from recipe.hint.methods import BASELINE, METHODS
+from recipe.hint.methods import BASELINE, METHODS, RELEASED
 
 RELEASE = "release-scheme"
 # Of an arm's name: its verifier is replaced by what is already known of the same responses.
@@ -33,11 +33,11 @@ class BenchSettings:
         batches: Batches that the rounds go through, in turn.
         unresolved: Share of problems in a batch that the calibration left unsolved; negative:
             the batches as the data gives them.
-        calibration: Steps of GRPO before the first round, which sort the problems.
-        alone: Also send the requests of ``grpo`` to vLLM without the recipe.
+        calibration: Steps of the baseline before the first round, which sort the problems.
+        alone: Also send the requests of the baseline to vLLM without the recipe.
     """
 
-    arms: list[str] = field(default_factory=lambda: [BASELINE, "sage", "sage-light", RELEASE])
+    arms: list[str] = field(default_factory=lambda: [BASELINE, *RELEASED, RELEASE])
     steps: int = 6
     warmup: int = 2
     batches: int = 1
@@ -97,8 +97,8 @@ def check_bench(settings: BenchSettings) -> None:
 
 
 def method_of(arm: str) -> str:
-    """Return the method behind an arm's name; the release's scheme makes SAGE's decisions."""
-    return "sage" if arm == RELEASE else base_of(arm)
+    """Return the method behind an arm's name; the release's scheme decides as its first."""
+    return RELEASED[0] if arm == RELEASE else base_of(arm)
 
 
 def base_of(arm: str) -> str:
@@ -120,7 +120,7 @@ def apply_bench_mode(config: DictConfig, bench: BenchSettings) -> None:
         )
     trainer = config.trainer
     with open_dict(config):
-        trainer.method = "sage"
+        trainer.method = RELEASED[0]
         trainer.val_before_train = False
         trainer.save_freq = trainer.test_freq = -1
         trainer.resume_mode = "disable"

@@ -15,15 +15,13 @@ from recipe.hint.bench.release import Batch, ReleaseRollout
 from recipe.hint.bench.settings import CONSTANT, RELEASE, bench_of, method_of
 from recipe.hint.hints.base import HintResult, HintSource, WrittenText
 from recipe.hint.methods.base import Method
-from recipe.hint.problems.rows import problem_from_row
 from recipe.hint.prompt import Message
 from recipe.hint.record import Outcome
 from recipe.hint.rollout import Parts
 from recipe.hint.runtime.engine import Grader, VllmEngine
 from recipe.hint.runtime.hint_sources import guarded_source
 from recipe.hint.runtime.worker import HintWorker
-from recipe.hint.schema import Item, Verdict
-from recipe.hint.seeds import seed_at
+from recipe.hint.schema import Item, Verdict, problem_from_row, seed_at
 from recipe.hint.settings import build_method
 
 _UNSEEN = Verdict(0.0, "wrong")

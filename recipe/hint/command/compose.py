@@ -6,6 +6,7 @@ import csv
 import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, Literal, NoReturn, cast
 
@@ -16,6 +17,7 @@ from hydra.errors import MissingConfigException, OverrideParseException
 from omegaconf import DictConfig, OmegaConf
 
 from recipe.hint.errors import ConfigError
+from recipe.hint.methods import METHODS
 
 Action = Literal["run", "help", "show", "hydra"]
 
@@ -25,6 +27,10 @@ ALIASES = {
     "hint.reliance_every": "hint.logprob_gain_every",
     "actor_rollout_ref.model.pretrained_model_name_or_path": "actor_rollout_ref.model.path",
     "actor_rollout_ref.rollout.num_generations_per_prompt": "actor_rollout_ref.rollout.n",
+    # Of the multi-turn reference.
+    "policy_lm": "actor_rollout_ref.model.path",
+    "rollout_size": "data.train_batch_size",
+    "lm_lr": "actor_rollout_ref.actor.optim.lr",
 }
 # Both names exist in verl and must agree.
 TWINS = {"actor_rollout_ref.rollout.response_length": "data.max_response_length"}
@@ -44,7 +50,8 @@ def resolve_aliases(argv: Sequence[str]) -> list[str]:
         ConfigError: If both names of a pair are given with different values.
     """
     given = given_settings(argv)
-    for second, first in (ALIASES | TWINS).items():
+    aliases = ALIASES | _of_method(given.get("trainer.method", ""))
+    for second, first in (aliases | TWINS).items():
         if second in given and first in given and given[second] != given[first]:
             raise ConfigError(
                 f"{second}={given[second]} and {first}={given[first]} are two names of one "
@@ -53,11 +60,23 @@ def resolve_aliases(argv: Sequence[str]) -> list[str]:
     result = []
     for arg in argv:
         name = next(iter(given_settings([arg])), "")
-        result.append(arg.replace(name, ALIASES[name], 1) if name in ALIASES else arg)
+        result.append(arg.replace(name, aliases[name], 1) if name in aliases else arg)
     for second, first in TWINS.items():
         if second in given and first not in given:
             result.append(f"{first}={given[second]}")
     return result
+
+
+def _of_method(name: str) -> dict[str, str]:
+    """Return the bare names that a method's settings have in other implementations."""
+    cls = METHODS.get(name)
+    if cls is None or not cls.has_own_credit:
+        return {}
+    own = {item.name: item.name for item in fields(cls.settings_cls)}
+    return {
+        second: f"{cls.settings_node}.{first}"
+        for second, first in {**own, **cls.second_names}.items()
+    }
 
 
 def split_command(argv: Sequence[str]) -> tuple[list[str], list[str], Action]:
@@ -80,7 +99,7 @@ def split_command(argv: Sequence[str]) -> tuple[list[str], list[str], Action]:
         if arg.startswith("-") and arg.split("=")[0] not in parser._option_string_actions:
             raise ConfigError(
                 f"{arg} is not an option; settings are given as NAME=VALUE without dashes, like "
-                f"trainer.method=sage"
+                f"hint.seed=2"
             )
     given = parser.parse_intermixed_args(argv)
     settings, options = list(given.overrides), []

@@ -1,7 +1,7 @@
 """Draw K responses to every problem of a benchmark, without hints, each on disk once it is graded.
 
 No method, no source of hints and no history is within reach here: a problem's own conversation
-is the only thing that can be rendered.
+is the only thing that can be rendered. Methods with several turns are played in ``play``.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import asyncio
 import hashlib
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -18,8 +18,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 
 from recipe.hint.errors import ConfigError, DataError
 from recipe.hint.evaluation.responses import Done, append_responses
-from recipe.hint.schema import Problem, Response, Verdict
-from recipe.hint.seeds import seed_at
+from recipe.hint.schema import Problem, Response, Verdict, seed_at
 from recipe.hint.typed import read_json
 from recipe.hint.whole_file import write_whole
 
@@ -29,7 +28,7 @@ _SAY_EVERY_S = 0.5
 def apply_evaluation_mode(config: DictConfig, method: str) -> None:
     """Rewrite the settings of ``trainer.eval_only=true`` that have no meaning without training.
 
-    ``method`` is one without hints, so that nothing has to be there for a method.
+    ``method`` is what is evaluated: the one without hints, or one with several turns.
     """
     rollout = config.actor_rollout_ref.rollout
     # Values that are no numbers are refused afterwards, with the other checks of numbers.
@@ -50,8 +49,10 @@ def apply_evaluation_mode(config: DictConfig, method: str) -> None:
         rollout.load_format = "auto"
 
 
-def evaluation_settings(config: DictConfig, files: Sequence[str]) -> dict[str, Any]:
-    """Return all that the responses depend on, besides the hardware."""
+def evaluation_settings(
+    config: DictConfig, files: Sequence[str], turns: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """Return all that the responses depend on, besides the hardware; ``turns``: those played."""
     sampling = config.actor_rollout_ref.rollout.val_kwargs
     digests = {}
     for path in files:
@@ -66,6 +67,7 @@ def evaluation_settings(config: DictConfig, files: Sequence[str]) -> dict[str, A
         "max_tokens": config.actor_rollout_ref.rollout.response_length,
         "seed": config.hint.seed,
         "files": digests,
+        **({"turns": turns} if turns else {}),
     }
 
 
@@ -134,10 +136,9 @@ def missing_jobs(problems: Sequence[Problem], num_responses: int, done: Done) ->
 
 async def draw_responses(
     jobs: Sequence[Job],
-    engine: Engine,
+    rows_of: Callable[[Job], Awaitable[list[dict[str, Any]]]],
     *,
     folder: Path,
-    seed: int,
     concurrency: int,
     progress: Callable[[str, int], None],
 ) -> None:
@@ -145,9 +146,8 @@ async def draw_responses(
 
     Args:
         jobs: What to draw.
-        engine: Where responses and verdicts come from.
+        rows_of: Draws and grades what a problem lacks, one row per response.
         folder: ``RUN/evaluation``.
-        seed: Root of all seeds (with benchmark, problem and number).
         concurrency: Problems in flight at the same time.
         progress: Called with the benchmark and the number of responses written: 0 when a problem
             begins, all of its missing ones when they are on disk.
@@ -158,7 +158,7 @@ async def draw_responses(
         for job in waiting:
             benchmark = job.problem.data_source
             progress(benchmark, 0)
-            rows = await _graded_rows(job, engine, seed)
+            rows = await rows_of(job)
             append_responses(folder, benchmark, rows)
             progress(benchmark, len(rows))
 
@@ -167,7 +167,14 @@ async def draw_responses(
             group.create_task(work())
 
 
-async def _graded_rows(job: Job, engine: Engine, seed: int) -> list[dict[str, Any]]:
+async def graded_rows(job: Job, *, engine: Engine, seed: int) -> list[dict[str, Any]]:
+    """Draw the missing responses to a problem's own conversation.
+
+    Args:
+        job: What to draw.
+        engine: Where responses and verdicts come from.
+        seed: Root of all seeds (with benchmark, problem and number).
+    """
     problem = job.problem
     prompt_ids = engine.render(problem.messages)
     base = seed_at(seed, "evaluation", problem.data_source, problem.id)
@@ -182,25 +189,32 @@ async def _graded_rows(job: Job, engine: Engine, seed: int) -> list[dict[str, An
         responses_G = await engine.sample(prompt_ids, base, numbers)
         seconds = round(time.perf_counter() - start, 3)
         verdicts_G = await engine.grade(problem, responses_G)
-        for k, response, verdict in zip(numbers, responses_G, verdicts_G, strict=True):
-            row = {
-                "benchmark": problem.data_source,
-                "id": problem.id,
-                "sample": k,
-                "seed": base + k,
-                "score": float(verdict.reason == "correct"),
-                "reason": verdict.reason,
-                "extracted": verdict.extracted,
-                "basis": verdict.basis,
-                "ignored": verdict.ignored,
-                "response": response.text,
-                "prompt_tokens": len(prompt_ids),
-                "response_tokens": len(response.token_ids_T),
-                "is_truncated": response.is_truncated,
-                "seconds": seconds,
-            }
-            rows.append(row)
+        rows += [
+            response_row(problem, k, base + k, response, verdict)
+            | {"prompt_tokens": len(prompt_ids), "seconds": seconds}
+            for k, response, verdict in zip(numbers, responses_G, verdicts_G, strict=True)
+        ]
     return rows
+
+
+def response_row(
+    problem: Problem, number: int, seed: int, response: Response, verdict: Verdict
+) -> dict[str, Any]:
+    """Return one line of a response file, but for the prompt's length and the time."""
+    return {
+        "benchmark": problem.data_source,
+        "id": problem.id,
+        "sample": number,
+        "seed": seed,
+        "score": float(verdict.reason == "correct"),
+        "reason": verdict.reason,
+        "extracted": verdict.extracted,
+        "basis": verdict.basis,
+        "ignored": verdict.ignored,
+        "response": response.text,
+        "response_tokens": len(response.token_ids_T),
+        "is_truncated": response.is_truncated,
+    }
 
 
 class Progress:

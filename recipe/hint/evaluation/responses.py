@@ -44,6 +44,8 @@ class GradedResponse:
     response_tokens: _Count
     is_truncated: bool
     seconds: float
+    # Of a conversation with several turns, whose last one this is (``Conversation.facts``).
+    facts: dict[str, float] | None = None
 
     @classmethod
     def from_json(cls, line: bytes, place: str) -> GradedResponse:

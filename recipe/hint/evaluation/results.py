@@ -24,6 +24,7 @@ from recipe.hint.evaluation.estimators import (
     pass_at_k,
 )
 from recipe.hint.evaluation.responses import GRADED, Groups, complete_groups, read_responses
+from recipe.hint.evaluation.turns import turn_metrics
 from recipe.hint.schema import UNGRADED
 from recipe.hint.typed import read_json
 from recipe.hint.whole_file import write_whole
@@ -37,7 +38,7 @@ GROUP_TITLES = {
     "in_distribution": "in-distribution average",
     "out_of_distribution": "out-of-distribution average",
 }
-_NOT_AVERAGED = ("problems", "samples", "timeouts", "errors", "reasons", "wall_s")
+_NOT_AVERAGED = ("problems", "samples", "timeouts", "errors", "reasons", "wall_s", "turns")
 FORMAT = 1
 _RESULTS, _TABLE = "results.json", "table.md"
 # Sums of floats may end in another last digit on another processor.
@@ -72,6 +73,8 @@ def summarise(groups: Groups, num_responses: int) -> dict[str, Any]:
         f"pass@{k}": float(np.mean([pass_at_k(num_responses, correct, k) for correct in correct_P]))
         for k in budgets(num_responses)
     }
+    facts_P = {name: [each.facts for each in group if each.facts] for name, group in groups.items()}
+    turns = turn_metrics(facts_P)
     return {
         "problems": len(groups),
         "samples": total,
@@ -85,6 +88,7 @@ def summarise(groups: Groups, num_responses: int) -> dict[str, Any]:
         "timeouts": reasons["timeout"],
         "errors": reasons["error"],
         "reasons": dict(sorted(reasons.items())),
+        **({"turns": turns} if turns else {}),
     }
 
 
@@ -333,7 +337,30 @@ def evaluation_table(results: Mapping[str, Any]) -> list[str]:
         for name, each in macro.items()
         if each["missing"]
     ]
-    return [*markdown(head, rows), *([""] if notes else []), *notes]
+    turns = {name: each["turns"] for name, each in benchmarks.items() if "turns" in each}
+    return [
+        *markdown(head, rows),
+        *(["", *_turns_table(turns)] if turns else []),
+        *([""] if notes else []),
+        *notes,
+    ]
+
+
+def _turns_table(turns: Mapping[str, Mapping[str, float]]) -> list[str]:
+    """Return what the later turns change, a line per benchmark."""
+    head = ["benchmark", "first turn", "last turn", "change", "95 %"]
+    shares = ("wrong_to_right", "right_to_wrong", "unchanged")
+    rows = [
+        [
+            name,
+            *(percent(each[turn]) for turn in ("acc_t1", "acc_t2")),
+            f"{100 * each['delta']:+.1f}",
+            f"{100 * each['delta_low']:+.1f} to {100 * each['delta_high']:+.1f}",
+            *(percent(each[share]) for share in shares),
+        ]
+        for name, each in turns.items()
+    ]
+    return markdown([*head, *(share.replace("_", " ") for share in shares)], rows)
 
 
 def percent(share: float) -> str:

@@ -3,29 +3,11 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from recipe.hint.hints.base import Generate, HintResult, HintSource
 from recipe.hint.hints.fitting import cut_into
-from recipe.hint.schema import HintLevels, Problem
-from recipe.hint.seeds import seed_at
-
-COLUMN = "hint_level_{level}"
-
-
-def hint_columns(row: Mapping[str, Any]) -> tuple[tuple[str, ...], ...]:
-    """Return the texts of ``hint_level_1``, ``hint_level_2``, ..., as far as they go.
-
-    A column holds one text or a list of them; an empty tuple stands for a row without one.
-    """
-    levels: list[tuple[str, ...]] = []
-    while (name := COLUMN.format(level=len(levels) + 1)) in row:
-        value = row[name]
-        texts = [value] if isinstance(value, str) else [] if value is None else list(value)
-        levels.append(tuple(text for text in texts if isinstance(text, str) and text.strip()))
-    return tuple(levels)
+from recipe.hint.schema import HINT_COLUMN, HintLevels, Problem, seed_at
 
 
 class DatasetHints:
@@ -50,7 +32,7 @@ class DatasetHints:
         for level in range(1, self._max_level + 1):
             texts = problem.hints[level - 1] if level <= len(problem.hints) else ()
             if not texts:
-                return HintResult("missing_hint", detail=COLUMN.format(level=level))
+                return HintResult("missing_hint", detail=HINT_COLUMN.format(level=level))
             hints.append(texts[number % len(texts)])
         return HintResult("ok", HintLevels(tuple(hints)))
 

@@ -1,4 +1,4 @@
-r"""Count, drop or redact hints that give the final answer away: ``hint.leak_policy``.
+r"""The leak guard: count, drop or redact hints that give the final answer away.
 
 Each value of a hint (a number in digits or words, a box, a side of an equation) that equals the
 answer by the verifier's equality, which is injected, is a leak: in a box, stated as the answer or
@@ -6,17 +6,22 @@ said of what is asked always; for an answer that is rare and not in the problem 
 as a result only (``4 + 8 = 12``, ``x = 12``). An operand (the 3 of ``3x``) is no value, and what
 is left to do (``4 + 8``) no leak. docs/hints.md has the rules, the measured precision and recall,
 and what is not covered. The work is linear in the length of the hint.
+
+To find the values, the text is masked, character for character: words become breaks, numbers and
+commands fillers. A statement is what stands between breaks, and its ``=`` part it into sides.
 """
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple
 
-from recipe.hint.hints.leak_values import Value, boxes, compact, values
-from recipe.hint.schema import HintStatus, Item, Problem, Verdict
+from recipe.hint.hints import leak_words as vocabulary
+from recipe.hint.hints.base import Generate, HintResult, HintSource
+from recipe.hint.schema import HintLevels, Item, Problem, Verdict
 
 LeakPolicy = Literal["measure", "drop", "redact"]
 # (answer, candidates) -> whether each of them equals the answer.
@@ -35,34 +40,38 @@ class Leak:
     role: str
 
 
-@dataclass(frozen=True, slots=True)
-class Guarded:
-    """A hint after the guard: ``leaked`` in place of ``ok`` where it must not be used."""
-
-    status: HintStatus
-    text: str
-    leaks: tuple[Leak, ...] = ()
-
-
 class LeakGuard:
-    """Apply a policy to hints."""
+    """A source of hints whose every level is checked for the final answer.
 
-    def __init__(self, policy: LeakPolicy, equal: Equal) -> None:
-        self._policy = policy
+    Levels that hold it are named in ``leaked``. ``measure`` changes nothing. ``drop`` empties their
+    text, which a prompt rollout takes as a hint that cannot be had. ``redact`` puts ``[...]`` for
+    each leaking value and leaves every other character as it is.
+    """
+
+    def __init__(self, source: HintSource, policy: LeakPolicy, equal: Equal) -> None:
+        self._source = source
         self._equal = equal
+        self._used = {
+            "measure": lambda hint, leaks: hint,
+            "drop": lambda hint, leaks: "" if leaks else hint,
+            "redact": redact,
+        }[policy]
 
-    async def check(self, problem: Problem, hint: str) -> Guarded:
-        """Return the hint as it may be used, and the leaks found in it.
-
-        ``measure`` changes nothing; ``drop`` gives the status ``leaked``; ``redact`` puts
-        ``[...]`` for each leaking value and leaves every other character as it is.
-        """
-        leaks = await find_leaks(hint, problem, self._equal)
-        if not leaks or self._policy == "measure":
-            return Guarded("ok", hint, leaks)
-        if self._policy == "drop":
-            return Guarded("leaked", "", leaks)
-        return Guarded("ok", redact(hint, leaks), leaks)
+    async def write(
+        self, problem: Problem, generate: Generate, *, num_before: int = 0
+    ) -> HintResult:
+        """Return the source's hint levels as the policy lets them be used."""
+        result = await self._source.write(problem, generate, num_before=num_before)
+        hints_L = result.hint_levels.hints_L
+        # Together: the verifier's way there and back is longer than its work on a hint.
+        found_L = await asyncio.gather(
+            *(find_leaks(hint, problem, self._equal) for hint in hints_L)
+        )
+        return replace(
+            result,
+            hint_levels=HintLevels(tuple(map(self._used, hints_L, found_L))),
+            leaked=tuple(level for level, leaks in enumerate(found_L, 1) if leaks),
+        )
 
 
 def redact(hint: str, leaks: Sequence[Leak]) -> str:
@@ -73,10 +82,7 @@ def redact(hint: str, leaks: Sequence[Leak]) -> str:
 
 
 def graded_equal(grade: Grader) -> Equal:
-    """Return equality by a verifier that grades boxed answers, such as ``VerifierPool.grade_many``.
-
-    A candidate that the verifier leaves ungraded counts as another value.
-    """
+    """Return equality by a verifier of boxed answers; an ungraded candidate is another value."""
 
     async def equal(answer: str, candidates: Sequence[str]) -> list[bool]:
         items = [Item(rf"\boxed{{{candidate}}}", answer) for candidate in candidates]
@@ -85,56 +91,147 @@ def graded_equal(grade: Grader) -> Equal:
     return equal
 
 
-# -- what the sentence makes of a value -----------------------------------------------------------
+_NUMBER = r"\d{1,3}(?:,\d{3})+(?!\d)(?:\.\d+)?|\d+:\d\d(?!\d)|\d+(?:\.\d+)?|(?<!\d)\.\d+"
+_TOKEN = re.compile(
+    rf"""
+    (?P<break>^[ \t]*(?:[-*•]|\(?\d{{1,2}}[.)])[ \t]
+        |(?:(?<=[Ss]tep[ ])|(?<=[Hh]int[ ])|(?<=[Ll]evel[ ]))\d+
+        |\d+(?:st|[nr]d|th)\b|\d+-(?=[A-Za-z])
+        |[A-Za-zÀ-ÿ]{{2,}}(?:['’-][A-Za-zÀ-ÿ]+|[ ][A-Za-zÀ-ÿ]{{2,}})*
+        |\\(?:text|mathrm|textbf|mbox)\s*\{{[^{{}}]*\}}|\\[()\[\]]
+        |\\(?:begin|end)\s*\{{(?![a-z]*matrix)[A-Za-z]+\*?\}}
+        |\\(?:to|implies|Rightarrow|iff|in)(?![A-Za-z])|[→⇒∈])
+    |(?P<number>{_NUMBER}|\\%|\^\s*\{{\\circ\}}|(?:\^\s*)?\\circ(?![A-Za-z]))
+    |(?P<open>\\begin\s*\{{[a-z]*matrix\}}|\\\{{)|(?P<close>\\end\s*\{{[a-z]*matrix\}}|\\\}})
+    |(?P<comma>\\\\)
+    |(?P<blank>[$€£&]|\\[$,;:!\ ]|\\(?:left|right|quad|qquad|displaystyle|big|Big)(?![A-Za-z]))
+    |(?P<equal>\\(?:approx|equiv)(?![A-Za-z])|[≈≡])
+    |(?P<operator>\\(?:[A-Za-z]+|\|)|(?<=[\w)])!(?=[ ]*[\\=+*/·×^)}}\],;:$-]))
+    |[^-+*/·×÷^_–−²³√π()\[\]{{}}|,%°=<>≤≥≠A-Za-z0-9 \t\r]
+    """,
+    re.VERBOSE | re.MULTILINE,
+)
+# What a token becomes in the mask of a text, which is as long as the text: the first character,
+# then the others. Single letters, operators and brackets stay as they are.
+_MASKS = dict(number="99", open="(\\", close=")\\", comma=", ", blank="  ", equal="= ")
+_MASKS["operator"] = "\\\\"
+# What parts a mask into statements and their sides; a space does in "5 m" and "3 4".
+_PART = re.compile(r"[(\[{]|[)\]}]|[=,]|\n+|(?<=[\w%°])[ \t\r]+(?=[\w%°])(?!9+/9)")
+_LITERAL = re.compile(
+    r"[-–−+]?[\d.,:\s]*+(?:/\s*[\d.,]+|\\[dt]?frac\s*(?:(?:\{\s*-?[\d.,]+\s*\}\s*){2}|\d\s*\d)"
+    r"|(?:\\times|\\cdot|×|·)\s*10\^(?:\{-?\d+\}|\d))?\s*(?:\\?%|\^?\{?\\circ\}?|°)?"
+)
+_BRACE = re.compile(r"\\boxed\s*\{|[{}]")
+_UNCOUNTED = re.compile(r"\\(?:left|right|cdot|times|displaystyle)(?![A-Za-z])|[\s{}\\$*]")
+
+
+class Value(NamedTuple):
+    """A value at ``start:end``; ``text`` is what the verifier compares.
+
+    ``shape`` is ``literal`` (a number), ``word``, ``formula`` or ``boxed``. The side before
+    it in its statement, which begins at ``statement``, is ``left``; ``place`` counts those sides.
+    """
+
+    start: int
+    end: int
+    text: str
+    shape: str
+    statement: int
+    left: str = ""
+    place: int = 0
+
+
+def values(text: str) -> list[Value]:
+    """Return all values in the order of the text, none of them blank; a box is one value."""
+    boxed, pieces, at = list(boxes(text)), [], 0
+    for box in boxed:
+        pieces += [text[at : box.statement], "\n" * (box.end + 1 - box.statement)]
+        at = box.end + 1
+    text = "".join(pieces) + text[at:]
+
+    def masked(match: re.Match[str]) -> str:
+        first, other = _MASKS.get(match.lastgroup or "", "\n\n")
+        return first + other * (len(match[0]) - 1)
+
+    mask = _TOKEN.sub(masked, text)
+    found = [*boxed, *_number_words(text)]
+    for sides in _statements(mask):
+        begin, left = sides[0][0], ""
+        if len(sides) > 1:  # "x < 5" may be an answer as a whole
+            found += _value(text, mask, (begin, sides[-1][1]), (begin,))
+        for place, (start, end) in enumerate(sides):
+            found += _value(text, mask, (start, end), (begin, left, place))
+            left = text[start:end].strip()
+    return sorted(found, key=lambda each: (each.start, -each.end))
+
+
+def compact(text: str) -> str:
+    r"""Drop what does not count in a formula: spaces, braces, ``\left``, signs of a product."""
+    return _UNCOUNTED.sub("", text).lower()
+
+
+def _number_words(text: str) -> Iterator[Value]:
+    """Yield numbers in words, spelled as the verifier reads them."""
+    for match in vocabulary.IN_WORDS.finditer(text):
+        words = match[0].lower().removeprefix("a dozen") or "dozen"
+        whole = words.removesuffix(" and a half")
+        if whole != words and whole in vocabulary.SMALL:
+            words = f"{vocabulary.SMALL.index(whole)}.5"
+        words = re.sub("^an? ", "one ", words.replace(" and ", " "))
+        yield Value(match.start(), match.end(), words, "word", match.start())
+
+
+def boxes(text: str) -> Iterator[Value]:
+    """Yield what stands in each box that is closed, holds no other box and is not blank."""
+    open_at: list[re.Match[str] | None] = []
+    last_box = -1
+    for match in _BRACE.finditer(text):
+        if match[0] != "}":
+            open_at.append(match if len(match[0]) > 1 else None)
+        elif open_at and (box := open_at.pop()) and box.start() > last_box:
+            last_box = box.start()
+            content = text[box.end() : match.start()].strip()
+            if compact(content):
+                yield Value(box.end(), match.start(), content, "boxed", box.start())
+
+
+def _statements(mask: str) -> Iterator[list[tuple[int, int]]]:
+    """Yield the sides of each statement, as spans."""
+    sides: list[tuple[int, int]] = []
+    start = depth = 0
+    for part in _PART.finditer(mask + "\n"):
+        sign = part[0][0]
+        if sign in "([{":
+            depth += 1
+        elif sign in ")]}":
+            depth = max(0, depth - 1)
+        elif sign == "\n" or not depth:
+            if part.start() > start or sides:
+                sides.append((start, part.start()))
+            start = part.end()
+            if sign != "=":
+                if sides:
+                    yield sides
+                sides, depth = [], 0
+
+
+def _value(text: str, mask: str, span: tuple[int, int], rest: tuple) -> Iterator[Value]:
+    """Yield a side without the punctuation around it, if it is not blank."""
+    shown = mask[slice(*span)].lstrip(" \t\r,|")
+    start = span[1] - len(shown)
+    end = start + len(shown.rstrip(" \t\r,|-–+*_"))
+    shown = mask[start:end]
+    if shown[-1:] in (")", "]", "}") and not set("([{") & set(shown):
+        end -= 1
+    content = text[start:end]
+    if any(map(str.isalnum, compact(content))):
+        is_number = _LITERAL.fullmatch(content.removeprefix("(").removesuffix(")"))
+        yield Value(start, end, content, "literal" if is_number else "formula", *rest)
+
 
 _WINDOW_CHARS = 160
 _SENTENCE_END = re.compile(r"[.!?](?=\s)|\n")
 _MARKUP = re.compile(r"""[${}*_"“”()\[\]€£]|(?<!\w)'|'(?!\w)|\\[()\[\]$,;! %]|\\text\{|\\boxed""")
-# No word of these begins another: a text of fillers alone is read in linear time.
-_FILL = (
-    r"(?:(?:exactly|just|simply|only|about|approximately|equal|therefore|then|thus|hence|now|also"
-    r"|the (?:number|value|integer|third|second|last|middle)|option|letter|all|it|is|be|of|to|that"
-    r"|in|you|them|us|a total)\s+)*$"
-)
-_NOT = re.compile(
-    r"\b(?:not?|never|cannot|n?either|nor|than|least|most|between|multiple|divisible|digits?)\b|n't\b"
-)
-_STATED = re.compile(
-    r"(?i)\b(?:answer|solution|final (?:result|value|number|count|total|sum)|correct option)\b"
-    rf"(?P<gap>[^.;]{{0,50}}?)(?:\b(?:is|are|be|equals|as|of|gives|becomes|reads)\b|[:=])\s*{_FILL}"
-)
-_STATED_AFTER = re.compile(
-    r"(?i)[\s,]*(?:\w+\s+){0,3}?(?:the|your|our)\s+(?:(?:final|correct|right)\s+)?"
-    r"(?:answer|solution|result)\b(?!\s*(?:is|was|will|must|=|:))"
-)
-_RESULT = re.compile(
-    r"(?i)\b(?:giv(?:es?|ing)|get(?:s|ting)?|yield(?:s|ing)?|mak(?:es?|ing)|leav(?:es?|ing)|equals?"
-    r"|obtain(?:s|ed)?|totals?|(?:comes?|adds? up|amounts?|results?) (?:out )?(?:to|as|at|in)"
-    r"|ends? up (?:at|with)|lands? (?:at|on)|arrives? at|reach(?:es)?|namely|must be"
-    r"|pays?|needs?|keeps?|takes?|costs?|remains?|there (?:are|is)"
-    r"|(?:remainder|total|sum|difference|quotient) of"
-    r"|(?:that|which|this|it|value|count|result|total|remainder|quotient|difference) (?:is|was)"
-    r"|(?:plus|minus|times|divided by|half of|twice|product of|sum of)\b[^.,;]{0,60}"
-    rf"\b(?:is|are))\s+{_FILL}"
-)
-_SAID = re.compile(
-    r"(?i)(?:\b(?:is|are|was|were|be|has|have|so|hence|thus|therefore|do(?:es)? it in)\b|[:,])"
-    rf"\s*{_FILL}"
-)
-_ASSUMED = re.compile(
-    r"(?i)\b(?:let|try|suppose|assum(?:e|ing)|say|with|if|when|where|given|using|put|set|choose|for)"
-    r"\s+(?:that\s+|we\s+|you\s+|[^.;,]{0,40}\band\s+)?$"
-)
-_CLAUSE_END = re.compile(
-    r"(?i)(?:(?:square |cubic )?(?:units?|[ckm]?m|dollars?|cents?|degrees?|hours?|minutes?|seconds?"
-    r"|days?|weeks?|years?|feet|meters?|percent)\b\s*)?(?:$|[.,;:!?–—-]|(?:and|so|which|as|because"
-    r"|since|in all|in total|left|altogether|now|of them|again|after|before|with|when|if|by|from"
-    r"|each|per)\b)"
-)
-_COMPARED = re.compile(
-    r"(?i)(?:times|more|less|fewer|[a-z]+er than|digits?|steps?|cases?|ways? to|of the|out of"
-    r"|percent of|units? (?:to|more|less))\b"
-)
 # With words on its left side, "200 apples - 180 apples = 20 apples", a statement begins with "=".
 _SUM = re.compile(r"\d[^=.;\n]*(?:\s[-+*/x×÷–]\s|[+*/×÷])[^=.;\n]*\d")
 _APPLIED = re.compile(r"[A-Za-z]\s*(?:_\S+|\(.*\))")
@@ -152,23 +249,27 @@ def _role(text: str, value: Value, asked: set[str]) -> str:
     before = _SENTENCE_END.split(before)[-1].rstrip() + " "
     after = text[value.end : value.end + _WINDOW_CHARS]
     after = _SENTENCE_END.split(after, maxsplit=1)[0].lstrip()
-    is_compared = _COMPARED.match(after)
-    stated = _STATED.search(before)
-    if stated and not _NOT.search(stated["gap"]) and not is_compared:
+    is_compared = vocabulary.COMPARED.match(after)
+    stated = vocabulary.STATED.search(before)
+    if stated and not vocabulary.NOT.search(stated["gap"]) and not is_compared:
         return "stated"
-    if _STATED_AFTER.match(after) and not _NOT.search(before[-20:]):
+    if vocabulary.STATED_AFTER.match(after) and not vocabulary.NOT.search(before[-20:]):
         return "stated"
     if value.place:
         return _role_in_equation(text, value)
     nouns = _NOUNS.match(after)
     is_asked = nouns is not None and bool(_content_words(nouns[0]) & asked)
-    if is_compared or not (is_asked or _CLAUSE_END.match(after)):
+    if is_compared or not (is_asked or vocabulary.CLAUSE_END.match(after)):
         return "bare"
-    if _RESULT.search(before):
+    if vocabulary.RESULT.search(before):
         return "result"
     clause = re.split(r"[,;:]", before.rstrip(" ,;:"))[-1]
     is_about = is_asked or bool(_content_words(clause) & asked)
-    return "said" if is_about and _SAID.search(before) and not _NOT.search(clause) else "bare"
+    return (
+        "said"
+        if is_about and vocabulary.SAID.search(before) and not vocabulary.NOT.search(clause)
+        else "bare"
+    )
 
 
 def _role_in_equation(text: str, value: Value) -> str:
@@ -180,7 +281,7 @@ def _role_in_equation(text: str, value: Value) -> str:
     if value.place > 1 or is_number or is_sum:
         return "computed"
     if not has_digit or _APPLIED.fullmatch(left):
-        return "assumed" if _ASSUMED.search(before.rstrip() + " ") else "named"
+        return "assumed" if vocabulary.ASSUMED.search(before.rstrip() + " ") else "named"
     return "bare"  # 2x = 12: an equation that is left to solve
 
 
@@ -190,16 +291,8 @@ def _content_words(text: str) -> set[str]:
     return words - {"the", "and", "are", "for", "what", "find"}
 
 
-# -- leaks ----------------------------------------------------------------------------------------
-
-_COMMON = {"60", "90", "100", "180", "360", "1000", "1,000", *map(str, range(13))}
-_COMMON |= {"1/2", r"\frac{1}{2}", r"\frac12", r"\dfrac{1}{2}", "0.5", ".5"}
 _GAP = re.compile(r"[\s$]*(?:,\s*and|,|and|or)[\s$]*")
 _TEXT_COMMAND = re.compile(r"\\(?:text|mathrm|textbf|mbox)\s*\{([^{}]*)\}")
-_OPTION = re.compile(
-    r"\b(?i:options?|choices?|answers?|letter|choose|select|pick)\b[^.;\n]{0,12}?"
-    r"(?:\bis\b|:)?\s*\(?\b(?P<letter>[A-Z])\b(?!['’]|\s+[a-z])"
-)
 
 
 async def find_leaks(hint: str, problem: Problem, equal: Equal) -> tuple[Leak, ...]:
@@ -231,7 +324,7 @@ async def find_leaks(hint: str, problem: Problem, equal: Equal) -> tuple[Leak, .
     equals = dict(zip(texts, await equal(answer, texts), strict=True)) if texts else {}
     formula, question = compact(answer), compact(problem.text)
     is_given = any(equals[text] for text in given) or (not number and formula in question)
-    is_rare = not is_given and number not in _COMMON
+    is_rare = not is_given and number not in vocabulary.COMMON
     asked = _content_words(problem.text)
     text = _MARKUP.sub(lambda match: " " * len(match[0]), hint)
     leaks = []
@@ -275,7 +368,8 @@ def _formulas(hint: str, found: list[Value], answer: str, words: str) -> list[Va
 
 def _options(hint: str, letter: str) -> tuple[Leak, ...]:
     """Return where a choice's letter is named as one; other capitals are not looked at."""
-    found = [match.span("letter") for match in _OPTION.finditer(hint) if match["letter"] == letter]
+    named = (match for match in vocabulary.OPTION.finditer(hint) if match["letter"] == letter)
+    found = [match.span("letter") for match in named]
     for box in boxes(hint):
         if letter and _TEXT_COMMAND.sub(r"\1", box.text).strip("() ") == letter:
             found.append((box.start, box.end))

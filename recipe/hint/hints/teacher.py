@@ -31,7 +31,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from recipe.hint.errors import ConfigError
 from recipe.hint.hints.base import Generate, HintResult
-from recipe.hint.hints.parsing import parse_hint_levels
+from recipe.hint.hints.self_generated import hint_request, parse_hint_levels
 from recipe.hint.hints.teacher_cache import CachedResponse, ResponseCache
 from recipe.hint.hints.teacher_settings import (
     Request,
@@ -40,9 +40,8 @@ from recipe.hint.hints.teacher_settings import (
     make_request,
     read_key,
 )
-from recipe.hint.prompt import Texts, hint_request
-from recipe.hint.schema import ParseFailure, Problem
-from recipe.hint.seeds import seed_at
+from recipe.hint.prompt import Texts
+from recipe.hint.schema import ParseFailure, Problem, seed_at
 
 logger = logging.getLogger(__name__)
 wait = asyncio.sleep  # for the tests, which wait for nobody

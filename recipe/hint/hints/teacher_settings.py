@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from recipe.hint.errors import ConfigError
 from recipe.hint.prompt import Message
-from recipe.hint.seeds import seed_at
+from recipe.hint.schema import seed_at
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,9 @@ from recipe.hint.credit.turn_level import next_rows, turn_gae
 from recipe.hint.errors import ConfigError
 from recipe.hint.methods.base import Method
 from recipe.hint.methods.final_turns import FinalTurns
+from recipe.hint.methods.prompts import Revise
 from recipe.hint.schema import Problem, ProblemState
-from recipe.hint.turns import Revise, Round, Row, Sample, Train, places
+from recipe.hint.turns import Round, Row, Sample, Train, places
 
 
 @dataclass(frozen=True)

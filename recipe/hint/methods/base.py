@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -10,8 +10,8 @@ import numpy as np
 
 from recipe.hint.credit.archer import UtteranceCritic
 from recipe.hint.credit.rows import DROPPED, CreditRow
-from recipe.hint.schema import FINAL_HINT_FAILURES, Problem, ProblemState
-from recipe.hint.seeds import seed_at
+from recipe.hint.errors import ConfigError
+from recipe.hint.schema import FINAL_HINT_FAILURES, Problem, ProblemState, seed_at
 from recipe.hint.turns import Bare, Place, Round, Row, Sample, Train, Turn
 
 
@@ -52,6 +52,7 @@ class Method:
         supports_dropout: Whether ``hint.dropout_share`` is read.
         increments: Pieces that each level of the source is cut into, each a level of its own.
         has_own_credit: Whether :meth:`advantages` takes the place of verl's estimator.
+        second_names: Names of settings in other implementations -> ours.
     """
 
     settings_cls: ClassVar[type] = NoSettings
@@ -61,6 +62,7 @@ class Method:
     supports_dropout: ClassVar[bool] = False
     increments: int = 1
     has_own_credit: ClassVar[bool] = False
+    second_names: ClassVar[Mapping[str, str]] = {}
 
     def __init__(
         self, *, max_level: int = 0, settings: Any = None, dropout: HintDropout | None = None
@@ -68,6 +70,17 @@ class Method:
         self.max_level = max_level
         self.settings: Any = self.settings_cls() if settings is None else settings
         self.dropout = dropout or HintDropout()
+
+    def check_run(self, *, group_size: int, use_kl_in_reward: bool) -> None:
+        """Refuse settings that do not fit the run's.
+
+        Args:
+            group_size: Responses of a whole group, G.
+            use_kl_in_reward: Whether verl takes each response's KL from its reward.
+
+        Raises:
+            ConfigError: Naming both settings.
+        """
 
     def open(self, problem: Problem, state: ProblemState) -> Sample:
         """Decide what is sampled first."""
@@ -89,6 +102,18 @@ class Method:
     def validation(self) -> Method:
         """Return what validation plays: one group without hints, unless the method has turns."""
         return Method()
+
+    def check_steps(self, num_steps: int) -> None:
+        """Refuse a run of so many steps.
+
+        Raises:
+            ConfigError: If the method's schedule does not fit in it.
+        """
+
+    @property
+    def num_given(self) -> int:
+        """Responses of the data (``Problem.attempts``) that conversations go on from."""
+        return 0
 
     @property
     def needs_reference(self) -> bool:
@@ -170,6 +195,18 @@ class Method:
             or last.is_ungraded
             or last.hint_status in FINAL_HINT_FAILURES
             or last.level >= self.max_level
+        )
+
+
+def check_below_group(name: str, value: int, group_size: int) -> None:
+    """Refuse a number of rollouts that a whole group does not exceed.
+
+    Raises:
+        ConfigError: Naming the setting.
+    """
+    if value >= group_size:
+        raise ConfigError(
+            f"{name}={value} must be below the group size actor_rollout_ref.rollout.n={group_size}"
         )
 
 

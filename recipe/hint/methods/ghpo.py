@@ -80,6 +80,17 @@ class Ghpo(Method):
                 f"(that of hint.prefix.ratios)"
             )
 
+    def check_run(self, *, group_size: int, use_kl_in_reward: bool) -> None:
+        """Refuse to drop groups where verl's KL penalty would make them train after all."""
+        if self.settings.on_all_failed == "drop" and use_kl_in_reward:
+            raise ConfigError(
+                "hint.ghpo.on_all_failed=drop does not work with algorithm.use_kl_in_reward=true: "
+                "a dropped group has equal rewards, so no gradient, but verl takes each response's "
+                "KL from its reward afterwards, and the rewards differ again; give "
+                "actor_rollout_ref.actor.use_kl_loss=true in its place, or "
+                "hint.ghpo.on_all_failed=keep_last"
+            )
+
     def open(self, problem: Problem, state: ProblemState) -> Sample:
         """Return no hint, but in the baseline that hints every group."""
         if state.step <= self.settings.cold_start_steps or self.settings.mode == "none":

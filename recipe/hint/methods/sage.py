@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from recipe.hint.errors import ConfigError
-from recipe.hint.methods.base import Method, unhinted
+from recipe.hint.methods.base import Method, check_below_group, unhinted
 from recipe.hint.schema import Problem, ProblemState
 from recipe.hint.turns import Round, Sample, Train, at_level
 
@@ -48,6 +48,10 @@ class Sage(Method):
     settings_cls = SearchSettings
     settings_node = "hint.search"
     uses_hints = True
+
+    def check_run(self, *, group_size: int, use_kl_in_reward: bool) -> None:
+        """Refuse a probe that is a whole group."""
+        check_below_group("hint.search.probe_n", self.settings.probe_n, group_size)
 
     def open(self, problem: Problem, state: ProblemState) -> Sample:
         """Return level 0, or the level where the last rollout says that the search will end."""

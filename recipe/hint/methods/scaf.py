@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from recipe.hint.errors import ConfigError
-from recipe.hint.methods.base import HintDropout, Method
+from recipe.hint.methods.base import HintDropout, Method, check_below_group
 from recipe.hint.schema import Problem, ProblemState
 from recipe.hint.turns import Bare, Hinted, Place, Round, Sample, Train
 
@@ -62,6 +62,10 @@ class Scaf(Method):
         super().__init__(max_level=max_level, settings=settings, dropout=dropout)
         self.increments = self.settings.increments
         self.max_level = max_level * self.increments
+
+    def check_run(self, *, group_size: int, use_kl_in_reward: bool) -> None:
+        """Refuse to sample as much under guidance as without."""
+        check_below_group("hint.scaf.rollouts", self.settings.rollouts, group_size)
 
     def open(self, problem: Problem, state: ProblemState) -> Sample:
         """Return no guidance before the group has failed, and none at all during the warm-up."""

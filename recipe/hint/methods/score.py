@@ -14,8 +14,9 @@ from recipe.hint.credit.shaping import progress_reward
 from recipe.hint.errors import ConfigError
 from recipe.hint.methods.base import Method
 from recipe.hint.methods.final_turns import FinalTurns
+from recipe.hint.methods.prompts import Revise
 from recipe.hint.schema import Problem, ProblemState
-from recipe.hint.turns import Place, Revise, Round, Row, Sample, Train, Turn, path, places
+from recipe.hint.turns import Place, Round, Row, Sample, Train, Turn, path, places
 
 # The fact of a last turn that names the turn which it goes on from, by its number in its round.
 AFTER = "after"
@@ -43,7 +44,7 @@ class ScoreSettings:
         ConfigError: If a number is negative.
     """
 
-    stage1_steps: int = 1500
+    stage1_steps: int = 250
     alpha: float = 10.0
     beta1: float = 0.01
     beta2: float = 0.1
@@ -76,6 +77,20 @@ class Score(Method):
     has_own_credit: ClassVar[bool] = True
     # In validation a prompt has as many conversations as samples.
     validation_settings: ClassVar[dict[str, Any]] = {"offline_attempts": 0}
+
+    def check_steps(self, num_steps: int) -> None:
+        """Refuse a stage I that is longer than the run."""
+        if self.settings.stage1_steps > num_steps:
+            raise ConfigError(
+                f"{self.settings_node}.stage1_steps={self.settings.stage1_steps} is above the "
+                f"{num_steps} steps of the run, so that stage II would never begin; give fewer "
+                f"steps to stage I or more to the run (trainer.total_training_steps)"
+            )
+
+    @property
+    def num_given(self) -> int:
+        """Those of ``offline_attempts``."""
+        return self.settings.offline_attempts
 
     @property
     def needs_reference(self) -> bool:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 from recipe.hint.errors import ConfigError
+from recipe.hint.methods.prompts import Feedback, Refine
 from recipe.hint.methods.score import Score, ScoreSettings, turn_at
 from recipe.hint.schema import Problem, ProblemState
 from recipe.hint.turns import (
-    Feedback,
     Place,
-    Refine,
     RoleSampling,
     Round,
     Row,
@@ -100,6 +99,10 @@ class ScoreGuided(Score):
 
     settings_cls = GuidedSettings
     settings_node = GuidedSettings.node
+    second_names: ClassVar[Mapping[str, str]] = {
+        "train_guidance_model": "train_guide",
+        "guidance_kl_coef": "guide_kl_coef",
+    }
     # Feedback per attempt, refinements per feedback.
     feedbacks: int = 1
     refinements: int = 1

@@ -14,15 +14,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from recipe.hint.errors import DataError
-from recipe.hint.problems.rows import (
-    FieldFault,
-    check_row,
-    content_id,
-    one_line,
-    problem_from_row,
-)
+from recipe.hint.problems.rows import FieldFault, check_row, one_line
 from recipe.hint.prompt import ANSWER_SYSTEM_PROMPT
-from recipe.hint.schema import Kind, Problem
+from recipe.hint.schema import Kind, Problem, content_id, problem_from_row
 from recipe.hint.whole_file import whole_file
 
 Row = dict[str, Any]

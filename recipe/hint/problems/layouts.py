@@ -16,7 +16,7 @@ from recipe.hint.problems.columns import Row
 from recipe.hint.problems.prepare import Keys, Origin, with_options
 from recipe.hint.problems.records import Fields, text, texts
 from recipe.hint.problems.rows import FieldFault
-from recipe.hint.verify.maths.reading import last_box
+from recipe.hint.verify.maths.grade import last_box
 
 MakeRow = Callable[[Fields, Origin], Row]
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from recipe.hint.errors import DataError
 from recipe.hint.problems.columns import SCHEMA, Labels, Row, make_row
 from recipe.hint.problems.records import Fields, read_records, stem, text, texts
-from recipe.hint.problems.rows import FieldFault, check_truth, content_id
-from recipe.hint.schema import Kind
+from recipe.hint.problems.rows import FieldFault, check_truth
+from recipe.hint.schema import Kind, content_id
 from recipe.hint.verify.programs.checklist import with_entry_point
 
 _MAX_PLACES = 5

@@ -1,17 +1,13 @@
-"""One row of the parquet contract: what is wrong with it, and the Problem that it holds."""
+"""One row of the parquet contract: what is wrong with it."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 import warnings
 from collections.abc import Mapping
 from typing import Any, get_args
 
-from recipe.hint.errors import DataError
-from recipe.hint.hints.dataset import hint_columns
-from recipe.hint.schema import Kind, Problem
+from recipe.hint.schema import Kind
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 # How programs spell what is no number; a limit that does not exist is written in words or LaTeX.
@@ -25,49 +21,6 @@ class FieldFault(ValueError):
         super().__init__(what)
         self.column = column
         self.what = what
-
-
-def content_id(text: str) -> str:
-    """Return a stable id for a problem without one: 16 hex digits of its text's sha256."""
-    return "sha-" + hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def problem_from_row(row: Mapping[str, Any]) -> Problem:
-    """Return the problem of one row, as the file or verl's data set class gives it.
-
-    ``raw_prompt`` is verl's name for the column ``prompt`` once the row is loaded; both are
-    accepted. The solution stays empty when the file has none: the answer never takes its place.
-
-    Raises:
-        DataError: If the conversation or the ground truth is missing.
-    """
-    messages = row.get("raw_prompt", row.get("prompt"))
-    if messages is None or not len(messages):
-        raise DataError("a row has neither `raw_prompt` nor `prompt`; see docs/data.md")
-    turns = tuple({"role": turn["role"], "content": turn["content"]} for turn in messages)
-    text = row.get("problem") or turns[-1]["content"]
-    reward = row.get("reward_model") or {}
-    truth = reward.get("ground_truth", row.get("answer"))
-    if truth is None:
-        raise DataError(f"no `reward_model.ground_truth` for the problem {text[:60]!r}")
-    extra_info = row.get("extra_info") or {}
-    index = extra_info.get("index")
-    attempts = row.get("first_attempts")
-    # What a user's own reward function is called with.
-    data_source = row.get("data_source", "")
-    call = {"data_source": data_source, "ground_truth": truth, "extra_info": extra_info}
-    return Problem(
-        id=str(index) if index is not None else content_id(text),
-        messages=turns,
-        text=text,
-        solution=row.get("solution") or "",
-        answer=str(truth),
-        data_source=str(data_source),
-        kind=reward.get("kind") or "maths",
-        hints=hint_columns(row),
-        row=json.dumps(call, default=_plain),
-        attempts=tuple(attempts) if attempts is not None else (),
-    )
 
 
 def check_row(row: Mapping[str, Any]) -> None:
@@ -154,8 +107,3 @@ def _prompt_fault(prompt: Any) -> str:
 
 def _is_text(value: Any) -> bool:
     return isinstance(value, str) and bool(value.strip())
-
-
-def _plain(value: Any) -> Any:
-    """Return arrays as lists, and what JSON has no name for (dates, bytes) as text."""
-    return value.tolist() if hasattr(value, "tolist") else str(value)

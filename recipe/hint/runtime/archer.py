@@ -16,7 +16,7 @@ from recipe.hint.credit.replay import ReplayBuffer, Transition
 from recipe.hint.credit.rows import CreditRow
 from recipe.hint.credit.turn_level import LAST, next_rows
 from recipe.hint.runtime.critic import utterance_loss
-from recipe.hint.seeds import seed_at
+from recipe.hint.schema import seed_at
 
 HEADS = ("q1", "q2", "v1", "v2")
 _PLAIN = 0.5  # the expectile that is the mean

@@ -13,7 +13,6 @@ import numpy as np
 import ray
 import torch
 import transfer_queue as tq
-from omegaconf import DictConfig, open_dict
 from tensordict import TensorDict
 from verl.trainer.ppo.utils import Role
 from verl.trainer.ppo.v1.trainer_base import PPOTrainer
@@ -34,23 +33,6 @@ REPLAY_FILE = "hint_replay.npz"
 # What a type checker sees as the base of the mixin.
 _Trainer = PPOTrainer if TYPE_CHECKING else object
 _FIELDS = ["response_mask", "old_log_probs", "ref_log_prob", "values", "extra_fields"]
-
-
-def ask_for_models(config: DictConfig, method: Method) -> None:
-    """Have verl build the critic and the reference policy of a method with credit of its own.
-
-    verl builds the reference for a KL in the reward, here with the coefficient 0, or in the loss.
-    The queue has both log-probabilities then, and the method's own coefficients act on the
-    advantages.
-    """
-    if method.has_own_credit and method.needs_critic:
-        with open_dict(config):
-            config.critic.enable = True
-    if method.has_own_credit and method.needs_reference:
-        with open_dict(config):
-            config.algorithm.use_kl_in_reward = True
-            config.algorithm.kl_ctrl.type = "fixed"
-            config.algorithm.kl_ctrl.kl_coef = 0.0
 
 
 class CreditMixin(_Trainer):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
@@ -12,9 +13,11 @@ from recipe.hint.evaluation.draw import (
     Progress,
     draw_responses,
     evaluation_settings,
+    graded_rows,
     missing_jobs,
     write_settings,
 )
+from recipe.hint.evaluation.play import parts_of_turns, played_rows, played_turns
 from recipe.hint.evaluation.responses import evaluation_folder, resume_responses
 from recipe.hint.evaluation.results import write_results
 from recipe.hint.problems.columns import read_problems
@@ -31,7 +34,8 @@ class EvaluationRunner(HintTaskRunner):
 
     def _run(self, config: DictConfig, folder: RunFolder) -> dict[str, Any]:
         target = evaluation_folder(config)
-        settings = evaluation_settings(config, list(config.data.val_files))
+        files = list(config.data.val_files)
+        settings = evaluation_settings(config, files, played_turns(config))
         write_settings(target, settings)
         problems = [each for path in config.data.val_files for each in read_problems(path)]
         jobs = missing_jobs(problems, settings["num_samples"], resume_responses(target))
@@ -53,9 +57,10 @@ class EvaluationRunner(HintTaskRunner):
                 asyncio.run(
                     draw_responses(
                         jobs,
-                        engine,
+                        partial(played_rows, parts=turns)
+                        if (turns := parts_of_turns(config, engine))
+                        else partial(graded_rows, engine=engine, seed=config.hint.seed),
                         folder=target,
-                        seed=config.hint.seed,
                         concurrency=concurrency,
                         progress=progress,
                     )

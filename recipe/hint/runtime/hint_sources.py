@@ -6,7 +6,6 @@ from typing import Any
 
 from recipe.hint.hints.base import HintSource
 from recipe.hint.hints.dataset import DatasetHints, Increments
-from recipe.hint.hints.guarded import GuardedSource
 from recipe.hint.hints.leak import LeakGuard, graded_equal
 from recipe.hint.hints.self_generated import SelfGenerated
 from recipe.hint.hints.solution_prefix import SolutionPrefix, unit_ends
@@ -25,8 +24,7 @@ def guarded_source(
         ConfigError: If the tokenizer cannot count what the source counts.
     """
     source = build_source(settings, texts, method, tokenizer=tokenizer)
-    guard = LeakGuard(settings.leak_policy, graded_equal(grader.grade_many))
-    return source and GuardedSource(source, guard)
+    return source and LeakGuard(source, settings.leak_policy, graded_equal(grader.grade_many))
 
 
 def build_source(

@@ -23,7 +23,6 @@ from verl.utils import tensordict_utils as tu
 from recipe.hint import metrics as hint_metrics
 from recipe.hint.errors import ConfigError
 from recipe.hint.evaluation.turns import NAMES, turn_metrics
-from recipe.hint.problems.rows import problem_from_row
 from recipe.hint.record import PromptRecord
 from recipe.hint.reward_tracker import RewardTracker
 from recipe.hint.runtime.checkpoints import (
@@ -33,13 +32,15 @@ from recipe.hint.runtime.checkpoints import (
     repair_pointer,
     step_folder,
 )
-from recipe.hint.runtime.credit import CreditMixin, ask_for_models
+from recipe.hint.runtime.credit import CreditMixin
+from recipe.hint.runtime.models import ask_for_models
 from recipe.hint.runtime.reporter import StepReporter
 from recipe.hint.runtime.run_folder import RunFolder
 from recipe.hint.runtime.sampling_guard import guard
 from recipe.hint.runtime.store import RECORD_FIELD, SAMPLE_FIELD
 from recipe.hint.runtime.watchdog import Watchdog
-from recipe.hint.sample_choice import Sampler
+from recipe.hint.samples import Sampler
+from recipe.hint.schema import problem_from_row
 from recipe.hint.settings import build_method, read_settings
 from recipe.hint.whole_file import whole_file, write_whole
 
@@ -106,7 +107,7 @@ class HintMixin(CreditMixin):
             ("hint", hint_metrics.step_metrics(records, self._method.max_level)),
             ("verify", hint_metrics.verify_metrics(records) | self.sampler.metrics()),
             ("reward_tracking", self.tracker.metrics()),
-            ("turns", turn_metrics(talks)),
+            ("turns", turn_metrics(talks) | hint_metrics.guide_metrics(records)),
         ):
             metrics.update({f"{prefix}/{name}": value for name, value in values.items()})
         return batch

@@ -18,7 +18,6 @@ from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopManagerTQ, AgentLoopWorke
 from verl.utils import tensordict_utils as tu
 
 from recipe.hint.errors import StallError
-from recipe.hint.problems.rows import problem_from_row
 from recipe.hint.record import Outcome
 from recipe.hint.rollout import Parts, PromptRollout
 from recipe.hint.runtime import store
@@ -26,7 +25,7 @@ from recipe.hint.runtime.engine_builder import EngineBuilder
 from recipe.hint.runtime.hint_sources import guarded_source
 from recipe.hint.runtime.sampling_guard import IDLE
 from recipe.hint.samples import SampleSettings
-from recipe.hint.schema import ProblemState
+from recipe.hint.schema import ProblemState, problem_from_row
 from recipe.hint.settings import build_method, read_settings, read_texts
 
 logger = logging.getLogger(__name__)

@@ -11,8 +11,10 @@ import random
 from dataclasses import dataclass
 from typing import Literal
 
-from recipe.hint.prompt import ANSWER_SYSTEM_PROMPT, Message, Texts, hint_request, with_hint
+from recipe.hint.hints.self_generated import hint_request
+from recipe.hint.prompt import ANSWER_SYSTEM_PROMPT, Message, Texts
 from recipe.hint.tiny.task import EASY, HARD, Chain, hint_response, hint_sizes, hints_of
+from recipe.hint.turns import with_hint
 
 Kind = Literal["plain", "hinted", "hint_writing"]
 TEXTS = Texts()

@@ -11,7 +11,7 @@ import re
 import unicodedata
 
 from recipe.hint.schema import Verdict
-from recipe.hint.verify.maths.reading import last_box
+from recipe.hint.verify.maths.grade import last_box
 
 _MAX_CHARS = 80  # a letter and its wrapping; longer text is something else
 _STYLE = re.compile(

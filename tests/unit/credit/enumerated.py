@@ -18,11 +18,12 @@ from fakes import Numbered, problem
 
 from recipe.hint.hints.base import HintSource, WrittenText
 from recipe.hint.methods.base import Method
-from recipe.hint.prompt import Texts, feedback_request, fill, with_hint
+from recipe.hint.prompt import Texts, fill
 from recipe.hint.record import Outcome
 from recipe.hint.rollout import Parts, PromptRollout
 from recipe.hint.schema import Problem, ProblemState, Response, Verdict
 from recipe.hint.settings import HintSettings
+from recipe.hint.turns import with_hint
 
 PROBLEM = problem()
 LATE = 1000  # after every cold start and warm-up
@@ -265,7 +266,9 @@ def _text(messages) -> str:
 
 def asked_of_guide(said: str) -> str:
     """Return the guide's conversation about a response."""
-    return _text(feedback_request(Texts(), PROBLEM.text, said))
+    texts = Texts()
+    asked = fill(texts.guide_user, problem=PROBLEM.text, attempt=said)
+    return f"[system]{texts.guide_system}[user]{asked}"
 
 
 def refined(said: str, feedback: str) -> str:

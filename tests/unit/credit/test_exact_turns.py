@@ -19,9 +19,10 @@ from verl.trainer.ppo.v1.utils import compute_advantage_for_multi_trajectories
 from recipe.hint.credit.baselines import advantages, rewards_of
 from recipe.hint.credit.turn_level import next_rows, turn_gae
 from recipe.hint.methods.base import Method
+from recipe.hint.methods.prompts import Revise
 from recipe.hint.methods.score import Score, ScoreSettings
 from recipe.hint.schema import ProblemState
-from recipe.hint.turns import Revise, Sample, Train, path, places
+from recipe.hint.turns import Sample, Train, path, places
 
 G = 2
 STAGE1, STAGE2 = ProblemState(step=1), ProblemState(step=9)

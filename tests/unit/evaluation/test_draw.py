@@ -3,6 +3,7 @@
 import ast
 import asyncio
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from recipe.hint.evaluation.draw import (
     Progress,
     check_settings_unchanged,
     draw_responses,
+    graded_rows,
     missing_jobs,
     write_settings,
 )
@@ -55,9 +57,8 @@ def evaluate(folder, problems, *, engine=None, done=None, concurrency=2):
     counts = []
     drawing = draw_responses(
         missing_jobs(problems, engine.group_size, done or {}),
-        engine,
+        partial(graded_rows, engine=engine, seed=1),
         folder=folder,
-        seed=1,
         concurrency=concurrency,
         progress=lambda _, n: counts.append(n),
     )
@@ -96,7 +97,6 @@ def test_no_method_and_no_source_of_hints_can_be_reached_from_the_loop_that_draw
         "recipe.hint.errors",
         "recipe.hint.evaluation.responses",
         "recipe.hint.schema",
-        "recipe.hint.seeds",
         "recipe.hint.typed",
         "recipe.hint.whole_file",
     }

@@ -7,7 +7,6 @@ from fakes import ScriptedEngine
 from records import statuses
 
 from recipe.hint.hints.base import HintResult
-from recipe.hint.hints.guarded import GuardedSource
 from recipe.hint.hints.leak import LeakGuard
 from recipe.hint.methods.sage import Sage, SearchSettings
 from recipe.hint.metrics import step_metrics
@@ -33,7 +32,7 @@ async def same_text(answer, candidates):
 
 
 def guarded(policy):
-    return GuardedSource(Written(), LeakGuard(policy, same_text))
+    return LeakGuard(Written(), policy, same_text)
 
 
 def hint_levels(policy):

@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 from fakes import problem
 
-from recipe.hint.hints.leak import LeakGuard, find_leaks, graded_equal
-from recipe.hint.hints.leak_values import values
-from recipe.hint.schema import Verdict
+from recipe.hint.hints.base import HintResult
+from recipe.hint.hints.leak import LeakGuard, find_leaks, graded_equal, values
+from recipe.hint.schema import HintLevels, Verdict
 from recipe.hint.verify.maths.grade import grade_maths
 
 
@@ -154,25 +154,39 @@ def test_a_program_is_not_looked_at():
 HINT = "First 4 + 5 = 9, so $x = 437$; the answer is 437."
 
 
+class Written:
+    """Always the same hint."""
+
+    def __init__(self, hint):
+        self.result = HintResult("ok", HintLevels((hint,)))
+
+    async def write(self, problem, generate, *, num_before=0):
+        return self.result
+
+
+def after_the_guard(policy, hint, **changes):
+    guard = LeakGuard(Written(hint), policy, EQUAL)
+    return asyncio.run(guard.write(replace(problem(), **changes), None))
+
+
 @pytest.mark.parametrize(
-    ("policy", "status", "text"),
+    ("policy", "text"),
     [
-        ("measure", "ok", HINT),
-        ("drop", "leaked", ""),
-        ("redact", "ok", "First 4 + 5 = 9, so $x = [...]$; the answer is [...]."),
+        ("measure", HINT),
+        ("drop", ""),
+        ("redact", "First 4 + 5 = 9, so $x = [...]$; the answer is [...]."),
     ],
 )
-def test_each_policy_does_what_it_says(policy, status, text):
-    guard = LeakGuard(policy, EQUAL)
-    found = asyncio.run(guard.check(replace(problem(), answer="437"), HINT))
-    assert (found.status, found.text) == (status, text)
-    assert [leak.role for leak in found.leaks] == ["named", "stated"]
+def test_each_policy_does_what_it_says(policy, text):
+    result = after_the_guard(policy, HINT, answer="437")
+    assert (result.status, result.hint_levels.hints_L, result.leaked) == ("ok", (text,), (1,))
+    leaks = asyncio.run(find_leaks(HINT, replace(problem(), answer="437"), EQUAL))
+    assert [leak.role for leak in leaks] == ["named", "stated"]
 
 
 def test_a_hint_without_a_leak_is_left_alone_by_every_policy():
     for policy in ("measure", "drop", "redact"):
-        found = asyncio.run(LeakGuard(policy, EQUAL).check(problem(), "Think."))
-        assert (found.status, found.text, found.leaks) == ("ok", "Think.", ())
+        assert after_the_guard(policy, "Think.") == Written("Think.").result
 
 
 def test_a_value_that_the_verifier_cannot_decide_on_is_no_leak():

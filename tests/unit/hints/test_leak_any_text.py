@@ -9,8 +9,7 @@ from growth import LINEAR, exponent
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recipe.hint.hints.leak import find_leaks, redact
-from recipe.hint.hints.leak_values import compact, values
+from recipe.hint.hints.leak import compact, find_leaks, redact, values
 
 PIECES = st.sampled_from(
     [r"\frac{1}{2}", r"\boxed{", "}", "$", "$$", r"\(", r"\$", "=", "12", "1,200", "twenty", "-"]

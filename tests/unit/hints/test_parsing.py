@@ -10,7 +10,7 @@ from growth import LINEAR, exponent
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recipe.hint.hints.parsing import parse_hint_levels
+from recipe.hint.hints.self_generated import parse_hint_levels
 from recipe.hint.schema import HintLevels, ParseFailure
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "ladders.json"
@@ -143,7 +143,7 @@ def test_a_ladder_behind_a_megabyte_of_drafts_is_read_and_the_work_grows_with_it
 
 def test_the_parser_imports_nothing_but_the_standard_library():
     program = (
-        "import sys; before = set(sys.modules); import recipe.hint.hints.parsing;"
+        "import sys; before = set(sys.modules); import recipe.hint.hints.self_generated;"
         "tops = {name.split('.')[0] for name in set(sys.modules) - before};"
         "print(sorted(tops - set(sys.stdlib_module_names) - {'recipe'}))"
     )

@@ -126,3 +126,9 @@ def test_a_hint_that_does_not_fit_is_stepped_over():
 def test_settings_that_make_no_sense_are_refused(name, smallest):
     with pytest.raises(ConfigError, match=rf"hint\.scaf\.{name}=0 must be at least {smallest}"):
         ScafSettings(**{name: 0})
+
+
+def test_less_is_sampled_under_guidance_than_without():
+    scaf(rollouts=3).check_run(group_size=4, use_kl_in_reward=True)
+    with pytest.raises(ConfigError, match=r"hint\.scaf\.rollouts=4 must be below .*rollout\.n=4"):
+        scaf(rollouts=4).check_run(group_size=4, use_kl_in_reward=False)

@@ -72,6 +72,12 @@ def test_a_negative_probe_is_refused():
         SearchSettings(probe_n=-1)
 
 
+def test_a_probe_is_smaller_than_the_group():
+    sage(probe_n=7).check_run(group_size=8, use_kl_in_reward=True)
+    with pytest.raises(ConfigError, match=r"hint\.search\.probe_n=8 must be below .*rollout\.n=8"):
+        sage(probe_n=8).check_run(group_size=8, use_kl_in_reward=False)
+
+
 @pytest.mark.parametrize(
     ("worked", "first"),
     [

@@ -18,8 +18,8 @@ from recipe.hint.problems.columns import (
     read_problems,
     write_rows,
 )
-from recipe.hint.problems.rows import content_id
 from recipe.hint.prompt import ANSWER_SYSTEM_PROMPT
+from recipe.hint.schema import content_id
 
 ROWS = [
     make_row("1+1?", "2", solution="Count: $\\nu$\n2.", row_id="a", labels=("sums", "train")),

@@ -7,8 +7,8 @@ from hub_files import BROKEN, write
 
 from recipe.hint.errors import DataError
 from recipe.hint.problems.prepare import Keys, Origin, read_local
-from recipe.hint.problems.rows import content_id
 from recipe.hint.prompt import ANSWER_SYSTEM_PROMPT
+from recipe.hint.schema import content_id
 
 LINES = [
     {"id": "s/0", "problem": "1+1?", "answer": "2", "solution": "Count."},

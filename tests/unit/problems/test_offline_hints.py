@@ -12,11 +12,10 @@ from chat_server import ChatServer, completion
 
 from recipe.hint.errors import ConfigError, DataError
 from recipe.hint.hints.base import HintResult
-from recipe.hint.hints.dataset import hint_columns
 from recipe.hint.problems.columns import check_file, make_row, write_rows
 from recipe.hint.problems.offline_command import add_arguments, run
 from recipe.hint.problems.offline_hints import write_offline_hints
-from recipe.hint.schema import HintLevels
+from recipe.hint.schema import HintLevels, hint_columns
 
 
 class Fake:

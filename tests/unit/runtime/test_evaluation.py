@@ -41,6 +41,7 @@ def run(tmp_path, monkeypatch, limit):
     sampling = {"n": 4, "temperature": 1.0, "top_p": 1.0, "top_k": -1}
     config = OmegaConf.create(
         {
+            "trainer": {"method": "grpo"},
             "hint": {"run_dir": str(tmp_path), "seed": 1, "watchdog": {"start_s": 60.0}},
             "data": {"val_files": [str(FILE)]},
             "actor_rollout_ref": {

@@ -8,7 +8,6 @@ import pytest
 import torch
 import transfer_queue as tq
 from fakes import Numbered, run
-from omegaconf import OmegaConf
 from tensordict import NonTensorData
 from verl.trainer.ppo.core_algos import compute_grpo_outcome_advantage
 
@@ -18,7 +17,6 @@ from recipe.hint.methods.scaf import Scaf
 from recipe.hint.record import PromptRecord
 from recipe.hint.reward_tracker import RewardTracker
 from recipe.hint.runtime import store
-from recipe.hint.runtime.preflight.settings import check_dropped_groups
 from recipe.hint.runtime.trainer import TRAINERS
 
 PROMPT = {"uid": "uid", "global_steps": 60, "problem": "x", "hint_level_1": ["a"], "index": 1}
@@ -142,19 +140,14 @@ def test_a_dropped_group_has_no_advantage_but_for_a_kl_in_its_rewards(published)
 
 
 def test_hence_dropping_groups_is_refused_with_a_kl_in_the_rewards():
-    def config(method, on_all_failed, kl):
-        return OmegaConf.create(
-            {
-                "trainer": {"method": method},
-                "hint": {"ghpo": {"on_all_failed": on_all_failed}},
-                "algorithm": {"use_kl_in_reward": kl},
-            }
-        )
+    def check(on_all_failed, kl):
+        method = Ghpo(max_level=3, settings=GhpoSettings(on_all_failed=on_all_failed))
+        method.check_run(group_size=8, use_kl_in_reward=kl)
 
     with pytest.raises(ConfigError, match="drop does not work with algorithm.use_kl_in_reward"):
-        check_dropped_groups(config("ghpo", "drop", kl=True))
-    for allowed in (("ghpo", "drop", False), ("ghpo", "keep_last", True), ("sage", "drop", True)):
-        check_dropped_groups(config(*allowed))
+        check("drop", kl=True)
+    check("drop", kl=False)
+    check("keep_last", kl=True)
 
 
 def test_a_group_that_is_not_dropped_trains_on_all_its_tokens(published):

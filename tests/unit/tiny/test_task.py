@@ -10,15 +10,11 @@ from math_verify import parse, verify
 from transformers import AutoTokenizer
 
 from recipe.hint.errors import DataError
+from recipe.hint.hints.self_generated import hint_request
 from recipe.hint.main_tiny import read_arguments
-from recipe.hint.prompt import (
-    ANSWER_SYSTEM_PROMPT,
-    HINT_SYSTEM_PROMPT,
-    Texts,
-    hint_request,
-    with_hint,
-)
+from recipe.hint.prompt import ANSWER_SYSTEM_PROMPT, HINT_SYSTEM_PROMPT, Texts
 from recipe.hint.tiny import build, corpus, task, tokenizer
+from recipe.hint.turns import with_hint
 
 TINY = Path(__file__).parents[3] / "data" / "tiny"
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from recipe.hint.verify import grade_maths, quick_verdict
-from recipe.hint.verify.maths.grade import equal, is_text_only
-from recipe.hint.verify.maths.reading import Box, last_box, read
+from recipe.hint.verify.maths.grade import Box, equal, is_text_only, last_box
+from recipe.hint.verify.maths.reading import read
 
 ROOT = Path(__file__).resolve().parents[3]
 GOLDEN = sorted((ROOT / "tests/golden").glob("maths*.json"))

@@ -14,12 +14,14 @@ from jinja2 import TemplateError
 from omegaconf import DictConfig
 
 from recipe.hint.errors import ConfigError, DataError
+from recipe.hint.hints.self_generated import hint_request
 from recipe.hint.methods import BASELINE
 from recipe.hint.problems.columns import read_problems
-from recipe.hint.prompt import Message, Texts, hint_request, with_hint
+from recipe.hint.prompt import Message, Texts
 from recipe.hint.runtime.preflight.settings import ROLLOUT, files_of, setting
 from recipe.hint.schema import Problem
 from recipe.hint.settings import HintSettings
+from recipe.hint.turns import with_hint
 
 TRAIN, VAL, MODEL = "data.train_files", "data.val_files", "actor_rollout_ref.model.path"
 _TEMPLATE = "actor_rollout_ref.model.custom_chat_template"

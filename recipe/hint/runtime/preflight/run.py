@@ -17,17 +17,20 @@ from omegaconf import DictConfig, OmegaConf
 from recipe.hint.command.compose import given_settings
 from recipe.hint.errors import ConfigError, DataError
 from recipe.hint.evaluation.draw import check_settings_unchanged, evaluation_settings
+from recipe.hint.evaluation.play import evaluated_method, played_turns
 from recipe.hint.evaluation.responses import evaluation_folder, response_path
 from recipe.hint.hints.teacher_settings import check_teacher
 from recipe.hint.methods import Method
 from recipe.hint.methods.cost import most_responses
 from recipe.hint.runtime.merging import MERGED, checkpoint_of, model_files
+from recipe.hint.runtime.models import ask_for_models
 from recipe.hint.runtime.preflight import data
 from recipe.hint.runtime.preflight.data import MODEL, VAL, DataFile, Lengths, Model
 from recipe.hint.runtime.preflight.folder import check_disk, check_run_folder, check_same_run
 from recipe.hint.runtime.preflight.keys import check_unread
 from recipe.hint.runtime.preflight.machine import check_machine
 from recipe.hint.runtime.preflight.settings import ROLLOUT, check_sections, check_settings, setting
+from recipe.hint.runtime.preflight.turns import check_attempts, check_conversations, check_turns
 from recipe.hint.settings import (
     HintSettings,
     build_method,
@@ -63,7 +66,13 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
         check_reached(settings.teacher, os.environ)
     data.check_given(config, (data.TRAIN, VAL, MODEL))
     check_unread(config, settings)
+    check_turns(config, method)
+    ask_for_models(config, method)  # verl's checks below know of it then
     check_settings(config)
+    group = config.actor_rollout_ref.rollout.n
+    method.check_run(
+        group_size=group, use_kl_in_reward=setting(config, "algorithm.use_kl_in_reward")
+    )
     unchecked = check_machine(config)
     folder = check_run_folder(config)
     changed = check_same_run(config)
@@ -71,10 +80,13 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
     model = data.load_model(config)
     hints = (settings, texts) if method.uses_hints else None
     lengths = data.check_lengths(config, model, train=train, val=val, hints=hints)
-    batch, group = config.data.train_batch_size, config.actor_rollout_ref.rollout.n
+    check_conversations(config, method, model, texts, [*train, *val])
+    check_attempts(train, method.num_given)
+    batch = config.data.train_batch_size
     per_epoch = data.num_training_problems(config, train) / batch
     by_epochs = int(per_epoch) * setting(config, "trainer.total_epochs")
     steps = min(by_epochs, setting(config, "trainer.total_training_steps") or by_epochs)
+    method.check_steps(steps)
     disk = check_disk(config, model.num_parameters, steps)
     least, most = batch * group, batch * most_responses(method, group)
     tokens_m = config.data.max_response_length / 1e6
@@ -107,6 +119,7 @@ def preflight_evaluation(config: DictConfig) -> list[str]:
         Lines that say what will run.
     """
     config, settings = _resolved(config)
+    method = build_method(config.trainer, settings)
     data.check_given(config, (VAL, MODEL))
     check_unread(config, settings)
     check_settings(config)
@@ -116,14 +129,16 @@ def preflight_evaluation(config: DictConfig) -> list[str]:
     _check_benchmarks(files)
     model, served = _served_model(config)
     lengths = data.check_lengths(config, model, val=files)
+    check_conversations(config, method, model, read_texts(settings), files)
     folder = evaluation_folder(config)
-    drawn_with = evaluation_settings(config, [file.path for file in files]) | {"model": served}
+    paths = [file.path for file in files]
+    drawn_with = evaluation_settings(config, paths, played_turns(config)) | {"model": served}
     check_settings_unchanged(folder, drawn_with)
     val = config.actor_rollout_ref.rollout.val_kwargs
     total = val.n * sum(len(file.problems) for file in files)
     sources = [sorted({problem.data_source for problem in file.problems}) for file in files]
     return [
-        "evaluate  without hints",
+        f"evaluate  {evaluated_method(config)}, without hints",
         _model_line(served, model),
         *(
             f"problems  {file.path}: {len(file.problems)} of {', '.join(names)}"

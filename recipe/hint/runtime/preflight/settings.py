@@ -105,7 +105,6 @@ def check_settings(config: DictConfig) -> None:
     if not setting(config, "trainer.eval_only"):
         _check_separate(config)
         _check_batch(config)
-        check_dropped_groups(config)
         _check_passes(config)
         _check_with_verl(config)
 
@@ -142,11 +141,6 @@ def _check_sampling(config: DictConfig) -> None:
             f"{_GROUP}={rollout.n} must be a whole number of at least 2: an advantage compares the "
             f"rollouts of one group, and a single one has nothing to be compared with"
         )
-    for part in names("hint", "search.probe_n scaf.rollouts"):
-        if setting(config, part) >= rollout.n:
-            raise ConfigError(
-                f"{part}={setting(config, part)} must be below the group size {_GROUP}={rollout.n}"
-            )
     if config.trainer.device == "cpu" and rollout.enable_chunked_prefill:
         raise ConfigError(
             f"{ROLLOUT}.enable_chunked_prefill=true does not work with trainer.device=cpu: vLLM "
@@ -184,24 +178,6 @@ def _check_separate(config: DictConfig) -> None:
         raise ConfigError(
             f"{what} and actor_rollout_ref.hybrid_engine=false: verl 0.9.1 stops there while it "
             f"writes a line of its log; set it to true"
-        )
-
-
-def check_dropped_groups(config: DictConfig) -> None:
-    """Refuse to drop groups where verl's KL penalty would make them train after all.
-
-    Raises:
-        ConfigError: Of the pair of settings.
-    """
-    drops = setting(config, "hint.ghpo.on_all_failed") == "drop"
-    is_penalized = setting(config, "algorithm.use_kl_in_reward")
-    if setting(config, "trainer.method") == "ghpo" and drops and is_penalized:
-        raise ConfigError(
-            "hint.ghpo.on_all_failed=drop does not work with algorithm.use_kl_in_reward=true: a "
-            "dropped group has equal rewards, so no gradient, but verl takes each response's KL "
-            "from its reward afterwards, and the rewards differ again; give "
-            "actor_rollout_ref.actor.use_kl_loss=true in its place, or "
-            "hint.ghpo.on_all_failed=keep_last"
         )
 
 

@@ -16,11 +16,12 @@ import logging
 import re
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Literal
 
 from recipe.hint.schema import Basis, Verdict
 from recipe.hint.verify.maths.compare import Comparison, NeedsAlgebra
 from recipe.hint.verify.maths.questions import asks_for_several, is_finished
-from recipe.hint.verify.maths.reading import Reading, last_box, read
+from recipe.hint.verify.maths.reading import Reading, read
 from recipe.hint.verify.maths.tree import NoValue
 from recipe.hint.verify.maths.words import NeedsUnits, load_units
 
@@ -28,9 +29,19 @@ from recipe.hint.verify.maths.words import NeedsUnits, load_units
 _MAX_QUICK_CHARS = 300
 MAX_ANSWER_CHARS = 10_000
 
+_BOX = re.compile(r"\\boxed(?![A-Za-z])\s*")
+_BRACE = re.compile(r"(\\boxed(?![A-Za-z])\s*)\{|\\.|[{}]", re.DOTALL)
 _INTEGER = re.compile(r"([+-]?)([0-9]+)")
 _TOLERANCE_MARK = "(tolerance"
 _POSITIVE = re.compile(r"([0-9]*\.?[0-9]+(?:e[+-]?[0-9]{1,2})?)(%?)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """The last box of a response; ``text`` is its content, empty unless ``closed``."""
+
+    state: Literal["absent", "open", "closed"]
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +97,43 @@ def grade_maths(
     except ValueError as error:
         logging.getLogger(__name__).debug("no verdict on %.200r: %s", extracted, error)
         return Verdict(0.0, "error", extracted)
+
+
+def last_box(response: str) -> Box:
+    r"""Find the last ``\boxed{...}``; braces inside may nest or be escaped.
+
+    An unbalanced last box, or ``\boxed`` without a brace, is ``open`` however many complete
+    boxes come before it: those are intermediate values. A box inside another is part of it.
+    """
+    last = _last_match(response)
+    if last is None:
+        return Box("absent")
+    if response[last : last + 1] != "{":
+        return Box("open")
+    stack: list[int] = []  # where the open braces of boxes begin, -1 for other braces
+    around: frozenset[int] = frozenset()  # the boxes around the last one, and itself
+    content = None
+    for match in _BRACE.finditer(response):
+        if match[0].endswith("{") and match[0] != r"\{":
+            stack.append(match.end() if match[1] else -1)
+            if match.end() == last + 1:
+                around = frozenset(start for start in stack if start >= 0)
+        elif match[0] == "}" and stack:
+            start = stack.pop()
+            if start in around:
+                content = slice(start, match.start())
+    return Box("open") if content is None else Box("closed", response[content].strip())
+
+
+def _last_match(response: str) -> int | None:
+    """Where the last box's brace must be."""
+    start = response.rfind(r"\boxed")
+    while start >= 0:
+        match = _BOX.match(response, start)
+        if match is not None:
+            return match.end()
+        start = response.rfind(r"\boxed", 0, start)
+    return None
 
 
 def compare(answer: str, candidate: str, problem: str = "") -> Equality:

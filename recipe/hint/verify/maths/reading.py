@@ -1,11 +1,10 @@
-"""Finds the final answer of a response and reads it: its tokens, and the trees it can mean."""
+"""Reads an answer: its tokens, and the trees it can mean."""
 
 from __future__ import annotations
 
 import functools
 import re
 from dataclasses import dataclass
-from typing import Literal
 
 from recipe.hint.verify.maths.lexer import ACCENTS, SHORT_WORDS, Token, tokens
 from recipe.hint.verify.maths.parser import parse
@@ -14,8 +13,7 @@ from recipe.hint.verify.maths.words import NeedsUnits
 
 # A longer answer is compared as text: no answer form needs more.
 _MAX_READ_CHARS = 2000
-_BOX = re.compile(r"\\boxed(?![A-Za-z])\s*")
-_BRACE = re.compile(r"(\\boxed(?![A-Za-z])\s*)\{|\\.|[{}]", re.DOTALL)
+_BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 _MAX_BOXES = 5  # one in the other
 _THOUSANDS = re.compile(r"[1-9][0-9]{0,2},[0-9]{3}(?![0-9])")
 _NO_MEMBER = re.compile(r"[0-9],0[0-9]{2}(?![0-9])")  # 1,000 is no list
@@ -31,14 +29,6 @@ _NUM_ARGUMENTS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Box:
-    """The last box of a response; ``text`` is its content, empty unless ``closed``."""
-
-    state: Literal["absent", "open", "closed"]
-    text: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Reading:
     """What an answer can mean: one tree, or two where commas may part thousands or members.
 
@@ -47,43 +37,6 @@ class Reading:
 
     text: tuple[str, ...]
     trees: tuple[Node, ...] = ()
-
-
-def last_box(response: str) -> Box:
-    r"""Find the last ``\boxed{...}``; braces inside may nest or be escaped.
-
-    An unbalanced last box, or ``\boxed`` without a brace, is ``open`` however many complete
-    boxes come before it: those are intermediate values. A box inside another is part of it.
-    """
-    last = _last_match(response)
-    if last is None:
-        return Box("absent")
-    if response[last : last + 1] != "{":
-        return Box("open")
-    stack: list[int] = []  # where the open braces of boxes begin, -1 for other braces
-    around: frozenset[int] = frozenset()  # the boxes around the last one, and itself
-    content = None
-    for match in _BRACE.finditer(response):
-        if match[0].endswith("{") and match[0] != r"\{":
-            stack.append(match.end() if match[1] else -1)
-            if match.end() == last + 1:
-                around = frozenset(start for start in stack if start >= 0)
-        elif match[0] == "}" and stack:
-            start = stack.pop()
-            if start in around:
-                content = slice(start, match.start())
-    return Box("open") if content is None else Box("closed", response[content].strip())
-
-
-def _last_match(response: str) -> int | None:
-    """Where the last box's brace must be."""
-    start = response.rfind(r"\boxed")
-    while start >= 0:
-        match = _BOX.match(response, start)
-        if match is not None:
-            return match.end()
-        start = response.rfind(r"\boxed", 0, start)
-    return None
 
 
 def vote_key(text: str) -> str:
@@ -141,18 +94,26 @@ def _as_text(found: list[Token]) -> tuple[str, ...]:
 
 
 def _without_wrapping(text: str) -> str:
-    """Bold marks around the whole answer removed."""
+    """Boxes and bold marks around the whole answer removed."""
     text = text.strip()
     for _ in range(_MAX_BOXES):
-        box = last_box(text) if text.startswith(r"\boxed") else Box("absent")
-        if box.state != "closed" or not text.removesuffix("}").endswith(box.text):
+        inner = text.removeprefix(r"\boxed").lstrip()
+        if inner == text or not _is_one_group(inner) or inner[1:-1] != inner[1:-1].strip():
             break
-        if text.removeprefix(r"\boxed").strip() != f"{{{box.text}}}":
-            break
-        text = box.text
+        text = inner[1:-1]
     if text.startswith("**") and text.endswith("**") and len(text) > 4 and "**" not in text[2:-2]:
         return text[2:-2].strip()
     return text
+
+
+def _is_one_group(text: str) -> bool:
+    """Whether the brace that opens a text closes at its end."""
+    depth = 0
+    for match in _BRACE.finditer(text if text.startswith("{") else ""):
+        depth += {"{": 1, "}": -1}.get(match[0], 0)
+        if depth <= 0:
+            return match[0] == "}" and match.end() == len(text)
+    return False
 
 
 def without_bare_braces(tokens: list[Token]) -> list[Token]:

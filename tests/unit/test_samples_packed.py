@@ -9,20 +9,19 @@ from fakes import Numbered, problem, run
 from recipe.hint.errors import ConfigError
 from recipe.hint.methods.sage import Sage
 from recipe.hint.methods.scaf import Scaf
-from recipe.hint.samples import (
+from recipe.hint.record import (
     MAX_SAMPLE_BYTES,
-    SampleSettings,
     excerpt,
     odd_shape,
     pack_sample,
     shape,
-    unpack_sample,
     verdict_counts,
 )
+from recipe.hint.samples import SampleSettings, unpack_sample
 from recipe.hint.schema import Problem, Response, Verdict
 from recipe.hint.turns import Place, Round, Sample, Turn, at_level
 
-SETTINGS = SampleSettings()
+TEXT_BYTES = SampleSettings().text_bytes
 HOSTILE = {
     "a megabyte": "x" * 1_000_000,
     "a megabyte of quotes": '"\\' * 500_000,
@@ -62,8 +61,8 @@ def arguments(groups):
     return [done for done, _ in groups], rewards, opinions
 
 
-def sample(*groups, settings=SETTINGS, item=None):
-    return unpack_sample(pack_sample(item or problem(), *arguments(groups), settings))
+def sample(*groups, item=None):
+    return unpack_sample(pack_sample(item or problem(), *arguments(groups), TEXT_BYTES))
 
 
 def counts_of(item, groups):
@@ -128,7 +127,7 @@ def test_hostile_text_anywhere_leaves_a_sample_bounded_and_readable(text):
         )
         for level in range(12)
     ]
-    packed = pack_sample(item, *arguments(groups), SETTINGS)
+    packed = pack_sample(item, *arguments(groups), TEXT_BYTES)
     assert len(packed) <= MAX_SAMPLE_BYTES
     row = unpack_sample(packed)
     line = json.dumps(row)
@@ -146,7 +145,7 @@ def test_random_text_never_passes_the_limit():
         text = "".join(random_text.choices(pool, k=random_text.randrange(4000)))
         limit = random_text.randrange(200, 3000)
         assert len(excerpt(text, limit).encode("utf-8")) <= limit
-        row = sample(tried(*[answer(text, response=text)] * 3), settings=SampleSettings())
+        row = sample(tried(*[answer(text, response=text)] * 3))
         assert len(json.dumps(row)) <= MAX_SAMPLE_BYTES
 
 

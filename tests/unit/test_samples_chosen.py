@@ -9,8 +9,8 @@ from fakes import ScriptedEngine, make_rollout, problem
 from records import record
 
 from recipe.hint.methods.grpo import Grpo
-from recipe.hint.sample_choice import REASONS, Sampler
-from recipe.hint.samples import SampleSettings, pack_sample
+from recipe.hint.record import pack_sample
+from recipe.hint.samples import REASONS, Sampler, SampleSettings
 from recipe.hint.schema import Response, Verdict
 from recipe.hint.turns import Place, Round, Sample, Turn
 
@@ -24,7 +24,7 @@ PACKED = pack_sample(
     ],
     {Place(0, 0): 1.0},
     {},
-    SampleSettings(),
+    SampleSettings().text_bytes,
 )
 
 

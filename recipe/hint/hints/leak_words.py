@@ -1,0 +1,68 @@
+"""The words by which the leak guard knows a number, an answer, a result, an assumption."""
+
+import re
+
+SMALL = "zero one two three four five six seven eight nine ten eleven twelve thirteen".split()
+SMALL += "fourteen fifteen sixteen seventeen eighteen nineteen".split()
+LARGE = "twenty thirty forty fifty sixty seventy eighty ninety hundred thousand dozen".split()
+WHOLE = rf"(?:{'|'.join([*SMALL, *LARGE])})\b"
+SHARE = r"(?:half|halves|(?:third|quarter|(?:four|fif|six|seven|eigh|nin|ten|hundred)th)s?)\b"
+IN_WORDS = re.compile(
+    rf"\b(?:{WHOLE}(?:(?:(?<=hundred) and |(?<=thousand) and |[ -]){WHOLE})*"
+    rf"(?:(?: and (?:a|one))?[ -]{SHARE})?|an? (?:dozen\b|{SHARE}))",
+    re.IGNORECASE,
+)
+
+# Answers that stand in too many hints by chance.
+COMMON = {"60", "90", "100", "180", "360", "1000", "1,000", *map(str, range(13))}
+COMMON |= {"1/2", r"\frac{1}{2}", r"\frac12", r"\dfrac{1}{2}", "0.5", ".5"}
+
+OPTION = re.compile(
+    r"\b(?i:options?|choices?|answers?|letter|choose|select|pick)\b[^.;\n]{0,12}?"
+    r"(?:\bis\b|:)?\s*\(?\b(?P<letter>[A-Z])\b(?!['’]|\s+[a-z])"
+)
+# No word of these begins another: a text of fillers alone is read in linear time.
+FILL = (
+    r"(?:(?:exactly|just|simply|only|about|approximately|equal|therefore|then|thus|hence|now|also"
+    r"|the (?:number|value|integer|third|second|last|middle)|option|letter|all|it|is|be|of|to|that"
+    r"|in|you|them|us|a total)\s+)*$"
+)
+NOT = re.compile(
+    r"\b(?:not?|never|cannot|n?either|nor|than|least|most|between|multiple|divisible|digits?)\b|n't\b"
+)
+STATED = re.compile(
+    r"(?i)\b(?:answer|solution|final (?:result|value|number|count|total|sum)|correct option)\b"
+    rf"(?P<gap>[^.;]{{0,50}}?)(?:\b(?:is|are|be|equals|as|of|gives|becomes|reads)\b|[:=])\s*{FILL}"
+)
+STATED_AFTER = re.compile(
+    r"(?i)[\s,]*(?:\w+\s+){0,3}?(?:the|your|our)\s+(?:(?:final|correct|right)\s+)?"
+    r"(?:answer|solution|result)\b(?!\s*(?:is|was|will|must|=|:))"
+)
+RESULT = re.compile(
+    r"(?i)\b(?:giv(?:es?|ing)|get(?:s|ting)?|yield(?:s|ing)?|mak(?:es?|ing)|leav(?:es?|ing)|equals?"
+    r"|obtain(?:s|ed)?|totals?|(?:comes?|adds? up|amounts?|results?) (?:out )?(?:to|as|at|in)"
+    r"|ends? up (?:at|with)|lands? (?:at|on)|arrives? at|reach(?:es)?|namely|must be"
+    r"|pays?|needs?|keeps?|takes?|costs?|remains?|there (?:are|is)"
+    r"|(?:remainder|total|sum|difference|quotient) of"
+    r"|(?:that|which|this|it|value|count|result|total|remainder|quotient|difference) (?:is|was)"
+    r"|(?:plus|minus|times|divided by|half of|twice|product of|sum of)\b[^.,;]{0,60}"
+    rf"\b(?:is|are))\s+{FILL}"
+)
+SAID = re.compile(
+    r"(?i)(?:\b(?:is|are|was|were|be|has|have|so|hence|thus|therefore|do(?:es)? it in)\b|[:,])"
+    rf"\s*{FILL}"
+)
+ASSUMED = re.compile(
+    r"(?i)\b(?:let|try|suppose|assum(?:e|ing)|say|with|if|when|where|given|using|put|set|choose|for)"
+    r"\s+(?:that\s+|we\s+|you\s+|[^.;,]{0,40}\band\s+)?$"
+)
+CLAUSE_END = re.compile(
+    r"(?i)(?:(?:square |cubic )?(?:units?|[ckm]?m|dollars?|cents?|degrees?|hours?|minutes?|seconds?"
+    r"|days?|weeks?|years?|feet|meters?|percent)\b\s*)?(?:$|[.,;:!?–—-]|(?:and|so|which|as|because"
+    r"|since|in all|in total|left|altogether|now|of them|again|after|before|with|when|if|by|from"
+    r"|each|per)\b)"
+)
+COMPARED = re.compile(
+    r"(?i)(?:times|more|less|fewer|[a-z]+er than|digits?|steps?|cases?|ways? to|of the|out of"
+    r"|percent of|units? (?:to|more|less))\b"
+)
