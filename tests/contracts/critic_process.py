@@ -50,6 +50,7 @@ def settings():
 
 
 def build(worker_cls):
+    torch.manual_seed(1)
     critic = settings()
     config = TrainingWorkerConfig(
         model_type="value_model",

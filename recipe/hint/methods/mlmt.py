@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import mean
 from typing import Any, ClassVar, Literal
@@ -86,6 +86,10 @@ class Mlmt(ScoreGuided):
 
     settings_cls = MlmtSettings
     settings_node = MlmtSettings.node
+    second_names: ClassVar[Mapping[str, str]] = {
+        **ScoreGuided.second_names,
+        "value_coef": "value_bonus",
+    }
     validation_settings: ClassVar[dict[str, Any]] = {
         **ScoreGuided.validation_settings,
         "feedbacks": 1,

@@ -90,6 +90,20 @@ class Policy:
         """Return the expectation of ``value(word)``."""
         return sum(self.prob(conversation, word) * value(word) for word in self.words.scores)
 
+    def over(self, conversation: str, value: Callable[[str], float | torch.Tensor]):
+        """Return the expectation over words that are data: their chances have no gradient."""
+        pairs = zip(self.chances(conversation), self.words.scores, strict=True)
+        return sum(chance * value(word) for chance, word in pairs)
+
+    def kl(self, reference: Policy, conversation: str) -> torch.Tensor:
+        """Return KL(self || reference) of a word, differentiable in this policy."""
+
+        def log_ratio(word):
+            other = reference.token_log_probs(conversation, word).sum().detach()
+            return self.token_log_probs(conversation, word).sum() - other
+
+        return self.mean(conversation, log_ratio)
+
     def gradient(self, of: torch.Tensor) -> dict[tuple[str, str], torch.Tensor]:
         """Return the derivative by every parameter that matters to ``of``."""
         leaves = list(self.parameters.values())

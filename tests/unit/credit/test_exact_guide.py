@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 from enumerated import THREE, TWO, Policy, Words, asked_of_guide, bare, every_outcome, refined
-from updates import expected_update, is_ascended, largest_difference, own_advantages
+from updates import is_ascended, largest_difference, own_update
 
 from recipe.hint.methods.mlmt import Mlmt, MlmtSettings
 from recipe.hint.methods.score_guided import GuidedSettings, ScoreGuided
@@ -27,19 +27,11 @@ def mlmt(**settings):
     return Mlmt(settings=MlmtSettings(**(NO_KL | settings)))
 
 
-def update_of(method, policy, *, state=STAGE2, group_size=2, **outside):
-    ways = every_outcome(method, policy, group_size=group_size, state=state)
-    return expected_update(
-        ways, policy, size=group_size, advantages=own_advantages, method=method, **outside
-    )
-
-
 @dataclass
 class Talk:
     """Expectations over the three turns; what is not named has no gradient."""
 
     policy: Policy
-    reference: Policy | None = None
 
     def first(self, value):
         """E over z, through z."""
@@ -57,28 +49,20 @@ class Talk:
         """The chance that y is right, through y."""
         return self.last(z, g, lambda y: self.policy.words.scores[y])
 
-    def over(self, conversation, value):
-        """E over a response that is data."""
-        chances = zip(self.policy.words.scores, self.policy.chances(conversation), strict=True)
-        return sum(chance * value(word) for word, chance in chances)
-
     def over_zg(self, value):
-        return self.over(bare(), lambda z: self.over(asked_of_guide(z), lambda g: value(z, g)))
+        return self.policy.over(
+            bare(), lambda z: self.policy.over(asked_of_guide(z), lambda g: value(z, g))
+        )
 
     def worth(self, z):
         """E of R after z, a number."""
-        return self.over(asked_of_guide(z), lambda g: self.right(z, g).item())
-
-    def kl(self, conversation):
-        def log_ratio(word):
-            other = self.reference.token_log_probs(conversation, word).sum().detach()
-            return self.policy.token_log_probs(conversation, word).sum() - other
-
-        return self.policy.mean(conversation, log_ratio)
+        return self.policy.over(asked_of_guide(z), lambda g: self.right(z, g).item())
 
     def guide_objective(self, reward=lambda R: R):
         """E over z of what the guide's text is worth, through the guide."""
-        return self.over(bare(), lambda z: self.guide(z, lambda g: reward(self.right(z, g).item())))
+        return self.policy.over(
+            bare(), lambda z: self.guide(z, lambda g: reward(self.right(z, g).item()))
+        )
 
 
 BASELINES = pytest.mark.parametrize("baseline", ["leave_one_out", "none"])
@@ -88,17 +72,17 @@ BASELINES = pytest.mark.parametrize("baseline", ["leave_one_out", "none"])
 def test_stage_two_with_a_guide_ascends_three_rewards_and_three_kls(baseline):
     policy, reference = Policy(THREE), Policy(THREE, seed=1)
     method = guided(alpha=2.0, beta1=0.3, guide_kl_coef=0.7, guide_weight=0.5, baseline=baseline)
-    update = update_of(method, policy, reference=reference)
-    talk, scores = Talk(policy, reference), THREE.scores
+    update = own_update(method, policy, state=STAGE2, reference=reference)
+    talk, scores = Talk(policy), THREE.scores
     objective = (
         talk.first(scores.__getitem__)
-        - 0.3 * talk.kl(bare())
+        - 0.3 * policy.kl(reference, bare())
         + 0.5 * talk.guide_objective()
-        - 0.7 * talk.over(bare(), lambda z: talk.kl(asked_of_guide(z)))
+        - 0.7 * policy.over(bare(), lambda z: policy.kl(reference, asked_of_guide(z)))
         + talk.over_zg(
             lambda z, g: (
                 talk.last(z, g, lambda y: 3 * scores[y] - 2 * scores[z])
-                - 0.3 * talk.kl(refined(z, g))
+                - 0.3 * policy.kl(reference, refined(z, g))
             )
         )
     )
@@ -108,12 +92,12 @@ def test_stage_two_with_a_guide_ascends_three_rewards_and_three_kls(baseline):
 def test_stage_one_with_a_guide_trains_guide_and_last_turn():
     policy, reference = Policy(THREE), Policy(THREE, seed=1)
     method = guided(beta1=0.3, beta2=0.9, guide_kl_coef=0.0, guide_reward="signed")
-    update = update_of(method, policy, state=STAGE1, reference=reference)
-    talk = Talk(policy, reference)
+    update = own_update(method, policy, state=STAGE1, reference=reference)
+    talk = Talk(policy)
     objective = (
-        -0.9 * talk.kl(bare())
+        -0.9 * policy.kl(reference, bare())
         + talk.guide_objective(lambda R: 2 * R - 1)
-        + talk.over_zg(lambda z, g: talk.right(z, g) - 0.3 * talk.kl(refined(z, g)))
+        + talk.over_zg(lambda z, g: talk.right(z, g) - 0.3 * policy.kl(reference, refined(z, g)))
     )
     assert is_ascended(update, policy, objective)
 
@@ -121,7 +105,7 @@ def test_stage_one_with_a_guide_trains_guide_and_last_turn():
 @pytest.mark.parametrize("baseline", ["leave_one_out", "none", "value"])
 def test_mlmt_ascends_the_last_reward_through_every_turn(baseline):
     policy = Policy(THREE)
-    update = update_of(mlmt(baseline=baseline), policy, outside=critic)
+    update = own_update(mlmt(baseline=baseline), policy, state=STAGE2, outside=critic)
     talk = Talk(policy)
     # Through all three turns at once: the gradient of E[R] itself.
     objective = talk.first(lambda z: talk.guide(z, lambda g: talk.right(z, g)))
@@ -136,18 +120,20 @@ def critic(conversation, word):
 @pytest.mark.parametrize("baseline", ["leave_one_out", "value"])
 def test_the_guides_bonus_is_the_value_of_the_state_that_its_feedback_leads_to(baseline):
     policy = Policy(THREE)
-    update = update_of(mlmt(baseline=baseline, value_bonus=0.5), policy, outside=critic)
+    update = own_update(
+        mlmt(baseline=baseline, value_bonus=0.5), policy, state=STAGE2, outside=critic
+    )
     talk = Talk(policy)
 
     def worth(z, g):
         return talk.right(z, g).item() + 0.5 * critic(refined(z, g), "")["value"]
 
     objective = talk.first(talk.worth) + talk.over_zg(talk.right)
-    objective = objective + talk.over(bare(), lambda z: talk.guide(z, lambda g: worth(z, g)))
+    objective = objective + policy.over(bare(), lambda z: talk.guide(z, lambda g: worth(z, g)))
     # V has no gradient by the guide's weights: it is a number for each text that the guide writes.
     assert is_ascended(update, policy, objective)
     stop, full = (
-        update_of(mlmt(value_bonus=0.5, value_grad=each), policy, outside=critic)
+        own_update(mlmt(value_bonus=0.5, value_grad=each), policy, state=STAGE2, outside=critic)
         for each in ("stop", "full")
     )
     assert largest_difference(stop, full) == 0.0
@@ -168,7 +154,7 @@ def test_the_role_that_waits_for_its_phase_still_teaches_the_critic(step):
     policy = Policy(TWO)
     method = mlmt(t_low=2, t_high=1, value_bonus=0.5)
     state = ProblemState(step=step)
-    update = update_of(method, policy, state=state, outside=critic)
+    update = own_update(method, policy, state=state, outside=critic)
     places = {bare()} if step == 1 else {asked_of_guide(z) for z in TWO.scores}
     assert places <= {name[0] for name in update}
     waits = {asked_of_guide(z) for z in TWO.scores} if step == 1 else {bare()}
@@ -182,7 +168,9 @@ def test_the_role_that_waits_for_its_phase_still_teaches_the_critic(step):
 @pytest.mark.parametrize(("group_size", "m", "k"), [(2, 2, 1), (1, 2, 2), (1, 1, 2)])
 def test_a_tree_counts_each_of_its_turns(group_size, m, k):
     policy = Policy(TWO)
-    update = update_of(mlmt(feedbacks=m, refinements=k), policy, group_size=group_size)
+    update = own_update(
+        mlmt(feedbacks=m, refinements=k), policy, state=STAGE2, group_size=group_size
+    )
     talk = Talk(policy)
     objective = (
         talk.first(talk.worth) + m * talk.guide_objective() + m * k * talk.over_zg(talk.right)
@@ -196,7 +184,7 @@ def test_a_tree_counts_each_of_its_turns(group_size, m, k):
 def test_phases_train_one_role_at_a_time(step, trains):
     policy = Policy(TWO)
     method = mlmt(t_low=2, t_high=1)
-    update = update_of(method, policy, state=ProblemState(step=step))
+    update = own_update(method, policy, state=ProblemState(step=step))
     talk = Talk(policy)
     parts = {
         "solver": talk.first(talk.worth) + talk.over_zg(talk.right),
@@ -209,9 +197,9 @@ def test_with_reward_zero_every_role_moves_to_the_reference():
     policy, reference = Policy(THREE), Policy(THREE, seed=1)
     policy.words = Words(dict.fromkeys(THREE.scores, 0.0))
     method = mlmt(beta1=0.2, beta2=0.2, guide_kl_coef=0.2)
-    update = update_of(method, policy, reference=reference)
+    update = own_update(method, policy, state=STAGE2, reference=reference)
     after = policy.moved(update, 1.0)
     for z in THREE.scores:
         for place in (bare(), asked_of_guide(z), *(refined(z, g) for g in THREE.scores)):
-            before_kl, after_kl = (Talk(each, reference).kl(place) for each in (policy, after))
+            before_kl, after_kl = (each.kl(reference, place) for each in (policy, after))
             assert after_kl < before_kl

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import torch
-from enumerated import Policy, Way
+from enumerated import PROBLEM, Policy, Way, every_outcome
 from verl.protocol import DataProto
 from verl.trainer.ppo.core_algos import AdvantageEstimator, compute_policy_loss_vanilla
 from verl.trainer.ppo.v1.utils import compute_advantage_for_multi_trajectories
@@ -155,6 +155,16 @@ def largest_difference(one: dict, other: dict) -> float:
     return max(
         float((one.get(name, zero) - other.get(name, zero)).abs().max())
         for name in one.keys() | other.keys()
+    )
+
+
+def own_update(
+    method, policy: Policy, *, group_size: int = 2, state=None, item=PROBLEM, **outside
+) -> dict:
+    """Return the expected update of a method with credit of its own, a mean over the group."""
+    ways = every_outcome(method, policy, group_size=group_size, state=state, item=item)
+    return expected_update(
+        *(ways, policy), size=group_size, advantages=own_advantages, method=method, **outside
     )
 
 
