@@ -47,10 +47,10 @@ def test_archer_goes_on_with_its_replay_and_its_target_after_a_restart(tmp_path)
     assert run.code == 0, run.err
     run = train(tmp_path / "run", *options, "trainer.total_training_steps=3")
     assert run.code == 0, run.err
-    check_weights(run, 3)
+    assert all(row["training/rollout_probs_diff_mean"] <= 1e-6 for row in run.metrics)
     # 8 prompts x 4 conversations x 2 turns a step, of which 100 are kept.
     assert [row["critic/replay"] for row in run.metrics] == [64, 100, 100]
-    # The critic warms up for a step: verl updates the policy from step critic_warmup on.
+    # The critic is alone for a step: verl updates the policy from step critic_warmup on.
     assert ["actor/grad_norm" in row for row in run.metrics] == [False, True, True]
     for row in run.metrics:
         assert row["critic/q_loss"] > 0 and row["critic/target_lag"] > 0
