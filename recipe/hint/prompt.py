@@ -8,6 +8,7 @@ Own wording with the parts of Liao et al. 2026, arXiv:2602.03143 (appendix B);
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from recipe.hint.errors import ConfigError
@@ -109,6 +110,19 @@ def load_texts(mapping: dict[str, object], source: str) -> Texts:
             if f"{{{name}}}" not in getattr(texts, key):
                 raise ConfigError(f"{source}: {key} must contain {{{name}}}")
     return texts
+
+
+def fold_system(messages: Sequence[Message]) -> list[Message]:
+    """Return the conversation with its system text at the head of the first user turn.
+
+    For models whose chat template refuses a system turn.
+    """
+    system = [turn["content"] for turn in messages if turn["role"] == "system"]
+    rest = [turn for turn in messages if turn["role"] != "system"]
+    if not system or not rest:
+        return list(messages)
+    first = {**rest[0], "content": "\n\n".join([*system, rest[0]["content"]])}
+    return [first, *rest[1:]]
 
 
 def fill(template: str, **fields: str) -> str:

@@ -68,6 +68,7 @@ class WatchdogSettings:
 
     start_s: float = 900.0
     queue_s: float = 120.0
+    answer_s: float = 300.0
     rollout_s: float = 3600.0
     progress_s: float = 3600.0
     sync_s: float = 600.0
@@ -92,6 +93,7 @@ class HintSettings:
 
     run_dir: str = "outputs/${trainer.experiment_name}"
     seed: int = 1
+    seeded_sampling: bool = True
     max_level: int = 3
     source: Source | None = None
     prompts: str | None = None

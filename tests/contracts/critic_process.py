@@ -19,12 +19,13 @@ from tensordict import TensorDict
 from verl.utils import tensordict_utils as tu
 from verl.utils.config import omega_conf_to_dataclass
 from verl.workers.config import TrainingWorkerConfig
+from verl.workers.engine_workers import TrainingWorker
 
 from recipe.hint.credit.archer import UtteranceCritic
 from recipe.hint.credit.replay import Transition
 from recipe.hint.main_hint import CONFIG_DIR, set_config_paths
 from recipe.hint.runtime.archer import UtteranceLearner
-from recipe.hint.runtime.critic import CriticWorker, UtteranceCriticWorker, turn_value_loss
+from recipe.hint.runtime.critic import UtteranceCriticWorker, turn_value_loss
 
 os.environ.update(RANK="0", WORLD_SIZE="1", MASTER_ADDR="127.0.0.1", MASTER_PORT="0")
 PROMPTS = [[5, 6, 7], [8, 9, 10, 11], [5, 6, 7]]
@@ -92,7 +93,7 @@ def values(worker, responses):
 
 
 def one_value_a_turn():
-    worker = build(CriticWorker)
+    worker = build(TrainingWorker)
     worker.set_loss_fn(turn_value_loss)
     before = values(worker, RESPONSES)
     permuted = values(worker, [RESPONSES[2], RESPONSES[0], RESPONSES[1]])
@@ -109,7 +110,6 @@ def one_value_a_turn():
         "with other responses": permuted,
         "after": values(worker, RESPONSES),
         "losses": [losses[0], losses[-1]],
-        "engine": type(worker.engine).__name__,
     }
 
 
@@ -167,7 +167,6 @@ def utterances():
         loaded = learner._asked(learner._workers.infer_target, data)
         loaded_online = learner.judge(data)
     return {
-        "engine": type(worker.engine).__name__,
         "parameters moved": any(
             not torch.equal(a, b) for a, b in zip(online, worker._shards(), strict=True)
         ),

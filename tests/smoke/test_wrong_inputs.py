@@ -94,9 +94,9 @@ def write_models(folder: Path) -> None:
     os.truncate(copy("cut") / "model.safetensors", 100_000)
     (copy("no_template") / "chat_template.jinja").unlink()
     (copy("no_tokenizer") / "tokenizer.json").write_text('{"version": "1.0"}')
-    system = "{% if messages[0].role == 'system' %}{{ raise_exception('No system role here') }}"
+    refusal = "{% if messages[-1].role == 'user' %}{{ raise_exception('No user role here') }}"
     users = "{% for turn in messages if turn.role == 'user' %}{{ turn.content }}{% endfor %}"
-    (copy("refuses") / "chat_template.jinja").write_text(f"{system}{{% endif %}}{users}")
+    (copy("refuses") / "chat_template.jinja").write_text(f"{refusal}{{% endif %}}{users}")
     (copy("drops") / "chat_template.jinja").write_text(users)
     file = copy("no_eos") / "tokenizer_config.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | {"eos_token": None}))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import difflib
+import importlib.util
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
@@ -12,14 +14,19 @@ from typing import Any, Literal, NoReturn, cast
 
 from hydra import compose, initialize_config_dir
 from hydra._internal.utils import get_args_parser
+from hydra.core.config_store import ConfigStore
 from hydra.core.global_hydra import GlobalHydra
 from hydra.errors import MissingConfigException, OverrideParseException
 from omegaconf import DictConfig, OmegaConf
 
 from recipe.hint.errors import ConfigError
 from recipe.hint.methods import METHODS
+from recipe.hint.settings import method_defaults
 
 Action = Literal["run", "help", "show", "hydra"]
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+CONFIG_DIR = Path(__file__).resolve().parents[1] / "config"
 
 # Second names that are accepted: of the SAGE release for verl's, and of earlier versions.
 ALIASES = {
@@ -145,6 +152,21 @@ def choose_hardware(argv: list[str], has_gpu: bool) -> tuple[list[str], str]:
         "no GPU found and no hardware= given: running the laptop preset (configs/hardware/"
         "laptop.yaml) on the embedded model and problems"
     )
+
+
+def set_config_paths() -> None:
+    """Tell Hydra where this repository, its methods and verl keep their settings.
+
+    verl is found, not imported: importing it takes seconds, and its plugins read the
+    environment that only the settings decide.
+    """
+    os.environ.setdefault("HINT_REPO", str(REPOSITORY))
+    spec = importlib.util.find_spec("verl")
+    if spec is None or not spec.submodule_search_locations:
+        raise ConfigError("verl is not installed in this Python; run scripts/setup.sh")
+    package = Path(next(iter(spec.submodule_search_locations)))
+    os.environ["HINT_VERL_CONFIG"] = str(package / "trainer" / "config")
+    ConfigStore.instance().store(name="method_settings", node=method_defaults())
 
 
 def primary_config(config_dir: Path) -> DictConfig:

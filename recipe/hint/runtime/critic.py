@@ -7,13 +7,10 @@ import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import torch
 from tensordict import TensorDict
-from transformers import AutoModelForTokenClassification
 from verl.single_controller.base import decorator
-from verl.utils import model as verl_model
 from verl.utils import tensordict_utils as tu
 from verl.utils.metric import AggregationType, Metric
 from verl.workers.engine.base import EngineRegistry
@@ -26,30 +23,7 @@ from recipe.hint.credit.archer import expectile_weights, soft_update
 # What a type checker sees as the base: verl's decorator hides the type of the class.
 _ValueEngine: Any = FSDPEngineWithValueHead
 _Worker: Any = TrainingWorker
-_BACKENDS = ["fsdp", "fsdp2"]
 _on_every_process = decorator.register(dispatch_mode=getattr(decorator.Dispatch, "ONE_TO_ALL"))  # noqa: B009 - verl registers it
-
-
-def _value_model(
-    *, local_path: str, torch_dtype: Any, model_config: Any, trust_remote_code: bool
-) -> torch.nn.Module:
-    """Load a model with a value head, with the attention that its configuration names."""
-    return AutoModelForTokenClassification.from_pretrained(
-        local_path, dtype=torch_dtype, config=model_config, trust_remote_code=trust_remote_code
-    )
-
-
-@EngineRegistry.register(model_type="value_model", backend=_BACKENDS, device="cuda", vendor="cpu")
-class CpuValueEngine(_ValueEngine):
-    """verl's value engine where there is no flash attention, which verl names for it alone."""
-
-    def _build_module(self) -> Any:
-        with mock.patch.object(verl_model, "load_valuehead_model", _value_model):
-            return super()._build_module()
-
-
-class CriticWorker(_Worker):
-    """verl's training worker; importing its class is what registers the engines here."""
 
 
 def turn_value_loss(
@@ -78,7 +52,7 @@ def turn_value_loss(
 UTTERANCE = "utterance_critic"
 
 
-@EngineRegistry.register(model_type=UTTERANCE, backend=_BACKENDS, device=["cuda", "npu"])
+@EngineRegistry.register(model_type=UTTERANCE, backend=["fsdp", "fsdp2"], device=["cuda", "npu"])
 class UtteranceEngine(_ValueEngine):
     """Four heads on a causal language model: Q1 and Q2 of an utterance, V1 and V2 of its state.
 
@@ -116,11 +90,6 @@ class UtteranceEngine(_ValueEngine):
         return {"utterance": torch.cat([q_N2, v_N2], dim=-1)}
 
 
-@EngineRegistry.register(model_type=UTTERANCE, backend=_BACKENDS, device="cuda", vendor="cpu")
-class CpuUtteranceEngine(UtteranceEngine, CpuValueEngine):  # pyright: ignore
-    """The same where there is no flash attention."""
-
-
 def utterance_loss(
     model_output: dict[str, Any], data: TensorDict, dp_group: Any = None, *, expectile: float
 ) -> tuple[torch.Tensor, dict[str, Any]]:
@@ -151,7 +120,7 @@ def _squares(found: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
     return torch.where(has_target, found - torch.where(has_target, targets, 0.0), 0.0) ** 2
 
 
-class UtteranceCriticWorker(CriticWorker):
+class UtteranceCriticWorker(_Worker):
     """ArCHer's critic and its slow target: a second set of the weights that this process holds.
 
     The target takes the place of the weights while it is asked, on each process's own shards; it

@@ -25,10 +25,11 @@ from recipe.hint.methods.cost import most_responses
 from recipe.hint.runtime.merging import MERGED, checkpoint_of, model_files
 from recipe.hint.runtime.models import ask_for_models
 from recipe.hint.runtime.preflight import data
-from recipe.hint.runtime.preflight.data import MODEL, VAL, DataFile, Lengths, Model
+from recipe.hint.runtime.preflight.data import VAL, DataFile, Lengths
 from recipe.hint.runtime.preflight.folder import check_disk, check_run_folder, check_same_run
 from recipe.hint.runtime.preflight.keys import check_unread
 from recipe.hint.runtime.preflight.machine import check_machine
+from recipe.hint.runtime.preflight.model import MODEL, Model, load_model
 from recipe.hint.runtime.preflight.settings import ROLLOUT, check_sections, check_settings, setting
 from recipe.hint.runtime.preflight.turns import check_attempts, check_conversations, check_turns
 from recipe.hint.settings import (
@@ -77,7 +78,7 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
     folder = check_run_folder(config)
     changed = check_same_run(config)
     train, val = data.read_training_files(config), data.read_files(config, VAL)
-    model = data.load_model(config)
+    model = load_model(config)
     hints = (settings, texts) if method.uses_hints else None
     lengths = data.check_lengths(config, model, train=train, val=val, hints=hints)
     check_conversations(config, method, model, texts, [*train, *val])
@@ -185,11 +186,11 @@ def _served_model(config: DictConfig) -> tuple[Model, str]:
     checkpoint = checkpoint_of(path)
     if checkpoint is None:
         # As the launcher hands it on, and as the samples' settings have it.
-        return data.load_model(config), str(Path(path).absolute()) if Path(path).exists() else path
+        return load_model(config), str(Path(path).absolute()) if Path(path).exists() else path
     files, has_weights = model_files(checkpoint)
     config = config.copy()
     config.actor_rollout_ref.model.path = str(files)
-    return data.load_model(config, has_weights=has_weights), str(checkpoint / MERGED)
+    return load_model(config, has_weights=has_weights), str(checkpoint / MERGED)
 
 
 def _model_line(path: str, model: Model) -> str:
