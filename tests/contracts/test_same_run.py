@@ -64,7 +64,8 @@ def run(composed, tmp_path):
 @pytest.mark.parametrize("method", ["sage", *TURNS])
 def test_a_run_of_every_kind_of_method_goes_on_in_its_own_folder(paths, tmp_path, method):
     node = method.replace("-", "_")
-    stages = [f"hint.{node}.stage1_steps=1"] if method in TURNS else []
+    has_stages = hasattr(METHODS[method].settings_cls, "stage1_steps")
+    stages = [f"hint.{node}.stage1_steps=1"] if has_stages else []
     given = ["hardware=laptop", f"trainer.method={method}", f"hint.run_dir={tmp_path}", *stages]
     given.append("actor_rollout_ref.rollout.prompt_length=512")
     with initialize_config_dir(str(CONFIG_DIR), version_base=None):

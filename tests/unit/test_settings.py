@@ -32,7 +32,7 @@ def test_yaml_and_code_have_the_same_settings_and_defaults():
 def test_each_method_gives_the_configuration_its_settings_and_their_defaults():
     defaults = method_defaults()
     assert set(defaults["hint"]) == {
-        *("fixed", "search", "ghpo", "scaf", "score", "score_guided", "mlmt"),
+        *("fixed", "search", "ghpo", "scaf", "score", "score_guided", "mlmt", "archer"),
     }
     assert defaults["trainer"] == asdict(LightSettings())
     for cls in METHODS.values():

@@ -18,6 +18,9 @@ from recipe.hint.methods.prompts import Revise
 from recipe.hint.schema import Problem, ProblemState
 from recipe.hint.turns import Place, Round, Row, Sample, Train, Turn, path, places
 
+# The fact of a last turn that names the turn which it goes on from, by its number in its round.
+AFTER = "after"
+
 
 @dataclass(frozen=True)
 class ScoreSettings:
@@ -34,7 +37,8 @@ class ScoreSettings:
             the change on top. ``joint``: both earn the last one's reward.
         offline_attempts: Conversations per prompt, beside the group, whose first turn is taken
             from the column ``first_attempts`` of the data; their later turns train.
-        baseline: What a reward is compared with.
+        baseline: What a reward is compared with: the others of its turn, nothing, or the critic's
+            value of the state before the turn.
         show_failed_test: Of programs: the prompt of the next turn holds the test that failed.
 
     Raises:
@@ -48,7 +52,7 @@ class ScoreSettings:
     adaptive_beta2: bool = False
     solver_credit: Literal["score", "joint"] = "score"
     offline_attempts: int = 0
-    baseline: Literal["leave_one_out", "none"] = "leave_one_out"
+    baseline: Literal["leave_one_out", "none", "value"] = "leave_one_out"
     show_failed_test: bool = False
 
     node: ClassVar[str] = "hint.score"
@@ -95,6 +99,11 @@ class Score(Method):
         """Whether a KL coefficient is above 0."""
         return self.settings.beta1 > 0 or self.settings.beta2 > 0
 
+    @property
+    def needs_critic(self) -> bool:
+        """Whether the baseline is the critic's."""
+        return self.settings.baseline == "value"
+
     def react(
         self, problem: Problem, state: ProblemState, rounds: Sequence[Round]
     ) -> Sample | Train:
@@ -128,7 +137,8 @@ class Score(Method):
         for place in last:
             steps = path(rounds, place)
             earned = self._last_reward(turn_at(rounds, steps[0]), turn_at(rounds, place), is_stage1)
-            rows.append(Row(place, earned, self.last_group(steps), settings.beta1, facts=facts))
+            after = {**facts, AFTER: float(steps[-2].turn)}
+            rows.append(Row(place, earned, self.last_group(steps), settings.beta1, facts=after))
         return tuple(rows)
 
     def last_group(self, steps: Sequence[Place]) -> str:

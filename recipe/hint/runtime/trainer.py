@@ -35,7 +35,7 @@ from recipe.hint.runtime.checkpoints import (
 )
 from recipe.hint.runtime.credit import CreditMixin
 from recipe.hint.runtime.liveness import Liveness, ready
-from recipe.hint.runtime.reference import ask_for_reference
+from recipe.hint.runtime.models import ask_for_models
 from recipe.hint.runtime.reporter import StepReporter
 from recipe.hint.runtime.run_folder import RunFolder, plain
 from recipe.hint.runtime.sampling_guard import guard
@@ -63,7 +63,7 @@ class HintMixin(CreditMixin):
         self.folder = RunFolder(self.hint.run_dir)
         self.watchdog = Watchdog(self.folder.logs)
         self._method = build_method(config.trainer, self.hint)
-        ask_for_reference(config, self._method)
+        ask_for_models(config, self._method)
         self._reporter: StepReporter | None = None
         self._records_of_step: list[PromptRecord] = []
         self._samples_of_step: dict[str, bytes] = {}
@@ -290,6 +290,7 @@ class HintMixin(CreditMixin):
                 f"{path} is missing: the checkpoint was not written by this recipe. "
                 "Give its weights as actor_rollout_ref.model.path with trainer.resume_mode=disable"
             )
+        self._resumed_from = path.parent
         with np.load(path, allow_pickle=False) as state:
             self.tracker.load_state_dict(dict(state))
         shapes = path.with_name(SHAPES_FILE)

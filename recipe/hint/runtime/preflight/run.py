@@ -23,6 +23,7 @@ from recipe.hint.hints.teacher_settings import check_teacher
 from recipe.hint.methods import Method
 from recipe.hint.methods.cost import fewest_responses, most_responses
 from recipe.hint.runtime.merging import MERGED, checkpoint_of, model_files
+from recipe.hint.runtime.models import ask_for_models
 from recipe.hint.runtime.preflight import data
 from recipe.hint.runtime.preflight.data import VAL, DataFile, Lengths
 from recipe.hint.runtime.preflight.folder import check_disk, check_run_folder, check_same_run
@@ -31,7 +32,6 @@ from recipe.hint.runtime.preflight.machine import check_machine
 from recipe.hint.runtime.preflight.model import MODEL, Model, load_model
 from recipe.hint.runtime.preflight.settings import ROLLOUT, check_sections, check_settings, setting
 from recipe.hint.runtime.preflight.turns import check_attempts, check_conversations, check_turns
-from recipe.hint.runtime.reference import ask_for_reference
 from recipe.hint.settings import (
     HintSettings,
     build_method,
@@ -69,9 +69,9 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
     check_unread(config, settings)
     check_turns(config, method)
     # A copy: these are the trainer's own, and a resumed run is compared by what was given.
-    with_reference = config.copy()
-    ask_for_reference(with_reference, method)
-    check_settings(with_reference)
+    with_models = config.copy()
+    ask_for_models(with_models, method)
+    check_settings(with_models)
     group = config.actor_rollout_ref.rollout.n
     method.check_run(
         group_size=group, use_kl_in_reward=setting(config, "algorithm.use_kl_in_reward")
