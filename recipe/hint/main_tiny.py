@@ -1,4 +1,4 @@
-"""Rebuilds the embedded world: ``python recipe/hint/main_tiny.py --out data/tiny``.
+"""Rebuilds an embedded world: ``python recipe/hint/main_tiny.py --world two_turn``.
 
 ``--only problems,tokenizer`` rebuilds the parts that take seconds; the base takes minutes.
 """
@@ -9,6 +9,7 @@ import argparse
 import logging
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 # Read when torch loads. Threads that spin while they wait for each other lose most of their
@@ -16,19 +17,19 @@ from pathlib import Path
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 from recipe.hint.tiny import build  # noqa: E402
-from recipe.hint.tiny.pretrain import Recipe  # noqa: E402
+from recipe.hint.tiny.worlds import WORLDS  # noqa: E402
 
 PARTS = ("problems", "tokenizer", "base", "measurement")
 
 
 def read_arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     """Read the command line; an unknown part ends the program with a message."""
-    default = Recipe()
     parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
-    parser.add_argument("--out", type=Path, required=True, help="folder to write, e.g. data/tiny")
+    parser.add_argument("--world", default="one_turn", choices=WORLDS)
+    parser.add_argument("--out", type=Path, help="folder to write; data/tiny or data/two_turn")
     parser.add_argument("--only", default=",".join(PARTS), help=f"parts of {','.join(PARTS)}")
-    parser.add_argument("--seed", type=int, default=default.seed, help="seed of the pre-training")
-    parser.add_argument("--steps", type=int, default=default.steps, help="pre-training updates")
+    parser.add_argument("--seed", type=int, help="seed of the pre-training")
+    parser.add_argument("--steps", type=int, help="pre-training updates")
     parser.add_argument("--threads", type=int, default=2, help="CPU threads of the pre-training")
     arguments = parser.parse_args(argv)
     arguments.only = arguments.only.split(",")
@@ -42,17 +43,22 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Build the chosen parts in their order, then the list of hashes."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
     arguments = read_arguments(argv)
-    (arguments.out / "base").mkdir(parents=True, exist_ok=True)
+    world = WORLDS[arguments.world]
+    out: Path = arguments.out or Path(world.folder)
+    given = {name: getattr(arguments, name) for name in ("seed", "steps")}
+    changes = {name: value for name, value in given.items() if value is not None}
+    world = replace(world, recipe=replace(world.recipe, **changes))
+    (out / "base").mkdir(parents=True, exist_ok=True)
     if "problems" in arguments.only:
-        build.build_problems(arguments.out)
+        build.build_problems(world, out)
     if "tokenizer" in arguments.only:
-        build.build_tokenizer(arguments.out)
+        build.build_tokenizer(world, out)
     if "base" in arguments.only:
-        recipe = Recipe(seed=arguments.seed, steps=arguments.steps)
-        build.build_base(arguments.out, recipe, arguments.threads)
+        command = f"python recipe/hint/main_tiny.py --world {arguments.world}"
+        build.build_base(world, out, arguments.threads, command)
     if "measurement" in arguments.only:
-        build.build_measurement(arguments.out)
-    build.write_hashes(arguments.out)
+        build.build_measurement(world, out)
+    build.write_hashes(out)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import torch
 
 from recipe.hint.tiny import build, measure
 from recipe.hint.tiny.task import is_faithful
+from recipe.hint.tiny.worlds import ONE_TURN
 
 pytestmark = pytest.mark.slow
 
@@ -23,7 +24,7 @@ def sampler():
 
 @pytest.fixture(scope="module")
 def hard():
-    return random.Random(1).sample(build.val_chains("hard"), NUM_PROBLEMS)
+    return random.Random(1).sample(build.val_items(ONE_TURN)["hard"], NUM_PROBLEMS)
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +48,7 @@ def test_the_base_has_the_advertised_size_and_plain_sampling(sampler):
 
 
 def test_easy_problems_are_solved_three_times_in_four(sampler):
-    easy = random.Random(1).sample(build.val_chains("easy"), NUM_PROBLEMS)
+    easy = random.Random(1).sample(build.val_items(ONE_TURN)["easy"], NUM_PROBLEMS)
     # .93^4 = .748 by design; standard error over 400 replies at most .022
     assert 0.70 <= mean(measure.group_accuracies(sampler, easy)) <= 0.85
 

@@ -1,4 +1,4 @@
-"""Writes the files of ``data/tiny``: problems, tokenizer, base model, measured quality, hashes."""
+"""Writes the files of an embedded world: problems, tokenizer, base, measured quality, hashes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import logging
 import platform
 import random
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -20,19 +20,11 @@ import transformers
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from recipe.hint.errors import DataError
-from recipe.hint.tiny import corpus, measure, pretrain, tokenizer
-from recipe.hint.tiny.task import FAMILIES, Chain, distinct_chains
+from recipe.hint.tiny import measure, pretrain, tokenizer
+from recipe.hint.tiny.worlds import Item, World
 
 logger = logging.getLogger(__name__)
 SPLIT_SEED = 0
-# Problems per family; the smaller training files are subsets of the larger ones.
-TRAIN_SIZES = {
-    "train_small": {"easy": 32, "hard": 32},
-    # Mostly hard: easy problems are solved after some 20 steps and teach nothing more.
-    "train": {"easy": 48, "hard": 112},
-    "train_large": {"easy": 256, "hard": 256},
-}
-VAL_SIZES = {"easy": 100, "hard": 200}
 LOG_NAME, FACTS_NAME, HASHES_NAME = "build.log", "BASE.json", "SHA256SUMS"
 Row = dict[str, Any]
 
@@ -51,44 +43,44 @@ SCHEMA = pa.schema(
 )
 
 
-def problem_row(chain: Chain, *, source: str, number: int, split: str) -> Row:
+def problem_row(world: World, item: Item, *, family: str, number: int, split: str) -> Row:
     """Return one row of a problem file; ``number`` counts a family's problems over all splits."""
+    source = f"{world.source}/{family}"
     return {
-        "prompt": corpus.question(chain.problem),
-        "problem": chain.problem,
-        "solution": chain.solution,
-        "answer": chain.answer,
+        "prompt": world.question(item.problem),
+        "problem": item.problem,
+        "solution": item.solution,
+        "answer": item.answer,
         "data_source": source,
         "ability": "math",
-        "reward_model": {"style": "rule", "ground_truth": chain.answer},
+        "reward_model": {"style": "rule", "ground_truth": item.answer},
         "extra_info": {"index": f"{source}/{number:04d}", "split": split},
     }
 
 
-def split_chains(family: str) -> tuple[list[Chain], list[Chain]]:
+def split_items(world: World, family: str) -> tuple[Sequence[Item], Sequence[Item]]:
     """Return the family's training problems, largest file, and its validation problems."""
     rng = random.Random(f"problems/{SPLIT_SEED}/{family}")
-    num_train = max(sizes[family] for sizes in TRAIN_SIZES.values())
-    chains = distinct_chains(FAMILIES[family], num_train + VAL_SIZES[family], rng)
-    return chains[:num_train], chains[num_train:]
+    num_train = max(sizes[family] for sizes in world.train_sizes.values())
+    items = world.draw_items(family, num_train + world.val_sizes[family], rng)
+    return items[:num_train], items[num_train:]
 
 
-def problem_files() -> dict[str, list[Row]]:
+def problem_files(world: World) -> dict[str, list[Row]]:
     """Return file stem -> rows, the same on every call."""
     train: dict[str, list[Row]] = {}
     files: dict[str, list[Row]] = {}
-    for family in FAMILIES:
-        source = f"tiny/{family}"
-        for_training, for_validation = split_chains(family)
+    for family in world.val_sizes:
+        for_training, for_validation = split_items(world, family)
         train[family] = [
-            problem_row(chain, source=source, number=number, split="train")
-            for number, chain in enumerate(for_training)
+            problem_row(world, item, family=family, number=number, split="train")
+            for number, item in enumerate(for_training)
         ]
         files[f"val_{family}"] = [
-            problem_row(chain, source=source, number=number, split="val")
-            for number, chain in enumerate(for_validation, start=len(for_training))
+            problem_row(world, item, family=family, number=number, split="val")
+            for number, item in enumerate(for_validation, start=len(for_training))
         ]
-    for stem, sizes in TRAIN_SIZES.items():
+    for stem, sizes in world.train_sizes.items():
         files[stem] = [row for family, rows in train.items() for row in rows[: sizes[family]]]
         random.Random(f"order/{SPLIT_SEED}/{stem}").shuffle(files[stem])
     return files
@@ -100,29 +92,29 @@ def rows_digest(rows: list[Row]) -> str:
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
-def build_problems(out: Path) -> None:
+def build_problems(world: World, out: Path) -> None:
     """Write every problem file into ``out``."""
-    for stem, rows in problem_files().items():
+    for stem, rows in problem_files(world).items():
         pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), out / f"{stem}.parquet")
         logger.info("%s.parquet: %d rows", stem, len(rows))
 
 
-def build_tokenizer(out: Path) -> None:
+def build_tokenizer(world: World, out: Path) -> None:
     """Write the tokenizer's files into ``out/base``."""
-    built = tokenizer.save_tokenizer(out / "base")
+    built = tokenizer.save_tokenizer(out / "base", world.pieces)
     logger.info("tokenizer: %d tokens", len(built))
 
 
-def build_base(out: Path, recipe: pretrain.Recipe, num_threads: int) -> None:
-    """Pre-train the base, write it, its loss curve, and how it was made."""
+def build_base(world: World, out: Path, num_threads: int, command: str) -> None:
+    """Pre-train the base, write it, its loss curve, and how it was made (``command``)."""
     torch.set_num_threads(num_threads)
     began = time.monotonic()
-    built = tokenizer.build_tokenizer()
-    model, curve = pretrain.pretrain(built, recipe)
+    built = tokenizer.build_tokenizer(world.pieces)
+    model, curve = pretrain.pretrain(built, world.recipe, world.draw)
     pretrain.save_model(model, built, out / "base")
     facts = {
-        "command": "python recipe/hint/main_tiny.py --out data/tiny",
-        "recipe": asdict(recipe),
+        "command": command,
+        "recipe": asdict(world.recipe),
         "parameters": model.num_parameters(),
         "vocabulary": len(built),
         "pretrain_seconds": round(time.monotonic() - began),
@@ -141,12 +133,12 @@ def load_base(folder: Path) -> measure.Sampler:
     return measure.Sampler(model.eval(), AutoTokenizer.from_pretrained(folder))
 
 
-def val_chains(family: str) -> list[Chain]:
-    """Return the validation problems of ``family`` as chains."""
-    return split_chains(family)[1]
+def val_items(world: World) -> dict[str, Sequence[Item]]:
+    """Return family -> its held-out problems."""
+    return {family: split_items(world, family)[1] for family in world.val_sizes}
 
 
-def build_measurement(out: Path) -> None:
+def build_measurement(world: World, out: Path) -> None:
     """Measure the saved base on the validation problems and add the numbers to its facts.
 
     Raises:
@@ -155,10 +147,10 @@ def build_measurement(out: Path) -> None:
     path = out / FACTS_NAME
     if not path.exists():
         raise DataError(f"{path} does not exist; build the base first (--only base,measurement)")
-    quality = measure.quality(load_base(out / "base"), val_chains("easy"), val_chains("hard"))
+    quality = world.quality(load_base(out / "base"), val_items(world))
     facts = json.loads(path.read_text())
     facts["measured_on"] = {
-        **{f"{family}_problems": size for family, size in VAL_SIZES.items()},
+        **{f"{family}_problems": size for family, size in world.val_sizes.items()},
         "replies_per_problem": measure.GROUP_SIZE,
         "temperature": 1.0,
     }

@@ -9,28 +9,30 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
-from typing import Literal
 
 from recipe.hint.hints.self_generated import hint_request
 from recipe.hint.prompt import ANSWER_SYSTEM_PROMPT, Message, Texts
 from recipe.hint.tiny.task import EASY, HARD, Chain, hint_response, hint_sizes, hints_of
 from recipe.hint.turns import with_hint
 
-Kind = Literal["plain", "hinted", "hint_writing"]
 TEXTS = Texts()
-KINDS: tuple[Kind, ...] = ("plain", "hinted", "hint_writing")
+KINDS = ("plain", "hinted", "hint_writing")
 KIND_WEIGHTS = (0.30, 0.45, 0.25)
 SHARE_HARD = 0.65
 LENGTHS, LENGTH_WEIGHTS = (3, 4, 5), (1, 2, 3)
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
-    """One conversation and the response to learn."""
+class Example:
+    """A conversation whose assistant turns are learnt; ``kind`` says what they teach."""
 
-    kind: Kind
+    kind: str
     messages: list[Message]
-    response: str
+
+
+def answered(kind: str, messages: list[Message], response: str) -> Example:
+    """Return the example that ``response`` ends."""
+    return Example(kind, [*messages, {"role": "assistant", "content": response}])
 
 
 def question(problem: str) -> list[Message]:
@@ -41,8 +43,8 @@ def question(problem: str) -> list[Message]:
     ]
 
 
-def draw(rng: random.Random) -> Sample:
-    """Draw one sample of the mixture."""
+def draw(rng: random.Random) -> Example:
+    """Draw one example of the mixture."""
     (kind,) = rng.choices(KINDS, KIND_WEIGHTS)
     family = HARD if rng.random() < SHARE_HARD else EASY
     (num_steps,) = rng.choices(LENGTHS, LENGTH_WEIGHTS)
@@ -52,7 +54,7 @@ def draw(rng: random.Random) -> Sample:
     uniform = Chain(start, operations, digits)
     if kind == "hint_writing":
         request = hint_request(TEXTS, uniform.problem, uniform.solution)
-        return Sample(kind, request, hint_response(hints_of(uniform, rng)))
+        return answered(kind, request, hint_response(hints_of(uniform, rng)))
     shown: frozenset[int] = frozenset()
     if kind == "hinted":
         shown = frozenset(rng.sample(range(num_steps), rng.choice(hint_sizes(num_steps))))
@@ -64,4 +66,4 @@ def draw(rng: random.Random) -> Sample:
     messages = question(chain.problem)
     if shown:
         messages = with_hint(messages, chain.hint(shown), TEXTS)
-    return Sample(kind, messages, chain.solution)
+    return answered(kind, messages, chain.solution)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,7 +68,7 @@ def group_accuracies(
     accuracies = []
     for index, chain in enumerate(chains):
         group = texts[index * GROUP_SIZE : (index + 1) * GROUP_SIZE]
-        accuracies.append(_mean([boxed_code(text) == chain.answer for text in group]))
+        accuracies.append(mean([boxed_code(text) == chain.answer for text in group]))
     return accuracies
 
 
@@ -84,34 +84,34 @@ def written_hints(sampler: Sampler, chains: Sequence[Chain]) -> list[tuple[Chain
     return written
 
 
-def quality(sampler: Sampler, easy: Sequence[Chain], hard: Sequence[Chain]) -> dict[str, float]:
+def quality(sampler: Sampler, chains: Mapping[str, Sequence[Chain]]) -> dict[str, float]:
     """Return the advertised numbers, all shares in [0, 1], at T=1 with one group per problem.
 
     ``*_signal`` is the share of groups whose responses differ (some right, some wrong);
     ``level_*`` are about hard problems under hints the model wrote itself.
     """
+    easy, hard = chains["easy"], chains["hard"]
     unhinted = group_accuracies(sampler, hard)
     greedy = sampler.responses([question(chain.problem) for chain in hard], greedy=True)
     written = written_hints(sampler, hard)
     report = {
-        "easy_accuracy": _mean(group_accuracies(sampler, easy)),
-        "hard_accuracy": _mean(unhinted),
-        "hard_greedy_accuracy": _mean(
+        "easy_accuracy": mean(group_accuracies(sampler, easy)),
+        "hard_accuracy": mean(unhinted),
+        "hard_greedy_accuracy": mean(
             [boxed_code(text) == chain.answer for text, chain in zip(greedy, hard, strict=True)]
         ),
-        "hard_signal": _mean([0 < share < 1 for share in unhinted]),
+        "hard_signal": mean([0 < share < 1 for share in unhinted]),
         "hint_parse": len(written) / len(hard),
-        "hint_nested": _mean([_is_nested(hints) for _, hints in written]),
+        "hint_nested": mean([_is_nested(hints) for _, hints in written]),
     }
     for level in range(1, NUM_LEVELS + 1):
         hints = [hints_L[level - 1] for _, hints_L in written]
-        chains = [chain for chain, _ in written]
-        shares = group_accuracies(sampler, chains, hints)
-        report[f"level_{level}_faithful"] = _mean(
+        shares = group_accuracies(sampler, [chain for chain, _ in written], hints)
+        report[f"level_{level}_faithful"] = mean(
             [is_faithful(hints_L[level - 1], chain.results) for chain, hints_L in written]
         )
-        report[f"level_{level}_accuracy"] = _mean(shares)
-        report[f"level_{level}_signal"] = _mean([0 < share < 1 for share in shares])
+        report[f"level_{level}_accuracy"] = mean(shares)
+        report[f"level_{level}_signal"] = mean([0 < share < 1 for share in shares])
     return {name: round(value, 4) for name, value in report.items()}
 
 
@@ -120,5 +120,6 @@ def _is_nested(hints: Sequence[str]) -> bool:
     return all(low <= high for low, high in itertools.pairwise(sets))
 
 
-def _mean(values: Sequence[float]) -> float:
+def mean(values: Sequence[float]) -> float:
+    """Return the mean, 0 of nothing."""
     return sum(values) / len(values) if values else 0.0

@@ -6,7 +6,7 @@ import logging
 import math
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,18 +15,19 @@ import torch
 from torch.nn import functional
 from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-from recipe.hint.tiny import corpus
+from recipe.hint.tiny.corpus import Example
 from recipe.hint.tiny.tokenizer import MAX_LENGTH
 
 logger = logging.getLogger(__name__)
 IGNORED = -100
 LOG_EVERY = 100
-TokenRow = tuple[list[int], list[int]]  # prompt ids, response ids with the end token
+Draw = Callable[[random.Random], Example]
+TokenRow = tuple[list[int], list[bool]]  # ids, and whether each is of a response (end token too)
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """Every choice of the pre-training run; the defaults made the committed base."""
+    """Every choice of the pre-training run; the defaults made the base of the one-turn world."""
 
     seed: int = 0
     steps: int = 1800
@@ -36,10 +37,12 @@ class Recipe:
     final_share: float = 0.02
     weight_decay: float = 0.01
     max_grad_norm: float = 1.0
+    hidden_size: int = 128
+    intermediate_size: int = 384
 
 
-def new_model(tokenizer: PreTrainedTokenizerFast, seed: int) -> LlamaForCausalLM:
-    """Return an untrained model of 0.9 million parameters.
+def new_model(tokenizer: PreTrainedTokenizerFast, recipe: Recipe) -> LlamaForCausalLM:
+    """Return an untrained model of four layers.
 
     The architecture is Llama and not Qwen2: for Qwen2 folders Transformers 5 replaces the
     tokenizer's own splitting rules by those of Qwen2.
@@ -47,8 +50,8 @@ def new_model(tokenizer: PreTrainedTokenizerFast, seed: int) -> LlamaForCausalLM
     end, padding = _token_ids(tokenizer)
     config = LlamaConfig(
         vocab_size=len(tokenizer),
-        hidden_size=128,
-        intermediate_size=384,
+        hidden_size=recipe.hidden_size,
+        intermediate_size=recipe.intermediate_size,
         num_hidden_layers=4,
         num_attention_heads=4,
         num_key_value_heads=4,
@@ -61,7 +64,7 @@ def new_model(tokenizer: PreTrainedTokenizerFast, seed: int) -> LlamaForCausalLM
         dtype="float32",
     )
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+        torch.manual_seed(recipe.seed)
         model = LlamaForCausalLM(config)
         for name, weight in model.named_parameters():
             # The library's 0.02 is meant for wide models; at width 128 it starts too quiet.
@@ -76,31 +79,55 @@ def _token_ids(tokenizer: PreTrainedTokenizerFast) -> tuple[int, int]:
     return end, padding
 
 
-def batches(tokenizer: PreTrainedTokenizerFast, recipe: Recipe) -> Iterator[list[TokenRow]]:
-    """Yield batches without end, the shortest row first."""
-    rng, end = random.Random(f"corpus/{recipe.seed}"), tokenizer.eos_token
-    assert isinstance(end, str)
-    while True:
-        samples = [corpus.draw(rng) for _ in range(recipe.batch_size)]
-        prompts: Any = tokenizer.apply_chat_template(
-            [sample.messages for sample in samples], tokenize=False, add_generation_prompt=True
+def rendered(tokenizer: PreTrainedTokenizerFast, example: Example) -> list[tuple[str, bool]]:
+    """Cut the example's text, as the chat template renders it, into prompts and responses.
+
+    Returns:
+        (text, whether it is a response) in order; a response has its end token.
+    """
+    parts: list[tuple[str, bool]] = []
+    text = ""
+    for turn, message in enumerate(example.messages):
+        if message["role"] != "assistant":
+            continue
+        prompt: Any = tokenizer.apply_chat_template(
+            example.messages[:turn], tokenize=False, add_generation_prompt=True
         )
-        prompt_ids = tokenizer(prompts)["input_ids"]
-        responses = [sample.response + end for sample in samples]
-        response_ids = tokenizer(responses)["input_ids"]
-        rows = zip(prompt_ids, response_ids, strict=True)
-        yield sorted(rows, key=lambda row: len(row[0]) + len(row[1]))
+        assert prompt.startswith(text), "the template changes what it rendered before"
+        response = message["content"] + str(tokenizer.eos_token)
+        parts += [(prompt[len(text) :], False), (response, True)]
+        text = prompt + response
+    return parts
+
+
+def batches(
+    tokenizer: PreTrainedTokenizerFast, recipe: Recipe, draw: Draw
+) -> Iterator[list[TokenRow]]:
+    """Yield batches without end, the shortest row first."""
+    rng = random.Random(f"corpus/{recipe.seed}")
+    while True:
+        rows = []
+        for parts in [rendered(tokenizer, draw(rng)) for _ in range(recipe.batch_size)]:
+            ids: list[int] = []
+            is_response: list[bool] = []
+            for part_ids, (_, is_learnt) in zip(
+                tokenizer([text for text, _ in parts])["input_ids"], parts, strict=True
+            ):
+                ids += part_ids
+                is_response += [is_learnt] * len(part_ids)
+            rows.append((ids, is_response))
+        yield sorted(rows, key=lambda row: len(row[0]))
 
 
 def response_loss(model: LlamaForCausalLM, rows: list[TokenRow]) -> torch.Tensor:
     """Return the summed negative log-likelihood of the responses, in nats."""
-    length = max(len(prompt) + len(response) for prompt, response in rows)
+    length = max(len(ids) for ids, _ in rows)
     ids = torch.zeros(len(rows), length, dtype=torch.long)
     labels = torch.full((len(rows), length), IGNORED)
-    for row, (prompt, response) in enumerate(rows):
-        end = len(prompt) + len(response)
-        ids[row, :end] = torch.tensor(prompt + response)
-        labels[row, len(prompt) : end] = torch.tensor(response)
+    for row, (ids_T, is_response_T) in enumerate(rows):
+        filled = torch.tensor(ids_T)
+        ids[row, : len(ids_T)] = filled
+        labels[row, : len(ids_T)] = filled.where(torch.tensor(is_response_T), IGNORED)
     # Padding is on the right, where causal attention never looks back to: no mask needed.
     hidden = model.model(input_ids=ids[:, :-1], use_cache=False).last_hidden_state
     targets = labels[:, 1:]
@@ -123,7 +150,7 @@ def train_step(
     max_grad_norm: float,
 ) -> float:
     """Make one update; return the loss in nats per response token."""
-    num_tokens = sum(len(response) for _, response in rows)
+    num_tokens = sum(sum(is_response_T) for _, is_response_T in rows)
     half, total = len(rows) // 2, 0.0
     for part in (rows[:half], rows[half:]):  # rows of like length, so little padding
         loss = response_loss(model, part) / num_tokens
@@ -136,19 +163,19 @@ def train_step(
 
 
 def pretrain(
-    tokenizer: PreTrainedTokenizerFast, recipe: Recipe
+    tokenizer: PreTrainedTokenizerFast, recipe: Recipe, draw: Draw
 ) -> tuple[LlamaForCausalLM, list[str]]:
     """Train from random weights.
 
     Returns:
         The model in evaluation mode, and the loss curve as lines of text.
     """
-    model = new_model(tokenizer, recipe.seed)
+    model = new_model(tokenizer, recipe)
     optimizer = torch.optim.AdamW(
         model.parameters(), betas=(0.9, 0.98), weight_decay=recipe.weight_decay
     )
     curve, losses, began = [], [], time.monotonic()
-    for step, rows in zip(range(recipe.steps), batches(tokenizer, recipe), strict=False):
+    for step, rows in zip(range(recipe.steps), batches(tokenizer, recipe, draw), strict=False):
         for group in optimizer.param_groups:
             group["lr"] = learning_rate(recipe, step)
         losses.append(train_step(model, optimizer, rows, recipe.max_grad_norm))

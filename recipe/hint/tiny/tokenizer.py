@@ -1,26 +1,18 @@
-"""The embedded world's tokenizer: bytes, plus one token for each fixed piece of text.
+"""The tokenizer of an embedded world: bytes, plus one token for each fixed piece of text.
 
-The vocabulary is written down, not trained: the 256 bytes, and the pieces that problems,
-solutions, hints and the project's own prompts are made of. The prompts' pieces are cut from
-``recipe.hint.prompt``, so that a change of wording there changes the tokenizer here (and the
-base must be built again). Text outside the world is spelled byte by byte, without loss.
+The vocabulary is written down, not trained: the 256 bytes, the roles of the chat template, and
+the pieces of the world (:mod:`recipe.hint.tiny.pieces`). Text outside the world is spelled byte
+by byte, without loss.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
-
-from recipe.hint.prompt import (
-    ANSWER_SYSTEM_PROMPT,
-    HINT_LEAD,
-    HINT_SYSTEM_PROMPT,
-    HINT_USER_PROMPT_TEMPLATE,
-)
-from recipe.hint.tiny import task
 
 PAD, TURN_START, TURN_END = "<|endoftext|>", "<|im_start|>", "<|im_end|>"
 ROLES = ("system", "user", "assistant")
@@ -33,43 +25,17 @@ CHAT_TEMPLATE = (
 )
 
 
-def _prompt_pieces() -> list[str]:
-    """Return the project's prompts, cut at blank lines and at the fields of the template."""
-    paragraphs = re.findall(r".+?(?:\n\n|\Z)", HINT_SYSTEM_PROMPT, re.DOTALL)
-    frame = re.split(r"\{problem\}|\{solution\}", HINT_USER_PROMPT_TEMPLATE)
-    return [ANSWER_SYSTEM_PROMPT, f"\n{HINT_LEAD}\n", *paragraphs, *frame]
-
-
-def _response_pieces() -> list[str]:
-    """Return what stands around the hints of a response, cut from a real one."""
-    marks = [f"<{level}>" for level in range(task.NUM_LEVELS)]
-    return re.split("|".join(marks), task.hint_response(marks))
-
-
-def _problem_pieces() -> list[str]:
-    operations = [op.name for family in task.FAMILIES.values() for op in family.operations]
-    labels = [form for label in task.LABELS for form in (f"\n{label}: ", f"{label}=")]
-    inputs = [f" {digit}, " for digit in range(10)]
-    fixed = [task.PROBLEM_OPENING, f"\n{task.PROBLEM_CLOSING}", f"\n{task.BOX_OPENING}", ", "]
-    return [*operations, *labels, f"{task.LABELS[0]}: ", *inputs, *fixed]
-
-
-def pieces() -> list[str]:
-    """Return every fixed text that is one token, in vocabulary order, without repeats."""
+def build_tokenizer(pieces: Sequence[str]) -> PreTrainedTokenizerFast:
+    """Return the tokenizer of a world with these pieces; the same on every call."""
     roles = [f"{role}\n" for role in ROLES]
-    found = [*roles, *_prompt_pieces(), *_response_pieces(), *_problem_pieces()]
-    return list(dict.fromkeys(piece for piece in found if piece))
-
-
-def build_tokenizer() -> PreTrainedTokenizerFast:
-    """Return the tokenizer; the same on every call."""
+    fixed = list(dict.fromkeys([*roles, *pieces]))
     byte_level = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
-    spelled = [byte_level.pre_tokenize_str(piece)[0][0] for piece in pieces()]
+    spelled = [byte_level.pre_tokenize_str(piece)[0][0] for piece in fixed]
     names = [PAD, TURN_START, TURN_END, *sorted(byte_level.alphabet()), *spelled]
     vocabulary = {name: index for index, name in enumerate(dict.fromkeys(names))}
     # Without merges a piece is looked up whole (ignore_merges) or spelled in bytes.
     backend = Tokenizer(models.BPE(vocab=vocabulary, merges=[], ignore_merges=True))
-    longest_first = sorted(pieces(), key=len, reverse=True)
+    longest_first = sorted(fixed, key=len, reverse=True)
     pattern = "|".join(re.escape(piece) for piece in longest_first)
     backend.pre_tokenizer = pre_tokenizers.Sequence(
         [pre_tokenizers.Split(Regex(pattern), behavior="isolated"), byte_level]
@@ -90,8 +56,8 @@ def build_tokenizer() -> PreTrainedTokenizerFast:
     return tokenizer
 
 
-def save_tokenizer(folder: Path) -> PreTrainedTokenizerFast:
+def save_tokenizer(folder: Path, pieces: Sequence[str]) -> PreTrainedTokenizerFast:
     """Build the tokenizer and write its files into ``folder``."""
-    tokenizer = build_tokenizer()
+    tokenizer = build_tokenizer(pieces)
     tokenizer.save_pretrained(folder)
     return tokenizer

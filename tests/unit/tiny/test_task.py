@@ -13,18 +13,29 @@ from recipe.hint.errors import DataError
 from recipe.hint.hints.self_generated import hint_request
 from recipe.hint.main_tiny import read_arguments
 from recipe.hint.prompt import ANSWER_SYSTEM_PROMPT, HINT_SYSTEM_PROMPT, Texts
-from recipe.hint.tiny import build, corpus, task, tokenizer
+from recipe.hint.tiny import build, corpus, pretrain, task, tokenizer
+from recipe.hint.tiny.worlds import ONE_TURN, TWO_TURN
 from recipe.hint.turns import with_hint
 
-TINY = Path(__file__).parents[3] / "data" / "tiny"
+ROOT = Path(__file__).parents[3]
+TINY = ROOT / ONE_TURN.folder
+WORLDS = pytest.mark.parametrize("world", [ONE_TURN, TWO_TURN], ids=lambda world: world.source)
 
 
 def hard_chain(seed=3):
     return task.true_chain(task.HARD, random.Random(seed))
 
 
-def listed_hashes():
-    lines = (TINY / build.HASHES_NAME).read_text().splitlines()
+def tiny_tokenizer():
+    return tokenizer.build_tokenizer(ONE_TURN.pieces)
+
+
+def replies(example):
+    return [turn["content"] for turn in example.messages if turn["role"] == "assistant"]
+
+
+def listed_hashes(folder):
+    lines = (folder / build.HASHES_NAME).read_text().splitlines()
     return {name: digest for digest, name in (line.split("  ", 1) for line in lines)}
 
 
@@ -36,32 +47,37 @@ def token_count(messages, built):
 # the committed files
 
 
-def test_every_committed_file_has_the_listed_hash_and_no_file_is_unlisted():
-    assert dict(build.file_hashes(TINY)) == listed_hashes()
+@WORLDS
+def test_every_committed_file_has_the_listed_hash_and_no_file_is_unlisted(world):
+    folder = ROOT / world.folder
+    assert dict(build.file_hashes(folder)) == listed_hashes(folder)
 
 
-def test_the_committed_world_stays_under_ten_megabytes():
-    sizes = [path.stat().st_size for path in TINY.rglob("*") if path.is_file()]
+@WORLDS
+def test_a_committed_world_stays_under_ten_megabytes(world):
+    sizes = [path.stat().st_size for path in (ROOT / world.folder).rglob("*") if path.is_file()]
     assert sum(sizes) <= 10 * 1024**2
 
 
-def test_the_problem_files_are_regenerated_row_for_row():
-    made = {stem: build.rows_digest(rows) for stem, rows in build.problem_files().items()}
+@WORLDS
+def test_the_problem_files_are_regenerated_row_for_row(world):
+    made = {stem: build.rows_digest(rows) for stem, rows in build.problem_files(world).items()}
     read = {
         path.stem: build.rows_digest(pq.read_table(path).to_pylist())
-        for path in TINY.glob("*.parquet")
+        for path in (ROOT / world.folder).glob("*.parquet")
     }
     assert made == read
 
 
-def test_the_tokenizer_files_are_regenerated_byte_for_byte(tmp_path):
-    tokenizer.save_tokenizer(tmp_path)
+@WORLDS
+def test_the_tokenizer_files_are_regenerated_byte_for_byte(world, tmp_path):
+    tokenizer.save_tokenizer(tmp_path, world.pieces)
     made = {
         f"base/{path.name}": hashlib.sha256(path.read_bytes()).hexdigest()
         for path in tmp_path.iterdir()
     }
     assert "base/tokenizer.json" in made
-    assert made.items() <= listed_hashes().items()
+    assert made.items() <= listed_hashes(ROOT / world.folder).items()
 
 
 # problems
@@ -111,7 +127,7 @@ def test_a_solution_reads_as_steps_and_a_box():
 
 
 def test_no_answer_begins_with_zero_so_equal_integers_are_equal_codes():
-    rows = [row for rows in build.problem_files().values() for row in rows]
+    rows = [row for rows in build.problem_files(ONE_TURN).values() for row in rows]
     assert all(row["answer"][0] != "0" for row in rows)
     # why it matters: the verifier takes both for the integer 1234
     assert verify(parse("\\boxed{1234}"), parse("\\boxed{01234}"))
@@ -119,7 +135,7 @@ def test_no_answer_begins_with_zero_so_equal_integers_are_equal_codes():
 
 
 def test_no_problem_is_in_training_and_validation_and_every_id_names_one_problem():
-    files = build.problem_files()
+    files = build.problem_files(ONE_TURN)
     train = {row["problem"] for row in files["train_large"]}
     held_out = [row["problem"] for stem in ("val_easy", "val_hard") for row in files[stem]]
     assert len(set(held_out)) == len(held_out) == 100 + 200
@@ -130,15 +146,17 @@ def test_no_problem_is_in_training_and_validation_and_every_id_names_one_problem
 
 
 def test_the_training_files_nest_and_hold_as_many_easy_as_hard_problems():
-    files = build.problem_files()
-    ids = {stem: {row["extra_info"]["index"] for row in files[stem]} for stem in build.TRAIN_SIZES}
+    files = build.problem_files(ONE_TURN)
+    ids = {
+        stem: {row["extra_info"]["index"] for row in files[stem]} for stem in ONE_TURN.train_sizes
+    }
     assert ids["train_small"] < ids["train"] < ids["train_large"]
     sources = [row["data_source"] for row in files["train"]]
     assert (sources.count("tiny/easy"), sources.count("tiny/hard")) == (48, 112)
 
 
 def test_a_row_holds_the_columns_of_the_contract():
-    row = build.problem_files()["val_hard"][7]
+    row = build.problem_files(ONE_TURN)["val_hard"][7]
     assert row["prompt"][0] == {"role": "system", "content": ANSWER_SYSTEM_PROMPT}
     assert row["prompt"][1] == {"role": "user", "content": row["problem"]}
     assert row["reward_model"] == {"style": "rule", "ground_truth": row["answer"]}
@@ -198,8 +216,8 @@ def test_hinted_responses_of_the_corpus_keep_every_hinted_result():
     drawn = [corpus.draw(rng) for _ in range(300)]
     samples = [sample for sample in drawn if sample.kind == "hinted"]
     for sample in samples:
-        hint = sample.messages[-1]["content"].rsplit("\n", 1)[1]
-        code = task.boxed_code(sample.response)
+        hint = sample.messages[-2]["content"].rsplit("\n", 1)[1]
+        code = task.boxed_code(sample.messages[-1]["content"])
         assert all(code[step] == str(digit) for step, digit in task.shown_results(hint).items())
     assert len(samples) > 100  # 45 % of 300 is 135
 
@@ -218,25 +236,24 @@ def test_hinted_responses_of_the_corpus_keep_every_hinted_result():
     ],
 )
 def test_any_text_survives_encoding(text):
-    built = tokenizer.build_tokenizer()
+    built = tiny_tokenizer()
     assert built.decode(built(text)["input_ids"]) == text
 
 
 def test_the_library_loads_the_same_tokenizer_from_the_committed_files():
-    loaded, built = AutoTokenizer.from_pretrained(TINY / "base"), tokenizer.build_tokenizer()
+    loaded, built = AutoTokenizer.from_pretrained(TINY / "base"), tiny_tokenizer()
     rng = random.Random(0)
     assert loaded.get_vocab() == built.get_vocab()
     assert (loaded.eos_token, loaded.pad_token) == ("<|im_end|>", "<|endoftext|>")
     for _ in range(30):
-        sample = corpus.draw(rng)
-        messages = [*sample.messages, {"role": "assistant", "content": sample.response}]
+        messages = corpus.draw(rng).messages
         ids = [each.apply_chat_template(messages, return_dict=False) for each in (loaded, built)]
         assert ids[0] == ids[1]
         assert len(ids[0]) > 40
 
 
 def test_prompts_and_responses_are_short():
-    built, chain = tokenizer.build_tokenizer(), hard_chain()
+    built, chain = tiny_tokenizer(), hard_chain()
     messages = corpus.question(chain.problem)
     hints = task.hints_of(chain, random.Random(0))
     # system turn 4 + 1, user turn 4 + (3 + 2 * 5 + 1), opened assistant turn 2
@@ -250,10 +267,26 @@ def test_prompts_and_responses_are_short():
 
 
 def test_a_label_is_one_token_in_solutions_and_in_hints():
-    built = tokenizer.build_tokenizer()
+    built = tiny_tokenizer()
     step, hint = built("\nB: zorp 9, B=1")["input_ids"], built("A=1, B=2")["input_ids"]
     assert [built.decode([token]) for token in step] == ["\nB: ", "zorp", " 9, ", "B=", "1"]
     assert [built.decode([token]) for token in hint] == ["A=", "1", ", ", "B=", "2"]
+
+
+@WORLDS
+def test_a_batch_learns_the_responses_and_nothing_else(world):
+    made = tokenizer.build_tokenizer(world.pieces)
+    rows = next(pretrain.batches(made, world.recipe, world.draw))
+    rng = random.Random(f"corpus/{world.recipe.seed}")
+    conversations = [world.draw(rng) for _ in range(world.recipe.batch_size)]
+    learnt = [
+        made.decode([token for token, is_learnt in zip(*row, strict=True) if is_learnt])
+        for row in rows
+    ]
+    ends = ["".join(text + made.eos_token for text in replies(each)) for each in conversations]
+    assert sorted(learnt) == sorted(ends)
+    lengths = [len(ids) for ids, _ in rows]
+    assert lengths == sorted(lengths)
 
 
 # the command

@@ -1,0 +1,23 @@
+"""The committed two-turn base does what ``BASE.json`` advertises."""
+
+from pathlib import Path
+
+import pytest
+
+from recipe.hint.tiny import build
+from recipe.hint.tiny.two_turn import measure
+from recipe.hint.tiny.worlds import TWO_TURN
+
+pytestmark = pytest.mark.slow
+
+FOLDER = Path(__file__).parents[2] / TWO_TURN.folder
+
+
+def test_the_base_guesses_its_box_knows_its_work_and_seldom_reads_it():
+    hard = build.val_items(TWO_TURN)["hard"][:60]
+    rates = measure.rates(measure.play(build.load_base(FOLDER / "base"), hard))
+    # 480 conversations: standard errors at most .014, .010, .023 and .011
+    assert 0.05 <= rates["turn_1"] <= 0.17  # one digit in ten
+    assert 0.01 <= rates["fix"] <= 0.09  # .04 by design
+    assert 0.60 <= rates["same_box"] <= 0.80
+    assert rates["work"] >= 0.90  # .985^4 = .94 by design
