@@ -132,7 +132,8 @@ def run(args, root):
     data = (args.out / "tests.coverage").absolute()
     if not data.exists():
         watch = ["coverage", "run", f"--source={root}/recipe/hint", "-m", *PYTEST, "-p", "mutate"]
-        python(root, *watch, "-m", "not gpu and not slow", *args.tests, COVERAGE_FILE=str(data))
+        fast = "not gpu and not slow and not long"
+        python(root, *watch, "-m", fast, *args.tests, COVERAGE_FILE=str(data))
     watched, times = coverage.CoverageData(data), json.loads(data.with_suffix(".json").read_text())
     watched.read()
     (root / ".tests").write_text("\n".join(times))

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Every check that needs no GPU. Usage: scripts/test.sh [--fast], where --fast leaves out the slow tests
+# The checks that need no GPU. Usage: scripts/test.sh [--fast|--long]
+# --fast leaves out the slow tests, --long adds those that CI has no time for
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source scripts/_lib.sh
@@ -8,7 +9,8 @@ parts=all
 case ${1:-} in
   "") ;;
   --fast) parts=fast ;;
-  *) echo "test.sh: got $1; expected [--fast]" >&2; exit 2 ;;
+  --long) parts=long ;;
+  *) echo "test.sh: got $1; expected [--fast|--long]" >&2; exit 2 ;;
 esac
 bash scripts/setup.sh --dev
 
@@ -19,8 +21,9 @@ step "types" "$bin/basedpyright" || failed+=" types"
 step "layers" "$bin/lint-imports" || failed+=" layers"
 step "spelling" "$bin/codespell" || failed+=" spelling"
 # A file's tests stay in one process: they share fixtures.
-"$PYTHON_BIN" -m pytest -m "not gpu and not slow" -n 2 --dist loadfile || failed+=" fast-tests"
-# One after another: each starts a whole run, which takes the cores and the memory.
-[ $parts = fast ] || "$PYTHON_BIN" -m pytest -m "slow and not gpu" || failed+=" slow-tests"
+"$PYTHON_BIN" -m pytest -m "not gpu and not slow and not long" -n 2 --dist loadfile || failed+=" fast-tests"
+# Two at a time: most of a short run is its start, which is single-threaded.
+[ $parts = fast ] || "$PYTHON_BIN" -m pytest -m "slow and not gpu" -n 2 --dist loadfile || failed+=" slow-tests"
+[ $parts != long ] || "$PYTHON_BIN" -m pytest -m "long and not gpu" || failed+=" long-tests"
 
 if [ -n "$failed" ]; then echo "FAILED:$failed" >&2; exit 1; fi

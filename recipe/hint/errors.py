@@ -22,3 +22,7 @@ class VerifierError(HintError, RuntimeError):
 
 class StallError(HintError, RuntimeError):
     """Somebody did not answer within a stated limit; the message names who."""
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM came: the run is to end as after Ctrl-C."""

@@ -1,4 +1,12 @@
-"""What a step of each method costs, side by side: ``main_bench.py [bench.*=...] [overrides]``."""
+"""What a step costs, measured and simulated.
+
+main_bench.py [bench.*=...] [settings]            each method on the real stack, side by side
+main_bench.py control [control.*=...] [settings]  a run without its model, at up to 2,048 prompts
+main_bench.py scale [name=value ...]              methods and modes on up to 512 simulated replicas;
+                                                  a list of values stands for all of them
+
+docs/performance.md explains the arguments and has the results.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +15,23 @@ import sys
 
 from omegaconf import DictConfig
 
+from recipe.hint.bench.control_settings import ControlSettings
 from recipe.hint.bench.settings import (
     BenchSettings,
     apply_bench_mode,
     freeze_weights,
+    read_arguments,
     split_arguments,
 )
 from recipe.hint.main_hint import complaints, run_command
 
 
 def main() -> None:
-    """Run the benchmark; the exit code is 0 only when the run ended well."""
+    """Run what the first argument names; the exit code is 0 only when it ended well."""
+    command = {"control": _control, "scale": _scale}.get(sys.argv[1] if sys.argv[1:] else "")
+    if command:
+        command(sys.argv.pop(1))
+        return
     with complaints():
         argv, bench = split_arguments(sys.argv[1:])
     own = [arg for arg in sys.argv[1:] if arg not in argv]
@@ -36,6 +50,29 @@ def check_and_launch(bench: BenchSettings, config: DictConfig) -> None:
 
     freeze_weights(config)
     print("\n".join(launch_bench(config)), flush=True)
+
+
+def _control(name: str) -> None:
+    """Run each size of the control plane and print one table."""
+    with complaints():
+        argv, settings = read_arguments(sys.argv[1:], "control.", ControlSettings)
+    own = [name, *(arg for arg in sys.argv[1:] if arg not in argv)]
+    run_command(__file__, argv, functools.partial(_launch_control, settings), own)
+
+
+def _launch_control(settings: ControlSettings, config: DictConfig) -> None:
+    from recipe.hint.bench.launcher import launch_control
+
+    print("\n".join(launch_control(config, settings)), flush=True)
+
+
+def _scale(_: str) -> None:
+    """Print a row per simulated case, as it is there."""
+    from recipe.hint.bench.scale import scale_lines
+
+    with complaints():
+        for line in scale_lines(sys.argv[1:]):
+            print(line, flush=True)
 
 
 if __name__ == "__main__":

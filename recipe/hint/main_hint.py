@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -11,26 +10,24 @@ from pathlib import Path
 from typing import Any
 
 import hydra
-from hydra.core.config_store import ConfigStore
 from hydra.errors import HydraException
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
 from recipe.hint.command.compose import (
+    CONFIG_DIR,
+    REPOSITORY,
     choose_hardware,
     explain,
     primary_config,
     resolve_aliases,
+    set_config_paths,
     split_command,
 )
 from recipe.hint.command.help import help_text
-from recipe.hint.errors import ConfigError, HintError
+from recipe.hint.errors import HintError, Terminated
 from recipe.hint.runtime.multirun import Sweep, is_multirun
 from recipe.hint.runtime.preflight.machine import has_gpu
-from recipe.hint.settings import method_defaults
-
-REPOSITORY = Path(__file__).resolve().parents[2]
-CONFIG_DIR = Path(__file__).resolve().parent / "config"
 
 
 def main() -> None:
@@ -84,6 +81,7 @@ def run_command(
                 return
             # In here too: Hydra would print the overrides beside an error that passes through it.
             with complaints():
+                from recipe.hint.runtime.attention import choose_attention
                 from recipe.hint.runtime.environment import set_environment
                 from recipe.hint.runtime.preflight.keys import check_keys
                 from recipe.hint.runtime.preflight.settings import check_sections
@@ -93,6 +91,8 @@ def run_command(
                 set_environment(config)
                 check_keys(config)
                 with warm_processes(config):
+                    for line in choose_attention(config):
+                        print(line, flush=True)
                     start(config)
 
         # Options last: one whose value may be left out would take a setting for it.
@@ -139,21 +139,6 @@ def read_command(argv: Sequence[str]) -> tuple[list[str], list[str]]:
     return options, settings
 
 
-def set_config_paths() -> None:
-    """Tell Hydra where this repository, its methods and verl keep their settings.
-
-    verl is found, not imported: importing it takes seconds, and its plugins read the
-    environment that only the settings decide.
-    """
-    os.environ.setdefault("HINT_REPO", str(REPOSITORY))
-    spec = importlib.util.find_spec("verl")
-    if spec is None or not spec.submodule_search_locations:
-        raise ConfigError("verl is not installed in this Python; run scripts/setup.sh")
-    package = Path(next(iter(spec.submodule_search_locations)))
-    os.environ["HINT_VERL_CONFIG"] = str(package / "trainer" / "config")
-    ConfigStore.instance().store(name="method_settings", node=method_defaults())
-
-
 @contextlib.contextmanager
 def complaints() -> Iterator[None]:
     """Tell every error of ours or of the settings' syntax in one line, with exit code 2."""
@@ -163,9 +148,10 @@ def complaints() -> Iterator[None]:
         message = " ".join(str(error).split())
     except (HydraException, OmegaConfBaseException) as error:
         message = explain(error, sys.argv[1:], CONFIG_DIR)
-    except KeyboardInterrupt:
-        print("error: interrupted", file=sys.stderr, flush=True)
-        sys.exit(130)
+    except KeyboardInterrupt as stop:
+        word, code = ("terminated", 143) if isinstance(stop, Terminated) else ("interrupted", 130)
+        print(f"error: {word}", file=sys.stderr, flush=True)
+        sys.exit(code)
     else:
         return
     print(f"error: {message}", file=sys.stderr, flush=True)

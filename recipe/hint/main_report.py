@@ -4,6 +4,9 @@ main_report.py RUN [RUN ...] [--figure FILE.svg]   training runs side by side
 main_report.py evaluation RUN                      every number again from the samples; exit code 1
                                                    when one differs from results.json
 main_report.py compare RUN_A RUN_B [--common]      B minus A, paired problem by problem
+main_report.py html RUN [RUN ...] -o page.html     one page to look at, also of a run in progress
+main_report.py same RUN_A RUN_B                     whether two training runs sampled the same; exit
+                                                   code 1 when not
 main_report.py samples RUN [--step N] [--why W]    what training kept to look at, newest last
 
 Ends with exit code 2 and one line on stderr when a folder cannot be read. docs/evaluation.md says
@@ -15,20 +18,27 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from typing import Any, cast
 
-from recipe.hint.errors import HintError
+from omegaconf import OmegaConf
+
+from recipe.hint.command.compose import CONFIG_DIR, primary_config, set_config_paths
+from recipe.hint.errors import ConfigError, HintError
 from recipe.hint.evaluation.comparison import compare_runs
 from recipe.hint.evaluation.results import evaluation_table, recompute
 from recipe.hint.report.runs import read_run
+from recipe.hint.report.same import compare_records, vllm_difference
 from recipe.hint.report.samples import sample_lines
 from recipe.hint.report.training import draw_learning, training_table
 from recipe.hint.samples import REASONS
+from recipe.hint.whole_file import write_whole
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command that the first argument names; without one, the training table."""
     argv = sys.argv[1:] if argv is None else argv
-    commands = {"evaluation": _evaluation, "compare": _compare, "samples": _samples}
+    commands = {"evaluation": _evaluation, "compare": _compare, "html": _html}
+    commands |= {"same": _same, "samples": _samples}
     command = commands.get(argv[0] if argv else "")
     try:
         return command(argv[1:]) if command else _training(argv)
@@ -87,6 +97,22 @@ def _compare(argv: list[str]) -> int:
     return 0
 
 
+def _same(argv: list[str]) -> int:
+    """Print how many prompts have equal rounds, and each run's difference to vLLM."""
+    parser = _parser(" same")
+    parser.add_argument("first", metavar="RUN_A", type=Path)
+    parser.add_argument("second", metavar="RUN_B", type=Path)
+    arguments = parser.parse_args(argv)
+    same = compare_records(arguments.first, arguments.second)
+    print(f"{same.num_equal} of {same.num_prompts} prompts have equal levels, tokens and verdicts")
+    if same.first_step is not None:
+        print(f"the first that differs is of step {same.first_step}")
+    for folder in (arguments.first, arguments.second):
+        mean, most = vllm_difference(folder)
+        print(f"{folder}: trainer and vLLM differ by {mean:.1e} in the mean, {most:.1e} at most")
+    return int(same.num_equal < same.num_prompts)
+
+
 def _samples(argv: list[str]) -> int:
     """Print odd and random prompts with their responses and verdicts."""
     parser = _parser(" samples")
@@ -99,6 +125,40 @@ def _samples(argv: list[str]) -> int:
         parser.error(f"--limit {given.limit}: it must be at least 1")
     print("\n".join(sample_lines(given.run, step=given.step, why=given.why, limit=given.limit)))
     return 0
+
+
+def _html(argv: list[str]) -> int:
+    """Write the page of some runs."""
+    parser = _parser(" html")
+    parser.add_argument("runs", nargs="+", help="folders of training runs")
+    parser.add_argument("-o", "--output", type=Path, required=True, help="the HTML file to write")
+    parser.add_argument("--max-mb", type=float, default=5.0, help="size at most (default: 5)")
+    given = parser.parse_args(argv)
+    if not 3 <= given.max_mb <= 500:
+        parser.error(f"--max-mb {given.max_mb}: it must be from 3 to 500; the charts take 2")
+    from recipe.hint.report.page.folder import read_folder
+    from recipe.hint.report.page.render import render_page
+
+    runs = []
+    for folder in given.runs:
+        print(f"reading {folder} ...", file=sys.stderr, flush=True)
+        runs.append(read_folder(folder))
+    print("writing the page ...", file=sys.stderr, flush=True)
+    page = render_page(runs, _default_settings(), round(1e6 * given.max_mb))
+    write_whole(given.output, page)
+    print(f"{given.output}: {len(page.encode()) / 1e6:.1f} MB, {len(runs)} runs")
+    return 0
+
+
+def _default_settings() -> dict[str, Any]:
+    """Return all settings as the primary configuration gives them; none without verl."""
+    try:
+        set_config_paths()
+        config = primary_config(CONFIG_DIR)
+    except ConfigError as error:
+        print(f"without defaults: {error}", file=sys.stderr)
+        return {}
+    return cast("dict[str, Any]", OmegaConf.to_container(config, resolve=False))
 
 
 def _parser(command: str) -> argparse.ArgumentParser:

@@ -8,6 +8,7 @@ Own wording with the parts of Liao et al. 2026, arXiv:2602.03143 (appendix B);
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from recipe.hint.errors import ConfigError
@@ -62,12 +63,15 @@ Think it over, and write out the whole solution once more with its final answer 
 was asked for."""
 # In place of feedback that gives the answer away, where it is dropped.
 NO_FEEDBACK = "Nothing this time."
+# Of a program, where `show_failed_test` is set.
+FAILED_TEST = "The program was run, and a test ended with this:\n{failure}"
 
 # What a template must hold.
 _FIELDS = {
     "hint_user": ("problem", "solution"),
     "guide_user": ("problem", "attempt"),
     "refine": ("feedback",),
+    "failed_test": ("failure",),
 }
 
 Message = dict[str, str]
@@ -85,6 +89,7 @@ class Texts:
     guide_user: str = GUIDE_USER
     refine: str = REFINE
     no_feedback: str = NO_FEEDBACK
+    failed_test: str = FAILED_TEST
 
 
 def load_texts(mapping: dict[str, object], source: str) -> Texts:
@@ -109,6 +114,19 @@ def load_texts(mapping: dict[str, object], source: str) -> Texts:
             if f"{{{name}}}" not in getattr(texts, key):
                 raise ConfigError(f"{source}: {key} must contain {{{name}}}")
     return texts
+
+
+def fold_system(messages: Sequence[Message]) -> list[Message]:
+    """Return the conversation with its system text at the head of the first user turn.
+
+    For models whose chat template refuses a system turn.
+    """
+    system = [turn["content"] for turn in messages if turn["role"] == "system"]
+    rest = [turn for turn in messages if turn["role"] != "system"]
+    if not system or not rest:
+        return list(messages)
+    first = {**rest[0], "content": "\n\n".join([*system, rest[0]["content"]])}
+    return [first, *rest[1:]]
 
 
 def fill(template: str, **fields: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from recipe.hint.errors import DataError
@@ -101,6 +101,7 @@ class Verdict:
             such as a unit that the gold answer does not have.
         reward: What the response trains with where a user's own function or the over-long penalty
             says so; ``None``: the score.
+        detail: What the test that failed says of a program. It may hold the test itself.
     """
 
     score: float
@@ -109,6 +110,7 @@ class Verdict:
     basis: Basis = "none"
     ignored: str = ""
     reward: float | None = None
+    detail: str = field(default="", compare=False)
 
     @property
     def is_ungraded(self) -> bool:

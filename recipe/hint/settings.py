@@ -68,6 +68,7 @@ class WatchdogSettings:
 
     start_s: float = 900.0
     queue_s: float = 120.0
+    answer_s: float = 300.0
     rollout_s: float = 3600.0
     progress_s: float = 3600.0
     sync_s: float = 600.0
@@ -92,6 +93,7 @@ class HintSettings:
 
     run_dir: str = "outputs/${trainer.experiment_name}"
     seed: int = 1
+    seeded_sampling: bool = True
     max_level: int = 3
     source: Source | None = None
     prompts: str | None = None
@@ -286,7 +288,8 @@ def _reader(name: str, cls: type[Method], source: str) -> str:
             names = {f"trainer.{item.name}" for item in fields(other.settings_cls)}
         if node in names and other.settings_node != cls.settings_node:
             return other_name
-    if node in _HINT_SETTINGS and not cls.uses_hints:
+    reads_texts = cls.has_own_credit and node == "hint.prompts"
+    if node in _HINT_SETTINGS and not cls.uses_hints and not reads_texts:
         return "a method that uses hints"
     if node == "hint.dropout_share" and not cls.supports_dropout:
         return " or ".join(name for name, each in METHODS.items() if each.supports_dropout)

@@ -17,8 +17,11 @@ from typing import Any
 import torch
 import torch.distributed
 import verl  # noqa: F401  - loads the plugin, as in every process of a run
+from engines import BASE
+from transformers import AutoConfig, AutoModelForTokenClassification
 from verl.plugin.platform import get_platform
 from verl.utils import device, distributed
+from verl.utils.model import load_valuehead_model
 
 from recipe.hint.runtime.cpu import device as cpu_platform
 
@@ -41,7 +44,8 @@ def wrappers(function: Any) -> Iterator[Any]:
 def ours(function: Any) -> list[Any]:
     """The wrappers around a library's function that cpu_platform.py put there."""
     own = cpu_platform.__file__
-    return [each for each in wrappers(function) if each.__code__.co_filename == own]
+    found = (getattr(each, "__code__", None) for each in wrappers(function))
+    return [code for code in found if code and code.co_filename == own]
 
 
 def platform() -> dict[str, Any]:
@@ -125,17 +129,38 @@ def device_calls() -> dict[str, Any]:
     return {"device calls that fail": [f"{name}: {why}" for name, why in failed.items() if why]}
 
 
+def pinned() -> dict[str, Any]:
+    tensor = torch.ones(3)
+    refused = error_of(functools.partial(torch.Tensor.pin_memory.__wrapped__, tensor))
+    return {"pin without the patch": refused, "pinned": tensor.pin_memory() is tensor}
+
+
+def critic() -> dict[str, Any]:
+    """A value model as verl loads it."""
+    load = functools.partial(
+        AutoModelForTokenClassification.from_pretrained.__wrapped__,
+        BASE,
+        attn_implementation="flash_attention_2",
+    )
+    config = AutoConfig.from_pretrained(BASE, num_labels=1)
+    model = load_valuehead_model(str(BASE), torch.float32, config, trust_remote_code=False)
+    values = model(torch.tensor([[1, 2, 3]])).logits
+    return {"critic without the patch": error_of(load), "values": list(values.shape)}
+
+
 def second_install() -> dict[str, Any]:
     cpu_platform.install()
     patched = (
         torch.distributed.init_process_group,
         importlib.metadata.version,
         shared_memory.SharedMemory.close,
+        torch.Tensor.pin_memory,
+        AutoModelForTokenClassification.from_pretrained,
     )
     return {"patches after a second install": [len(ours(each)) for each in patched]}
 
 
 if __name__ == "__main__":
-    parts = (platform, backend, versions, segments, device_calls, second_install)
+    parts = (platform, backend, versions, segments, device_calls, pinned, critic, second_install)
     found = {name: value for part in parts for name, value in part().items()}
     sys.stdout.write("\n" + json.dumps(found))

@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from dataclasses import asdict
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -20,6 +22,7 @@ from vllm.engine.arg_utils import AsyncEngineArgs
 from vllm.outputs import RequestOutput
 from vllm.v1.engine.async_llm import AsyncLLM
 
+from recipe.hint.runtime.group_client import GroupClient, Sampling
 from recipe.hint.runtime.rollout_server import GroupHttpServer
 
 SAMPLING = {"n": 4, "max_tokens": 24, "temperature": 1.0, "top_p": 1.0, "top_k": -1, "seed": 11}
@@ -103,10 +106,45 @@ async def stopped(server: GroupHttpServer, prompt_ids: list[int]) -> dict[str, A
     return found | {"admitting at the end": server._admitting}
 
 
+class Balancer:
+    """The two calls of verl's client that a group goes through, for one server in this process."""
+
+    def __init__(self, server: GroupHttpServer) -> None:
+        def ask(prompt_ids: list[int], fields: dict[str, Any], *more: Any) -> Any:
+            return server.generate_group(prompt_ids, fields | {"ignore_eos": True}, *more)
+
+        self._server = SimpleNamespace(generate_group=SimpleNamespace(remote=ask))
+
+    async def _acquire_server(self, request_id: str) -> tuple[str, Any]:
+        return "server", self._server
+
+    def _release_server(self, server_id: str, request_id: str) -> None:
+        pass
+
+
+async def gone_on(server: GroupHttpServer, prompt_ids: list[int]) -> dict[str, Any]:
+    """A group through three weight syncs, which bring the same weights under a new version."""
+    client = GroupClient(Balancer(server), max_model_len=2048, timeout_s=600)
+    sampling = Sampling(n=4, max_tokens=1200, temperature=1.0)
+    going = asyncio.create_task(client.sample(prompt_ids, sampling, seed=5))
+    for version in range(VERSION + 1, VERSION + 4):
+        states = server.engine.output_processor.request_states
+        while not any(each.detokenizer.num_output_tokens() for each in states.values()):
+            await asyncio.sleep(0.01)
+        await server.abort_all_requests()
+        await server.set_global_steps(version)
+        await server.resume_generation()
+    group = await going
+    model = AutoModelForCausalLM.from_pretrained(BASE, dtype=torch.float32).eval()
+    references = [reference_log_probs(model, prompt_ids, each.token_ids_T) for each in group]
+    return {"gone on": [asdict(each) for each in group], "gone on reference": references}
+
+
 async def main() -> dict[str, Any]:
     server = await build()
     [prompt_ids] = prompts(1)
     found = await sampled(server, prompt_ids) | await stopped(server, prompt_ids)
+    found |= await gone_on(server, prompt_ids)
     server.engine.shutdown()
     return found
 

@@ -57,7 +57,7 @@ def test_verl_does_not_tell_which_platform_was_asked_for_and_may_still_warn():
 
 def test_the_plugin_may_be_loaded_twice(seen):
     # By VERL_USE_EXTERNAL_MODULES and by the entry point; a second wrapper would hide the first.
-    assert seen["patches after a second install"] == [1, 1, 1]
+    assert seen["patches after a second install"] == [1] * 5
 
 
 def test_the_backend_that_verl_asks_for_is_accepted_on_the_cpu(seen):
@@ -74,6 +74,16 @@ def test_the_cpu_build_of_vllm_is_found_under_the_name_that_verl_asks_for(seen):
 def test_a_shared_segment_may_be_closed_while_a_tensor_looks_at_it(seen):
     assert seen["close without the patch"] == "BufferError"
     assert seen["tensor after close"] == [7, 7, 7, 7]
+
+
+def test_memory_is_left_as_it_is_where_verl_pins_it(seen):
+    assert "accelerator" in seen["pin without the patch"]
+    assert seen["pinned"] is True
+
+
+def test_a_critic_is_loaded_without_flash_attention(seen):
+    assert "FlashAttention" in seen["critic without the patch"]
+    assert seen["values"] == [1, 3, 1]  # one value per token
 
 
 def test_every_call_that_verl_makes_on_its_device_exists(seen):

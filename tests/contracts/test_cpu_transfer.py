@@ -224,9 +224,11 @@ def test_verl_averages_what_the_updates_of_one_step_report():
 
 
 def test_the_metrics_of_a_step_count_the_records_of_all_its_updates(monkeypatch):
+    a, b, c = (SimpleNamespace(uid=uid, conversations=(), rounds=()) for uid in "abc")
+
     def two_updates(self, metrics, timing_raw):
-        self._records_of_step.extend(["a", "b"])
-        self._records_of_step.extend(["c"])
+        self._records_of_step.extend([a, b])
+        self._records_of_step.extend([c])
         metrics["training/rollout_failure/evicted_samples"] = 2.0
         metrics["training/off_policy/evicted_samples"] = 3.0
         return "batch"
@@ -258,7 +260,7 @@ def test_the_metrics_of_a_step_count_the_records_of_all_its_updates(monkeypatch)
     assert metrics["hint/stale_prompts"] == 3.0
     assert metrics["reward_tracking/seen"] == 5.0
     assert metrics["verify/ungraded"] == 3.0 and metrics["verify/new_shape"] == 1.0
-    assert sampled == [(7, ["a", "b", "c"], {})] and written == ["row"]
+    assert sampled == [(7, [a, b, c], {})] and written == ["row"]
 
 
 # -- a failed prompt is replaced: when is it hopeless? --------------------------------------------

@@ -38,6 +38,9 @@ OPEN = (
     "actor_rollout_ref.rollout.engine_kwargs.vllm.",
     "actor_rollout_ref.model.override_config.",
     "actor_rollout_ref.actor.fsdp_config.mixed_precision.",
+    # The same by reference.
+    "actor_rollout_ref.ref.fsdp_config.mixed_precision",
+    "critic.fsdp.mixed_precision",
     "ray_kwargs.ray_init.",
 )
 

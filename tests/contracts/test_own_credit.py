@@ -20,7 +20,7 @@ from recipe.hint.prompt import Texts
 from recipe.hint.rollout import Parts, PromptRollout
 from recipe.hint.runtime import store
 from recipe.hint.runtime.credit import CreditMixin
-from recipe.hint.runtime.reference import ask_for_reference
+from recipe.hint.runtime.models import ask_for_models
 from recipe.hint.schema import Problem, ProblemState, Response, Verdict
 from recipe.hint.settings import HintSettings
 
@@ -32,7 +32,7 @@ class Trainer(CreditMixin, PPOTrainerSync):
 
     def __init__(self, method, *, prompts=2, mini=2, correction=None):
         self.config = config(prompts, mini, correction)
-        ask_for_reference(self.config, method)
+        ask_for_models(self.config, method)
         self._method = method
         self.parameter_sync_step = 1
         self.use_critic = False
@@ -279,7 +279,7 @@ def test_other_methods_keep_verls_size_of_an_update():
 )
 def test_verl_builds_the_reference_policy_where_a_coefficient_is_above_zero(method, is_there):
     settings = config(2, 2, None)
-    ask_for_reference(settings, method)
+    ask_for_models(settings, method)
     assert need_reference_policy(settings) is is_there
 
 

@@ -1,7 +1,7 @@
 """verl's replay buffers, which runtime/sampling_guard.py watches while they poll."""
 
 import pytest
-import ray
+import torch
 import transfer_queue as tq
 from omegaconf import OmegaConf
 from verl.trainer.ppo.v1.replay_buffer import ReplayBuffer, ReplayBufferAsync
@@ -92,13 +92,16 @@ def test_both_buffers_read_the_statuses_once_a_poll_until_enough_are_finished(
 
 
 @BOTH
-@pytest.mark.parametrize("poll_s, interval_s", [(0.0, POLL_S), (0.05, 0.5), (4.0, 2.0)])
-def test_polls_take_a_tenth_of_the_time_and_come_no_later_than_verls(
-    buffer_class, poll_s, interval_s, monkeypatch
+@pytest.mark.parametrize(
+    "poll_s, num_running, interval_s",
+    [(0.0, 10, POLL_S), (0.05, 10, 0.5), (4.0, 10, 2.0), (0.05, 2, 0.5), (0.05, 1, 0.1)],
+)
+def test_polls_take_a_tenth_of_the_time_and_for_the_last_tenth_of_the_prompts_half_of_it(
+    buffer_class, poll_s, num_running, interval_s, monkeypatch
 ):
-    queue = Queue(monkeypatch, poll_s=poll_s)
-    queue.prompt("a", "finished")
-    buffer = guarded(buffer_class)
+    queue, buffer = Queue(monkeypatch, poll_s=poll_s), guarded(buffer_class)
+    for number in range(10):
+        queue.prompt(f"u{number}", "running" if number < num_running else "finished")
     buffer._sync_metadata_from_transfer_queue()
     assert buffer.poll_interval == pytest.approx(interval_s)
 
@@ -126,19 +129,14 @@ def test_prompts_that_only_start_are_no_progress(monkeypatch):
 
 
 def test_a_stall_names_the_workers_that_do_not_answer_and_what_the_others_wait_for(monkeypatch):
-    class Worker:
-        def __init__(self, answer):
-            self.answer, self.ping = answer, self
-
-        def remote(self):
-            return self.answer
-
-    monkeypatch.setattr(ray, "wait", lambda refs, timeout: (refs, []) if refs[0] else ([], refs))
-    monkeypatch.setattr(ray, "get", lambda ping: ping)
     queue = Queue(monkeypatch)
     queue.prompt("a", "running")
     buffer = guarded(ReplayBuffer)
-    buffer.workers = (Worker("works on 1 prompts"), Worker(None), Worker(sampling_guard.IDLE))
+    buffer.answers = lambda: {
+        "agent-loop worker 0": "works on 1 prompts",
+        "agent-loop worker 1": None,
+        "agent-loop worker 2": sampling_guard.IDLE,
+    }
     with pytest.raises(StallError) as stall:
         sample(buffer)
     told = "; agent-loop worker 0 works on 1 prompts; agent-loop worker 1 does not answer"
@@ -284,14 +282,87 @@ def test_a_stale_group_is_handed_on_before_verl_clears_it(monkeypatch):
     )
     handed = []
 
-    def on_stale(keys, partition):
+    def on_discard(keys, partition):
         handed.append((keys, partition, all(key in queue.tags for key in keys)))
 
-    guard(buffer, LIMIT_S, batch_size=8, on_stale=on_stale)
+    guard(buffer, LIMIT_S, batch_size=8, on_discard=on_discard)
     batch, metrics = buffer.sample(global_steps=5, partition_id="train", batch_size=1)
     assert handed == [(["old_0_0"], "train", True)]
     assert batch.keys == ["new_0_0", "new_1_0"]
     assert metrics["training/off_policy/evicted_samples"] == 1
+
+
+def filtering(monkeypatch, rewards, *, max_filtered, buffer_class=ReplayBuffer, batch_size=1):
+    """A buffer of finished groups with these rewards; each refill finishes the next at once."""
+    queue = Queue(monkeypatch, poll_s=0.0)
+    waiting = iter(rewards.items())
+
+    def refill(count):
+        for _, (uid, group) in zip(range(count), waiting, strict=False):
+            queue.prompt(uid, "finished")
+            for row, reward in enumerate(group):
+                queue.tags[f"{uid}_{row}_0"] = {"reward": reward}
+
+    def read(keys, partition_id, select_fields):
+        assert select_fields == ["rm_scores"]
+        return {"rm_scores": [torch.tensor([0.0, queue.tags[key]["reward"]]) for key in keys]}
+
+    monkeypatch.setattr(tq, "kv_batch_get", read)
+    refill(batch_size)
+    sizes = (
+        {"train_batch_size": batch_size, "gen_batch_size": 1}
+        if buffer_class is ReplayBuffer
+        else {}
+    )
+    buffer = buffer_class(
+        trainer_mode="sync",
+        trainer_config=OmegaConf.create({}),
+        max_off_policy_threshold=None,
+        max_off_policy_strategy="drop",
+        sampler_kwargs=OmegaConf.create({}),
+        refill_fn=refill,
+        filter_groups_metric="reward",
+        **sizes,
+    )
+    handed = []
+
+    def on_discard(keys, partition):
+        handed.extend(key for key in keys if key in queue.tags)
+
+    more = {"batch_size": batch_size, "max_filtered": max_filtered, "on_discard": on_discard}
+    return guard(buffer, LIMIT_S, **more), handed
+
+
+@BOTH
+def test_groups_without_a_difference_are_handed_on_before_they_are_filtered(
+    buffer_class, monkeypatch
+):
+    rewards = {"a": (0, 0), "b": (1, 1), "c": (0, 1)}
+    buffer, handed = filtering(monkeypatch, rewards, max_filtered=2, buffer_class=buffer_class)
+    batch, metrics = sample(buffer)
+    assert batch.keys == ["c_0_0", "c_1_0"]
+    assert handed == ["a_0_0", "b_0_0"]
+    assert metrics["training/filter_groups/evicted_samples"] == 2
+
+
+def test_a_group_that_is_one_too_many_for_the_batch_is_handed_on_too(monkeypatch):
+    # Two credits for the filtered one: both are mixed, and the synchronous buffer keeps one.
+    rewards = {"a": (0, 0), "b": (0, 1), "c": (0, 1)}
+    buffer, handed = filtering(monkeypatch, rewards, max_filtered=9)
+    buffer.max_inflight_gen_batches = 2
+    batch, metrics = sample(buffer)
+    kept = batch.keys[0].split("_")[0]
+    assert handed == ["a_0_0", f"{({'b', 'c'} - {kept}).pop()}_0_0"]
+    assert metrics["training/filter_groups/discarded_surplus_samples"] == 1
+
+
+@BOTH
+def test_a_filter_that_finds_nothing_ends_the_run_at_its_limit(buffer_class, monkeypatch):
+    rewards = {f"p{number}": (0, 0) for number in range(20)}
+    buffer, handed = filtering(monkeypatch, rewards, max_filtered=5, buffer_class=buffer_class)
+    with pytest.raises(HintError, match=r"took 6 groups .* out of step 1 .*max_num_gen_batches"):
+        sample(buffer)
+    assert len(handed) == 6
 
 
 def test_an_unknown_status_is_refused_by_verl(monkeypatch):
@@ -302,22 +373,16 @@ def test_an_unknown_status_is_refused_by_verl(monkeypatch):
         sample(guarded(ReplayBuffer))
 
 
-def test_a_dead_agent_loop_worker_ends_the_wait_with_its_number(monkeypatch):
-    class Worker:
-        def __init__(self):
-            self.ping = self
-
-        def remote(self):
-            return self
-
-    def get(ping):
-        raise ray.exceptions.RayActorError
-
-    monkeypatch.setattr(ray, "wait", lambda refs, timeout: (refs, []))
-    monkeypatch.setattr(ray, "get", get)
-    monkeypatch.setattr("recipe.hint.runtime.sampling_guard._PING_EVERY_S", 0.0)
-    buffer = guarded(ReplayBuffer)
-    buffer.workers = (Worker(),)
-    buffer._raise_if_a_worker_died()  # the first round only asks
-    with pytest.raises(HintError, match="agent-loop worker 0 died"):
-        buffer._raise_if_a_worker_died()
+@BOTH
+def test_a_batch_is_in_the_order_its_prompts_were_sent_in_whatever_finished_first(
+    buffer_class, monkeypatch
+):
+    queue = Queue(monkeypatch, poll_s=0.0)
+    for key in ("b_10_0", "a_1_0", "b_2_0", "a_0_0"):
+        queue.tags[key] = {}
+    for uid in "ba":
+        queue.prompt(uid, "finished")
+    buffer = guarded(buffer_class)
+    buffer.note_order(["a", "b"])
+    batch, _ = sample(buffer, count=2)
+    assert batch.keys == ["a_0_0", "a_1_0", "b_2_0", "b_10_0"]

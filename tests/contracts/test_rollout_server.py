@@ -130,6 +130,29 @@ def test_a_weight_sync_stops_a_group_in_the_middle(seen):
 
 
 @pytest.mark.slow
+def test_a_stopped_group_still_has_the_tokens_it_had_with_their_log_probs(seen):
+    stopped = seen["stopped"]
+    assert [len(each) for each in stopped["log_probs"]] == list(map(len, stopped["token_ids"]))
+
+
+@pytest.mark.slow
+def test_a_group_goes_on_through_three_weight_syncs_to_its_last_token(seen):
+    group = seen["gone on"]
+    assert [(len(each["token_ids_T"]), each["finish"]) for each in group] == [(1200, "length")] * 4
+    # Sampled under versions 7, 8, 9 and 10.
+    assert min(each["min_step"] for each in group) == 7
+    assert {each["max_step"] for each in group} == {10}
+
+
+@pytest.mark.slow
+def test_every_token_of_a_group_that_went_on_has_its_own_log_prob(seen):
+    # The syncs brought the same weights, so that one forward of the whole is the reference.
+    for response, reference in zip(seen["gone on"], seen["gone on reference"], strict=True):
+        pairs = zip(response["log_probs_T"], reference, strict=True)
+        assert max(abs(math.exp(a) - math.exp(b)) for a, b in pairs) <= 1e-4
+
+
+@pytest.mark.slow
 def test_a_request_behind_a_closed_gate_waits_and_is_answered_after_the_resume(seen):
     assert seen["parked"] is True
     assert seen["resumed"]["finish"] == seen["group"]["finish"]

@@ -12,9 +12,13 @@ from omegaconf import OmegaConf
 
 from recipe.hint.errors import ConfigError
 from recipe.hint.main_hint import CONFIG_DIR, set_config_paths
+from recipe.hint.methods import METHODS
 from recipe.hint.runtime.launcher import evaluation_folder
 from recipe.hint.runtime.preflight.folder import DEFINES, OPERATION, check_same_run
+from recipe.hint.runtime.preflight.run import preflight
 from recipe.hint.runtime.run_folder import keep_config
+
+TURNS = [name for name, cls in METHODS.items() if cls.has_own_credit]
 
 OPERATIONAL = {
     "trainer.total_training_steps": 500,
@@ -55,6 +59,26 @@ def run(composed, tmp_path):
     OmegaConf.save(config, tmp_path / "config.yaml")
     (tmp_path / "checkpoints/global_step_10").mkdir(parents=True)
     return config
+
+
+@pytest.mark.parametrize("method", ["sage", *TURNS])
+def test_a_run_of_every_kind_of_method_goes_on_in_its_own_folder(paths, tmp_path, method):
+    node = method.replace("-", "_")
+    has_stages = hasattr(METHODS[method].settings_cls, "stage1_steps")
+    stages = [f"hint.{node}.stage1_steps=1"] if has_stages else []
+    given = ["hardware=laptop", f"trainer.method={method}", f"hint.run_dir={tmp_path}", *stages]
+    given.append("actor_rollout_ref.rollout.prompt_length=512")
+    with initialize_config_dir(str(CONFIG_DIR), version_base=None):
+        config = compose("hint_trainer", overrides=given)
+    OmegaConf.set_struct(config, False)
+    OmegaConf.resolve(config)
+    OmegaConf.save(config, tmp_path / "config.yaml")  # as the start keeps it
+    checkpoint = tmp_path / "checkpoints/global_step_10"
+    checkpoint.mkdir(parents=True)
+    (checkpoint / "COMPLETE").write_text("10\n")
+    before = copy.deepcopy(config)
+    assert "(resumes after step 10)" in "\n".join(preflight(config, given))
+    assert config == before
 
 
 def leaves(node, prefix=""):

@@ -10,6 +10,8 @@ from types import SimpleNamespace
 import pytest
 from omegaconf import OmegaConf
 from tensordict import TensorDict
+from transfer_queue import interface
+from transfer_queue.storage.bootstrap import simple_storage_bootstrap
 from verl.trainer.main_ppo import TaskRunnerV1
 from verl.trainer.ppo.checkpoint_callback import CheckpointCallback
 from verl.trainer.ppo.v1 import PPOTrainer
@@ -39,7 +41,7 @@ HOOKS = {
     "on_step_end",
     "step",
 }
-OWN = {"_learn_of_stale", "_limit", "_record", "_records_of", "logger"}
+OWN = {"_learn_of_discarded", "_limit", "_record", "_records_of", "logger"}
 RUNNER = TaskRunnerV1.__ray_actor_class__
 MODES = pytest.mark.parametrize("mode", sorted(TRAINERS))
 
@@ -54,6 +56,14 @@ def names_in(function) -> set[str]:
 
 def test_every_mode_of_verl_has_a_trainer_of_ours():
     assert set(TRAINERS) == set(TRAINER_REGISTRY)
+
+
+def test_the_actors_of_the_queue_have_the_names_that_we_ask_for():
+    for function, name in (
+        (interface.init, 'name="TransferQueueController", namespace="transfer_queue"'),
+        (simple_storage_bootstrap, '"name": f"TransferQueueStorageUnit#{storage_unit_rank}"'),
+    ):
+        assert name in inspect.getsource(function)
 
 
 @MODES
@@ -135,12 +145,15 @@ def test_the_histories_of_a_batch_are_found_by_building_each_column_once(monkeyp
                 "raw_prompt": [[{"role": "user", "content": f"p{row}"}] for row in range(count)],
                 "reward_model": [{"ground_truth": "1"} for _ in range(count)],
                 "extra_info": [{"index": f"id{row}"} for row in range(count)],
+                "uid": [f"uid{row}" for row in range(count)],
             }
         )
         monkeypatch.setattr(PPOTrainer, "_fetch_one_gen_batch", lambda self: batch)
         trainer = TRAINERS["sync"].__new__(TRAINERS["sync"])
         asked = []
         empty = RewardTracker().state("nobody")
+        sent = []
+        trainer.replay_buffer = SimpleNamespace(note_order=sent.extend)
         trainer.tracker = SimpleNamespace(state=lambda name: asked.append(name) or empty)
         built = Counter()
         real = TensorDict.__getitem__
@@ -153,11 +166,13 @@ def test_the_histories_of_a_batch_are_found_by_building_each_column_once(monkeyp
             patch.setattr(TensorDict, "__getitem__", get)
             trainer._fetch_one_gen_batch()
         assert asked == [f"id{row}" for row in range(count)]
+        assert sent == [f"uid{row}" for row in range(count)]
         assert len(batch["hint_state_of_problem"]) == count
         return built
 
     # One built anew for every row takes time by the square of the rows.
-    assert looks(4) == looks(32) == Counter(["raw_prompt", "reward_model", "extra_info"])
+    columns = ["raw_prompt", "reward_model", "extra_info", "uid"]
+    assert looks(4) == looks(32) == Counter(columns)
 
 
 # -- checkpoints ----------------------------------------------------------------------------------

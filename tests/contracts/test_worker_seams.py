@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import replace
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import ray
 import transfer_queue as tq
@@ -20,8 +21,9 @@ from verl.workers.rollout.llm_server import FullyAsyncLLMServerClient, LLMServer
 from recipe.hint.methods.base import Method
 from recipe.hint.prompt import Texts
 from recipe.hint.rollout import Parts
-from recipe.hint.runtime.engine import GroupClient, Sampling
+from recipe.hint.runtime.group_client import GroupClient, Sampling
 from recipe.hint.runtime.sampling_guard import IDLE
+from recipe.hint.runtime.tracing import Traces
 from recipe.hint.runtime.worker import HintManager, HintWorker
 from recipe.hint.samples import SampleSettings
 from recipe.hint.schema import Response, Verdict
@@ -167,6 +169,7 @@ def rolling_worker(monkeypatch, roll_out):
     monkeypatch.setattr(HintWorker, "roll_out", roll_out)
     worker = object.__new__(HintWorker)
     worker._under_way = {}
+    worker._traces = Traces()
     worker._training = worker._validation = None
 
     async def publish(outcome, prompt, partition):
@@ -307,6 +310,29 @@ def test_the_workers_are_made_from_that_class():
     assert "agent_loop_workers_class" in AgentLoopManager._init_agent_loop_workers.__code__.co_names
 
 
+@pytest.mark.parametrize("count, sizes", [(3, [[2], [1]]), (300, [[64, 64, 22], [64, 64, 22]])])
+def test_our_manager_sends_every_prompt_once_in_calls_of_at_most_64(count, sizes, monkeypatch):
+    class Worker:
+        def __init__(self):
+            self.calls = []
+            self.generate_sequences = SimpleNamespace(remote=self.calls.append)
+
+    monkeypatch.setattr(ray, "get", lambda calls: calls)
+    manager = HintManager(MINIMAL, None)
+    manager.agent_loop_workers = [Worker(), Worker()]
+    uids = [f"u{number}" for number in range(count)]
+    batch = tu.get_tensordict({"uid": np.array(uids, dtype=object)})
+    tu.assign_non_tensor_data(batch, "validate", True)
+    manager.generate_sequences(batch)
+    calls = [worker.calls for worker in manager.agent_loop_workers]
+    assert [[len(call) for call in each] for each in calls] == sizes
+    sent = [
+        tu.unwrap_non_tensor_data(uid) for each in calls for call in each for uid in call["uid"]
+    ]
+    assert sorted(sent) == sorted(uids)
+    assert all(tu.unwrap_non_tensor_data(call["validate"]) for each in calls for call in each)
+
+
 def test_the_manager_is_created_with_the_arguments_of_our_runner():
     inspect.signature(AgentLoopManager.__init__).bind(
         None, config=None, llm_client=None, teacher_client=None, reward_loop_worker_handles=None
@@ -331,18 +357,22 @@ class Balancer:
         return "server-0", server
 
 
-def group(finish):
-    return {"token_ids": [[5], [6]], "log_probs": [[-1.0], [-2.0]], "finish": finish}
+def answer(*finishes, step):
+    """One token for each response."""
+    count = len(finishes)
+    tokens, log_probs = [[5]] * count, [[-1.0]] * count
+    columns = {"token_ids": tokens, "log_probs": log_probs, "finish": list(finishes)}
+    return columns | {"global_steps": step}
 
 
 @pytest.mark.parametrize("client_class", [LLMServerClient, FullyAsyncLLMServerClient])
 def test_a_group_is_sampled_through_verls_own_client(client_class):
-    # First answer: stopped by a weight sync, so the group is sent again under another id.
-    replies = [group(["stop", "abort"]), group(["stop", "length"])]
-    ids = []
+    # A weight sync stops the second response: what is left of it is sent under another id.
+    replies = [answer("stop", "abort", step=1), answer("length", step=2)]
+    asked = []
 
     def generate_group(prompt_ids, fields, request_id, limit_s):
-        ids.append(request_id)
+        asked.append((request_id, prompt_ids, fields["n"]))
         return replies.pop(0)
 
     async def sample():
@@ -350,11 +380,12 @@ def test_a_group_is_sampled_through_verls_own_client(client_class):
         client = GroupClient(
             client_class(MINIMAL, load_balancer_handle=balancer), max_model_len=16, timeout_s=10
         )
-        output = await client.sample([1, 2], Sampling(n=2, max_tokens=4, temperature=1.0), seed=3)
+        group = await client.sample([1, 2], Sampling(n=2, max_tokens=4, temperature=1.0), seed=3)
         await asyncio.sleep(0)  # the release is sent without waiting for it
-        return output, balancer.held
+        return group, balancer.held
 
-    output, held = asyncio.run(sample())
-    assert output["finish"] == ["stop", "length"]
-    assert len(set(ids)) == 2
+    group, held = asyncio.run(sample())
+    assert [each.finish for each in group] == ["stop", "length"]
+    assert [request[1:] for request in asked] == [([1, 2], 2), ([1, 2, 5], 1)]
+    assert len({request_id for request_id, *_ in asked}) == 2
     assert held == [1, -1, 1, -1]

@@ -1,8 +1,13 @@
-"""A fault for the hang tests, loaded into the processes of one run by its environment."""
+"""Faults and odd prompts, loaded into the processes of one run by its environment."""
 
 import os
+import time
+from contextvars import ContextVar
 
 from verl.workers.rollout.vllm_rollout import bucketed_weight_transfer as transfer
+
+from recipe.hint.rollout import PromptRollout
+from recipe.hint.runtime.group_client import Sampling
 
 
 def _raise_at_the_second_sync() -> None:
@@ -18,5 +23,55 @@ def _raise_at_the_second_sync() -> None:
     transfer.BucketedWeightReceiver.receive_weights = receive
 
 
-if os.environ.get("HINT_TEST_FAULT") == "receiver":
-    _raise_at_the_second_sync()
+def _jump(by_s: float, after_s: float = 15.0) -> None:
+    """Set the clock, as Python sees it, after some time of this process."""
+    original, began = time.time, time.monotonic()
+    time.time = lambda: original() + (by_s if time.monotonic() - began > after_s else 0.0)
+
+
+def _fail_prompts(numbers: set[int] | None) -> None:
+    """Raise in the rollouts with these numbers, in the order of their start; None: in all."""
+    original = PromptRollout.run
+    started = []
+
+    async def run(self, uid, step):
+        started.append(uid)
+        if numbers is None or len(started) in numbers:
+            raise RuntimeError("injected: this prompt cannot be sampled")
+        return await original(self, uid, step)
+
+    PromptRollout.run = run
+
+
+def _make_one_group_long(number: int, others: int) -> None:
+    """Let one rollout's responses run to their limit; those of others end after fewer tokens."""
+    original_run, original_fields = PromptRollout.run, Sampling.fields
+    is_long: ContextVar[bool] = ContextVar("is_long", default=False)
+    started = []
+
+    async def run(self, uid, step):
+        started.append(uid)
+        is_long.set(len(started) == number)
+        return await original_run(self, uid, step)
+
+    def fields(self, seed):
+        found = original_fields(self, seed)
+        if is_long.get():
+            return found | {"ignore_eos": True}
+        return found | {"max_tokens": min(found["max_tokens"], others)}
+
+    PromptRollout.run, Sampling.fields = run, fields
+
+
+match os.environ.get("HINT_TEST_FAULT", "").split(":"):
+    case ["receiver"]:
+        _raise_at_the_second_sync()
+    case ["every prompt"]:
+        _fail_prompts(None)
+    case ["some prompts", numbers]:
+        _fail_prompts(set(map(int, numbers.split(","))))
+        _make_one_group_long(6, others=48)
+    case ["clock-forward"]:
+        _jump(86400.0)
+    case ["clock-back"]:
+        _jump(-86400.0)

@@ -100,3 +100,24 @@ def test_devices_that_are_not_whole_replicas_are_refused(monkeypatch):
     )
     with pytest.raises(ConfigError, match=r"= 3 devices are not whole replicas of 2"):
         check(monkeypatch, *overrides, "data.train_batch_size=6")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        (("ulysses_sequence_parallel_size=2",), r"ulysses.*=2 .*use_remove_padding=true"),
+        (
+            ("fsdp_config.ulysses_sequence_parallel_size=2",),
+            r"fsdp_config.*use_remove_padding=true",
+        ),
+        (
+            ("fsdp_config.ulysses_sequence_parallel_size=2", "use_remove_padding=true"),
+            r"fsdp_config\.ulysses_sequence_parallel_size=2.*1 trainer processes",
+        ),
+    ],
+)
+def test_a_sequence_shared_by_devices_that_are_not_there_is_refused(monkeypatch, wrong, says):
+    nodes = ("actor_rollout_ref.actor", "actor_rollout_ref.model")
+    overrides = (f"{node}.{each}" for node, each in zip(nodes, wrong, strict=False))
+    with pytest.raises(ConfigError, match=says):
+        check(monkeypatch, *overrides)

@@ -53,6 +53,8 @@ def test_solver_and_guide_of_a_tree_train_in_an_asynchronous_mode(tmp_path):
         "hint.mlmt.refinements=2",
         "hint.mlmt.guide_max_tokens=24",
         "trainer.v1.trainer_mode=colocate_async",
+        # Nothing changes the weights: prompts of step 2 are sampled before the update of step 1.
+        "actor_rollout_ref.actor.optim.lr=1e-12",
         "trainer.total_training_steps=2",
         "data.train_batch_size=4",
         "actor_rollout_ref.actor.ppo_mini_batch_size=2",

@@ -45,7 +45,11 @@ def wrong(tmp_path_factory):
     write_models(folder)
     (folder / "reward.py").write_text("def compute_score(**_):\n    return 1.0\n")
     (folder / "narrow_reward.py").write_text("def compute_score(solution_str):\n    return 1.0\n")
-    texts = {"unknown": {"hint_sytem": "x"}, "field": {"hint_user": "{solution}"}}
+    texts = {
+        "unknown": {"hint_sytem": "x"},
+        "field": {"hint_user": "{solution}"},
+        "attemptless": {"guide_user": "{problem}"},
+    }
     for name, content in texts.items():
         (folder / f"{name}.yaml").write_text(yaml.safe_dump(content))
     (folder / "broken.yaml").write_text("hint_system: [")
@@ -80,6 +84,7 @@ def write_data(folder: Path) -> None:
     wordy[1]["solution"] = "1 + 2 " * 300
     wordy[2]["prompt"][-1]["content"] = "1 + 2 " * 200
     save("wordy", wordy)
+    save("userly", [row | {"prompt": row["prompt"][-1:]} for row in rows_of("abcd")])
     save("no_solution", [row | {"solution": ""} for row in rows_of("ab")])
     pq.write_table(pa.Table.from_pylist(rows_of("a")).slice(0, 0), folder / "empty.parquet")
     (folder / "text.parquet").write_text("no parquet")
@@ -94,9 +99,9 @@ def write_models(folder: Path) -> None:
     os.truncate(copy("cut") / "model.safetensors", 100_000)
     (copy("no_template") / "chat_template.jinja").unlink()
     (copy("no_tokenizer") / "tokenizer.json").write_text('{"version": "1.0"}')
-    system = "{% if messages[0].role == 'system' %}{{ raise_exception('No system role here') }}"
+    refusal = "{% if messages[-1].role == 'user' %}{{ raise_exception('No user role here') }}"
     users = "{% for turn in messages if turn.role == 'user' %}{{ turn.content }}{% endfor %}"
-    (copy("refuses") / "chat_template.jinja").write_text(f"{system}{{% endif %}}{users}")
+    (copy("refuses") / "chat_template.jinja").write_text(f"{refusal}{{% endif %}}{users}")
     (copy("drops") / "chat_template.jinja").write_text(users)
     file = copy("no_eos") / "tokenizer_config.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | {"eos_token": None}))
@@ -235,6 +240,18 @@ def test_a_run_that_can_be_resumed_is_announced_with_its_step(command, tmp_path)
     code, stdout, _ = command(f"hint.run_dir={tmp_path}/run")
     assert code == 0
     assert "(resumes after step 40)" in stdout
+
+
+@pytest.mark.parametrize("method", ["score", "score-guided", "mlmt"])
+def test_the_prompt_length_that_is_asked_for_is_the_least_that_works(command, method):
+    node = method.replace("-", "_")
+    given = [f"trainer.method={method}", f"hint.{node}.stage1_steps=1"]
+    _, _, stderr = command(*given)
+    least = int(re.search(r"prompt_length=(\d+) or more", stderr)[1])
+    code, _, stderr = command(*given, f"{ROLLOUT}.prompt_length={least}")
+    assert (code, stderr) == (0, "")
+    code, _, _ = command(*given, f"{ROLLOUT}.prompt_length={least - 1}")
+    assert code == 2
 
 
 def test_problems_with_little_room_for_hints_are_counted_in_warnings(command, wrong):

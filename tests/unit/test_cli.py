@@ -61,3 +61,63 @@ def test_the_nearest_name_is_found_by_its_path_or_by_its_last_part():
     assert nearest("trainer.mehtodd", names) == "trainer.method"
     assert nearest("optim.lr", names) == "actor_rollout_ref.actor.optim.lr"
     assert nearest("qqqqqqqq", names) is None
+
+
+def test_the_names_of_the_multi_turn_reference_are_taken():
+    argv = ["trainer.method=score-guided", "policy_lm=/m", "rollout_size=32", "lm_lr=5e-6"]
+    argv += ["max_new_tokens=512", "temperature=0.7", "max_grad_norm=1.0", "eval_freq=25"]
+    argv += ["save_freq=23", "stage1_steps=138", "alpha=5", "beta1=0.01", "beta2=0.25"]
+    argv += ["train_guidance_model=false", "guidance_kl_coef=0.05"]
+    assert resolve_aliases(argv) == [
+        "trainer.method=score-guided",
+        "actor_rollout_ref.model.path=/m",
+        "data.train_batch_size=32",
+        "actor_rollout_ref.actor.optim.lr=5e-6",
+        "data.max_response_length=512",
+        "actor_rollout_ref.rollout.temperature=0.7",
+        "actor_rollout_ref.actor.grad_clip=1.0",
+        "trainer.test_freq=25",
+        "trainer.save_freq=23",
+        "hint.score_guided.stage1_steps=138",
+        "hint.score_guided.alpha=5",
+        "hint.score_guided.beta1=0.01",
+        "hint.score_guided.beta2=0.25",
+        "hint.score_guided.train_guide=false",
+        "hint.score_guided.guide_kl_coef=0.05",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("given", "total"),
+    [
+        (["stage1_steps=138", "stage2_steps=142"], 280),
+        (["stage2_steps=142", "hint.score.stage1_steps=8"], 150),
+        (["stage2_steps=50"], 250 + 50),  # the default of stage I
+        (["stage2_steps=1", "stage1_steps=1", "iterations=2"], 2),
+    ],
+)
+def test_steps_of_stage_two_are_those_of_the_run_less_stage_one(given, total):
+    argv = resolve_aliases(["trainer.method=score", *given])
+    assert given_settings(argv)["trainer.total_training_steps"] == str(total)
+    assert not [each for each in argv if "stage2" in each]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            ["stage2_steps=9", "stage1_steps=1", "iterations=9"],
+            "iterations=9 and .*steps=10 are two",
+        ),
+        (["stage2_steps=x"], "stage2_steps=x after stage1_steps=250: both must be whole numbers"),
+        (["stage1_steps=1", "hint.score.stage1_steps=2"], "are two names of one setting"),
+    ],
+)
+def test_steps_of_stages_that_do_not_add_up_are_refused(given, message):
+    with pytest.raises(ConfigError, match=message):
+        resolve_aliases(["trainer.method=score", *given])
+
+
+def test_a_bare_name_means_nothing_to_a_method_without_it():
+    argv = ["trainer.method=grpo", "alpha=5", "stage2_steps=3"]
+    assert resolve_aliases(argv) == argv

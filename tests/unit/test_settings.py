@@ -32,7 +32,7 @@ def test_yaml_and_code_have_the_same_settings_and_defaults():
 def test_each_method_gives_the_configuration_its_settings_and_their_defaults():
     defaults = method_defaults()
     assert set(defaults["hint"]) == {
-        *("fixed", "search", "ghpo", "scaf", "score", "score_guided", "mlmt"),
+        *("fixed", "search", "ghpo", "scaf", "score", "score_guided", "mlmt", "archer"),
     }
     assert defaults["trainer"] == asdict(LightSettings())
     for cls in METHODS.values():
@@ -107,6 +107,9 @@ def test_an_int_is_taken_where_a_float_is_meant():
         ("scaf", "hint.attempts"),
         ("ghpo", "hint.scaf.rollouts"),
         ("grpo", "hint.conditioning"),
+        ("grpo", "hint.prompts"),
+        ("score", "hint.style"),
+        ("mlmt", "hint.score.alpha"),
     ],
 )
 def test_a_knob_that_the_method_does_not_read_is_refused(method, given):
@@ -126,6 +129,9 @@ def test_a_knob_that_the_method_does_not_read_is_refused(method, given):
         ("ghpo", "hint.ghpo.level"),
         ("scaf", "hint.max_level"),
         ("scaf", "hint.conditioning"),
+        ("score", "hint.prompts"),
+        ("mlmt", "hint.prompts"),
+        ("mlmt", "hint.mlmt.alpha"),
     ],
 )
 def test_a_knob_that_the_method_reads_is_taken(method, given):

@@ -35,7 +35,7 @@ def test_the_search_goes_by_accuracy_and_the_group_trains_with_the_reward():
     rounds = [each.accuracies for each in outcome.record.rounds]
     assert rounds == [(0.0, 0.0), (0.0, 0.0), (1.0, 0.0)]
     assert outcome.record.rewards == (1.5, 0.5)
-    assert [row.reward for row in outcome.rows] == [1.5, 0.5]
+    assert [row.credit.reward for row in outcome.rows] == [1.5, 0.5]
     assert outcome.record.has_signal
 
 

@@ -1,4 +1,4 @@
-"""Starts a benchmark as the launcher starts a run, and reads what it left."""
+"""Starts benchmarks as the launcher starts a run, and reads what they left."""
 
 from __future__ import annotations
 
@@ -7,6 +7,12 @@ from typing import Any
 
 from omegaconf import DictConfig
 
+from recipe.hint.bench.control_settings import (
+    ControlSettings,
+    control_lines,
+    rows_in,
+    runs_of,
+)
 from recipe.hint.bench.plan import ROWS_FILE
 from recipe.hint.bench.report import lines_of, summary_of
 from recipe.hint.runtime.launcher import run_to_its_end
@@ -41,3 +47,26 @@ def launch_bench(config: DictConfig) -> list[str]:
     summary = summary_of([json.loads(line) for line in text.splitlines()])
     write_whole(folder.root / "bench.json", json.dumps(summary, indent=1))
     return [*lines_of(summary), f"  in {folder.root}"]
+
+
+class ControlRunner(HintTaskRunner):
+    """The project's task runner with a trainer that has no model."""
+
+    def run(self, config: DictConfig) -> dict[str, Any]:
+        """Run all steps of one size; what they cost is in the run's folder."""
+        from recipe.hint.bench.control import ControlTrainer
+        from recipe.hint.runtime import trainer as hint_trainer
+
+        hint_trainer.TRAINERS["sync"] = ControlTrainer
+        return super().run(config)
+
+
+def launch_control(config: DictConfig, settings: ControlSettings) -> list[str]:
+    """Run each size of the control plane; return the table.
+
+    Raises:
+        HintError: If a run failed; the message is the first reason any of its processes left.
+    """
+    runs = zip(settings.sizes, runs_of(config, settings), strict=True)
+    rows = {size: rows_in(run_to_its_end(run, ControlRunner).root) for size, run in runs}
+    return [*control_lines(rows), f"  in {config.hint.run_dir}"]

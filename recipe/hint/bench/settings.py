@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
@@ -18,7 +18,7 @@ CONSTANT = "-constant"
 # The same step once more: what is left of a difference when nothing is different.
 AGAIN = "-again"
 MANAGER = "recipe.hint.bench.worker.BenchManager"
-_PREFIX = "bench."
+_T = TypeVar("_T")
 
 
 @dataclass
@@ -52,18 +52,28 @@ def split_arguments(argv: Sequence[str]) -> tuple[list[str], BenchSettings]:
     Raises:
         ConfigError: If a ``bench.*`` argument is unknown or out of range.
     """
-    own = [arg.removeprefix(_PREFIX) for arg in argv if arg.startswith(_PREFIX)]
-    rest = [arg for arg in argv if not arg.startswith(_PREFIX)]
+    rest, settings = read_arguments(argv, "bench.", BenchSettings)
+    check_bench(settings)
+    return rest, settings
+
+
+def read_arguments(argv: Sequence[str], prefix: str, cls: type[_T]) -> tuple[list[str], _T]:
+    """Return the arguments without ``prefix``, and those with it as a dataclass.
+
+    Raises:
+        ConfigError: If one of the latter is unknown or has the wrong type.
+    """
+    own = [arg.removeprefix(prefix) for arg in argv if arg.startswith(prefix)]
+    rest = [arg for arg in argv if not arg.startswith(prefix)]
     try:
-        merged = OmegaConf.merge(OmegaConf.structured(BenchSettings), OmegaConf.from_dotlist(own))
+        merged = OmegaConf.merge(OmegaConf.structured(cls), OmegaConf.from_dotlist(own))
     except OmegaConfBaseException as error:
         raise ConfigError(
-            f"{', '.join(_PREFIX + arg for arg in own)}: {str(error).splitlines()[0]}; "
-            f"choose from {', '.join(_PREFIX + name for name in BenchSettings.__annotations__)}"
+            f"{', '.join(prefix + arg for arg in own)}: {str(error).splitlines()[0]}; "
+            f"choose from {', '.join(prefix + name for name in cls.__annotations__)}"
         ) from error
     settings = OmegaConf.to_object(merged)
-    assert isinstance(settings, BenchSettings)
-    check_bench(settings)
+    assert isinstance(settings, cls)
     return rest, settings
 
 

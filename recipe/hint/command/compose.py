@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import difflib
+import importlib.util
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
@@ -12,15 +14,20 @@ from typing import Any, Literal, NoReturn, cast
 
 from hydra import compose, initialize_config_dir
 from hydra._internal.utils import get_args_parser
+from hydra.core.config_store import ConfigStore
 from hydra.core.global_hydra import GlobalHydra
 from hydra.errors import MissingConfigException, OverrideParseException
 from omegaconf import DictConfig, OmegaConf
 
 from recipe.hint.errors import ConfigError
-from recipe.hint.methods import METHODS
+from recipe.hint.methods import METHODS, Method
+from recipe.hint.settings import method_defaults
 
 Action = Literal["run", "help", "show", "hydra"]
 
+REPOSITORY = Path(__file__).resolve().parents[3]
+CONFIG_DIR = Path(__file__).resolve().parents[1] / "config"
+_ALL_STEPS = "trainer.total_training_steps"
 # Second names that are accepted: of the SAGE release for verl's, and of earlier versions.
 ALIASES = {
     "hint.refresh_share": "hint.dropout_share",
@@ -31,6 +38,12 @@ ALIASES = {
     "policy_lm": "actor_rollout_ref.model.path",
     "rollout_size": "data.train_batch_size",
     "lm_lr": "actor_rollout_ref.actor.optim.lr",
+    "max_grad_norm": "actor_rollout_ref.actor.grad_clip",
+    "max_new_tokens": "data.max_response_length",
+    "temperature": "actor_rollout_ref.rollout.temperature",
+    "iterations": _ALL_STEPS,
+    "eval_freq": "trainer.test_freq",
+    "save_freq": "trainer.save_freq",
 }
 # Both names exist in verl and must agree.
 TWINS = {"actor_rollout_ref.rollout.response_length": "data.max_response_length"}
@@ -49,8 +62,10 @@ def resolve_aliases(argv: Sequence[str]) -> list[str]:
     Raises:
         ConfigError: If both names of a pair are given with different values.
     """
+    method = given_settings(argv).get("trainer.method", "")
+    argv = _with_all_steps(argv, METHODS.get(method))
     given = given_settings(argv)
-    aliases = ALIASES | _of_method(given.get("trainer.method", ""))
+    aliases = ALIASES | _of_method(method)
     for second, first in (aliases | TWINS).items():
         if second in given and first in given and given[second] != given[first]:
             raise ConfigError(
@@ -65,6 +80,32 @@ def resolve_aliases(argv: Sequence[str]) -> list[str]:
         if second in given and first not in given:
             result.append(f"{first}={given[second]}")
     return result
+
+
+def _with_all_steps(argv: Sequence[str], method: type[Method] | None) -> Sequence[str]:
+    """Replace ``stage2_steps``: the steps of a run less those of stage I.
+
+    Raises:
+        ConfigError: If a number of steps is none.
+    """
+    given = given_settings(argv)
+    default = getattr(method.settings_cls, "stage1_steps", None) if method else None
+    if method is None or default is None or "stage2_steps" not in given:
+        return argv
+    full_name = f"{method.settings_node}.stage1_steps"
+    first = given.get("stage1_steps", given.get(full_name, str(default)))
+    second = given["stage2_steps"]
+    if not (first.isdecimal() and second.isdecimal()):
+        raise ConfigError(
+            f"stage2_steps={second} after stage1_steps={first}: both must be whole numbers"
+        )
+    total = str(int(first) + int(second))
+    if (all_steps := given.get(_ALL_STEPS, total)) != total:
+        raise ConfigError(
+            f"{_ALL_STEPS}={all_steps} is not stage1_steps={first} + stage2_steps={second}; drop "
+            f"one of them"
+        )
+    return [f"{_ALL_STEPS}={total}" if arg == f"stage2_steps={second}" else arg for arg in argv]
 
 
 def _of_method(name: str) -> dict[str, str]:
@@ -145,6 +186,21 @@ def choose_hardware(argv: list[str], has_gpu: bool) -> tuple[list[str], str]:
         "no GPU found and no hardware= given: running the laptop preset (configs/hardware/"
         "laptop.yaml) on the embedded model and problems"
     )
+
+
+def set_config_paths() -> None:
+    """Tell Hydra where this repository, its methods and verl keep their settings.
+
+    verl is found, not imported: importing it takes seconds, and its plugins read the
+    environment that only the settings decide.
+    """
+    os.environ.setdefault("HINT_REPO", str(REPOSITORY))
+    spec = importlib.util.find_spec("verl")
+    if spec is None or not spec.submodule_search_locations:
+        raise ConfigError("verl is not installed in this Python; run scripts/setup.sh")
+    package = Path(next(iter(spec.submodule_search_locations)))
+    os.environ["HINT_VERL_CONFIG"] = str(package / "trainer" / "config")
+    ConfigStore.instance().store(name="method_settings", node=method_defaults())
 
 
 def primary_config(config_dir: Path) -> DictConfig:

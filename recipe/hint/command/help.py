@@ -39,6 +39,7 @@ _SETTINGS = {
     "trainer.eval_only": "only evaluate data.val_files",
     "preflight_only": "check everything, start nothing",
 }
+_METHOD_COLUMN = 2 + max(map(len, METHODS))
 _REST = (
     "All settings, with comments: recipe/hint/config/hint_trainer.yaml. --cfg job: the values now.",
     "-m NAME=A,B: one run after another. -sc install=bash: completion. --hydra-help: all options.",
@@ -58,7 +59,10 @@ def help_text(config: DictConfig, configs: Path, program: str = "main_hint.py") 
         "Train a language model with hint-guided reinforcement learning on verl, or evaluate one.",
         f"usage: python recipe/hint/{program} [hardware=NAME] [experiment=NAME] [NAME=VALUE ...]",
         "methods (trainer.method=NAME, docs/methods/):",
-        *(f"  {name:12}{(cls.__doc__ or '').splitlines()[0]}" for name, cls in METHODS.items()),
+        *(
+            f"  {name:{_METHOD_COLUMN}}{(cls.__doc__ or '').splitlines()[0]}"
+            for name, cls in METHODS.items()
+        ),
     ]
     for title, names in {
         "machines (hardware=NAME, configs/hardware/)": _files(configs / "hardware"),

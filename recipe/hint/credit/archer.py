@@ -1,11 +1,36 @@
-"""ArCHer's utterance-level targets: doubles, bootstrap over turns, slow target, expectile.
+"""ArCHer's utterance-level critic: doubles, bootstrap over turns, slow target.
 
 Source: Zhou et al. 2024, arXiv:2402.19446. Shapes: ``N`` utterances, 2 doubles.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
+
+
+@dataclass(frozen=True)
+class UtteranceCritic:
+    """How the critic of utterances learns.
+
+    Attributes:
+        gamma: Discount per turn.
+        tau: Share of the new weights that the slow target takes over after each update.
+        updates: Updates per training step.
+        batch_size: Transitions of one update.
+        capacity: Transitions that are kept.
+        expectile: Which expectile of Q over the actions in the data V regresses on; ``None``: the
+            mean over the actions of this step, which are those of the present policy.
+    """
+
+    gamma: float = 0.95
+    tau: float = 0.1
+    updates: int = 8
+    batch_size: int = 64
+    capacity: int = 100_000
+    expectile: float | None = None
 
 
 def q_targets(
@@ -25,11 +50,16 @@ def utterance_advantages(q_N2: np.ndarray, v_N2: np.ndarray) -> np.ndarray:
     return q_N2.min(axis=1) - v_N2.min(axis=1)
 
 
-def expectile_weights(q_N2: np.ndarray, v_N2: np.ndarray, expectile: float) -> np.ndarray:
-    """Return the weight of each squared error of V, shape ``(N, 2)``.
+def expectile_weights(q: Any, v: Any, expectile: float) -> Any:
+    """Return the weight of each squared error of V, for arrays and tensors alike.
 
-    ``expectile`` where Q is above V, the rest of 1 where it is not. 0.5 weighs all alike and gives
-    V the mean of Q over the actions in the data; towards 1 V goes to the best of them, without an
-    action of the present policy (Kostrikov et al. 2021, arXiv:2110.06169).
+    ``expectile`` where Q is above V, the rest of 1 where it is below. 0.5 weighs all alike and
+    gives V the mean of Q over the actions in the data; towards 1 V goes to the best of them,
+    without an action of the present policy (Kostrikov et al. 2021, arXiv:2110.06169).
     """
-    return np.where(q_N2 > v_N2, expectile, 1.0 - expectile)
+    return abs(expectile - (q < v) * 1.0)
+
+
+def soft_update(target: Any, online: Any, tau: float) -> Any:
+    """Return the slow target a step closer to the weights: (1 - tau) target + tau online."""
+    return target + tau * (online - target)

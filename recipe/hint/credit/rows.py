@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+# The fact of a row that trains nothing.
+DROPPED = "is_dropped"
+
 
 @dataclass(frozen=True, slots=True)
 class CreditRow:

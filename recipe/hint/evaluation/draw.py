@@ -65,7 +65,7 @@ def evaluation_settings(
         "top_p": sampling.top_p,
         "top_k": sampling.top_k,
         "max_tokens": config.actor_rollout_ref.rollout.response_length,
-        "seed": config.hint.seed,
+        "seed": config.hint.seed if config.hint.seeded_sampling else None,
         "files": digests,
         **({"turns": turns} if turns else {}),
     }
@@ -102,6 +102,11 @@ class Engine(Protocol):
     @property
     def group_size(self) -> int:
         """K."""
+        ...
+
+    @property
+    def is_seeded(self) -> bool:
+        """Whether a seed decides what is sampled."""
         ...
 
     def render(self, messages: Sequence[dict[str, str]]) -> list[int]:
@@ -190,7 +195,7 @@ async def graded_rows(job: Job, *, engine: Engine, seed: int) -> list[dict[str, 
         seconds = round(time.perf_counter() - start, 3)
         verdicts_G = await engine.grade(problem, responses_G)
         rows += [
-            response_row(problem, k, base + k, response, verdict)
+            response_row(problem, k, base + k if engine.is_seeded else None, response, verdict)
             | {"prompt_tokens": len(prompt_ids), "seconds": seconds}
             for k, response, verdict in zip(numbers, responses_G, verdicts_G, strict=True)
         ]
@@ -198,7 +203,7 @@ async def graded_rows(job: Job, *, engine: Engine, seed: int) -> list[dict[str, 
 
 
 def response_row(
-    problem: Problem, number: int, seed: int, response: Response, verdict: Verdict
+    problem: Problem, number: int, seed: int | None, response: Response, verdict: Verdict
 ) -> dict[str, Any]:
     """Return one line of a response file, but for the prompt's length and the time."""
     return {

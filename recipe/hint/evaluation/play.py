@@ -52,13 +52,16 @@ async def played_rows(job: Job, *, parts: Parts) -> list[dict[str, Any]]:
     outcome = await rollout.run("evaluation", 0)
     seconds = round(time.perf_counter() - start, 3)
     seed = seed_at(parts.settings.seed, 0, name, 0)  # of the first turns
+    is_seeded = parts.settings.seeded_sampling
     rows = []
     for played in outcome.rows:
         turn, k = played.turn, played.credit.session
         assert turn.verdict, "the last turn is graded"
         if k in job.missing:
             rows.append(
-                response_row(job.problem, k, seed + k, turn.response, turn.verdict)
+                response_row(
+                    job.problem, k, seed + k if is_seeded else None, turn.response, turn.verdict
+                )
                 | {"prompt_tokens": len(turn.prompt_ids_T), "seconds": seconds}
                 | {"facts": dict(played.credit.facts), "conversation": list(turn.messages)}
             )

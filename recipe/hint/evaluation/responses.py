@@ -36,7 +36,7 @@ class GradedResponse:
     benchmark: str
     id: str
     sample: int
-    seed: int
+    seed: int | None
     score: float
     reason: Reason
     extracted: str

@@ -1,6 +1,7 @@
 """The registry: the one place where a method's name means something."""
 
 from recipe.hint.errors import ConfigError
+from recipe.hint.methods.archer import Archer
 from recipe.hint.methods.base import Method
 from recipe.hint.methods.fixed import Fixed
 from recipe.hint.methods.ghpo import Ghpo
@@ -23,6 +24,7 @@ METHODS: dict[str, type[Method]] = {
     "score": Score,
     "score-guided": ScoreGuided,
     "mlmt": Mlmt,
+    "archer": Archer,
 }
 
 BASELINE = next(iter(METHODS))

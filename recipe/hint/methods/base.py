@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from recipe.hint.credit.rows import CreditRow
+from recipe.hint.credit.archer import UtteranceCritic
+from recipe.hint.credit.rows import DROPPED, CreditRow
 from recipe.hint.errors import ConfigError
 from recipe.hint.schema import FINAL_HINT_FAILURES, Problem, ProblemState, seed_at
 from recipe.hint.turns import Bare, Place, Round, Row, Sample, Train, Turn
@@ -119,6 +120,24 @@ class Method:
         """Whether some row can have a KL coefficient above 0."""
         return False
 
+    @property
+    def needs_critic(self) -> bool:
+        """Whether :meth:`advantages` reads the value of a row."""
+        return False
+
+    @property
+    def utterance_critic(self) -> UtteranceCritic | None:
+        """How a critic of whole utterances learns; ``None``: the critic, if any, is verl's."""
+        return None
+
+    def value_targets(self, rows: Sequence[CreditRow]) -> np.ndarray:
+        """Return what the critic's value before each turn regresses on, shape (N,).
+
+        Args:
+            rows: Those of one batch, in any order.
+        """
+        return np.array([row.reward for row in rows])
+
     def advantages(self, rows: Sequence[CreditRow]) -> np.ndarray:
         """Return the advantage of each row, shape (N,), before its weight and its KL.
 
@@ -161,8 +180,11 @@ class Method:
         return Row(place, self.reward(rounds[place.round].turns[place.turn]), group)
 
     def dropped(self, train: Train) -> Train:
-        """Return the decision without its signal."""
-        rows = (replace(row, reward=0.0, kl_coef=0.0) for row in train.rows)
+        """Return the decision without its signal: nothing in policy or critic changes by it."""
+        rows = (
+            Row(row.place, 0.0, row.group, weight=0.0, facts={**row.facts, DROPPED: 1.0})
+            for row in train.rows
+        )
         return Train(tuple(rows), is_dropped=True)
 
     def ends_escalation(self, last: Round) -> bool:

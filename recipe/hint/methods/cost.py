@@ -10,6 +10,7 @@ from recipe.hint.turns import Round, Sample, Turn
 
 _LATE = 1_000_000  # past every cold start and warm-up
 _WRONG = Turn((), [], Response([], [], "", is_truncated=False), Verdict(0.0, "wrong"))
+_RIGHT = replace(_WRONG, verdict=Verdict(1.0, "correct"))
 _UNGRADED = replace(_WRONG, verdict=None)
 
 
@@ -18,13 +19,22 @@ def most_responses(method: Method, group_size: int) -> int:
 
     That is the most for a method that searches until a response is right.
     """
+    return _responses(method, group_size, _WRONG)
+
+
+def fewest_responses(method: Method, group_size: int) -> int:
+    """Return the responses sampled for a new problem that every response solves, late in a run."""
+    return _responses(method, group_size, _RIGHT)
+
+
+def _responses(method: Method, group_size: int, graded: Turn) -> int:
     problem = Problem("", (), "", "solution", "answer")
     state = ProblemState(step=_LATE)
     decision = method.open(problem, state)
     rounds: list[Round] = []
     while isinstance(decision, Sample):
         parents = (None,) if decision.parents is None else decision.parents
-        turn = _WRONG if decision.is_graded else _UNGRADED
+        turn = graded if decision.is_graded else _UNGRADED
         turns = tuple(
             replace(turn, parent=parent)
             for parent in parents

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import mean
 from typing import Any, ClassVar, Literal
 
+import numpy as np
+
+from recipe.hint.credit.baselines import state_values
+from recipe.hint.credit.rows import CreditRow
 from recipe.hint.errors import ConfigError
 from recipe.hint.methods.base import HintDropout
-from recipe.hint.methods.score_guided import GUIDE, GuidedSettings, ScoreGuided
+from recipe.hint.methods.score import AFTER
+from recipe.hint.methods.score_guided import GUIDE, PLACE, GuidedSettings, ScoreGuided
 from recipe.hint.schema import ProblemState
 from recipe.hint.turns import Place
 
@@ -22,6 +28,10 @@ class MlmtSettings(GuidedSettings):
             ``score``: SCoRe's stages.
         feedbacks: Feedback sampled per first turn, m.
         refinements: Refinements sampled per feedback, k.
+        value_bonus: lambda, the weight of the critic's value after the feedback in what the guide
+            earns; above 0 it needs the critic.
+        value_grad: ``stop``: the critic learns from rewards alone. ``full``: it ascends the guide's
+            objective too, which adds lambda to what its value after the feedback regresses on.
         t_low: Steps in a row that train the solver alone, before
         t_high: steps that train the guide alone. Both 0: every step trains both.
 
@@ -33,17 +43,26 @@ class MlmtSettings(GuidedSettings):
     solver_credit: Literal["score", "joint"] = "joint"
     feedbacks: int = 1
     refinements: int = 1
+    value_bonus: float = 0.0
+    value_grad: Literal["stop", "full"] = "stop"
     t_low: int = 0
     t_high: int = 0
 
     node: ClassVar[str] = "hint.mlmt"
-    not_negative: ClassVar[tuple[str, ...]] = (*GuidedSettings.not_negative, "t_low", "t_high")
+    not_negative: ClassVar[tuple[str, ...]] = (
+        *(*GuidedSettings.not_negative, "t_low", "t_high", "value_bonus"),
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("feedbacks", "refinements"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{self.node}.{name}={getattr(self, name)} must be at least 1")
+        if self.value_grad == "full" and not self.value_bonus:
+            raise ConfigError(
+                f"{self.node}.value_grad=full changes nothing with value_bonus=0: it is the "
+                f"gradient of that bonus; give value_bonus above 0, such as 0.1, or value_grad=stop"
+            )
         if (self.t_low == 0) != (self.t_high == 0):
             raise ConfigError(
                 f"{self.node}.t_low={self.t_low} and t_high={self.t_high} take turns; give both "
@@ -67,6 +86,10 @@ class Mlmt(ScoreGuided):
 
     settings_cls = MlmtSettings
     settings_node = MlmtSettings.node
+    second_names: ClassVar[Mapping[str, str]] = {
+        **ScoreGuided.second_names,
+        "value_coef": "value_bonus",
+    }
     validation_settings: ClassVar[dict[str, Any]] = {
         **ScoreGuided.validation_settings,
         "feedbacks": 1,
@@ -83,6 +106,45 @@ class Mlmt(ScoreGuided):
         super().__init__(max_level=max_level, settings=settings, dropout=dropout)
         self.feedbacks = self.settings.feedbacks
         self.refinements = self.settings.refinements
+
+    @property
+    def needs_critic(self) -> bool:
+        """Whether the baseline or the guide's bonus is the critic's."""
+        return super().needs_critic or self.settings.value_bonus > 0
+
+    def advantages(self, rows: Sequence[CreditRow]) -> np.ndarray:
+        """Return reward minus baseline, shape (N,); to the guide's reward its bonus is added.
+
+        The bonus is lambda times V of the state that the feedback leads to. V* of the optimal
+        solver is taken as 0 (docs/deviations.md#mlmt).
+        """
+        return super().advantages(self._with_bonus(rows) if self.settings.value_bonus else rows)
+
+    def value_targets(self, rows: Sequence[CreditRow]) -> np.ndarray:
+        """Return the rewards, shape (N,).
+
+        Half the squared error minus lambda V has the gradient V - (reward + lambda): ascending the
+        guide's objective in the critic's weights is a higher target, so V settles lambda too high.
+        """
+        targets_N = super().value_targets(rows)
+        if self.settings.value_grad == "stop":
+            return targets_N
+        return targets_N + self.settings.value_bonus * np.array(
+            [AFTER in each.facts for each in rows]
+        )
+
+    def _with_bonus(self, rows: Sequence[CreditRow]) -> list[CreditRow]:
+        after: dict[tuple[str, float], list[float]] = {}
+        for row, value in zip(rows, state_values(rows), strict=True):
+            if AFTER in row.facts:
+                after.setdefault((row.prompt_uid, row.facts[AFTER]), []).append(value)
+        bonus = self.settings.value_bonus
+        return [
+            replace(row, reward=row.reward + bonus * mean(after[row.prompt_uid, row.facts[PLACE]]))
+            if PLACE in row.facts
+            else row
+            for row in rows
+        ]
 
     def trained_roles(self, state: ProblemState) -> tuple[bool, bool]:
         """Return whether the solver and whether the guide train at this step."""

@@ -18,6 +18,9 @@ from recipe.hint.methods.prompts import Revise
 from recipe.hint.schema import Problem, ProblemState
 from recipe.hint.turns import Place, Round, Row, Sample, Train, Turn, path, places
 
+# The fact of a last turn that names the turn which it goes on from, by its number in its round.
+AFTER = "after"
+
 
 @dataclass(frozen=True)
 class ScoreSettings:
@@ -34,7 +37,9 @@ class ScoreSettings:
             the change on top. ``joint``: both earn the last one's reward.
         offline_attempts: Conversations per prompt, beside the group, whose first turn is taken
             from the column ``first_attempts`` of the data; their later turns train.
-        baseline: What a reward is compared with.
+        baseline: What a reward is compared with: the others of its turn, nothing, or the critic's
+            value of the state before the turn.
+        show_failed_test: Of programs: the prompt of the next turn holds the test that failed.
 
     Raises:
         ConfigError: If a number is negative.
@@ -47,7 +52,8 @@ class ScoreSettings:
     adaptive_beta2: bool = False
     solver_credit: Literal["score", "joint"] = "score"
     offline_attempts: int = 0
-    baseline: Literal["leave_one_out", "none"] = "leave_one_out"
+    baseline: Literal["leave_one_out", "none", "value"] = "leave_one_out"
+    show_failed_test: bool = False
 
     node: ClassVar[str] = "hint.score"
     not_negative: ClassVar[tuple[str, ...]] = (
@@ -61,7 +67,7 @@ class ScoreSettings:
 
 
 class Score(Method):
-    """Answer, then revise: the last turn earns what it changes, the first what it is worth.
+    """Answer, then revise: the first turn earns its accuracy, the last its change.
 
     Stage I holds the first turn to the reference policy and trains the last; stage II trains
     both. Credit stays in its turn. Source: Kumar et al. 2024, arXiv:2409.12917. Deviations:
@@ -93,6 +99,11 @@ class Score(Method):
         """Whether a KL coefficient is above 0."""
         return self.settings.beta1 > 0 or self.settings.beta2 > 0
 
+    @property
+    def needs_critic(self) -> bool:
+        """Whether the baseline is the critic's."""
+        return self.settings.baseline == "value"
+
     def react(
         self, problem: Problem, state: ProblemState, rounds: Sequence[Round]
     ) -> Sample | Train:
@@ -107,7 +118,7 @@ class Score(Method):
 
     def after_first(self, rounds: Sequence[Round], first: tuple[Place, ...]) -> Sample:
         """Return the request that follows the first turns."""
-        return Sample(Revise(), n=1, parents=first)
+        return Sample(Revise(self.settings.show_failed_test), n=1, parents=first)
 
     def after_last(self, state: ProblemState, rounds: Sequence[Round]) -> Train:
         """Return the decision on whole conversations."""
@@ -126,7 +137,8 @@ class Score(Method):
         for place in last:
             steps = path(rounds, place)
             earned = self._last_reward(turn_at(rounds, steps[0]), turn_at(rounds, place), is_stage1)
-            rows.append(Row(place, earned, self.last_group(steps), settings.beta1, facts=facts))
+            after = {**facts, AFTER: float(steps[-2].turn)}
+            rows.append(Row(place, earned, self.last_group(steps), settings.beta1, facts=after))
         return tuple(rows)
 
     def last_group(self, steps: Sequence[Place]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 from recipe.hint.errors import ConfigError
@@ -22,6 +22,8 @@ from recipe.hint.turns import (
 )
 
 GUIDE = "guide"
+# The fact of a guide's turn that names it, by its number in its round.
+PLACE = "place"
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,7 @@ class GuidedSettings(ScoreSettings):
 
 
 class ScoreGuided(Score):
-    """Answer, get feedback from a guide, refine; the guide earns what the refinement is worth.
+    """Answer, get feedback, refine; the guide earns what the refinement is worth.
 
     The guide is the policy in another role, under its own prompt and its own KL coefficient.
     Source: the hierarchical-reasoning repository's RL-guided variant of SCoRe
@@ -126,7 +128,7 @@ class ScoreGuided(Score):
         if settings.feedback_only_if_wrong:
             first = tuple(place for place in first if self.reward(turn_at(rounds, place)) <= 0)
         return Sample(
-            Feedback(),
+            Feedback(settings.show_failed_test),
             n=self.feedbacks,
             parents=first,
             is_graded=False,
@@ -141,10 +143,16 @@ class ScoreGuided(Score):
         """Return the rows of the roles that train; nothing trains where none of them spoke."""
         solver, guide = self.trained_roles(state)
         rows = (
-            *(self.solver_rows(state, rounds) if solver else ()),
-            *(self.guide_rows(rounds) if guide else ()),
+            *self._held(self.solver_rows(state, rounds), is_trained=solver),
+            *self._held(self.guide_rows(rounds), is_trained=guide),
         )
         return Train(rows) if rows else self.dropped(self.train_round(rounds, 0))
+
+    def _held(self, rows: tuple[Row, ...], *, is_trained: bool) -> tuple[Row, ...]:
+        """Return the rows of a role; of one that does not train, those that the critic needs."""
+        if is_trained or not self.needs_critic:
+            return rows if is_trained else ()
+        return tuple(replace(row, weight=0.0, kl_coef=0.0) for row in rows)
 
     def trained_roles(self, state: ProblemState) -> tuple[bool, bool]:
         """Return whether the solver and whether the guide train at this step."""
@@ -168,7 +176,8 @@ class ScoreGuided(Score):
                 reward -= settings.leak_penalty
             group = self.guide_group(path(rounds, place))
             coefs = settings.guide_kl_coef, settings.guide_weight
-            rows.append(Row(place, reward, group, *coefs, facts={"leaks": float(leaks)}))
+            facts = {"leaks": float(leaks), PLACE: float(place.turn)}
+            rows.append(Row(place, reward, group, *coefs, facts=facts))
         return tuple(rows)
 
     def guide_group(self, steps: Sequence[Place]) -> str:

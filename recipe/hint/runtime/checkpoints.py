@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from recipe.hint.errors import ConfigError
@@ -17,8 +18,11 @@ def step_folder(root: str | Path, step: int) -> Path:
 
 
 def mark_complete(root: str | Path, step: int) -> None:
-    """Say that the checkpoint of ``step`` is whole, and point verl at it."""
-    write_whole(step_folder(root, step) / COMPLETE, f"{step}\n")
+    """Say that the checkpoint of ``step`` is whole, which files it has, and point verl at it."""
+    folder = step_folder(root, step)
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != COMPLETE)
+    sizes = {str(path.relative_to(folder)): path.stat().st_size for path in files}
+    write_whole(folder / COMPLETE, json.dumps({"step": step, "bytes": sizes}, indent=1) + "\n")
     write_whole(Path(root) / _LATEST, str(step))
 
 
@@ -50,17 +54,42 @@ def newest_complete(root: str | Path) -> int | None:
     return max(steps, default=None)
 
 
+def check_undamaged(folder: Path) -> None:
+    """Refuse a checkpoint whose files are not those that it was marked with.
+
+    What is inside a file of the right size is not looked at. Checkpoints of earlier versions say
+    nothing of their files.
+
+    Raises:
+        ConfigError: If a file is missing or has another size.
+    """
+    try:
+        sizes = json.loads((folder / COMPLETE).read_text(encoding="utf-8"))["bytes"]
+    except (OSError, ValueError, TypeError):
+        return
+    for name, expected in sizes.items():
+        path = folder / name
+        found = f"{path.stat().st_size} bytes" if path.is_file() else "nothing"
+        if found != f"{expected} bytes":
+            raise ConfigError(
+                f"the checkpoint {folder} is damaged: {found} at {name}, expected {expected} bytes "
+                f"as when it was saved. Restore the file, or move the checkpoint away to resume "
+                f"from the one before it"
+            )
+
+
 def check_resumable(root: str | Path) -> None:
-    """Refuse to begin at step 1 over checkpoints that another program or a copy left there.
+    """Refuse a damaged checkpoint, and to begin at step 1 over another program's or a copy's.
 
     What a run leaves that was killed in its first save is neither: its folder has our state, and
     verl's pointer, written last, is missing.
 
     Raises:
-        ConfigError: If there are checkpoints and none is whole.
+        ConfigError: If there are checkpoints and none is whole, or the newest is damaged.
     """
     root = Path(root)
-    if resume_step(root) is not None:
+    if (step := resume_step(root)) is not None:
+        check_undamaged(step_folder(root, step))
         return
     found = sorted(each.name for each in root.glob("global_step_*") if each.is_dir())
     foreign = [name for name in found if not _is_begun_by_us(root / name)]

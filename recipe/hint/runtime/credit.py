@@ -3,24 +3,33 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import math
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import ray
 import torch
 import transfer_queue as tq
 from tensordict import TensorDict
+from verl.trainer.ppo.utils import Role
 from verl.trainer.ppo.v1.trainer_base import PPOTrainer
 from verl.utils import tensordict_utils as tu
 from verl.workers.utils.padding import response_to_nested
 
 from recipe.hint.credit.metrics import credit_metrics
-from recipe.hint.credit.rows import CreditRow
+from recipe.hint.credit.rows import DROPPED, CreditRow
 from recipe.hint.credit.tokens import token_advantages
 from recipe.hint.methods import Method
+from recipe.hint.runtime.archer import HEADS, UtteranceLearner, transitions_of
+from recipe.hint.runtime.checkpoints import step_folder
+from recipe.hint.runtime.critic import UtteranceCriticWorker, turn_value_loss
 from recipe.hint.runtime.store import CREDIT_FIELD
+from recipe.hint.whole_file import whole_file
 
+REPLAY_FILE = "hint_replay.npz"
 # What a type checker sees as the base of the mixin.
 _Trainer = PPOTrainer if TYPE_CHECKING else object
 _FIELDS = ["response_mask", "old_log_probs", "ref_log_prob", "values", "extra_fields"]
@@ -36,6 +45,37 @@ class CreditMixin(_Trainer):
     _method: Method
     _num_rows: int
     _rows_per_update: int
+    _learner: UtteranceLearner | None = None
+    _judged: dict[str, dict[str, float]] = {}  # of this step's rows, by key
+    _resumed_from: Path | None = None
+
+    def _init_resource_pool_mgr(self) -> None:
+        super()._init_resource_pool_mgr()
+        if self._method.utterance_critic:
+            self.role_worker_mapping[Role.Critic] = ray.remote(UtteranceCriticWorker)
+
+    def _setup(self) -> None:
+        super()._setup()
+        if self._method.utterance_critic:
+            self._learner = UtteranceLearner(
+                self._method.utterance_critic,
+                self.critic_wg,
+                seed=self.config.hint.seed,
+                num_processes=self.critic_wg.world_size,
+            )
+            if self._resumed_from:
+                with np.load(self._resumed_from / REPLAY_FILE, allow_pickle=False) as state:
+                    self._learner.replay.load_state_dict(dict(state))
+        elif self._method.has_own_credit and self.use_critic:
+            self.critic_wg.set_loss_fn(turn_value_loss)
+
+    def _save_checkpoint(self) -> None:
+        if self._learner:
+            folder = step_folder(self.config.trainer.default_local_dir, self.global_steps)
+            state: dict[str, Any] = self._learner.replay.state_dict()
+            with whole_file(folder / REPLAY_FILE) as file:
+                np.savez_compressed(file, **state)
+        super()._save_checkpoint()
 
     def _balance_batch(self, batch: Any, *args: Any, **kwargs: Any) -> Any:
         self._num_rows = len(batch)
@@ -53,7 +93,42 @@ class CreditMixin(_Trainer):
         with self._sized_in_rows():
             return super()._update_actor(batch, metrics)
 
+    def _compute_values(self, batch: Any, metrics: dict) -> Any:
+        """Compute verl's; of a critic of utterances, after it has learnt from them."""
+        if not self._learner:
+            return super()._compute_values(batch, metrics)
+        fields = ["prompts", "responses", "response_mask", "extra_fields"]
+        data: Any = tq.kv_batch_get(
+            keys=batch.keys, partition_id=batch.partition_id, select_fields=fields
+        )
+        places = _places(batch)
+        rows = _credit_rows(data, places)
+        prompts, responses = (
+            [each.numpy() for each in data[name].unbind()] for name in ("prompts", "responses")
+        )
+        fresh = transitions_of(
+            rows,
+            [prompts[place] for place in places],
+            [responses[place] for place in places],
+            self.global_steps,
+        )
+        told = self._learner.learn(fresh, self.global_steps)
+        metrics.update({f"critic/{name}": value for name, value in told.items()})
+        judged_N4 = self._learner.judge(fresh)
+        self._judged = {
+            batch.keys[place]: dict(zip(HEADS, heads.tolist(), strict=True))
+            for place, heads in zip(places, judged_N4, strict=True)
+        }
+        values_NT = np.zeros((len(batch), int(data["response_mask"].offsets().diff().max())))
+        values_NT[places] = judged_N4[:, 2:].min(axis=1)[:, None]
+        nested = response_to_nested(torch.from_numpy(values_NT).float(), data["response_mask"])
+        fields = TensorDict({"values": nested}, batch_size=len(batch))
+        tq.kv_batch_put(keys=batch.keys, partition_id=batch.partition_id, fields=fields)
+        return batch
+
     def _update_critic(self, batch: Any, metrics: dict) -> Any:
+        if self._learner:  # before the advantages, as ArCHer does
+            return batch
         with self._sized_in_rows():
             return super()._update_critic(batch, metrics)
 
@@ -84,15 +159,19 @@ class CreditMixin(_Trainer):
         # Before: the correction may take tokens out of the loss, which have their KL all the same.
         data = tq.kv_batch_get(keys=keys, partition_id=partition, select_fields=_FIELDS)
         batch = super()._compute_advantage(batch, metrics)
-        places = [place for place, tag in enumerate(batch.tags) if not tag.get("is_padding")]
-        rows = _credit_rows(data, places)
+        places = _places(batch)
+        rows = [
+            dataclasses.replace(row, facts={**row.facts, **self._judged.get(keys[place], {})})
+            for row, place in zip(_credit_rows(data, places), places, strict=True)
+        ]
         mask_NT = _padded(data["response_mask"])
         k1_NT = np.zeros(mask_NT.shape)
         if "ref_log_prob" in data:
             k1_NT = _padded(data["old_log_probs"]) - _padded(data["ref_log_prob"])
         kls_N = (k1_NT * mask_NT).sum(axis=1)[places]
         advantages_N = self._method.advantages(rows)
-        metrics.update(credit_metrics(rows, advantages_N, kls_N))
+        targets_N = self._method.value_targets(rows)
+        metrics.update(credit_metrics(rows, advantages_N, kls_N, targets_N))
         own_NT = np.zeros(mask_NT.shape)
         own_NT[places] = token_advantages(
             advantages_N,
@@ -101,9 +180,28 @@ class CreditMixin(_Trainer):
             k1_NT[places],
             mask_NT[places],
         )
-        nested = response_to_nested(torch.from_numpy(own_NT).float(), data["response_mask"])
-        fields = TensorDict({"advantages": nested, "returns": nested}, batch_size=len(batch))
+        targets_NT = np.zeros(mask_NT.shape)
+        targets_NT[places] = _kept_where_dropped(rows, targets_N)[:, None]
+        found = {"advantages": own_NT, "returns": targets_NT}
+        fields = TensorDict(
+            {
+                name: response_to_nested(torch.from_numpy(each).float(), data["response_mask"])
+                for name, each in found.items()
+            },
+            batch_size=len(batch),
+        )
         return tq.kv_batch_put(keys=batch.keys, partition_id=partition, fields=fields)
+
+
+def _kept_where_dropped(rows: list[CreditRow], targets_N: np.ndarray) -> np.ndarray:
+    """Return the targets, and the present value of a dropped row: its error is 0."""
+    values_N = np.array([row.value or 0.0 for row in rows])
+    return np.where([DROPPED in row.facts for row in rows], values_N, targets_N)
+
+
+def _places(batch: Any) -> list[int]:
+    """Return where the rows stand that are no padding."""
+    return [place for place, tag in enumerate(batch.tags) if not tag.get("is_padding")]
 
 
 def _padded(nested: Any) -> np.ndarray:

@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol
-from uuid import uuid4
 
-from recipe.hint.errors import ConfigError, StallError
+from recipe.hint.errors import ConfigError
 from recipe.hint.hints.base import WrittenText
 from recipe.hint.hints.leak import find_leaks, graded_equal
-from recipe.hint.prompt import Message
+from recipe.hint.prompt import Message, fold_system
+from recipe.hint.runtime.group_client import GroupClient, Sampling
 from recipe.hint.schema import Item, Opinion, Problem, Response, Verdict
 from recipe.hint.turns import RoleSampling
 from recipe.hint.verify.overlong import Overlong
@@ -37,104 +37,21 @@ class Asks(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Sampling:
-    """Sampling settings of one kind of request; ``max_tokens`` bounds one response."""
-
-    n: int
-    max_tokens: int
-    temperature: float
-    top_p: float = 1.0
-    top_k: int = -1
-
-    def fields(self, seed: int, max_tokens: int) -> dict[str, Any]:
-        """Return the fields of vLLM's SamplingParams."""
-        return {
-            "n": self.n,
-            "max_tokens": max_tokens,
-            "temperature": self.temperature,
-            "top_p": self.top_p,
-            "top_k": self.top_k,
-            "seed": seed,
-        }
-
-
-class GroupClient:
-    """Sends whole groups to the rollout servers through verl's load balancer."""
-
-    def __init__(self, llm_client: Any, *, max_model_len: int, timeout_s: float) -> None:
-        self._client = llm_client
-        self._max_model_len = max_model_len
-        self._timeout_s = timeout_s
-
-    def has_room(self, prompt_ids: Sequence[int]) -> bool:
-        """Return whether a response to this prompt could have one token."""
-        return len(prompt_ids) < self._max_model_len
-
-    async def sample(self, prompt_ids: list[int], sampling: Sampling, seed: int) -> dict[str, Any]:
-        """Sample one group whole, under one version of the weights.
-
-        A group stopped by a weight update is sent again: half-old groups never reach the trainer.
-
-        Raises:
-            StallError: If no server answers within ``timeout_s``.
-            ValueError: If the prompt leaves no room for a response.
-        """
-        room = self._max_model_len - len(prompt_ids)
-        if not self.has_room(prompt_ids):
-            raise ValueError(
-                f"a prompt of {len(prompt_ids)} tokens leaves no room in "
-                f"rollout.max_model_len={self._max_model_len}"
-            )
-        fields = sampling.fields(seed, min(sampling.max_tokens, room))
-        return await self._until_done(prompt_ids, fields)
-
-    async def score(self, prompt_ids: list[int], token_ids: list[int]) -> list[float]:
-        """Return log-probabilities of ``token_ids`` after a prompt, as far as the context goes.
-
-        The policy's own, without temperature or top-p.
-
-        Raises:
-            StallError: If no server answers within ``timeout_s``.
-        """
-        # One more token is sampled: vLLM has no request without.
-        token_ids = token_ids[: max(self._max_model_len - 1 - len(prompt_ids), 0)]
-        if not token_ids:
-            return []
-        fields = {"n": 1, "max_tokens": 1, "temperature": 0.0, "prompt_logprobs": 0}
-        output = await self._until_done(prompt_ids + token_ids, fields)
-        return output["prompt_log_probs"][-len(token_ids) :]
-
-    async def _until_done(self, prompt_ids: list[int], fields: dict[str, Any]) -> dict[str, Any]:
-        try:
-            return await self._until_whole(prompt_ids, fields)
-        except TimeoutError:
-            raise StallError(
-                f"vLLM did not finish a group of {fields['n']} responses within "
-                f"hint.watchdog.rollout_s={self._timeout_s:g} s"
-            ) from None
-
-    async def _until_whole(self, prompt_ids: list[int], fields: dict[str, Any]) -> dict[str, Any]:
-        while True:
-            request_id = uuid4().hex
-            server_id, server = await self._client._acquire_server(request_id)
-            try:
-                output = await server.generate_group.remote(
-                    prompt_ids, fields, request_id, self._timeout_s
-                )
-            finally:
-                self._client._release_server(server_id, request_id=request_id)
-            if "abort" not in output["finish"]:
-                return output
-            await asyncio.sleep(0.2)
-
-
-@dataclass(frozen=True, slots=True)
 class Renderer:
-    """Messages to tokens and back; ``template`` is what verl's own agent loops use."""
+    """Messages to tokens and back; ``template`` is what verl's own agent loops use.
+
+    ``folds_system``: the chat template refuses a system turn, so its text goes into the user's.
+    """
 
     tokenizer: Any
     template: Any
     prompt_length: int
+    folds_system: bool = False
+
+    def render(self, messages: Sequence[Message]) -> list[int]:
+        """Return the token ids of a conversation."""
+        turns = fold_system(messages) if self.folds_system else list(messages)
+        return list(self.template.build_initial_tokens(turns))
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +83,7 @@ class VllmEngine:
     ) -> None:
         self._client = client
         self._tokenizer = renderer.tokenizer
-        self._template = renderer.template
+        self._renderer = renderer
         self._prompt_length = renderer.prompt_length
         self.verifier = grading.grader
         self._responses = responses
@@ -182,7 +99,7 @@ class VllmEngine:
 
     def render(self, messages: Sequence[Message]) -> list[int]:
         """Return the token ids of a conversation."""
-        return list(self._template.build_initial_tokens(list(messages)))
+        return self._renderer.render(messages)
 
     def fits(self, prompt_ids: Sequence[int]) -> bool:
         """Return whether a prompt is within ``rollout.prompt_length``."""
@@ -192,6 +109,11 @@ class VllmEngine:
     def group_size(self) -> int:
         """G."""
         return self._responses.n
+
+    @property
+    def is_seeded(self) -> bool:
+        """Whether a seed decides what is sampled."""
+        return self._client.is_seeded
 
     async def sample(
         self,
@@ -210,14 +132,20 @@ class VllmEngine:
         how = replace(self._responses, **{k: v for k, v in own.items() if v is not None})
         if rows is not None:
             how, seed = replace(how, n=len(rows)), seed + rows.start
-        output = await self._client.sample(prompt_ids, how, seed)
-        texts = self._tokenizer.batch_decode(output["token_ids"], skip_special_tokens=True)
-        version = output["global_steps"]
+        group = await self._client.sample(prompt_ids, how, seed)
+        texts = self._tokenizer.batch_decode(
+            [each.token_ids_T for each in group], skip_special_tokens=True
+        )
         return [
-            Response(token_ids, log_probs, text, finish == "length", version, version)
-            for token_ids, log_probs, finish, text in zip(
-                output["token_ids"], output["log_probs"], output["finish"], texts, strict=True
+            Response(
+                token_ids_T=each.token_ids_T,
+                log_probs_T=each.log_probs_T,
+                text=text,
+                is_truncated=each.finish == "length",
+                min_step=each.min_step,
+                max_step=each.max_step,
             )
+            for each, text in zip(group, texts, strict=True)
         ]
 
     async def leaks(self, problem: Problem, responses: list[Response]) -> list[bool]:
@@ -236,10 +164,9 @@ class VllmEngine:
         prompt_ids = self.render(messages)
         if not self._client.has_room(prompt_ids):
             return WrittenText("", 0)
-        output = await self._client.sample(prompt_ids, self._hints, seed)
-        token_ids = output["token_ids"][0]
-        text = self._tokenizer.decode(token_ids, skip_special_tokens=True)
-        return WrittenText(text, len(token_ids), output["finish"][0] == "length")
+        [written] = await self._client.sample(prompt_ids, self._hints, seed)
+        text = self._tokenizer.decode(written.token_ids_T, skip_special_tokens=True)
+        return WrittenText(text, len(written.token_ids_T), written.finish == "length")
 
     async def grade(self, problem: Problem, responses_G: list[Response]) -> list[Verdict]:
         """Return one verdict per response, in order."""

@@ -9,8 +9,10 @@ from omegaconf import DictConfig
 from verl.utils.tokenizer.continuous_token_wiring import create_continuous_token_builder
 from verl.workers.rollout.utils import get_max_position_embeddings
 
-from recipe.hint.runtime.engine import Grading, GroupClient, Renderer, Sampling, VllmEngine
+from recipe.hint.runtime.chat_template import refuses_system
+from recipe.hint.runtime.engine import Grading, Renderer, VllmEngine
 from recipe.hint.runtime.environment import log_to_stderr
+from recipe.hint.runtime.group_client import GroupClient, Sampling
 from recipe.hint.runtime.rewards import build_grader, overlong_of
 from recipe.hint.runtime.second_judge import build_second_judge
 from recipe.hint.settings import HintSettings
@@ -36,13 +38,14 @@ class EngineBuilder:
             max_model_len=rollout.max_model_len
             or get_max_position_embeddings(worker.model_config.hf_config),
             timeout_s=settings.watchdog.rollout_s,
+            is_seeded=settings.seeded_sampling,
         )
+        options = worker.config.data.get("apply_chat_template_kwargs", {})
         template = create_continuous_token_builder(
-            worker.tokenizer,
-            hf_model_type=worker.hf_model_type,
-            chat_template_kwargs=worker.config.data.get("apply_chat_template_kwargs", {}),
+            worker.tokenizer, hf_model_type=worker.hf_model_type, chat_template_kwargs=options
         )
-        self._renderer = Renderer(worker.tokenizer, template, rollout.prompt_length)
+        folds_system = refuses_system(worker.tokenizer, options)
+        self._renderer = Renderer(worker.tokenizer, template, rollout.prompt_length, folds_system)
         audit = Path(settings.run_dir) / "audit.jsonl" if settings.verify.audit else None
         self.grader = build_grader(settings.verify, worker.config, audit)
         self._overlong = overlong_of(worker.config)

@@ -32,7 +32,7 @@ _SAMPLING = ("temperature", "top_p", "top_k", "max_tokens", "seed")
 class EvaluationRunner(HintTaskRunner):
     """Draws the responses to ``data.val_files`` that are not on disk, then writes the results."""
 
-    def _run(self, config: DictConfig, folder: RunFolder) -> dict[str, Any]:
+    def _run(self, config: DictConfig, folder: RunFolder, watchdog: Watchdog) -> dict[str, Any]:
         target = evaluation_folder(config)
         files = list(config.data.val_files)
         settings = evaluation_settings(config, files, played_turns(config))
@@ -45,29 +45,23 @@ class EvaluationRunner(HintTaskRunner):
             folder.say(f"{total - missing} of {total} samples are on disk")
         progress = Progress(target, folder.say, total=total, done=total - missing)
         if jobs:
-            watchdog = Watchdog(folder.logs)
-            try:
-                folder.say("starting the vLLM replicas ...")
-                limit_s = config.hint.watchdog.start_s
-                with watchdog.phase(
-                    "start-up of the vLLM replicas", limit_s, "hint.watchdog.start_s"
-                ):
-                    engine, concurrency = _start(config)
-                folder.say("ready")
-                asyncio.run(
-                    draw_responses(
-                        jobs,
-                        partial(played_rows, parts=turns)
-                        if (turns := parts_of_turns(config, engine))
-                        else partial(graded_rows, engine=engine, seed=config.hint.seed),
-                        folder=target,
-                        concurrency=concurrency,
-                        progress=progress,
-                    )
+            folder.say("starting the vLLM replicas ...")
+            limit_s = config.hint.watchdog.start_s
+            with watchdog.phase("start-up of the vLLM replicas", limit_s, "hint.watchdog.start_s"):
+                engine, concurrency = _start(config)
+            folder.say("ready")
+            asyncio.run(
+                draw_responses(
+                    jobs,
+                    partial(played_rows, parts=turns)
+                    if (turns := parts_of_turns(config, engine))
+                    else partial(graded_rows, engine=engine, seed=config.hint.seed),
+                    folder=target,
+                    concurrency=concurrency,
+                    progress=progress,
                 )
-                progress.save()
-            finally:
-                watchdog.stop()
+            )
+            progress.save()
         ids: dict[str, list[str]] = {}
         for problem in problems:
             ids.setdefault(problem.data_source, []).append(problem.id)

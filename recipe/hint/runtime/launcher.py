@@ -6,6 +6,7 @@ import contextlib
 import os
 import re
 import shutil
+import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,18 +14,20 @@ from typing import Any
 
 import ray
 from omegaconf import DictConfig, OmegaConf
-from ray.exceptions import GetTimeoutError, RayError
+from ray.exceptions import GetTimeoutError, RayActorError, RayError, RayTaskError
 from tqdm import tqdm
 
-from recipe.hint.errors import HintError, StallError
+from recipe.hint.errors import HintError, StallError, Terminated
 from recipe.hint.evaluation.responses import evaluation_folder
 from recipe.hint.runtime.cpu.fork_client_process import EXECUTABLE
 from recipe.hint.runtime.environment import environment_of
 from recipe.hint.runtime.evaluation import EvaluationRunner
+from recipe.hint.runtime.folder_lock import claimed
+from recipe.hint.runtime.ray_services import RayServices
 from recipe.hint.runtime.reporter import closing_lines
 from recipe.hint.runtime.run_folder import RunFolder, keep_config
 from recipe.hint.runtime.task_runner import HintTaskRunner, remote_runner
-from recipe.hint.runtime.watchdog import read_fatal
+from recipe.hint.runtime.watchdog import Heartbeat, read_fatal, sentence_of
 
 _STEP = re.compile(r"^(step|samples) (\d+)/(\d+)")
 _POLL_S = 0.2
@@ -62,22 +65,38 @@ def run_to_its_end(config: DictConfig, runner_class: type) -> RunFolder:
     Raises:
         HintError: If the run failed; the message is the first reason any of its processes left.
     """
-    with _started_ray(config) as folder:
+    with _started_ray(config) as (folder, services):
         console = _Console(folder.console)
         runner = remote_runner(runner_class)
         _wait_until_scheduled(runner, config.hint.watchdog.queue_s)
+        limit_s = config.hint.watchdog.answer_s
+        heartbeat = Heartbeat(folder.logs)
         job = runner.run.remote(config)
         try:
             while not ray.wait([job], timeout=_POLL_S)[0]:
                 console.show()
+                if heartbeat.silent_s() > limit_s:
+                    raise StallError(
+                        f"the driver did not answer within hint.watchdog.answer_s={limit_s:g} s"
+                    )
+                services.check()
             ray.get(job)
             return folder
         except (RayError, HintError) as error:
-            reason = read_fatal(folder.logs) or str(error).splitlines()[0]
-            raise HintError(f"{reason} (logs: {folder.logs})") from error
+            raise HintError(f"{_reason(error, folder)} (logs: {folder.logs})") from error
         finally:
             console.show()
             console.close()
+
+
+def _reason(error: Exception, folder: RunFolder) -> str:
+    """Return what a process of the run left; on a full disk it could not, and Ray's error tells."""
+    left = read_fatal(folder.logs)
+    if left or (isinstance(error, HintError) and not isinstance(error, RayTaskError)):
+        return left or str(error)
+    if isinstance(error, RayActorError):
+        return f"the driver died: {' '.join(str(error).split())}"
+    return sentence_of(error, folder.root)
 
 
 def _wait_until_scheduled(runner: Any, limit_s: float) -> None:
@@ -96,26 +115,39 @@ def _wait_until_scheduled(runner: Any, limit_s: float) -> None:
 
 
 @contextlib.contextmanager
-def _started_ray(config: DictConfig) -> Iterator[RunFolder]:
+def _started_ray(config: DictConfig) -> Iterator[tuple[RunFolder, RayServices]]:
     """Run Ray for the time of one run, and keep the output of its processes with the run."""
     # Here: the actors do not know Hydra's resolvers, such as the time in the run's name.
     OmegaConf.resolve(config)
     _make_paths_absolute(config)
     folder = RunFolder(config.hint.run_dir)
     folder.create()
-    (folder.logs / "fatal.json").unlink(missing_ok=True)
-    folder.console.unlink(missing_ok=True)
-    # An evaluation in a run's folder leaves what that run was made with as it is.
-    place = evaluation_folder(config) if config.trainer.eval_only else folder.root
-    keep_config(place / "config.yaml", OmegaConf.to_yaml(config))
-    session = Path(_start_ray(config).address_info["session_dir"]) / "logs"
-    try:
-        yield folder
-    finally:
-        with contextlib.suppress(Exception):  # the run's own error must not be replaced
-            time.sleep(0.3)
-            keep_logs(session, folder.logs / "ray", ray.get_runtime_context().get_job_id())
-        ray.shutdown()
+    with claimed(folder.root / ".lock"):
+        (folder.logs / "fatal.json").unlink(missing_ok=True)
+        folder.console.unlink(missing_ok=True)
+        # An evaluation in a run's folder leaves what that run was made with as it is.
+        place = evaluation_folder(config) if config.trainer.eval_only else folder.root
+        keep_config(place / "config.yaml", OmegaConf.to_yaml(config))
+        session = Path(_start_ray(config).address_info["session_dir"]) / "logs"
+        services, terminated = RayServices(), []
+
+        def terminate(number: int, _frame: Any) -> None:
+            terminated.append(number)
+            raise Terminated
+
+        # After Ray, which sets a handler that ends the process without a word.
+        signal.signal(signal.SIGTERM, terminate)
+        try:
+            yield folder, services
+        except KeyboardInterrupt:
+            if terminated:  # Ray raises a plain one where it was waiting
+                raise Terminated from None
+            raise
+        finally:
+            with contextlib.suppress(Exception):  # the run's own error must not be replaced
+                time.sleep(0.3)
+                keep_logs(session, folder.logs / "ray", ray.get_runtime_context().get_job_id())
+            services.shut_down()
 
 
 def keep_logs(session: Path, target: Path, job: str) -> None:

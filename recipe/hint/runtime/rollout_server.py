@@ -43,9 +43,10 @@ class GroupHttpServer(vLLMHttpServer):
 
         Returns:
             ``token_ids`` and ``log_probs``, both G lists of T; ``finish`` (G reasons, or
-            "abort" for a response stopped by a weight update); ``global_steps``, the version of
-            the weights; ``cached_tokens`` of the prompt; ``prompt_log_probs``, where
-            ``sampling["prompt_logprobs"]`` asks for them, of each token but the first.
+            "abort" for a response stopped by a weight update, with the tokens it had);
+            ``global_steps``, the version of the weights; ``cached_tokens`` of the prompt;
+            ``prompt_log_probs``, where ``sampling["prompt_logprobs"]`` asks for them, of each
+            token but the first.
 
         Raises:
             TimeoutError: If the group is not done after ``limit_s``.
@@ -53,6 +54,8 @@ class GroupHttpServer(vLLMHttpServer):
         count = sampling["n"]
         if await self._park_until_admitted(request_id) is not None:
             return self._aborted(count)
+        # What is admitted is stopped before the next version comes.
+        version = self.global_steps
         params = SamplingParams(
             **sampling,
             logprobs=0,
@@ -85,7 +88,7 @@ class GroupHttpServer(vLLMHttpServer):
                 for response in responses
             ],
             "finish": [response.finish_reason or "abort" for response in responses],
-            "global_steps": self.global_steps,
+            "global_steps": version,
             "cached_tokens": final.num_cached_tokens or 0,
             "prompt_log_probs": [
                 row[token].logprob

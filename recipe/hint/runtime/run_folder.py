@@ -42,7 +42,13 @@ class RunFolder:
 
     def append_metrics(self, step: int, metrics: dict[str, Any]) -> None:
         """Add one line for a step."""
-        _append(self.metrics, [{"step": step} | {k: _plain(v) for k, v in metrics.items()}])
+        _append(self.metrics, [{"step": step} | plain(metrics)])
+
+    def restore_metrics(self, step: int, metrics: dict[str, Any]) -> None:
+        """Add the line of a step whose run ended between its checkpoint and its line."""
+        rows = (row for row in self.read_metrics() if row["step"] == step)
+        if not any(metrics.keys() <= row.keys() for row in rows):
+            self.append_metrics(step, metrics)
 
     def read_metrics(self) -> list[dict[str, Any]]:
         """Return all lines of the metrics file, in order."""
@@ -98,7 +104,12 @@ def _step_of(line: bytes) -> float:
         return math.inf
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, np.generic):
-        return value.item()
-    return value if isinstance(value, int | float | str | bool | None) else str(value)
+def plain(metrics: dict[str, Any]) -> dict[str, Any]:
+    """Return metrics as JSON has them."""
+
+    def value(each: Any) -> Any:
+        if isinstance(each, np.generic):
+            return each.item()
+        return each if isinstance(each, int | float | str | bool | None) else str(each)
+
+    return {name: value(each) for name, each in metrics.items()}

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import ray
 import transfer_queue as tq
-from ray.exceptions import RayActorError
 from verl.trainer.ppo.v1.replay_buffer import ReplayBuffer, ReplayBufferAsync
 
 from recipe.hint.errors import HintError, StallError
 
 POLL_S, _LONGEST_POLL_S = 0.05, 2.0  # verl's own is 2 s
-_POLL_SHARE = 0.1  # of the driver's time while it waits
-_PING_EVERY_S = 5.0
+# Of the driver's time while it waits; for the last tenth of the prompts, when a step waits for it.
+_POLL_SHARE, _LAST_POLL_SHARE = 0.1, 0.5
 IDLE = "has no prompt"  # a worker's answer
 _LONGEST_ERROR = 400  # characters
 
@@ -27,8 +26,9 @@ def guard(
     limit_s: float,
     *,
     batch_size: int,
+    max_filtered: int | None = None,
     say: Callable[[str], None] = lambda line: None,
-    on_stale: Callable[[list[str], str], None] = lambda keys, partition: None,
+    on_discard: Callable[[list[str], str], None] = lambda keys, partition: None,
 ) -> ReplayBuffer:
     """Give ``buffer`` the checks of :class:`_Guarded`, keeping its own class as the base.
 
@@ -36,18 +36,21 @@ def guard(
         buffer: verl's own.
         limit_s: Longest time without any prompt finishing or failing, ``progress_s``.
         batch_size: Prompts of one training batch; verl tells it to its synchronous buffer alone.
+        max_filtered: Groups that ``algorithm.filter_groups`` may take out of one step; None: any.
         say: Takes a line on each prompt that failed.
-        on_stale: Takes the keys of the first rows of groups that are thrown away as too old, and
-            their partition, while they can still be read.
+        on_discard: Takes the keys of the first rows of groups that are thrown away (too old,
+            filtered, left over), and their partition, while they can still be read.
     """
     buffer.__class__ = type(f"Guarded{type(buffer).__name__}", (_Guarded, type(buffer)), {})
     buffer.poll_interval = POLL_S
     assert isinstance(buffer, _Guarded)
     buffer.limit_s = limit_s
     buffer.batch_size = batch_size
+    buffer.max_filtered = max_filtered
     buffer.say = say
-    buffer.on_stale = on_stale
+    buffer.on_discard = on_discard
     buffer.tallies = defaultdict(_Tally)
+    buffer.places, buffer.sent = {}, itertools.count()
     return buffer
 
 
@@ -59,6 +62,7 @@ class _Tally:
     seen: set[str] = field(default_factory=set)
     finished: set[str] = field(default_factory=set)
     failed: set[str] = field(default_factory=set)
+    num_filtered: int = 0
 
 
 # What a type checker sees as the base of the mixin: the class that has all it refines.
@@ -70,15 +74,17 @@ class _Guarded(_Buffer):
 
     limit_s: float
     batch_size: int
+    max_filtered: int | None
     say: Callable[[str], None]
-    on_stale: Callable[[list[str], str], None]
+    on_discard: Callable[[list[str], str], None]
     tallies: dict[str, _Tally]
-    workers: tuple[Any, ...] = ()
+    places: dict[str, int]  # by uid, of the prompts that were sent and not yet sampled
+    sent: itertools.count[int]
+    workers: tuple[Any, ...] = ()  # of the agent loop, for the benchmarks
+    # What each agent-loop worker says that it waits for; None of one that does not answer.
+    answers: Callable[[], Mapping[str, str | None]] = staticmethod(dict)
     _settled: frozenset[str] = frozenset()
     _progress_at: float | None = None
-    _pings: tuple[Any, ...] = ()
-    _pinged_at = 0.0
-    _answers: tuple[str | None, ...] = ()
 
     def sample(self, global_steps: int, partition_id: str, batch_size: int) -> Any:
         """verl's own, with the clock of progress set anew."""
@@ -90,16 +96,54 @@ class _Guarded(_Buffer):
         self._begin(global_steps, partition_id)
         return super().wait_for_sampleable(global_steps, partition_id, target_count)
 
+    def note_order(self, uids: Iterable[str]) -> None:
+        """Take the prompts that are sent, in their order."""
+        self.places |= zip(uids, self.sent, strict=False)
+
+    def _materialize_batch(
+        self, partition_id: str, selected_prompt_uids: list[str], partition_snapshot: Any
+    ) -> Any:
+        """verl's own; the rows in the order of their prompts, not in that of their ends.
+
+        A step then adds up the same numbers in the same order whenever it is made.
+        """
+
+        def place(key: str) -> tuple[int, int, int]:
+            uid, session, turn = key.rsplit("_", 2)
+            return self.places.get(uid, -1), int(session), int(turn)
+
+        ordered = {key: partition_snapshot[key] for key in sorted(partition_snapshot, key=place)}
+        batch = super()._materialize_batch(partition_id, selected_prompt_uids, ordered)
+        for uid in selected_prompt_uids:
+            self.places.pop(uid, None)
+        return batch
+
     def _evict_terminal_groups(
         self, global_steps: int, partition_id: str, eviction_reasons: Any
     ) -> Any:
-        """verl's own; the records of stale groups are handed on before their rows are cleared."""
-        stale, *_ = eviction_reasons
-        keys = [f"{uid}_0_0" for uid in sorted(stale)]
+        """verl's own, with a limit on what is filtered: it would go on sampling for ever.
+
+        Raises:
+            HintError: If more than ``max_filtered`` groups of one step had nothing to teach.
+        """
+        evicted = super()._evict_terminal_groups(global_steps, partition_id, eviction_reasons)
+        tally = self.tallies[partition_id]
+        tally.num_filtered += evicted[2]
+        if self.max_filtered is not None and tally.num_filtered > self.max_filtered:
+            raise HintError(
+                f"algorithm.filter_groups took {tally.num_filtered} groups without a difference "
+                f"out of step {tally.step} before its batch was full; the data are too hard or too "
+                f"easy for this policy, or raise algorithm.filter_groups.max_num_gen_batches"
+            )
+        return evicted
+
+    def _clear_groups(self, partition_id: str, uids: set[str]) -> None:
+        """verl's own; the records of the groups are handed on before their rows are cleared."""
+        keys = [f"{uid}_0_0" for uid in sorted(uids)]
         keys = [key for key in keys if key in self.partitions[partition_id]]
         if keys:
-            self.on_stale(keys, partition_id)
-        return super()._evict_terminal_groups(global_steps, partition_id, eviction_reasons)
+            self.on_discard(keys, partition_id)
+        super()._clear_groups(partition_id, uids)
 
     def _begin(self, step: int, partition: str) -> None:
         self._progress_at = None
@@ -111,11 +155,16 @@ class _Guarded(_Buffer):
         super()._sync_metadata_from_transfer_queue()
         # A poll decodes the tags of all rows: the more there are, the less often.
         took = time.monotonic() - began
-        self.poll_interval = min(max(POLL_S, took / _POLL_SHARE), _LONGEST_POLL_S)
+        self.poll_interval = min(max(POLL_S, took / self._poll_share()), _LONGEST_POLL_S)
         for partition in list(self.partitions):
             self._count(partition)
-        self._raise_if_a_worker_died()
         self._raise_if_nothing_settles()
+
+    def _poll_share(self) -> float:
+        groups = (self.pending_keys, self.running_keys, self.finished_keys, self.failure_keys)
+        pending, running, finished, failed = (sum(map(len, keys.values())) for keys in groups)
+        num_open = pending + running
+        return _LAST_POLL_SHARE if 9 * num_open <= finished + failed else _POLL_SHARE
 
     def _raise_if_nothing_settles(self) -> None:
         statuses = (self.pending_keys, self.running_keys, self.finished_keys, self.failure_keys)
@@ -127,8 +176,8 @@ class _Guarded(_Buffer):
             counts = (sum(map(len, keys.values())) for keys in statuses)
             pending, running, finished, failed = counts
             answers = [
-                f"agent-loop worker {number} {answer or 'does not answer'}"
-                for number, answer in enumerate(self._answers)
+                f"{name} {answer or 'does not answer'}"
+                for name, answer in self.answers().items()
                 if answer != IDLE
             ]
             raise StallError(
@@ -175,18 +224,3 @@ class _Guarded(_Buffer):
                 f"the rollout cannot go on: {len(tally.failed)} prompts failed at step "
                 f"{tally.step}, more than half of a batch of {batch}; the last one: {error}"
             )
-
-    def _raise_if_a_worker_died(self) -> None:
-        """Ask the agent-loop workers now and then; a dead one would leave its prompts running."""
-        now = time.monotonic()
-        if not self.workers or now - self._pinged_at < _PING_EVERY_S:
-            return
-        answers: list[str | None] = []
-        for number, ping in enumerate(self._pings):
-            try:
-                answers.append(ray.get(ping) if ray.wait([ping], timeout=0)[0] else None)
-            except RayActorError as error:
-                raise HintError(f"agent-loop worker {number} died: {error}") from error
-        self._answers = tuple(answers)
-        self._pings = tuple(worker.ping.remote() for worker in self.workers)
-        self._pinged_at = now

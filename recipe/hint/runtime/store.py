@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -23,8 +24,8 @@ _NOT_STORED = (
 )
 _HINT_COLUMN = "hint_level_"
 RECORD_FIELD, SAMPLE_FIELD, CREDIT_FIELD = "hint_record", "hint_sample", "hint_credit"
-# Building the rows of a write holds up the event loop, about a millisecond a prompt.
-_PROMPTS_PER_WRITE = 16
+# Packing a write holds up the event loop: 40 ms at both limits. One prompt may be longer alone.
+_PROMPTS_PER_WRITE, _TOKENS_PER_WRITE = 16, 256_000
 
 
 async def mark(uids: Sequence[str], partition: str, status: str, **tags: Any) -> None:
@@ -44,6 +45,12 @@ class _Finished:
     row: dict[str, Any]
     partition: str
     is_there: asyncio.Future[None]
+
+    @property
+    def num_tokens(self) -> int:
+        """Length of its rows, prompts included."""
+        rows = self.outcome.rows
+        return sum(len(row.prompt_ids_T) + len(row.turn.response.token_ids_T) for row in rows)
 
     def can_share_a_write_with(self, other: _Finished) -> bool:
         """Return whether both have the same columns: verl takes those of a write's first row."""
@@ -81,19 +88,30 @@ class Publisher:
     async def _write_waiting(self) -> None:
         try:
             while self._waiting:
-                first = self._waiting[0]
-                finished = [each for each in self._waiting if each.can_share_a_write_with(first)]
-                finished = finished[:_PROMPTS_PER_WRITE]
-                self._waiting = [each for each in self._waiting if each not in finished]
-                await _write_or_blame(finished, first.partition)
+                finished = self._take_a_write()
+                await _write_or_blame(finished, finished[0].partition)
         finally:
             self._task = None
+
+    def _take_a_write(self) -> list[_Finished]:
+        """Return what shares the next write: at least one prompt, up to the limits."""
+        first = self._waiting[0]
+        alike = [each for each in self._waiting if each.can_share_a_write_with(first)]
+        totals = itertools.accumulate(each.num_tokens for each in alike)
+        count = sum(total <= _TOKENS_PER_WRITE for total in totals)
+        taken = alike[: min(max(count, 1), _PROMPTS_PER_WRITE)]
+        self._waiting = [each for each in self._waiting if each not in taken]
+        return taken
 
 
 async def _write_or_blame(finished: list[_Finished], partition: str) -> None:
     """Write once; when it fails, each prompt alone: the error reaches those it belongs to."""
     try:
-        rows = [row for each in finished for row in rows_of(each.outcome, each.row)]
+        rows = []
+        for each in finished:
+            for row in rows_of(each.outcome, each.row):
+                rows.append(row)
+                await asyncio.sleep(0)  # a row of 32,000 tokens takes 15 ms
         keys, fields, tags = (list(column) for column in zip(*rows, strict=True))
         await tq.async_kv_batch_put(
             keys=keys, fields=list_of_dict_to_tensordict(fields), tags=tags, partition_id=partition

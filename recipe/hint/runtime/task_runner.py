@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 from typing import Any
 
@@ -9,10 +11,16 @@ import ray
 from omegaconf import DictConfig
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from recipe.hint.runtime.folder_lock import claimed
+from recipe.hint.runtime.machine import describe_machine
 from recipe.hint.runtime.run_folder import RunFolder
-from recipe.hint.runtime.watchdog import Watchdog, write_fatal
+from recipe.hint.runtime.watchdog import Watchdog, sentence_of, write_fatal
+from recipe.hint.whole_file import write_whole
 
 MANAGER = "recipe.hint.runtime.worker.HintManager"
+DRIVER_LOCK = ".driver.lock"
+# The driver of a run whose command was killed ends some seconds after that.
+_PREDECESSOR_S = 60.0
 
 
 class HintTaskRunner:
@@ -25,16 +33,19 @@ class HintTaskRunner:
         """Train (or only validate) and return where it ended."""
         folder = RunFolder(config.hint.run_dir)
         folder.create()
+        # Before verl's imports: the launcher waits for its heartbeat.
+        watchdog = Watchdog(folder.logs)
         try:
-            return self._run(config, folder)
+            with claimed(folder.root / DRIVER_LOCK, wait_s=_PREDECESSOR_S):
+                return self._run(config, folder, watchdog)
         except BaseException as error:
-            reason = error
-            while isinstance(reason, BaseExceptionGroup):  # of a task group
-                reason = reason.exceptions[0]
-            write_fatal(folder.logs, f"{type(reason).__name__}: {reason}")
+            with contextlib.suppress(OSError):  # a full disk; the launcher has Ray's error too
+                write_fatal(folder.logs, sentence_of(error, folder.root))
             raise
+        finally:
+            watchdog.stop()
 
-    def _run(self, config: DictConfig, folder: RunFolder) -> dict[str, Any]:
+    def _run(self, config: DictConfig, folder: RunFolder, watchdog: Watchdog) -> dict[str, Any]:
         os.environ["TENSORBOARD_DIR"] = str(folder.root / "tensorboard")
         import transfer_queue as tq
         from verl.utils.import_utils import load_class_from_fqn
@@ -43,7 +54,6 @@ class HintTaskRunner:
 
         prepare_verl()
         config.transfer_queue.enable = True
-        watchdog = Watchdog(folder.logs)
         limit_s = config.hint.watchdog.queue_s
         with watchdog.phase("TransferQueue", limit_s, "hint.watchdog.queue_s"):
             tq.init(config.transfer_queue)
@@ -64,6 +74,9 @@ class HintTaskRunner:
                     teacher_client=trainer.get_teacher_client(),
                     reward_loop_worker_handles=trainer.get_reward_handles(),
                 )
+                # verl does not wait for them; from here on they are to answer soon.
+                ray.get([worker.ping.remote() for worker in manager.agent_loop_workers])
+                write_whole(folder.root / "machine.json", json.dumps(describe_machine(), indent=1))
             folder.say("ready")
             trainer.fit(manager)
             is_done = True
@@ -74,7 +87,6 @@ class HintTaskRunner:
                     trainer.logger.finish(exit_code=0 if is_done else 1)
             finally:
                 tq.close()
-                watchdog.stop()
 
 
 def prepare_verl() -> None:

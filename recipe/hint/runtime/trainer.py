@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import ray
 import transfer_queue as tq
 from omegaconf import DictConfig, OmegaConf
 from verl.trainer.ppo.checkpoint_callback import CheckpointCallback
@@ -33,9 +34,10 @@ from recipe.hint.runtime.checkpoints import (
     step_folder,
 )
 from recipe.hint.runtime.credit import CreditMixin
-from recipe.hint.runtime.reference import ask_for_reference
+from recipe.hint.runtime.liveness import Liveness, ready
+from recipe.hint.runtime.models import ask_for_models
 from recipe.hint.runtime.reporter import StepReporter
-from recipe.hint.runtime.run_folder import RunFolder
+from recipe.hint.runtime.run_folder import RunFolder, plain
 from recipe.hint.runtime.sampling_guard import guard
 from recipe.hint.runtime.store import RECORD_FIELD, SAMPLE_FIELD
 from recipe.hint.runtime.watchdog import Watchdog
@@ -45,6 +47,7 @@ from recipe.hint.settings import build_method, read_settings
 from recipe.hint.whole_file import whole_file, write_whole
 
 SHAPES_FILE = "hint_shapes.json"
+METRICS_FILE = "hint_metrics.json"
 
 
 class HintMixin(CreditMixin):
@@ -60,10 +63,11 @@ class HintMixin(CreditMixin):
         self.folder = RunFolder(self.hint.run_dir)
         self.watchdog = Watchdog(self.folder.logs)
         self._method = build_method(config.trainer, self.hint)
-        ask_for_reference(config, self._method)
+        ask_for_models(config, self._method)
         self._reporter: StepReporter | None = None
         self._records_of_step: list[PromptRecord] = []
         self._samples_of_step: dict[str, bytes] = {}
+        self._metrics_of_step: dict[str, Any] = {}
         super().__init__(config)
         # verl calls it before the checkpoint is marked: ours to call, after.
         self._callback, self.checkpoint_callback = self.checkpoint_callback, CheckpointCallback()
@@ -73,6 +77,7 @@ class HintMixin(CreditMixin):
     def _fetch_one_gen_batch(self) -> Any:
         batch = super()._fetch_one_gen_batch()
         # Each look at `batch[name]` builds the whole column.
+        self.replay_buffer.note_order(tu.unwrap_non_tensor_data(uid) for uid in batch["uid"])
         names = sorted(_ID_COLUMNS & set(batch.keys()))
         columns = [[tu.unwrap_non_tensor_data(value) for value in batch[name]] for name in names]
         states = []
@@ -92,6 +97,7 @@ class HintMixin(CreditMixin):
         """
         self._records_of_step = records = []
         self._samples_of_step = {}
+        self._metrics_of_step = metrics
         batch = super().step(metrics, timing_raw)
         # The asynchronous modes replace a failed prompt by another one, and count it.
         replaced = metrics.get("training/rollout_failure/evicted_samples", 0)
@@ -99,6 +105,8 @@ class HintMixin(CreditMixin):
         metrics["hint/failed_prompts"] = float(missing + replaced)
         stale = metrics.get("training/off_policy/evicted_samples", 0)
         metrics["hint/stale_prompts"] = float(stale)
+        filtered = metrics.get("training/filter_groups/evicted_samples", 0)
+        metrics["hint/filtered_prompts"] = float(filtered)
         metrics.update({f"hint/{name}": value for name, value in self._method.metrics().items()})
         talks = {each.uid: [talk.facts for talk in each.conversations] for each in records}
         rows = self.sampler.update(self.global_steps, records, self._samples_of_step)
@@ -138,8 +146,8 @@ class HintMixin(CreditMixin):
         record = PromptRecord.from_json(extra[RECORD_FIELD])
         return dataclasses.replace(record, step=self.global_steps)
 
-    def _learn_of_stale(self, keys: list[str], partition: str) -> None:
-        """What a group showed of its problem holds, though it is too old to train on."""
+    def _learn_of_discarded(self, keys: list[str], partition: str) -> None:
+        """What a group showed of its problem holds, though it does not train."""
         self.tracker.update([self._record(extra) for extra in _extra_fields(keys, partition)])
 
     def _val_metrics_update(
@@ -172,18 +180,50 @@ class HintMixin(CreditMixin):
         return self.watchdog.phase(what, limit_s, f"hint.watchdog.{name}")
 
     def _build_replay_buffer(self) -> Any:
+        batch_size = self.config.data.train_batch_size
         return guard(
             super()._build_replay_buffer(),
             self.hint.watchdog.progress_s,
-            batch_size=self.config.data.train_batch_size,
+            batch_size=batch_size,
+            max_filtered=self.config.algorithm.filter_groups.max_num_gen_batches * batch_size,
             say=self.folder.say,
-            on_stale=self._learn_of_stale,
+            on_discard=self._learn_of_discarded,
         )
 
     def fit(self, agent_loop_manager: Any) -> None:
         """Run verl's training loop."""
         self.replay_buffer.workers = tuple(agent_loop_manager.agent_loop_workers)
-        super().fit(agent_loop_manager)
+        liveness = Liveness(
+            limit_s=self.hint.watchdog.answer_s,
+            setting="hint.watchdog.answer_s",
+            on_fault=self.watchdog.end,
+        )
+        agents = {
+            f"agent-loop worker {number}": worker.ping.remote
+            for number, worker in enumerate(agent_loop_manager.agent_loop_workers)
+        }
+        managers = self._rollout_server_managers()
+        replicas = [replica for manager in managers for replica in manager.get_replicas()]
+        servers = [server for replica in replicas for server in replica.servers]
+        actors = _queue_actors(self.config.transfer_queue)
+        actors |= {f"vLLM server {number}": server for number, server in enumerate(servers)}
+        actors |= {
+            f"load balancer {number} of the vLLM servers": manager.global_load_balancer
+            for number, manager in enumerate(managers)
+        }
+        for name, actor in actors.items():
+            liveness.add(name, ready(actor))
+        for name, ask in agents.items():
+            liveness.add(name, ask)
+        # A simulated trainer has no processes.
+        ranks = getattr(self.actor_rollout_wg, "workers", ())
+        for rank, worker in enumerate(ranks):
+            liveness.add(f"trainer rank {rank}", ready(worker), may_be_busy=True)
+        self.replay_buffer.answers = lambda: {
+            name: answer for name, answer in liveness.answers().items() if name in agents
+        }
+        with liveness.watching():
+            super().fit(agent_loop_manager)
 
     def _setup(self) -> None:
         with self._limit("start-up of the trainer and the vLLM replicas", "start_s"):
@@ -204,6 +244,8 @@ class HintMixin(CreditMixin):
             super().on_init_end()
         if not self.config.trainer.get("val_only", False):
             self.folder.begin_after(self.global_steps)
+            if self._metrics_of_step:
+                self.folder.restore_metrics(self.global_steps, self._metrics_of_step)
 
     def on_step_end(self) -> None:
         with self._limit(_SYNC, "sync_s"):
@@ -219,6 +261,8 @@ class HintMixin(CreditMixin):
         with whole_file(folder / STATE_FILE) as file:
             np.savez_compressed(file, **self.tracker.state_dict())
         write_whole(folder / SHAPES_FILE, json.dumps(self.sampler.state_dict()))
+        # verl logs a step after its save and weight sync: a run killed between them lacks the line.
+        write_whole(folder / METRICS_FILE, json.dumps(plain(self._metrics_of_step)))
         with self._limit("saving the checkpoint", "save_s"):
             super()._save_checkpoint()
         mark_complete(root, self.global_steps)
@@ -246,11 +290,15 @@ class HintMixin(CreditMixin):
                 f"{path} is missing: the checkpoint was not written by this recipe. "
                 "Give its weights as actor_rollout_ref.model.path with trainer.resume_mode=disable"
             )
+        self._resumed_from = path.parent
         with np.load(path, allow_pickle=False) as state:
             self.tracker.load_state_dict(dict(state))
         shapes = path.with_name(SHAPES_FILE)
         if shapes.exists():  # older checkpoints have none
             self.sampler.load_state_dict(json.loads(shapes.read_text(encoding="utf-8")))
+        metrics = path.with_name(METRICS_FILE)
+        if metrics.exists():
+            self._metrics_of_step = json.loads(metrics.read_text(encoding="utf-8"))
         self.folder.say(f"resumed from step {self.global_steps} ({path.parent})")
 
     # -- reporting ------------------------------------------------------------------------------
@@ -263,6 +311,20 @@ class HintMixin(CreditMixin):
     @logger.setter
     def logger(self, tracking: Any) -> None:
         self._reporter = StepReporter(tracking, self.folder, self.config)
+
+
+def _queue_actors(config: DictConfig) -> dict[str, Any]:
+    """Return TransferQueue's actors by what an error calls them."""
+    actors = {
+        "TransferQueue's controller": ray.get_actor(
+            "TransferQueueController", namespace="transfer_queue"
+        )
+    }
+    if config.backend.storage_backend == "SimpleStorage":
+        for number in range(config.backend.SimpleStorage.num_data_storage_units):
+            name = f"TransferQueueStorageUnit#{number}"
+            actors[f"TransferQueue's storage unit {number}"] = ray.get_actor(name)
+    return actors
 
 
 def _extra_fields(keys: list[str], partition: str) -> list[dict[str, Any]]:

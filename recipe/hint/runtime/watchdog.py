@@ -6,14 +6,21 @@ import contextlib
 import faulthandler
 import json
 import os
+import shutil
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from textwrap import shorten
+
+from ray.exceptions import RayTaskError
 
 from recipe.hint.whole_file import write_whole
 
 EXIT_CODE = 70  # os.EX_SOFTWARE: not a signal, not a user error
+_HEARTBEAT = "heartbeat"
+_FULL_MB = 50
+_LONGEST = 1000  # characters of an error; Ray's on memory has 5,000
 
 
 class Watchdog:
@@ -21,7 +28,8 @@ class Watchdog:
 
     The main thread may sit in a native call or in ``ray.get`` that nothing can interrupt, so a
     phase that passes its limit ends the process: the reason goes to ``fatal.json``, the stacks of
-    all threads to ``stacks.txt``, and the launcher reports them.
+    all threads to ``stacks.txt``, and the launcher reports them. The launcher watches the thread in
+    turn, by the heartbeat that it leaves.
     """
 
     def __init__(self, log_dir: Path) -> None:
@@ -53,19 +61,65 @@ class Watchdog:
         """End the thread."""
         self._stop.set()
 
+    def end(self, reason: str) -> None:
+        """End this process at once, and leave the reason; any thread may call it."""
+        # Each may fail on a full disk, and the process must end all the same.
+        with contextlib.suppress(OSError):
+            self._log_dir.mkdir(parents=True, exist_ok=True)
+            with open(self._log_dir / "stacks.txt", "w") as file:
+                faulthandler.dump_traceback(file, all_threads=True)
+        with contextlib.suppress(OSError):
+            write_fatal(self._log_dir, f"{reason}; stacks of all threads are in logs/stacks.txt")
+        os._exit(EXIT_CODE)
+
     def _watch(self) -> None:
         while not self._stop.wait(0.5):
+            with contextlib.suppress(OSError):
+                os.utime(self._log_dir / _HEARTBEAT)
             with self._lock:
                 late = [label for label, deadline in self._stack if time.monotonic() > deadline]
             if late:
-                self._end(late[-1])
+                self.end(late[-1])
 
-    def _end(self, label: str) -> None:
-        self._log_dir.mkdir(parents=True, exist_ok=True)
-        with open(self._log_dir / "stacks.txt", "w") as file:
-            faulthandler.dump_traceback(file, all_threads=True)
-        write_fatal(self._log_dir, f"{label}; stacks of all threads are in logs/stacks.txt")
-        os._exit(EXIT_CODE)
+
+class Heartbeat:
+    """The launcher's view of a driver's watchdog: for how long it has given no sign of life."""
+
+    def __init__(self, log_dir: Path) -> None:
+        self._path = log_dir / _HEARTBEAT
+        self._path.touch()
+        self._last, self._changed_at = self._modified(), time.monotonic()
+
+    def silent_s(self) -> float:
+        """Return the seconds since a beat was seen, by this process's own clock."""
+        now = time.monotonic()
+        if (modified := self._modified()) != self._last:
+            self._last, self._changed_at = modified, now
+        return now - self._changed_at
+
+    def _modified(self) -> int:
+        try:
+            return self._path.stat().st_mtime_ns
+        except OSError:  # a shared disk that is away is no beat
+            return self._last
+
+
+def sentence_of(error: BaseException, folder: Path) -> str:
+    """Say in one line what went wrong in a run that writes in ``folder``.
+
+    A full disk shows as many errors, few of which speak of a disk.
+    """
+    while True:
+        if isinstance(error, RayTaskError):
+            error = error.cause
+        elif isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        else:
+            break
+    free_mb = shutil.disk_usage(folder).free / 1e6
+    full = f" (the disk of {folder} has {free_mb:.1f} MB left)" if free_mb < _FULL_MB else ""
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {shorten(text, _LONGEST, placeholder=' ...')}{full}"
 
 
 def write_fatal(log_dir: Path, message: str) -> None:

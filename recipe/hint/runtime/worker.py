@@ -24,6 +24,7 @@ from recipe.hint.runtime import store
 from recipe.hint.runtime.engine_builder import EngineBuilder
 from recipe.hint.runtime.hint_sources import guarded_source
 from recipe.hint.runtime.sampling_guard import IDLE
+from recipe.hint.runtime.tracing import Traces, traced
 from recipe.hint.samples import SampleSettings
 from recipe.hint.schema import ProblemState, problem_from_row
 from recipe.hint.settings import build_method, read_settings, read_texts
@@ -34,6 +35,7 @@ _WorkerTQ: Any = getattr(AgentLoopWorkerTQ, "__ray_actor_class__")  # noqa: B009
 # Nothing can be generated any more after one of these.
 _FATAL = (StallError, RayActorError)
 _NO_SAMPLES = SampleSettings(prompts_per_step=0, second_judge_share=0.0)
+_PROMPTS_PER_CALL = 64
 _FATAL_NAMES = ("EngineDeadError", "EngineGenerateError", "ActorDiedError")
 
 
@@ -60,11 +62,13 @@ class HintWorker(_WorkerTQ):
             settings, texts, method, grader=engines.grader, tokenizer=self.tokenizer
         )
         rollout = config.actor_rollout_ref.rollout
-        self._training = Parts(method, source, engines.build(rollout, settings), settings, texts)
+        self._traces = Traces()
+        engine = traced(engines.build(rollout, settings))
+        self._training = Parts(method, source, engine, settings, texts)
         # No source of hints: level 0 by construction. Nothing is kept of it.
         off = replace(settings, samples=_NO_SAMPLES, logprob_gain_every=0)
-        drawn = engines.build(rollout.val_kwargs)
-        self._validation = Parts(method.validation(), None, drawn, off, texts)
+        engine = traced(engines.build(rollout.val_kwargs))
+        self._validation = Parts(method.validation(), None, engine, off, texts)
         gc.freeze()  # as in the trainer's process
 
     async def ping(self) -> str:
@@ -97,7 +101,8 @@ class HintWorker(_WorkerTQ):
         try:
             step = int(trajectory["step"])
             parts = self._validation if is_validation else self._training
-            outcome = await self.roll_out(parts, prompt, step)
+            with self._traces.prompt(name, step, is_validation=is_validation):
+                outcome = await self.roll_out(parts, prompt, step)
             await self._publisher.publish(outcome, prompt, partition)
         except Exception as error:  # noqa: BLE001 - any failure must reach the queue as a status
             logger.exception("problem %s failed", name)
@@ -127,6 +132,20 @@ class HintManager(AgentLoopManagerTQ):
         super().__init__(*args, **kwargs)
         # After super().__init__(), which sets verl's own class.
         self.agent_loop_workers_class = ray.remote(HintWorker)
+
+    def generate_sequences(self, prompts: Any) -> None:
+        """Send the prompts to the workers, as verl does, but in calls of a few each.
+
+        A worker reads a call and starts its prompts without a pause: 0.2 to 0.5 s of its event
+        loop for 1,024 prompts.
+        """
+        workers = self.agent_loop_workers
+        calls = [
+            worker.generate_sequences.remote(chunk)
+            for piece in prompts.split(_PROMPTS_PER_CALL * len(workers))
+            for worker, chunk in zip(workers, piece.chunk(len(workers)), strict=False)
+        ]
+        ray.get(calls)
 
 
 def _partition(is_validation: bool) -> str:

@@ -10,18 +10,18 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
 import torch
 from fakes import Numbered, problem
 
 from recipe.hint.hints.base import HintSource, WrittenText
 from recipe.hint.methods.base import Method
-from recipe.hint.prompt import Texts
+from recipe.hint.prompt import Texts, fill
 from recipe.hint.record import Outcome
 from recipe.hint.rollout import Parts, PromptRollout
-from recipe.hint.schema import ProblemState, Response, Verdict
+from recipe.hint.schema import Problem, ProblemState, Response, Verdict
 from recipe.hint.settings import HintSettings
 from recipe.hint.turns import with_hint
 
@@ -90,6 +90,20 @@ class Policy:
         """Return the expectation of ``value(word)``."""
         return sum(self.prob(conversation, word) * value(word) for word in self.words.scores)
 
+    def over(self, conversation: str, value: Callable[[str], float | torch.Tensor]):
+        """Return the expectation over words that are data: their chances have no gradient."""
+        pairs = zip(self.chances(conversation), self.words.scores, strict=True)
+        return sum(chance * value(word) for chance, word in pairs)
+
+    def kl(self, reference: Policy, conversation: str) -> torch.Tensor:
+        """Return KL(self || reference) of a word, differentiable in this policy."""
+
+        def log_ratio(word):
+            other = reference.token_log_probs(conversation, word).sum().detach()
+            return self.token_log_probs(conversation, word).sum() - other
+
+        return self.mean(conversation, log_ratio)
+
     def gradient(self, of: torch.Tensor) -> dict[tuple[str, str], torch.Tensor]:
         """Return the derivative by every parameter that matters to ``of``."""
         leaves = list(self.parameters.values())
@@ -155,20 +169,23 @@ class Draws:
 class EnumeratingEngine:
     """The engine of one way; a row of a seed is one response however often it is asked for."""
 
-    def __init__(self, policy: Policy, group_size: int, draws: Draws, ladders=()) -> None:
+    def __init__(
+        self, policy: Policy, group_size: int, draws: Draws, ladders=(), longest: int = 10**6
+    ) -> None:
         self.policy = policy
         self.group_size = group_size
         self.draws = draws
         self.ladders = ladders  # (text, probability) of what the hint writer says
+        self.longest = longest  # prompt that fits, in tokens
         self._drawn: dict[tuple[str, int], str] = {}
 
     def render(self, messages):
         return [ord(char) for each in messages for char in f"[{each['role']}]{each['content']}"]
 
     def fits(self, prompt_ids):
-        return True
+        return len(prompt_ids) <= self.longest
 
-    async def sample(self, prompt_ids, seed, rows=None, **_):
+    async def sample(self, prompt_ids, seed, rows=None, sampling=None):
         conversation = "".join(map(chr, prompt_ids))
         rows = range(self.group_size) if rows is None else rows
         words = [self._word(conversation, seed + row) for row in rows]
@@ -190,8 +207,11 @@ class EnumeratingEngine:
 
     async def grade(self, problem, responses_G):
         words = ["".join(map(chr, each.token_ids_T)) for each in responses_G]
-        scores = [self.policy.words.scores[word] for word in words]
+        scores = [self.policy.words.scores.get(word, 0.0) for word in words]
         return [Verdict(score, "correct" if score > 0 else "wrong") for score in scores]
+
+    async def leaks(self, problem, responses):
+        return [False] * len(responses)
 
     async def second_opinions(self, problem, responses, verdicts):
         return ["none"] * len(verdicts)
@@ -212,7 +232,9 @@ def every_outcome(
     group_size: int = 2,
     state: ProblemState | None = None,
     source: HintSource | None = None,
+    item: Problem = PROBLEM,
     ladders=(),
+    longest: int = 10**6,
     **settings,
 ) -> list[Way]:
     """Play a method through every way that it can go; their probabilities sum to 1."""
@@ -225,8 +247,8 @@ def every_outcome(
         prescribed: tuple[int, ...] | None = ()
         while prescribed is not None:
             draws = Draws(prescribed)
-            engine = EnumeratingEngine(policy, group_size, draws, ladders)
-            rollout = PromptRollout(PROBLEM, state, _with(parts, engine))
+            engine = EnumeratingEngine(policy, group_size, draws, ladders, longest)
+            rollout = PromptRollout(item, state, replace(parts, engine=engine))
             outcome = await rollout.run(f"uid{len(ways)}", state.step)
             ways.append(Way(draws.probability, outcome))
             prescribed = draws.next()
@@ -235,10 +257,6 @@ def every_outcome(
     ways = asyncio.run(play())
     assert abs(sum(way.probability for way in ways) - 1) < 1e-12
     return ways
-
-
-def _with(parts: Parts, engine) -> Parts:
-    return Parts(parts.method, parts.source, engine, parts.settings, parts.texts)
 
 
 def bare() -> str:
@@ -251,20 +269,22 @@ def hinted(hint: str) -> str:
     return _text(with_hint(PROBLEM.messages, hint, Texts()))
 
 
-def follow_up(conversation: str, said: str, instruction: str) -> str:
-    """Return a conversation after a response and one more user turn."""
-    return f"{conversation}[assistant]{said}[user]{instruction}"
+def revised(said: str) -> str:
+    """Return the conversation after a first response and the instruction to revise it."""
+    return f"{bare()}[assistant]{said}[user]{Texts().revise}"
 
 
 def _text(messages) -> str:
     return "".join(f"[{each['role']}]{each['content']}" for each in messages)
 
 
-def conversations(ways: list[Way]) -> Iterator[tuple[float, list[tuple[str, str]]]]:
-    """Yield the probability of each way and its (conversation, word) by turn."""
-    for way in ways:
-        turns = [(each.prompt_ids_T, each.turn.response.token_ids_T) for each in way.outcome.rows]
-        yield (
-            way.probability,
-            [("".join(map(chr, prompt)), "".join(map(chr, word))) for prompt, word in turns],
-        )
+def asked_of_guide(said: str) -> str:
+    """Return the guide's conversation about a response."""
+    texts = Texts()
+    asked = fill(texts.guide_user, problem=PROBLEM.text, attempt=said)
+    return f"[system]{texts.guide_system}[user]{asked}"
+
+
+def refined(said: str, feedback: str) -> str:
+    """Return the conversation after a first response and feedback on it."""
+    return f"{bare()}[assistant]{said}[user]{fill(Texts().refine, feedback=feedback)}"

@@ -11,7 +11,7 @@ from itertools import product
 import pytest
 import torch
 from enumerated import THREE, TWO, Policy, Words, bare, every_outcome, hinted
-from updates import EPSILON, expected_update, largest, largest_difference
+from updates import EPSILON, expected_update, is_ascended, largest, largest_difference
 
 from recipe.hint.hints.self_generated import SelfGenerated
 from recipe.hint.methods.base import HintDropout
@@ -56,11 +56,6 @@ def moved(policy, conversation, by_std=True, **options):
     """Return weight(p) x p with the weight frozen: its gradient is a group's expected update."""
     p = solved(policy, conversation)
     return weight(p.item(), by_std, **options) * p
-
-
-def is_ascended(update, policy, objective):
-    assert largest(update) > 1e-2
-    return largest_difference(update, policy.gradient(objective)) < 1e-9
 
 
 # -- one group ------------------------------------------------------------------------------------

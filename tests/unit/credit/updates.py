@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import torch
-from enumerated import Policy, Way
+from enumerated import PROBLEM, Policy, Way, every_outcome
 from verl.protocol import DataProto
 from verl.trainer.ppo.core_algos import AdvantageEstimator, compute_policy_loss_vanilla
 from verl.trainer.ppo.v1.utils import compute_advantage_for_multi_trajectories
 from verl.utils import tensordict_utils as tu
 from verl.workers.config import FSDPActorConfig
 
+from recipe.hint.credit.rows import CreditRow
+from recipe.hint.credit.tokens import token_advantages
 from recipe.hint.runtime import store
 
 # verl's GRPO divides by the group's deviation plus this.
@@ -21,7 +25,7 @@ class Batch:
     """The rows of many ways as the queue holds them, padded; a way's rows share its probability."""
 
     def __init__(self, ways: list[Way]) -> None:
-        self.keys, self.uids, self.way_N, fields_N = [], [], [], []
+        self.keys, self.uids, self.way_N, self.credit, fields_N = [], [], [], [], []
         for number, way in enumerate(ways):
             uid = way.outcome.record.uid
             prompt = {"uid": uid, "global_steps": 1, "index": 1}
@@ -29,6 +33,8 @@ class Batch:
                 self.keys.append(key)
                 self.uids.append(tu.unwrap_non_tensor_data(fields["uid"]))
                 self.way_N.append(number)
+                extra = tu.unwrap_non_tensor_data(fields["extra_fields"])
+                self.credit.append(CreditRow(**extra[store.CREDIT_FIELD]))
                 fields_N.append(fields)
         self.probabilities = torch.tensor([way.probability for way in ways], dtype=torch.float64)
         self.words = ["".join(map(chr, each["responses"].tolist())) for each in fields_N]
@@ -44,7 +50,7 @@ class Batch:
         return _padded([each[place] for place in places])
 
 
-def verls_advantages(batch: Batch, *, by_std: bool = True) -> torch.Tensor:
+def verls_advantages(batch: Batch, policy: Policy, *, by_std: bool = True) -> torch.Tensor:
     """Return what verl's GRPO makes of the rows, shape (N, T)."""
     rows = {
         "token_level_rewards": batch.scores_NT.clone(),
@@ -56,6 +62,36 @@ def verls_advantages(batch: Batch, *, by_std: bool = True) -> torch.Tensor:
         data, batch.keys, AdvantageEstimator.GRPO, norm_adv_by_std_in_grpo=by_std
     )
     return done.batch["advantages"]
+
+
+def own_advantages(
+    batch: Batch, policy: Policy, *, method, reference=None, outside=None
+) -> torch.Tensor:
+    """Return what a method with credit of its own makes of the rows, shape (N, T).
+
+    Args:
+        batch: The rows.
+        policy: The one that trains.
+        method: Whose ``advantages`` they get.
+        reference: The policy that the KL is taken to.
+        outside: (conversation, word) -> what the critic adds to the row of credit.
+    """
+    rows = batch.credit
+    if outside:
+        places = zip(rows, batch.conversations, batch.words, strict=True)
+        rows = [replace(row, **outside(*place)) for row, *place in places]
+    mask_NT = batch.mask_NT.numpy()
+    k1_NT = np.zeros(mask_NT.shape)
+    if reference:
+        k1_NT = (batch.log_probs(policy) - batch.log_probs(reference)).detach().numpy()
+    own_NT = token_advantages(
+        method.advantages(rows),
+        np.array([row.weight for row in rows]),
+        method.kl_coefs(rows, k1_NT.sum(axis=1)),
+        k1_NT,
+        mask_NT,
+    )
+    return torch.from_numpy(own_NT)
 
 
 def expected_update(
@@ -73,12 +109,12 @@ def expected_update(
         ways: From ``every_outcome``.
         policy: Whose parameters they are.
         size: Rows that the loss is a mean over, verl's ``global_batch_size``.
-        advantages: ``(batch, **options) -> (N, T)``.
+        advantages: ``(batch, policy, **options) -> (N, T)``.
         mode: verl's ``loss_agg_mode``.
         **options: Passed on to ``advantages``.
     """
     batch = Batch(ways)
-    advantages_NT = advantages(batch, **options)
+    advantages_NT = advantages(batch, policy, **options)
     log_probs_NT = batch.log_probs(policy)
     loss = 0.0
     way_N = torch.tensor(batch.way_N)
@@ -120,6 +156,22 @@ def largest_difference(one: dict, other: dict) -> float:
         float((one.get(name, zero) - other.get(name, zero)).abs().max())
         for name in one.keys() | other.keys()
     )
+
+
+def own_update(
+    method, policy: Policy, *, group_size: int = 2, state=None, item=PROBLEM, **outside
+) -> dict:
+    """Return the expected update of a method with credit of its own, a mean over the group."""
+    ways = every_outcome(method, policy, group_size=group_size, state=state, item=item)
+    return expected_update(
+        *(ways, policy), size=group_size, advantages=own_advantages, method=method, **outside
+    )
+
+
+def is_ascended(update: dict, policy: Policy, objective: torch.Tensor) -> bool:
+    """Return whether an update, which is not next to nothing, is the gradient of an objective."""
+    assert largest(update) > 1e-2
+    return largest_difference(update, policy.gradient(objective)) < 1e-9
 
 
 def largest(gradient: dict) -> float:

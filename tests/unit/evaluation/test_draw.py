@@ -30,8 +30,9 @@ def problem(name, source="tiny/easy"):
 class Engine:
     """Answers with the seed it was given, and remembers what it was shown."""
 
-    def __init__(self, n, fail_on=None):
+    def __init__(self, n, fail_on=None, is_seeded=True):
         self.group_size = n
+        self.is_seeded = is_seeded
         self.fail_on = fail_on
         self.shown = []
         self.requests = []
@@ -39,6 +40,8 @@ class Engine:
     def render(self, messages):
         self.shown.append(tuple(messages))
         return list(range(len(messages[-1]["content"])))
+
+    is_seeded = True
 
     async def sample(self, prompt_ids, seed, rows):
         self.requests.append(rows)
@@ -100,6 +103,11 @@ def test_no_method_and_no_source_of_hints_can_be_reached_from_the_loop_that_draw
         "recipe.hint.typed",
         "recipe.hint.whole_file",
     }
+
+
+def test_a_line_has_no_seed_where_none_decided_what_was_sampled(tmp_path):
+    evaluate(tmp_path, [problem("a")], engine=Engine(3, is_seeded=False))
+    assert [row["seed"] for row in rows_of(tmp_path)] == [None] * 3
 
 
 def test_a_response_left_over_is_drawn_alone_with_the_seed_it_would_have_had(tmp_path):

@@ -1,12 +1,15 @@
 """The most responses that a prompt rollout takes, per method."""
 
-from recipe.hint.methods.cost import most_responses
+from recipe.hint.methods.cost import fewest_responses, most_responses
 from recipe.hint.methods.fixed import Fixed
 from recipe.hint.methods.ghpo import Ghpo, GhpoSettings
 from recipe.hint.methods.grpo import Grpo
+from recipe.hint.methods.mlmt import Mlmt, MlmtSettings
 from recipe.hint.methods.sage import Sage, SearchSettings
 from recipe.hint.methods.sage_light import SageLight
 from recipe.hint.methods.scaf import Scaf, ScafSettings
+from recipe.hint.methods.score import Score
+from recipe.hint.methods.score_guided import GuidedSettings, ScoreGuided
 
 
 def test_one_group_where_nothing_is_searched():
@@ -27,3 +30,11 @@ def test_probes_and_single_guided_answers_are_counted_as_such():
     # 3 tiers in 4 pieces, an answer each.
     scaf = Scaf(max_level=3, settings=ScafSettings(increments=4, rollouts=1))
     assert most_responses(scaf, 8) == 8 + 3 * 4
+
+
+def test_where_everything_is_right_a_search_ends_and_later_turns_are_played_all_the_same():
+    assert fewest_responses(Sage(max_level=3), 8) == 8
+    assert fewest_responses(Score(), 8) == 2 * 8
+    assert fewest_responses(Mlmt(settings=MlmtSettings(feedbacks=2)), 8) == (1 + 2 + 2) * 8
+    only_wrong = ScoreGuided(settings=GuidedSettings(feedback_only_if_wrong=True))
+    assert (fewest_responses(only_wrong, 8), most_responses(only_wrong, 8)) == (8, 3 * 8)

@@ -1,6 +1,7 @@
 """Only a whole checkpoint is ever resumed from."""
 
 import json
+import shutil
 import time
 import tracemalloc
 
@@ -100,6 +101,56 @@ def test_the_check_before_the_start_refuses_what_the_run_would(tmp_path):
         check_run_folder(config)
     config.trainer.resume_mode = "disable"
     assert check_run_folder(config) == "exists, no whole checkpoint: starts at step 1"
+
+
+def damage_cut(folder):
+    (folder / "actor/model.pt").write_bytes(b"123")
+
+
+def damage_missing(folder):
+    (folder / "actor/model.pt").unlink()
+
+
+@pytest.mark.parametrize(
+    "damage, told",
+    [
+        (damage_cut, r"3 bytes at actor/model.pt, expected 10 bytes"),
+        (damage_missing, r"nothing at actor/model.pt, expected 10 bytes"),
+    ],
+)
+def test_a_checkpoint_with_a_cut_or_missing_file_is_refused_by_its_name(tmp_path, damage, told):
+    make(tmp_path, 3)
+    folder = tmp_path / "global_step_5"
+    (folder / "actor").mkdir(parents=True)
+    (folder / "actor/model.pt").write_bytes(b"0123456789")
+    mark_complete(tmp_path, 5)
+    assert repair_pointer(tmp_path) == 5
+    (folder / "notes.txt").write_text("a further file does no harm")
+    assert repair_pointer(tmp_path) == 5
+    damage(folder)
+    with pytest.raises(ConfigError, match=rf"global_step_5 is damaged: {told}"):
+        repair_pointer(tmp_path)
+    shutil.rmtree(folder)  # as the message says
+    assert repair_pointer(tmp_path) == 3
+
+
+@pytest.mark.parametrize("text", ["5\n", ""])
+def test_a_checkpoint_of_an_earlier_version_says_nothing_of_its_files(tmp_path, text):
+    make(tmp_path, 5)
+    (tmp_path / "global_step_5/COMPLETE").write_text(text)
+    (tmp_path / "global_step_5/data.pt").unlink()
+    assert repair_pointer(tmp_path) == 5
+
+
+@pytest.mark.parametrize("lines", ["", '{"step": 0, "val": 1}\n{"step": 3, "val": 1}\n'])
+def test_the_line_of_a_step_that_was_saved_and_not_logged_comes_back(tmp_path, lines):
+    folder = RunFolder(tmp_path)
+    folder.metrics.write_text(lines)
+    folder.restore_metrics(3, {"hint/prompts": 8, "actor/loss": float("nan")})
+    whole = folder.metrics.read_text()
+    assert whole == lines + '{"step": 3, "hint/prompts": 8, "actor/loss": NaN}\n'
+    folder.restore_metrics(3, {"hint/prompts": 8})  # it is there now
+    assert folder.metrics.read_text() == whole
 
 
 def test_a_run_without_checkpoints_starts_anew(tmp_path):

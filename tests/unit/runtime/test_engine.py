@@ -6,7 +6,8 @@ import pytest
 from fakes import problem
 
 from recipe.hint.errors import StallError
-from recipe.hint.runtime.engine import Grading, GroupClient, Renderer, Sampling, VllmEngine
+from recipe.hint.runtime.engine import Grading, Renderer, VllmEngine
+from recipe.hint.runtime.group_client import GroupClient, Sampling
 from recipe.hint.schema import Verdict
 
 
@@ -112,16 +113,6 @@ def test_an_answer_never_runs_past_the_context():
     engine, _ = make_engine(server, max_model_len=52)
     asyncio.run(engine.sample([1] * 50, seed=1))
     assert server.requests[0][1]["max_tokens"] == 2  # 52 - 50
-
-
-def test_a_group_stopped_by_a_weight_update_is_sampled_again_whole():
-    server = Server("abort", "stop")
-    engine, balancer = make_engine(server)
-    responses_G = asyncio.run(engine.sample([1], seed=1))
-    assert len(server.requests) == 2
-    assert server.requests[0][2] != server.requests[1][2]
-    assert len(responses_G) == 3
-    assert balancer.open == 0
 
 
 def test_a_server_that_does_not_answer_is_named_with_its_limit():

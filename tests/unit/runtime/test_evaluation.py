@@ -19,6 +19,7 @@ class Engine:
     """Finds every second response right; is gone after ``limit`` requests."""
 
     group_size = 4
+    is_seeded = True
 
     def __init__(self, limit):
         self.limit = limit
@@ -42,7 +43,12 @@ def run(tmp_path, monkeypatch, limit):
     config = OmegaConf.create(
         {
             "trainer": {"method": "grpo"},
-            "hint": {"run_dir": str(tmp_path), "seed": 1, "watchdog": {"start_s": 60.0}},
+            "hint": {
+                "run_dir": str(tmp_path),
+                "seed": 1,
+                "seeded_sampling": True,
+                "watchdog": {"start_s": 60.0},
+            },
             "data": {"val_files": [str(FILE)]},
             "actor_rollout_ref": {
                 "model": {"path": "base"},

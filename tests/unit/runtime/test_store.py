@@ -158,7 +158,7 @@ def test_a_group_that_is_not_dropped_trains_on_all_its_tokens(published):
 
 
 @pytest.mark.parametrize("mode", sorted(TRAINERS))
-def test_a_stale_group_still_teaches_the_tracker(mode, monkeypatch):
+def test_a_discarded_group_still_teaches_the_tracker(mode, monkeypatch):
     record = mixed().record
     extra = {store.RECORD_FIELD: record.as_json(), store.SAMPLE_FIELD: b""}
     asked = []
@@ -170,7 +170,7 @@ def test_a_stale_group_still_teaches_the_tracker(mode, monkeypatch):
     monkeypatch.setattr(tq, "kv_batch_get", get)
     trainer = TRAINERS[mode].__new__(TRAINERS[mode])
     trainer.global_steps, trainer.tracker = 9, RewardTracker()
-    trainer._learn_of_stale(["u_0_0"], "train")
+    trainer._learn_of_discarded(["u_0_0"], "train")
     assert asked == [(["u_0_0"], "train", ["extra_fields"])]
     assert trainer.tracker.state(record.problem_id).visits == 1
 
@@ -206,6 +206,41 @@ def test_visits_that_end_together_share_a_put_of_at_most_16(queue):
     assert keys[:5] == ["u0_0_0", "u0_1_0", "u0_2_0", "u0_3_0", "u1_0_0"]
     assert list(fields["uid"][:5]) == ["u0"] * 4 + ["u1"]
     assert queue.marks == [(uid, "train", "finished") for uid in uids]
+
+
+def test_a_put_of_long_prompts_is_bounded_by_its_tokens_and_holds_at_least_one(queue, monkeypatch):
+    outcome, _ = visit_of("a")
+    rows = [(len(each.prompt_ids_T), len(each.turn.response.token_ids_T)) for each in outcome.rows]
+    size = sum(map(sum, rows))
+    monkeypatch.setattr(store, "_TOKENS_PER_WRITE", 2 * size)
+    publish_all(["a", "b", "c"])
+    assert [keys[0::4] for keys, _, _ in queue.puts] == [["a_0_0", "b_0_0"], ["c_0_0"]]
+    queue.puts.clear()
+    monkeypatch.setattr(store, "_TOKENS_PER_WRITE", size - 1)
+    publish_all(["a", "b"])
+    assert [keys[0] for keys, _, _ in queue.puts] == ["a_0_0", "b_0_0"]
+
+
+def test_others_have_their_turn_between_the_rows_of_a_write(queue, monkeypatch):
+    visit, turns, real = visit_of("a"), [], store.rows_of
+
+    def counted(*args):
+        for row in real(*args):
+            turns.append("row")
+            yield row
+
+    monkeypatch.setattr(store, "rows_of", counted)
+
+    async def main():
+        written = asyncio.ensure_future(store.Publisher().publish(*visit, "train"))
+        while turns.count("row") < 4:
+            turns.append("other")
+            await asyncio.sleep(0)
+        await written
+
+    asyncio.run(main())
+    first = turns.index("row")
+    assert turns[first : first + 7] == ["row", "other"] * 3 + ["row"]
 
 
 def test_a_put_never_mixes_training_with_validation(queue):

@@ -1,4 +1,4 @@
-"""verl 0.9.1 on a machine without an accelerator: a platform and four small gaps closed.
+"""verl 0.9.1 on a machine without an accelerator: a platform and five small gaps closed.
 
 Each gap is closed at run time in the processes of a CPU run only; nothing on disk changes.
 tests/contracts/test_cpu_platform.py holds one test per gap, so an upgrade fails there first.
@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 import torch.distributed
+from transformers import AutoModelForTokenClassification
 from verl.plugin.platform import platform_manager
 from verl.plugin.platform.platform_base import PlatformBase
 
@@ -140,13 +141,28 @@ def _let_views_outlive_segments() -> None:
     shared_memory.SharedMemory.close = close
 
 
-def _pin_no_memory() -> None:
-    """Leave tensors where they are: verl pins the reference policy's for copies to a device."""
+def _pin_nothing() -> None:
+    """Leave memory as it is: verl offloads the reference model to pinned memory."""
+    original = torch.Tensor.pin_memory
 
-    def pin_memory(self: torch.Tensor, device: Any = None) -> torch.Tensor:
+    @functools.wraps(original)
+    def pin_memory(self: torch.Tensor, *_args: Any, **_kwargs: Any) -> torch.Tensor:
         return self
 
     torch.Tensor.pin_memory = pin_memory
+
+
+def _load_critics_without_flash_attention() -> None:
+    """Load value models with torch's own attention: verl asks for flash attention by name."""
+    original = AutoModelForTokenClassification.from_pretrained
+
+    @functools.wraps(original)
+    def from_pretrained(*args: Any, **kwargs: Any) -> Any:
+        if kwargs.get("attn_implementation") == "flash_attention_2":
+            kwargs["attn_implementation"] = "sdpa"
+        return original(*args, **kwargs)
+
+    AutoModelForTokenClassification.from_pretrained = from_pretrained
 
 
 def install() -> None:
@@ -157,7 +173,8 @@ def install() -> None:
     _accept_doubled_backend()
     _find_cpu_build_of_vllm()
     _let_views_outlive_segments()
-    _pin_no_memory()
+    _pin_nothing()
+    _load_critics_without_flash_attention()
 
 
 def check_platform() -> None:

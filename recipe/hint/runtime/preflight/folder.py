@@ -13,7 +13,7 @@ import yaml
 from omegaconf import DictConfig, OmegaConf
 
 from recipe.hint.errors import ConfigError
-from recipe.hint.runtime.checkpoints import check_resumable, resume_step
+from recipe.hint.runtime.checkpoints import check_resumable, check_undamaged, resume_step
 from recipe.hint.runtime.preflight.settings import ACTOR, ROLLOUT, leaves, setting
 
 # File systems take 255 bytes; backends put something behind the name.
@@ -40,8 +40,9 @@ DEFINES = (
     # verl keeps one file per trainer process and reads them with as many.
     _DEVICES,
 )
-# In `hint`, but not of the run: where it writes, how long it waits, how a service is reached.
+# Among them, but not of the run: where it writes, how long it waits, how a service is reached.
 OPERATION = (
+    "algorithm.filter_groups.max_num_gen_batches",
     *_of("hint", "run_dir watchdog max_in_flight"),
     *_of("hint.verify", "num_workers timeout_s audit"),
     *_of("hint.teacher", "base_url api_key_env num_parallel timeout_s num_retries backoff_s"),
@@ -84,6 +85,7 @@ def _start_of(config: DictConfig) -> str:
                 f"trainer.resume_from_path={path} must be an existing folder global_step_N when "
                 f"trainer.resume_mode=resume_path"
             )
+        check_undamaged(Path(path))
         return f"resumes from {path}"
     if not root.is_dir():
         return "new"

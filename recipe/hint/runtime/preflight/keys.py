@@ -35,7 +35,8 @@ READ_BY_VERL = (
 # Fields of verl's dataclasses that the presets give: known without importing verl.
 _TYPED = (
     *names(ROLLOUT, "enable_sleep_mode agent.agent_loop_manager_class"),
-    *(f"{engine}.fsdp_config.mixed_precision" for engine in (ACTOR, REF)),
+    *(f"{name}.mixed_precision" for name in (f"{ACTOR}.fsdp_config", f"{REF}.fsdp_config")),
+    "critic.fsdp.mixed_precision",
 )
 # Sections with entries in verl's file whose keys belong to somebody else: Ray, TransferQueue's
 # backends, engines by name, teachers by name; `check_unread` looks at each key of `reward`.
@@ -61,10 +62,7 @@ _UNREAD = {
     f"{ROLLOUT}.agent.default_agent_loop": _ONE_TURN,
     f"{ROLLOUT}.agent.agent_loop_config_path": _ONE_TURN,
     f"{ROLLOUT}.multi_turn.": _ONE_TURN,
-    **dict.fromkeys(
-        names(f"{ROLLOUT}.trace", "backend token2text max_samples_per_step_per_worker"),
-        "verl 0.9.1 traces no rollout of its V1 trainers",
-    ),
+    f"{ROLLOUT}.trace.token2text": "a traced response has its text beside its tokens",
     f"{ROLLOUT}.do_sample": "vLLM samples with rollout.temperature",
     f"{ROLLOUT}.val_kwargs.do_sample": "vLLM samples with val_kwargs.temperature; for greedy "
     "responses give val_kwargs.temperature=0 and val_kwargs.n=1",
@@ -90,17 +88,22 @@ _UNREAD = {
 _UNSUPPORTED = {
     "model_engine": "the trainer is FSDP: the other engines are not among the locked packages, and "
     "evaluation merges checkpoints of FSDP only",
-    "algorithm.filter_groups.enable": "verl drops a group whose rewards are all equal together "
-    "with its record, so the method would never learn of a problem that every rollout failed",
     f"{ROLLOUT}.enable_rollout_routing_replay": "a whole-group request returns no expert routes",
     f"{ROLLOUT}.disaggregation.enabled": "a whole-group request goes to one replica",
     f"{ROLLOUT}.full_determinism": "a whole-group request has a random id",
-    f"{ROLLOUT}.ignore_eos": "a whole-group request does not carry it",
+    **dict.fromkeys(
+        names(ROLLOUT, "ignore_eos repetition_penalty"), "a whole-group request does not carry it"
+    ),
     f"{ACTOR}.checkpoint.async_save": "a checkpoint is marked COMPLETE when verl's call returns",
     "distillation.enabled": "no teacher log-probabilities are stored with a response",
 }
 # The primary config's, where verl's file has another or none.
-_DEFAULTS = {"model_engine": "dp", "reward.num_workers": 0, f"{ROLLOUT}.val_kwargs.do_sample": True}
+_DEFAULTS = {
+    "model_engine": "dp",
+    "reward.num_workers": 0,
+    f"{ROLLOUT}.val_kwargs.do_sample": True,
+    f"{ROLLOUT}.repetition_penalty": 1.0,
+}
 _START_LIMIT_S = 120.0
 
 

@@ -21,16 +21,17 @@ from recipe.hint.evaluation.play import evaluated_method, played_turns
 from recipe.hint.evaluation.responses import evaluation_folder, response_path
 from recipe.hint.hints.teacher_settings import check_teacher
 from recipe.hint.methods import Method
-from recipe.hint.methods.cost import most_responses
+from recipe.hint.methods.cost import fewest_responses, most_responses
 from recipe.hint.runtime.merging import MERGED, checkpoint_of, model_files
+from recipe.hint.runtime.models import ask_for_models
 from recipe.hint.runtime.preflight import data
-from recipe.hint.runtime.preflight.data import MODEL, VAL, DataFile, Lengths, Model
+from recipe.hint.runtime.preflight.data import VAL, DataFile, Lengths
 from recipe.hint.runtime.preflight.folder import check_disk, check_run_folder, check_same_run
 from recipe.hint.runtime.preflight.keys import check_unread
 from recipe.hint.runtime.preflight.machine import check_machine
+from recipe.hint.runtime.preflight.model import MODEL, Model, load_model
 from recipe.hint.runtime.preflight.settings import ROLLOUT, check_sections, check_settings, setting
 from recipe.hint.runtime.preflight.turns import check_attempts, check_conversations, check_turns
-from recipe.hint.runtime.reference import ask_for_reference
 from recipe.hint.settings import (
     HintSettings,
     build_method,
@@ -67,8 +68,10 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
     data.check_given(config, (data.TRAIN, VAL, MODEL))
     check_unread(config, settings)
     check_turns(config, method)
-    ask_for_reference(config, method)  # verl's checks below know of it then
-    check_settings(config)
+    # A copy: these are the trainer's own, and a resumed run is compared by what was given.
+    with_models = config.copy()
+    ask_for_models(with_models, method)
+    check_settings(with_models)
     group = config.actor_rollout_ref.rollout.n
     method.check_run(
         group_size=group, use_kl_in_reward=setting(config, "algorithm.use_kl_in_reward")
@@ -77,7 +80,7 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
     folder = check_run_folder(config)
     changed = check_same_run(config)
     train, val = data.read_training_files(config), data.read_files(config, VAL)
-    model = data.load_model(config)
+    model = load_model(config)
     hints = (settings, texts) if method.uses_hints else None
     lengths = data.check_lengths(config, model, train=train, val=val, hints=hints)
     check_conversations(config, method, model, texts, [*train, *val])
@@ -88,7 +91,7 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
     steps = min(by_epochs, setting(config, "trainer.total_training_steps") or by_epochs)
     method.check_steps(steps)
     disk = check_disk(config, model.num_parameters, steps)
-    least, most = batch * group, batch * most_responses(method, group)
+    least, most = (batch * of(method, group) for of in (fewest_responses, most_responses))
     tokens_m = config.data.max_response_length / 1e6
     levels = f"hint levels up to {method.max_level}, {settings.source}, style {settings.style}"
     return [
@@ -185,11 +188,11 @@ def _served_model(config: DictConfig) -> tuple[Model, str]:
     checkpoint = checkpoint_of(path)
     if checkpoint is None:
         # As the launcher hands it on, and as the samples' settings have it.
-        return data.load_model(config), str(Path(path).absolute()) if Path(path).exists() else path
+        return load_model(config), str(Path(path).absolute()) if Path(path).exists() else path
     files, has_weights = model_files(checkpoint)
     config = config.copy()
     config.actor_rollout_ref.model.path = str(files)
-    return data.load_model(config, has_weights=has_weights), str(checkpoint / MERGED)
+    return load_model(config, has_weights=has_weights), str(checkpoint / MERGED)
 
 
 def _model_line(path: str, model: Model) -> str:

@@ -7,6 +7,7 @@ import io
 import re
 import warnings
 from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
 from typing import Any
 
 from hydra.errors import InstantiationException
@@ -31,6 +32,7 @@ _WHOLE = (
     *names("trainer", "nnodes n_gpus_per_node total_epochs save_freq test_freq"),
     *names("trainer", "total_training_steps max_actor_ckpt_to_keep"),
     *("transfer_queue.backend.SimpleStorage.num_data_storage_units", _MINI),
+    *names("algorithm.filter_groups", "max_num_gen_batches max_inflight_gen_batches"),
     "ray_kwargs.ray_init.num_cpus",
 )
 _OR_NULL = (
@@ -45,7 +47,10 @@ _CHOICES = {
     "trainer.resume_mode": ("auto", "disable", "resume_path"),
     f"{ROLLOUT}.name": ("vllm",),
     f"{ACTOR}.strategy": ("fsdp", "fsdp2"),
+    # What every row carries: what it trains with, and whether it is right.
+    "algorithm.filter_groups.metric": ("reward", "acc"),
 }
+_TRACERS = ("mlflow", "trackio", "weave")
 # In the update, and where log-probabilities are computed: whether rows are packed by tokens, the
 # tokens of a micro-batch, and the rows of one.
 _UPDATE = "use_dynamic_bsz ppo_max_token_len_per_gpu ppo_micro_batch_size_per_gpu"
@@ -102,6 +107,7 @@ def check_settings(config: DictConfig) -> None:
     """Check everything that follows from the settings alone."""
     _check_values(config)
     _check_sampling(config)
+    _check_trace(config)
     if not setting(config, "trainer.eval_only"):
         _check_separate(config)
         _check_batch(config)
@@ -150,6 +156,25 @@ def _check_sampling(config: DictConfig) -> None:
         raise ConfigError(
             f"{ROLLOUT}.val_kwargs.n={val.n} with val_kwargs.temperature=0 would give one response "
             f"{val.n} times; set n to 1 or the temperature above 0"
+        )
+
+
+def _check_trace(config: DictConfig) -> None:
+    """Check that the tracing backend is there; verl imports it in the agent-loop workers."""
+    name = f"{ROLLOUT}.trace.backend"
+    backend = setting(config, name)
+    if backend is None:
+        return
+    if backend not in _TRACERS or find_spec(backend) is None:
+        raise ConfigError(
+            f"{name}={backend} cannot be used: it must be one of {', '.join(_TRACERS)}, and "
+            f"installed (none of them is among the locked packages); pip install it, or drop the "
+            f"setting"
+        )
+    if setting(config, "trainer.eval_only"):
+        raise ConfigError(
+            f"{name}={backend} with trainer.eval_only=true would trace nothing: an evaluation "
+            f"writes every sample to its folder; drop the setting"
         )
 
 

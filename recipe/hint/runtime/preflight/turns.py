@@ -27,6 +27,7 @@ _NEEDS = {
     "algorithm.norm_adv_by_std_in_grpo": (True, _OWN),
     "algorithm.gamma": (1.0, _OWN),
     "algorithm.lam": (1.0, _OWN),
+    f"{ACTOR}.use_kl_loss": (False, "each turn has a KL coefficient of its own"),
     f"{ACTOR}.use_dynamic_bsz": (True, "a prompt has several rows, and not always as many"),
 }
 _MARK = "\x01{}\x02"  # no template strips it
@@ -139,6 +140,11 @@ class _Listener:
         sampling: RoleSampling | None = None,
     ) -> list[Response]:
         own = sampling.max_tokens if sampling else None
+        if own and own > self._response_length:
+            raise ConfigError(
+                f"guide_max_tokens={own} is above data.max_response_length="
+                f"{self._response_length}, the room of every response; lower it, or give null"
+            )
         self._lengths.append(own or self._response_length)
         text = _MARK.format(len(self._lengths) - 1)
         return [Response([0], [0.0], text, is_truncated=False)]

@@ -32,6 +32,8 @@ from recipe.hint.verify.programs.sandbox import available_layers
 _FENCE = re.compile(r"[ \t]*(`{3,})[ \t]*([^`\n]*)")
 _LANGUAGES = frozenset({"python", "python3", "py"})
 _MAX_CODE_CHARS = 200_000
+_MAX_DETAIL_CHARS = 1000
+_TEST_LINE = re.compile(r"\(line (\d{1,6}) of the tests\)\Z")
 _DEFAULTS = GradeOptions()
 _ROOT = Path(__file__).resolve().parents[4]
 _START = """
@@ -121,7 +123,17 @@ def grade_program(
     outcome = run_program(code, answer, options)
     if outcome.reason == "error":
         logging.getLogger(__name__).warning("no verdict on a program: %s", outcome.detail)
-    return Verdict(float(outcome.reason == "correct"), outcome.reason, code, "tests")
+    is_right = outcome.reason == "correct"
+    detail = "" if outcome.reason == "error" else _with_test(outcome.detail, answer)
+    return Verdict(float(is_right), outcome.reason, code, "tests", detail=detail)
+
+
+def _with_test(detail: str, tests: str) -> str:
+    """Return a detail with the line of the tests that it names, as text that can be encoded."""
+    named = _TEST_LINE.search(detail)
+    lines = tests.splitlines()[int(named[1]) - 1 : int(named[1])] if named else []
+    shown = "\n".join([*(line.strip() for line in lines), detail])[:_MAX_DETAIL_CHARS]
+    return shown.encode("utf-8", "replace").decode()
 
 
 @functools.cache

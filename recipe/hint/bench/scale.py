@@ -1,0 +1,297 @@
+"""What a step costs at scale: real methods and tracker, simulated replicas, a virtual clock."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from recipe.hint.bench.cases import BARRIERS, SEARCHES, Case, cases_of
+from recipe.hint.bench.clock import run_virtual
+from recipe.hint.bench.fleet import SPEEDS, Fleet
+from recipe.hint.bench.release import Batch, ReleaseRollout, Written
+from recipe.hint.bench.world import SimulatedEngine, SimulatedSource
+from recipe.hint.hints.base import HintResult
+from recipe.hint.methods import BASELINE, METHODS
+from recipe.hint.methods.base import Method
+from recipe.hint.methods.sage import Sage
+from recipe.hint.prompt import Texts
+from recipe.hint.record import PromptRecord
+from recipe.hint.reward_tracker import RewardTracker
+from recipe.hint.rollout import Parts, PromptRollout
+from recipe.hint.samples import SampleSettings
+from recipe.hint.schema import Problem, seed_at
+from recipe.hint.settings import HintSettings
+
+_LEVELS = 3
+_SETTINGS = HintSettings(samples=SampleSettings(prompts_per_step=0, second_judge_share=0.0))
+_FIRST_STEP = 1000  # past every warm-up of a method
+
+
+@dataclass(frozen=True, slots=True)
+class _Done:
+    record: PromptRecord
+    submitted: int
+
+
+class Simulation:
+    """The steps of one case."""
+
+    def __init__(self, case: Case) -> None:
+        self._case = case
+        self._method = _method(case.arm)
+        self._source = None
+        if self._method.uses_hints:
+            attempts = case.world.attempts if self._method.source == "self_generated" else 0
+            repeats = case.arm in BARRIERS
+            self._source = SimulatedSource(attempts, self._method.max_level, repeats=repeats)
+        num_rollout = case.replicas
+        if case.mode == "separate_async":
+            num_rollout -= case.train_replicas
+        self._speed = SPEEDS[case.speed]
+        self._fleet = Fleet(self._speed, num_rollout, continues=case.continues)
+        self._tracker = RewardTracker()
+        self._ready: list[_Done] = []
+        self._changed = asyncio.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._next = 0
+        self._evicted = 0
+
+    async def run(self) -> dict[str, float]:
+        """Make all steps; return means per step of those that count."""
+        case, loop = self._case, asyncio.get_running_loop()
+        if case.mode != "sync":
+            self._submit(case.batch, 1)
+        done: list[_Done] = []
+        ages: list[int] = []
+        wait_s = 0.0
+        start = self._counts()
+        for step in range(1, case.warmup + case.steps + 1):
+            if step == case.warmup + 1:
+                start, done, ages, wait_s = self._counts(), [], [], 0.0
+            self._submit(case.batch, step)
+            updates = case.updates if case.mode == "separate_async" else 1
+            for _ in range(updates):
+                began_s = loop.time()
+                share = await self._collect(case.batch // updates, step)
+                wait_s += loop.time() - began_s
+                done += share
+                ages += [step - each.submitted for each in share]
+                if case.mode == "colocate_async":
+                    self._fleet.stop()
+                await asyncio.sleep(self._update_s([each.record for each in share]))
+            self._fleet.stop()
+            await asyncio.sleep(case.sync_s)
+            self._fleet.resume()
+        num_left = len(self._tasks) + len(self._ready)
+        for task in self._tasks:
+            task.cancel()
+        spent = {name: value - start[name] for name, value in self._counts().items()}
+        means = {name: value / case.steps for name, value in spent.items()}
+        records = [each.record for each in done]
+        return means | {
+            "wait_s": wait_s / case.steps,
+            "trained_tokens": sum(each.trained_tokens for each in records) / case.steps,
+            "mixed": sum(each.has_signal for each in records) / case.steps,
+            "unresolved": _unresolved(records),
+            "trained_groups": len(records) / case.steps,
+            "left": num_left,
+            "age": sum(ages) / len(ages),
+        }
+
+    def _counts(self) -> dict[str, float]:
+        fleet = self._fleet
+        return {
+            "step_s": asyncio.get_running_loop().time(),
+            "tokens": fleet.num_tokens,
+            "lost_tokens": fleet.num_lost_tokens,
+            "stops": fleet.num_stops,
+            "evicted": self._evicted,
+            "submitted": self._next,
+        }
+
+    # -- submit and collect, as verl's trainers and buffers do ----------------------------------
+
+    def _submit(self, count: int, step: int) -> None:
+        numbers = [(self._next + place) % (2 * self._case.batch) for place in range(count)]
+        self._next += count
+        if self._case.arm in BARRIERS:
+            self._start(self._released(numbers, step))
+        else:
+            for number in numbers:
+                self._start(self._single(number, step))
+
+    def _start(self, coroutine: Any) -> None:
+        task = asyncio.ensure_future(coroutine)
+        self._tasks.add(task)
+        task.add_done_callback(self._settled)
+
+    def _settled(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self._changed.set()
+
+    async def _single(self, number: int, step: int) -> None:
+        outcome = await self._rollout(number, step)
+        self._ready.append(_Done(outcome, step))
+
+    async def _collect(self, count: int, step: int) -> list[_Done]:
+        """Return the oldest finished groups when there are enough, and learn from them."""
+        while True:
+            fresh = [e for e in self._ready if step - e.submitted + 1 <= self._case.max_staleness]
+            if num_stale := len(self._ready) - len(fresh):
+                self._tracker.update(each.record for each in self._ready if each not in fresh)
+                self._evicted += num_stale
+                self._ready = fresh
+                self._submit(num_stale, step)
+            if len(self._ready) >= count:
+                break
+            self._changed.clear()
+            await self._changed.wait()
+        self._ready.sort(key=lambda each: each.submitted)
+        taken, self._ready = self._ready[:count], self._ready[count:]
+        self._tracker.update(each.record for each in taken)
+        return taken
+
+    def _update_s(self, records: Sequence[PromptRecord]) -> float:
+        world = self._case.world
+        prompts = sum(
+            len(each.rows) * (world.prompt_tokens + bool(each.highest_level) * world.hint_tokens)
+            for each in records
+        )
+        tokens = sum(each.trained_tokens for each in records) + prompts
+        speed = self._speed.train_tokens_per_s * self._case.train_speed
+        return tokens / (speed * self._case.train_replicas)
+
+    # -- one prompt -----------------------------------------------------------------------------
+
+    async def _rollout(
+        self, number: int, step: int, method: Method | None = None, source: Any = None
+    ) -> PromptRecord:
+        engine = SimulatedEngine(self._case.world, number, self._fleet)
+        parts = Parts(method or self._method, source or self._source, engine, _SETTINGS, Texts())
+        problem = _problem(number)
+        state = replace(self._tracker.state(problem.id), step=_FIRST_STEP + step)
+        outcome = await PromptRollout(problem, state, parts).run(f"{number}-{step}", step)
+        return outcome.record
+
+    # -- the release's way ----------------------------------------------------------------------
+
+    async def _released(self, numbers: list[int], step: int) -> None:
+        released = {"release-light": self._light, "release-scaf": self._scaf}
+        how = released.get(self._case.arm, self._scheme)
+        records = await how(numbers, step)
+        self._ready += [_Done(record, step) for record in records]
+
+    async def _scheme(self, numbers: list[int], step: int) -> list[PromptRecord]:
+        batch = Batch(len(numbers))
+
+        async def one(number: int) -> PromptRecord:
+            async def roll_out(method: Method, source: Any) -> Any:
+                engine = SimulatedEngine(self._case.world, number, self._fleet)
+                parts = Parts(method, source, engine, _SETTINGS, Texts())
+                state = self._tracker.state(str(number))
+                return await PromptRollout(_problem(number), state, parts).run(str(number), step)
+
+            write = self._writer(number)
+            made = ReleaseRollout(roll_out, write, batch=batch, max_level=_LEVELS)
+            return (await made.run(step)).record
+
+        return await asyncio.gather(*(one(number) for number in numbers))
+
+    async def _light(self, numbers: list[int], step: int) -> list[PromptRecord]:
+        """All hints of the batch first, then all groups."""
+        states = {number: self._tracker.state(str(number)) for number in numbers}
+        hinted = [
+            number
+            for number in numbers
+            if self._method.open(_problem(number), states[number]).level
+        ]
+        written = await asyncio.gather(*(self._writer(number)(step) for number in hinted))
+        source_of = dict(zip(hinted, map(Written, written), strict=True))
+        return await asyncio.gather(
+            *(self._rollout(number, step, source=source_of.get(number)) for number in numbers)
+        )
+
+    async def _scaf(self, numbers: list[int], step: int) -> list[PromptRecord]:
+        """All groups first, then all guided responses of those that failed."""
+        plain = METHODS[BASELINE]()
+        groups = await asyncio.gather(*(self._rollout(each, step, plain) for each in numbers))
+        await asyncio.gather(
+            *(
+                SimulatedEngine(self._case.world, number, self._fleet).sample(
+                    [1], seed_at(step, number, level), range(1)
+                )
+                for number, group in zip(numbers, groups, strict=True)
+                if not any(group.accuracies)
+                for level in range(self._method.max_level)
+            )
+        )
+        return groups
+
+    def _writer(self, number: int) -> Any:
+        async def write(step: int) -> HintResult:
+            engine = SimulatedEngine(self._case.world, number, self._fleet)
+            assert self._source is not None
+            return await self._source.write(
+                _problem(number),
+                lambda messages, attempt: engine.write(
+                    messages, seed_at(step, number, "hint", attempt)
+                ),
+            )
+
+        return write
+
+
+def _method(arm: str) -> Method:
+    if arm in SEARCHES:
+        return Sage(max_level=_LEVELS, settings=SEARCHES[arm])
+    cls = BARRIERS.get(arm) or METHODS[arm]
+    return cls(max_level=_LEVELS if cls.uses_hints else 0)
+
+
+def _problem(number: int) -> Problem:
+    messages = ({"role": "user", "content": "problem"},)
+    return Problem(str(number), messages, "problem", "solution", "0")
+
+
+def _unresolved(records: Sequence[PromptRecord]) -> float:
+    """Return the share of all-wrong groups among those that were sampled without a hint."""
+    bare = [each.rounds[0] for each in records if each.rounds[0].level == 0]
+    return sum(not any(each.accuracies) for each in bare) / len(bare) if bare else 0.0
+
+
+def simulate(case: Case) -> dict[str, Any]:
+    """Return what a case costs: simulated seconds and counts per step."""
+
+    async def run() -> dict[str, float]:
+        return await Simulation(case).run()
+
+    return asdict(case) | run_virtual(run())
+
+
+def scale_lines(argv: Sequence[str]) -> Iterator[str]:
+    """Yield a table row per case, as it is there; the ratio is to ``grpo`` in the same mode.
+
+    ``mixed`` groups have unequal rewards and so a gradient; ``waits`` is the share of a step in
+    which the trainer waits for rollouts, ``lost`` that of all tokens which a sync threw away.
+    """
+    yield (
+        "arm | mode | replicas | speed | batch | sigma | unresolved | step s | waits | Mtokens | "
+        f"lost | age | evicted | mixed | mixed/h | to {BASELINE}"
+    )
+    base: dict[Case, dict[str, Any]] = {}
+    for case in cases_of(argv):
+        key = replace(case, arm=BASELINE)
+        if key not in base:
+            base[key] = simulate(key)
+        found = base[key] if case == key else simulate(case)
+        yield (
+            f"{case.arm} | {case.mode} | {case.replicas} | {case.speed} | {case.batch} | "
+            f"{case.world.sigma:g} | {case.world.unresolved:g} | {found['step_s']:.0f} | "
+            f"{found['wait_s'] / found['step_s']:.2f} | {found['tokens'] / 1e6:.2f} | "
+            f"{found['lost_tokens'] / found['tokens']:.2f} | {found['age']:.2f} | "
+            f"{found['evicted']:.1f} | {found['mixed']:.0f} | "
+            f"{3600 * found['mixed'] / found['step_s']:.0f} | "
+            f"{found['step_s'] / base[key]['step_s']:.2f}"
+        )

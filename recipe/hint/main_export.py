@@ -1,0 +1,41 @@
+"""A checkpoint as a model folder: ``main_export.py CHECKPOINT OUT [--dtype bf16|fp32]``.
+
+OUT holds safetensors, tokenizer, chat template and a model card; transformers and vLLM load it, and
+``hf upload NAME OUT`` publishes it. Ends with exit code 2 and one line when it cannot be made.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from recipe.hint.errors import HintError
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Write the folder."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("checkpoint", type=Path, help="RUN/checkpoints/global_step_N")
+    parser.add_argument("out", type=Path, help="folder to make")
+    parser.add_argument("--dtype", choices=("bf16", "fp32"), default="bf16")
+    given = parser.parse_args(argv)
+    print("reading the checkpoint ...", file=sys.stderr, flush=True)
+    from recipe.hint.runtime.export import export_model
+
+    try:
+        export_model(given.checkpoint, given.out, given.dtype)
+    except HintError as error:
+        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        print(f"error: {error.filename}: {error.strerror or error}", file=sys.stderr)
+        return 2
+    print(f"{given.out}: {given.dtype} weights, tokenizer and model card")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

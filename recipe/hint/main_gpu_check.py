@@ -1,0 +1,87 @@
+"""Checks a machine with one GPU: ``main_gpu_check.py [--device cpu] [--only PART,...]``.
+
+Needs no network. Prints one Markdown block and writes gpu_check.json; the exit code is 1 when a
+part failed. Parts that are done are written down at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from recipe.hint.bench.gpu_check import PARTS, Check, NotHereError
+from recipe.hint.errors import HintError
+from recipe.hint.whole_file import write_whole
+
+Result = dict[str, Any]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the parts one after the other; a part that fails hides no other."""
+    given = read_arguments(argv)
+    folder = given.out.absolute()
+    folder.mkdir(parents=True, exist_ok=True)
+    check = Check(given.device, folder, time.monotonic() + 60 * given.minutes)
+    results: dict[str, Result] = {}
+    for name in given.only:
+        print(f"{name} ...", end=" ", flush=True)
+        results[name] = run_part(name, check)
+        print(results[name]["result"], flush=True)
+        write_whole(folder / "gpu_check.json", json.dumps(results, indent=1))
+    print("\n" + "\n".join(markdown(results, given.device)))
+    print(f"\n{folder / 'gpu_check.json'}")
+    return int(any(each["result"] == "FAILED" for each in results.values()))
+
+
+def read_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    """Read the command line; an unknown part ends the program with a message."""
+    parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
+    default = Path(f"outputs/gpu-check-{datetime.now():%Y%m%d-%H%M%S}")
+    parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
+    parser.add_argument("--only", default=",".join(PARTS), help=f"of {','.join(PARTS)}")
+    parser.add_argument("--minutes", type=float, default=20, help="limit of all parts together")
+    parser.add_argument("--out", type=Path, default=default, help="a new folder")
+    given = parser.parse_args(argv)
+    given.only = given.only.split(",")
+    if unknown := sorted(set(given.only) - set(PARTS)):
+        parser.error(f"--only: unknown part {', '.join(unknown)}; choose from {', '.join(PARTS)}")
+    return given
+
+
+def run_part(name: str, check: Check) -> Result:
+    """Return ``ok``, ``not here`` or ``FAILED`` with numbers or the reason, and the seconds."""
+    began = time.monotonic()
+    try:
+        result: Result = {"result": "ok", "numbers": PARTS[name](check)}
+    except NotHereError as error:
+        result = {"result": "not here", "reason": str(error)}
+    except (HintError, OSError, LookupError, ValueError, RuntimeError, ImportError) as error:
+        result = {"result": "FAILED", "reason": f"{type(error).__name__}: {error}"}
+    return result | {"seconds": round(time.monotonic() - began)}
+
+
+def markdown(results: dict[str, Result], device: str) -> list[str]:
+    """Return the table, a row per part."""
+    stand_in = ", the CPU in a GPU's place" if device == "cpu" else ""
+    lines = [f"### GPU check, {datetime.now():%Y-%m-%d}{stand_in}", ""]
+    lines += ["| part | result | seconds | numbers |", "|---|---|---|---|"]
+    for name, each in results.items():
+        numbers = each.get("numbers", {})
+        shown = "; ".join(f"{key} {_shown(value)}" for key, value in numbers.items())
+        told = (shown or each["reason"]).replace("|", "\\|").replace("\n", " ")
+        lines.append(f"| {name} | {each['result']} | {each['seconds']} | {told} |")
+    return lines
+
+
+def _shown(value: Any) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,149 @@
+"""ArCHer: a critic of whole utterances, off policy, gives the advantages of the turns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from recipe.hint.credit.archer import UtteranceCritic, utterance_advantages
+from recipe.hint.credit.baselines import rewards_of, state_values
+from recipe.hint.credit.rows import CreditRow
+from recipe.hint.credit.turn_level import next_rows, turn_gae
+from recipe.hint.errors import ConfigError
+from recipe.hint.methods.base import Method
+from recipe.hint.methods.final_turns import FinalTurns
+from recipe.hint.methods.prompts import Revise
+from recipe.hint.schema import Problem, ProblemState
+from recipe.hint.turns import Round, Row, Sample, Train, places
+
+
+@dataclass(frozen=True)
+class ArcherSettings:
+    """The critic and the conversation; the defaults are the original's, but for the updates.
+
+    Attributes:
+        variant: ``full``: two turns, double Q and V, slow target and replay. ``bandit``: the same
+            critic on one turn, which makes it regression on the reward. ``lite``: two turns with
+            turn-level GAE on verl's critic: no Q, no replay, not ArCHer.
+        rewards_first: Whether the first turn earns its own accuracy; otherwise only the last one
+            earns.
+        kl_coef: KL coefficient of every turn; the original has none.
+        gamma: Discount per turn.
+        lam: Trace decay of ``lite``.
+        tau: Share of the new weights that the slow target takes over after each update.
+        updates: Updates of the critic per training step.
+        batch_size: Transitions of one update.
+        capacity: Transitions in the replay buffer.
+        expectile: ``null``: V learns from the utterances of this step, which are the present
+            policy's. A number from 0.5 to below 1: from replayed ones, towards the best of them.
+
+    Raises:
+        ConfigError: If a number is out of range.
+    """
+
+    variant: Literal["full", "bandit", "lite"] = "full"
+    rewards_first: bool = False
+    kl_coef: float = 0.0
+    gamma: float = 0.95
+    lam: float = 0.95
+    tau: float = 0.1
+    updates: int = 8
+    batch_size: int = 64
+    capacity: int = 100_000
+    expectile: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("updates", "batch_size", "capacity"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"hint.archer.{name}={getattr(self, name)} must be at least 1")
+        for name in ("gamma", "lam", "tau"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ConfigError(f"hint.archer.{name}={getattr(self, name)} must be in [0, 1]")
+        if self.tau == 0:
+            raise ConfigError("hint.archer.tau=0 never moves the target; give it above 0")
+        if self.kl_coef < 0:
+            raise ConfigError(f"hint.archer.kl_coef={self.kl_coef} must not be negative")
+        if self.expectile is not None and not 0.5 <= self.expectile < 1:
+            raise ConfigError(
+                f"hint.archer.expectile={self.expectile} must be from 0.5 to below 1, or null"
+            )
+
+
+class Archer(Method):
+    """Answer, then revise; each utterance earns Q - V of a critic that learns off policy.
+
+    Source: Zhou et al. 2024, arXiv:2402.19446. Deviations: docs/deviations.md#archer.
+    """
+
+    settings_cls = ArcherSettings
+    settings_node = "hint.archer"
+    has_own_credit: ClassVar[bool] = True
+
+    @property
+    def needs_reference(self) -> bool:
+        """Whether there is a KL coefficient above 0."""
+        return self.settings.kl_coef > 0
+
+    @property
+    def needs_critic(self) -> bool:
+        """Always."""
+        return True
+
+    @property
+    def utterance_critic(self) -> UtteranceCritic | None:
+        """The critic of utterances, but for ``lite``."""
+        settings = self.settings
+        if settings.variant == "lite":
+            return None
+        return UtteranceCritic(
+            settings.gamma,
+            settings.tau,
+            settings.updates,
+            settings.batch_size,
+            settings.capacity,
+            settings.expectile,
+        )
+
+    def react(
+        self, problem: Problem, state: ProblemState, rounds: Sequence[Round]
+    ) -> Sample | Train:
+        """Go on from every first turn, but as a bandit; then train on all turns."""
+        if len(rounds) == 1 and self.settings.variant != "bandit":
+            return Sample(Revise(), n=1, parents=places(rounds, 0))
+        last = len(rounds) - 1
+        gone_on_from = {turn.parent for turn in rounds[last].turns}
+        rows = []
+        for index in range(len(rounds)):
+            for place in places(rounds, index):
+                earns = self.settings.rewards_first or place not in gone_on_from
+                turn = rounds[index].turns[place.turn]
+                reward = self.reward(turn) if earns else 0.0
+                rows.append(Row(place, reward, f"turn{index + 1}", self.settings.kl_coef))
+        return Train(tuple(rows))
+
+    def advantages(self, rows: Sequence[CreditRow]) -> np.ndarray:
+        """Return min Q - min V of each utterance, shape (N,); of ``lite``, GAE over the turns."""
+        if self.utterance_critic is None:
+            return self._traces(rows)
+        q_N2, v_N2 = (
+            np.array([[row.facts[f"{head}{i}"] for i in (1, 2)] for row in rows]).reshape(-1, 2)
+            for head in "qv"
+        )
+        return utterance_advantages(q_N2, v_N2)
+
+    def value_targets(self, rows: Sequence[CreditRow]) -> np.ndarray:
+        """Return the lambda-returns of ``lite``, shape (N,)."""
+        if self.utterance_critic is None:
+            return state_values(rows) + self._traces(rows)
+        return super().value_targets(rows)
+
+    def validation(self) -> Method:
+        """Return the same conversations, of which the last turns count."""
+        return FinalTurns(self)
+
+    def _traces(self, rows: Sequence[CreditRow]) -> np.ndarray:
+        gamma, lam = self.settings.gamma, self.settings.lam
+        return turn_gae(rewards_of(rows), state_values(rows), next_rows(rows), gamma, lam)

@@ -1,0 +1,327 @@
+"""The page's charts, as Plotly figures: one line per arm, a band over its seeds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from html import escape
+from typing import Any
+
+import plotly.graph_objects as go
+
+from recipe.hint.errors import DataError
+from recipe.hint.evaluation.estimators import t_quantile, wilson_interval
+from recipe.hint.report.page.arms import Arm
+from recipe.hint.report.page.folder import PageRun
+from recipe.hint.report.runs import RunResult, accuracies
+
+Row = dict[str, float]
+AXES = ("step", "tokens sampled (thousands)", "minutes of training")
+# After Okabe and Ito, told apart by most people; in tones that show on white and on black.
+COLOURS = ("#2f86cf", "#de6b1f", "#12a37f", "#cc79a7", "#d99a00", "#8c76c9", "#5fb4e0", "#888888")
+_MAX_POINTS = 600
+_HEIGHT = 300
+
+CURVES: dict[str, Callable[[Row], float]] = {
+    "Mean reward of what trains": lambda row: row["critic/score/mean"],
+    "Groups with signal, share": lambda row: 1 - row["hint/zero_signal_after"],
+    "Prompts trained under a hint, share": lambda row: (
+        row["hint/prompts_with_hint"] / row["hint/prompts"]
+    ),
+    "Problems never solved, %": lambda row: row["reward_tracking/pct_never_solved"],
+    "Tokens sampled per step": lambda row: row["hint/rollout_tokens"] + row["hint/tokens"],
+    "Seconds per step": lambda row: row["timing_s/step"],
+    "Entropy, nats": lambda row: row["actor/entropy"],
+    "Response length, tokens": lambda row: row["response_length/mean"],
+    "Gradient norm": lambda row: row["actor/grad_norm"],
+    "Prompts with a hint that holds the answer, share": lambda row: (
+        row["hint/leaked"] / row["hint/prompts"]
+    ),
+    "Verdicts not graded, share": lambda row: row["verify/ungraded"],
+    "Trainer against vLLM, mean difference of a token's probability": lambda row: row[
+        "training/rollout_probs_diff_mean"
+    ],
+}
+TOKENS: dict[str, Callable[[Row], float]] = {
+    "trained on": lambda row: row["hint/rollout_tokens"] - row["hint/rollout_tokens_discarded"],
+    "sampled, not trained on": lambda row: row["hint/rollout_tokens_discarded"],
+    "writing hints": lambda row: row["hint/tokens"],
+}
+_PHASES = {
+    "rollout": "gen",
+    "log-probs": "old_log_prob",
+    "update": "update_actor",
+    "weights to vLLM": "update_weights",
+    "advantages": "adv",
+    "checkpoint": "save_checkpoint",
+    "reference": "ref",
+    "values": "values",
+    "critic update": "update_critic",
+}
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A figure with its place on the page.
+
+    Attributes:
+        by_axis: Per name of an x axis, the x values of each trace; empty for a fixed axis.
+        note: One sentence below the heading.
+    """
+
+    section: str
+    title: str
+    figure: go.Figure
+    by_axis: dict[str, list[list[float]]] = field(default_factory=dict)
+    note: str = ""
+
+
+def all_charts(arms: Sequence[Arm]) -> list[Chart]:
+    """Return every chart that some run has numbers for."""
+    charts = [_accuracy(arms, source) for source in _sources(arms)]
+    for title, value in CURVES.items():
+        lines = [_mean_line(arm, _points_of(arm, value)) for arm in arms]
+        if any(line.steps for line in lines):
+            charts.append(_line_chart("curves", title, arms, lines))
+    levels = sorted({level for arm in arms for run in arm.runs for level in _levels(run)})
+    shares: dict[str, Callable[[Row], float]] = {
+        "no hint" if not level else f"level {level}": _level_share(level) for level in levels
+    }
+    phases: dict[str, Callable[[Row], float]] = {
+        name: _phase(key) for name, key in _PHASES.items()
+    } | {"other": _other_seconds}
+    for arm in arms:
+        charts += _stack("levels", arm, shares, "share of the step's prompts")
+    for arm in arms:
+        charts += _stack("phases", arm, phases, "seconds")
+    charts += _totals("tokens", arms, TOKENS, "tokens per seed, thousands", 1e-3)
+    charts += _totals("phases", arms, phases, "minutes of all steps per seed", 1 / 60)
+    return charts
+
+
+@dataclass(frozen=True)
+class _Line:
+    """Means over seeds with a 95 % interval; ``half`` is 0 where a single run has a value."""
+
+    steps: list[int]
+    means: list[float]
+    low: list[float]
+    high: list[float]
+    by_axis: dict[str, list[float]]
+
+
+def _mean_line(arm: Arm, points: Sequence[dict[int, float]]) -> _Line:
+    """Average over the seeds, at steps that all of them have; the interval is Student's."""
+    there = [set(each) for each in points if each]
+    steps = _thin(sorted(set.intersection(*there))) if there else []
+    means, low, high = [], [], []
+    for step in steps:
+        values = [each[step] for each in points if step in each]
+        mean = sum(values) / len(values)
+        half = 0.0
+        if len(values) > 1:
+            variance = sum((value - mean) ** 2 for value in values) / (len(values) - 1)
+            half = t_quantile(len(values) - 1) * math.sqrt(variance / len(values))
+        means.append(_short(mean))
+        low.append(_short(mean - half))
+        high.append(_short(mean + half))
+    return _Line(steps, means, low, high, _axes(arm, steps))
+
+
+def _axes(arm: Arm, steps: Sequence[int]) -> dict[str, list[float]]:
+    """Return, per axis, where the steps lie on it: the mean over the arm's seeds."""
+    found: list[list[float]] = [list(steps)]
+    for keys, factor in (
+        (("hint/rollout_tokens", "hint/tokens"), 1e-3),
+        (("timing_s/step",), 1 / 60),
+    ):
+        sums = [_cumulated(run, keys) for run in arm.runs]
+        found.append([])
+        for step in steps:
+            there = [each[step] for each in sums if step in each] or [0.0]
+            found[-1].append(_short(factor * sum(there) / len(there)))
+    return dict(zip(AXES, found, strict=True))
+
+
+def _cumulated(run: PageRun, keys: Sequence[str]) -> dict[int, float]:
+    total, sums = 0.0, {}
+    for row in run.metrics:
+        total += sum(row.get(key, 0.0) for key in keys)
+        sums[int(row["step"])] = total
+    return sums
+
+
+def _points_of(arm: Arm, value: Callable[[Row], float]) -> list[dict[int, float]]:
+    """Return step -> value of each run; steps without the metric are left out."""
+    found = []
+    for run in arm.runs:
+        points = {}
+        for row in run.training:
+            try:
+                points[int(row["step"])] = value(row)
+            except (KeyError, ZeroDivisionError):
+                continue
+        found.append(points)
+    return found
+
+
+def accuracies_of(run: PageRun, source: str) -> list[tuple[int, float]]:
+    """Return (step, accuracy without hints) at each validation of a data source."""
+    found = [(int(row["step"]), accuracies(row)) for row in run.metrics]
+    return [(step, shares[source]) for step, shares in found if source in shares]
+
+
+def _sources(arms: Sequence[Arm]) -> list[str]:
+    rows = [row for arm in arms for run in arm.runs for row in run.metrics]
+    return sorted({source for row in rows for source in accuracies(row)})
+
+
+def _accuracy(arms: Sequence[Arm], source: str) -> Chart:
+    lines, notes = [], set()
+    for arm in arms:
+        line = _mean_line(arm, [dict(accuracies_of(run, source)) for run in arm.runs])
+        if len(arm.runs) > 1:
+            notes.add("Several seeds: the mean, and Student's 95 % interval over seeds")
+        else:
+            notes.add("One seed: Wilson's 95 % interval over problems, where they can be counted")
+            line = _with_wilson(line, _num_problems(arm.runs[0], source))
+        lines.append(line)
+    note = " ".join(["Validation without hints.", *(f"{each}." for each in sorted(notes))])
+    return _line_chart("accuracy", f"Accuracy: {source}", arms, lines, note)
+
+
+def _with_wilson(line: _Line, num_problems: int) -> _Line:
+    if not num_problems:
+        return line
+    ends = [wilson_interval(min(max(mean, 0.0), 1.0), num_problems) for mean in line.means]
+    return replace(line, low=[low for low, _ in ends], high=[high for _, high in ends])
+
+
+def _num_problems(run: PageRun, source: str) -> int:
+    """Count the problems behind an accuracy; 0 when the files are not there any more."""
+    files, cap = run.setting("data.val_files") or [], run.setting("data.val_max_samples") or -1
+    files = [files] if isinstance(files, str) else files
+    try:
+        return RunResult(run.name, run.method, [], list(files), int(cap)).num_problems(source)
+    except (DataError, TypeError, ValueError):
+        return 0
+
+
+def _line_chart(
+    section: str, title: str, arms: Sequence[Arm], lines: Sequence[_Line], note: str = ""
+) -> Chart:
+    figure = go.Figure()
+    by_axis: dict[str, list[list[float]]] = {name: [] for name in AXES}
+    for number, (arm, line) in enumerate(zip(arms, lines, strict=True)):
+        colour, name = COLOURS[number % len(COLOURS)], escape(arm.name)
+        shared: dict[str, Any] = {"x": line.steps, "legendgroup": str(number), "name": name}
+        if line.low != line.high:
+            edge = shared | {"x": line.steps + line.steps[::-1], "y": line.high + line.low[::-1]}
+            figure.add_scatter(
+                **edge, fill="toself", fillcolor=colour, opacity=0.18, mode="none",
+                hoverinfo="skip", showlegend=False,
+            )  # fmt: skip
+            for axis in AXES:
+                by_axis[axis].append(line.by_axis[axis] + line.by_axis[axis][::-1])
+        is_sparse = len(line.steps) < 40
+        figure.add_scatter(
+            **shared, y=line.means, mode="lines+markers" if is_sparse else "lines",
+            line={"color": colour, "width": 2, "dash": ("solid", "dash", "dot")[number // 8 % 3]},
+            marker={"size": 5}, hovertemplate=f"%{{y:.4g}}<extra>{name}</extra>",
+        )  # fmt: skip
+        for axis in AXES:
+            by_axis[axis].append(line.by_axis[axis])
+    _lay_out(figure, "step", "")
+    if "ccuracy" in title:
+        figure.update_yaxes(range=[-0.02, 1.02], tickformat=".0%")
+    return Chart(section, title, figure, by_axis, note)
+
+
+def _stack(
+    section: str, arm: Arm, parts: dict[str, Callable[[Row], float]], unit: str
+) -> list[Chart]:
+    """Return the arm's stacked areas over the steps, the mean over its seeds; none without data."""
+    figure = go.Figure()
+    for number, (name, value) in enumerate(parts.items()):
+        line = _mean_line(arm, _points_of(arm, value))
+        if any(line.means):
+            figure.add_scatter(
+                x=line.steps, y=line.means, name=name, stackgroup="all", mode="lines",
+                line={"width": 0.5, "color": _part_colour(number, name)},
+                hovertemplate="%{y:.3g}<extra>" + name + "</extra>",
+            )  # fmt: skip
+    _lay_out(figure, "step", unit)
+    return [Chart(section, arm.name, figure)] if figure.data else []
+
+
+def _totals(
+    section: str,
+    arms: Sequence[Arm],
+    parts: dict[str, Callable[[Row], float]],
+    unit: str,
+    factor: float,
+) -> list[Chart]:
+    """Return one bar per arm: sums over all steps, the mean over its seeds."""
+    figure = go.Figure()
+    for number, (name, value) in enumerate(parts.items()):
+        sums = [
+            factor * sum(sum(each.values()) for each in _points_of(arm, value)) / len(arm.runs)
+            for arm in arms
+        ]
+        if any(sums):
+            figure.add_bar(
+                y=[escape(arm.name) for arm in arms], x=[_short(each) for each in sums],
+                name=name, orientation="h", marker={"color": _part_colour(number, name)},
+                hovertemplate="%{x:.4g}<extra>" + name + "</extra>",
+            )  # fmt: skip
+    _lay_out(figure, unit, "")
+    figure.update_layout(barmode="stack", hovermode="closest", height=150 + 34 * len(arms))
+    figure.update_yaxes(autorange="reversed", automargin=True)
+    return [Chart(section, "All steps together", figure)] if figure.data else []
+
+
+def _part_colour(number: int, name: str) -> str:
+    return COLOURS[-1] if name == "other" else COLOURS[number % (len(COLOURS) - 1)]
+
+
+def _lay_out(figure: go.Figure, x_title: str, y_title: str) -> None:
+    """Set what all charts share; colours of text and grid are the page's."""
+    figure.update_layout(
+        template="none", height=_HEIGHT, margin={"l": 56, "r": 12, "t": 10, "b": 48},
+        paper_bgcolor="rgba(0,0,0,0)", plot_bgcolor="rgba(0,0,0,0)", hovermode="x unified",
+        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "traceorder": "normal"},
+        showlegend=True,
+    )  # fmt: skip
+    figure.update_xaxes(title={"text": x_title, "standoff": 8}, zeroline=False)
+    figure.update_yaxes(title=y_title, zeroline=False, rangemode="tozero")
+
+
+def _levels(run: PageRun) -> set[int]:
+    names = {name for row in run.training for name in row if name.startswith("hint/used_")}
+    found = {int(name.rpartition("_")[2]) for name in names if name.startswith("hint/used_level_")}
+    return found | ({0} if "hint/used_no_hint" in names else set())
+
+
+def _level_share(level: int) -> Callable[[Row], float]:
+    key = f"hint/used_level_{level}" if level else "hint/used_no_hint"
+    return lambda row: row.get(key, 0.0) / row["hint/prompts"]
+
+
+def _phase(key: str) -> Callable[[Row], float]:
+    return lambda row: row.get(f"timing_s/{key}", 0.0)
+
+
+def _other_seconds(row: Row) -> float:
+    """Return what no named phase explains; phases of an asynchronous run may overlap."""
+    named = sum(row.get(f"timing_s/{key}", 0.0) for key in _PHASES.values())
+    return max(0.0, row["timing_s/step"] - named)
+
+
+def _thin(steps: list[int]) -> list[int]:
+    stride = -(-len(steps) // _MAX_POINTS) if steps else 1
+    return steps[::stride] + steps[-1:] * ((len(steps) - 1) % stride != 0)
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.5g}")

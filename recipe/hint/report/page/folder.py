@@ -1,0 +1,135 @@
+"""Read a run's folder for the page: finished, in progress, or damaged in places."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from recipe.hint.errors import DataError
+from recipe.hint.report.page.visits import Visit, read_sample, read_visit
+
+_DAMAGE = (LookupError, TypeError, ValueError, AttributeError, OverflowError, RecursionError)
+MAX_LINE_BYTES = 4_000_000  # a longer one is damaged: a record has some kB, a sample 32 KiB
+
+
+@dataclass
+class PageRun:
+    """What one run's folder holds.
+
+    Attributes:
+        metrics: One row per step and validation, ``step`` and finite numbers.
+        damaged: Lines that were skipped, by file.
+        config: ``config.yaml``; empty when it is missing or damaged.
+        machine: ``machine.json``; empty for a run that wrote none.
+        updated_s: When the newest line was written, in seconds since 1970.
+        failure: Why the run ended, from ``logs/fatal.json``.
+    """
+
+    name: str
+    metrics: list[dict[str, float]] = field(default_factory=list)
+    visits: list[Visit] = field(default_factory=list)
+    samples: list[dict[str, Any]] = field(default_factory=list)
+    damaged: Counter[str] = field(default_factory=Counter)
+    config: dict[str, Any] = field(default_factory=dict)
+    machine: dict[str, Any] = field(default_factory=dict)
+    updated_s: float = 0.0
+    failure: str = ""
+
+    def setting(self, name: str) -> Any:
+        """Return a setting by its dotted name, or nothing."""
+        node: Any = self.config
+        for part in name.split("."):
+            node = node.get(part) if isinstance(node, Mapping) else None
+        return node
+
+    @property
+    def method(self) -> str:
+        """The name of the method, for headings."""
+        return str(self.setting("trainer.method") or "unknown method")
+
+    @property
+    def training(self) -> list[dict[str, float]]:
+        """The rows of training steps."""
+        return [row for row in self.metrics if "hint/prompts" in row]
+
+    @property
+    def last_step(self) -> int:
+        """The newest training step."""
+        return max((int(row["step"]) for row in self.training), default=0)
+
+
+def read_folder(folder: str | Path) -> PageRun:
+    """Read what is there; a line that cannot be read is skipped and counted.
+
+    A last line without its end, which a run in progress or a killed one leaves, is no damage.
+
+    Raises:
+        DataError: If the folder holds neither metrics nor records.
+    """
+    folder = Path(folder)
+    if not any((folder / name).is_file() for name in ("metrics.jsonl", "records.jsonl")):
+        raise DataError(
+            f"{folder} is not the folder of a run: metrics.jsonl and records.jsonl are missing"
+        )
+    run = PageRun(folder.resolve().name)
+    run.metrics = list(_rows(folder / "metrics.jsonl", _metrics_row, run))
+    run.visits = list(_rows(folder / "records.jsonl", read_visit, run))
+    run.samples = list(_rows(folder / "samples.jsonl", read_sample, run))
+    run.config = _mapping(folder / "config.yaml", _yaml, run)
+    run.machine = _mapping(folder / "machine.json", json.loads, run)
+    fatal = _mapping(folder / "logs" / "fatal.json", json.loads, run)
+    run.failure = str(next(iter(fatal.values()), ""))[:2000]
+    return run
+
+
+def _rows(path: Path, read: Callable[[Any], Any], run: PageRun) -> Iterator[Any]:
+    if not path.is_file():
+        return
+    run.updated_s = max(run.updated_s, path.stat().st_mtime)
+    with open(path, "rb") as file:
+        while line := file.readline(MAX_LINE_BYTES):
+            if not line.endswith(b"\n"):
+                if len(line) < MAX_LINE_BYTES:
+                    return
+                while line and not line.endswith(b"\n"):
+                    line = file.readline(MAX_LINE_BYTES)
+                run.damaged[path.name] += 1
+                continue
+            try:
+                yield read(json.loads(line))
+            except _DAMAGE:
+                run.damaged[path.name] += 1
+
+
+def _metrics_row(row: Mapping[str, Any]) -> dict[str, float]:
+    """Return the finite numbers; verl writes ``nan`` where a run went wrong."""
+    numbers = {
+        str(name): float(value)
+        for name, value in row.items()
+        if isinstance(value, int | float) and abs(value) < 1e300 and math.isfinite(value)
+    }
+    return numbers | {"step": int(row["step"])}
+
+
+def _yaml(text: str) -> Any:
+    return yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+
+
+def _mapping(path: Path, parse: Callable[[str], Any], run: PageRun) -> dict[str, Any]:
+    if not path.is_file():
+        return {}
+    try:
+        value = parse(path.read_text(encoding="utf-8", errors="replace"))
+    except (*_DAMAGE, yaml.YAMLError):
+        value = None
+    if isinstance(value, dict):
+        return value
+    run.damaged[path.name] += 1
+    return {}

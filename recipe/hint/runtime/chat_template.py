@@ -1,0 +1,55 @@
+"""What a model's chat template takes, and where its responses end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jinja2 import TemplateError
+
+from recipe.hint.prompt import Message
+
+_USER = {"role": "user", "content": "Question"}
+_DATE = "date_string"
+
+
+def refuses_system(tokenizer: Any, options: Mapping[str, Any]) -> bool:
+    """Return whether the template takes a conversation without a system turn alone.
+
+    Args:
+        tokenizer: A transformers tokenizer with a chat template.
+        options: Further variables of the template.
+    """
+    try:
+        _text(tokenizer, options, [_USER])
+    except (TemplateError, ValueError):
+        return False  # it refuses more than the system turn, or there is none
+    try:
+        _text(tokenizer, options, [{"role": "system", "content": "Rules"}, _USER])
+    except TemplateError:
+        return True
+    return False
+
+
+def unfixed_date(tokenizer: Any, options: Mapping[str, Any]) -> bool:
+    """Return whether the template writes today's date, so that prompts change overnight."""
+    return "strftime_now" in str(tokenizer.chat_template) and _DATE not in options
+
+
+def end_of_turn(tokenizer: Any, options: Mapping[str, Any]) -> int | None:
+    """Return the token that the template puts behind a response; ``None`` where it puts none."""
+    turns = [_USER, {"role": "assistant", "content": "Response"}]
+    try:
+        text = tokenizer.apply_chat_template(turns, tokenize=False, **options)
+    except TemplateError:
+        return None
+    after = text.rpartition("Response")[2]
+    found = tokenizer(after, add_special_tokens=False)["input_ids"]
+    # Plain text ends no response.
+    return found[0] if found and found[0] in tokenizer.added_tokens_decoder else None
+
+
+def _text(tokenizer: Any, options: Mapping[str, Any], messages: Sequence[Message]) -> str:
+    return tokenizer.apply_chat_template(
+        list(messages), add_generation_prompt=True, tokenize=False, **options
+    )

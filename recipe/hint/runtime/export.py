@@ -1,0 +1,130 @@
+"""A training checkpoint as a folder that transformers and vLLM load: weights, tokenizer, card."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch.distributed.tensor import DTensor, Shard
+from transformers import AutoConfig, AutoModelForCausalLM
+
+from recipe.hint.errors import ConfigError
+from recipe.hint.report.page.folder import PageRun, read_folder
+from recipe.hint.report.runs import accuracies
+from recipe.hint.runtime.checkpoints import COMPLETE
+from recipe.hint.runtime.merging import checkpoint_of
+
+_DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
+
+
+def export_model(checkpoint: str | Path, target: Path, dtype: Literal["fp32", "bf16"]) -> None:
+    """Write ``target``, whole or not at all.
+
+    verl's merger rounds to bf16; this keeps the trainer's fp32 where it is asked for.
+
+    Raises:
+        ConfigError: If ``checkpoint`` is none or not whole, or ``target`` is there already.
+    """
+    folder = checkpoint_of(checkpoint)
+    if folder is None:
+        raise ConfigError(
+            f"{checkpoint} is not a checkpoint; give a folder checkpoints/global_step_N of a run"
+        )
+    if not (folder / COMPLETE).is_file():
+        raise ConfigError(f"{folder} is not whole ({COMPLETE} is missing); take an earlier one")
+    if target.exists():
+        raise ConfigError(f"{target} is there already; give a folder that is not")
+    config = AutoConfig.from_pretrained(folder / "actor" / "huggingface")
+    with torch.device("meta"):
+        model = AutoModelForCausalLM.from_config(config, dtype=_DTYPES[dtype])
+    weights = {name: each.to(_DTYPES[dtype]) for name, each in merged_weights(folder / "actor")}
+    if missing := model.state_dict().keys() - weights.keys():
+        raise ConfigError(f"{folder} lacks the weights {', '.join(sorted(missing)[:3])}")
+    draft = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        # The tokenizer and generation settings as they are; the configuration with the new dtype.
+        shutil.copytree(folder / "actor" / "huggingface", draft)
+        model.save_pretrained(draft, state_dict=weights)
+        step = int(folder.name.rpartition("_")[2])
+        card = model_card(read_folder(folder.parents[1]), step, dtype)
+        (draft / "README.md").write_text(card, encoding="utf-8")
+        os.replace(draft, target)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+def merged_weights(actor: Path) -> Iterator[tuple[str, torch.Tensor]]:
+    """Yield the whole weights from what each rank saved, as they were saved.
+
+    Raises:
+        ConfigError: If a rank's file is missing, or a weight is sharded as FSDP does not.
+    """
+    files = sorted(actor.glob("model_world_size_*_rank_0.pt"))
+    if len(files) != 1:
+        raise ConfigError(f"{actor}: found {len(files)} files model_world_size_*_rank_0.pt, not 1")
+    first = _load(files[0])
+    sharded = [each for each in first.values() if isinstance(each, DTensor)]
+    # A hybrid mesh holds the whole model once per row; its first row are the first ranks.
+    num_ranks = sharded[0].device_mesh.shape[-1] if sharded else 1
+    names = [str(files[0]).replace("_rank_0.pt", f"_rank_{rank}.pt") for rank in range(num_ranks)]
+    shards = [first, *(_load(Path(name)) for name in names[1:])]
+    for name, value in first.items():
+        if not isinstance(value, DTensor):
+            yield name, value
+            continue
+        placement = value.placements[-1]
+        parts = [each[name].to_local() for each in shards]
+        if isinstance(placement, Shard):
+            yield name, torch.cat(parts, dim=placement.dim)
+        elif placement.is_replicate():
+            yield name, parts[0]
+        else:
+            raise ConfigError(f"{actor}: {name} has the placement {placement}, expected a shard")
+
+
+def model_card(run: PageRun, step: int, dtype: str) -> str:
+    """Return the card: what was trained on what, how far, and what it scored; no paths."""
+    base = Path(str(run.setting("actor_rollout_ref.model.path"))).name
+    rows = [row for row in run.metrics if row["step"] <= step and accuracies(row)]
+    facts = {
+        "method": run.method,
+        "base model": base,
+        "steps": f"{step} of {run.setting('trainer.total_training_steps')}",
+        "prompts per step": run.setting("data.train_batch_size"),
+        "responses per prompt": run.setting("actor_rollout_ref.rollout.n"),
+        "learning rate": run.setting("actor_rollout_ref.actor.optim.lr"),
+        "strongest hint level": run.setting("hint.max_level"),
+        "seed": run.setting("hint.seed"),
+        "dtype of these weights": dtype,
+        **run.machine.get("version", {}),
+    }
+    lines = ["---", "library_name: transformers", "pipeline_tag: text-generation", "---", ""]
+    lines += [f"# {base}, trained with {run.method}", ""]
+    lines += ["Prompts need no hint: hints were used in training only.", "", "| | |", "|---|---|"]
+    lines += [f"| {name} | {_plain(value)} |" for name, value in facts.items()]
+    if rows:
+        lines += ["", "Accuracy on held-out problems, without hints:", "", "| | first | last |"]
+        lines += ["|---|---|---|"]
+        first, last = accuracies(rows[0]), accuracies(rows[-1])
+        heads = f"step {rows[0]['step']:g}", f"step {rows[-1]['step']:g}"
+        lines[-2] = f"| | {heads[0]} | {heads[1]} |"
+        lines += [
+            f"| {_plain(name)} | {100 * first.get(name, 0):.1f} % | {100 * value:.1f} % |"
+            for name, value in last.items()
+        ]
+    return "\n".join([*lines, ""])
+
+
+def _load(path: Path) -> dict[str, Any]:
+    """Load a rank's file; like verl's own resuming, this trusts whoever wrote the checkpoint."""
+    if not path.is_file():
+        raise ConfigError(f"{path} is missing: copy the files of all ranks beside each other")
+    return torch.load(path, map_location="cpu", weights_only=False)
+
+
+def _plain(value: Any) -> str:
+    return str(value).replace("|", "\\|").replace("\n", " ")

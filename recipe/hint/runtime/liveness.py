@@ -1,0 +1,104 @@
+"""Asks the actors that the driver depends on whether they are there: many waits have no limit."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import ray
+from ray.exceptions import ActorDiedError, RayError
+
+_EVERY_S = 2.0
+
+
+class Liveness:
+    """A thread with one question under way to each actor.
+
+    verl and TransferQueue wait for each other without a limit, over sockets that do not tell of a
+    process that was stopped. An actor that answers Ray has a process that runs.
+    """
+
+    def __init__(
+        self,
+        *,
+        limit_s: float,
+        setting: str,
+        on_fault: Callable[[str], None],
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Watch nobody yet.
+
+        Args:
+            limit_s: Longest time to an answer, in seconds.
+            setting: Name of the setting that holds it.
+            on_fault: Takes the sentence that says who died or does not answer.
+            now: A clock in seconds.
+        """
+        self._limit_s, self._setting = limit_s, setting
+        self._on_fault, self._now = on_fault, now
+        self._questions: dict[str, tuple[Callable[[], Any], bool]] = {}
+        self._asked: dict[str, tuple[Any, float]] = {}
+        self._answers: dict[str, Any] = {}
+
+    def add(self, name: str, ask: Callable[[], Any], *, may_be_busy: bool = False) -> None:
+        """Watch an actor.
+
+        Args:
+            name: As an error will call it.
+            ask: Sends the question; returns Ray's reference to the answer.
+            may_be_busy: One that does one thing at a time answers when that is done, however long
+                it takes: only its death is told.
+        """
+        self._questions[name] = (ask, may_be_busy)
+
+    def answers(self) -> Mapping[str, Any]:
+        """Return who answered what last; ``None`` where the last question has no answer yet."""
+        return dict(self._answers)
+
+    @contextlib.contextmanager
+    def watching(self) -> Iterator[None]:
+        """Ask again and again while the block runs."""
+        stop = threading.Event()
+
+        def watch() -> None:
+            while not stop.wait(_EVERY_S):
+                fault = self.look()
+                if fault and not stop.is_set():
+                    self._on_fault(fault)
+                    return
+
+        threading.Thread(target=watch, name="liveness", daemon=True).start()
+        try:
+            yield
+        finally:
+            stop.set()
+
+    def look(self) -> str | None:
+        """Read the answers that came and ask again; return what is wrong, if anything is."""
+        late = []
+        for name, (ask, may_be_busy) in self._questions.items():
+            answer, since = self._asked.get(name, (None, self._now()))
+            try:
+                if answer is None or ray.wait([answer], timeout=0)[0]:
+                    self._answers[name] = None if answer is None else ray.get(answer)
+                    self._asked[name] = (ask(), self._now())
+                    continue
+            except ActorDiedError as error:
+                return f"{name} died: {' '.join(str(error).split())[:300]}"
+            except RayError:  # it could not be reached this time
+                self._asked[name] = (ask(), since)
+            self._answers[name] = None
+            if not may_be_busy and self._now() - since > self._limit_s:
+                late.append(name)
+        if late:
+            names = ", ".join(late)
+            return f"{names} did not answer within {self._setting}={self._limit_s:g} s"
+        return None
+
+
+def ready(actor: Any) -> Callable[[], Any]:
+    """Return a question that every actor of Ray answers."""
+    return lambda: actor.__ray_ready__.remote()

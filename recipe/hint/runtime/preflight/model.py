@@ -1,0 +1,222 @@
+"""What the checks need of a model: tokenizer, template, context and size."""
+
+from __future__ import annotations
+
+import functools
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jinja2 import TemplateError
+from omegaconf import DictConfig
+
+from recipe.hint.errors import ConfigError
+from recipe.hint.prompt import Message, fold_system
+from recipe.hint.runtime.chat_template import end_of_turn, refuses_system, unfixed_date
+from recipe.hint.runtime.preflight.settings import ROLLOUT, setting
+
+MODEL, MAX_MODEL_LEN = "actor_rollout_ref.model.path", f"{ROLLOUT}.max_model_len"
+_TEMPLATE = "actor_rollout_ref.model.custom_chat_template"
+_CHUNK = 1024
+
+
+@dataclass(frozen=True)
+class Model:
+    """What the checks of the data need of a model.
+
+    ``num_parameters`` is unknown for weights that are not there yet or not in safetensors;
+    ``context`` is the longest sequence in tokens; ``warnings`` are what its files promise no good.
+    """
+
+    path: str
+    tokenizer: Any
+    num_parameters: int | None
+    context: int
+    template_options: dict[str, Any]
+    warnings: tuple[str, ...] = ()
+
+    @functools.cached_property
+    def folds_system(self) -> bool:
+        """Whether the template refuses a system turn, so that its text goes into the user's."""
+        return refuses_system(self.tokenizer, self.template_options)
+
+    def count_tokens(self, conversations: Sequence[Sequence[Message]]) -> list[int]:
+        """Count the tokens of each conversation, generation prompt included."""
+        counts: list[int] = []
+        for start in range(0, len(conversations), _CHUNK):
+            texts = [self._render(messages) for messages in conversations[start : start + _CHUNK]]
+            encoded = self.tokenizer(texts, add_special_tokens=False, verbose=False)
+            counts += [len(token_ids) for token_ids in encoded["input_ids"]]
+        return counts
+
+    def check_template(self, messages: Sequence[Message]) -> None:
+        """Make sure that every turn of a conversation is in what the model will see."""
+        text = self._render(messages)
+        for turn in messages:
+            if turn["content"].strip() not in text:
+                raise ConfigError(
+                    f"{MODEL}={self.path}: the chat template drops the {turn['role']} turn "
+                    f"{turn['content'][:40]!r}; use a model whose template keeps it, or set "
+                    f"{_TEMPLATE}"
+                )
+
+    def _render(self, messages: Sequence[Message]) -> str:
+        turns = fold_system(messages) if self.folds_system else list(messages)
+        try:
+            return self.tokenizer.apply_chat_template(
+                turns, add_generation_prompt=True, tokenize=False, **self.template_options
+            )
+        except (TemplateError, ValueError, TypeError, KeyError) as error:
+            roles = ", ".join(turn["role"] for turn in messages)
+            raise ConfigError(
+                f"{MODEL}={self.path}: the chat template refuses a conversation of {roles}: "
+                f"{_one_line(error)}; use a model whose template takes these roles, or set "
+                f"{_TEMPLATE}"
+            ) from error
+
+
+def load_model(config: DictConfig, *, has_weights: bool = True) -> Model:
+    """Read everything but the weights, of which only the headers are looked at.
+
+    Args:
+        config: The run's.
+        has_weights: Whether the folder holds them already.
+    """
+    path = setting(config, MODEL)
+    if not isinstance(path, str) or not path.strip():
+        raise ConfigError(f"{MODEL} is not set; give the folder of a model")
+    context, folder = _context(config, path), Path(path).expanduser()
+    if not folder.is_dir():  # a name on the hub: None when it is still to be fetched
+        from huggingface_hub import try_to_load_from_cache
+
+        cached = try_to_load_from_cache(path, "config.json")
+        folder = Path(cached).parent if isinstance(cached, str) else None
+    num_parameters = _num_parameters(folder) if folder and has_weights else None
+    tokenizer = _load_tokenizer(config, str(folder or path))
+    options = dict(setting(config, "data.apply_chat_template_kwargs") or {})
+    warnings = _template_warnings(config, tokenizer, options, str(folder or path))
+    return Model(path, tokenizer, num_parameters, context, options, warnings)
+
+
+def _template_warnings(
+    config: DictConfig, tokenizer: Any, options: dict[str, Any], place: str
+) -> tuple[str, ...]:
+    warnings = []
+    if refuses_system(tokenizer, options):
+        warnings.append(
+            "the chat template refuses a system turn: such texts stand before the first user's"
+        )
+    if unfixed_date(tokenizer, options):
+        warnings.append(
+            "the chat template writes today's date into every prompt, so a run that goes on "
+            "tomorrow sees other prompts; fix it with "
+            "+data.apply_chat_template_kwargs.date_string='26 Jul 2024'"
+        )
+    end, stops = end_of_turn(tokenizer, options), _stop_ids(config, place)
+    if end is not None and end not in stops | {tokenizer.eos_token_id}:
+        warnings.append(
+            f"the chat template ends a response with {tokenizer.decode([end])!r}, at which vLLM "
+            f"does not stop: {place}/generation_config.json has eos_token_id={sorted(stops)}; add "
+            f"{end} to it"
+        )
+    return tuple(warnings)
+
+
+def _stop_ids(config: DictConfig, place: str) -> set[int]:
+    """Return the tokens at which vLLM stops beside the tokenizer's own."""
+    from verl.utils.model import get_generation_config
+
+    trust = bool(setting(config, "actor_rollout_ref.model.trust_remote_code"))
+    found = get_generation_config(place, trust_remote_code=trust)
+    ids = getattr(found, "eos_token_id", None)
+    return set() if ids is None else {ids} if isinstance(ids, int) else set(ids)
+
+
+def _context(config: DictConfig, path: str) -> int:
+    """Return the longest sequence in tokens, as verl and vLLM see it."""
+    folder = Path(path).expanduser()
+    if folder.is_file():
+        raise ConfigError(f"{MODEL}={path} is a file; give the folder of a model")
+    is_name = path.count("/") == 1 and not path.startswith((".", "/", "~"))
+    if not folder.exists() and not is_name:
+        raise ConfigError(f"{MODEL}={path}: no such folder; give the folder of a model")
+    from transformers import AutoConfig
+    from verl.workers.rollout.utils import get_max_position_embeddings
+
+    place = folder if folder.exists() else path
+    try:
+        trust = bool(setting(config, "actor_rollout_ref.model.trust_remote_code"))
+        found = AutoConfig.from_pretrained(place, trust_remote_code=trust)
+        longest = get_max_position_embeddings(found)
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        offline = os.environ.get("HF_HUB_OFFLINE", 0)
+        remedy = f"no such folder, and on the hub with HF_HUB_OFFLINE={offline} "
+        raise ConfigError(
+            f"{MODEL}={path}: {'' if folder.exists() else remedy}{place}/config.json cannot be "
+            f"read ({_one_line(error)}); give the folder of a model in Hugging Face format, or a "
+            f"name with HF_HUB_OFFLINE=0 to let it be fetched"
+        ) from error
+    given = setting(config, MAX_MODEL_LEN)
+    if given and given > longest:
+        raise ConfigError(
+            f"{MAX_MODEL_LEN}={given} is above the {longest} positions of the model {path}; give "
+            f"{longest} or less"
+        )
+    return given or longest
+
+
+def _num_parameters(folder: Path) -> int | None:
+    """Sum over the headers of the safetensors files; ``None`` for other formats."""
+    from safetensors import SafetensorError, safe_open
+
+    files = sorted(folder.glob("*.safetensors"))
+    if not files and not list(folder.glob("*.bin")):
+        raise ConfigError(
+            f"{MODEL}={folder}: no weights (*.safetensors or *.bin); the folder has "
+            f"{', '.join(sorted(each.name for each in folder.iterdir())) or 'nothing'}"
+        )
+    total = 0
+    for file in files:
+        try:
+            with safe_open(file, framework="np") as weights:
+                total += sum(
+                    math.prod(weights.get_slice(key).get_shape()) for key in weights.keys()
+                )
+        except (OSError, SafetensorError) as error:
+            raise ConfigError(
+                f"{MODEL}={folder}: {file.name} is not whole ({_one_line(error)}); fetch it again"
+            ) from error
+    return total or None
+
+
+def _load_tokenizer(config: DictConfig, path: str) -> Any:
+    from transformers import AutoTokenizer
+
+    path = setting(config, "actor_rollout_ref.model.tokenizer_path") or path
+    trust = bool(setting(config, "actor_rollout_ref.model.trust_remote_code"))
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(path, trust_remote_code=trust)
+    except Exception as error:  # noqa: BLE001 - tokenizers raises bare Exception on a broken file
+        raise ConfigError(
+            f"{MODEL}={path}: the tokenizer cannot be loaded: {_one_line(error)}"
+        ) from error
+    if template := setting(config, _TEMPLATE):
+        tokenizer.chat_template = template
+    if not tokenizer.chat_template:
+        raise ConfigError(
+            f"{MODEL}={path}: the tokenizer has no chat template; use an instruction-tuned model "
+            f"or set {_TEMPLATE}"
+        )
+    if tokenizer.eos_token_id is None:
+        raise ConfigError(
+            f"{MODEL}={path}: the tokenizer has no eos token, so no response would ever end; set "
+            f"eos_token in tokenizer_config.json"
+        )
+    return tokenizer
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split())[:200]

@@ -1,0 +1,72 @@
+"""Rollouts in verl's tracing backend (``actor_rollout_ref.rollout.trace``): weave, mlflow, trackio.
+
+verl 0.9.1 traces nothing in its V1 trainers; its settings and its functions are used here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from verl.utils.rollout_trace import RolloutTraceConfig, rollout_trace_attr, rollout_trace_op
+
+from recipe.hint.hints.base import WrittenText
+from recipe.hint.prompt import Message
+from recipe.hint.schema import Problem, Response, Verdict
+
+
+class TracedEngine:
+    """An engine whose requests, with their responses and verdicts, the backend sees."""
+
+    def __init__(self, engine: Any) -> None:
+        self._engine = engine
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+    @rollout_trace_op
+    async def sample(
+        self, prompt_ids: list[int], seed: int, *more: Any, **named: Any
+    ) -> list[Response]:
+        """Sample as the engine does."""
+        return await self._engine.sample(prompt_ids, seed, *more, **named)
+
+    @rollout_trace_op
+    async def write(self, messages: list[Message], seed: int) -> WrittenText:
+        """Write as the engine does."""
+        return await self._engine.write(messages, seed)
+
+    @rollout_trace_op
+    async def grade(self, problem: Problem, responses_G: list[Response]) -> list[Verdict]:
+        """Grade as the engine does."""
+        return await self._engine.grade(problem, responses_G)
+
+
+def traced(engine: Any) -> Any:
+    """Return the engine, traced where a backend is set."""
+    return TracedEngine(engine) if RolloutTraceConfig.get_backend() else engine
+
+
+class Traces:
+    """Chooses what is traced: the first ``max_samples_per_step_per_worker`` prompts of a step."""
+
+    def __init__(self) -> None:
+        self._step = -1
+        self._count = 0
+
+    @contextmanager
+    def prompt(self, problem_id: Any, step: int, *, is_validation: bool) -> Iterator[None]:
+        """Trace what is sampled in this block under its problem and step, if it is chosen."""
+        if step != self._step:
+            self._step, self._count = step, 0
+        self._count += 1
+        limit = RolloutTraceConfig.get_instance().max_samples_per_step_per_worker
+        with rollout_trace_attr(
+            sample_index=problem_id,
+            step=step,
+            name="prompt_rollout",
+            validate=is_validation,
+            trace=limit is None or self._count <= limit,
+        ):
+            yield

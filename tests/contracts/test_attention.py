@@ -1,0 +1,143 @@
+"""The trainer's attention with flash-attn, without it, and with a build that does not load."""
+
+import inspect
+import sys
+
+import pytest
+import torch
+from hydra import compose, initialize_config_dir
+from transformers import AutoConfig, AutoModelForCausalLM
+from verl.utils.model import load_valuehead_model
+from verl.workers.config import HFModelConfig
+
+from recipe.hint.errors import ConfigError
+from recipe.hint.main_hint import CONFIG_DIR, REPOSITORY, set_config_paths
+from recipe.hint.runtime.attention import FLASH, NAME, choose_attention
+
+MODEL = "actor_rollout_ref.model"
+
+
+@pytest.fixture
+def flash_attn(monkeypatch, tmp_path):
+    """Put a package of that name on the path, with this source."""
+
+    def put(source):
+        (tmp_path / "flash_attn.py").write_text(source)
+        monkeypatch.delitem(sys.modules, "flash_attn", raising=False)
+        monkeypatch.syspath_prepend(tmp_path)
+
+    return put
+
+
+def composed(monkeypatch, *overrides):
+    for name in ("HINT_REPO", "HINT_VERL_CONFIG"):
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+    set_config_paths()
+    with initialize_config_dir(str(CONFIG_DIR), version_base=None):
+        return compose("hint_trainer", overrides=["hardware=gpu1_tiny", *overrides])
+
+
+def given(config):
+    return config.actor_rollout_ref.model.override_config.get("attn_implementation")
+
+
+def capped(folder):
+    """A model whose attention logits are capped: its configuration is all that is read."""
+    AutoConfig.for_model("gemma2", vocab_size=16).save_pretrained(folder)
+    return f"{MODEL}.path={folder}"
+
+
+def test_flash_attn_stays_verls_default_where_it_can_be_imported(monkeypatch, flash_attn):
+    flash_attn("")
+    config = composed(monkeypatch)
+    assert choose_attention(config) == []
+    assert given(config) is None
+    # What verl takes then.
+    assert f'"attn_implementation", "{FLASH}"' in inspect.getsource(HFModelConfig.__post_init__)
+
+
+def test_a_build_that_does_not_load_is_said_in_one_line_and_torchs_attention_serves(
+    monkeypatch, flash_attn
+):
+    flash_attn("raise ImportError('undefined symbol:\\n_ZN3c10')")
+    config = composed(monkeypatch)
+    assert choose_attention(config) == [
+        "attention sdpa: flash-attn cannot be imported (undefined symbol: _ZN3c10)"
+    ]
+    assert given(config) == "sdpa"
+
+
+def test_a_model_that_caps_its_attention_takes_the_plain_one(monkeypatch, flash_attn, tmp_path):
+    flash_attn("raise ImportError('none')")
+    config = composed(monkeypatch, capped(tmp_path / "model"))
+    [line] = choose_attention(config)
+    assert line.startswith("attention eager:")
+    assert given(config) == "eager"
+
+
+def test_a_model_that_caps_its_attention_is_refused_with_an_attention_that_does_not(
+    monkeypatch, tmp_path
+):
+    config = composed(monkeypatch, capped(tmp_path), f"+{NAME}=sdpa")
+    with pytest.raises(ConfigError, match=r"sdpa leaves out the cap .* would differ; give eager"):
+        choose_attention(config)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        (f"+{NAME}={FLASH}", r"attn_implementation=flash_attention_2 needs flash-attn.*give sdpa"),
+        ("algorithm.adv_estimator=gae", r"=gae with a critic needs flash-attn.*the value model"),
+        ("critic.enable=true", r"=grpo with a critic needs flash-attn"),
+        (
+            "actor_rollout_ref.actor.fsdp_config.ulysses_sequence_parallel_size=2",
+            r"ulysses_sequence_parallel_size=2 needs flash-attn.*set it to 1",
+        ),
+    ],
+)
+def test_what_needs_flash_attn_is_refused_by_name_without_it(monkeypatch, flash_attn, wrong, says):
+    flash_attn("raise ImportError('none')")
+    with pytest.raises(ConfigError, match=says):
+        choose_attention(composed(monkeypatch, wrong))
+
+
+def test_an_attention_that_was_given_is_kept_without_a_word(monkeypatch, flash_attn):
+    flash_attn("raise ImportError('none')")
+    config = composed(monkeypatch, f"+{NAME}=eager")
+    assert choose_attention(config) == []
+    assert given(config) == "eager"
+
+
+def test_an_evaluation_has_no_trainer_to_choose_for(monkeypatch, flash_attn):
+    flash_attn("raise ImportError('none')")
+    config = composed(monkeypatch, "trainer.eval_only=true", f"+{NAME}={FLASH}")
+    assert choose_attention(config) == []
+
+
+def test_verl_loads_the_value_model_with_flash_attn_alone():
+    assert f'attn_implementation="{FLASH}"' in inspect.getsource(load_valuehead_model)
+
+
+def test_the_embedded_model_caps_nothing(monkeypatch):
+    config = composed(monkeypatch, f"{MODEL}.path={REPOSITORY / 'data/tiny/base'}", f"+{NAME}=sdpa")
+    assert choose_attention(config) == []
+
+
+@pytest.mark.parametrize("attention", ["sdpa", "eager"])
+def test_rows_packed_into_one_do_not_see_each_other_without_flash_attn(attention):
+    # As verl packs them: no mask, and positions that begin anew.
+    model = AutoModelForCausalLM.from_pretrained(
+        REPOSITORY / "data/tiny/base", attn_implementation=attention, dtype=torch.float32
+    ).train()
+    rows = [torch.arange(23)[None] + 5, torch.arange(31)[None] + 40]
+    with torch.no_grad():
+        alone_TV = torch.cat([model(row, use_cache=False).logits[0] for row in rows])
+        packed = {
+            "input_ids": torch.cat(rows, 1),
+            "position_ids": torch.cat([torch.arange(23), torch.arange(31)])[None],
+        }
+        packed_TV = model(**packed, attention_mask=None, use_cache=False).logits[0]
+        joined_TV = model(packed["input_ids"], use_cache=False).logits[0]
+    assert (packed_TV - alone_TV).abs().max() < 1e-4
+    assert (joined_TV - alone_TV).abs().max() > 1.0  # one row of 54 tokens is something else

@@ -1,0 +1,92 @@
+"""A checkpoint of several ranks becomes one model folder with the same weights."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from torch import distributed
+from torch.distributed.tensor import DTensor, Shard, init_device_mesh
+from torch.testing._internal.distributed.fake_pg import FakeStore
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from recipe.hint.main_export import main
+
+BASE = Path(__file__).parents[2] / "data/tiny/base"
+
+
+def write_checkpoint(folder, model, num_ranks):
+    """Write what each rank of FSDP2 saves: its rows of every weight, and their place."""
+    actor = folder / "actor"
+    keep = shutil.ignore_patterns("*.safetensors")
+    shutil.copytree(BASE, actor / "huggingface", ignore=keep)
+    (actor / "fsdp_config.json").write_text("{}")
+    for rank in range(num_ranks):
+        distributed.init_process_group("fake", store=FakeStore(), rank=rank, world_size=num_ranks)
+        mesh = init_device_mesh("cpu", (num_ranks,), mesh_dim_names=("fsdp",))
+        parts = {}
+        for name, whole in model.state_dict().items():
+            chunks = whole.chunk(num_ranks)  # fewer than ranks where there are fewer rows
+            local = chunks[rank] if rank < len(chunks) else whole[:0]
+            parts[name] = DTensor.from_local(
+                local.clone(), mesh, [Shard(0)], shape=whole.shape, stride=whole.stride()
+            )
+        torch.save(parts, actor / f"model_world_size_{num_ranks}_rank_{rank}.pt")
+        distributed.destroy_process_group()
+    (folder / "COMPLETE").write_text("")
+    (folder.parents[1] / "metrics.jsonl").write_text("")
+
+
+@pytest.fixture(scope="module")
+def trained():
+    """Weights that bf16 would round: the base's, moved a little."""
+    torch.manual_seed(1)
+    model = AutoModelForCausalLM.from_pretrained(BASE, dtype=torch.float32)
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight += 1e-4 * torch.randn_like(weight)
+    return model
+
+
+def greedy(model, tokenizer):
+    tokens = tokenizer("Begin with 8.", return_tensors="pt")
+    return model.generate(**tokens, do_sample=False, max_new_tokens=24).tolist()
+
+
+@pytest.mark.parametrize("num_ranks", [1, 3])
+def test_an_export_in_fp32_has_the_trainers_weights_and_greedy_answers(
+    tmp_path, trained, num_ranks
+):
+    checkpoint = tmp_path / "run/checkpoints/global_step_7"
+    write_checkpoint(checkpoint, trained, num_ranks)
+    assert main([str(checkpoint), str(tmp_path / "out"), "--dtype", "fp32"]) == 0
+    exported = AutoModelForCausalLM.from_pretrained(tmp_path / "out")
+    assert exported.dtype == torch.float32
+    for name, weight in trained.state_dict().items():
+        assert torch.equal(weight, exported.state_dict()[name]), name
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "out")
+    assert greedy(exported, tokenizer) == greedy(trained, tokenizer)
+
+
+def test_an_export_in_bf16_rounds_each_weight_once(tmp_path, trained):
+    checkpoint = tmp_path / "run/checkpoints/global_step_7"
+    write_checkpoint(checkpoint, trained, 2)
+    assert main([str(checkpoint), str(tmp_path / "out")]) == 0
+    exported = AutoModelForCausalLM.from_pretrained(tmp_path / "out")
+    for name, weight in trained.state_dict().items():
+        assert torch.equal(weight.to(torch.bfloat16), exported.state_dict()[name]), name
+
+
+def test_what_cannot_be_exported_ends_in_one_line(tmp_path, trained, capsys):
+    checkpoint = tmp_path / "run/checkpoints/global_step_7"
+    write_checkpoint(checkpoint, trained, 2)
+    out = tmp_path / "out"
+    (checkpoint / "actor/model_world_size_2_rank_1.pt").unlink()
+    assert main([str(checkpoint), str(out)]) == 2
+    assert "rank_1.pt is missing: copy the files of all ranks" in capsys.readouterr().err
+    (checkpoint / "COMPLETE").unlink()
+    assert main([str(checkpoint), str(out)]) == 2
+    assert "is not whole" in capsys.readouterr().err
+    assert main([str(tmp_path), str(out)]) == 2
+    assert "is not a checkpoint" in capsys.readouterr().err
+    assert [each.name for each in tmp_path.iterdir()] == ["run"]

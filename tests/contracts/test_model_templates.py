@@ -1,0 +1,107 @@
+"""What the checks before a start say of a model's chat template and of its stops."""
+
+import pyarrow.parquet as pq
+import pytest
+from hydra import compose, initialize_config_dir
+from omegaconf import OmegaConf
+from transformers import AutoConfig, GenerationConfig
+
+from recipe.hint.errors import ConfigError
+from recipe.hint.main_hint import CONFIG_DIR, REPOSITORY, set_config_paths
+from recipe.hint.problems.columns import make_row, write_rows
+from recipe.hint.runtime.preflight import data
+from recipe.hint.runtime.preflight.model import load_model as read_model
+from recipe.hint.tiny.architectures import FAMILIES
+from recipe.hint.tiny.random_model import build_tokenizer
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    """A folder per family with everything but the weights."""
+    made = {}
+
+    def folder(name, stops=None):
+        if (name, stops) not in made:
+            family, place = FAMILIES[name], tmp_path_factory.mktemp(name)
+            build_tokenizer(family).save_pretrained(place)
+            AutoConfig.for_model(family.model_type, vocab_size=16).save_pretrained(place)
+            ids = stops or tuple(family.special[each] for each in family.stops)
+            GenerationConfig(eos_token_id=list(ids)).save_pretrained(place)
+            made[name, stops] = place
+        return made[name, stops]
+
+    return folder
+
+
+@pytest.fixture
+def load(monkeypatch, folders):
+    for name in ("HINT_REPO", "HINT_VERL_CONFIG"):
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+    set_config_paths()
+
+    def load(name, *overrides, stops=None):
+        path = f"actor_rollout_ref.model.path={folders(name, stops)}"
+        with initialize_config_dir(str(CONFIG_DIR), version_base=None):
+            config = compose("hint_trainer", overrides=["hardware=laptop", path, *overrides])
+        OmegaConf.resolve(config)
+        return config, read_model(config, has_weights=False)
+
+    return load
+
+
+@pytest.mark.parametrize("name", ["qwen25", "qwen3", "mistral", "gemma3"])
+def test_a_template_without_surprises_has_no_warning(load, name):
+    assert load(name)[1].warnings == ()
+
+
+def test_a_template_that_writes_the_date_is_said_to_until_the_date_is_fixed(load):
+    [warning] = load("llama32")[1].warnings
+    assert "today's date into every prompt" in warning
+    option = warning.split(" with ")[1]
+    assert option == "+data.apply_chat_template_kwargs.date_string='26 Jul 2024'"
+    model = load("llama32", option)[1]
+    assert model.warnings == ()
+    text = model.tokenizer.apply_chat_template(
+        [{"role": "user", "content": "x"}], tokenize=False, **model.template_options
+    )
+    assert "Today Date: 26 Jul 2024" in text
+
+
+def test_a_response_that_vllm_would_not_stop_is_said_with_the_token_to_add(load):
+    # Llama's end of a turn is 128009; a file that knows the end of a text alone, 128001.
+    tokenizer_eos = FAMILIES["llama32"].special["<|eot_id|>"]
+    assert tokenizer_eos == 128009
+    _, model = load("llama32", stops=(128001,))
+    assert not any("does not stop" in each for each in model.warnings)  # the tokenizer's eos is it
+    _, model = load("gemma3", stops=(1,))
+    [warning] = model.warnings
+    assert "'<end_of_turn>', at which vLLM does not stop" in warning
+    assert "eos_token_id=[1]; add 106 to it" in warning
+
+
+def test_the_embedded_model_has_no_warning(load, monkeypatch):
+    config, _ = load("qwen25")
+    config.actor_rollout_ref.model.path = str(REPOSITORY / "data/tiny/base")
+    assert read_model(config).warnings == ()
+
+
+def test_a_refused_system_turn_is_folded_in_every_count_and_said_once(load, tmp_path):
+    config, model = load("gemma2")
+    [warning] = model.warnings
+    assert "refuses a system turn" in warning
+    turns = [{"role": "system", "content": "Box it."}, {"role": "user", "content": "1+1?"}]
+    folded = [{"role": "user", "content": "Box it.\n\n1+1?"}]
+    assert model.count_tokens([turns]) == model.count_tokens([folded])
+    model.check_template(turns)
+
+
+def test_verls_filter_that_would_drop_such_rows_without_a_word_is_refused(load, tmp_path):
+    path = tmp_path / "rows.parquet"
+    write_rows([make_row("1+1?", "2", solution="Count.", row_id="a")], str(path))
+    [row] = pq.read_table(path).to_pylist()
+    assert [turn["role"] for turn in row["prompt"]] == ["system", "user"]
+    config, model = load("gemma2", "data.filter_overlong_prompts=true", f"data.val_files={path}")
+    val = data.read_files(config, "data.val_files")
+    with pytest.raises(ConfigError, match=r"filter_overlong_prompts=true: .*row 0 has a system"):
+        data.check_lengths(config, model, val=val)

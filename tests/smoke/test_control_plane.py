@@ -1,0 +1,43 @@
+"""The control-plane command: all of a run is real but the model and the update."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from runs import ROOT, environment
+
+pytestmark = pytest.mark.slow
+MAIN = ROOT / "recipe/hint/main_bench.py"
+
+
+def test_a_run_without_a_model_counts_every_part_of_the_step(tmp_path):
+    done = subprocess.run(
+        [
+            *(sys.executable, str(MAIN), "control", "hardware=laptop", f"hint.run_dir={tmp_path}"),
+            *("control.sizes=[16]", "control.steps=2", "control.tokens=200", "trainer.method=sage"),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        env=environment(tmp_path),
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    records = [
+        json.loads(line) for line in (tmp_path / "16/records.jsonl").read_text().split("\n")[:-1]
+    ]
+    # A guess solves a quarter, so some groups have a right response, and no group's is lost.
+    assert len({record["uid"] for record in records}) == len(records) == 2 * 16
+    assert all(len(record["accuracies"]) == 8 for record in records)
+    assert 0 < sum(map(sum, (record["accuracies"] for record in records))) < 2 * 16 * 8
+    _, second = (
+        json.loads(line) for line in (tmp_path / "16/control.jsonl").read_text().split("\n")[:-1]
+    )
+    assert {name.split()[0] for name in second["parts"]} == {"ours", "verl", "simulated"}
+    assert sum(second["parts"].values()) <= second["step_s"] + 1e-3
+    # Of each response at least its ids, mask, log-probabilities and positions cross the queue.
+    least = 16 * 8 * 200 * (8 + 8 + 4 + 8)
+    assert second["worker_bytes"] > least
+    assert {"ControlWorker", "ControlRunner", "SimpleStorageUnit"} <= set(second["peak_mib"])
+    assert "prompts | driver: ours s | verl's s" in done.stdout

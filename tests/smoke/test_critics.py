@@ -1,0 +1,62 @@
+"""Methods with a critic on the embedded model: verl's, and ArCHer's with its replay and target."""
+
+import numpy as np
+import pytest
+from runs import check_weights, train
+
+pytestmark = pytest.mark.long
+# The embedded tokenizer spells the instructions out: a prompt of a later turn is long.
+TURNS = ("actor_rollout_ref.rollout.prompt_length=420", "data.max_response_length=48")
+
+
+def test_the_critic_of_mlmt_learns_what_its_turns_earn_and_pays_the_guide(tmp_path):
+    run = train(
+        tmp_path / "run",
+        *TURNS,
+        "trainer.method=mlmt",
+        "hint.mlmt.baseline=value",
+        "hint.mlmt.value_bonus=0.5",
+        "hint.mlmt.guide_max_tokens=24",
+        "trainer.total_training_steps=2",
+    )
+    assert run.code == 0, run.err
+    check_weights(run, 2)
+    first, second = run.metrics
+    for row in run.metrics:
+        assert np.isfinite(row["critic/vf_loss"]) and row["critic/grad_norm"] > 0
+        # A baseline that is not the reward itself leaves every turn an advantage.
+        assert row["credit/guide_t2/advantage_abs"] > 0
+    # The head begins with values of its own, which the first update moves.
+    names = [f"credit/{name}/value" for name in ("solver_t1", "guide_t2", "solver_t3")]
+    assert all(first[name] != second[name] for name in names)
+
+
+def test_archer_goes_on_with_its_replay_and_its_target_after_a_restart(tmp_path):
+    options = (
+        *TURNS,
+        "trainer.method=archer",
+        "hint.archer.updates=4",
+        "hint.archer.batch_size=32",
+        "hint.archer.capacity=100",
+        "trainer.critic_warmup=2",
+        "trainer.save_freq=1",
+        "trainer.max_actor_ckpt_to_keep=2",
+        "trainer.max_critic_ckpt_to_keep=2",
+    )
+    run = train(tmp_path / "run", *options, "trainer.total_training_steps=1")
+    assert run.code == 0, run.err
+    run = train(tmp_path / "run", *options, "trainer.total_training_steps=3")
+    assert run.code == 0, run.err
+    assert all(row["training/rollout_probs_diff_mean"] <= 1e-6 for row in run.metrics)
+    # 8 prompts x 4 conversations x 2 turns a step, of which 100 are kept.
+    assert [row["critic/replay"] for row in run.metrics] == [64, 100, 100]
+    # The critic is alone for a step: verl updates the policy from step critic_warmup on.
+    assert ["actor/grad_norm" in row for row in run.metrics] == [False, True, True]
+    for row in run.metrics:
+        assert row["critic/q_loss"] > 0 and row["critic/target_lag"] > 0
+        assert row["credit/solver_t1/reward"] == 0  # the first turn earns nothing by itself
+    folder = run.folder / "checkpoints/global_step_3"
+    assert (folder / "critic/target_world_size_1_rank_0.pt").exists()
+    with np.load(folder / "hint_replay.npz") as replay:
+        assert len(replay["reward"]) == 100
+        assert set(replay["step"]) == {2, 3}

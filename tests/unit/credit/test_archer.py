@@ -1,0 +1,107 @@
+"""ArCHer's targets, doubles and replay, by hand."""
+
+import numpy as np
+import pytest
+
+from recipe.hint.credit.archer import expectile_weights, q_targets, utterance_advantages
+from recipe.hint.credit.replay import ReplayBuffer, Transition
+
+
+def test_the_target_of_q_is_the_reward_and_the_discounted_value_of_the_next_state():
+    found = q_targets(
+        np.array([0.0, 1.0]),
+        next_values_N2=np.array([[0.5, 0.7], [9.0, np.nan]]),
+        is_done_N=np.array([False, True]),
+        gamma=0.9,
+    )
+    # Each double follows its own target; what comes after the end is not read.
+    assert found.tolist() == [pytest.approx([0.45, 0.63]), [1.0, 1.0]]
+
+
+def test_a_single_turn_is_regression_on_the_reward():
+    rewards = np.array([0.0, 1.0, 0.3])
+    found = q_targets(rewards, np.full((3, 2), 5.0), np.ones(3, bool), gamma=0.95)
+    assert found.tolist() == [[r, r] for r in rewards]
+
+
+def test_the_advantage_takes_the_smaller_of_each_double():
+    q, v = np.array([[1.0, 2.0], [0.3, 0.1]]), np.array([[0.5, 0.2], [0.0, 0.4]])
+    # min(1, 2) - min(0.5, 0.2), min(0.3, 0.1) - min(0, 0.4).
+    assert utterance_advantages(q, v).tolist() == pytest.approx([0.8, 0.1])
+
+
+def test_an_expectile_weighs_by_which_side_q_is_on():
+    q, v = np.array([[1.0, 0.0]]), np.array([[0.5, 0.5]])
+    assert expectile_weights(q, v, 0.9).tolist() == [[0.9, pytest.approx(0.1)]]
+    assert expectile_weights(q, v, 0.5).tolist() == [[0.5, 0.5]]
+
+
+@pytest.mark.parametrize(("expectile", "expected"), [(0.5, 0.25), (0.75, 0.5), (0.9, 0.75)])
+def test_the_value_that_minimises_the_weighted_errors_is_the_expectile(expectile, expected):
+    # Q is 1 for a quarter of the actions and 0 for the rest. V where e (1-V) / 4 = (1-e) V 3/4:
+    # V = e / (e + 3 (1-e)), 0.25, 0.5 and 0.75.
+    q = np.array([1.0, 0.0, 0.0, 0.0])
+    v = 0.0
+    for _ in range(2000):
+        weights = expectile_weights(np.stack([q, q], 1), np.full((4, 2), v), expectile)[:, 0]
+        v += 0.1 * (weights * (q - v)).mean()
+    assert v == pytest.approx(expected, abs=1e-6)
+
+
+# -- replay ---------------------------------------------------------------------------------------
+
+
+def transition(number, length=3):
+    tokens = np.arange(number, number + length, dtype=np.int32)
+    after = tokens[: number % 3]
+    return Transition(tokens, tokens[:1], float(number), after, step=number)
+
+
+def same(one, other):
+    return (one.reward, one.step, one.is_done) == (other.reward, other.step, other.is_done) and all(
+        getattr(one, name).tolist() == getattr(other, name).tolist()
+        for name in ("state_T", "action_T", "next_state_T")
+    )
+
+
+def test_the_oldest_transitions_make_room():
+    buffer = ReplayBuffer(3)
+    buffer.add(map(transition, range(5)))
+    assert len(buffer) == 3
+    assert {each.step for each in buffer.draw(200, seed=0)} == {2, 3, 4}
+
+
+def test_a_draw_is_that_of_its_seed_and_every_transition_is_as_likely():
+    buffer = ReplayBuffer(10)
+    buffer.add(map(transition, range(10)))
+    drawn = [each.step for each in buffer.draw(20_000, seed=4)]
+    assert drawn == [each.step for each in buffer.draw(20_000, seed=4)]
+    shares = np.bincount(drawn) / 20_000
+    # Standard error sqrt(0.1 x 0.9 / 20000) = 0.0021.
+    assert np.abs(shares - 0.1).max() < 5 * 0.0021
+
+
+def test_a_buffer_comes_back_from_its_state_as_it_was(tmp_path):
+    buffer = ReplayBuffer(4)
+    buffer.add(map(transition, range(6)))
+    np.savez_compressed(tmp_path / "state.npz", **buffer.state_dict())
+    other = ReplayBuffer(4)
+    with np.load(tmp_path / "state.npz", allow_pickle=False) as state:
+        other.load_state_dict(dict(state))
+    pairs = zip(buffer.draw(30, seed=1), other.draw(30, seed=1), strict=True)
+    assert all(same(*pair) for pair in pairs)
+    smaller = ReplayBuffer(2)
+    smaller.load_state_dict(buffer.state_dict())
+    assert {each.step for each in smaller.draw(50, seed=0)} == {4, 5}
+
+
+def test_an_empty_buffer_comes_back_empty_and_says_so_when_asked():
+    buffer = ReplayBuffer(2)
+    buffer.load_state_dict(ReplayBuffer(2).state_dict())
+    with pytest.raises(ValueError, match="the replay buffer is empty"):
+        buffer.draw(1, seed=0)
+
+
+def test_a_buffer_for_nothing_is_refused():
+    with pytest.raises(ValueError, match="a replay buffer of 0 transitions"):
+        ReplayBuffer(0)

@@ -1,0 +1,235 @@
+"""What a method ascends whose policy decides how many turns there are, and what a critic adds.
+
+Notation: z the first response, y the second, x the problem, x2(z) the conversation before y; a
+response of one token ends the conversation. A mean is over conversations.
+"""
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+import pytest
+from enumerated import THREE, Policy, bare, every_outcome, revised
+from updates import expected_update, is_ascended, largest, largest_difference, own_update
+from verl.protocol import DataProto
+from verl.trainer.ppo.core_algos import AdvantageEstimator
+from verl.trainer.ppo.v1.utils import compute_advantage_for_multi_trajectories
+
+from recipe.hint.credit.baselines import advantages, rewards_of
+from recipe.hint.credit.turn_level import next_rows, turn_gae
+from recipe.hint.methods.base import Method
+from recipe.hint.methods.prompts import Revise
+from recipe.hint.turns import Sample, Train, path, places
+
+G = 2
+
+
+class Stopping(Method):
+    """Only a response of two tokens goes on; every turn earns its accuracy."""
+
+    has_own_credit: ClassVar[bool] = True
+
+    def react(self, problem, state, rounds):
+        if len(rounds) == 1:
+            turns = rounds[0].turns
+            goes_on = tuple(p for p in places(rounds, 0) if len(turns[p.turn].response.text) > 1)
+            return Sample(Revise(), n=1, parents=goes_on)
+        rows = []
+        for index in range(2):
+            for place in places(rounds, index):
+                rows.append(self.row(rounds, place, f"turn{index}"))
+        return Train(tuple(rows))
+
+
+class ReturnsToGo(Stopping):
+    """What is still to come, minus the mean of that over the others that got to the same turn."""
+
+    def advantages(self, rows):
+        returns_N = turn_gae(rewards_of(rows), np.zeros(len(rows)), next_rows(rows), 1.0, 1.0)
+        rows = [replace(row, reward=value) for row, value in zip(rows, returns_N, strict=True)]
+        return advantages(rows)
+
+
+class SumOfCentredTurns(Stopping):
+    """Each turn's reward minus its turn's mean, then summed over the turns still to come."""
+
+    def advantages(self, rows):
+        centred_N = advantages(rows)
+        return turn_gae(centred_N, np.zeros(len(rows)), next_rows(rows), 1.0, 1.0)
+
+
+def total_reward(policy):
+    """E[r1 + r2], through both turns."""
+
+    def value(z):
+        more = policy.mean(revised(z), lambda y: THREE.scores[y]) if len(z) > 1 else 0.0
+        return THREE.scores[z] + more
+
+    return policy.mean(bare(), value)
+
+
+@pytest.mark.parametrize("group_size", [1, 2, 3])
+def test_returns_to_go_against_others_at_the_same_turn_are_exact_when_the_policy_stops(group_size):
+    policy = Policy(THREE)
+    update = own_update(ReturnsToGo(), policy, group_size=group_size)
+    assert is_ascended(update, policy, total_reward(policy))
+
+
+def test_summing_rewards_that_were_centred_turn_by_turn_pays_for_stopping():
+    # verl #7244: the number of baselines that are subtracted is the policy's own choice. Each turn
+    # more costs the expected reward of that turn, here where another conversation of G = 3 got to
+    # it too: alone it is compared with nothing.
+    policy = Policy(THREE)
+    update = own_update(SumOfCentredTurns(), policy, group_size=3)
+    chances = dict(zip(THREE.scores, policy.chances(bare()), strict=True))
+    goes_on = policy.mean(bare(), lambda z: float(len(z) > 1))
+    reached = {z: chances[z] for z in chances if len(z) > 1}
+    expected = sum(
+        chance * policy.mean(revised(z), lambda y: THREE.scores[y]).item()
+        for z, chance in reached.items()
+    ) / sum(reached.values())
+    others = 1 - (1 - goes_on.item()) ** 2
+    bias = -others * expected * goes_on
+    assert is_ascended(update, policy, total_reward(policy) + bias)
+    assert largest(policy.gradient(bias)) > 0.01
+
+
+def test_verls_own_multi_turn_credit_ascends_the_last_reward_and_loses_the_others():
+    """Keys uid_session_turn: the advantage of a session's last row goes to all of its rows."""
+    policy = Policy(THREE)
+
+    def verls(batch, policy):
+        rows = {
+            "token_level_rewards": batch.scores_NT.clone(),
+            "response_mask": batch.mask_NT,
+            "responses": batch.mask_NT,
+        }
+        uids = np.array([row.prompt_uid for row in batch.credit], dtype=object)
+        keys = [f"{row.prompt_uid}_{row.session}_{row.turn}" for row in batch.credit]
+        data = DataProto.from_dict(rows, non_tensors={"uid": uids})
+        done = compute_advantage_for_multi_trajectories(
+            data, keys, AdvantageEstimator.GRPO, norm_adv_by_std_in_grpo=False
+        )
+        return done.batch["advantages"]
+
+    ways = every_outcome(Stopping(), policy, group_size=G)
+    update = expected_update(ways, policy, size=G, advantages=verls)
+
+    def last(z):
+        if len(z) > 1:
+            return policy.mean(revised(z), lambda y: THREE.scores[y])
+        return THREE.scores[z]
+
+    assert is_ascended(update, policy, (G - 1) / G * policy.mean(bare(), last))
+
+
+# -- the critic as a baseline ---------------------------------------------------------------------
+
+
+class Valued(Stopping):
+    """The last reward for every turn, against the critic's value of the state before the turn."""
+
+    def react(self, problem, state, rounds):
+        decision = super().react(problem, state, rounds)
+        if isinstance(decision, Sample):
+            return decision
+        last = {path(rounds, row.place)[0]: row.reward for row in decision.rows}
+        return Train(
+            tuple(replace(row, reward=last[path(rounds, row.place)[0]]) for row in decision.rows)
+        )
+
+    def advantages(self, rows):
+        return advantages(rows, "value")
+
+
+def arbitrary(*names):
+    """A number of its own for each name, as wrong as a critic can be."""
+    return float(np.sin(sum(map(ord, "".join(names)))) * 3)
+
+
+def last_reward(policy):
+    def value(z):
+        if len(z) > 1:
+            return policy.mean(revised(z), lambda y: THREE.scores[y])
+        return THREE.scores[z]
+
+    return policy.mean(bare(), value)
+
+
+def test_any_value_of_the_state_before_a_turn_leaves_the_gradient_exact():
+    policy = Policy(THREE)
+
+    def critic(conversation, word):
+        return {"value": arbitrary(conversation)}
+
+    update = own_update(Valued(), policy, outside=critic)
+    assert is_ascended(update, policy, last_reward(policy))
+
+
+def test_a_value_that_sees_the_response_takes_its_own_gradient_away():
+    # The reference repository's value net reads the refined answer: the update is that of
+    # E[R] - E[V(y)], in each turn that V sees.
+    policy = Policy(THREE)
+
+    def critic(conversation, word):
+        return {"value": arbitrary(conversation, word)}
+
+    update = own_update(Valued(), policy, outside=critic)
+
+    def seen(conversation):
+        return policy.mean(conversation, lambda word: arbitrary(conversation, word))
+
+    bias = seen(bare()) + policy.over(bare(), lambda z: seen(revised(z)) if len(z) > 1 else 0.0)
+    assert is_ascended(update, policy, last_reward(policy) - bias)
+    assert largest(policy.gradient(bias)) > 0.1
+
+
+# -- turn-level GAE -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Traces:
+    gamma: float
+    lam: float
+
+
+class Gae(Stopping):
+    """Each turn's own accuracy, traced over turns."""
+
+    settings_cls = Traces
+
+    def advantages(self, rows):
+        values_N = np.array([row.value for row in rows])
+        following_N = next_rows(rows)
+        return turn_gae(
+            rewards_of(rows), values_N, following_N, self.settings.gamma, self.settings.lam
+        )
+
+
+@pytest.mark.parametrize(("gamma", "lam"), [(1.0, 1.0), (0.9, 1.0), (0.9, 0.5), (1.0, 0.0)])
+def test_turn_level_gae_ascends_the_lambda_return_of_the_critics_own_values(gamma, lam):
+    # For z: r1 + gamma (lam r2 + (1 - lam) V(x2)), so V matters below lam = 1; for y: r2, without
+    # the discount that its turn would have in E[r1 + gamma r2].
+    policy = Policy(THREE)
+    update = own_update(
+        Gae(settings=Traces(gamma, lam)),
+        policy,
+        outside=lambda conversation, word: {"value": arbitrary(conversation)},
+    )
+
+    def first(z):
+        if len(z) == 1:
+            return THREE.scores[z]
+        after = policy.mean(revised(z), lambda y: THREE.scores[y]).item()
+        bootstrap = lam * after + (1 - lam) * arbitrary(revised(z))
+        return THREE.scores[z] + gamma * bootstrap
+
+    def second(z):
+        if len(z) == 1:
+            return 0.0
+        return policy.mean(revised(z), lambda y: THREE.scores[y])
+
+    objective = policy.mean(bare(), first) + policy.over(bare(), second)
+    assert is_ascended(update, policy, objective)
+    exact = largest_difference(update, policy.gradient(total_reward(policy)))
+    assert (exact < 1e-9) == ((gamma, lam) == (1.0, 1.0))

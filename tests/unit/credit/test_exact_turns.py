@@ -1,0 +1,160 @@
+"""What methods of several turns ascend, by enumeration of their own credit and verl's loss.
+
+Notation: z the first response, y the second, x the problem, x2(z) the conversation before y.
+``frozen`` values have no gradient. A mean is over conversations, so the loss divides by G.
+"""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from enumerated import PROBLEM, THREE, Policy, Words, bare, every_outcome, revised
+from updates import (
+    expected_update,
+    is_ascended,
+    largest,
+    largest_difference,
+    own_advantages,
+    own_update,
+)
+
+from recipe.hint.methods.score import Score, ScoreSettings
+from recipe.hint.schema import ProblemState
+
+G = 2
+STAGE1, STAGE2 = ProblemState(step=1), ProblemState(step=9)
+
+
+def score(**settings):
+    return Score(settings=ScoreSettings(stage1_steps=1, **settings))
+
+
+# -- SCoRe ----------------------------------------------------------------------------------------
+
+BASELINES = pytest.mark.parametrize("baseline", ["leave_one_out", "none"])
+
+
+@BASELINES
+def test_stage_one_ascends_the_second_reward_and_holds_both_turns_to_the_reference(baseline):
+    policy, reference = Policy(THREE), Policy(THREE, seed=1)
+    method = score(beta1=0.3, beta2=0.7, baseline=baseline)
+    update = own_update(method, policy, state=STAGE1, reference=reference)
+    objective = -0.7 * policy.kl(reference, bare()) + policy.over(
+        bare(),
+        lambda z: (
+            policy.mean(revised(z), lambda y: THREE.scores[y])
+            - 0.3 * policy.kl(reference, revised(z))
+        ),
+    )
+    assert is_ascended(update, policy, objective)
+
+
+@BASELINES
+@pytest.mark.parametrize("alpha", [0.0, 10.0])
+def test_stage_two_ascends_each_turns_own_reward(alpha, baseline):
+    policy, reference = Policy(THREE), Policy(THREE, seed=1)
+    method = score(alpha=alpha, beta1=0.3, baseline=baseline)
+    update = own_update(method, policy, state=STAGE2, reference=reference)
+
+    def second(z):
+        def shaped(y):
+            return THREE.scores[y] + alpha * (THREE.scores[y] - THREE.scores[z])
+
+        return policy.mean(revised(z), shaped) - 0.3 * policy.kl(reference, revised(z))
+
+    first = policy.mean(bare(), lambda z: THREE.scores[z]) - 0.3 * policy.kl(reference, bare())
+    # The second reward has no gradient by z: credit stays in its turn.
+    assert is_ascended(update, policy, first + policy.over(bare(), second))
+
+
+def test_joint_credit_without_shaping_ascends_the_last_reward_through_both_turns():
+    policy = Policy(THREE)
+    method = score(alpha=0.0, beta1=0.0, solver_credit="joint")
+    update = own_update(method, policy, state=STAGE2)
+    last = policy.mean(bare(), lambda z: policy.mean(revised(z), lambda y: THREE.scores[y]))
+    assert is_ascended(update, policy, last)
+
+
+def test_given_first_attempts_add_second_turns_and_train_no_first_one():
+    policy = Policy(THREE)
+    given = ("seven", "eight")
+    method = score(alpha=2.0, beta1=0.0, offline_attempts=2)
+    update = own_update(method, policy, state=STAGE2, item=replace(PROBLEM, attempts=given))
+    first = policy.mean(bare(), lambda z: THREE.scores[z])
+
+    def second(conversation, before):
+        return policy.mean(conversation, lambda y: THREE.scores[y] * 3 - 2 * before)
+
+    objective = first + policy.over(bare(), lambda z: second(revised(z), THREE.scores[z]))
+    # A given text is no word, so it is wrong; there is one of each in place of a mean over G.
+    objective = objective + sum(second(revised(each), 0.0) for each in given) / G
+    assert is_ascended(update, policy, objective)
+
+
+def test_a_verifier_that_calls_everything_right_leaves_no_gradient():
+    policy = Policy(Words({"a": 1.0, "ba": 1.0, "bb": 1.0}))
+    for state in (STAGE1, STAGE2):
+        update = own_update(score(beta1=0.0, beta2=0.0), policy, state=state)
+        assert largest(update) < 1e-15
+
+
+def test_the_second_turn_has_no_gradient_where_its_rewards_are_equal():
+    # Whatever z is, y is right: the shaped rewards differ by r1 only, 1 + alpha and 1.
+    words = Words({"a": 0.0, "b": 1.0})
+    policy = Policy(words)
+    for z in words.scores:
+        policy.parameters[revised(z), ""] = torch.tensor(
+            [-800.0, 0.0], dtype=torch.float64, requires_grad=True
+        )
+    update = own_update(score(beta1=0.0, alpha=0.0), policy, state=STAGE2)
+    assert {name[0] for name in update} == {bare()}
+    assert largest(update) > 0.01
+
+
+@pytest.mark.parametrize("state", [STAGE1, STAGE2])
+def test_with_reward_zero_the_parameters_move_to_the_reference(state):
+    policy, reference = Policy(Words({"a": 0.0, "ba": 0.0, "bb": 0.0})), Policy(THREE, seed=1)
+    update = own_update(score(beta1=0.1, beta2=0.1), policy, state=state, reference=reference)
+    assert largest(update) > 1e-3
+    after = policy.moved(update, 1.0)
+    for conversation in (bare(), *(revised(z) for z in THREE.scores)):
+        assert after.kl(reference, conversation) < policy.kl(reference, conversation)
+
+
+def test_a_conversation_that_ends_early_trains_what_it_has():
+    """The second prompt fits for some first answers only; nobody's baseline changes by that."""
+    policy = Policy(THREE)
+    method = score(alpha=1.0, beta1=0.0)
+    ways = every_outcome(method, policy, group_size=3, state=STAGE2, longest=len(revised("a")))
+    update = expected_update(ways, policy, size=3, advantages=own_advantages, method=method)
+    # After "ba" and "bb" the conversation is one token longer than after "a".
+    a = policy.chances(bare())[0]
+    objective = policy.mean(bare(), lambda z: THREE.scores[z])
+    objective = objective + a * policy.mean(revised("a"), lambda y: 2 * THREE.scores[y])
+    assert is_ascended(update, policy, objective)
+
+
+# -- how the loss is divided ----------------------------------------------------------------------
+
+
+def test_a_mean_over_all_tokens_ties_a_turns_gradient_to_the_length_of_the_others():
+    # Acknowledged bias of loss_agg_mode=token-mean: E[X / L] in place of E[X] / E[L], that is
+    # -Cov(X / L, L) / E[L], with X the sum that seq-mean-token-sum divides by a constant.
+    policy = Policy(THREE)
+    method = score(alpha=0.0, beta1=0.0)
+    ways = every_outcome(method, policy, group_size=G, state=STAGE2)
+    options = {"size": 1, "advantages": own_advantages, "method": method}
+    summed = expected_update(ways, policy, mode="seq-mean-token-sum", **options)
+    divided = expected_update(ways, policy, mode="token-mean", **options)
+    tokens = [sum(len(each.turn.response.token_ids_T) for each in way.outcome.rows) for way in ways]
+    mean = sum(way.probability * length for way, length in zip(ways, tokens, strict=True))
+    spread = [
+        replace(way, probability=way.probability * (length / mean - 1))
+        for way, length in zip(ways, tokens, strict=True)
+    ]
+    bias = expected_update(spread, policy, mode="token-mean", **options)
+    explained = {
+        name: summed.get(name, 0) / mean - bias.get(name, 0) for name in summed.keys() | bias.keys()
+    }
+    assert largest_difference(divided, explained) < 1e-12
+    assert largest(bias) > 1e-3

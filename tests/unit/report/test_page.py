@@ -1,0 +1,245 @@
+"""The HTML page: what it holds, what it leaves out, and what text cannot do to it."""
+
+import base64
+import json
+import random
+import re
+import zlib
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from page_runs import HOSTILE, metrics, record, sample, write_run
+
+from recipe.hint.errors import DataError
+from recipe.hint.main_report import main
+from recipe.hint.report.page.arms import changed_settings, group_arms
+from recipe.hint.report.page.charts import all_charts
+from recipe.hint.report.page.folder import read_folder
+from recipe.hint.report.page.payload import compact_runs
+from recipe.hint.report.page.render import render_page
+from recipe.hint.report.page.visits import read_visit, stop_reason
+
+RANDOM = random.Random(1)
+
+
+def noise(count, of="0123456789abcdef"):
+    return "".join(RANDOM.choices(of, k=count))
+
+
+def data_of(page):
+    packed = re.search(r'id="data">([^<]*)<', page)[1]
+    return json.loads(zlib.decompress(base64.b64decode(packed)))
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        (record(1, "a", "0010"), "1 of 4 right at level 0"),
+        (record(1, "a", "00", "00", "11"), "2 of 2 right at level 2"),
+        (record(1, "a", "00", "00", "00", "00"), "nothing right at level 3, the strongest"),
+        (record(1, "a", "00"), "nothing right in the only round"),
+        (
+            record(1, "a", "00", is_off_schedule=True),
+            "nothing right, outside the method's schedule",
+        ),
+        (record(1, "a", "00", "00"), "nothing right at level 1"),
+    ],
+)
+def test_a_record_alone_says_why_sampling_stopped(row, reason):
+    assert stop_reason(read_visit(row), max_level=3) == reason
+
+
+def test_a_round_without_a_prompt_is_why_it_stopped():
+    row = record(1, "a", "00", "", rows=[[0, 0], [0, 1]])
+    row["rounds"][1]["hint_status"] = "parse_failed"
+    assert stop_reason(read_visit(row), 3) == "no prompt at level 1: parse_failed"
+
+
+def test_several_turns_keep_their_roles_and_parents():
+    row = record(1, "a", "01", "11", rows=[[0, 0], [1, 0]])
+    row["rounds"][1] |= {"prompt": "feedback", "role": "teacher", "parents": [[0, 1], [0, 0]]}
+    visit = read_visit(row)
+    assert (visit.rounds[1].role, visit.rounds[1].parents) == ("teacher", ((0, 1), (0, 0)))
+
+
+def test_signal_is_counted_inside_each_group():
+    rows = [[0, 0], [0, 1]]
+    one = record(1, "a", "01", rows=rows)
+    assert read_visit(one).has_signal
+    assert not read_visit(one | {"groups": ["x", "y"]}).has_signal  # each alone in its group
+
+
+def test_damaged_lines_are_skipped_and_counted(tmp_path):
+    folder = write_run(tmp_path / "run", [record(1, "a", "01")], [], [metrics(1)])
+    with open(folder / "records.jsonl", "a") as file:
+        file.write(
+            '{"step": 1}\nnot json\n[1]\n' + json.dumps(record(2, "a", "11")) + '\n{"step": 3'
+        )
+    run = read_folder(folder)
+    # Two whole records and three damaged lines; the last one has no end yet and is no damage.
+    assert [visit.step for visit in run.visits] == [1, 2]
+    assert run.damaged == {"records.jsonl": 3}
+    assert "3 damaged lines of records.jsonl left out" in render_page([run], {})
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+
+
+@given(st.data())
+def test_no_line_of_a_record_or_sample_ends_the_page(tmp_path_factory, data):
+    folder = tmp_path_factory.mktemp("run")
+    lines = {"records": record(1, "a", "00", "01"), "samples": sample(1, "a", (0, "wrong", "x"))}
+    for line in lines.values():
+        node = line
+        for _ in range(data.draw(st.integers(1, 3))):  # one value somewhere in the line is another
+            keys = list(node) if isinstance(node, dict) else range(len(node))
+            key = data.draw(st.sampled_from(list(keys)))
+            if not isinstance(node[key], dict | list) or not node[key]:
+                break
+            parent, node = node, node[key]
+        else:
+            node, key = parent, key
+        node[key] = data.draw(json_values)
+    write_run(folder, [lines["records"]], [lines["samples"]], [metrics(1)])
+    run = read_folder(folder)
+    found = compact_runs([run], 100_000)
+    assert json.dumps(found, allow_nan=False)
+    assert len(run.visits) + run.damaged["records.jsonl"] == 1
+    assert len(run.samples) + run.damaged["samples.jsonl"] == 1
+
+
+def test_a_folder_that_is_no_run_ends_in_one_line(tmp_path, capsys):
+    with pytest.raises(DataError, match="is not the folder of a run"):
+        read_folder(tmp_path)
+    assert main(["html", str(tmp_path), "-o", str(tmp_path / "page.html")]) == 2
+    assert "is not the folder of a run" in capsys.readouterr().err
+
+
+def test_a_run_that_has_only_begun_has_a_page(tmp_path):
+    folder = write_run(tmp_path / "run")
+    assert "step 0 of 9" in render_page([read_folder(folder)], {})
+
+
+class Tags(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.found = []
+
+    def handle_starttag(self, tag, attrs):
+        self.found.append((tag, dict(attrs)))
+
+
+def test_text_of_a_run_cannot_become_markup(tmp_path):
+    quiet = write_run(
+        tmp_path / "quiet", [record(1, "a", "01")], [sample(1, "a", (0, "wrong", "x"))]
+    )
+    loud = write_run(
+        tmp_path / "<img src=x onerror=alert(1)>",
+        [record(1, HOSTILE, "01")],
+        [sample(1, HOSTILE, (0, "wrong", HOSTILE), problem=HOSTILE, answer=HOSTILE)],
+        source=HOSTILE,
+    )
+    tags = []
+    for folder in (quiet, loud):
+        parser = Tags()
+        parser.feed(render_page([read_folder(folder)], {}))
+        tags.append([tag for tag, _ in parser.found])
+    assert tags[0] == tags[1]
+
+
+def test_nothing_of_the_page_is_fetched(tmp_path):
+    page = render_page([read_folder(write_run(tmp_path / "run", rows=[metrics(1)]))], {})
+    parser = Tags()
+    parser.feed(page)
+    addresses = [each.get("src") or each.get("href") for _, each in parser.found]
+    assert [each for each in addresses if each and not each.startswith("#")] == []
+    assert "default-src 'none'" in page
+
+
+def test_visits_of_a_problem_are_kept_or_left_out_together(tmp_path):
+    records = [record(step, f"p{n}", "0110", "1001") for step in range(1, 9) for n in range(200)]
+    run = read_folder(write_run(tmp_path / "run", records, [sample(3, "p7", (0, "wrong", "x"))]))
+    found = compact_runs([run], room_bytes=9_000)
+    visits = found["runs"][0]["visits"]
+    by_problem = [visit[1] for visit in visits]
+    assert 0 < len(visits) < 1600
+    assert all(by_problem.count(number) == 8 for number in set(by_problem))
+    assert found["words"].index("p7") in by_problem  # it has a sample
+    assert found["runs"][0]["num_visits"] == 1600
+
+
+def test_odd_samples_of_every_step_come_before_random_ones(tmp_path):
+    samples = [
+        sample(step, f"{why}{step}", (0, "wrong", noise(900)), why=[why])
+        for step in range(1, 40)
+        for why in ("random", "leaked")
+    ]
+    run = read_folder(write_run(tmp_path / "run", samples=samples))
+    # 78 texts of 450 bytes that nothing compresses: 35 kB; room_bytes are base64, 3 bytes in 4.
+    kept = compact_runs([run], room_bytes=40_000)["runs"][0]["samples"]
+    whys = [each["why"][0] for each in kept]
+    assert whys.count("leaked") == 39 and 0 < whys.count("random") < 39
+
+
+def test_a_page_stays_below_its_size(tmp_path):
+    steps = range(1, 40)
+    records = [
+        record(step, f"p{n}", noise(9, "01"), noise(9, "01")) for step in steps for n in range(99)
+    ]
+    samples = [sample(step % 39 + 1, "p1", (0, "wrong", noise(6000))) for step in range(400)]
+    run = read_folder(write_run(tmp_path / "run", records, samples, [metrics(1, 0.5)]))
+    page = render_page([run], {}, max_bytes=2_100_000)
+    assert len(page.encode()) < 2_100_000
+    found = data_of(page)["runs"][0]
+    assert 0 < len(found["visits"]) < 3861 == 39 * 99 == found["num_visits"]
+    assert 0 < len(found["samples"]) < 400
+    assert f"{len(found['visits'])} of 3861 visits and {len(found['samples'])} of 400" in page
+
+
+def test_runs_that_differ_in_their_seed_are_one_arm(tmp_path):
+    one = write_run(tmp_path / "one", seed=1)
+    two = write_run(tmp_path / "two", seed=2)
+    other = write_run(tmp_path / "other", seed=1, search={"probe_n": 2})
+    plain = write_run(tmp_path / "plain", method="grpo")
+    arms = group_arms([read_folder(each) for each in (one, plain, two, other)])
+    assert [[run.name for run in arm.runs] for arm in arms] == [
+        ["one", "two"],
+        ["plain"],
+        ["other"],
+    ]
+    assert arms[2].name == "sage probe_n=2"
+
+
+def test_a_curve_of_two_seeds_is_their_mean_with_students_interval(tmp_path):
+    one = write_run(tmp_path / "one", rows=[metrics(1, 0.4)], seed=1)
+    two = write_run(tmp_path / "two", rows=[metrics(1, 0.6)], seed=2)
+    chart = all_charts(group_arms([read_folder(one), read_folder(two)]))[0]
+    band, line = chart.figure.data
+    # s = 0.1414, over sqrt(2): 0.1; Student's t of 1 degree: 12.706; 0.5 +- 1.2706
+    assert line.y == (0.5,)
+    assert band.y == pytest.approx((1.7706, -0.7706), abs=1e-3)
+    assert chart.by_axis["tokens sampled (thousands)"][1] == [1.0]
+    assert chart.by_axis["minutes of training"][1] == [0.05]
+
+
+def test_settings_that_follow_from_others_are_not_changes(tmp_path):
+    run = read_folder(write_run(tmp_path / "run", max_tokens=64, longest=128))
+    defaults = {
+        "trainer": {"method": "sage", "experiment_name": "x", "total_training_steps": 9},
+        "data": {"val_files": [], "val_max_samples": -1},
+        "hint": {"run_dir": "y", "max_level": 3, "seed": 1, "max_tokens": 128}
+        | {"longest": "${oc.select:hint.max_level}"},
+    }
+    changed = {row.name: (row.default, row.values) for row in changed_settings([run], defaults)}
+    assert changed == {"hint.max_tokens": ("128", ("64",)), "hint.longest": ("3", ("128",))}
+    defaults["hint"]["longest"] = "${trainer.total_training_steps}"
+    run.config["hint"]["longest"] = 9
+    assert [row.name for row in changed_settings([run], defaults)] == ["hint.max_tokens"]

@@ -1,0 +1,176 @@
+"""What the critic of utterances is asked and taught, with workers that answer by a formula."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from verl.utils import tensordict_utils as tu
+
+from recipe.hint.credit.archer import UtteranceCritic
+from recipe.hint.credit.replay import Transition
+from recipe.hint.credit.rows import CreditRow
+from recipe.hint.runtime.archer import UtteranceLearner, transitions_of
+from recipe.hint.runtime.critic import utterance_loss
+
+
+def later(value):
+    return SimpleNamespace(get=lambda: value)
+
+
+class FormulaWorkers:
+    """Q is the first token of the utterance, V the length of the state; the doubles differ by 1."""
+
+    def __init__(self):
+        self.trained, self.sizes, self.taus = [], [], []
+
+    def set_loss_fn(self, loss):
+        self.expectile = loss.keywords["expectile"]
+
+    def infer_target(self, rows):
+        self.sizes.append(len(rows))
+        heads = [
+            torch.tensor([action[0], action[0] + 1, len(state), len(state) + 1.0])
+            for state, action in zip(
+                rows["prompts"].unbind(), rows["responses"].unbind(), strict=True
+            )
+        ]
+        return later({"utterance": torch.nested.as_nested_tensor(heads, layout=torch.jagged)})
+
+    infer_batch = infer_target
+
+    def train_mini_batch(self, rows):
+        self.trained.append(rows)
+        metrics = {"q_loss": [1.0], "v_loss": [3.0], "grad_norm": [2.0]}
+        return later(tu.get_tensordict({}, {"metrics": metrics}))
+
+    def soft_update(self, tau):
+        self.taus.append(tau)
+        return [0.25]
+
+
+def said(state, action, reward=0.0, after=(), step=1):
+    return Transition(np.array(state), np.array(action), reward, np.array(after, int), step)
+
+
+FIRST = said([1, 2], [5], 0.0, [1, 2, 5, 9])
+LAST = said([1, 2, 5, 9], [7, 8], 1.0)
+
+
+def learner(processes=1, **settings):
+    workers = FormulaWorkers()
+    asked = UtteranceCritic(**{"gamma": 0.5, "updates": 2, "batch_size": 8, **settings})
+    return workers, UtteranceLearner(asked, workers, seed=3, num_processes=processes)
+
+
+def rows_of(batch):
+    """(state, action, target of Q, target of V) of each row, the targets of the first double."""
+    columns = (batch[name].unbind() for name in ("prompts", "responses"))
+    targets = (batch[name][:, 0].tolist() for name in ("q_targets", "v_targets"))
+    return [
+        (tuple(s.tolist()), tuple(a.tolist()), q, v)
+        for s, a, q, v in zip(*columns, *targets, strict=True)
+    ]
+
+
+def test_q_follows_the_reward_and_the_next_state_and_v_the_slow_q_of_this_step():
+    workers, made = learner()
+    told = made.learn([FIRST, LAST], step=1)
+    assert len(workers.trained) == 2
+    for batch in workers.trained:
+        rows = rows_of(batch)
+        assert len(rows) == 2 * 8
+        for _, action, q, v in rows[:8]:
+            # The first turn: 0 + 0.5 x V of the next state, its 4 tokens. The last one is done: 1.
+            assert (q, np.isnan(v)) == ({(5,): 2.0, (7, 8): 1.0}[action], True)
+        for _, action, q, v in rows[8:]:
+            assert (np.isnan(q), v) == (True, float(action[0]))
+    assert workers.taus == [0.1, 0.1]
+    assert (told["q_loss"], told["v_loss"], told["target_lag"], told["replay"]) == (1, 3, 0.25, 2)
+
+
+def test_the_next_states_value_is_that_of_its_double():
+    workers, made = learner()
+    made.learn([FIRST], step=1)
+    # V1 = 4 and V2 = 5 of the next state: 0.5 x 4 and 0.5 x 5.
+    assert workers.trained[0]["q_targets"][0].tolist() == [2.0, 2.5]
+
+
+def test_without_an_expectile_v_learns_from_this_step_alone():
+    workers, made = learner()
+    old = said([1], [3], 0.5)
+    made.learn([old], step=1)
+    workers.trained.clear()
+    made.learn([LAST], step=2)
+    for batch in workers.trained:
+        rows = rows_of(batch)
+        assert {action for _, action, _, _ in rows[8:]} == {(7, 8)}
+    drawn = {action for batch in workers.trained for _, action, _, _ in rows_of(batch)[:8]}
+    assert drawn == {(3,), (7, 8)}
+    assert workers.expectile == 0.5
+
+
+def test_with_an_expectile_v_learns_from_what_was_drawn():
+    workers, made = learner(expectile=0.9)
+    made.learn([said([1], [3], 0.5)], step=1)
+    workers.trained.clear()
+    made.learn([LAST], step=2)
+    for batch in workers.trained:
+        rows = rows_of(batch)
+        assert [row[:2] for row in rows[:8]] == [row[:2] for row in rows[8:]]
+    assert workers.expectile == 0.9
+
+
+def test_batches_are_filled_up_to_a_multiple_of_the_processes_and_the_fill_teaches_nothing():
+    workers, made = learner(processes=3)
+    made.learn([FIRST, LAST], step=1)
+    judged = made.judge([FIRST, LAST])
+    assert all(size % 3 == 0 for size in workers.sizes)
+    for batch in workers.trained:
+        assert len(batch) == 18
+        assert batch["q_targets"][16:].isnan().all() and batch["v_targets"][16:].isnan().all()
+    assert judged.tolist() == [[5, 6, 2, 3], [7, 8, 4, 5]]
+
+
+def test_the_draws_are_those_of_the_step():
+    batches = []
+    for _ in range(2):
+        workers, made = learner()
+        made.learn([FIRST, LAST], step=4)
+        batches.append([rows_of(batch)[:8] for batch in workers.trained])
+    assert str(batches[0]) == str(batches[1])
+    assert str(batches[0][0]) != str(batches[0][1])
+
+
+def test_an_utterance_goes_on_to_the_prompt_of_the_next_turn():
+    def row(session, turn, reward):
+        return CreditRow("p", "u", "g", "solver", turn, session, reward)
+
+    rows = [row(0, 1, 1.0), row(1, 0, 0.5), row(0, 0, 0.0)]
+    prompts = [np.array(each) for each in ([1, 2, 3], [1], [1])]
+    responses = [np.array(each) for each in ([4], [5], [2])]
+    found = transitions_of(rows, prompts, responses, step=6)
+    assert [each.is_done for each in found] == [True, True, False]
+    assert found[2].next_state_T.tolist() == [1, 2, 3]
+    assert [each.reward for each in found] == [1.0, 0.5, 0.0]
+    assert {each.step for each in found} == {6}
+
+
+@pytest.mark.parametrize(("expectile", "expected"), [(0.5, 0.5 + 0.5 * 4), (0.9, 0.9 + 0.1 * 4)])
+def test_the_loss_counts_errors_where_there_is_a_target_and_nowhere_else(expectile, expected):
+    heads = torch.tensor([[1.0, 2.0, 7.0, 7.0], [7.0, 7.0, 0.0, 2.0]], requires_grad=True)
+    nan = float("nan")
+    data = {
+        "q_targets": torch.tensor([[0.0, 4.0], [nan, nan]]),
+        # Q is above V by 1 in the first double, and below it by 2 in the second.
+        "v_targets": torch.tensor([[nan, nan], [1.0, 0.0]]),
+        "dp_size": 1,
+        "global_batch_size": 2,
+    }
+    loss, metrics = utterance_loss({"utterance": heads}, data, expectile=expectile)
+    # Q: (1 + 4) / 2 over 2 rows; V: the weighted squares 1 and 4 over 2 rows.
+    assert metrics["q_loss"].values == [pytest.approx(1.25)]
+    assert metrics["v_loss"].values == [pytest.approx(expected / 2)]
+    loss.backward()
+    assert heads.grad[0, 2:].tolist() == heads.grad[1, :2].tolist() == [0.0, 0.0]
+    assert heads.grad.isfinite().all()

@@ -1,0 +1,142 @@
+"""Groups across weight updates; the server is scripted, one version of the weights per request."""
+
+import asyncio
+
+import pytest
+
+from recipe.hint.runtime import group_client
+from recipe.hint.runtime.group_client import GroupClient, Sampling
+
+EOS = 0
+
+
+class Server:
+    """Every response is the tokens 100, 101, ... up to a length of its own, and an end.
+
+    Request number k is answered by version k of the weights, and stopped once a response has had
+    ``budgets[k]`` tokens; the log-probability of a token is its version's number, negative.
+    """
+
+    def __init__(self, lengths, budgets):
+        self.lengths = lengths
+        self.budgets = budgets
+        self.requests = []
+        self.generate_group = self
+
+    async def remote(self, prompt_ids, fields, request_id, limit_s):
+        version = len(self.requests)
+        self.requests.append((prompt_ids, fields))
+        budget = self.budgets[version] if version < len(self.budgets) else 10**6
+        rows = range(fields["n"])
+        if len(prompt_ids) > 1:  # prompt, the response's own name, and what it has already
+            rows = [prompt_ids[1] - 1000]
+        answered = [self._respond(row, prompt_ids, fields, budget) for row in rows]
+        return {
+            "token_ids": [tokens for tokens, _ in answered],
+            "log_probs": [[-float(version)] * len(tokens) for tokens, _ in answered],
+            "finish": [finish for _, finish in answered],
+            "global_steps": version,
+        }
+
+    def _respond(self, row, prompt_ids, fields, budget):
+        whole = [1000 + row, *range(101, 100 + self.lengths[row]), EOS]
+        tokens = whole[len(prompt_ids) - 1 :]
+        allowed = min(budget, fields["max_tokens"])
+        if len(tokens) <= allowed:
+            return tokens, "stop"
+        return tokens[:allowed], "length" if allowed == fields["max_tokens"] else "abort"
+
+
+class Balancer:
+    def __init__(self, server):
+        self.server = server
+        self.open = 0
+
+    async def _acquire_server(self, request_id):
+        self.open += 1
+        return "server-0", self.server
+
+    def _release_server(self, server_id, request_id=None):
+        self.open -= 1
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch):
+    monkeypatch.setattr(group_client, "_PAUSE_S", 0.0)
+
+
+def sample(lengths, budgets, *, max_tokens=50, **more):
+    """A group with one response per length, and the requests that it took."""
+    balancer = Balancer(Server(lengths, budgets))
+    client = GroupClient(balancer, max_model_len=100, timeout_s=5.0, **more)
+    sampling = Sampling(n=len(lengths), max_tokens=max_tokens, temperature=1.0)
+    group = asyncio.run(client.sample([7], sampling, seed=3))
+    assert balancer.open == 0
+    return group, balancer.server.requests
+
+
+def test_a_group_that_no_update_stops_is_one_request():
+    group, requests = sample([3, 5], budgets=[])
+    assert len(requests) == 1
+    assert [len(each.token_ids_T) for each in group] == [4, 6]  # 3 + the end, 5 + the end
+    assert {(each.min_step, each.max_step) for each in group} == {(0, 0)}
+
+
+def test_a_stopped_response_goes_on_from_its_last_token_and_the_others_stay():
+    # Version 0 gives 4 tokens: the first response is whole, the second has 4 of 10 + 1.
+    [short, long], requests = sample([3, 10], budgets=[4])
+    assert (short.finish, short.min_step, short.max_step) == ("stop", 0, 0)
+    assert long.token_ids_T == [1001, *range(101, 110), EOS]
+    assert (long.finish, long.min_step, long.max_step) == ("stop", 0, 1)
+    assert requests[1][0] == [7, 1001, 101, 102, 103]
+    assert (requests[1][1]["n"], requests[1][1]["max_tokens"]) == (1, 46)  # 50 - 4
+
+
+def test_each_token_keeps_the_log_prob_of_the_version_that_sampled_it():
+    [response], _ = sample([10], budgets=[4, 3])
+    assert response.log_probs_T == [-0.0] * 4 + [-1.0] * 3 + [-2.0] * 4  # 10 + 1 = 4 + 3 + 4
+    assert (response.min_step, response.max_step) == (0, 2)
+
+
+def test_a_version_that_gave_no_token_is_none_of_the_responses():
+    # Version 0 stops the group before its first token, version 2 before another one.
+    [response], requests = sample([10], budgets=[0, 5, 0])
+    assert (response.min_step, response.max_step) == (1, 3)
+    assert [fields["n"] for _, fields in requests] == [1, 1, 1, 1]
+
+
+def test_a_group_without_a_token_is_sent_again_whole_with_its_shared_prefill():
+    _, requests = sample([3, 5, 7], budgets=[0])
+    assert [fields["n"] for _, fields in requests] == [3, 3]
+    assert requests[0] == requests[1]
+
+
+def test_no_response_is_longer_than_asked_for_however_often_it_was_stopped():
+    [response], requests = sample([100], budgets=[7] * 20, max_tokens=40)
+    assert (len(response.token_ids_T), response.finish) == (40, "length")
+    assert [fields["max_tokens"] for _, fields in requests] == [40, 33, 26, 19, 12, 5]
+
+
+def test_a_response_stopped_at_its_last_token_is_not_asked_for_more():
+    [response], requests = sample([100], budgets=[10, 10], max_tokens=20)
+    assert (len(response.token_ids_T), response.finish, len(requests)) == (20, "length", 2)
+
+
+def test_what_goes_on_draws_from_another_seed_than_what_began():
+    _, requests = sample([30], budgets=[10, 10])
+    assert requests[0][1]["seed"] == 3
+    assert len({fields["seed"] for _, fields in requests}) == 3
+
+
+def test_without_seeds_none_is_sent():
+    _, requests = sample([30], budgets=[10], is_seeded=False)
+    assert [fields["seed"] for _, fields in requests] == [None, None]
+
+
+def test_any_order_of_stops_gives_the_response_that_no_stop_gives():
+    [whole], _ = sample([30], budgets=[])
+    for first in range(31):
+        for second in range(31 - first):
+            [pieces], _ = sample([30], budgets=[first, second])
+            assert pieces.token_ids_T == whole.token_ids_T, (first, second)
+            assert len(pieces.log_probs_T) == len(pieces.token_ids_T)

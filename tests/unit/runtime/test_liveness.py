@@ -1,0 +1,225 @@
+"""Who died or does not answer is named; who is busy is left in peace."""
+
+import signal
+import subprocess
+import sys
+import threading
+import time
+from types import SimpleNamespace
+
+import psutil
+import pytest
+import ray
+from ray.exceptions import ActorDiedError, ActorUnavailableError, RayTaskError
+
+from recipe.hint.errors import ConfigError, StallError
+from recipe.hint.runtime.folder_lock import claimed
+from recipe.hint.runtime.liveness import Liveness
+from recipe.hint.runtime.ray_services import RayServices
+from recipe.hint.runtime.watchdog import Heartbeat, Watchdog, sentence_of
+
+LIMIT_S = 10.0
+
+
+class Actor:
+    """Answers with ``answer``; ``None`` never comes, and an exception is raised."""
+
+    def __init__(self, answer):
+        self.answer, self.num_asked = answer, 0
+
+    def ask(self):
+        self.num_asked += 1
+        return self
+
+
+@pytest.fixture
+def fake_ray(monkeypatch):
+    def get(actor):
+        if isinstance(actor.answer, Exception):
+            raise actor.answer
+        return actor.answer
+
+    def wait(refs, timeout):
+        return ([], refs) if refs[0].answer is None else (refs, [])
+
+    monkeypatch.setattr(ray, "wait", wait)
+    monkeypatch.setattr(ray, "get", get)
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+def watched(clock=None, may_be_busy=False, **actors):
+    liveness = Liveness(
+        limit_s=LIMIT_S, setting="answer_s", on_fault=lambda fault: None, now=clock or Clock()
+    )
+    for name, actor in actors.items():
+        liveness.add(name, actor.ask, may_be_busy=may_be_busy)
+    return liveness
+
+
+def looks(liveness, clock, every_s, count):
+    found = []
+    for _ in range(count):
+        found.append(liveness.look())
+        clock.now += every_s
+    return found
+
+
+def test_an_actor_that_answers_is_asked_again_for_as_long_as_it_does(fake_ray):
+    clock, actor = Clock(), Actor("here")
+    liveness = watched(clock, a=actor)
+    assert looks(liveness, clock, every_s=9.0, count=5) == [None] * 5
+    assert actor.num_asked == 5
+    assert liveness.answers() == {"a": "here"}
+
+
+def test_one_that_gives_no_answer_within_the_limit_is_named(fake_ray):
+    clock = Clock()
+    liveness = watched(clock, a=Actor("here"), b=Actor(None))
+    # Asked at 0 s; 4 and 8 are within 10 s, 12 is not.
+    found = looks(liveness, clock, every_s=4.0, count=4)
+    assert found == [None, None, None, "b did not answer within answer_s=10 s"]
+    assert liveness.answers() == {"a": "here", "b": None}
+
+
+def test_one_that_stops_answering_is_named_after_the_limit_from_its_last_question(fake_ray):
+    clock, actor = Clock(), Actor("here")
+    liveness = watched(clock, a=actor)
+    assert looks(liveness, clock, every_s=4.0, count=3) == [None] * 3
+    actor.answer = None  # the last question was at 8 s: 12 and 16 are within 10 s of it
+    assert looks(liveness, clock, every_s=4.0, count=3)[:2] == [None, None]
+    assert liveness.look() == "a did not answer within answer_s=10 s"
+
+
+def test_a_busy_one_may_take_any_time_and_its_death_is_told_at_once(fake_ray):
+    clock, actor = Clock(), Actor(None)
+    liveness = watched(clock, may_be_busy=True, rank=actor)
+    assert looks(liveness, clock, every_s=1000.0, count=5) == [None] * 5
+    actor.answer = ActorDiedError()
+    assert liveness.look().startswith("rank died: ")
+
+
+def test_an_actor_that_cannot_be_reached_for_a_moment_is_asked_again_within_its_limit(fake_ray):
+    clock = Clock()
+    actor = Actor(ActorUnavailableError("no route", b"0" * 16))
+    liveness = watched(clock, a=actor)
+    assert looks(liveness, clock, every_s=4.0, count=3) == [None] * 3
+    assert looks(liveness, clock, every_s=4.0, count=1) == ["a did not answer within answer_s=10 s"]
+
+
+def test_the_thread_tells_of_a_fault_while_the_block_runs(fake_ray):
+    told, seen = [], threading.Event()
+    liveness = Liveness(
+        limit_s=LIMIT_S,
+        setting="answer_s",
+        on_fault=lambda fault: (told.append(fault), seen.set()),
+    )
+    liveness.add("a", Actor(ActorDiedError()).ask)
+    with liveness.watching():
+        assert seen.wait(30)
+    assert len(told) == 1
+    assert told[0].startswith("a died: ")
+
+
+def test_a_folder_that_another_process_claimed_is_refused_with_its_holder(tmp_path):
+    lock = tmp_path / ".lock"
+    code = (
+        "import sys; from pathlib import Path\n"
+        "from recipe.hint.runtime.folder_lock import claimed\n"
+        "with claimed(Path(sys.argv[1])):\n"
+        "    print('held', flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(lock)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as holder:
+        assert holder.stdout.readline() == "held\n"
+        with pytest.raises(ConfigError, match=f"in use by another run .process {holder.pid} on "):
+            with claimed(lock):
+                pass
+        holder.kill()
+    with claimed(lock):  # a killed process holds nothing
+        pass
+
+
+def test_one_that_waits_gets_the_folder_when_its_holder_ends(tmp_path):
+    lock, ended = tmp_path / ".lock", threading.Event()
+    holder = claimed(lock)
+    holder.__enter__()
+    threading.Timer(0.5, lambda: (holder.__exit__(None, None, None), ended.set())).start()
+    with claimed(lock, wait_s=60):
+        assert ended.wait(60)
+
+
+def test_an_error_from_an_actor_is_told_by_its_cause_in_one_line(tmp_path):
+    inner = RayTaskError("f", "a traceback\nof many lines", OSError(28, "No space left"))
+    group = ExceptionGroup("tasks", [inner.as_instanceof_cause()])
+    assert sentence_of(group, tmp_path) == "OSError: [Errno 28] No space left"
+
+
+def test_an_error_on_a_full_disk_says_so(tmp_path, monkeypatch):
+    usage = SimpleNamespace(free=3_200_000)
+    monkeypatch.setattr("recipe.hint.runtime.watchdog.shutil.disk_usage", lambda path: usage)
+    told = sentence_of(RuntimeError("file write\nfailed"), tmp_path)
+    assert told == f"RuntimeError: file write failed (the disk of {tmp_path} has 3.2 MB left)"
+
+
+SLEEPER = "import ctypes, time; ctypes.CDLL(None).prctl(15, b'raylet', 0, 0, 0); time.sleep(600)"
+
+
+@pytest.fixture
+def raylet():
+    """A child of this process with the name of Ray's."""
+    with subprocess.Popen([sys.executable, "-c", SLEEPER]) as process:
+        child = psutil.Process(process.pid)
+        while child.name() != "raylet":
+            time.sleep(0.01)
+        yield process
+        process.kill()
+
+
+def test_ray_is_well_while_its_processes_run(raylet):
+    RayServices().check()
+
+
+def test_a_process_of_rays_that_died_is_named(raylet):
+    services = RayServices()
+    raylet.kill()
+    raylet.wait()
+    with pytest.raises(StallError, match="Ray's process raylet died"):
+        services.check()
+
+
+def test_a_process_of_rays_that_stays_stopped_is_named(raylet, monkeypatch):
+    services = RayServices()
+    raylet.send_signal(signal.SIGSTOP)
+    while psutil.Process(raylet.pid).status() != psutil.STATUS_STOPPED:
+        time.sleep(0.01)
+    services.check()  # it may go on in a moment
+    monkeypatch.setattr("recipe.hint.runtime.ray_services._STOPPED_S", -1.0)
+    with pytest.raises(StallError, match="Ray's process raylet was stopped"):
+        services.check()
+
+
+def test_a_heartbeat_is_silent_until_the_watchdog_of_the_driver_beats(tmp_path):
+    heartbeat = Heartbeat(tmp_path)
+    first = heartbeat.silent_s()
+    assert 0 <= first <= heartbeat.silent_s()
+    watchdog = Watchdog(tmp_path)
+    try:
+        before = heartbeat._changed_at
+        for _ in range(600):
+            heartbeat.silent_s()
+            if heartbeat._changed_at > before:
+                break
+            threading.Event().wait(0.1)
+        assert heartbeat._changed_at > before
+    finally:
+        watchdog.stop()

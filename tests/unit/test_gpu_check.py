@@ -1,0 +1,130 @@
+"""The check of a GPU machine: every part reports, none hides another, nothing is left running."""
+
+import json
+import time
+
+import psutil
+import pytest
+
+from recipe.hint import main_gpu_check, main_report
+from recipe.hint.bench import gpu_check
+from recipe.hint.bench.commands import CommandError, run_command
+from recipe.hint.errors import DataError
+from recipe.hint.report.same import compare_records
+
+
+def parts(monkeypatch, **given):
+    monkeypatch.setattr(main_gpu_check, "PARTS", given)
+
+
+def fails(check):
+    raise CommandError("exit code 1: it broke | here")
+
+
+def is_elsewhere(check):
+    raise gpu_check.NotHereError("needs two GPUs")
+
+
+def test_a_part_that_fails_hides_no_other_and_decides_the_exit_code(monkeypatch, tmp_path, capsys):
+    parts(
+        monkeypatch,
+        first=fails,
+        second=is_elsewhere,
+        third=lambda check: {"mean": 0.000012345, "device": check.device},
+    )
+    arguments = ["--device", "cpu", "--only", "first,second,third", "--out", str(tmp_path)]
+    assert main_gpu_check.main(arguments) == 1
+    told = capsys.readouterr().out
+    assert "| first | FAILED | 0 | CommandError: exit code 1: it broke \\| here |" in told
+    assert "| second | not here | 0 | needs two GPUs |" in told
+    assert "| third | ok | 0 | mean 1.23e-05; device cpu |" in told
+    written = json.loads((tmp_path / "gpu_check.json").read_text())
+    assert [each["result"] for each in written.values()] == ["FAILED", "not here", "ok"]
+    assert written["third"]["numbers"]["mean"] == 0.000012345
+
+
+def test_without_a_failure_the_exit_code_is_zero(monkeypatch, tmp_path):
+    parts(monkeypatch, only=is_elsewhere)
+    assert main_gpu_check.main(["--only", "only", "--out", str(tmp_path)]) == 0
+
+
+def test_an_unknown_part_is_refused_before_anything_runs(capsys):
+    with pytest.raises(SystemExit):
+        main_gpu_check.main(["--only", "versions,speed"])
+    assert "unknown part speed; choose from versions, reference" in capsys.readouterr().err
+
+
+def test_a_part_after_the_deadline_is_not_started(tmp_path):
+    late = gpu_check.Check("cpu", tmp_path, time.monotonic() - 1)
+    result = main_gpu_check.run_part("reference", late)
+    assert (result["result"], result["reason"]) == (
+        "FAILED",
+        "CommandError: no time was left for it",
+    )
+    assert not (tmp_path / "reference").exists()
+
+
+def test_a_command_that_fails_is_told_by_its_last_error(tmp_path):
+    script = "import sys; print('Error: this one'); print('bye'); sys.exit(3)"
+    with pytest.raises(CommandError, match=r"exit code 3: Error: this one \(.*console.txt\)"):
+        run_command(["-c", script], tmp_path, 60)
+
+
+def test_a_command_beyond_its_limit_ends_with_all_it_started(tmp_path):
+    # The child has a session of its own, as Ray's processes have.
+    child = "import time; time.sleep(600)"
+    script = (
+        "import subprocess, sys, time\n"
+        f"other = subprocess.Popen([sys.executable, '-c', {child!r}], start_new_session=True)\n"
+        "open('PLACE', 'w').write(str(other.pid)); time.sleep(600)"
+    ).replace("PLACE", str(tmp_path / "pid"))
+    with pytest.raises(CommandError, match="did not end within its limit of time"):
+        run_command(["-c", script], tmp_path, 3)
+    pid = int((tmp_path / "pid").read_text())
+    assert not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+
+
+def test_a_command_is_killed_once_its_condition_holds(tmp_path):
+    mark = tmp_path / "mark"
+    script = f"open({str(mark)!r}, 'w').close(); import time; time.sleep(600)"
+    done = run_command(["-c", script], tmp_path, 60, until=mark.exists)
+    assert done.folder == tmp_path
+
+
+def test_records_are_compared_by_step_and_problem_without_their_times(tmp_path):
+    def write(name, *rows):
+        (tmp_path / name).mkdir()
+        lines = [
+            {
+                "step": step,
+                "problem_id": problem,
+                "rounds": [{"tokens": tokens, "seconds": seconds}],
+            }
+            for step, problem, tokens, seconds in rows
+        ]
+        text = "".join(json.dumps(line) + "\n" for line in lines)
+        (tmp_path / name / "records.jsonl").write_text(text)
+        return tmp_path / name
+
+    first = write("a", (1, "p", 10, 0.1), (1, "q", 20, 0.1), (2, "p", 30, 0.1))
+    # Another order, other times, one other number of tokens, one step fewer and one more.
+    second = write("b", (1, "q", 20, 0.9), (1, "p", 10, 0.2), (2, "p", 31, 0.1), (3, "p", 1, 0.1))
+    same = compare_records(first, second)
+    assert (same.num_prompts, same.num_equal, same.first_step) == (3, 2, 2)
+    with pytest.raises(DataError, match="no step and problem in common"):
+        compare_records(first, write("c", (9, "p", 10, 0.1)))
+
+
+def test_the_report_says_whether_two_runs_sampled_the_same(tmp_path, capsys):
+    for name, tokens, gap in (("a", 10, 2e-7), ("b", 10, 4e-7), ("c", 11, 4e-7)):
+        (tmp_path / name).mkdir()
+        record = {"step": 1, "problem_id": "p", "rounds": [{"tokens": tokens}]}
+        (tmp_path / name / "records.jsonl").write_text(json.dumps(record) + "\n")
+        row = {f"training/rollout_probs_diff_{which}": gap for which in ("mean", "max")}
+        (tmp_path / name / "metrics.jsonl").write_text(json.dumps(row) + "\n")
+    assert main_report.main(["same", str(tmp_path / "a"), str(tmp_path / "b")]) == 0
+    told = capsys.readouterr().out
+    assert "1 of 1 prompts have equal levels, tokens and verdicts" in told
+    assert "b: trainer and vLLM differ by 4.0e-07 in the mean" in told
+    assert main_report.main(["same", str(tmp_path / "a"), str(tmp_path / "c")]) == 1
+    assert "the first that differs is of step 1" in capsys.readouterr().out
