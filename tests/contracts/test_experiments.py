@@ -82,7 +82,7 @@ def test_an_experiment_of_the_embedded_worlds_runs_as_it_is(name, tmp_path, monk
     monkeypatch.setattr(sys, "argv", argv)
     main_hint.main()
     said = capsys.readouterr().out
-    assert "data/two_turn/base: 0.4" in said
+    assert "data/two_turn/base: 0.89 M parameters" in said
     assert "16 prompts x 8 rollouts" in said
 
 

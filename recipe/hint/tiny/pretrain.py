@@ -37,12 +37,10 @@ class Recipe:
     final_share: float = 0.02
     weight_decay: float = 0.01
     max_grad_norm: float = 1.0
-    hidden_size: int = 128
-    intermediate_size: int = 384
 
 
-def new_model(tokenizer: PreTrainedTokenizerFast, recipe: Recipe) -> LlamaForCausalLM:
-    """Return an untrained model of four layers.
+def new_model(tokenizer: PreTrainedTokenizerFast, seed: int) -> LlamaForCausalLM:
+    """Return an untrained model of 0.9 million parameters.
 
     The architecture is Llama and not Qwen2: for Qwen2 folders Transformers 5 replaces the
     tokenizer's own splitting rules by those of Qwen2.
@@ -50,8 +48,8 @@ def new_model(tokenizer: PreTrainedTokenizerFast, recipe: Recipe) -> LlamaForCau
     end, padding = _token_ids(tokenizer)
     config = LlamaConfig(
         vocab_size=len(tokenizer),
-        hidden_size=recipe.hidden_size,
-        intermediate_size=recipe.intermediate_size,
+        hidden_size=128,
+        intermediate_size=384,
         num_hidden_layers=4,
         num_attention_heads=4,
         num_key_value_heads=4,
@@ -64,7 +62,7 @@ def new_model(tokenizer: PreTrainedTokenizerFast, recipe: Recipe) -> LlamaForCau
         dtype="float32",
     )
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(recipe.seed)
+        torch.manual_seed(seed)
         model = LlamaForCausalLM(config)
         for name, weight in model.named_parameters():
             # The library's 0.02 is meant for wide models; at width 128 it starts too quiet.
@@ -170,7 +168,7 @@ def pretrain(
     Returns:
         The model in evaluation mode, and the loss curve as lines of text.
     """
-    model = new_model(tokenizer, recipe)
+    model = new_model(tokenizer, recipe.seed)
     optimizer = torch.optim.AdamW(
         model.parameters(), betas=(0.9, 0.98), weight_decay=recipe.weight_decay
     )

@@ -83,7 +83,7 @@ ONE_TURN = World(
     quality=measure.quality,
     recipe=Recipe(),
 )
-SMALL = Recipe(steps=800, warmup_steps=60, hidden_size=96, intermediate_size=256)
+SHORT = Recipe(steps=800, warmup_steps=60)
 TWO_TURN = World(
     source="two_turn",
     folder="data/two_turn",
@@ -95,7 +95,7 @@ TWO_TURN = World(
     draw=two_turn_corpus.draw,
     pieces=pieces.two_turn_pieces(),
     quality=two_turn_measure.quality,
-    recipe=SMALL,
+    recipe=SHORT,
 )
 THREE_TURN = World(
     source="three_turn",
@@ -107,6 +107,6 @@ THREE_TURN = World(
     draw=three_turn_corpus.draw,
     pieces=pieces.three_turn_pieces(),
     quality=three_turn_measure.quality,
-    recipe=SMALL,
+    recipe=SHORT,
 )
 WORLDS = {"one_turn": ONE_TURN, "two_turn": TWO_TURN, "three_turn": THREE_TURN}

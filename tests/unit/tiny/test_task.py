@@ -1,6 +1,7 @@
 """The embedded world: facts of the task, and that the committed files are what the code makes."""
 
 import hashlib
+import json
 import random
 from pathlib import Path
 
@@ -78,6 +79,13 @@ def test_the_tokenizer_files_are_regenerated_byte_for_byte(world, tmp_path):
     }
     assert "base/tokenizer.json" in made
     assert made.items() <= listed_hashes(ROOT / world.folder).items()
+
+
+@WORLDS
+def test_a_base_has_heads_that_vllm_serves_on_a_cpu(world):
+    config = json.loads((ROOT / world.folder / "base/config.json").read_text())
+    # Its attention has kernels for 32, 64, 80, ...; with others the engine dies at the first group.
+    assert config["hidden_size"] // config["num_attention_heads"] == config["head_dim"] == 32
 
 
 # problems
