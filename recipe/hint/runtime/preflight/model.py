@@ -21,6 +21,8 @@ from recipe.hint.runtime.preflight.settings import ROLLOUT, setting
 MODEL, MAX_MODEL_LEN = "actor_rollout_ref.model.path", f"{ROLLOUT}.max_model_len"
 _TEMPLATE = "actor_rollout_ref.model.custom_chat_template"
 _CHUNK = 1024
+# For which vLLM's attention on a CPU has a kernel; its engine dies at the first group of another.
+CPU_HEAD_SIZES = (32, 64, 80, 96, 112, 128, 160, 192, 224, 256, 512)
 
 
 @dataclass(frozen=True)
@@ -159,6 +161,7 @@ def _context(config: DictConfig, path: str) -> int:
             f"read ({_one_line(error)}); give the folder of a model in Hugging Face format, or a "
             f"name with HF_HUB_OFFLINE=0 to let it be fetched"
         ) from error
+    check_head_size(config, found, path)
     given = setting(config, MAX_MODEL_LEN)
     if given and given > longest:
         raise ConfigError(
@@ -166,6 +169,22 @@ def _context(config: DictConfig, path: str) -> int:
             f"{longest} or less"
         )
     return given or longest
+
+
+def check_head_size(config: DictConfig, model: Any, path: str) -> None:
+    """Make sure that vLLM has attention for the heads of a model on a CPU.
+
+    Raises:
+        ConfigError: If it has none.
+    """
+    text = model.get_text_config()
+    heads = getattr(text, "num_attention_heads", None)
+    size = getattr(text, "head_dim", None) or (heads and text.hidden_size // heads)
+    if setting(config, "trainer.device") == "cpu" and size and size not in CPU_HEAD_SIZES:
+        raise ConfigError(
+            f"{MODEL}={path} has attention heads of {size} dimensions, and vLLM on a CPU knows "
+            f"{', '.join(map(str, CPU_HEAD_SIZES))}; use another model, or a GPU"
+        )
 
 
 def _num_parameters(folder: Path) -> int | None:
