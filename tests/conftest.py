@@ -26,6 +26,16 @@ settings.load_profile(os.environ.get("HINT_PROPERTIES", "same"))
 yaml.SafeLoader = yaml.CSafeLoader
 
 
+@pytest.fixture(autouse=True)
+def environment_of_its_own():
+    """Give the next test the environment that this one found: commands set some of it."""
+    before = dict(os.environ)
+    yield
+    if os.environ != before:
+        os.environ.clear()
+        os.environ.update(before)
+
+
 @pytest.fixture
 def composed_once(monkeypatch):
     """Keep a command in this process from composing its settings twice.

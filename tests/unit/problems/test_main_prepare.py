@@ -166,6 +166,7 @@ def run(folder, *command):
 def test_a_network_that_is_not_there_is_one_line(tmp_path, monkeypatch):
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
     monkeypatch.setenv("HF_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("HF_HUB_OFFLINE", "0")
     ran = run(tmp_path, sys.executable, main_prepare.__file__, "gsm8k", "out.parquet")
     assert (ran.returncode, ran.stderr.count("\n")) == (2, 1)
     assert "refused; without the network, copy the file" in ran.stderr
