@@ -14,7 +14,6 @@ import psutil
 import pytest
 from runs import AS_ON_A_GPU, environment, processes_of, wait_for
 
-pytestmark = pytest.mark.slow
 ANSWER_S = 8
 CODE = """
 import time
@@ -75,6 +74,7 @@ def assert_gone(processes):
     assert [each.name() for each in alive] == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "target, number, told",
     [
@@ -99,9 +99,9 @@ def test_a_process_that_dies_or_stops_ends_the_command_with_its_name(run, target
 @pytest.mark.parametrize(
     "number, code, told",
     [
-        (signal.SIGINT, 130, "error: interrupted\n"),
-        (signal.SIGTERM, 143, "error: terminated\n"),
-        (signal.SIGKILL, -9, ""),
+        pytest.param(signal.SIGINT, 130, "error: interrupted\n", marks=pytest.mark.slow),
+        pytest.param(signal.SIGTERM, 143, "error: terminated\n", marks=pytest.mark.long),
+        pytest.param(signal.SIGKILL, -9, "", marks=pytest.mark.long),
     ],
 )
 def test_a_command_that_is_ended_takes_its_processes_along(run, number, code, told):
@@ -113,6 +113,7 @@ def test_a_command_that_is_ended_takes_its_processes_along(run, number, code, to
     assert_gone(children)
 
 
+@pytest.mark.slow
 def test_a_second_run_in_the_folder_is_refused_and_the_first_goes_on(run, tmp_path):
     second = waiting_run(tmp_path)
     _, err = second.communicate(timeout=300)
