@@ -7,7 +7,7 @@ import sys
 import pytest
 from runs import ROOT, environment
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 MAIN = ROOT / "recipe/hint/main_bench.py"
 
 

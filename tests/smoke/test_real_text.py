@@ -7,7 +7,7 @@ import sys
 import pytest
 from runs import ROOT, train
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 LENGTHS = (
     "data.max_prompt_length=640",
     "actor_rollout_ref.rollout.prompt_length=700",

@@ -3,7 +3,6 @@
 import pytest
 from runs import AS_ON_A_GPU, check_records, check_weights, train
 
-pytestmark = pytest.mark.slow
 STEPS = 3
 
 
@@ -32,9 +31,11 @@ def check_samples(run, steps):
     assert sum(row["verify/second_judge_asked"] for row in run.metrics) > 0
 
 
+@pytest.mark.slow
 def test_sage_escalates_only_where_nobody_was_right_and_the_weights_follow(tmp_path):
     steps = 8
-    run = train(tmp_path, "trainer.method=sage", f"trainer.total_training_steps={steps}")
+    given = ("trainer.method=sage", f"trainer.total_training_steps={steps}")
+    run = train(tmp_path, *given, env=AS_ON_A_GPU)
     check_records(run, steps)
     check_weights(run, steps)
     check_samples(run, steps)
@@ -55,14 +56,16 @@ def levels_of(run):
     return accepted, {record["planned_level"] for record in run.by_step()[STEPS]}
 
 
+@pytest.mark.long
 def test_grpo_stays_at_level_zero(tmp_path):
     steps = f"trainer.total_training_steps={STEPS}"
-    run = train(tmp_path, "trainer.method=grpo", steps, env=AS_ON_A_GPU)
+    run = train(tmp_path, "trainer.method=grpo", steps)
     check_records(run, STEPS)
     check_weights(run, STEPS)
     assert levels_of(run) == ({0}, {0})
 
 
+@pytest.mark.slow
 def test_two_ranks_and_two_replicas_keep_their_weights_together_at_a_fixed_level(tmp_path):
     run = train(
         tmp_path,
