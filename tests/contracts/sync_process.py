@@ -47,8 +47,10 @@ def perturb(model: torch.nn.Module, seed: int) -> None:
 def sync(llm: LLM, model: torch.nn.Module, *, skip: tuple[str, ...] = ()) -> None:
     """What verl does at the end of a step: a sender here, the receiver in vLLM's worker."""
     [handle] = llm.collective_rpc("_get_zmq_handle")
-    sender = BucketedWeightSender(handle, bucket_size_mb=BUCKET_MB, use_shm=True)
     weights = {name: each for name, each in model.state_dict().items() if name not in skip}
+    # A weight larger than a bucket ends the sender, and the receiver would wait for ever.
+    largest_mb = max(each.nbytes for each in weights.values()) // 2**20 + 1
+    sender = BucketedWeightSender(handle, bucket_size_mb=max(BUCKET_MB, largest_mb), use_shm=True)
     sending = sender.async_send_weights(iter(weights.items()))
     thread = threading.Thread(target=asyncio.run, args=(sending,))
     thread.start()
