@@ -43,6 +43,8 @@ def waiting_run(folder):
         text=True,
         env=environment(folder, AS_ON_A_GPU),
         start_new_session=True,
+        # Ignored where the tests were started in the background.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
 
 
