@@ -13,7 +13,7 @@ from hydra import compose, initialize_config_dir
 from hydra.errors import MissingConfigException
 
 from recipe.hint import main_hint
-from recipe.hint.command.compose import explain
+from recipe.hint.command.compose import explain, set_config_paths
 from recipe.hint.hints.teacher_cache import CachedResponse, ResponseCache
 from recipe.hint.runtime.preflight import machine as preflight_machine
 
@@ -22,6 +22,12 @@ FILES = {path.stem: path for path in (ROOT / "configs/experiment").glob("*.yaml"
 # Of our own, not of a paper: on an embedded world.
 OWN = {"two_turn"}
 RUNS = list(csv.DictReader((ROOT / "configs/experiment/reported.csv").open(encoding="utf-8")))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def paths():
+    """Where the configuration's parts are; the tests leave nothing to each other."""
+    set_config_paths()
 
 
 @pytest.fixture(scope="module")
