@@ -37,6 +37,10 @@ class Engine(Protocol):
         """Sample a group, or only ``rows`` of it: row i is the same response either way."""
         ...
 
+    def given(self, text: str) -> Response:
+        """Return a known text as a response: its tokens and the end of its turn."""
+        ...
+
     async def grade(self, problem: Problem, responses_G: list[Response]) -> list[Verdict]:
         """Grade responses to one problem, in order."""
         ...

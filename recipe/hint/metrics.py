@@ -53,6 +53,10 @@ def step_metrics(records: Sequence[PromptRecord], max_level: int) -> dict[str, f
     }
     result |= _writing(asked)
     result |= _levels(records, max_level)
+    given = [each for record in records for each in record.rounds if each.is_given]
+    if given:
+        result["given"] = sum(len(each.accuracies) for each in given)
+        result["given_right"] = sum(value > 0 for each in given for value in each.accuracies)
     return {name: float(value) for name, value in result.items()}
 
 
@@ -141,7 +145,8 @@ def accuracy(record: PromptRecord) -> float:
 
 def _was_mixed_at_first(record: PromptRecord) -> bool:
     """Return whether the first group that was sampled had unequal accuracies."""
-    first = next((each.accuracies for each in record.rounds if each.accuracies), ())
+    sampled = (each.accuracies for each in record.rounds if not each.is_given)
+    first = next((each for each in sampled if each), ())
     return len(set(first)) > 1
 
 

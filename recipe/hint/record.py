@@ -37,9 +37,10 @@ class RoundRecord:
         prompt: Kind of the prompt: ``bare``, ``hinted``, ``follow_up``, ...
         accuracies: Of the graded responses; empty when nothing was sampled or graded.
         num_ungraded: Responses on which the verifier failed.
-        tokens: Length of all responses.
+        tokens: Length of all sampled responses.
         parents: The turn that each turn goes on from; empty where that is the problem itself.
         leaks: Turns that hold the final answer, where that was looked for.
+        is_given: The responses were not sampled but known.
     """
 
     prompt: str
@@ -52,6 +53,7 @@ class RoundRecord:
     role: str = "solver"
     parents: tuple[Place, ...] = ()
     leaks: int = 0
+    is_given: bool = False
 
     @classmethod
     def of(cls, done: Round) -> RoundRecord:
@@ -67,6 +69,7 @@ class RoundRecord:
             role=done.request.role,
             parents=tuple(turn.parent for turn in done.turns if turn.parent),
             leaks=sum(turn.leaks for turn in done.turns),
+            is_given=bool(done.request.given),
         )
 
     @classmethod
@@ -84,9 +87,9 @@ class PromptRecord:
         rounds: What was sampled, in order; a round without accuracies had no prompt, or no grades.
         rows: (round, turn) of the responses that train.
         rewards: What they train with.
-        accuracies: 1 for right and 0 for wrong, of those that are graded.
+        accuracies: 1 for right and 0 for wrong, of those that are sampled and graded.
         groups: Names of the groups that share a baseline; empty: one group.
-        trained_tokens: Length of what trains.
+        trained_tokens: Length of what trains and is sampled.
         leaked_levels: Levels whose hint holds the final answer, sampled or not.
         on_policy: False when some row trains under another prompt than it was sampled from.
         reasons: Verdicts of what trains.

@@ -70,7 +70,8 @@ class RewardTracker:
             if not record.is_off_schedule:
                 columns["level"][row] = record.planned_level
                 columns["accuracy"][row] = _accuracy_at_plan(record)
-            solved = [each.level for each in record.rounds if any(x > 0 for x in each.accuracies)]
+            sampled = [each for each in record.rounds if not each.is_given]
+            solved = [each.level for each in sampled if any(x > 0 for x in each.accuracies)]
             columns["best_level"][row] = min([columns["best_level"][row], *solved])
             columns["was_mixed"][row] |= record.has_signal
             columns["accepted_level"][row] = record.highest_level
@@ -139,7 +140,8 @@ def _accuracy_at_plan(record: PromptRecord) -> float:
     """Return the accuracy of the last group at the planned level; -1 when it is unknown."""
     accuracy = -1.0
     for each in record.rounds:
-        if each.level == record.planned_level and each.accuracies and not each.num_ungraded:
+        is_known = each.accuracies and not each.num_ungraded and not each.is_given
+        if each.level == record.planned_level and is_known:
             accuracy = sum(value > 0 for value in each.accuracies) / len(each.accuracies)
     return accuracy
 

@@ -28,7 +28,7 @@ from recipe.hint.record import (
     pack_sample,
     verdict_counts,
 )
-from recipe.hint.schema import Opinion, Problem, ProblemState, Response, Verdict, seed_at
+from recipe.hint.schema import Opinion, Problem, ProblemState, Verdict, seed_at
 from recipe.hint.settings import HintSettings
 from recipe.hint.turns import Place, Prompt, PromptContext, Round, Row, Sample, Train, Turn, path
 
@@ -128,7 +128,7 @@ class PromptRollout:
         seed = self._seed(*self._coordinates(request, parent))
 
         async def generate(rows: range) -> list[Turn]:
-            responses = [Response([], [], text, is_truncated=False) for text in request.given]
+            responses = [self._engine.given(text) for text in request.given]
             if not request.given:
                 responses = await self._engine.sample(
                     prompt_ids_T, seed, rows, sampling=request.sampling
@@ -205,7 +205,8 @@ class PromptRollout:
         rows = tuple(self._trained(row, uid) for row in train.rows)
         groups = tuple(row.group for row in train.rows)
         has_turns = any(each.request.parents is not None for each in self._rounds)
-        verdicts = [row.turn.verdict for row in rows if row.turn.verdict]
+        sampled = [row for row in rows if not row.turn.response.is_given]
+        verdicts = [row.turn.verdict for row in sampled if row.turn.verdict]
         is_unhinted = self._settings.conditioning == "unhinted"
         record = PromptRecord(
             problem_id=self._problem.id,
@@ -216,7 +217,7 @@ class PromptRollout:
             rewards=tuple(row.reward for row in train.rows),
             accuracies=tuple(verdict.score for verdict in verdicts),
             groups=groups if any(groups) else (),
-            trained_tokens=sum(len(row.turn.response.token_ids_T) for row in rows),
+            trained_tokens=sum(len(row.turn.response.token_ids_T) for row in sampled),
             hint_calls=written.calls,
             hint_tokens=written.tokens,
             hint_seconds=round(self._hint_seconds, 4),
@@ -253,6 +254,7 @@ class PromptRollout:
             reward=row.reward,
             kl_coef=row.kl_coef,
             weight=row.weight,
+            is_given=turn.response.is_given,
             facts=row.facts,
         )
         return TrainedRow(prompt_ids_T, turn, credit)

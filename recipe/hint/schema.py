@@ -127,7 +127,8 @@ class Verdict:
 class Response:
     """One generation; ``log_probs_T`` are the server's, for the sampled tokens.
 
-    ``min_step`` and ``max_step`` are the oldest and the newest version of the weights.
+    ``min_step`` and ``max_step`` are the oldest and the newest version of the weights. A response
+    with ``is_given`` was not sampled: it has no log-probabilities, and no version.
     """
 
     token_ids_T: list[int]
@@ -136,6 +137,7 @@ class Response:
     is_truncated: bool
     min_step: int = 0
     max_step: int = 0
+    is_given: bool = False
 
 
 @dataclass(frozen=True, slots=True)

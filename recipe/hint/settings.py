@@ -288,7 +288,7 @@ def _reader(name: str, cls: type[Method], source: str) -> str:
             names = {f"trainer.{item.name}" for item in fields(other.settings_cls)}
         if node in names and other.settings_node != cls.settings_node:
             return other_name
-    reads_texts = cls.has_own_credit and node == "hint.prompts"
+    reads_texts = cls.has_turns and node == "hint.prompts"
     if node in _HINT_SETTINGS and not cls.uses_hints and not reads_texts:
         return "a method that uses hints"
     if node == "hint.dropout_share" and not cls.supports_dropout:

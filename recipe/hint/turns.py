@@ -222,7 +222,7 @@ class Sample:
         is_graded: Whether the responses are graded.
         role: Who speaks: ``solver``, ``guide``, ...
         sampling: How; ``None``: with the settings of the rollouts.
-        given: Responses that are not sampled but known. They have no tokens and cannot train.
+        given: Responses that are not sampled but known, such as a reference solution.
         finds_leaks: Whether texts are searched for the final answer (``Turn.leaks``).
         completes: Fill the group up to G when one of ``n`` is right or could not be graded.
         writes_hints_early: Have the hints written while this group is being sampled.
@@ -295,8 +295,10 @@ class Round:
 
     @property
     def num_tokens(self) -> int:
-        """Length of all responses."""
-        return sum(len(turn.response.token_ids_T) for turn in self.turns)
+        """Length of all sampled responses."""
+        return sum(
+            len(turn.response.token_ids_T) for turn in self.turns if not turn.response.is_given
+        )
 
     @property
     def is_sampled(self) -> bool:

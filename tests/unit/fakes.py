@@ -18,6 +18,7 @@ from recipe.hint.rollout import Parts, PromptRollout
 from recipe.hint.schema import HintLevels, Problem, ProblemState, Response, Verdict
 from recipe.hint.settings import HintSettings
 
+GIVEN = -1  # as a level
 LADDER = json.dumps({"level_1": "think", "level_2": "think. add", "level_3": "think. add. carry"})
 
 
@@ -84,6 +85,11 @@ class ScriptedEngine:
             for row in rows
         ]
 
+    def given(self, text):
+        """A text that begins with "cut" is too long, one with "wrong" wrong; others are right."""
+        kind = (text.split() or [""])[0]
+        return Response([GIVEN, kind not in ("", "wrong"), 0], [], text, kind == "cut", is_given=True)
+
     async def score(self, prompt_ids, token_ids):
         """A token is a quarter likelier for each level."""
         return [-1.0 + 0.25 * self.level_of(prompt_ids)] * len(token_ids)
@@ -98,7 +104,7 @@ class ScriptedEngine:
         await self._yield()
         verdicts = []
         for level, row, _ in (response.token_ids_T for response in responses_G):
-            outcome = self.outcomes[level][row]
+            outcome = row if level == GIVEN else self.outcomes[level][row]
             if isinstance(outcome, str):
                 verdicts.append(Verdict(0.0, outcome))
             else:

@@ -157,6 +157,10 @@ class SimulatedEngine:
             for row, length in zip(rows, lengths, strict=True)
         ]
 
+    def given(self, text: str) -> Response:
+        """Return a text as a response, a token for each word."""
+        return Response([0] * len(text.split()), [], text, is_truncated=False, is_given=True)
+
     async def grade(self, problem: Problem, responses_G: list[Response]) -> list[Verdict]:
         """Return at once: verification hides behind generation (docs/performance.md)."""
         return [_RIGHT if each.text else _WRONG for each in responses_G]

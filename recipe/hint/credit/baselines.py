@@ -14,6 +14,9 @@ import numpy as np
 
 from recipe.hint.credit.rows import CreditRow
 
+# What verl's GRPO adds to the deviation that it divides by.
+EPSILON = 1e-6
+
 Baseline = Literal["leave_one_out", "none", "value"]
 
 
@@ -55,6 +58,23 @@ def group_spread(rows: Sequence[CreditRow]) -> np.ndarray:
     squares = np.bincount(members_N, weights=(rewards_N - means[members_N]) ** 2)
     spread = np.sqrt(squares / np.maximum(counts - 1, 1))[members_N]
     return np.where(spread > 0, spread, 1.0)
+
+
+def against_mean(rows: Sequence[CreditRow], *, by_std: bool = True) -> np.ndarray:
+    """Return (reward - mean) / (deviation + 1e-6) of each row's group, shape ``(N,)``: verl's GRPO.
+
+    A row alone in its group has its reward itself.
+
+    Args:
+        rows: Those of one batch, in any order.
+        by_std: Whether to divide.
+    """
+    rewards_N = rewards_of(rows)
+    members_N = _members(rows)
+    counts_N = np.bincount(members_N)[members_N]
+    means_N = np.bincount(members_N, weights=rewards_N)[members_N] / counts_N
+    centred_N = rewards_N - np.where(counts_N > 1, means_N, 0.0)
+    return centred_N / (group_spread(rows) + EPSILON) if by_std else centred_N
 
 
 def state_values(rows: Sequence[CreditRow]) -> np.ndarray:

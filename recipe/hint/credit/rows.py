@@ -23,6 +23,7 @@ class CreditRow:
         reward: What the method gives the turn.
         kl_coef: Coefficient of the KL divergence from the reference policy, 0: none.
         weight: Multiplies the advantage.
+        is_given: The response was not sampled but known.
         value: The critic's value of the state before the turn; ``None`` without a critic.
         facts: What else the method says of the turn, such as ``r1``.
     """
@@ -36,5 +37,6 @@ class CreditRow:
     reward: float
     kl_coef: float = 0.0
     weight: float = 1.0
+    is_given: bool = False
     value: float | None = None
     facts: Mapping[str, float] = field(default_factory=dict)

@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
+
+
+@dataclass(frozen=True, slots=True)
+class TokenFacts:
+    """What the policy gives the tokens of a batch before it is updated; 0 in padding.
+
+    Attributes:
+        log_probs_NT: Log-probability of each token, at the temperature of the rollouts.
+        entropies_NT: Entropy of the distribution that the token is from, in nats.
+        mask_NT: 1 for tokens that train, 0 for padding.
+    """
+
+    log_probs_NT: np.ndarray
+    entropies_NT: np.ndarray
+    mask_NT: np.ndarray
 
 
 def token_advantages(
     advantages_N: np.ndarray,
-    weights_N: np.ndarray,
+    weights_NT: np.ndarray,
     kl_coefs_N: np.ndarray,
     k1_NT: np.ndarray,
     mask_NT: np.ndarray,
@@ -21,11 +38,11 @@ def token_advantages(
 
     Args:
         advantages_N: One advantage a row.
-        weights_N: Their factors; the KL penalty is not weighted.
+        weights_NT: Their factors, (N, 1) where they are a row's; the KL penalty is not weighted.
         kl_coefs_N: Coefficients of the KL divergence, 0: none.
         k1_NT: log p - log p_ref of each token.
         mask_NT: 1 for tokens that train, 0 for padding.
     """
     penalty_NT = kl_coefs_N[:, None] * np.where(mask_NT > 0, k1_NT, 0.0)
     to_go_NT = np.flip(np.cumsum(np.flip(penalty_NT, axis=1), axis=1), axis=1)
-    return ((weights_N * advantages_N)[:, None] - to_go_NT) * mask_NT
+    return (weights_NT * advantages_N[:, None] - to_go_NT) * mask_NT

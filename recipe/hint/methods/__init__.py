@@ -6,12 +6,14 @@ from recipe.hint.methods.base import Method
 from recipe.hint.methods.fixed import Fixed
 from recipe.hint.methods.ghpo import Ghpo
 from recipe.hint.methods.grpo import Grpo
+from recipe.hint.methods.luffy import Luffy
 from recipe.hint.methods.mlmt import Mlmt
 from recipe.hint.methods.sage import Sage
 from recipe.hint.methods.sage_light import SageLight
 from recipe.hint.methods.scaf import Scaf
 from recipe.hint.methods.score import Score
 from recipe.hint.methods.score_guided import ScoreGuided
+from recipe.hint.methods.sft import Sft
 
 # The first one is the baseline: benchmarks compare with it, and evaluations need no other.
 METHODS: dict[str, type[Method]] = {
@@ -21,6 +23,8 @@ METHODS: dict[str, type[Method]] = {
     "fixed": Fixed,
     "ghpo": Ghpo,
     "scaf": Scaf,
+    "luffy": Luffy,
+    "sft": Sft,
     "score": Score,
     "score-guided": ScoreGuided,
     "mlmt": Mlmt,

@@ -81,6 +81,7 @@ class Archer(Method):
     settings_cls = ArcherSettings
     settings_node = "hint.archer"
     has_own_credit: ClassVar[bool] = True
+    has_turns: ClassVar[bool] = True
 
     @property
     def needs_reference(self) -> bool:

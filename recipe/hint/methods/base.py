@@ -10,6 +10,7 @@ import numpy as np
 
 from recipe.hint.credit.archer import UtteranceCritic
 from recipe.hint.credit.rows import DROPPED, CreditRow
+from recipe.hint.credit.tokens import TokenFacts
 from recipe.hint.errors import ConfigError
 from recipe.hint.schema import FINAL_HINT_FAILURES, Problem, ProblemState, seed_at
 from recipe.hint.turns import Bare, Place, Round, Row, Sample, Train, Turn
@@ -52,6 +53,10 @@ class Method:
         supports_dropout: Whether ``hint.dropout_share`` is read.
         increments: Pieces that each level of the source is cut into, each a level of its own.
         has_own_credit: Whether :meth:`advantages` takes the place of verl's estimator.
+        has_turns: Whether its conversations have several turns, in validation too.
+        needs_solution: Whether it trains on the reference solutions themselves.
+        needs_log_probs: Whether the trainer has to compute the log-probabilities of its rows
+            before the update, which verl's bypass mode leaves out.
         second_names: Names of settings in other implementations -> ours.
     """
 
@@ -62,6 +67,9 @@ class Method:
     supports_dropout: ClassVar[bool] = False
     increments: int = 1
     has_own_credit: ClassVar[bool] = False
+    has_turns: ClassVar[bool] = False
+    needs_solution: ClassVar[bool] = False
+    needs_log_probs: ClassVar[bool] = False
     second_names: ClassVar[Mapping[str, str]] = {}
 
     def __init__(
@@ -145,6 +153,15 @@ class Method:
             rows: Those of one batch, in any order.
         """
         raise NotImplementedError("only a method with has_own_credit has advantages")
+
+    def token_weights(self, rows: Sequence[CreditRow], tokens: TokenFacts) -> np.ndarray:
+        """Return the factor of each token's advantage, shape (N, T) or (N, 1): 1.
+
+        Args:
+            rows: Those of one batch, in any order.
+            tokens: What the policy gives their tokens.
+        """
+        return np.ones((len(rows), 1))
 
     def kl_coefs(self, rows: Sequence[CreditRow], kls_N: np.ndarray) -> np.ndarray:
         """Return the KL coefficient of each row, shape (N,): the row's own.

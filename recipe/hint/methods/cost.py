@@ -44,4 +44,4 @@ def _responses(method: Method, group_size: int, graded: Turn) -> int:
         is_whole = len(turns) >= group_size * len(parents)
         rounds.append(Round(decision, turns, status, is_whole=is_whole))
         decision = method.react(problem, state, rounds)
-    return sum(len(each.turns) for each in rounds)
+    return sum(len(each.turns) for each in rounds if not each.request.given)

@@ -77,6 +77,7 @@ class Score(Method):
     settings_cls: ClassVar[type] = ScoreSettings
     settings_node: ClassVar[str] = ScoreSettings.node
     has_own_credit: ClassVar[bool] = True
+    has_turns: ClassVar[bool] = True
     # In validation a prompt has as many conversations as samples.
     validation_settings: ClassVar[dict[str, Any]] = {"offline_attempts": 0}
 

@@ -49,6 +49,16 @@ def end_of_turn(tokenizer: Any, options: Mapping[str, Any]) -> int | None:
     return found[0] if found and found[0] in tokenizer.added_tokens_decoder else None
 
 
+def response_ids(tokenizer: Any, options: Mapping[str, Any], text: str) -> list[int]:
+    """Return the tokens of a text as a response, with the one that ends its turn.
+
+    What looks like a special token in the text is plain text.
+    """
+    found = tokenizer(text, add_special_tokens=False, split_special_tokens=True)["input_ids"]
+    end = end_of_turn(tokenizer, options)
+    return [*found, tokenizer.eos_token_id if end is None else end]
+
+
 def _text(tokenizer: Any, options: Mapping[str, Any], messages: Sequence[Message]) -> str:
     return tokenizer.apply_chat_template(
         list(messages), add_generation_prompt=True, tokenize=False, **options

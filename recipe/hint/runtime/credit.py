@@ -14,14 +14,16 @@ import ray
 import torch
 import transfer_queue as tq
 from tensordict import TensorDict
+from verl.protocol import DataProto
 from verl.trainer.ppo.utils import Role
 from verl.trainer.ppo.v1.trainer_base import PPOTrainer
 from verl.utils import tensordict_utils as tu
+from verl.utils.debug.metrics import calculate_debug_metrics
 from verl.workers.utils.padding import response_to_nested
 
 from recipe.hint.credit.metrics import credit_metrics
 from recipe.hint.credit.rows import DROPPED, CreditRow
-from recipe.hint.credit.tokens import token_advantages
+from recipe.hint.credit.tokens import TokenFacts, token_advantages
 from recipe.hint.methods import Method
 from recipe.hint.runtime.archer import HEADS, UtteranceLearner, transitions_of
 from recipe.hint.runtime.checkpoints import step_folder
@@ -32,7 +34,8 @@ from recipe.hint.whole_file import whole_file
 REPLAY_FILE = "hint_replay.npz"
 # What a type checker sees as the base of the mixin.
 _Trainer = PPOTrainer if TYPE_CHECKING else object
-_FIELDS = ["response_mask", "old_log_probs", "ref_log_prob", "values", "extra_fields"]
+_FIELDS = ["response_mask", "old_log_probs", "ref_log_prob", "values", "extra_fields", "entropy"]
+_AGREEMENT = ["responses", "response_mask", "old_log_probs", "rollout_log_probs"]
 
 
 class CreditMixin(_Trainer):
@@ -92,6 +95,31 @@ class CreditMixin(_Trainer):
     def _update_actor(self, batch: Any, metrics: dict) -> Any:
         with self._sized_in_rows():
             return super()._update_actor(batch, metrics)
+
+    def _compute_old_log_prob(self, batch: Any, metrics: dict) -> Any:
+        """Compute verl's; rows that were not sampled have no part in a comparison with vLLM's.
+
+        Their own log-probabilities take the place of those that vLLM does not have, so that
+        rollout correction weighs them with 1.
+        """
+        batch = super()._compute_old_log_prob(batch, metrics)
+        keys, partition = batch.keys, batch.partition_id
+        real = [(keys[place], batch.tags[place]) for place in _places(batch)]
+        given = [key for key, tag in real if tag.get("is_given")]
+        if not given:
+            return batch
+        for name in [name for name in metrics if name.startswith("training/rollout_")]:
+            del metrics[name]
+        sampled = [key for key, tag in real if not tag.get("is_given")]
+        if sampled and self.config.actor_rollout_ref.rollout.calculate_log_probs:
+            data = tq.kv_batch_get(
+                keys=sampled, partition_id=partition, select_fields=_AGREEMENT
+            )
+            metrics.update(calculate_debug_metrics(DataProto(batch=data.to_padded_tensor())))
+        own = tq.kv_batch_get(keys=given, partition_id=partition, select_fields=["old_log_probs"])
+        fields = TensorDict({"rollout_log_probs": own["old_log_probs"]}, batch_size=len(given))
+        tq.kv_batch_put(keys=given, partition_id=partition, fields=fields)
+        return batch
 
     def _compute_values(self, batch: Any, metrics: dict) -> Any:
         """Compute verl's; of a critic of utterances, after it has learnt from them."""
@@ -170,12 +198,15 @@ class CreditMixin(_Trainer):
             k1_NT = _padded(data["old_log_probs"]) - _padded(data["ref_log_prob"])
         kls_N = (k1_NT * mask_NT).sum(axis=1)[places]
         advantages_N = self._method.advantages(rows)
+        tokens = _token_facts(data, mask_NT, places)
+        weights_N1 = np.array([[row.weight] for row in rows])
+        weights_NT = weights_N1 * self._method.token_weights(rows, tokens)
         targets_N = self._method.value_targets(rows)
         metrics.update(credit_metrics(rows, advantages_N, kls_N, targets_N))
         own_NT = np.zeros(mask_NT.shape)
         own_NT[places] = token_advantages(
             advantages_N,
-            np.array([row.weight for row in rows]),
+            weights_NT,
             self._method.kl_coefs(rows, kls_N),
             k1_NT[places],
             mask_NT[places],
@@ -202,6 +233,15 @@ def _kept_where_dropped(rows: list[CreditRow], targets_N: np.ndarray) -> np.ndar
 def _places(batch: Any) -> list[int]:
     """Return where the rows stand that are no padding."""
     return [place for place, tag in enumerate(batch.tags) if not tag.get("is_padding")]
+
+
+def _token_facts(data: Any, mask_NT: np.ndarray, places: list[int]) -> TokenFacts:
+    """Return the facts of the tokens that are no padding; 0 where verl computed none."""
+    log_probs_NT, entropies_NT = (
+        _padded(data[name]) * mask_NT if name in data else np.zeros(mask_NT.shape)
+        for name in ("old_log_probs", "entropy")
+    )
+    return TokenFacts(log_probs_NT[places], entropies_NT[places], mask_NT[places])
 
 
 def _padded(nested: Any) -> np.ndarray:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Protocol
 
 from recipe.hint.errors import ConfigError
 from recipe.hint.hints.base import WrittenText
 from recipe.hint.hints.leak import find_leaks, graded_equal
 from recipe.hint.prompt import Message, fold_system
+from recipe.hint.runtime.chat_template import response_ids
 from recipe.hint.runtime.group_client import GroupClient, Sampling
 from recipe.hint.schema import Item, Opinion, Problem, Response, Verdict
 from recipe.hint.turns import RoleSampling
@@ -41,17 +42,23 @@ class Renderer:
     """Messages to tokens and back; ``template`` is what verl's own agent loops use.
 
     ``folds_system``: the chat template refuses a system turn, so its text goes into the user's.
+    ``options`` are further variables of the template.
     """
 
     tokenizer: Any
     template: Any
     prompt_length: int
     folds_system: bool = False
+    options: Mapping[str, Any] = field(default_factory=dict)
 
     def render(self, messages: Sequence[Message]) -> list[int]:
         """Return the token ids of a conversation."""
         turns = fold_system(messages) if self.folds_system else list(messages)
         return list(self.template.build_initial_tokens(turns))
+
+    def response(self, text: str) -> list[int]:
+        """Return the token ids of a response with the end of its turn."""
+        return response_ids(self.tokenizer, self.options, text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +154,11 @@ class VllmEngine:
             )
             for each, text in zip(group, texts, strict=True)
         ]
+
+    def given(self, text: str) -> Response:
+        """Return a known text as a response; one above the longest response is cut and truncated."""
+        ids, longest = self._renderer.response(text), self._responses.max_tokens
+        return Response(ids[:longest], [], text, len(ids) > longest, is_given=True)
 
     async def leaks(self, problem: Problem, responses: list[Response]) -> list[bool]:
         """Return whether each text gives the final answer away, by the rules of the hint guard."""

@@ -45,7 +45,9 @@ class EngineBuilder:
             worker.tokenizer, hf_model_type=worker.hf_model_type, chat_template_kwargs=options
         )
         folds_system = refuses_system(worker.tokenizer, options)
-        self._renderer = Renderer(worker.tokenizer, template, rollout.prompt_length, folds_system)
+        self._renderer = Renderer(
+            worker.tokenizer, template, rollout.prompt_length, folds_system, options
+        )
         audit = Path(settings.run_dir) / "audit.jsonl" if settings.verify.audit else None
         self.grader = build_grader(settings.verify, worker.config, audit)
         self._overlong = overlong_of(worker.config)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import torch
@@ -151,6 +151,9 @@ def rows_of(
     }
     for number, trained in enumerate(outcome.rows):
         response, verdict = trained.turn.response, trained.turn.verdict
+        if response.is_given:  # as if the weights of the step had sampled it with certainty
+            zeros, step = [0.0] * len(response.token_ids_T), row["global_steps"] - 1
+            response = replace(response, log_probs_T=zeros, min_step=step, max_step=step)
         info = {"acc": 0.0, "reason": "", "extracted": ""}
         if verdict:
             info = {
@@ -169,7 +172,7 @@ def rows_of(
             SAMPLE_FIELD: outcome.sample if number == 0 else b"",
             CREDIT_FIELD: asdict(trained.credit),
         }
-        fields = _fields(trained, extra) | shared
+        fields = _fields(trained, response, extra) | shared
         if trained.credit.group:
             fields["uid"] = NonTensorData(f"{outcome.record.uid}/{trained.credit.group}")
         if outcome.record.is_dropped:
@@ -184,9 +187,8 @@ def rows_of(
         yield key, fields, _tag(row, response, len(prompt_T))
 
 
-def _fields(trained: TrainedRow, extra: dict[str, Any]) -> dict[str, Any]:
+def _fields(trained: TrainedRow, response: Response, extra: dict[str, Any]) -> dict[str, Any]:
     """Return verl's own row layout for one generation."""
-    response = trained.turn.response
     return AgentLoopOutput(
         prompt_ids=trained.prompt_ids_T,
         response_ids=response.token_ids_T,
@@ -209,4 +211,5 @@ def _tag(row: dict[str, Any], response: Response, prompt_len: int) -> dict[str, 
         "global_steps": row["global_steps"],
         "min_global_steps": response.min_step,
         "max_global_steps": response.max_step,
+        **({"is_given": True} if response.is_given else {}),
     }

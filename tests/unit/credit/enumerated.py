@@ -75,6 +75,14 @@ class Policy:
             ]
         )
 
+    def token_entropies(self, conversation: str, word: str) -> torch.Tensor:
+        """Return the entropy of each token's distribution, without a gradient, shape (T,)."""
+        logs = [
+            self._logits(conversation, word[:place]).detach().log_softmax(0)
+            for place in range(len(word))
+        ]
+        return torch.stack([-(each.exp() * each).sum() for each in logs])
+
     def prob(self, conversation: str, word: str) -> torch.Tensor:
         """Return the probability of a word."""
         return self.token_log_probs(conversation, word).sum().exp()
@@ -200,6 +208,9 @@ class EnumeratingEngine:
             choice = self.draws.choose(self.policy.chances(conversation))
             self._drawn[conversation, seed] = words[choice]
         return self._drawn[conversation, seed]
+
+    def given(self, text):
+        return Response([*map(ord, text)], [], text, False, is_given=True)
 
     async def write(self, messages, seed):
         choice = self.draws.choose([probability for _, probability in self.ladders])

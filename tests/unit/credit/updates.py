@@ -14,7 +14,7 @@ from verl.utils import tensordict_utils as tu
 from verl.workers.config import FSDPActorConfig
 
 from recipe.hint.credit.rows import CreditRow
-from recipe.hint.credit.tokens import token_advantages
+from recipe.hint.credit.tokens import TokenFacts, token_advantages
 from recipe.hint.runtime import store
 
 # verl's GRPO divides by the group's deviation plus this.
@@ -47,6 +47,12 @@ class Batch:
         """Return log p of each token under the conversation that its row trains with, (N, T)."""
         places = list(zip(self.conversations, self.words, strict=True))
         each = {place: policy.token_log_probs(*place) for place in set(places)}
+        return _padded([each[place] for place in places])
+
+    def entropies(self, policy: Policy) -> torch.Tensor:
+        """Return the entropy of each token's distribution, without a gradient, (N, T)."""
+        places = list(zip(self.conversations, self.words, strict=True))
+        each = {place: policy.token_entropies(*place) for place in set(places)}
         return _padded([each[place] for place in places])
 
 
@@ -84,9 +90,13 @@ def own_advantages(
     k1_NT = np.zeros(mask_NT.shape)
     if reference:
         k1_NT = (batch.log_probs(policy) - batch.log_probs(reference)).detach().numpy()
+    tokens = TokenFacts(
+        batch.log_probs(policy).detach().numpy(), batch.entropies(policy).numpy(), mask_NT
+    )
+    weights_N1 = np.array([[row.weight] for row in rows])
     own_NT = token_advantages(
         method.advantages(rows),
-        np.array([row.weight for row in rows]),
+        weights_N1 * method.token_weights(rows, tokens),
         method.kl_coefs(rows, k1_NT.sum(axis=1)),
         k1_NT,
         mask_NT,

@@ -31,7 +31,12 @@ from recipe.hint.runtime.preflight.keys import check_unread
 from recipe.hint.runtime.preflight.machine import check_machine
 from recipe.hint.runtime.preflight.model import MODEL, Model, load_model
 from recipe.hint.runtime.preflight.settings import ROLLOUT, check_sections, check_settings, setting
-from recipe.hint.runtime.preflight.turns import check_attempts, check_conversations, check_turns
+from recipe.hint.runtime.preflight.turns import (
+    check_attempts,
+    check_conversations,
+    check_solutions,
+    check_turns,
+)
 from recipe.hint.settings import (
     HintSettings,
     build_method,
@@ -85,6 +90,7 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
     lengths = data.check_lengths(config, model, train=train, val=val, hints=hints)
     check_conversations(config, method, model, texts, [*train, *val])
     check_attempts(train, method.num_given)
+    check_solutions(config, method, model, train)
     batch = config.data.train_batch_size
     per_epoch = data.num_training_problems(config, train) / batch
     by_epochs = int(per_epoch) * setting(config, "trainer.total_epochs")

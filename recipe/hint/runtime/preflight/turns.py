@@ -12,6 +12,7 @@ from recipe.hint.hints.base import WrittenText
 from recipe.hint.methods import Method
 from recipe.hint.prompt import Message, Texts
 from recipe.hint.rollout import Parts, PromptRollout
+from recipe.hint.runtime.chat_template import response_ids
 from recipe.hint.runtime.preflight.data import TRAIN, DataFile, Model
 from recipe.hint.runtime.preflight.settings import ACTOR, ROLLOUT, setting
 from recipe.hint.samples import SampleSettings
@@ -43,8 +44,11 @@ def check_turns(config: DictConfig, method: Method) -> None:
         return
     from verl.trainer.ppo.core_algos import AdvantageEstimator
 
-    estimator = {"algorithm.adv_estimator": (AdvantageEstimator.GRPO.value, _OWN)}
-    for name, (needed, why) in (estimator | _NEEDS).items():
+    needs = {"algorithm.adv_estimator": (AdvantageEstimator.GRPO.value, _OWN), **_NEEDS}
+    if method.needs_log_probs:
+        why = "it reads the trainer's own log-probabilities, which are not computed then"
+        needs["algorithm.rollout_correction.bypass_mode"] = (False, why)
+    for name, (needed, why) in needs.items():
         value = setting(config, name)
         if value is not None and value != needed:
             raise ConfigError(
@@ -61,7 +65,7 @@ def check_conversations(
     Raises:
         ConfigError: If a later prompt could be above ``rollout.prompt_length``.
     """
-    if not method.has_own_credit:
+    if not method.has_turns:
         return
     problems = [problem for file in files for problem in file.problems]
     limit = setting(config, _PROMPT)
@@ -82,6 +86,32 @@ def check_conversations(
             f"{config.trainer.method}: a later prompt may have {total - room} tokens and {room} of "
             f"earlier responses (data.max_response_length); give {_PROMPT}={total} or more"
         )
+
+
+def check_solutions(
+    config: DictConfig, method: Method, model: Model, files: Sequence[DataFile]
+) -> None:
+    """Check that every training row has a solution that fits a response, where those train.
+
+    Raises:
+        DataError: Naming the first row without one.
+    """
+    if not method.needs_solution:
+        return
+    limit = setting(config, "data.max_response_length")
+    for file in files:
+        for row, problem in enumerate(file.problems):
+            ids = response_ids(model.tokenizer, model.template_options, problem.solution)
+            if problem.solution.strip() and len(ids) <= limit:
+                continue
+            found = "is missing"
+            if problem.solution.strip():
+                found = f"has {len(ids)} tokens, above data.max_response_length={limit}"
+            raise DataError(
+                f"{file.path}: the column `solution` of row {row} of {TRAIN} {found}, and "
+                f"trainer.method={config.trainer.method} trains on it as a response; drop the row"
+                f"{'' if found == 'is missing' else ', or raise data.max_response_length'}"
+            )
 
 
 def check_attempts(files: Sequence[DataFile], count: int) -> None:
@@ -148,6 +178,9 @@ class _Listener:
         self._lengths.append(own or self._response_length)
         text = _MARK.format(len(self._lengths) - 1)
         return [Response([0], [0.0], text, is_truncated=False)]
+
+    def given(self, text: str) -> Response:
+        return Response([0], [], text, is_truncated=False, is_given=True)
 
     async def grade(self, problem: Problem, responses_G: list[Response]) -> list[Verdict]:
         return [Verdict(0.0, "wrong")] * len(responses_G)

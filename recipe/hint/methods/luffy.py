@@ -1,0 +1,77 @@
+"""LUFFY: the reference solution as one more response of the group, with shaped probabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from recipe.hint.credit.baselines import against_mean
+from recipe.hint.credit.rows import CreditRow
+from recipe.hint.credit.tokens import TokenFacts
+from recipe.hint.errors import ConfigError
+from recipe.hint.methods.base import Method
+from recipe.hint.schema import Problem, ProblemState
+from recipe.hint.turns import Place, Round, Sample, Train
+
+
+@dataclass(frozen=True)
+class LuffySettings:
+    """How the solution is learnt from.
+
+    Attributes:
+        gamma: Of the shaping f(p) = p / (p + gamma) of a solution's token probabilities.
+        norm_adv_by_std: Whether a group's advantages are divided by its deviation.
+
+    Raises:
+        ConfigError: If ``gamma`` is not above 0.
+    """
+
+    gamma: float = 0.1
+    norm_adv_by_std: bool = True
+
+    def __post_init__(self) -> None:
+        if self.gamma <= 0:
+            raise ConfigError(f"hint.luffy.gamma={self.gamma} must be above 0")
+
+
+class Luffy(Method):
+    """Compare G sampled responses with the solution, and imitate it as far as they fail.
+
+    A solution that the verifier does not call right stays out of the group.
+
+    Source: Yan et al. 2025, arXiv:2504.14945. Deviations: docs/deviations.md#luffy.
+    """
+
+    settings_cls: ClassVar[type] = LuffySettings
+    settings_node: ClassVar[str] = "hint.luffy"
+    has_own_credit: ClassVar[bool] = True
+    needs_solution: ClassVar[bool] = True
+    needs_log_probs: ClassVar[bool] = True
+
+    def react(
+        self, problem: Problem, state: ProblemState, rounds: Sequence[Round]
+    ) -> Sample | Train:
+        """Grade the solution after the group; train on both."""
+        if len(rounds) == 1:
+            return Sample(given=(problem.solution,), role="reference")
+        rows = self.train_round(rounds, 0).rows
+        if rounds[1].is_solved and not rounds[1].turns[0].response.is_truncated:
+            rows += (self.row(rounds, Place(1, 0)),)
+        return Train(rows)
+
+    def advantages(self, rows: Sequence[CreditRow]) -> np.ndarray:
+        """Return the advantages of GRPO, shape (N,), the solution a member of its group."""
+        return against_mean(rows, by_std=self.settings.norm_adv_by_std)
+
+    def token_weights(self, rows: Sequence[CreditRow], tokens: TokenFacts) -> np.ndarray:
+        """Return p f'(p) = gamma p / (p + gamma)^2 for a solution's tokens, else 1, shape (N, T).
+
+        The gradient of f(p) is p f'(p) times that of log p.
+        """
+        probs_NT = np.exp(tokens.log_probs_NT)
+        gamma = self.settings.gamma
+        is_given_N1 = np.array([[row.is_given] for row in rows])
+        return np.where(is_given_N1, gamma * probs_NT / (probs_NT + gamma) ** 2, 1.0)

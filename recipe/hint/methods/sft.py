@@ -1,0 +1,79 @@
+"""SFT: imitate the reference solutions; after some steps, if wanted, GRPO."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from recipe.hint.credit.baselines import against_mean
+from recipe.hint.credit.rows import CreditRow
+from recipe.hint.errors import ConfigError
+from recipe.hint.methods.base import Method
+from recipe.hint.schema import Problem, ProblemState
+from recipe.hint.turns import Place, Round, Row, Sample, Train
+
+
+@dataclass(frozen=True)
+class SftSettings:
+    """How long it goes on.
+
+    Attributes:
+        steps: First steps of the run that imitate; the others are GRPO. ``None``: all of them.
+
+    Raises:
+        ConfigError: If ``steps`` is below 1.
+    """
+
+    steps: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.steps is not None and self.steps < 1:
+            raise ConfigError(
+                f"hint.sft.steps={self.steps} must be null (all) or a number of steps above 0"
+            )
+
+
+class Sft(Method):
+    """Raise the log-probability of every token of the solutions; nothing is sampled meanwhile.
+
+    Every row has the advantage 1, with which verl's loss at ratio 1 has the gradient of the
+    log-likelihood.
+    """
+
+    settings_cls: ClassVar[type] = SftSettings
+    settings_node: ClassVar[str] = "hint.sft"
+    has_own_credit: ClassVar[bool] = True
+    needs_solution: ClassVar[bool] = True
+    needs_log_probs: ClassVar[bool] = True
+
+    def check_steps(self, num_steps: int) -> None:
+        """Refuse to imitate for longer than the run."""
+        steps = self.settings.steps
+        if steps is not None and steps > num_steps:
+            raise ConfigError(
+                f"hint.sft.steps={steps} is above the {num_steps} steps of the run, so that GRPO "
+                f"would never begin; give fewer, or null for all"
+            )
+
+    def open(self, problem: Problem, state: ProblemState) -> Sample:
+        """Return the solution in the first steps, then a group."""
+        if self.settings.steps is None or state.step <= self.settings.steps:
+            return Sample(given=(problem.solution,), role="reference")
+        return Sample()
+
+    def react(
+        self, problem: Problem, state: ProblemState, rounds: Sequence[Round]
+    ) -> Sample | Train:
+        """Train on it; a solution that is missing or cut is dropped."""
+        if not rounds[0].request.given:
+            return self.train_round(rounds, 0)
+        train = Train((Row(Place(0, 0), 1.0),))
+        is_whole = problem.solution.strip() and not rounds[0].turns[0].response.is_truncated
+        return train if is_whole else self.dropped(train)
+
+    def advantages(self, rows: Sequence[CreditRow]) -> np.ndarray:
+        """Return 1 for solutions and the advantages of GRPO for sampled rows, shape (N,)."""
+        return np.where([row.is_given for row in rows], 1.0, against_mean(rows))
