@@ -155,9 +155,11 @@ class PromptRollout:
         """Return what tells the seeds of a request from those of the others in this rollout."""
         if parent:
             return request.level, request.prompt.kind, len(self._rounds), *parent
-        # A whole group that is sampled again at its level is a new one; a probe is part of it.
+        # What is sampled again at its level is new, but for a probe that its group completes.
         before = sum(
-            each.is_whole and each.request.parents is None and each.level == request.level
+            (each.is_whole or (each.is_sampled and not each.request.completes))
+            and each.request.parents is None
+            and each.level == request.level
             for each in self._rounds
         )
         return (request.level, "again", before) if before else (request.level,)

@@ -33,6 +33,7 @@ def test_each_method_gives_the_configuration_its_settings_and_their_defaults():
     defaults = method_defaults()
     assert set(defaults["hint"]) == {
         *("fixed", "search", "ghpo", "scaf", "score", "score_guided", "mlmt", "archer"),
+        *("luffy", "sft", "rl_zvp", "seele"),
     }
     assert defaults["trainer"] == asdict(LightSettings())
     for cls in METHODS.values():

@@ -45,6 +45,17 @@ def leave_one_out(rows: Sequence[CreditRow]) -> np.ndarray:
     return np.where(others > 0, (sums - rewards_N) / np.maximum(others, 1), 0.0)
 
 
+def is_alike(rows: Sequence[CreditRow]) -> np.ndarray:
+    """Return whether all rewards of each row's group are equal, shape ``(N,)``."""
+    rewards_N = rewards_of(rows)
+    members_N = _members(rows)
+    num_groups = members_N.max(initial=-1) + 1
+    lowest, highest = np.full(num_groups, np.inf), np.full(num_groups, -np.inf)
+    np.minimum.at(lowest, members_N, rewards_N)
+    np.maximum.at(highest, members_N, rewards_N)
+    return (lowest == highest)[members_N]
+
+
 def group_spread(rows: Sequence[CreditRow]) -> np.ndarray:
     """Return the standard deviation of each row's group, unbiased, shape ``(N,)``; 1 where it is 0.
 

@@ -8,11 +8,13 @@ from recipe.hint.methods.ghpo import Ghpo
 from recipe.hint.methods.grpo import Grpo
 from recipe.hint.methods.luffy import Luffy
 from recipe.hint.methods.mlmt import Mlmt
+from recipe.hint.methods.rl_zvp import RlZvp
 from recipe.hint.methods.sage import Sage
 from recipe.hint.methods.sage_light import SageLight
 from recipe.hint.methods.scaf import Scaf
 from recipe.hint.methods.score import Score
 from recipe.hint.methods.score_guided import ScoreGuided
+from recipe.hint.methods.seele import Seele
 from recipe.hint.methods.sft import Sft
 
 # The first one is the baseline: benchmarks compare with it, and evaluations need no other.
@@ -25,6 +27,8 @@ METHODS: dict[str, type[Method]] = {
     "scaf": Scaf,
     "luffy": Luffy,
     "sft": Sft,
+    "rl-zvp": RlZvp,
+    "seele": Seele,
     "score": Score,
     "score-guided": ScoreGuided,
     "mlmt": Mlmt,

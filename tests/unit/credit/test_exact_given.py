@@ -8,7 +8,6 @@ import math
 from dataclasses import replace
 
 import pytest
-import torch
 from enumerated import PROBLEM, THREE, Policy, bare, every_outcome
 from updates import EPSILON, expected_update, is_ascended, largest, own_advantages
 
@@ -82,20 +81,6 @@ def test_a_solution_that_is_not_right_leaves_luffy_the_group_alone(solution):
     item = replace(PROBLEM, solution=solution)
     update = luffy_update(policy, item, size=G, norm_adv_by_std=False)
     assert is_ascended(update, policy, (G - 1) / G * solved(policy))
-
-
-def test_a_tokens_weight_is_largest_where_its_probability_is_gamma():
-    # p f'(p) = gamma p / (p + gamma)^2: 1/4 at p = gamma, less for what the policy knows already.
-    policy = Policy(THREE)
-    probs = torch.tensor([0.001, 0.1, 1.0], dtype=torch.float64)
-    from recipe.hint.credit.rows import CreditRow
-    from recipe.hint.credit.tokens import TokenFacts
-
-    rows = [CreditRow("p", "u", "", "reference", 0, 0, 1.0, is_given=True)]
-    facts = TokenFacts(probs.log()[None].numpy(), probs[None].numpy(), probs[None].numpy())
-    [weights] = Luffy().token_weights(rows, facts)
-    assert weights.tolist() == pytest.approx([0.0001 / 0.101**2, 0.25, 0.1 / 1.1**2])
-    assert policy.words is THREE
 
 
 def test_sft_ascends_the_log_likelihood_of_the_solution():

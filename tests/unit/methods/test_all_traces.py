@@ -16,6 +16,7 @@ from recipe.hint.methods.grpo import Grpo
 from recipe.hint.methods.sage import Sage, SearchSettings
 from recipe.hint.methods.sage_light import SageLight
 from recipe.hint.methods.scaf import Scaf, ScafSettings
+from recipe.hint.methods.seele import Seele, SeeleSettings
 from recipe.hint.reward_tracker import RewardTracker
 from recipe.hint.schema import ProblemState
 
@@ -32,6 +33,7 @@ BUILT = {
     "fixed": Fixed(max_level=3),
     "ghpo": Ghpo(max_level=3),
     "scaf": Scaf(max_level=3, settings=ScafSettings(increments=1)),
+    "seele": Seele(max_level=3, settings=SeeleSettings(probes=1, probe_n=1)),
 }
 STEP = 100  # after every cold start
 # sage-light was wrong at level 1: its plan is level 2, as is that of fixed.
@@ -68,7 +70,7 @@ def test_every_method_of_one_turn_has_its_traces():
 
 
 RESUMED = {
-    **{name: BUILT[name] for name in ("grpo", "sage", "sage-light", "fixed")},
+    **{name: BUILT[name] for name in ("grpo", "sage", "sage-light", "fixed", "seele")},
     "sage that remembers": Sage(max_level=3, settings=SearchSettings(1, "remembered", True)),
     "fixed that refreshes": Fixed(max_level=3, dropout=HintDropout(0.5)),
     "light that refreshes": SageLight(max_level=3, dropout=HintDropout(0.5)),

@@ -1,0 +1,72 @@
+"""RL-ZVP: a group whose rewards are all equal trains too, token by token, by the entropy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from recipe.hint.credit.baselines import against_mean, is_alike, rewards_of
+from recipe.hint.credit.rows import CreditRow
+from recipe.hint.credit.tokens import TokenFacts
+from recipe.hint.errors import ConfigError
+from recipe.hint.methods.base import Method
+from recipe.hint.schema import Problem, ProblemState
+from recipe.hint.turns import Round, Sample, Train
+
+
+@dataclass(frozen=True)
+class RlZvpSettings:
+    """How strongly groups of equal rewards train.
+
+    Attributes:
+        alpha: Advantage per nat of entropy.
+
+    Raises:
+        ConfigError: If it is not above 0.
+    """
+
+    alpha: float = 0.1
+
+    def __post_init__(self) -> None:
+        if self.alpha <= 0:
+            raise ConfigError(
+                f"hint.rl_zvp.alpha={self.alpha} must be above 0; trainer.method=grpo is 0"
+            )
+
+
+class RlZvp(Method):
+    """Reward the tokens of an all-right group by their entropy, penalise an all-wrong one's.
+
+    A wrong response's tokens lose alpha (max H - H_t): the surer the policy was, the more. Other
+    groups are those of GRPO.
+
+    Source: Le et al. 2025, arXiv:2509.21880, equation (5). Deviations: docs/deviations.md#rl-zvp.
+    """
+
+    settings_cls: ClassVar[type] = RlZvpSettings
+    settings_node: ClassVar[str] = "hint.rl_zvp"
+    has_own_credit: ClassVar[bool] = True
+    needs_log_probs: ClassVar[bool] = True
+
+    def react(
+        self, problem: Problem, state: ProblemState, rounds: Sequence[Round]
+    ) -> Sample | Train:
+        """Train on the group; one that may be right but could not be graded is dropped."""
+        train = self.train_round(rounds, 0)
+        return self.dropped(train) if rounds[0].is_ungraded else train
+
+    def advantages(self, rows: Sequence[CreditRow]) -> np.ndarray:
+        """Return alpha or -alpha in a group of equal rewards, else those of GRPO, shape (N,)."""
+        signs_N = np.where(rewards_of(rows) > 0, 1.0, -1.0)
+        return np.where(is_alike(rows), self.settings.alpha * signs_N, against_mean(rows))
+
+    def token_weights(self, rows: Sequence[CreditRow], tokens: TokenFacts) -> np.ndarray:
+        """Return H_t where all are right, max H - H_t where all are wrong, else 1, (N, T)."""
+        entropies_NT = tokens.entropies_NT * tokens.mask_NT
+        highest_N1 = entropies_NT.max(axis=1, keepdims=True)
+        is_right_N1 = rewards_of(rows)[:, None] > 0
+        shaped_NT = np.where(is_right_N1, entropies_NT, highest_N1 - entropies_NT)
+        return np.where(is_alike(rows)[:, None], shaped_NT, 1.0)

@@ -1,0 +1,84 @@
+"""SEELE: as much of the solution as makes the problem half solved."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from recipe.hint.errors import ConfigError
+from recipe.hint.methods.base import Method, check_below_group, unhinted
+from recipe.hint.methods.item_response import Observation, level_for
+from recipe.hint.schema import Problem, ProblemState
+from recipe.hint.turns import Round, Sample, Train, at_level
+
+
+@dataclass(frozen=True)
+class SeeleSettings:
+    """The search for the level.
+
+    Attributes:
+        target: Accuracy that the group should have.
+        probes: Rounds of ``probe_n`` responses before the group, each at the level that the
+            rounds before it ask for.
+        probe_n: Responses of one of them.
+
+    Raises:
+        ConfigError: If the target is no accuracy between 0 and 1, or there is no probe.
+    """
+
+    target: float = 0.5
+    probes: int = 2
+    probe_n: int = 2
+
+    def __post_init__(self) -> None:
+        if not 0 < self.target < 1:
+            raise ConfigError(f"hint.seele.target={self.target} must be above 0 and below 1")
+        for name in ("probes", "probe_n"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"hint.seele.{name}={getattr(self, name)} must be at least 1")
+
+
+class Seele(Method):
+    """Probe levels, fit the accuracy over them, and train where about half would be right.
+
+    Source: Li et al. 2025, arXiv:2509.06923. Deviations: docs/deviations.md#seele.
+    """
+
+    settings_cls = SeeleSettings
+    settings_node = "hint.seele"
+    uses_hints = True
+    source = "solution_prefix"
+
+    def check_run(self, *, group_size: int, use_kl_in_reward: bool) -> None:
+        """Refuse a probe that is a whole group."""
+        check_below_group("hint.seele.probe_n", self.settings.probe_n, group_size)
+
+    def open(self, problem: Problem, state: ProblemState) -> Sample:
+        """Return a probe where the problem's last accuracy asks for it."""
+        return self._probe(state, ())
+
+    def react(
+        self, problem: Problem, state: ProblemState, rounds: Sequence[Round]
+    ) -> Sample | Train:
+        """Probe on, then train on one group at the level found; without a hint on a bare one."""
+        last = rounds[-1]
+        if not last.is_sampled:
+            return unhinted()
+        if last.request.is_off_schedule or len(rounds) > self.settings.probes:
+            return self.train_last_sampled(rounds)
+        if len(rounds) < self.settings.probes:
+            return self._probe(state, rounds)
+        return Sample(at_level(self._level(state, rounds)))
+
+    def _probe(self, state: ProblemState, rounds: Sequence[Round]) -> Sample:
+        return Sample(at_level(self._level(state, rounds)), n=self.settings.probe_n)
+
+    def _level(self, state: ProblemState, rounds: Sequence[Round]) -> int:
+        """Return the level that the last visit and the probes ask for; failed grades say nothing."""
+        count = self.settings.probe_n
+        seen = [Observation(state.level, state.accuracy, count)] if state.accuracy >= 0 else []
+        for each in rounds:
+            if each.is_sampled and not each.num_ungraded:
+                share = sum(value > 0 for value in each.accuracies_G) / len(each.turns)
+                seen.append(Observation(each.level, share, len(each.turns)))
+        return level_for(self.settings.target, seen, self.max_level)

@@ -1,0 +1,58 @@
+"""RL-ZVP's advantages by hand, and what is left out."""
+
+import numpy as np
+import pytest
+from fakes import run
+
+from recipe.hint.credit.rows import CreditRow
+from recipe.hint.credit.tokens import TokenFacts
+from recipe.hint.errors import ConfigError
+from recipe.hint.methods.rl_zvp import RlZvp, RlZvpSettings
+
+
+def rows(*rewards, uid="u"):
+    return [CreditRow("p", uid, "", "solver", 0, n, reward) for n, reward in enumerate(rewards)]
+
+
+def shaped(method, batch, entropies_NT, mask_NT=None):
+    mask_NT = np.ones_like(entropies_NT) if mask_NT is None else mask_NT
+    facts = TokenFacts(np.zeros_like(entropies_NT), entropies_NT, mask_NT)
+    return method.advantages(batch)[:, None] * method.token_weights(batch, facts)
+
+
+def test_wrong_tokens_lose_the_more_the_surer_the_policy_was_of_them():
+    found = shaped(RlZvp(), rows(0.0, 0.0), np.array([[0.2, 1.2], [0.5, 0.5]]))
+    # -0.1 (1.2 - 0.2), -0.1 (1.2 - 1.2); a response as sure everywhere loses nothing.
+    np.testing.assert_allclose(found, [[-0.1, 0.0], [0.0, 0.0]], atol=1e-15)
+
+
+def test_right_tokens_gain_by_their_entropy():
+    found = shaped(RlZvp(settings=RlZvpSettings(0.5)), rows(1.0, 1.0), np.array([[0.2], [1.0]]))
+    np.testing.assert_allclose(found, [[0.1], [0.5]])
+
+
+def test_a_group_with_a_difference_is_grpos_and_others_do_not_change_it():
+    batch = [*rows(1.0, 0.0), *rows(0.0, 0.0, uid="v")]
+    found = shaped(RlZvp(), batch, np.full((4, 2), 0.7))
+    # Mean 1/2, deviation 1/sqrt(2).
+    assert found[:2, 0].tolist() == pytest.approx([0.7071, -0.7071], abs=1e-4)
+    assert found[2:].tolist() == [[0.0, 0.0], [0.0, 0.0]]
+
+
+def test_what_stands_in_padding_is_no_entropy():
+    entropies_NT, mask_NT = np.array([[0.2, 9.0]]), np.array([[1.0, 0.0]])
+    found = shaped(RlZvp(), rows(0.0), entropies_NT, mask_NT)
+    assert found[0, 0] == 0.0
+
+
+def test_a_group_that_could_not_be_graded_is_not_penalised():
+    dropped = run(RlZvp(), {0: [0, "timeout", 0, 0]})
+    assert dropped.record.is_dropped
+    assert {row.credit.weight for row in dropped.rows} == {0.0}
+    assert not run(RlZvp(), {0: [0, 0, 0, 0]}).record.is_dropped
+    assert not run(RlZvp(), {0: [1, "timeout", 0, 0]}).record.is_dropped
+
+
+def test_an_alpha_of_zero_is_grpo():
+    with pytest.raises(ConfigError, match=r"hint\.rl_zvp\.alpha=0 must be above 0"):
+        RlZvpSettings(0)
