@@ -1,6 +1,7 @@
 """A method's own credit in verl's step: verl's real methods, the queue's rows, no process."""
 
 import asyncio
+import math
 from types import SimpleNamespace
 
 import pytest
@@ -15,7 +16,10 @@ from verl.trainer.ppo.v1 import PPOTrainer, PPOTrainerSync
 from verl.utils import tensordict_utils as tu
 
 from recipe.hint.methods.grpo import Grpo
+from recipe.hint.methods.luffy import Luffy
+from recipe.hint.methods.rl_zvp import RlZvp
 from recipe.hint.methods.score import Score, ScoreSettings
+from recipe.hint.methods.sft import Sft
 from recipe.hint.prompt import Texts
 from recipe.hint.rollout import Parts, PromptRollout
 from recipe.hint.runtime import store
@@ -58,7 +62,7 @@ def config(prompts, mini, correction):
                 "rollout_correction": correction,
             },
             "actor_rollout_ref": {
-                "rollout": {"n": 2, "temperature": 1.0},
+                "rollout": {"n": 2, "temperature": 1.0, "calculate_log_probs": True},
                 "actor": {
                     "ppo_mini_batch_size": mini,
                     "ppo_epochs": 1,
@@ -67,6 +71,8 @@ def config(prompts, mini, correction):
                     "use_kl_loss": False,
                     "calculate_entropy": False,
                     "entropy_coeff": 0.0,
+                    "loss_agg_mode": "token-mean",
+                    "loss_scale_factor": None,
                 },
             },
         }
@@ -90,7 +96,8 @@ class Queue:
         for place, key in enumerate(keys):
             row = {name: fields[name][place] for name in fields.keys()}
             self.rows.setdefault(key, {}).update(row)
-        return KVBatchMeta(partition_id=partition_id, keys=keys, tags=tags or self.tags)
+        tags = tags or (self.tags if len(self.tags) == len(keys) else [{} for _ in keys])
+        return KVBatchMeta(partition_id=partition_id, keys=keys, tags=tags)
 
 
 class Engine:
@@ -112,6 +119,9 @@ class Engine:
         made = [[*range(1, 2 + turn + row), self.right[turn].pop(0)] for row in rows]
         return [Response(ids, [-1.0] * len(ids), "text", False, 1, 1) for ids in made]
 
+    def given(self, text):
+        return Response([*range(1, len(text)), 1], [], text, False, is_given=True)
+
     async def grade(self, problem, responses):
         scores = [float(each.token_ids_T[-1]) for each in responses]
         return [Verdict(score, "correct" if score else "wrong") for score in scores]
@@ -126,7 +136,7 @@ def filled(monkeypatch, method, rights, *, k1=0.0):
     keys, tags = [], []
     for number, right in enumerate(rights):
         uid = f"uid{number}"
-        item = Problem(f"p{number}", MESSAGES, "2+2", "", "4")
+        item = Problem(f"p{number}", MESSAGES, "2+2", "four" + "!" * number, "4")
         parts = Parts(method, None, Engine(right), HintSettings(), Texts())
         outcome = asyncio.run(PromptRollout(item, ProblemState(step=9), parts).run(uid, 9))
         for key, fields, tag in store.rows_of(outcome, {"uid": uid, "global_steps": 1}):
@@ -230,6 +240,88 @@ def test_other_methods_keep_verls_advantages(monkeypatch):
     assert [row[0] for row in found] == pytest.approx([0.7071, -0.7071], abs=1e-4)
 
 
+class LogProbs:
+    """The workers: every token of row i has the log-probability -0.1 (i + 1) and the entropy 0.5.
+
+    A sequence's numbers begin with those of its prompt, as the worker gives them.
+    """
+
+    def __init__(self, queue):
+        self.queue = queue
+
+    def compute_log_prob(self, batch):
+        for number, key in enumerate(batch.keys):
+            row = self.queue.rows[key]
+            length = len(row["input_ids"])
+            row["log_probs"] = torch.full((length,), -0.1 * (number + 1))
+            row["entropy"] = torch.full((length,), 0.5)
+        return batch
+
+
+def after_log_probs(monkeypatch, method, *rights):
+    queue, batch = filled(monkeypatch, method, [{0: right} for right in rights])
+    trainer, metrics = Trainer(method, prompts=1, mini=1), {}
+    trainer.actor_rollout_wg = LogProbs(queue)
+    batch.extra_info = {}
+    trainer._compute_old_log_prob(batch, metrics)
+    return trainer, queue, batch, metrics
+
+
+def test_what_was_not_sampled_has_no_part_in_the_comparison_with_vllm(monkeypatch):
+    _, queue, batch, metrics = after_log_probs(monkeypatch, Luffy(), [0, 0])
+    assert [tag.get("is_given", False) for tag in batch.tags] == [False, False, True]
+    # Two rows of 2 and 3 tokens, sampled with exp(-1): mean of |exp(-0.1) - exp(-1)| and
+    # |exp(-0.2) - exp(-1)|. The third, exp(-0.3) for itself, is not among them.
+    gaps = [*[math.exp(-0.1)] * 2, *[math.exp(-0.2)] * 3]
+    mean = sum(each - math.exp(-1) for each in gaps) / 5
+    assert metrics["training/rollout_probs_diff_mean"] == pytest.approx(mean)
+    last = queue.rows[batch.keys[2]]
+    assert last["rollout_log_probs"].tolist() == last["old_log_probs"].tolist()
+    assert queue.rows[batch.keys[0]]["rollout_log_probs"].tolist() == [-1.0, -1.0]
+
+
+def test_rollout_correction_leaves_what_was_not_sampled_as_it_is(monkeypatch):
+    trainer, queue, batch, _ = after_log_probs(monkeypatch, Luffy(), [0, 0])
+    trainer.config.algorithm.rollout_correction = {"rollout_is": "token"}
+    trainer._compute_advantage(batch, {})
+    weights = [queue.rows[key]["rollout_is_weights"].tolist() for key in batch.keys]
+    assert weights[2] == [1.0] * 4
+    # exp(-0.1 + 1) = 2.46 is cut at 2.
+    assert weights[0] == [2.0, 2.0]
+
+
+def test_where_nothing_was_sampled_there_is_nothing_to_compare(monkeypatch):
+    _, queue, batch, metrics = after_log_probs(monkeypatch, Sft(), [0, 0], [0, 0])
+    assert len(batch.keys) == 2
+    assert not [name for name in metrics if name.startswith("training/rollout_")]
+    assert metrics["actor/entropy"] == pytest.approx(0.5)
+
+
+def test_a_given_row_is_as_new_as_the_weights_that_it_trains(monkeypatch):
+    queue, batch = filled(monkeypatch, Luffy(), [{0: [0, 0]}])
+    # Prompts sent at step 1: the weights of step 0.
+    assert (batch.tags[2]["min_global_steps"], batch.tags[2]["max_global_steps"]) == (0, 0)
+
+
+def test_each_token_of_a_solution_has_its_shaped_advantage(monkeypatch):
+    trainer, queue, batch, _ = after_log_probs(monkeypatch, Luffy(), [0, 0])
+    metrics = {}
+    trainer._compute_advantage(batch, metrics)
+    # Rewards 0, 0, 1: mean 1/3, deviation 1/sqrt(3). p = exp(-0.3), gamma p / (p + gamma)^2.
+    p = math.exp(-0.3)
+    weight = 0.1 * p / (p + 0.1) ** 2
+    assert advantages(queue, batch.keys)[2] == pytest.approx([2 / 3**0.5 * weight] * 4, abs=1e-5)
+    assert advantages(queue, batch.keys)[0] == pytest.approx([-(3**-0.5)] * 2, abs=1e-5)
+    assert metrics["credit/reference_t1/rows"] == 1
+
+
+def test_the_entropies_reach_a_method_that_reads_them(monkeypatch):
+    trainer, queue, batch, _ = after_log_probs(monkeypatch, RlZvp(), [1, 1])
+    trainer._compute_advantage(batch, {})
+    # All right: 0.1 x 0.5 for each token.
+    assert advantages(queue, batch.keys)[0] == pytest.approx([0.05, 0.05])
+
+
 class Recorder:
     """The workers: what an update is called with."""
 
@@ -284,5 +376,6 @@ def test_verl_builds_the_reference_policy_where_a_coefficient_is_above_zero(meth
 
 
 def test_what_the_mixin_overrides_is_verls():
-    for name in ("_balance_batch", "_get_required_batch_multiple", "_compute_advantage"):
+    overridden = ("_balance_batch", "_get_required_batch_multiple")
+    for name in (*overridden, "_compute_old_log_prob", "_compute_advantage"):
         assert hasattr(PPOTrainer, name)
