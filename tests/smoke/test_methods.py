@@ -1,4 +1,4 @@
-"""GHPO and Scaf-GRPO on the embedded world: hinted, guided and plain rows in real updates."""
+"""Methods on the embedded world: hinted, guided, plain and given rows in real updates."""
 
 import re
 
@@ -94,3 +94,37 @@ def test_scaf_replaces_one_failed_rollout_by_a_guided_one_in_one_group(tmp_path)
     assert measured
     assert min(measured) > 0
     assert {record["step"] % 2 for record in guided if record["logprob_gains"]} == {0}
+
+
+def test_luffy_trains_on_solutions_beside_what_vllm_sampled(tmp_path):
+    run = train(tmp_path / "run", "trainer.method=luffy", "trainer.total_training_steps=3")
+    assert run.code == 0, run.err
+    # Of the sampled rows alone: the solutions have no probabilities of vLLM's.
+    check_weights(run, 3)
+    for row in run.metrics:
+        assert row["hint/given"] == row["hint/given_right"] == 8
+        assert row["credit/reference_t1/rows"] == 8
+        assert row["credit/solver_t1/rows"] == 32
+        assert row["hint/zero_signal_after"] < row["hint/zero_signal_before"]
+        assert row["actor/pg_clipfrac"] == row["actor/ppo_kl"] == 0
+    for record in run.records:
+        assert [done["is_given"] for done in record["rounds"]] == [False, True]
+        assert record["rewards"] == [*record["accuracies"], 1.0]
+
+
+def test_sft_imitates_and_goes_over_to_grpo_on_the_weights_that_it_made(tmp_path):
+    run = train(
+        tmp_path / "run", "trainer.method=sft", "hint.sft.steps=2", "trainer.total_training_steps=3"
+    )
+    assert run.code == 0, run.err
+    first, second, third = run.metrics
+    for row in (first, second):
+        assert row["hint/given"] == row["credit/reference_t1/rows"] == 8
+        assert row["hint/rollout_tokens"] == 0
+        assert row["actor/grad_norm"] > 0
+        # Every token has the advantage 1 and the ratio 1.
+        assert row["actor/pg_loss"] == pytest.approx(-1, abs=1e-5)
+        assert "training/rollout_probs_diff_mean" not in row
+    assert third["credit/solver_t1/rows"] == 32
+    assert third["training/rollout_probs_diff_mean"] <= 1e-6
+    assert third["training/rollout_probs_diff_max"] <= 1e-4

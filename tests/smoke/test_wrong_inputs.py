@@ -84,6 +84,9 @@ def write_data(folder: Path) -> None:
     wordy[1]["solution"] = "1 + 2 " * 300
     wordy[2]["prompt"][-1]["content"] = "1 + 2 " * 200
     save("wordy", wordy)
+    long_solution = rows_of("abcd")
+    long_solution[1]["solution"] = "1 + 2 " * 300
+    save("long_solution", long_solution)
     save("userly", [row | {"prompt": row["prompt"][-1:]} for row in rows_of("abcd")])
     save("no_solution", [row | {"solution": ""} for row in rows_of("ab")])
     pq.write_table(pa.Table.from_pylist(rows_of("a")).slice(0, 0), folder / "empty.parquet")

@@ -88,7 +88,9 @@ class ScriptedEngine:
     def given(self, text):
         """A text that begins with "cut" is too long, one with "wrong" wrong; others are right."""
         kind = (text.split() or [""])[0]
-        return Response([GIVEN, kind not in ("", "wrong"), 0], [], text, kind == "cut", is_given=True)
+        return Response(
+            [GIVEN, kind not in ("", "wrong"), 0], [], text, kind == "cut", is_given=True
+        )
 
     async def score(self, prompt_ids, token_ids):
         """A token is a quarter likelier for each level."""

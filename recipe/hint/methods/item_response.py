@@ -14,11 +14,11 @@ _PLACES = np.linspace(-1.0, 2.0, 61)
 
 
 class Observation(NamedTuple):
-    """What ``count`` responses at a level came to: the share that is right, in [0, 1]."""
+    """What so many responses at a level came to: the share that is right, in [0, 1]."""
 
     level: int
     accuracy: float
-    count: int
+    num_responses: int
 
 
 def accuracy_curve(seen: Sequence[Observation], max_level: int) -> np.ndarray:
@@ -41,7 +41,7 @@ def accuracy_curve(seen: Sequence[Observation], max_level: int) -> np.ndarray:
     for each in seen:
         right = each.accuracy * log_right_CL[:, each.level]
         wrong = (1 - each.accuracy) * log_wrong_CL[:, each.level]
-        log_posterior_C += each.count * (right + wrong)
+        log_posterior_C += each.num_responses * (right + wrong)
     posterior_C = np.exp(log_posterior_C - log_posterior_C.max())
     return posterior_C @ np.exp(log_right_CL) / posterior_C.sum()
 

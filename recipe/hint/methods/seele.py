@@ -74,9 +74,13 @@ class Seele(Method):
         return Sample(at_level(self._level(state, rounds)), n=self.settings.probe_n)
 
     def _level(self, state: ProblemState, rounds: Sequence[Round]) -> int:
-        """Return the level that the last visit and the probes ask for; failed grades say nothing."""
-        count = self.settings.probe_n
-        seen = [Observation(state.level, state.accuracy, count)] if state.accuracy >= 0 else []
+        """Return the level that the last visit and the probes ask for; a failed grade says nothing.
+
+        The last visit's accuracy is that of its first probe, or of a group at the same level.
+        """
+        seen = []
+        if state.accuracy >= 0:
+            seen.append(Observation(state.level, state.accuracy, self.settings.probe_n))
         for each in rounds:
             if each.is_sampled and not each.num_ungraded:
                 share = sum(value > 0 for value in each.accuracies_G) / len(each.turns)

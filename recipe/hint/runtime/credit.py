@@ -112,9 +112,7 @@ class CreditMixin(_Trainer):
             del metrics[name]
         sampled = [key for key, tag in real if not tag.get("is_given")]
         if sampled and self.config.actor_rollout_ref.rollout.calculate_log_probs:
-            data = tq.kv_batch_get(
-                keys=sampled, partition_id=partition, select_fields=_AGREEMENT
-            )
+            data = tq.kv_batch_get(keys=sampled, partition_id=partition, select_fields=_AGREEMENT)
             metrics.update(calculate_debug_metrics(DataProto(batch=data.to_padded_tensor())))
         own = tq.kv_batch_get(keys=given, partition_id=partition, select_fields=["old_log_probs"])
         fields = TensorDict({"rollout_log_probs": own["old_log_probs"]}, batch_size=len(given))

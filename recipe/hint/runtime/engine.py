@@ -156,7 +156,7 @@ class VllmEngine:
         ]
 
     def given(self, text: str) -> Response:
-        """Return a known text as a response; one above the longest response is cut and truncated."""
+        """Return a known text as a response; above the longest response it is cut."""
         ids, longest = self._renderer.response(text), self._responses.max_tokens
         return Response(ids[:longest], [], text, len(ids) > longest, is_given=True)
 

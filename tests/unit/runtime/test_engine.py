@@ -15,6 +15,16 @@ class Tokenizer:
     def decode(self, ids, skip_special_tokens):
         return "".join(map(chr, ids))
 
+    def __call__(self, text, add_special_tokens, split_special_tokens=False):
+        assert not add_special_tokens
+        return {"input_ids": [ord(char) for char in text]}
+
+    def apply_chat_template(self, messages, tokenize=False, **options):
+        return "".join(f"<{each['content']}>" for each in messages)
+
+    eos_token_id = 0
+    added_tokens_decoder = {ord(">"): "the end of a turn"}
+
     def batch_decode(self, rows, skip_special_tokens):
         return [self.decode(row, skip_special_tokens) for row in rows]
 
@@ -174,3 +184,19 @@ def test_an_answer_is_scored_as_far_as_the_context_holds_it():
     assert asyncio.run(engine.score([1, 2], [5, 6, 7])) == [-2.0]  # 4 - 2 - 1 for the new token
     assert asyncio.run(engine.score([1, 2, 3], [5])) == []
     assert len(server.requests) == 1
+
+
+def test_a_given_text_becomes_its_tokens_and_the_end_of_its_turn():
+    engine, _ = make_engine(Server("stop"))
+    response = engine.given("abc")
+    assert "".join(map(chr, response.token_ids_T)) == "abc>"
+    assert (response.log_probs_T, response.is_truncated, response.is_given) == ([], False, True)
+
+
+def test_a_given_text_above_the_longest_response_is_cut_and_truncated():
+    engine, _ = make_engine(Server("stop"))
+    # 19 characters and the end of the turn are the 20 tokens of a response.
+    assert not engine.given("x" * 19).is_truncated
+    response = engine.given("x" * 20)
+    assert response.is_truncated
+    assert len(response.token_ids_T) == 20
