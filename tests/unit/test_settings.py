@@ -109,6 +109,9 @@ def test_an_int_is_taken_where_a_float_is_meant():
         ("ghpo", "hint.scaf.rollouts"),
         ("grpo", "hint.conditioning"),
         ("grpo", "hint.prompts"),
+        ("luffy", "hint.prompts"),
+        ("sft", "hint.source"),
+        ("rl-zvp", "hint.luffy.gamma"),
         ("score", "hint.style"),
         ("mlmt", "hint.score.alpha"),
     ],
@@ -133,6 +136,8 @@ def test_a_knob_that_the_method_does_not_read_is_refused(method, given):
         ("score", "hint.prompts"),
         ("mlmt", "hint.prompts"),
         ("mlmt", "hint.mlmt.alpha"),
+        ("seele", "hint.prefix.ratios"),
+        ("rl-zvp", "hint.rl_zvp.alpha"),
     ],
 )
 def test_a_knob_that_the_method_reads_is_taken(method, given):
