@@ -255,7 +255,9 @@ class LogProbs:
 
 def after_log_probs(monkeypatch, method, *rights):
     queue, batch = filled(monkeypatch, method, [{0: right} for right in rights])
-    trainer, metrics = Trainer(method, prompts=1, mini=1), {}
+    # What the asynchronous modes have counted before.
+    metrics = {"training/rollout_failure/evicted_samples": 2}
+    trainer = Trainer(method, prompts=1, mini=1)
     trainer.actor_rollout_wg = LogProbs(queue)
     batch.extra_info = {}
     trainer._compute_old_log_prob(batch, metrics)
@@ -288,7 +290,9 @@ def test_rollout_correction_leaves_what_was_not_sampled_as_it_is(monkeypatch):
 def test_where_nothing_was_sampled_there_is_nothing_to_compare(monkeypatch):
     _, queue, batch, metrics = after_log_probs(monkeypatch, Sft(), [0, 0], [0, 0])
     assert len(batch.keys) == 2
-    assert not [name for name in metrics if name.startswith("training/rollout_")]
+    assert [name for name in metrics if name.startswith("training/")] == [
+        "training/rollout_failure/evicted_samples"
+    ]
     assert metrics["actor/entropy"] == pytest.approx(0.5)
 
 

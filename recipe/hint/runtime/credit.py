@@ -35,6 +35,8 @@ REPLAY_FILE = "hint_replay.npz"
 # What a type checker sees as the base of the mixin.
 _Trainer = PPOTrainer if TYPE_CHECKING else object
 _FIELDS = ["response_mask", "old_log_probs", "ref_log_prob", "values", "extra_fields", "entropy"]
+# Metrics of vLLM against the trainer, and what they are made of.
+_COMPARED = ("training/rollout_probs_diff_", "training/rollout_actor_probs_")
 _AGREEMENT = ["responses", "response_mask", "old_log_probs", "rollout_log_probs"]
 
 
@@ -108,7 +110,7 @@ class CreditMixin(_Trainer):
         given = [key for key, tag in real if tag.get("is_given")]
         if not given:
             return batch
-        for name in [name for name in metrics if name.startswith("training/rollout_")]:
+        for name in [name for name in metrics if name.startswith(_COMPARED)]:
             del metrics[name]
         sampled = [key for key, tag in real if not tag.get("is_given")]
         if sampled and self.config.actor_rollout_ref.rollout.calculate_log_probs:
