@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -81,6 +81,11 @@ class Archer(Method):
     settings_cls = ArcherSettings
     settings_node = "hint.archer"
     has_own_credit: ClassVar[bool] = True
+    second_names: ClassVar[Mapping[str, str]] = {
+        "epochs": "updates",
+        "critic_lm": "critic.model.path",
+        "critic_lr": "critic.optim.lr",
+    }
 
     @property
     def needs_reference(self) -> bool:

@@ -52,7 +52,8 @@ class Method:
         supports_dropout: Whether ``hint.dropout_share`` is read.
         increments: Pieces that each level of the source is cut into, each a level of its own.
         has_own_credit: Whether :meth:`advantages` takes the place of verl's estimator.
-        second_names: Names of settings in other implementations -> ours.
+        second_names: Names of settings in other implementations -> ours; with dots, any setting's.
+        second_values: Of such a name: their values -> ours.
     """
 
     settings_cls: ClassVar[type] = NoSettings
@@ -63,6 +64,7 @@ class Method:
     increments: int = 1
     has_own_credit: ClassVar[bool] = False
     second_names: ClassVar[Mapping[str, str]] = {}
+    second_values: ClassVar[Mapping[str, Mapping[str, str]]] = {}
 
     def __init__(
         self, *, max_level: int = 0, settings: Any = None, dropout: HintDropout | None = None

@@ -22,6 +22,7 @@ from recipe.hint.evaluation.responses import evaluation_folder, response_path
 from recipe.hint.hints.teacher_settings import check_teacher
 from recipe.hint.methods import Method
 from recipe.hint.methods.cost import fewest_responses, most_responses
+from recipe.hint.runtime.attention import choose_attention
 from recipe.hint.runtime.merging import MERGED, checkpoint_of, model_files
 from recipe.hint.runtime.models import ask_for_models
 from recipe.hint.runtime.preflight import data
@@ -71,6 +72,7 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
     # A copy: these are the trainer's own, and a resumed run is compared by what was given.
     with_models = config.copy()
     ask_for_models(with_models, method)
+    choose_attention(with_models)  # a critic needs flash-attn on a GPU
     check_settings(with_models)
     group = config.actor_rollout_ref.rollout.n
     method.check_run(

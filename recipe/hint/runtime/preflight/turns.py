@@ -30,6 +30,7 @@ _NEEDS = {
     f"{ACTOR}.use_kl_loss": (False, "each turn has a KL coefficient of its own"),
     f"{ACTOR}.use_dynamic_bsz": (True, "a prompt has several rows, and not always as many"),
 }
+_LOSS = ("loss_agg_mode", "loss_scale_factor")
 _MARK = "\x01{}\x02"  # no template strips it
 
 
@@ -51,6 +52,13 @@ def check_turns(config: DictConfig, method: Method) -> None:
                 f"{name}={_text(value)} does not work with "
                 f"trainer.method={config.trainer.method}: {why}; give {name}={_text(needed)}"
             )
+    mode, scale = (setting(config, f"{ACTOR}.{name}") for name in _LOSS)
+    if mode == "seq-mean-token-sum-norm" and scale is None:
+        raise ConfigError(
+            f"{ACTOR}.loss_agg_mode={mode} divides each micro-batch by its own longest response, "
+            f"which weighs turns by their neighbours; give {ACTOR}.loss_scale_factor="
+            f"{setting(config, 'data.max_response_length')} (data.max_response_length)"
+        )
 
 
 def check_conversations(
