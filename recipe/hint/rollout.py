@@ -10,14 +10,15 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Coroutine, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, TypeVar
 
 from recipe.hint.conversations import conversations
 from recipe.hint.credit.rows import CreditRow
 from recipe.hint.engine import Engine
-from recipe.hint.hints.base import HintResult, HintSource, WrittenText
+from recipe.hint.hints.base import Endpoint, HintResult, HintSource, WrittenText
 from recipe.hint.hints.logprob_gain import logprob_gains
+from recipe.hint.hints.teacher_settings import Sampling
 from recipe.hint.methods.base import Method
 from recipe.hint.prompt import Message, Texts
 from recipe.hint.record import (
@@ -44,6 +45,7 @@ class Parts:
     engine: Engine
     settings: HintSettings
     texts: Texts
+    teacher: Endpoint | None = None
 
 
 class PromptRollout:
@@ -54,6 +56,7 @@ class PromptRollout:
         self._state = state
         self._method = parts.method
         self._source = parts.source
+        self._teacher = parts.teacher
         self._engine = engine = parts.engine
         self._settings = parts.settings
         self._rounds: list[Round] = []
@@ -111,11 +114,14 @@ class PromptRollout:
         )
         turns = tuple(turn for group in groups for turn in group)
         seconds = time.perf_counter() - start
+        status = failed.status
+        if not all(groups):  # the teacher owes some
+            status = "generation_failed"
         size = self._engine.group_size
         if request.parents and not request.completes:
             size = request.count(size)
         is_whole = len(turns) == size * len(parents)
-        return Round(request, turns, failed.status, hint, seconds, is_whole)
+        return Round(request, turns, status, hint, seconds, is_whole)
 
     async def _prompt(self, request: Sample, parent: Place | None) -> Prompt:
         return await request.prompt.build(self._context, self._turn(parent) if parent else None)
@@ -129,7 +135,9 @@ class PromptRollout:
 
         async def generate(rows: range) -> list[Turn]:
             responses = [Response([], [], text, is_truncated=False) for text in request.given]
-            if not request.given:
+            if request.asks_teacher:
+                responses = await self._replies(request, prompt, seed, rows)
+            elif not request.given:
                 responses = await self._engine.sample(
                     prompt_ids_T, seed, rows, sampling=request.sampling
                 )
@@ -150,6 +158,23 @@ class PromptRollout:
             if any(verdict.score > 0 or verdict.is_ungraded for verdict in found):
                 turns += await generate(range(count, size))
         return turns
+
+    async def _replies(
+        self, request: Sample, prompt: Prompt, seed: int, rows: range
+    ) -> list[Response]:
+        """Return the teacher's texts, those that it gave."""
+        if self._teacher is None:
+            raise ValueError("this method asks a teacher but none is set up")
+        own = asdict(request.sampling) if request.sampling else {}
+        how = Sampling()._replace(**{name: own[name] for name in own if own[name] is not None})
+        replies = await _together(
+            self._teacher.reply(prompt.messages, how._replace(seed=seed + row)) for row in rows
+        )
+        return [
+            Response([], [], each.text, is_truncated=each.is_cut)
+            for each in replies
+            if isinstance(each, WrittenText)
+        ]
 
     def _coordinates(self, request: Sample, parent: Place | None) -> tuple[object, ...]:
         """Return what tells the seeds of a request from those of the others in this rollout."""

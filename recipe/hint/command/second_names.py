@@ -42,6 +42,7 @@ TWINS = {"actor_rollout_ref.rollout.response_length": "data.max_response_length"
 _ONE_PASS = "each step makes one pass over the rows that it sampled"
 _BY_TOKENS = "actor_rollout_ref.actor.ppo_max_token_len_per_gpu sizes the pieces of an update"
 _ONE_POLICY = "solver and guide are one policy with one optimizer, whose learning rate is lm_lr"
+_SERVED = "another model as the guide is served at an address: guide=teacher, hint.teacher.base_url"
 # Names of the multi-turn reference without a counterpart, and what to do.
 NO_COUNTERPART = {
     "agent_type": "trainer.method names the method",
@@ -49,6 +50,8 @@ NO_COUNTERPART = {
         "trainer.method=score-guided has a guide, with train_guidance_model=false a frozen one"
     ),
     "guidance_lr": _ONE_POLICY,
+    "guidance_model_path": _SERVED,
+    "correction_model_path": _SERVED,
     "epochs": _ONE_PASS,
     "actor_epochs": (
         f"{_ONE_PASS}; actor_rollout_ref.actor.ppo_epochs repeats it on the same rows"

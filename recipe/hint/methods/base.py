@@ -128,6 +128,11 @@ class Method:
         return False
 
     @property
+    def asks_teacher(self) -> bool:
+        """Whether some turn is written by the endpoint of ``hint.teacher``."""
+        return False
+
+    @property
     def utterance_critic(self) -> UtteranceCritic | None:
         """How a critic of whole utterances learns; ``None``: the critic, if any, is verl's."""
         return None

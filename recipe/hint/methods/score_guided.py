@@ -31,8 +31,10 @@ class GuidedSettings(ScoreSettings):
     """What the guide is and earns, beside the solver's two stages.
 
     Attributes:
-        train_guide: Whether the guide's turns train. The guide is the policy itself in another
-            role, so it changes with the solver either way.
+        guide: Who gives feedback. ``policy``: the policy itself in another role. ``teacher``:
+            another model, behind the endpoint of ``hint.teacher``; it stays as it is.
+        train_guide: Whether the guide's turns train. A guide that is the policy changes with the
+            solver either way.
         train_solver: Whether the solver's turns train.
         guide_kl_coef: KL coefficient of the guide's turns.
         guide_weight: Factor of the guide's advantages.
@@ -49,6 +51,7 @@ class GuidedSettings(ScoreSettings):
         ConfigError: If a number is out of range, or nothing trains.
     """
 
+    guide: Literal["policy", "teacher"] = "policy"
     train_guide: bool = True
     train_solver: bool = True
     guide_kl_coef: float = 0.05
@@ -72,6 +75,12 @@ class GuidedSettings(ScoreSettings):
             raise ConfigError(
                 f"{self.node}.train_guide=false and train_solver=false: nothing would train; set "
                 f"one of them to true"
+            )
+        if self.guide == "teacher" and (self.train_guide or self.guide_max_tokens is None):
+            raise ConfigError(
+                f"{self.node}.guide=teacher needs {self.node}.train_guide=false, for its model is "
+                f"not trained here, and {self.node}.guide_max_tokens=N, such as 256, for its text "
+                f"has to fit the next prompt"
             )
         if self.guide_max_tokens is not None and self.guide_max_tokens < 1:
             raise ConfigError(
@@ -113,6 +122,11 @@ class ScoreGuided(Score):
         of_guide = self.settings.train_guide and self.settings.guide_kl_coef > 0
         return of_guide or (self.settings.train_solver and super().needs_reference)
 
+    @property
+    def asks_teacher(self) -> bool:
+        """Whether the guide is the teacher."""
+        return self.settings.guide == "teacher"
+
     def react(
         self, problem: Problem, state: ProblemState, rounds: Sequence[Round]
     ) -> Sample | Train:
@@ -136,16 +150,16 @@ class ScoreGuided(Score):
             sampling=RoleSampling(
                 settings.guide_max_tokens, settings.guide_temperature, settings.guide_top_p
             ),
+            asks_teacher=self.asks_teacher,
             finds_leaks=True,
         )
 
     def after_last(self, state: ProblemState, rounds: Sequence[Round]) -> Train:
         """Return the rows of the roles that train; nothing trains where none of them spoke."""
         solver, guide = self.trained_roles(state)
-        rows = (
-            *self._held(self.solver_rows(state, rounds), is_trained=solver),
-            *self._held(self.guide_rows(rounds), is_trained=guide),
-        )
+        rows = self._held(self.solver_rows(state, rounds), is_trained=solver)
+        if not self.asks_teacher:  # whose texts have no tokens of ours
+            rows += self._held(self.guide_rows(rounds), is_trained=guide)
         return Train(rows) if rows else self.dropped(self.train_round(rounds, 0))
 
     def _held(self, rows: tuple[Row, ...], *, is_trained: bool) -> tuple[Row, ...]:

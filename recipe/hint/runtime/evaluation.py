@@ -21,6 +21,7 @@ from recipe.hint.evaluation.play import parts_of_turns, played_rows, played_turn
 from recipe.hint.evaluation.responses import evaluation_folder, resume_responses
 from recipe.hint.evaluation.results import write_results
 from recipe.hint.problems.columns import read_problems
+from recipe.hint.runtime.hint_sources import teacher_of
 from recipe.hint.runtime.run_folder import RunFolder
 from recipe.hint.runtime.task_runner import HintTaskRunner, prepare_verl
 from recipe.hint.runtime.watchdog import Watchdog
@@ -54,7 +55,7 @@ class EvaluationRunner(HintTaskRunner):
                 draw_responses(
                     jobs,
                     partial(played_rows, parts=turns)
-                    if (turns := parts_of_turns(config, engine))
+                    if (turns := parts_of_turns(config, engine, teacher_of))
                     else partial(graded_rows, engine=engine, seed=config.hint.seed),
                     folder=target,
                     concurrency=concurrency,

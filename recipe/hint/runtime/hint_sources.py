@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from recipe.hint.hints.base import HintSource
 from recipe.hint.hints.dataset import DatasetHints, Increments
@@ -13,6 +13,9 @@ from recipe.hint.methods import Method
 from recipe.hint.prompt import Texts
 from recipe.hint.runtime.engine import Grader, token_ends
 from recipe.hint.settings import HintSettings, num_levels, source_of
+
+if TYPE_CHECKING:
+    from recipe.hint.hints.teacher import Teacher
 
 
 def guarded_source(
@@ -49,7 +52,17 @@ def build_source(
     return Increments(source, method.increments) if method.increments > 1 else source
 
 
-def _build_teacher(settings: HintSettings, texts: Texts, levels: int) -> HintSource:
+def teacher_of(method: Method, settings: HintSettings, texts: Texts) -> Teacher | None:
+    """Return the endpoint where the method asks it for turns."""
+    return _build_teacher(settings, texts, 1) if method.asks_teacher else None
+
+
+def _build_teacher(settings: HintSettings, texts: Texts, levels: int) -> Teacher:
+    """Return the client of ``hint.teacher``; the endpoint is not asked yet.
+
+    Raises:
+        ConfigError: If the address, the model, the key or the cache cannot be used.
+    """
     # Here: only a run with a teacher imports the HTTP library.
     from recipe.hint.hints.teacher import Teacher
     from recipe.hint.hints.teacher_settings import Sampling

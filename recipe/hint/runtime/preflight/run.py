@@ -61,11 +61,8 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
     method = build_method(config.trainer, settings)
     check_settings_are_read(name, given_settings(argv), settings)
     settings = replace(settings, source=source_of(settings, method))
-    if method.uses_hints and settings.source == "teacher":
-        check_teacher(settings.teacher, os.environ)
-        from recipe.hint.hints.teacher import check_reached  # the HTTP library
-
-        check_reached(settings.teacher, os.environ)
+    if method.asks_teacher or (method.uses_hints and settings.source == "teacher"):
+        _check_teacher(settings)
     data.check_given(config, (data.TRAIN, VAL, MODEL))
     check_unread(config, settings)
     check_turns(config, method)
@@ -117,6 +114,13 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
     ]
 
 
+def _check_teacher(settings: HintSettings) -> None:
+    check_teacher(settings.teacher, os.environ)
+    from recipe.hint.hints.teacher import check_reached  # the HTTP library
+
+    check_reached(settings.teacher, os.environ)
+
+
 def preflight_evaluation(config: DictConfig) -> list[str]:
     """Check an evaluation's settings, machine, data and model; write nothing.
 
@@ -125,6 +129,8 @@ def preflight_evaluation(config: DictConfig) -> list[str]:
     """
     config, settings = _resolved(config)
     method = build_method(config.trainer, settings)
+    if method.asks_teacher:
+        _check_teacher(settings)
     data.check_given(config, (VAL, MODEL))
     check_unread(config, settings)
     check_settings(config)

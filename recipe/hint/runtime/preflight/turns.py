@@ -9,13 +9,14 @@ from omegaconf import DictConfig
 
 from recipe.hint.errors import ConfigError, DataError
 from recipe.hint.hints.base import WrittenText
+from recipe.hint.hints.teacher_settings import Sampling
 from recipe.hint.methods import Method
 from recipe.hint.prompt import Message, Texts
 from recipe.hint.rollout import Parts, PromptRollout
 from recipe.hint.runtime.preflight.data import TRAIN, DataFile, Model
 from recipe.hint.runtime.preflight.settings import ACTOR, ROLLOUT, setting
 from recipe.hint.samples import SampleSettings
-from recipe.hint.schema import Opinion, Problem, ProblemState, Response, Verdict
+from recipe.hint.schema import HintStatus, Opinion, Problem, ProblemState, Response, Verdict
 from recipe.hint.settings import HintSettings
 from recipe.hint.turns import RoleSampling
 
@@ -77,7 +78,7 @@ def check_conversations(
     counts = model.count_tokens([problem.messages for problem in problems])
     # Instructions are the same for all problems: the longest question makes the longest prompt.
     longest = problems[max(range(len(problems)), key=counts.__getitem__)]
-    parts = Parts(method.validation(), None, asker, _SETTINGS, texts)
+    parts = Parts(method.validation(), None, asker, _SETTINGS, texts, asker)
     asyncio.run(PromptRollout(longest, ProblemState(), parts).run("preflight", 0))
     for messages in asker.heard:
         model.check_template(asker.unmarked(messages, "x"))
@@ -156,6 +157,13 @@ class _Listener:
         self._lengths.append(own or self._response_length)
         text = _MARK.format(len(self._lengths) - 1)
         return [Response([0], [0.0], text, is_truncated=False)]
+
+    async def reply(
+        self, messages: Sequence[Message], sampling: Sampling
+    ) -> WrittenText | HintStatus:
+        own = RoleSampling(max_tokens=sampling.max_tokens)
+        [response] = await self.sample([], 0, sampling=own)
+        return WrittenText(response.text, 0)
 
     async def grade(self, problem: Problem, responses_G: list[Response]) -> list[Verdict]:
         return [Verdict(0.0, "wrong")] * len(responses_G)
