@@ -1,0 +1,118 @@
+"""A guide behind an endpoint: a real HTTP server gives the feedback, the solver's turns train."""
+
+import asyncio
+
+import pytest
+from asking import always, teacher
+from chat_server import ChatServer, completion
+from fakes import problem
+from talks import TurnEngine
+
+from recipe.hint.errors import ConfigError
+from recipe.hint.methods.mlmt import Mlmt, MlmtSettings
+from recipe.hint.methods.score_guided import GuidedSettings, ScoreGuided
+from recipe.hint.prompt import Texts
+from recipe.hint.rollout import Parts, PromptRollout
+from recipe.hint.schema import ProblemState
+from recipe.hint.settings import HintSettings, check_settings_are_read
+
+LOOK = "Look at line 2."
+METHODS = {"score-guided": (ScoreGuided, GuidedSettings), "mlmt": (Mlmt, MlmtSettings)}
+ALL = pytest.mark.parametrize("name", METHODS)
+FROZEN = {"guide": "teacher", "train_guide": False, "guide_max_tokens": 32}
+
+
+class SolverEngine(TurnEngine):
+    """The solver alone: a guide's text has no tokens here, and whether it leaks is in its words."""
+
+    async def leaks(self, problem, responses):
+        return ["is 4" in each.text for each in responses]
+
+
+def play(name, tmp_path, script, right, *, retries=0, **settings):
+    """The outcome, the server's requests, and the engine."""
+    cls, settings_cls = METHODS[name]
+    method = cls(settings=settings_cls(stage1_steps=0, **FROZEN, **settings))
+
+    async def run():
+        async with ChatServer(script).running() as server:
+            one = teacher(server, tmp_path, num_retries=retries)
+            engine = SolverEngine(right)
+            parts = Parts(method, None, engine, HintSettings(), Texts(), one)
+            outcome = await PromptRollout(problem(), ProblemState(step=1), parts).run("uid", 1)
+            return outcome, server.requests, engine
+
+    return asyncio.run(run())
+
+
+@ALL
+def test_the_teacher_gives_the_feedback_and_the_solvers_turns_train(name, tmp_path):
+    right = {0: [0, 1], 1: [1, 0]}
+    outcome, requests, _ = play(name, tmp_path, always(completion(LOOK)), right)
+    assert [each.role for each in outcome.record.rounds] == ["solver", "guide", "solver"]
+    # Two conversations, two turns each; the guide's have no tokens to train on.
+    assert [row.credit.role for row in outcome.rows] == ["solver"] * 4
+    assert [row.credit.turn for row in outcome.rows] == [0, 0, 2, 2]
+    assert all(row.turn.response.token_ids_T for row in outcome.rows)
+    assert all(LOOK in row.turn.messages[-1]["content"] for row in outcome.rows[2:])
+    assert [body["max_tokens"] for body in requests] == [32, 32]
+    # The attempts are the same text here: two requests all the same, of two seeds.
+    assert len({body["seed"] for body in requests}) == 2
+    assert [each["role"] for each in requests[0]["messages"]] == ["system", "user"]
+
+
+@ALL
+def test_of_an_endpoint_that_gives_nothing_the_first_turns_train(name, tmp_path):
+    outcome, requests, _ = play(name, tmp_path, always("500"), {0: [0, 1]}, retries=1)
+    assert len(requests) == 2 * (1 + 1)
+    assert [(row.credit.role, row.credit.turn) for row in outcome.rows] == [("solver", 0)] * 2
+    assert outcome.record.rounds[1].hint_status == "generation_failed"
+    # A conversation that ends with its first turn changed nothing.
+    assert [each.facts["delta"] for each in outcome.record.conversations] == [0.0, 0.0]
+
+
+def test_a_conversation_without_feedback_ends_and_the_others_go_on(tmp_path):
+    told = iter(["400", completion(LOOK)])
+    outcome, _, _ = play(
+        "score-guided", tmp_path, lambda body, number: next(told), {0: [0, 0], 1: [1]}
+    )
+    assert [row.credit.turn for row in outcome.rows] == [0, 0, 2]
+    assert outcome.record.rounds[1].hint_status == "generation_failed"
+    assert sorted(each.acc_last for each in outcome.record.conversations) == [0.0, 1.0]
+
+
+def test_feedback_of_a_teacher_that_leaks_can_be_withheld(tmp_path):
+    script = always(completion("The answer is 4."))
+    right = {0: [0, 0], 1: [0, 0]}
+    outcome, _, _ = play("score-guided", tmp_path, script, right, feedback_leaks="drop")
+    assert outcome.record.rounds[1].leaks == 2
+    last = [row.turn.messages[-1]["content"] for row in outcome.rows[2:]]
+    assert [Texts().no_feedback in text and "is 4" not in text for text in last] == [True, True]
+
+
+def test_the_tree_asks_for_each_branch_with_a_seed_of_its_own(tmp_path):
+    right = {0: [0, 1], 1: [1, 0] * 4}
+    script = always(completion(LOOK))
+    outcome, requests, _ = play("mlmt", tmp_path, script, right, feedbacks=2, refinements=2)
+    assert len(requests) == len({body["seed"] for body in requests}) == 2 * 2
+    assert len(outcome.rows) == 2 + 2 * 2 * 2
+
+
+@pytest.mark.parametrize(
+    "wrong", [{}, {"train_guide": False}, {"guide_max_tokens": 9}], ids=["both", "length", "trains"]
+)
+def test_a_teacher_that_would_train_or_has_no_length_is_refused(wrong):
+    with pytest.raises(ConfigError, match=r"guide=teacher needs .*train_guide=false.* 256"):
+        GuidedSettings(guide="teacher", **wrong)
+
+
+def test_the_teachers_settings_are_read_where_it_guides_and_nowhere_else():
+    given = ["hint.teacher.model"]
+    for guide in ("teacher", "policy"):
+        own = GuidedSettings(**FROZEN | {"guide": guide})
+        settings = HintSettings(methods={"score_guided": own})
+        if guide == "teacher":
+            check_settings_are_read("score-guided", given, settings)
+            continue
+        with pytest.raises(ConfigError, match="hint.teacher.model is not read by"):
+            check_settings_are_read("score-guided", given, settings)
