@@ -37,6 +37,16 @@ class Engine(Protocol):
         """Sample a group, or only ``rows`` of it: row i is the same response either way."""
         ...
 
+    async def sample_each(
+        self,
+        prompts: Sequence[list[int]],
+        seeds: Sequence[int],
+        count: int,
+        sampling: RoleSampling | None = None,
+    ) -> list[list[Response]]:
+        """Sample ``count`` responses of each prompt, those that :meth:`sample` gives, at once."""
+        ...
+
     async def grade(self, problem: Problem, responses_G: list[Response]) -> list[Verdict]:
         """Grade responses to one problem, in order."""
         ...

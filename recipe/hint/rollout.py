@@ -104,60 +104,77 @@ class PromptRollout:
         made = await _together(self._prompt(request, parent) for parent in parents)
         failed = next((prompt for prompt in made if not prompt.is_usable), made[0])
         hint = made[0].hint
-        if not any(prompt.is_usable for prompt in made):
-            return Round(request, (), failed.status, hint, is_whole=False)
-        start = time.perf_counter()
-        groups = await _together(
-            self._turns(request, prompt, parent)
+        usable = [
+            (prompt, parent)
             for prompt, parent in zip(made, parents, strict=True)
             if prompt.is_usable
-        )
-        turns = tuple(turn for group in groups for turn in group)
+        ]
+        if not usable:
+            return Round(request, (), failed.status, hint, is_whole=False)
+        start = time.perf_counter()
+        size = self._engine.group_size
+        count = request.count(size)
+        turns = await self._turns(request, usable, range(count))
+        if request.completes and count < size:
+            found = {
+                turn.parent
+                for turn in turns
+                if turn.verdict and (turn.verdict.score > 0 or turn.verdict.is_ungraded)
+            }
+            if again := [each for each in usable if each[1] in found]:
+                turns += await self._turns(request, again, range(count, size))
         seconds = time.perf_counter() - start
         status = failed.status
-        if not all(groups):  # the teacher owes some
+        if request.asks_teacher and len(turns) < count * len(usable):
             status = "generation_failed"
-        size = self._engine.group_size
         if request.parents and not request.completes:
-            size = request.count(size)
+            size = count
         is_whole = len(turns) == size * len(parents)
-        return Round(request, turns, status, hint, seconds, is_whole)
+        return Round(request, tuple(turns), status, hint, seconds, is_whole)
 
     async def _prompt(self, request: Sample, parent: Place | None) -> Prompt:
         return await request.prompt.build(self._context, self._turn(parent) if parent else None)
 
-    async def _turns(self, request: Sample, prompt: Prompt, parent: Place | None) -> list[Turn]:
-        """Sample one prompt; a probe that finds something is completed to a whole group."""
-        size = self._engine.group_size
-        count = request.count(size)
-        prompt_ids_T = self._engine.render(prompt.messages)
-        seed = self._seed(*self._coordinates(request, parent))
+    async def _turns(
+        self, request: Sample, made: Sequence[tuple[Prompt, Place | None]], rows: range
+    ) -> list[Turn]:
+        """Sample, grade and search the rows of every prompt, with one request each."""
+        prompts = [self._engine.render(prompt.messages) for prompt, _ in made]
+        seeds = [self._seed(*self._coordinates(request, parent)) for _, parent in made]
+        groups = await self._responses(request, made, prompts, seeds, rows)
+        places = [index for index, group in enumerate(groups) for _ in group]
+        responses = [response for group in groups for response in group]
+        verdicts: Sequence[Verdict | None] = [None] * len(responses)
+        if request.is_graded:
+            verdicts = await self._engine.grade(self._problem, responses)
+        leaks = [False] * len(responses)
+        if request.finds_leaks:
+            leaks = await self._engine.leaks(self._problem, responses)
+        return [
+            Turn(made[at][0].messages, prompts[at], response, verdict, made[at][1], leaks=leak)
+            for at, response, verdict, leak in zip(places, responses, verdicts, leaks, strict=True)
+        ]
 
-        async def generate(rows: range) -> list[Turn]:
-            responses = [Response([], [], text, is_truncated=False) for text in request.given]
-            if request.asks_teacher:
-                responses = await self._replies(request, prompt, seed, rows)
-            elif not request.given:
-                responses = await self._engine.sample(
-                    prompt_ids_T, seed, rows, sampling=request.sampling
-                )
-            verdicts: Sequence[Verdict | None] = [None] * len(responses)
-            if request.is_graded:
-                verdicts = await self._engine.grade(self._problem, responses)
-            leaks = [False] * len(responses)
-            if request.finds_leaks:
-                leaks = await self._engine.leaks(self._problem, responses)
-            return [
-                Turn(prompt.messages, prompt_ids_T, response, verdict, parent, leaks=leak)
-                for response, verdict, leak in zip(responses, verdicts, leaks, strict=True)
-            ]
-
-        turns = await generate(range(count))
-        found = (turn.verdict for turn in turns if turn.verdict)
-        if request.completes and count < size:
-            if any(verdict.score > 0 or verdict.is_ungraded for verdict in found):
-                turns += await generate(range(count, size))
-        return turns
+    async def _responses(
+        self,
+        request: Sample,
+        made: Sequence[tuple[Prompt, Place | None]],
+        prompts: Sequence[list[int]],
+        seeds: Sequence[int],
+        rows: range,
+    ) -> list[list[Response]]:
+        """Return the rows of every prompt: known, of the teacher, or sampled."""
+        if request.given:
+            return [[Response([], [], text, is_truncated=False) for text in request.given]]
+        if request.asks_teacher:
+            return await _together(
+                self._replies(request, prompt, seed, rows)
+                for (prompt, _), seed in zip(made, seeds, strict=True)
+            )
+        if len(prompts) == 1:
+            return [await self._engine.sample(prompts[0], seeds[0], rows, request.sampling)]
+        seeds = [seed + rows.start for seed in seeds]
+        return await self._engine.sample_each(prompts, seeds, len(rows), request.sampling)
 
     async def _replies(
         self, request: Sample, prompt: Prompt, seed: int, rows: range

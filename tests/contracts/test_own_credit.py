@@ -112,6 +112,12 @@ class Engine:
         made = [[*range(1, 2 + turn + row), self.right[turn].pop(0)] for row in rows]
         return [Response(ids, [-1.0] * len(ids), "text", False, 1, 1) for ids in made]
 
+    async def sample_each(self, prompts, seeds, count, sampling=None):
+        return [
+            await self.sample(ids, seed, range(count), sampling)
+            for ids, seed in zip(prompts, seeds, strict=True)
+        ]
+
     async def grade(self, problem, responses):
         scores = [float(each.token_ids_T[-1]) for each in responses]
         return [Verdict(score, "correct" if score else "wrong") for score in scores]

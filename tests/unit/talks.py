@@ -44,6 +44,12 @@ class TurnEngine:
             for _ in range(count)
         ]
 
+    async def sample_each(self, prompts, seeds, count, sampling=None):
+        return [
+            await self.sample(ids, seed, range(count), sampling)
+            for ids, seed in zip(prompts, seeds, strict=True)
+        ]
+
     async def grade(self, problem, responses):
         # A given response has no tokens; its text says what it is.
         scores = [

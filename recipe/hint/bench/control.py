@@ -75,6 +75,12 @@ class SimulatedServer:
             "prompt_log_probs": [],
         }
 
+    async def generate_groups(
+        self, asked: list[tuple[list[int], dict[str, Any], str]], limit_s: float
+    ) -> list[dict[str, Any]]:
+        """Answer several requests at once."""
+        return await asyncio.gather(*(self.generate_group(*each, limit_s) for each in asked))
+
 
 class SimulatedRank:
     """In place of a trainer rank: writes log-probabilities, reads what an update reads."""

@@ -157,6 +157,16 @@ class SimulatedEngine:
             for row, length in zip(rows, lengths, strict=True)
         ]
 
+    async def sample_each(
+        self,
+        prompts: Sequence[list[int]],
+        seeds: Sequence[int],
+        count: int,
+        sampling: RoleSampling | None = None,
+    ) -> list[list[Response]]:
+        """Refuse: no arm has several turns."""
+        raise NotImplementedError("the simulation has one turn")
+
     async def grade(self, problem: Problem, responses_G: list[Response]) -> list[Verdict]:
         """Return at once: verification hides behind generation (docs/performance.md)."""
         return [_RIGHT if each.text else _WRONG for each in responses_G]

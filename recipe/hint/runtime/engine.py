@@ -12,7 +12,7 @@ from recipe.hint.errors import ConfigError
 from recipe.hint.hints.base import WrittenText
 from recipe.hint.hints.leak import find_leaks, graded_equal
 from recipe.hint.prompt import Message, fold_system
-from recipe.hint.runtime.group_client import GroupClient, Sampling
+from recipe.hint.runtime.group_client import GroupClient, Sampled, Sampling
 from recipe.hint.schema import Item, Opinion, Problem, Response, Verdict
 from recipe.hint.turns import RoleSampling
 from recipe.hint.verify.overlong import Overlong
@@ -123,16 +123,31 @@ class VllmEngine:
         sampling: RoleSampling | None = None,
     ) -> list[Response]:
         """Sample one group, or ``rows`` of it: response i has the seed ``seed + i``."""
-        if not self.fits(prompt_ids):
+        rows = range(self.group_size) if rows is None else rows
+        [group] = await self.sample_each([prompt_ids], [seed + rows.start], len(rows), sampling)
+        return group
+
+    async def sample_each(
+        self,
+        prompts: Sequence[list[int]],
+        seeds: Sequence[int],
+        count: int,
+        sampling: RoleSampling | None = None,
+    ) -> list[list[Response]]:
+        """Sample ``count`` responses of each prompt, in one request to one server."""
+        longest = max(map(len, prompts))
+        if longest > self._prompt_length:
             raise ValueError(
-                f"the prompt has {len(prompt_ids)} tokens, actor_rollout_ref.rollout.prompt_length "
+                f"the prompt has {longest} tokens, actor_rollout_ref.rollout.prompt_length "
                 f"is {self._prompt_length}; raise it or filter the data"
             )
         own = asdict(sampling) if sampling else {}
-        how = replace(self._responses, **{k: v for k, v in own.items() if v is not None})
-        if rows is not None:
-            how, seed = replace(how, n=len(rows)), seed + rows.start
-        group = await self._client.sample(prompt_ids, how, seed)
+        how = replace(self._responses, **{k: v for k, v in own.items() if v is not None}, n=count)
+        groups = await self._client.sample_each(prompts, how, seeds)
+        return [self._read(group) for group in groups]
+
+    def _read(self, group: Sequence[Sampled]) -> list[Response]:
+        """Return a server's responses with their texts."""
         texts = self._tokenizer.batch_decode(
             [each.token_ids_T for each in group], skip_special_tokens=True
         )

@@ -64,6 +64,30 @@ class Sampled:
         self.finish = group["finish"][number]
 
 
+@dataclass(slots=True)
+class _Group:
+    """The responses to one prompt, as far as they are there."""
+
+    prompt_ids: list[int]
+    sampling: Sampling
+    seed: int
+    responses: list[Sampled] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.responses = [Sampled() for _ in range(self.sampling.n)]
+
+    def add(self, group: dict[str, Any]) -> None:
+        """Append what a server answered."""
+        for number, response in enumerate(self.responses):
+            response.add(group, number)
+
+    @property
+    def is_unbegun(self) -> bool:
+        """Whether a weight update stopped it before its first token: it can be asked anew."""
+        is_empty = not any(each.token_ids_T for each in self.responses)
+        return is_empty and any(each.finish == _STOPPED for each in self.responses)
+
+
 class GroupClient:
     """Sends whole groups to the rollout servers through verl's load balancer.
 
@@ -93,33 +117,59 @@ class GroupClient:
             StallError: If no server answers within ``timeout_s``.
             ValueError: If the prompt leaves no room for a response.
         """
-        room = self._max_model_len - len(prompt_ids)
-        if not self.has_room(prompt_ids):
-            raise ValueError(
-                f"a prompt of {len(prompt_ids)} tokens leaves no room in "
-                f"rollout.max_model_len={self._max_model_len}"
-            )
-        sampling = replace(sampling, max_tokens=min(sampling.max_tokens, room))
-        responses = [Sampled() for _ in range(sampling.n)]
-        while not any(each.token_ids_T for each in responses):
-            group = await self._ask(prompt_ids, sampling.fields(self._seed(seed)))
-            for number, response in enumerate(responses):
-                response.add(group, number)
-            if not any(each.finish == _STOPPED for each in responses):
-                return responses
-            await asyncio.sleep(_PAUSE_S)
+        [responses] = await self.sample_each([prompt_ids], sampling, [seed])
+        return responses
+
+    async def sample_each(
+        self, prompts: Sequence[list[int]], sampling: Sampling, seeds: Sequence[int]
+    ) -> list[list[Sampled]]:
+        """Sample a group of each prompt, as :meth:`sample` does, with one call of one server.
+
+        Raises:
+            StallError: If no server answers within ``timeout_s``.
+            ValueError: If a prompt leaves no room for a response.
+        """
+        groups = [
+            _Group(ids, self._within(ids, sampling), seed)
+            for ids, seed in zip(prompts, seeds, strict=True)
+        ]
+        waiting = groups
+        while waiting:
+            asked = [
+                (each.prompt_ids, each.sampling.fields(self._seed(each.seed))) for each in waiting
+            ]
+            for each, group in zip(waiting, await self._ask_each(asked), strict=True):
+                each.add(group)
+            waiting = [each for each in waiting if each.is_unbegun]
+            if waiting:
+                await asyncio.sleep(_PAUSE_S)
         # Each with tokens of its own in its prompt now, so each alone.
-        one = replace(sampling, n=1)
         tasks = [
-            asyncio.ensure_future(self._go_on(prompt_ids, response, one, seed + number))
-            for number, response in enumerate(responses)
+            asyncio.ensure_future(
+                self._go_on(
+                    each.prompt_ids, response, replace(each.sampling, n=1), each.seed + number
+                )
+            )
+            for each in groups
+            for number, response in enumerate(each.responses)
+            if response.finish == _STOPPED
         ]
         try:
             await asyncio.gather(*tasks)
         finally:
             for task in tasks:
                 task.cancel()
-        return responses
+        return [each.responses for each in groups]
+
+    def _within(self, prompt_ids: Sequence[int], sampling: Sampling) -> Sampling:
+        """Return the settings with responses as long as there is room for."""
+        room = self._max_model_len - len(prompt_ids)
+        if not self.has_room(prompt_ids):
+            raise ValueError(
+                f"a prompt of {len(prompt_ids)} tokens leaves no room in "
+                f"rollout.max_model_len={self._max_model_len}"
+            )
+        return replace(sampling, max_tokens=min(sampling.max_tokens, room))
 
     async def _go_on(
         self, prompt_ids: list[int], response: Sampled, sampling: Sampling, seed: int
@@ -160,15 +210,29 @@ class GroupClient:
 
     async def _ask(self, prompt_ids: list[int], fields: dict[str, Any]) -> dict[str, Any]:
         """Send one request to the server that the balancer chooses."""
+        [group] = await self._ask_each([(prompt_ids, fields)])
+        return group
+
+    async def _ask_each(
+        self, asked: Sequence[tuple[list[int], dict[str, Any]]]
+    ) -> list[dict[str, Any]]:
+        """Send requests to the server that the balancer chooses, in one call."""
         request_id = uuid4().hex
         server_id, server = await self._client._acquire_server(request_id)
         try:
-            return await server.generate_group.remote(
-                prompt_ids, fields, request_id, self._timeout_s
-            )
+            if len(asked) == 1:
+                [(prompt_ids, fields)] = asked
+                return [
+                    await server.generate_group.remote(
+                        prompt_ids, fields, request_id, self._timeout_s
+                    )
+                ]
+            named = [(*each, f"{request_id}-{number}") for number, each in enumerate(asked)]
+            return await server.generate_groups.remote(named, self._timeout_s)
         except TimeoutError:
+            count = sum(fields["n"] for _, fields in asked)
             raise StallError(
-                f"vLLM did not finish a group of {fields['n']} responses within "
+                f"vLLM did not finish a group of {count} responses within "
                 f"hint.watchdog.rollout_s={self._timeout_s:g} s"
             ) from None
         finally:

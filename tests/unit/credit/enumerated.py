@@ -194,6 +194,12 @@ class EnumeratingEngine:
             for word in words
         ]
 
+    async def sample_each(self, prompts, seeds, count, sampling=None):
+        return [
+            await self.sample(ids, seed, range(count), sampling)
+            for ids, seed in zip(prompts, seeds, strict=True)
+        ]
+
     def _word(self, conversation, seed):
         if (conversation, seed) not in self._drawn:
             words = list(self.policy.words.scores)

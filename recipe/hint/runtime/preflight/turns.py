@@ -158,6 +158,15 @@ class _Listener:
         text = _MARK.format(len(self._lengths) - 1)
         return [Response([0], [0.0], text, is_truncated=False)]
 
+    async def sample_each(
+        self,
+        prompts: Sequence[list[int]],
+        seeds: Sequence[int],
+        count: int,
+        sampling: RoleSampling | None = None,
+    ) -> list[list[Response]]:
+        return [await self.sample(each, 0, sampling=sampling) for each in prompts]
+
     async def reply(
         self, messages: Sequence[Message], sampling: Sampling
     ) -> WrittenText | HintStatus:
