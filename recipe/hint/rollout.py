@@ -18,7 +18,6 @@ from recipe.hint.credit.rows import CreditRow
 from recipe.hint.engine import Engine
 from recipe.hint.hints.base import Endpoint, HintResult, HintSource, WrittenText
 from recipe.hint.hints.logprob_gain import logprob_gains
-from recipe.hint.hints.teacher_settings import Sampling
 from recipe.hint.methods.base import Method
 from recipe.hint.prompt import Message, Texts
 from recipe.hint.record import (
@@ -183,7 +182,9 @@ class PromptRollout:
         if self._teacher is None:
             raise ValueError("this method asks a teacher but none is set up")
         own = asdict(request.sampling) if request.sampling else {}
-        how = Sampling()._replace(**{name: own[name] for name in own if own[name] is not None})
+        how = self._teacher.sampling._replace(
+            **{name: own[name] for name in own if own[name] is not None}
+        )
         replies = await _together(
             self._teacher.reply(prompt.messages, how._replace(seed=seed + row)) for row in rows
         )

@@ -272,7 +272,7 @@ def check_settings_are_read(
     settings = settings or HintSettings()
     source = source_of(settings, cls)
     own = settings.methods.get(cls.settings_node.removeprefix("hint."))
-    asks_teacher = getattr(own, "guide", "") == "teacher"
+    asks_teacher = "teacher" in (getattr(own, "guide", ""), getattr(own, "solver", ""))
     for name in given:
         if asks_teacher and name.startswith("hint.teacher."):
             continue

@@ -18,7 +18,7 @@ from recipe.hint.samples import SampleSettings
 from recipe.hint.schema import ProblemState, seed_at
 from recipe.hint.settings import HintSettings, build_method, read_settings, read_texts
 
-TeacherOf = Callable[[Method, HintSettings, Texts], Endpoint | None]
+TeacherOf = Callable[[Method, HintSettings, Texts, DictConfig], Endpoint | None]
 _NO_SAMPLES = SampleSettings(prompts_per_step=0, second_judge_share=0.0)
 
 
@@ -48,7 +48,7 @@ def parts_of_turns(config: DictConfig, engine: Any, teacher_of: TeacherOf) -> Pa
         return None
     settings, texts = replace(_settings(config), samples=_NO_SAMPLES), read_texts(_settings(config))
     method = build_method(config.trainer, settings)
-    teacher = teacher_of(method, settings, texts)
+    teacher = teacher_of(method, settings, texts, config.actor_rollout_ref.rollout)
     return Parts(method.validation(), None, engine, settings, texts, teacher)
 
 

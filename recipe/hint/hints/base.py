@@ -35,7 +35,12 @@ class HintResult:
 
 
 class Endpoint(Protocol):
-    """A model behind an address, which is asked for single texts."""
+    """A model behind an address, which is asked for single texts.
+
+    ``sampling`` is how where the request does not say; its seed is not used.
+    """
+
+    sampling: Sampling
 
     async def reply(
         self, messages: Sequence[Message], sampling: Sampling

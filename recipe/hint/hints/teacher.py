@@ -252,7 +252,7 @@ class Teacher:
             raise ConfigError("hint.teacher.model is empty; give the name the endpoint knows it by")
         self._settings = settings
         self._texts = texts
-        self._sampling = sampling
+        self.sampling = sampling
         self._attempts = attempts
         self._max_level = max_level
         key = read_key(settings, environment)
@@ -286,7 +286,7 @@ class Teacher:
         calls, tokens, detail = 0, 0, ""
         for attempt in range(self._attempts):
             request = make_request(
-                self._settings, self._sampling, messages=messages, number=number, attempt=attempt
+                self._settings, self.sampling, messages=messages, number=number, attempt=attempt
             )
             outcome, num_calls = await self._ask(request)
             calls += num_calls

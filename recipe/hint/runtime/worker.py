@@ -64,7 +64,7 @@ class HintWorker(_WorkerTQ):
         rollout = config.actor_rollout_ref.rollout
         self._traces = Traces()
         engine = traced(engines.build(rollout, settings))
-        teacher = teacher_of(method, settings, texts)
+        teacher = teacher_of(method, settings, texts, rollout)
         self._training = Parts(method, source, engine, settings, texts, teacher)
         # No source of hints: level 0 by construction. Nothing is kept of it.
         off = replace(settings, samples=_NO_SAMPLES, logprob_gain_every=0)

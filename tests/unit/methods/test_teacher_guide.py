@@ -6,14 +6,14 @@ import pytest
 from asking import always, teacher
 from chat_server import ChatServer, completion
 from fakes import problem
-from talks import TurnEngine
+from talks import GUIDE, TurnEngine
 
 from recipe.hint.errors import ConfigError
 from recipe.hint.methods.mlmt import Mlmt, MlmtSettings
 from recipe.hint.methods.score_guided import GuidedSettings, ScoreGuided
 from recipe.hint.prompt import Texts
 from recipe.hint.rollout import Parts, PromptRollout
-from recipe.hint.schema import ProblemState
+from recipe.hint.schema import ProblemState, Verdict
 from recipe.hint.settings import HintSettings, check_settings_are_read
 
 LOOK = "Look at line 2."
@@ -29,15 +29,17 @@ class SolverEngine(TurnEngine):
         return ["is 4" in each.text for each in responses]
 
 
-def play(name, tmp_path, script, right, *, retries=0, **settings):
+def play(
+    name, tmp_path, script, right, *, retries=0, engine_cls=SolverEngine, settings=FROZEN, **more
+):
     """The outcome, the server's requests, and the engine."""
     cls, settings_cls = METHODS[name]
-    method = cls(settings=settings_cls(stage1_steps=0, **FROZEN, **settings))
+    method = cls(settings=settings_cls(stage1_steps=0, **settings, **more))
 
     async def run():
         async with ChatServer(script).running() as server:
             one = teacher(server, tmp_path, num_retries=retries)
-            engine = SolverEngine(right)
+            engine = engine_cls(right)
             parts = Parts(method, None, engine, HintSettings(), Texts(), one)
             outcome = await PromptRollout(problem(), ProblemState(step=1), parts).run("uid", 1)
             return outcome, server.requests, engine
@@ -98,12 +100,55 @@ def test_the_tree_asks_for_each_branch_with_a_seed_of_its_own(tmp_path):
     assert len(outcome.rows) == 2 + 2 * 2 * 2
 
 
-@pytest.mark.parametrize(
-    "wrong", [{}, {"train_guide": False}, {"guide_max_tokens": 9}], ids=["both", "length", "trains"]
-)
-def test_a_teacher_that_would_train_or_has_no_length_is_refused(wrong):
-    with pytest.raises(ConfigError, match=r"guide=teacher needs .*train_guide=false.* 256"):
-        GuidedSettings(guide="teacher", **wrong)
+@ALL
+def test_a_guide_trains_beside_a_solver_behind_the_endpoint(name, tmp_path):
+    """One first answer is right and one wrong; each refinement is what its first answer is not."""
+    first = iter(["\\boxed{5}", "\\boxed{4}"])
+
+    def script(body, number):
+        earlier = [turn["content"] for turn in body["messages"] if turn["role"] == "assistant"]
+        if not earlier:
+            return completion(next(first))
+        return completion("\\boxed{4}" if "5" in earlier[0] else "\\boxed{5}")
+
+    class GuideEngine(SolverEngine):
+        async def grade(self, problem, responses):
+            right = [float("{4}" in each.text) for each in responses]
+            return [Verdict(each, "correct" if each else "wrong") for each in right]
+
+    frozen = {"solver": "teacher", "train_solver": False}
+    outcome, requests, _ = play(
+        name,
+        tmp_path,
+        script,
+        {GUIDE: [0, 0]},
+        engine_cls=GuideEngine,
+        settings=frozen,
+    )
+    assert [each.role for each in outcome.record.rounds] == ["solver", "guide", "solver"]
+    assert [(row.credit.role, row.credit.turn) for row in outcome.rows] == [("guide", 1)] * 2
+    # The guide earns whether its refinement is right.
+    assert sorted(row.credit.reward for row in outcome.rows) == [0.0, 1.0]
+    talks = outcome.record.conversations
+    assert [each.acc_first + each.acc_last for each in talks] == [1.0, 1.0]
+    assert [body["max_tokens"] for body in requests] == [64] * 4  # the policy's own limit
+
+
+def test_of_a_solver_that_gives_nothing_the_prompt_fails_with_the_reason(tmp_path):
+    frozen = {"solver": "teacher", "train_solver": False}
+    with pytest.raises(ValueError, match="the policy said nothing"):
+        play("score-guided", tmp_path, always("400"), {}, settings=frozen)
+
+
+@pytest.mark.parametrize("role", ["guide", "solver"])
+def test_a_teacher_that_would_train_is_refused(role):
+    with pytest.raises(ConfigError, match=f"{role}=teacher needs .*train_{role}=false"):
+        GuidedSettings(**{role: "teacher"})
+
+
+def test_two_teachers_leave_nothing_to_train():
+    with pytest.raises(ConfigError, match="nothing would train"):
+        GuidedSettings(guide="teacher", train_guide=False, solver="teacher", train_solver=False)
 
 
 def test_the_teachers_settings_are_read_where_it_guides_and_nowhere_else():

@@ -115,6 +115,7 @@ class _Listener:
     group_size = 1
 
     def __init__(self, response_length: int) -> None:
+        self.sampling = Sampling(max_tokens=response_length)
         self._response_length = response_length
         self._lengths: list[int] = []
         self.heard: list[Sequence[Message]] = []
