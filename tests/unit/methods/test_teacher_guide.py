@@ -13,6 +13,7 @@ from recipe.hint.methods.mlmt import Mlmt, MlmtSettings
 from recipe.hint.methods.score_guided import GuidedSettings, ScoreGuided
 from recipe.hint.prompt import Texts
 from recipe.hint.rollout import Parts, PromptRollout
+from recipe.hint.runtime import store
 from recipe.hint.schema import ProblemState, Verdict
 from recipe.hint.settings import HintSettings, check_settings_are_read
 
@@ -30,11 +31,21 @@ class SolverEngine(TurnEngine):
 
 
 def play(
-    name, tmp_path, script, right, *, retries=0, engine_cls=SolverEngine, settings=FROZEN, **more
+    name,
+    tmp_path,
+    script,
+    right,
+    *,
+    retries=0,
+    engine_cls=SolverEngine,
+    settings=FROZEN,
+    is_validation=False,
+    **more,
 ):
     """The outcome, the server's requests, and the engine."""
     cls, settings_cls = METHODS[name]
     method = cls(settings=settings_cls(stage1_steps=0, **settings, **more))
+    method = method.validation() if is_validation else method
 
     async def run():
         async with ChatServer(script).running() as server:
@@ -132,6 +143,32 @@ def test_a_guide_trains_beside_a_solver_behind_the_endpoint(name, tmp_path):
     talks = outcome.record.conversations
     assert [each.acc_first + each.acc_last for each in talks] == [1.0, 1.0]
     assert [body["max_tokens"] for body in requests] == [64] * 4  # the policy's own limit
+
+
+def test_a_validation_of_the_guide_keeps_the_grades_of_texts_without_tokens(tmp_path):
+    right = iter(["\\boxed{4}", "\\boxed{4}", "\\boxed{5}", "\\boxed{4}"])
+
+    class GuideEngine(SolverEngine):
+        async def grade(self, problem, responses):
+            scores = [float("{4}" in each.text) for each in responses]
+            return [Verdict(each, "correct" if each else "wrong") for each in scores]
+
+    outcome, _, _ = play(
+        "score-guided",
+        tmp_path,
+        lambda body, number: completion(next(right)),
+        {GUIDE: [0, 0]},
+        engine_cls=GuideEngine,
+        settings={"solver": "teacher", "train_solver": False},
+        is_validation=True,
+    )
+    rows = list(store.rows_of(outcome, {"uid": "uid", "global_steps": 1}))
+    info = [fields["extra_fields"]["reward_extra_info"] for _, fields, _ in rows]
+    assert sorted(each["acc_t2"] for each in info) == [0.0, 1.0]
+    assert [each["acc"] for each in info] == [each["acc_t2"] for each in info]
+    for _, fields, tag in rows:  # verl takes no row without a response
+        assert len(fields["responses"]) == len(fields["response_mask"]) == tag["response_len"] == 1
+        assert len(fields["input_ids"]) == tag["seq_len"] == tag["prompt_len"] + 1
 
 
 def test_of_a_solver_that_gives_nothing_the_prompt_fails_with_the_reason(tmp_path):
