@@ -9,7 +9,7 @@ import signal
 import numpy as np
 import pytest
 import torch
-from runs import check_weights, started, train, wait_for
+from runs import started, train, wait_for
 
 pytestmark = pytest.mark.long
 STEPS = 3
@@ -51,7 +51,7 @@ def test_a_killed_run_comes_to_the_records_and_weights_of_one_never_stopped(meth
     settings = (*COMMON, *METHODS[method])
     straight = train(tmp_path / "straight", *settings)
     assert straight.code == 0, straight.err
-    check_weights(straight, STEPS)
+    assert all(row["training/rollout_probs_diff_mean"] <= 1e-6 for row in straight.metrics)
 
     folder = tmp_path / "killed"
     complete = folder / "checkpoints/global_step_1/COMPLETE"
