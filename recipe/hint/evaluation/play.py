@@ -14,12 +14,11 @@ from recipe.hint.hints.base import Endpoint
 from recipe.hint.methods import BASELINE, METHODS, Method
 from recipe.hint.prompt import Texts
 from recipe.hint.rollout import Parts, PromptRollout
-from recipe.hint.samples import SampleSettings
+from recipe.hint.samples import NO_SAMPLES
 from recipe.hint.schema import ProblemState, seed_at
 from recipe.hint.settings import HintSettings, build_method, read_settings, read_texts
 
 TeacherOf = Callable[[Method, HintSettings, Texts, DictConfig], Endpoint | None]
-_NO_SAMPLES = SampleSettings(prompts_per_step=0, second_judge_share=0.0)
 
 
 def evaluated_method(config: DictConfig) -> str:
@@ -46,7 +45,7 @@ def parts_of_turns(config: DictConfig, engine: Any, teacher_of: TeacherOf) -> Pa
     """Return what the conversations are made of; ``None`` for a method with one turn."""
     if evaluated_method(config) == BASELINE:
         return None
-    settings, texts = replace(_settings(config), samples=_NO_SAMPLES), read_texts(_settings(config))
+    settings, texts = replace(_settings(config), samples=NO_SAMPLES), read_texts(_settings(config))
     method = build_method(config.trainer, settings)
     teacher = teacher_of(method, settings, texts, config.actor_rollout_ref.rollout)
     return Parts(method.validation(), None, engine, settings, texts, teacher)

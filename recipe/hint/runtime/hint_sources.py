@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from omegaconf import DictConfig
 
+from recipe.hint.errors import ConfigError
 from recipe.hint.hints.base import HintSource
 from recipe.hint.hints.dataset import DatasetHints, Increments
 from recipe.hint.hints.leak import LeakGuard, graded_equal
@@ -14,7 +16,7 @@ from recipe.hint.hints.solution_prefix import SolutionPrefix, unit_ends
 from recipe.hint.hints.teacher_settings import Sampling
 from recipe.hint.methods import Method
 from recipe.hint.prompt import Texts
-from recipe.hint.runtime.engine import Grader, token_ends
+from recipe.hint.runtime.engine import Grader
 from recipe.hint.settings import HintSettings, num_levels, source_of
 
 if TYPE_CHECKING:
@@ -83,3 +85,22 @@ def _build_teacher(
         attempts=settings.attempts,
         max_level=levels,
     )
+
+
+def token_ends(tokenizer: Any) -> Callable[[str], list[int]]:
+    """Return a function that finds where each token of a text ends, in characters.
+
+    Raises:
+        ConfigError: If the tokenizer does not tell.
+    """
+    if not tokenizer.is_fast:
+        raise ConfigError(
+            "hint.prefix.unit=token needs a tokenizer that gives the places of its tokens (a fast "
+            "one); choose char or sentence"
+        )
+
+    def ends(text: str) -> list[int]:
+        encoded = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
+        return [end for _, end in encoded["offset_mapping"]]
+
+    return ends
