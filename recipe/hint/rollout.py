@@ -126,9 +126,7 @@ class PromptRollout:
         status = failed.status
         if request.asks_teacher and len(turns) < count * len(usable):
             status = "generation_failed"
-        if request.parents and not request.completes:
-            size = count
-        is_whole = len(turns) == size * len(parents)
+        is_whole = len(turns) == request.whole_size(size) * len(parents)
         return Round(request, tuple(turns), status, hint, seconds, is_whole)
 
     async def _prompt(self, request: Sample, parent: Place | None) -> Prompt:
