@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol
 from uuid import uuid4
 
@@ -17,13 +17,13 @@ from recipe.hint.errors import StallError
 from recipe.hint.hints.base import WrittenText
 from recipe.hint.hints.leak import find_leaks, graded_equal
 from recipe.hint.prompt import Message, fold_system
+from recipe.hint.runtime.sampled import STOPPED, Sampled, SampledGroup, Sampling
 from recipe.hint.schema import Item, Opinion, Problem, Response, Verdict, seed_at
 from recipe.hint.turns import RoleSampling
 from recipe.hint.verify.overlong import Overlong
 
 # Between two requests of a response that a weight update has stopped.
 _PAUSE_S = 0.2
-_STOPPED = "abort"
 
 
 class Grader(Protocol):
@@ -74,78 +74,6 @@ class Grading:
     overlong: Overlong | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Sampling:
-    """Sampling settings of one kind of request; ``max_tokens`` bounds one response."""
-
-    n: int
-    max_tokens: int
-    temperature: float
-    top_p: float = 1.0
-    top_k: int = -1
-
-    def fields(self, seed: int | None) -> dict[str, Any]:
-        """Return the fields of vLLM's SamplingParams; without a seed vLLM draws as it likes."""
-        return {
-            "n": self.n,
-            "max_tokens": self.max_tokens,
-            "temperature": self.temperature,
-            "top_p": self.top_p,
-            "top_k": self.top_k,
-            "seed": seed,
-        }
-
-
-@dataclass(slots=True)
-class Sampled:
-    """One response, as far as it is there.
-
-    ``log_probs_T`` are those that each token was sampled with, under the weights of its time;
-    ``min_step`` and ``max_step`` are the versions of the first and the last token's weights.
-    """
-
-    token_ids_T: list[int] = field(default_factory=list)
-    log_probs_T: list[float] = field(default_factory=list)
-    finish: str = _STOPPED
-    min_step: int = -1
-    max_step: int = -1
-
-    def add(self, group: dict[str, Any], number: int) -> None:
-        """Append response ``number`` of what a server answered."""
-        token_ids_T = group["token_ids"][number]
-        if token_ids_T or not self.token_ids_T:
-            self.max_step = group["global_steps"]
-        if not self.token_ids_T:
-            self.min_step = self.max_step
-        self.token_ids_T += token_ids_T
-        self.log_probs_T += group["log_probs"][number]
-        self.finish = group["finish"][number]
-
-
-@dataclass(slots=True)
-class _Group:
-    """The responses to one prompt, as far as they are there."""
-
-    prompt_ids: list[int]
-    sampling: Sampling
-    seed: int
-    responses: list[Sampled] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.responses = [Sampled() for _ in range(self.sampling.n)]
-
-    def add(self, group: dict[str, Any]) -> None:
-        """Append what a server answered."""
-        for number, response in enumerate(self.responses):
-            response.add(group, number)
-
-    @property
-    def is_unbegun(self) -> bool:
-        """Whether a weight update stopped it before its first token: it can be asked anew."""
-        is_empty = not any(each.token_ids_T for each in self.responses)
-        return is_empty and any(each.finish == _STOPPED for each in self.responses)
-
-
 class GroupClient:
     """Sends whole groups to the rollout servers through verl's load balancer.
 
@@ -188,7 +116,7 @@ class GroupClient:
             ValueError: If a prompt leaves no room for a response.
         """
         groups = [
-            _Group(ids, self._within(ids, sampling), seed)
+            SampledGroup(ids, self._within(ids, sampling), seed)
             for ids, seed in zip(prompts, seeds, strict=True)
         ]
         waiting = groups
@@ -210,7 +138,7 @@ class GroupClient:
             )
             for each in groups
             for number, response in enumerate(each.responses)
-            if response.finish == _STOPPED
+            if response.finish == STOPPED
         ]
         try:
             await asyncio.gather(*tasks)
@@ -232,7 +160,7 @@ class GroupClient:
     async def _go_on(
         self, prompt_ids: list[int], response: Sampled, sampling: Sampling, seed: int
     ) -> None:
-        while response.finish == _STOPPED:
+        while response.finish == STOPPED:
             count = len(response.token_ids_T)
             if count == sampling.max_tokens:
                 response.finish = "length"
@@ -241,7 +169,7 @@ class GroupClient:
             # Not the same seed again: it would draw the noise of the first tokens a second time.
             fields = rest.fields(self._seed(seed_at(seed, "after", count)))
             response.add(await self._ask(prompt_ids + response.token_ids_T, fields), 0)
-            if response.finish == _STOPPED:
+            if response.finish == STOPPED:
                 await asyncio.sleep(_PAUSE_S)
 
     def _seed(self, seed: int) -> int | None:
@@ -262,7 +190,7 @@ class GroupClient:
         fields = {"n": 1, "max_tokens": 1, "temperature": 0.0, "prompt_logprobs": 0}
         while True:
             group = await self._ask(prompt_ids + token_ids, fields)
-            if group["finish"] != [_STOPPED]:
+            if group["finish"] != [STOPPED]:
                 return group["prompt_log_probs"][-len(token_ids) :]
             await asyncio.sleep(_PAUSE_S)
 
