@@ -47,7 +47,7 @@ _SERVED = "another model as the guide is served at an address: guide=teacher, hi
 NO_COUNTERPART = {
     "agent_type": "trainer.method names the method",
     "use_smart_corrections": (
-        "trainer.method=score-guided has a guide, with train_guidance_model=false a frozen one"
+        "trainer.method names one with a guide, which train_guidance_model=false freezes"
     ),
     "guidance_lr": _ONE_POLICY,
     "guidance_model_path": _SERVED,
@@ -65,7 +65,7 @@ NO_COUNTERPART = {
     "critic_lm": "there is no critic of utterances",
     "critic_lr": "there is no critic of utterances",
     "batch_size": _BY_TOKENS,
-    "grad_accum_steps": f"batch_size of archer is that of a whole update; {_BY_TOKENS}",
+    "grad_accum_steps": _BY_TOKENS,
     "gradient_accumulation_steps": _BY_TOKENS,
     "max_micro_batch_size": _BY_TOKENS,
     "do_sample": "every response is sampled, at actor_rollout_ref.rollout.temperature",
