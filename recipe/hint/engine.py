@@ -41,6 +41,16 @@ class Engine(Protocol):
         """Return a known text as a response: its tokens and the end of its turn."""
         ...
 
+    async def sample_each(
+        self,
+        prompts: Sequence[list[int]],
+        seeds: Sequence[int],
+        count: int,
+        sampling: RoleSampling | None = None,
+    ) -> list[list[Response]]:
+        """Sample ``count`` responses of each prompt, those that :meth:`sample` gives, at once."""
+        ...
+
     async def grade(self, problem: Problem, responses_G: list[Response]) -> list[Verdict]:
         """Grade responses to one problem, in order."""
         ...
@@ -74,6 +84,29 @@ class BareEngine:
     def given(self, text: str) -> Response:
         """Return a text as a response, a token for each word."""
         return Response([0] * len(text.split()), [], text, is_truncated=False, is_given=True)
+
+    async def sample(
+        self,
+        prompt_ids: list[int],
+        seed: int,
+        rows: range | None = None,
+        sampling: RoleSampling | None = None,
+    ) -> list[Response]:
+        """Refuse: what is sampled without a model is each engine's own."""
+        raise NotImplementedError(f"{type(self).__name__} samples nothing")
+
+    async def sample_each(
+        self,
+        prompts: Sequence[list[int]],
+        seeds: Sequence[int],
+        count: int,
+        sampling: RoleSampling | None = None,
+    ) -> list[list[Response]]:
+        """Sample one prompt after the other."""
+        return [
+            await self.sample(prompt_ids, seed, range(count), sampling)
+            for prompt_ids, seed in zip(prompts, seeds, strict=True)
+        ]
 
     async def leaks(self, problem: Problem, responses: list[Response]) -> list[bool]:
         """Find no leak."""

@@ -20,11 +20,11 @@ from recipe.hint.command.compose import (
     choose_hardware,
     explain,
     primary_config,
-    resolve_aliases,
     set_config_paths,
     split_command,
 )
 from recipe.hint.command.help import help_text
+from recipe.hint.command.second_names import resolve_aliases
 from recipe.hint.errors import HintError, Terminated
 from recipe.hint.runtime.multirun import Sweep, is_multirun
 from recipe.hint.runtime.preflight.machine import has_gpu

@@ -10,13 +10,13 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Coroutine, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, TypeVar
 
 from recipe.hint.conversations import conversations
 from recipe.hint.credit.rows import CreditRow
 from recipe.hint.engine import Engine
-from recipe.hint.hints.base import HintResult, HintSource, WrittenText
+from recipe.hint.hints.base import Endpoint, HintResult, HintSource, WrittenText
 from recipe.hint.hints.logprob_gain import logprob_gains
 from recipe.hint.methods.base import Method
 from recipe.hint.prompt import Message, Texts
@@ -28,7 +28,7 @@ from recipe.hint.record import (
     pack_sample,
     verdict_counts,
 )
-from recipe.hint.schema import Opinion, Problem, ProblemState, Verdict, seed_at
+from recipe.hint.schema import Opinion, Problem, ProblemState, Response, Verdict, seed_at
 from recipe.hint.settings import HintSettings
 from recipe.hint.turns import Place, Prompt, PromptContext, Round, Row, Sample, Train, Turn, path
 
@@ -44,6 +44,7 @@ class Parts:
     engine: Engine
     settings: HintSettings
     texts: Texts
+    teacher: Endpoint | None = None
 
 
 class PromptRollout:
@@ -54,6 +55,7 @@ class PromptRollout:
         self._state = state
         self._method = parts.method
         self._source = parts.source
+        self._teacher = parts.teacher
         self._engine = engine = parts.engine
         self._settings = parts.settings
         self._rounds: list[Round] = []
@@ -101,52 +103,94 @@ class PromptRollout:
         made = await _together(self._prompt(request, parent) for parent in parents)
         failed = next((prompt for prompt in made if not prompt.is_usable), made[0])
         hint = made[0].hint
-        if not any(prompt.is_usable for prompt in made):
-            return Round(request, (), failed.status, hint, is_whole=False)
-        start = time.perf_counter()
-        groups = await _together(
-            self._turns(request, prompt, parent)
+        usable = [
+            (prompt, parent)
             for prompt, parent in zip(made, parents, strict=True)
             if prompt.is_usable
-        )
-        turns = tuple(turn for group in groups for turn in group)
+        ]
+        if not usable:
+            return Round(request, (), failed.status, hint, is_whole=False)
+        start = time.perf_counter()
+        size = self._engine.group_size
+        count = request.count(size)
+        turns = await self._turns(request, usable, range(count))
+        if request.completes and count < size:
+            found = {
+                turn.parent
+                for turn in turns
+                if turn.verdict and (turn.verdict.score > 0 or turn.verdict.is_ungraded)
+            }
+            if again := [each for each in usable if each[1] in found]:
+                turns += await self._turns(request, again, range(count, size))
         seconds = time.perf_counter() - start
-        is_whole = len(turns) == request.whole_size(self._engine.group_size) * len(parents)
-        return Round(request, turns, failed.status, hint, seconds, is_whole)
+        status = failed.status
+        if request.asks_teacher and len(turns) < count * len(usable):
+            status = "generation_failed"
+        is_whole = len(turns) == request.whole_size(size) * len(parents)
+        return Round(request, tuple(turns), status, hint, seconds, is_whole)
 
     async def _prompt(self, request: Sample, parent: Place | None) -> Prompt:
         return await request.prompt.build(self._context, self._turn(parent) if parent else None)
 
-    async def _turns(self, request: Sample, prompt: Prompt, parent: Place | None) -> list[Turn]:
-        """Sample one prompt; a probe that finds something is completed to a whole group."""
-        size = self._engine.group_size
-        count = request.count(size)
-        prompt_ids_T = self._engine.render(prompt.messages)
-        seed = self._seed(*self._coordinates(request, parent))
+    async def _turns(
+        self, request: Sample, made: Sequence[tuple[Prompt, Place | None]], rows: range
+    ) -> list[Turn]:
+        """Sample, grade and search the rows of every prompt, with one request each."""
+        prompts = [self._engine.render(prompt.messages) for prompt, _ in made]
+        seeds = [self._seed(*self._coordinates(request, parent)) for _, parent in made]
+        groups = await self._responses(request, made, prompts, seeds, rows)
+        places = [index for index, group in enumerate(groups) for _ in group]
+        responses = [response for group in groups for response in group]
+        verdicts: Sequence[Verdict | None] = [None] * len(responses)
+        if request.is_graded:
+            verdicts = await self._engine.grade(self._problem, responses)
+        leaks = [False] * len(responses)
+        if request.finds_leaks:
+            leaks = await self._engine.leaks(self._problem, responses)
+        return [
+            Turn(made[at][0].messages, prompts[at], response, verdict, made[at][1], leaks=leak)
+            for at, response, verdict, leak in zip(places, responses, verdicts, leaks, strict=True)
+        ]
 
-        async def generate(rows: range) -> list[Turn]:
-            responses = [self._engine.given(text) for text in request.given]
-            if not request.given:
-                responses = await self._engine.sample(
-                    prompt_ids_T, seed, rows, sampling=request.sampling
-                )
-            verdicts: Sequence[Verdict | None] = [None] * len(responses)
-            if request.is_graded:
-                verdicts = await self._engine.grade(self._problem, responses)
-            leaks = [False] * len(responses)
-            if request.finds_leaks:
-                leaks = await self._engine.leaks(self._problem, responses)
-            return [
-                Turn(prompt.messages, prompt_ids_T, response, verdict, parent, leaks=leak)
-                for response, verdict, leak in zip(responses, verdicts, leaks, strict=True)
-            ]
+    async def _responses(
+        self,
+        request: Sample,
+        made: Sequence[tuple[Prompt, Place | None]],
+        prompts: Sequence[list[int]],
+        seeds: Sequence[int],
+        rows: range,
+    ) -> list[list[Response]]:
+        """Return the rows of every prompt: known, of the teacher, or sampled."""
+        if request.given:
+            return [[self._engine.given(text) for text in request.given] for _ in made]
+        if request.asks_teacher:
+            return await _together(
+                self._replies(request, prompt, seed, rows)
+                for (prompt, _), seed in zip(made, seeds, strict=True)
+            )
+        if len(prompts) == 1:
+            return [await self._engine.sample(prompts[0], seeds[0], rows, request.sampling)]
+        seeds = [seed + rows.start for seed in seeds]
+        return await self._engine.sample_each(prompts, seeds, len(rows), request.sampling)
 
-        turns = await generate(range(count))
-        found = (turn.verdict for turn in turns if turn.verdict)
-        if request.completes and count < size:
-            if any(verdict.score > 0 or verdict.is_ungraded for verdict in found):
-                turns += await generate(range(count, size))
-        return turns
+    async def _replies(
+        self, request: Sample, prompt: Prompt, seed: int, rows: range
+    ) -> list[Response]:
+        """Return the teacher's texts, those that it gave."""
+        if self._teacher is None:
+            raise ValueError("this method asks a teacher but none is set up")
+        own = asdict(request.sampling) if request.sampling else {}
+        how = self._teacher.sampling._replace(
+            **{name: own[name] for name in own if own[name] is not None}
+        )
+        replies = await _together(
+            self._teacher.reply(prompt.messages, how._replace(seed=seed + row)) for row in rows
+        )
+        return [
+            Response([], [], each.text, is_truncated=each.is_cut)
+            for each in replies
+            if isinstance(each, WrittenText)
+        ]
 
     def _coordinates(self, request: Sample, parent: Place | None) -> tuple[object, ...]:
         """Return what tells the seeds of a request from those of the others in this rollout."""

@@ -223,6 +223,8 @@ class Sample:
         role: Who speaks: ``solver``, ``guide``, ...
         sampling: How; ``None``: with the settings of the rollouts.
         given: Responses that are not sampled but known, such as a reference solution.
+        asks_teacher: Whether the endpoint of ``hint.teacher`` writes the responses. They have no
+            tokens and cannot train.
         finds_leaks: Whether texts are searched for the final answer (``Turn.leaks``).
         completes: Fill the group up to G when one of ``n`` is right or could not be graded.
         writes_hints_early: Have the hints written while this group is being sampled.
@@ -237,6 +239,7 @@ class Sample:
     role: str = "solver"
     sampling: RoleSampling | None = None
     given: tuple[str, ...] = ()
+    asks_teacher: bool = False
     finds_leaks: bool = False
     completes: bool = False
     writes_hints_early: bool = False

@@ -25,7 +25,7 @@ from recipe.hint.credit.archer import UtteranceCritic
 from recipe.hint.credit.replay import Transition
 from recipe.hint.main_hint import CONFIG_DIR, set_config_paths
 from recipe.hint.runtime.archer import UtteranceLearner
-from recipe.hint.runtime.critic import UtteranceCriticWorker, turn_value_loss
+from recipe.hint.runtime.critic import CriticWorker, UtteranceCriticWorker, turn_value_loss
 
 os.environ.update(RANK="0", WORLD_SIZE="1", MASTER_ADDR="127.0.0.1", MASTER_PORT="0")
 PROMPTS = [[5, 6, 7], [8, 9, 10, 11], [5, 6, 7]]
@@ -50,8 +50,8 @@ def settings():
     return critic
 
 
-def build(worker_cls):
-    torch.manual_seed(1)
+def build(worker_cls, seed=1):
+    torch.manual_seed(seed)
     critic = settings()
     config = TrainingWorkerConfig(
         model_type="value_model",
@@ -93,7 +93,7 @@ def values(worker, responses):
 
 
 def one_value_a_turn():
-    worker = build(TrainingWorker)
+    worker = build(CriticWorker)
     worker.set_loss_fn(turn_value_loss)
     before = values(worker, RESPONSES)
     permuted = values(worker, [RESPONSES[2], RESPONSES[0], RESPONSES[1]])
@@ -110,6 +110,17 @@ def one_value_a_turn():
         "with other responses": permuted,
         "after": values(worker, RESPONSES),
         "losses": [losses[0], losses[-1]],
+    }
+
+
+def heads():
+    """The weights that a head begins with, after another use of the generator."""
+    return {
+        worker_cls.__name__: [
+            build(worker_cls, seed).engine.module.score.weight.flatten()[:4].tolist()
+            for seed in (7, 8)
+        ]
+        for worker_cls in (TrainingWorker, CriticWorker, UtteranceCriticWorker)
     }
 
 
@@ -198,7 +209,7 @@ def slow_target():
     return {"left": left, "lags": lags, "moved": (worker._target[0] - start).mean().item()}
 
 
-PARTS = {each.__name__: each for each in (one_value_a_turn, utterances, slow_target)}
+PARTS = {each.__name__: each for each in (heads, one_value_a_turn, utterances, slow_target)}
 
 if __name__ == "__main__":
     found = {name: part() for name, part in PARTS.items()}

@@ -23,6 +23,12 @@ def test_exchanging_the_responses_leaves_every_value_as_it_was(seen):
     assert found["before"][0] == found["before"][2] != found["before"][1]
 
 
+def test_a_critic_begins_with_the_same_head_in_every_run(seen):
+    equal = {name: first == second for name, (first, second) in seen["heads"].items()}
+    # verl's own seeds nothing; the generator stood elsewhere at the second one.
+    assert equal == {"TrainingWorker": False, "CriticWorker": True, "UtteranceCriticWorker": True}
+
+
 def test_the_critic_learns_what_a_turn_earned_at_the_state_before_it(seen):
     found = seen["one_value_a_turn"]
     [first], [last] = found["losses"]

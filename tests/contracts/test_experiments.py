@@ -15,6 +15,7 @@ from hydra.errors import MissingConfigException
 from recipe.hint import main_hint
 from recipe.hint.command.compose import explain, set_config_paths
 from recipe.hint.hints.teacher_cache import CachedResponse, ResponseCache
+from recipe.hint.runtime import attention
 from recipe.hint.runtime.preflight import machine as preflight_machine
 
 pytestmark = pytest.mark.slow
@@ -61,6 +62,7 @@ def test_an_experiment_says_what_it_would_run(
 ):
     monkeypatch.setattr(preflight_machine, "num_gpus", lambda *_: 8)
     monkeypatch.setattr(main_hint, "has_gpu", lambda: True)
+    monkeypatch.setattr(attention, "flash_attn_missing", lambda: None)
     argv = [
         "main_hint.py",
         f"experiment={run['experiment']}",

@@ -50,6 +50,34 @@ def test_a_gate_that_rejects_gives_a_group_of_aborted_answers():
     assert group["global_steps"] == 7
 
 
+def test_several_prompts_are_answered_in_order_and_end_together(monkeypatch):
+    server = GroupHttpServer.__new__(GroupHttpServer)
+    ended = []
+
+    async def generate_group(prompt_ids, sampling, request_id, limit_s):
+        try:
+            await asyncio.sleep(0 if prompt_ids != [3] else 60)
+        finally:
+            ended.append(prompt_ids)
+        if prompt_ids == [2]:
+            raise TimeoutError
+        return {"prompt": prompt_ids, "id": request_id}
+
+    monkeypatch.setattr(server, "generate_group", generate_group)
+    asked = [([number], {"n": 1}, f"id-{number}") for number in (1, 4)]
+    found = asyncio.run(server.generate_groups(asked, 5.0))
+    assert [each["id"] for each in found] == ["id-1", "id-4"]
+    ended.clear()
+
+    async def one_is_late():
+        with pytest.raises(TimeoutError):
+            await server.generate_groups([([2], {}, "a"), ([3], {}, "b")], 5.0)
+        await asyncio.sleep(0)
+        return ended
+
+    assert asyncio.run(one_is_late()) == [[2], [3]]  # the one that sleeps too
+
+
 @cpu_build
 def test_on_the_cpu_vllms_workers_get_our_extension():
     server = GroupHttpServer.__new__(GroupHttpServer)

@@ -92,6 +92,12 @@ class ScriptedEngine:
             [GIVEN, kind not in ("", "wrong"), 0], [], text, kind == "cut", is_given=True
         )
 
+    async def sample_each(self, prompts, seeds, count, sampling=None):
+        return [
+            await self.sample(ids, seed, range(count), sampling)
+            for ids, seed in zip(prompts, seeds, strict=True)
+        ]
+
     async def score(self, prompt_ids, token_ids):
         """A token is a quarter likelier for each level."""
         return [-1.0 + 0.25 * self.level_of(prompt_ids)] * len(token_ids)

@@ -2,7 +2,8 @@
 
 import pytest
 
-from recipe.hint.command.compose import choose_hardware, given_settings, nearest, resolve_aliases
+from recipe.hint.command.compose import choose_hardware, nearest
+from recipe.hint.command.second_names import NO_COUNTERPART, given_settings, resolve_aliases
 from recipe.hint.errors import ConfigError
 
 
@@ -107,7 +108,7 @@ def test_steps_of_stage_two_are_those_of_the_run_less_stage_one(given, total):
     [
         (
             ["stage2_steps=9", "stage1_steps=1", "iterations=9"],
-            "iterations=9 and .*steps=10 are two",
+            "steps=10 and iterations=9 are two",
         ),
         (["stage2_steps=x"], "stage2_steps=x after stage1_steps=250: both must be whole numbers"),
         (["stage1_steps=1", "hint.score.stage1_steps=2"], "are two names of one setting"),
@@ -116,6 +117,71 @@ def test_steps_of_stage_two_are_those_of_the_run_less_stage_one(given, total):
 def test_steps_of_stages_that_do_not_add_up_are_refused(given, message):
     with pytest.raises(ConfigError, match=message):
         resolve_aliases(["trainer.method=score", *given])
+
+
+@pytest.mark.parametrize(
+    ("method", "given", "expected"),
+    [
+        (
+            "mlmt",
+            ["value_coef=0.1", "stop_value_gradients=false", "value_lr=1e-5"],
+            ["hint.mlmt.value_bonus=0.1", "hint.mlmt.value_grad=full", "critic.optim.lr=1e-5"],
+        ),
+        ("mlmt", ["stop_value_gradients=True"], ["hint.mlmt.value_grad=stop"]),
+        (
+            "archer",
+            ["epochs=50", "batch_size=64", "critic_lr=2e-5", "tau=0.1", "gamma=0.95"],
+            ["hint.archer.updates=50", "hint.archer.batch_size=64", "critic.optim.lr=2e-5"]
+            + ["hint.archer.tau=0.1", "hint.archer.gamma=0.95"],
+        ),
+        (
+            "score",
+            ["max_tokens=512", "eval_size=8", "save_path=out", "run_name=one"],
+            ["data.max_response_length=512", "data.val_max_samples=8", "hint.run_dir=out"]
+            + ["trainer.experiment_name=one"],
+        ),
+    ],
+)
+def test_names_of_the_reference_are_those_of_the_methods_settings(method, given, expected):
+    assert resolve_aliases([f"trainer.method={method}", *given])[1:] == expected
+
+
+def test_an_experiment_names_the_method_whose_names_are_meant():
+    assert resolve_aliases(["experiment=score_math", "alpha=5"])[1] == "hint.score.alpha=5"
+    argv = ["experiment=score_math", "trainer.method=mlmt", "value_coef=0.1"]
+    assert resolve_aliases(argv)[2] == "hint.mlmt.value_bonus=0.1"
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("stop_value_gradients=maybe", "stop_value_gradients=maybe must be true or false"),
+        ("guidance_lr=1e-6", "guidance_lr=1e-6 is not read by trainer.method=mlmt: .*one policy"),
+        ("capacity=100000", "one pass over the rows that it sampled; drop it"),
+        ("agent_type=score", "trainer.method names the method"),
+        ("warmup_iter=28", "critic_warmup=N\\+1"),
+    ],
+)
+def test_a_name_of_the_reference_that_means_nothing_is_refused_with_the_reason(given, message):
+    with pytest.raises(ConfigError, match=message):
+        resolve_aliases(["trainer.method=mlmt", given])
+
+
+def test_no_name_without_a_counterpart_is_a_setting_of_every_method():
+    for name in NO_COUNTERPART:
+        with pytest.raises(ConfigError, match="is not read by trainer.method=score"):
+            resolve_aliases(["trainer.method=score", f"{name}=1"])
+    # ArCHer has some of them.
+    assert resolve_aliases(["trainer.method=archer", "capacity=9"])[1] == "hint.archer.capacity=9"
+    # To a method without credit of its own they are names like any other.
+    assert resolve_aliases(["trainer.method=grpo", "capacity=9"])[1] == "capacity=9"
+
+
+def test_two_words_for_one_value_agree():
+    argv = ["trainer.method=mlmt", "stop_value_gradients=true", "hint.mlmt.value_grad=stop"]
+    assert resolve_aliases(argv)[1:] == ["hint.mlmt.value_grad=stop"] * 2
+    with pytest.raises(ConfigError, match="stop_value_gradients=false and .*=stop are two names"):
+        resolve_aliases([*argv[:1], "stop_value_gradients=false", argv[2]])
 
 
 def test_a_bare_name_means_nothing_to_a_method_without_it():

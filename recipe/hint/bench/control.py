@@ -29,6 +29,7 @@ from verl.workers.rollout.router import GlobalRequestLoadBalancer
 
 from recipe.hint.bench.control_settings import ROWS_FILE, ControlSettings
 from recipe.hint.bench.parts import PARTS, timed
+from recipe.hint.methods import get_method
 from recipe.hint.runtime.reporter import StepReporter
 from recipe.hint.runtime.trainer import HintMixin
 from recipe.hint.runtime.worker import HintManager, HintWorker
@@ -52,13 +53,14 @@ class SimulatedServer:
         self._filler = filler * (self._tokens // len(filler) + 1)
         self._ends = [encode(f"\\boxed{{{digit}}}") for digit in range(4)]
         self._hints = encode(f"```json\n{_HINTS}\n```")
+        self._writes_hints = get_method(config.trainer.method).uses_hints
 
     async def generate_group(
         self, prompt_ids: list[int], sampling: dict[str, Any], request_id: str, limit_s: float
     ) -> dict[str, Any]:
-        """Answer like the project's rollout server; a request for one response gets hints."""
+        """Answer like the project's rollout server; a hint writer's request gets hints."""
         rng = random.Random(sampling["seed"])
-        if sampling["n"] == 1:
+        if sampling["n"] == 1 and self._writes_hints:
             token_ids = [list(self._hints)]
         else:
             ends = [rng.choice(self._ends) for _ in range(sampling["n"])]
@@ -72,6 +74,12 @@ class SimulatedServer:
             "cached_tokens": 0,
             "prompt_log_probs": [],
         }
+
+    async def generate_groups(
+        self, asked: list[tuple[list[int], dict[str, Any], str]], limit_s: float
+    ) -> list[dict[str, Any]]:
+        """Answer several requests at once."""
+        return await asyncio.gather(*(self.generate_group(*each, limit_s) for each in asked))
 
 
 class SimulatedRank:
@@ -192,7 +200,7 @@ class ControlManager(HintManager):
 
 _VERLS = ("_fetch_one_gen_batch", "_submit_batch_to_rollout", "_balance_batch", "_compute_metrics")
 _VERLS += ("_compute_old_log_prob", "_compute_advantage", "_update_actor")
-_OURS = ("_fetch_one_gen_batch", "_records_of", "_step_once", "step")
+_OURS = ("_fetch_one_gen_batch", "_records_of", "_compute_advantage", "_step_once", "step")
 
 
 class _Simulated(PPOTrainerSync):

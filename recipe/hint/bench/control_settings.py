@@ -30,6 +30,8 @@ class ControlSettings:
         tokens: Length of each response.
         token_ms: Time of one token in the simulated engine; 0: responses are there at once.
         steps: Steps of a run; the first is not counted.
+        is_solvable: Whether a guess is right in a quarter of the cases; otherwise never, so that a
+            search goes through all of its levels.
         launcher: Process of the command, whose children's memory is read.
     """
 
@@ -37,6 +39,7 @@ class ControlSettings:
     tokens: int = 2000
     token_ms: float = 0.0
     steps: int = 3
+    is_solvable: bool = True
     launcher: int = field(default_factory=os.getpid)
 
     def __post_init__(self) -> None:
@@ -55,7 +58,8 @@ def runs_of(config: DictConfig, settings: ControlSettings) -> Iterator[DictConfi
         folder = root / str(size)
         folder.mkdir(parents=True, exist_ok=True)
         (folder / ROWS_FILE).unlink(missing_ok=True)
-        write_problems(folder / "problems.parquet", size * settings.steps)
+        count = size * settings.steps
+        write_problems(folder / "problems.parquet", count, is_solvable=settings.is_solvable)
         with open_dict(run):
             run.control = asdict(settings)
             run.hint.run_dir = str(folder)
@@ -76,20 +80,24 @@ def runs_of(config: DictConfig, settings: ControlSettings) -> Iterator[DictConfi
             actor.actor.ppo_mini_batch_size = size
             actor.rollout.update(
                 n=8,
-                prompt_length=512,
+                # The prompt of a third turn holds two responses, spelled-out instructions and all.
+                prompt_length=2 * settings.tokens + 1024,
                 response_length=settings.tokens,
-                max_model_len=settings.tokens + 1024,
+                max_model_len=3 * settings.tokens + 1024,
             )
             actor.rollout.agent.agent_loop_manager_class = MANAGER
         yield run
 
 
-def write_problems(path: Path, count: int) -> None:
-    """Write problems of which a guess solves a quarter: an eighth of all groups of 8 is wrong."""
+def write_problems(path: Path, count: int, *, is_solvable: bool = True) -> None:
+    """Write problems of which a guess solves a quarter, or none.
+
+    A quarter means that of groups of 8 a tenth is all wrong: 0.75^8.
+    """
     rows = []
     for number in range(count):
         text = f"What is left of {number} when fours are taken away?"
-        answer = str(number % 4)
+        answer = str(number % 4) if is_solvable else "9"
         rows.append(
             {
                 "prompt": [{"role": "user", "content": text}],

@@ -8,7 +8,6 @@ import importlib.util
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import Any, Literal, NoReturn, cast
 
@@ -19,105 +18,15 @@ from hydra.core.global_hydra import GlobalHydra
 from hydra.errors import MissingConfigException, OverrideParseException
 from omegaconf import DictConfig, OmegaConf
 
+from recipe.hint.command.second_names import given_settings
 from recipe.hint.errors import ConfigError
-from recipe.hint.methods import METHODS, Method
 from recipe.hint.settings import method_defaults
 
 Action = Literal["run", "help", "show", "hydra"]
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 CONFIG_DIR = Path(__file__).resolve().parents[1] / "config"
-_ALL_STEPS = "trainer.total_training_steps"
-# Second names that are accepted: of the SAGE release for verl's, and of earlier versions.
-ALIASES = {
-    "hint.refresh_share": "hint.dropout_share",
-    "hint.reliance_every": "hint.logprob_gain_every",
-    "actor_rollout_ref.model.pretrained_model_name_or_path": "actor_rollout_ref.model.path",
-    "actor_rollout_ref.rollout.num_generations_per_prompt": "actor_rollout_ref.rollout.n",
-    # Of the multi-turn reference.
-    "policy_lm": "actor_rollout_ref.model.path",
-    "rollout_size": "data.train_batch_size",
-    "lm_lr": "actor_rollout_ref.actor.optim.lr",
-    "max_grad_norm": "actor_rollout_ref.actor.grad_clip",
-    "max_new_tokens": "data.max_response_length",
-    "temperature": "actor_rollout_ref.rollout.temperature",
-    "iterations": _ALL_STEPS,
-    "eval_freq": "trainer.test_freq",
-    "save_freq": "trainer.save_freq",
-}
-# Both names exist in verl and must agree.
-TWINS = {"actor_rollout_ref.rollout.response_length": "data.max_response_length"}
-_OVERRIDE = re.compile(r"^(?:\+\+|\+|~)?([A-Za-z_][\w.@/]*)=(.*)$", re.DOTALL)
 _NOT_THERE = re.compile(r"Could not override '([^']+)'|Key '([^']+)' is not in struct")
-
-
-def given_settings(argv: Iterable[str]) -> dict[str, str]:
-    """Return ``name -> value`` of the overrides; the last one of a name wins."""
-    return {match[1]: match[2] for arg in argv if (match := _OVERRIDE.match(arg))}
-
-
-def resolve_aliases(argv: Sequence[str]) -> list[str]:
-    """Replace second names by verl's, and set twins together.
-
-    Raises:
-        ConfigError: If both names of a pair are given with different values.
-    """
-    method = given_settings(argv).get("trainer.method", "")
-    argv = _with_all_steps(argv, METHODS.get(method))
-    given = given_settings(argv)
-    aliases = ALIASES | _of_method(method)
-    for second, first in (aliases | TWINS).items():
-        if second in given and first in given and given[second] != given[first]:
-            raise ConfigError(
-                f"{second}={given[second]} and {first}={given[first]} are two names of one "
-                "setting; give one of them, or the same value"
-            )
-    result = []
-    for arg in argv:
-        name = next(iter(given_settings([arg])), "")
-        result.append(arg.replace(name, aliases[name], 1) if name in aliases else arg)
-    for second, first in TWINS.items():
-        if second in given and first not in given:
-            result.append(f"{first}={given[second]}")
-    return result
-
-
-def _with_all_steps(argv: Sequence[str], method: type[Method] | None) -> Sequence[str]:
-    """Replace ``stage2_steps``: the steps of a run less those of stage I.
-
-    Raises:
-        ConfigError: If a number of steps is none.
-    """
-    given = given_settings(argv)
-    default = getattr(method.settings_cls, "stage1_steps", None) if method else None
-    if method is None or default is None or "stage2_steps" not in given:
-        return argv
-    full_name = f"{method.settings_node}.stage1_steps"
-    first = given.get("stage1_steps", given.get(full_name, str(default)))
-    second = given["stage2_steps"]
-    if not (first.isdecimal() and second.isdecimal()):
-        raise ConfigError(
-            f"stage2_steps={second} after stage1_steps={first}: both must be whole numbers"
-        )
-    total = str(int(first) + int(second))
-    if (all_steps := given.get(_ALL_STEPS, total)) != total:
-        raise ConfigError(
-            f"{_ALL_STEPS}={all_steps} is not stage1_steps={first} + stage2_steps={second}; drop "
-            f"one of them"
-        )
-    return [f"{_ALL_STEPS}={total}" if arg == f"stage2_steps={second}" else arg for arg in argv]
-
-
-def _of_method(name: str) -> dict[str, str]:
-    """Return the bare names that a method's settings have in other implementations."""
-    cls = METHODS.get(name)
-    if cls is None or not cls.has_own_credit:
-        return {}
-    own = {item.name: item.name for item in fields(cls.settings_cls)}
-    return {
-        second: f"{cls.settings_node}.{first}"
-        for second, first in {**own, **cls.second_names}.items()
-    }
 
 
 def split_command(argv: Sequence[str]) -> tuple[list[str], list[str], Action]:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
 from recipe.hint.evaluation.draw import Job, response_row
-from recipe.hint.methods import BASELINE, METHODS
+from recipe.hint.hints.base import Endpoint
+from recipe.hint.methods import BASELINE, METHODS, Method
+from recipe.hint.prompt import Texts
 from recipe.hint.rollout import Parts, PromptRollout
 from recipe.hint.samples import NO_SAMPLES
 from recipe.hint.schema import ProblemState, seed_at
 from recipe.hint.settings import HintSettings, build_method, read_settings, read_texts
+
+TeacherOf = Callable[[Method, HintSettings, Texts, DictConfig], Endpoint | None]
 
 
 def evaluated_method(config: DictConfig) -> str:
@@ -30,16 +35,20 @@ def played_turns(config: DictConfig) -> dict[str, Any] | None:
         return None
     settings = _settings(config)
     own = settings.methods[METHODS[name].settings_node.removeprefix("hint.")]
-    return {"method": name, "settings": asdict(own), "texts": asdict(read_texts(settings))}
+    asks_teacher = build_method(config.trainer, settings).asks_teacher
+    teacher = {"teacher": settings.teacher.model} if asks_teacher else {}
+    texts = asdict(read_texts(settings))
+    return {"method": name, "settings": asdict(own), "texts": texts} | teacher
 
 
-def parts_of_turns(config: DictConfig, engine: Any) -> Parts | None:
+def parts_of_turns(config: DictConfig, engine: Any, teacher_of: TeacherOf) -> Parts | None:
     """Return what the conversations are made of; ``None`` for a method with one turn."""
     if evaluated_method(config) == BASELINE:
         return None
-    settings = replace(_settings(config), samples=NO_SAMPLES)
-    method = build_method(config.trainer, settings).validation()
-    return Parts(method, None, engine, settings, read_texts(settings))
+    settings, texts = replace(_settings(config), samples=NO_SAMPLES), read_texts(_settings(config))
+    method = build_method(config.trainer, settings)
+    teacher = teacher_of(method, settings, texts, config.actor_rollout_ref.rollout)
+    return Parts(method.validation(), None, engine, settings, texts, teacher)
 
 
 async def played_rows(job: Job, *, parts: Parts) -> list[dict[str, Any]]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from recipe.hint.hints.teacher_settings import Sampling
 from recipe.hint.prompt import Message
 from recipe.hint.schema import HintLevels, HintStatus, Problem
 
@@ -31,6 +32,21 @@ class HintResult:
     tokens: int = 0
     detail: str = ""
     leaked: tuple[int, ...] = ()
+
+
+class Endpoint(Protocol):
+    """A model behind an address, which is asked for single texts.
+
+    ``sampling`` is how where the request does not say; its seed is not used.
+    """
+
+    sampling: Sampling
+
+    async def reply(
+        self, messages: Sequence[Message], sampling: Sampling
+    ) -> WrittenText | HintStatus:
+        """Return one text, or the status that says why there is none."""
+        ...
 
 
 # (conversation, number of the attempt) -> text; the caller owns seeds and sampling settings.

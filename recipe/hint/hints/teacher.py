@@ -23,14 +23,14 @@ import random
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from recipe.hint.errors import ConfigError
-from recipe.hint.hints.base import Generate, HintResult
+from recipe.hint.hints.base import Generate, HintResult, WrittenText
 from recipe.hint.hints.self_generated import hint_request, parse_hint_levels
 from recipe.hint.hints.teacher_cache import CachedResponse, ResponseCache
 from recipe.hint.hints.teacher_settings import (
@@ -40,8 +40,8 @@ from recipe.hint.hints.teacher_settings import (
     make_request,
     read_key,
 )
-from recipe.hint.prompt import Texts
-from recipe.hint.schema import ParseFailure, Problem, seed_at
+from recipe.hint.prompt import Message, Texts
+from recipe.hint.schema import HintStatus, ParseFailure, Problem, seed_at
 
 logger = logging.getLogger(__name__)
 wait = asyncio.sleep  # for the tests, which wait for nobody
@@ -252,7 +252,7 @@ class Teacher:
             raise ConfigError("hint.teacher.model is empty; give the name the endpoint knows it by")
         self._settings = settings
         self._texts = texts
-        self._sampling = sampling
+        self.sampling = sampling
         self._attempts = attempts
         self._max_level = max_level
         key = read_key(settings, environment)
@@ -286,7 +286,7 @@ class Teacher:
         calls, tokens, detail = 0, 0, ""
         for attempt in range(self._attempts):
             request = make_request(
-                self._settings, self._sampling, messages=messages, number=number, attempt=attempt
+                self._settings, self.sampling, messages=messages, number=number, attempt=attempt
             )
             outcome, num_calls = await self._ask(request)
             calls += num_calls
@@ -300,6 +300,16 @@ class Teacher:
             where = " in a response cut at its token limit" if outcome.is_cut else ""
             detail = f"{parsed.reason}{where}: {parsed.excerpt}"
         return HintResult("parse_failed", calls=calls, tokens=tokens, detail=detail)
+
+    async def reply(
+        self, messages: Sequence[Message], sampling: Sampling
+    ) -> WrittenText | HintStatus:
+        """Return the teacher's text, or ``generation_failed``; the log has the fault."""
+        request = make_request(self._settings, sampling, messages=messages)
+        outcome, _ = await self._ask(request)
+        if isinstance(outcome, Fault):
+            return "generation_failed"
+        return WrittenText(outcome.text, outcome.tokens, outcome.is_cut)
 
     async def _ask(self, request: Request) -> _Asked:
         """Return the cached response, or ask; equal requests wait for the first."""

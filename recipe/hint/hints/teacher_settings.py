@@ -114,7 +114,7 @@ def check_teacher(settings: TeacherSettings, environment: Mapping[str, str]) -> 
     for name in ("base_url", "model"):
         if not getattr(settings, name):
             raise ConfigError(
-                f"hint.source=teacher needs hint.teacher.{name}, like "
+                f"the teacher needs hint.teacher.{name}, like "
                 f"hint.teacher.base_url=http://localhost:8000/v1 hint.teacher.model=NAME"
             )
     read_key(settings, environment)

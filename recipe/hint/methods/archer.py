@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -82,6 +82,11 @@ class Archer(Method):
     settings_node = "hint.archer"
     has_own_credit: ClassVar[bool] = True
     has_turns: ClassVar[bool] = True
+    second_names: ClassVar[Mapping[str, str]] = {
+        "epochs": "updates",
+        "critic_lm": "critic.model.path",
+        "critic_lr": "critic.optim.lr",
+    }
 
     @property
     def needs_reference(self) -> bool:

@@ -57,7 +57,8 @@ class Method:
         needs_solution: Whether it trains on the reference solutions themselves.
         needs_log_probs: Whether the trainer has to compute the log-probabilities of its rows
             before the update, which verl's bypass mode leaves out.
-        second_names: Names of settings in other implementations -> ours.
+        second_names: Names of settings in other implementations -> ours; with dots, any setting's.
+        second_values: Of such a name: their values -> ours.
     """
 
     settings_cls: ClassVar[type] = NoSettings
@@ -71,6 +72,7 @@ class Method:
     needs_solution: ClassVar[bool] = False
     needs_log_probs: ClassVar[bool] = False
     second_names: ClassVar[Mapping[str, str]] = {}
+    second_values: ClassVar[Mapping[str, Mapping[str, str]]] = {}
 
     def __init__(
         self, *, max_level: int = 0, settings: Any = None, dropout: HintDropout | None = None
@@ -131,6 +133,11 @@ class Method:
     @property
     def needs_critic(self) -> bool:
         """Whether :meth:`advantages` reads the value of a row."""
+        return False
+
+    @property
+    def asks_teacher(self) -> bool:
+        """Whether some turn is written by the endpoint of ``hint.teacher``."""
         return False
 
     @property

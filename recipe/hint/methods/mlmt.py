@@ -89,6 +89,12 @@ class Mlmt(ScoreGuided):
     second_names: ClassVar[Mapping[str, str]] = {
         **ScoreGuided.second_names,
         "value_coef": "value_bonus",
+        "stop_value_gradients": "value_grad",
+        "value_model_name": "critic.model.path",
+        "value_lr": "critic.optim.lr",
+    }
+    second_values: ClassVar[Mapping[str, Mapping[str, str]]] = {
+        "stop_value_gradients": {"true": "stop", "false": "full"}
     }
     validation_settings: ClassVar[dict[str, Any]] = {
         **ScoreGuided.validation_settings,

@@ -31,8 +31,11 @@ class GuidedSettings(ScoreSettings):
     """What the guide is and earns, beside the solver's two stages.
 
     Attributes:
-        train_guide: Whether the guide's turns train. The guide is the policy itself in another
-            role, so it changes with the solver either way.
+        guide: Who gives feedback. ``policy``: the policy itself in another role. ``teacher``:
+            another model, behind the endpoint of ``hint.teacher``; it stays as it is.
+        solver: Who answers and refines, likewise.
+        train_guide: Whether the guide's turns train. A guide that is the policy changes with the
+            solver either way.
         train_solver: Whether the solver's turns train.
         guide_kl_coef: KL coefficient of the guide's turns.
         guide_weight: Factor of the guide's advantages.
@@ -49,6 +52,8 @@ class GuidedSettings(ScoreSettings):
         ConfigError: If a number is out of range, or nothing trains.
     """
 
+    guide: Literal["policy", "teacher"] = "policy"
+    solver: Literal["policy", "teacher"] = "policy"
     train_guide: bool = True
     train_solver: bool = True
     guide_kl_coef: float = 0.05
@@ -73,6 +78,12 @@ class GuidedSettings(ScoreSettings):
                 f"{self.node}.train_guide=false and train_solver=false: nothing would train; set "
                 f"one of them to true"
             )
+        for role, trains in (("guide", self.train_guide), ("solver", self.train_solver)):
+            if getattr(self, role) == "teacher" and trains:
+                raise ConfigError(
+                    f"{self.node}.{role}=teacher needs {self.node}.train_{role}=false: a model "
+                    f"behind an endpoint is not trained here"
+                )
         if self.guide_max_tokens is not None and self.guide_max_tokens < 1:
             raise ConfigError(
                 f"{self.node}.guide_max_tokens={self.guide_max_tokens} must be at least 1, or null"
@@ -113,14 +124,27 @@ class ScoreGuided(Score):
         of_guide = self.settings.train_guide and self.settings.guide_kl_coef > 0
         return of_guide or (self.settings.train_solver and super().needs_reference)
 
+    @property
+    def asks_teacher(self) -> bool:
+        """Whether one of the roles is the teacher's."""
+        return "teacher" in (self.settings.guide, self.settings.solver)
+
+    def open(self, problem: Problem, state: ProblemState) -> Sample:
+        """Return the first turns' request."""
+        return Sample(asks_teacher=self.settings.solver == "teacher")
+
     def react(
         self, problem: Problem, state: ProblemState, rounds: Sequence[Round]
     ) -> Sample | Train:
         """Go on from every first turn to its feedback, and from that to the refinement."""
         if rounds[-1].request.role != GUIDE:
             return super().react(problem, state, rounds)
-        refine = Refine(withholds_leaks=self.settings.feedback_leaks == "drop")
-        return Sample(refine, n=self.refinements, parents=places(rounds, len(rounds) - 1))
+        return Sample(
+            Refine(withholds_leaks=self.settings.feedback_leaks == "drop"),
+            n=self.refinements,
+            parents=places(rounds, len(rounds) - 1),
+            asks_teacher=self.settings.solver == "teacher",
+        )
 
     def after_first(self, rounds: Sequence[Round], first: tuple[Place, ...]) -> Sample:
         """Return the request for feedback."""
@@ -136,17 +160,27 @@ class ScoreGuided(Score):
             sampling=RoleSampling(
                 settings.guide_max_tokens, settings.guide_temperature, settings.guide_top_p
             ),
+            asks_teacher=settings.guide == "teacher",
             finds_leaks=True,
         )
 
     def after_last(self, state: ProblemState, rounds: Sequence[Round]) -> Train:
-        """Return the rows of the roles that train; nothing trains where none of them spoke."""
+        """Return the rows of the roles that train; nothing trains where none of them spoke.
+
+        Raises:
+            ValueError: If every text is the teacher's, which has no tokens of ours.
+        """
         solver, guide = self.trained_roles(state)
-        rows = (
-            *self._held(self.solver_rows(state, rounds), is_trained=solver),
-            *self._held(self.guide_rows(rounds), is_trained=guide),
-        )
-        return Train(rows) if rows else self.dropped(self.train_round(rounds, 0))
+        rows = self._held(self.solver_rows(state, rounds), is_trained=solver)
+        rows += self._held(self.guide_rows(rounds), is_trained=guide)
+        rows = tuple(row for row in rows if not rounds[row.place.round].request.asks_teacher)
+        if rows:
+            return Train(rows)
+        for index, each in enumerate(rounds):
+            if each.is_sampled and not (each.request.asks_teacher or each.request.given):
+                silent = (Row(place, 0.0) for place in places(rounds, index))
+                return self.dropped(Train(tuple(silent)))
+        raise ValueError("the policy said nothing: the teacher gave no answer to go on from")
 
     def _held(self, rows: tuple[Row, ...], *, is_trained: bool) -> tuple[Row, ...]:
         """Return the rows of a role; of one that does not train, those that the critic needs."""

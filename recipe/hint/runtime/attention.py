@@ -77,7 +77,8 @@ def _refuse_what_needs_flash(config: DictConfig, given: Any, reason: str) -> Non
     if has_critic and setting(config, "trainer.device") == "cuda":
         raise ConfigError(
             f"algorithm.adv_estimator={estimator} with a critic {told}: verl loads the value model "
-            f"with {FLASH} and nothing else; build it, or choose an estimator without a critic"
+            f"with {FLASH} and nothing else; build it, or choose an estimator, a method or a "
+            f"baseline without a critic"
         )
 
 

@@ -27,7 +27,7 @@ from recipe.hint.credit.tokens import TokenFacts, token_advantages
 from recipe.hint.methods import Method
 from recipe.hint.runtime.archer import HEADS, UtteranceLearner, transitions_of
 from recipe.hint.runtime.checkpoints import REPLAY_FILE, step_folder
-from recipe.hint.runtime.critic import UtteranceCriticWorker, turn_value_loss
+from recipe.hint.runtime.critic import CriticWorker, UtteranceCriticWorker, turn_value_loss
 from recipe.hint.runtime.store import CREDIT_FIELD
 from recipe.hint.whole_file import whole_file
 
@@ -55,8 +55,10 @@ class CreditMixin(_Trainer):
 
     def _init_resource_pool_mgr(self) -> None:
         super()._init_resource_pool_mgr()
-        if self._method.utterance_critic:
-            self.role_worker_mapping[Role.Critic] = ray.remote(UtteranceCriticWorker)
+        if Role.Critic in self.role_worker_mapping:
+            is_of_utterances = self._method.utterance_critic is not None
+            worker = UtteranceCriticWorker if is_of_utterances else CriticWorker
+            self.role_worker_mapping[Role.Critic] = ray.remote(worker)
 
     def _setup(self) -> None:
         super()._setup()

@@ -26,6 +26,19 @@ _Worker: Any = TrainingWorker
 _on_every_process = decorator.register(dispatch_mode=getattr(decorator.Dispatch, "ONE_TO_ALL"))  # noqa: B009 - verl registers it
 
 
+class CriticWorker(_Worker):
+    """verl's worker of a critic, whose head begins with the same weights in every run.
+
+    verl draws them from a generator that nobody has seeded; ``critic.fsdp.seed`` seeds it here.
+    """
+
+    @_on_every_process
+    def reset(self) -> None:
+        """Build the model."""
+        torch.manual_seed(self.engine_config.seed)
+        self.engine.initialize()
+
+
 def turn_value_loss(
     model_output: dict[str, Any], data: TensorDict, dp_group: Any = None
 ) -> tuple[torch.Tensor, dict[str, Any]]:
@@ -120,7 +133,7 @@ def _squares(found: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
     return torch.where(has_target, found - torch.where(has_target, targets, 0.0), 0.0) ** 2
 
 
-class UtteranceCriticWorker(_Worker):
+class UtteranceCriticWorker(CriticWorker):
     """ArCHer's critic and its slow target: a second set of the weights that this process holds.
 
     The target takes the place of the weights while it is asked, on each process's own shards; it
@@ -134,7 +147,7 @@ class UtteranceCriticWorker(_Worker):
     @_on_every_process
     def reset(self) -> None:
         """Build the model; the target begins with its weights."""
-        self.engine.initialize()
+        CriticWorker.reset(self)
         self._target = [each.detach().clone() for each in self._shards()]
 
     @decorator.register(

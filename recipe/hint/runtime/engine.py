@@ -18,13 +18,13 @@ from recipe.hint.hints.base import WrittenText
 from recipe.hint.hints.leak import find_leaks, graded_equal
 from recipe.hint.prompt import Message, fold_system
 from recipe.hint.runtime.chat_template import response_ids
+from recipe.hint.runtime.sampled import STOPPED, Sampled, SampledGroup, Sampling
 from recipe.hint.schema import Item, Opinion, Problem, Response, Verdict, seed_at
 from recipe.hint.turns import RoleSampling
 from recipe.hint.verify.overlong import Overlong
 
 # Between two requests of a response that a weight update has stopped.
 _PAUSE_S = 0.2
-_STOPPED = "abort"
 
 
 class Grader(Protocol):
@@ -81,54 +81,6 @@ class Grading:
     overlong: Overlong | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Sampling:
-    """Sampling settings of one kind of request; ``max_tokens`` bounds one response."""
-
-    n: int
-    max_tokens: int
-    temperature: float
-    top_p: float = 1.0
-    top_k: int = -1
-
-    def fields(self, seed: int | None) -> dict[str, Any]:
-        """Return the fields of vLLM's SamplingParams; without a seed vLLM draws as it likes."""
-        return {
-            "n": self.n,
-            "max_tokens": self.max_tokens,
-            "temperature": self.temperature,
-            "top_p": self.top_p,
-            "top_k": self.top_k,
-            "seed": seed,
-        }
-
-
-@dataclass(slots=True)
-class Sampled:
-    """One response, as far as it is there.
-
-    ``log_probs_T`` are those that each token was sampled with, under the weights of its time;
-    ``min_step`` and ``max_step`` are the versions of the first and the last token's weights.
-    """
-
-    token_ids_T: list[int] = field(default_factory=list)
-    log_probs_T: list[float] = field(default_factory=list)
-    finish: str = _STOPPED
-    min_step: int = -1
-    max_step: int = -1
-
-    def add(self, group: dict[str, Any], number: int) -> None:
-        """Append response ``number`` of what a server answered."""
-        token_ids_T = group["token_ids"][number]
-        if token_ids_T or not self.token_ids_T:
-            self.max_step = group["global_steps"]
-        if not self.token_ids_T:
-            self.min_step = self.max_step
-        self.token_ids_T += token_ids_T
-        self.log_probs_T += group["log_probs"][number]
-        self.finish = group["finish"][number]
-
-
 class GroupClient:
     """Sends whole groups to the rollout servers through verl's load balancer.
 
@@ -158,38 +110,64 @@ class GroupClient:
             StallError: If no server answers within ``timeout_s``.
             ValueError: If the prompt leaves no room for a response.
         """
-        room = self._max_model_len - len(prompt_ids)
-        if not self.has_room(prompt_ids):
-            raise ValueError(
-                f"a prompt of {len(prompt_ids)} tokens leaves no room in "
-                f"rollout.max_model_len={self._max_model_len}"
-            )
-        sampling = replace(sampling, max_tokens=min(sampling.max_tokens, room))
-        responses = [Sampled() for _ in range(sampling.n)]
-        while not any(each.token_ids_T for each in responses):
-            group = await self._ask(prompt_ids, sampling.fields(self._seed(seed)))
-            for number, response in enumerate(responses):
-                response.add(group, number)
-            if not any(each.finish == _STOPPED for each in responses):
-                return responses
-            await asyncio.sleep(_PAUSE_S)
+        [responses] = await self.sample_each([prompt_ids], sampling, [seed])
+        return responses
+
+    async def sample_each(
+        self, prompts: Sequence[list[int]], sampling: Sampling, seeds: Sequence[int]
+    ) -> list[list[Sampled]]:
+        """Sample a group of each prompt, as :meth:`sample` does, with one call of one server.
+
+        Raises:
+            StallError: If no server answers within ``timeout_s``.
+            ValueError: If a prompt leaves no room for a response.
+        """
+        groups = [
+            SampledGroup(ids, self._within(ids, sampling), seed)
+            for ids, seed in zip(prompts, seeds, strict=True)
+        ]
+        waiting = groups
+        while waiting:
+            asked = [
+                (each.prompt_ids, each.sampling.fields(self._seed(each.seed))) for each in waiting
+            ]
+            for each, group in zip(waiting, await self._ask_each(asked), strict=True):
+                each.add(group)
+            waiting = [each for each in waiting if each.is_unbegun]
+            if waiting:
+                await asyncio.sleep(_PAUSE_S)
         # Each with tokens of its own in its prompt now, so each alone.
-        one = replace(sampling, n=1)
         tasks = [
-            asyncio.ensure_future(self._go_on(prompt_ids, response, one, seed + number))
-            for number, response in enumerate(responses)
+            asyncio.ensure_future(
+                self._go_on(
+                    each.prompt_ids, response, replace(each.sampling, n=1), each.seed + number
+                )
+            )
+            for each in groups
+            for number, response in enumerate(each.responses)
+            if response.finish == STOPPED
         ]
         try:
             await asyncio.gather(*tasks)
         finally:
             for task in tasks:
                 task.cancel()
-        return responses
+        return [each.responses for each in groups]
+
+    def _within(self, prompt_ids: Sequence[int], sampling: Sampling) -> Sampling:
+        """Return the settings with responses as long as there is room for."""
+        room = self._max_model_len - len(prompt_ids)
+        if not self.has_room(prompt_ids):
+            raise ValueError(
+                f"a prompt of {len(prompt_ids)} tokens leaves no room in "
+                f"rollout.max_model_len={self._max_model_len}"
+            )
+        return replace(sampling, max_tokens=min(sampling.max_tokens, room))
 
     async def _go_on(
         self, prompt_ids: list[int], response: Sampled, sampling: Sampling, seed: int
     ) -> None:
-        while response.finish == _STOPPED:
+        while response.finish == STOPPED:
             count = len(response.token_ids_T)
             if count == sampling.max_tokens:
                 response.finish = "length"
@@ -198,7 +176,7 @@ class GroupClient:
             # Not the same seed again: it would draw the noise of the first tokens a second time.
             fields = rest.fields(self._seed(seed_at(seed, "after", count)))
             response.add(await self._ask(prompt_ids + response.token_ids_T, fields), 0)
-            if response.finish == _STOPPED:
+            if response.finish == STOPPED:
                 await asyncio.sleep(_PAUSE_S)
 
     def _seed(self, seed: int) -> int | None:
@@ -219,21 +197,35 @@ class GroupClient:
         fields = {"n": 1, "max_tokens": 1, "temperature": 0.0, "prompt_logprobs": 0}
         while True:
             group = await self._ask(prompt_ids + token_ids, fields)
-            if group["finish"] != [_STOPPED]:
+            if group["finish"] != [STOPPED]:
                 return group["prompt_log_probs"][-len(token_ids) :]
             await asyncio.sleep(_PAUSE_S)
 
     async def _ask(self, prompt_ids: list[int], fields: dict[str, Any]) -> dict[str, Any]:
         """Send one request to the server that the balancer chooses."""
+        [group] = await self._ask_each([(prompt_ids, fields)])
+        return group
+
+    async def _ask_each(
+        self, asked: Sequence[tuple[list[int], dict[str, Any]]]
+    ) -> list[dict[str, Any]]:
+        """Send requests to the server that the balancer chooses, in one call."""
         request_id = uuid4().hex
         server_id, server = await self._client._acquire_server(request_id)
         try:
-            return await server.generate_group.remote(
-                prompt_ids, fields, request_id, self._timeout_s
-            )
+            if len(asked) == 1:
+                [(prompt_ids, fields)] = asked
+                return [
+                    await server.generate_group.remote(
+                        prompt_ids, fields, request_id, self._timeout_s
+                    )
+                ]
+            named = [(*each, f"{request_id}-{number}") for number, each in enumerate(asked)]
+            return await server.generate_groups.remote(named, self._timeout_s)
         except TimeoutError:
+            count = sum(fields["n"] for _, fields in asked)
             raise StallError(
-                f"vLLM did not finish a group of {fields['n']} responses within "
+                f"vLLM did not finish a group of {count} responses within "
                 f"hint.watchdog.rollout_s={self._timeout_s:g} s"
             ) from None
         finally:
@@ -297,16 +289,31 @@ class VllmEngine:
         sampling: RoleSampling | None = None,
     ) -> list[Response]:
         """Sample one group, or ``rows`` of it: response i has the seed ``seed + i``."""
-        if not self.fits(prompt_ids):
+        rows = range(self.group_size) if rows is None else rows
+        [group] = await self.sample_each([prompt_ids], [seed + rows.start], len(rows), sampling)
+        return group
+
+    async def sample_each(
+        self,
+        prompts: Sequence[list[int]],
+        seeds: Sequence[int],
+        count: int,
+        sampling: RoleSampling | None = None,
+    ) -> list[list[Response]]:
+        """Sample ``count`` responses of each prompt, in one request to one server."""
+        longest = max(map(len, prompts))
+        if longest > self._prompt_length:
             raise ValueError(
-                f"the prompt has {len(prompt_ids)} tokens, actor_rollout_ref.rollout.prompt_length "
+                f"the prompt has {longest} tokens, actor_rollout_ref.rollout.prompt_length "
                 f"is {self._prompt_length}; raise it or filter the data"
             )
         own = asdict(sampling) if sampling else {}
-        how = replace(self._responses, **{k: v for k, v in own.items() if v is not None})
-        if rows is not None:
-            how, seed = replace(how, n=len(rows)), seed + rows.start
-        group = await self._client.sample(prompt_ids, how, seed)
+        how = replace(self._responses, **{k: v for k, v in own.items() if v is not None}, n=count)
+        groups = await self._client.sample_each(prompts, how, seeds)
+        return [self._read(group) for group in groups]
+
+    def _read(self, group: Sequence[Sampled]) -> list[Response]:
+        """Return a server's responses with their texts."""
         texts = self._tokenizer.batch_decode(
             [each.token_ids_T for each in group], skip_special_tokens=True
         )

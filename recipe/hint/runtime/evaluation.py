@@ -21,6 +21,7 @@ from recipe.hint.evaluation.play import parts_of_turns, played_rows, played_turn
 from recipe.hint.evaluation.responses import evaluation_folder, resume_responses
 from recipe.hint.evaluation.results import write_results
 from recipe.hint.problems.columns import read_problems
+from recipe.hint.runtime.hint_sources import teacher_of
 from recipe.hint.runtime.liveness import Liveness, watch_servers
 from recipe.hint.runtime.run_folder import RunFolder
 from recipe.hint.runtime.task_runner import HintTaskRunner, prepare_verl
@@ -51,7 +52,7 @@ class EvaluationRunner(HintTaskRunner):
             with watchdog.phase("start-up of the vLLM replicas", limit_s, "hint.watchdog.start_s"):
                 engine, concurrency, manager = _start(config)
             folder.say("ready")
-            turns = parts_of_turns(config, engine)
+            turns = parts_of_turns(config, engine, teacher_of)
             rows = (
                 partial(played_rows, parts=turns)
                 if turns

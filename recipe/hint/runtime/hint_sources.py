@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from omegaconf import DictConfig
 
 from recipe.hint.errors import ConfigError
 from recipe.hint.hints.base import HintSource
@@ -11,10 +13,14 @@ from recipe.hint.hints.dataset import DatasetHints, Increments
 from recipe.hint.hints.leak import LeakGuard, graded_equal
 from recipe.hint.hints.self_generated import SelfGenerated
 from recipe.hint.hints.solution_prefix import SolutionPrefix, unit_ends
+from recipe.hint.hints.teacher_settings import Sampling
 from recipe.hint.methods import Method
 from recipe.hint.prompt import Texts
 from recipe.hint.runtime.engine import Grader
 from recipe.hint.settings import HintSettings, num_levels, source_of
+
+if TYPE_CHECKING:
+    from recipe.hint.hints.teacher import Teacher
 
 
 def guarded_source(
@@ -45,21 +51,37 @@ def build_source(
     elif name == "dataset":
         source = DatasetHints(max_level=levels, seed=settings.seed)
     elif name == "teacher":
-        source = _build_teacher(settings, texts, levels)
+        how = Sampling(settings.temperature, settings.top_p, settings.max_tokens, settings.seed)
+        source = _build_teacher(settings, texts, levels, how)
     else:
         source = SelfGenerated(texts=texts, attempts=settings.attempts, max_level=levels)
     return Increments(source, method.increments) if method.increments > 1 else source
 
 
-def _build_teacher(settings: HintSettings, texts: Texts, levels: int) -> HintSource:
+def teacher_of(
+    method: Method, settings: HintSettings, texts: Texts, rollout: DictConfig
+) -> Teacher | None:
+    """Return the endpoint where the method asks it for turns, sampled as the policy's are.
+
+    Raises:
+        ConfigError: If the address, the model, the key or the cache cannot be used.
+    """
+    if not method.asks_teacher:
+        return None
+    how = Sampling(rollout.temperature, rollout.top_p, rollout.response_length, settings.seed)
+    return _build_teacher(settings, texts, 1, how)
+
+
+def _build_teacher(
+    settings: HintSettings, texts: Texts, levels: int, sampling: Sampling
+) -> Teacher:
     # Here: only a run with a teacher imports the HTTP library.
     from recipe.hint.hints.teacher import Teacher
-    from recipe.hint.hints.teacher_settings import Sampling
 
     return Teacher(
         settings.teacher,
         texts=texts,
-        sampling=Sampling(settings.temperature, settings.top_p, settings.max_tokens, settings.seed),
+        sampling=sampling,
         attempts=settings.attempts,
         max_level=levels,
     )

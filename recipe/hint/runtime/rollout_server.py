@@ -98,6 +98,21 @@ class GroupHttpServer(vLLMHttpServer):
             ],
         }
 
+    async def generate_groups(
+        self, asked: list[tuple[list[int], dict[str, Any], str]], limit_s: float | None = None
+    ) -> list[dict[str, Any]]:
+        """Return :meth:`generate_group` of several prompts, each with fields and id of its own.
+
+        Raises:
+            TimeoutError: If one of them is not done after ``limit_s``; the others end too.
+        """
+        tasks = [asyncio.ensure_future(self.generate_group(*each, limit_s)) for each in asked]
+        try:
+            return await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+
     async def _loaded_lora(self) -> LoRARequest | None:
         """Return the adapter that the trainer syncs, once it is there, as verl does."""
         if not self.lora_as_adapter or VLLM_LORA_INT_ID not in await self.engine.list_loras():

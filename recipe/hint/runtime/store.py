@@ -184,16 +184,21 @@ def rows_of(
         fields["position_ids"] = torch.arange(len(fields["input_ids"]), dtype=torch.int64)
         fields["multi_modal_inputs"] = {}
         key = f"{outcome.record.uid}_{number}_0"
-        yield key, fields, _tag(row, response, len(prompt_T))
+        yield key, fields, _tag(row, response, len(prompt_T), len(response_T))
 
 
 def _fields(trained: TrainedRow, response: Response, extra: dict[str, Any]) -> dict[str, Any]:
-    """Return verl's own row layout for one generation."""
+    """Return verl's own row layout for one generation.
+
+    A teacher's text, of which a validation keeps the grade, has no tokens; verl takes no row
+    without, so it gets one.
+    """
+    token_ids_T = response.token_ids_T or [0]
     return AgentLoopOutput(
         prompt_ids=trained.prompt_ids_T,
-        response_ids=response.token_ids_T,
-        response_mask=[1] * len(response.token_ids_T),
-        response_logprobs=response.log_probs_T,
+        response_ids=token_ids_T,
+        response_mask=[1] * len(token_ids_T),
+        response_logprobs=response.log_probs_T or [0.0],
         reward_score=trained.credit.reward,
         num_turns=2 * (trained.credit.turn + 1),
         metrics=AgentLoopMetrics(),
@@ -201,8 +206,9 @@ def _fields(trained: TrainedRow, response: Response, extra: dict[str, Any]) -> d
     ).as_dict()
 
 
-def _tag(row: dict[str, Any], response: Response, prompt_len: int) -> dict[str, Any]:
-    response_len = len(response.token_ids_T)
+def _tag(
+    row: dict[str, Any], response: Response, prompt_len: int, response_len: int
+) -> dict[str, Any]:
     return {
         "status": "success",
         "prompt_len": prompt_len,

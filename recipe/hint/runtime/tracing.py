@@ -33,6 +33,13 @@ class TracedEngine:
         return await self._engine.sample(prompt_ids, seed, *more, **named)
 
     @rollout_trace_op
+    async def sample_each(
+        self, prompts: list[list[int]], seeds: list[int], *more: Any, **named: Any
+    ) -> list[list[Response]]:
+        """Sample as the engine does."""
+        return await self._engine.sample_each(prompts, seeds, *more, **named)
+
+    @rollout_trace_op
     async def write(self, messages: list[Message], seed: int) -> WrittenText:
         """Write as the engine does."""
         return await self._engine.write(messages, seed)

@@ -23,7 +23,7 @@ from recipe.hint.record import Outcome
 from recipe.hint.rollout import Parts, PromptRollout
 from recipe.hint.runtime import store
 from recipe.hint.runtime.engine_builder import EngineBuilder
-from recipe.hint.runtime.hint_sources import guarded_source
+from recipe.hint.runtime.hint_sources import guarded_source, teacher_of
 from recipe.hint.runtime.sampling_guard import IDLE
 from recipe.hint.runtime.tracing import Traces, is_tracing, traced
 from recipe.hint.samples import NO_SAMPLES
@@ -64,11 +64,12 @@ class HintWorker(_WorkerTQ):
         rollout = config.actor_rollout_ref.rollout
         self._traces = Traces() if is_tracing() else None
         engine = traced(engines.build(rollout, settings))
-        self._training = Parts(method, source, engine, settings, texts)
+        teacher = teacher_of(method, settings, texts, rollout)
+        self._training = Parts(method, source, engine, settings, texts, teacher)
         # No source of hints: level 0 by construction. Nothing is kept of it.
         off = replace(settings, samples=NO_SAMPLES, logprob_gain_every=0)
         engine = traced(engines.build(rollout.val_kwargs))
-        self._validation = Parts(method.validation(), None, engine, off, texts)
+        self._validation = Parts(method.validation(), None, engine, off, texts, teacher)
         gc.freeze()  # as in the trainer's process
 
     async def ping(self) -> str:

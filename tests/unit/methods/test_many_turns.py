@@ -247,26 +247,36 @@ def test_a_probe_with_parents_is_not_whole_and_no_request_is_cut(method):
     play(method, TurnEngine({0: [1, 0], 1: [0, 0, 0]}))
 
 
-def test_a_turn_that_raises_ends_those_beside_it():
+def test_a_turn_that_raises_ends_the_rollout_and_leaves_nothing_running():
     class Broken(TurnEngine):
-        ended = 0
-
         async def sample(self, prompt_ids, seed, rows=None, sampling=None):
             if "[assistant]" not in "".join(map(chr, prompt_ids)):
                 return await super().sample(prompt_ids, seed, rows, sampling)
-            if not self.seeds[G:]:
-                self.seeds.append(seed)
-                raise RuntimeError("the server is gone")
-            try:
-                await asyncio.Event().wait()
-            finally:
-                self.ended += 1
+            raise RuntimeError("the server is gone")
 
     async def go():
-        engine = Broken({0: [1, 0]})
         with pytest.raises(RuntimeError, match="the server is gone"):
-            await roll_out(TwoTurns(), engine)
+            await roll_out(TwoTurns(), Broken({0: [1, 0]}))
         await asyncio.sleep(0)
-        return engine.ended, len(asyncio.all_tasks())
+        return len(asyncio.all_tasks())
 
-    assert asyncio.run(go()) == (1, 1)  # the other follow-up; only this test's own task is left
+    assert asyncio.run(go()) == 1  # this test's own
+
+
+def test_the_turns_of_a_round_are_one_request_and_one_grade():
+    class Counting(TurnEngine):
+        requests, grades = 0, 0
+
+        async def sample_each(self, prompts, seeds, count, sampling=None):
+            self.requests += 1
+            return await super().sample_each(prompts, seeds, count, sampling)
+
+        async def grade(self, problem, responses):
+            self.grades += 1
+            return await super().grade(problem, responses)
+
+    engine = Counting({0: [1, 0, 1, 0], 1: [1, 0, 1, 0]}, group_size=4)
+    outcome = play(TwoTurns(), engine)
+    # The first round has one prompt; the second one prompt of each of the four conversations.
+    assert (engine.requests, engine.grades) == (1, 2)
+    assert [turn.parent.turn for turn in (row.turn for row in outcome.rows[4:])] == [0, 1, 2, 3]

@@ -1,6 +1,7 @@
 """Groups across weight updates; the server is scripted, one version of the weights per request."""
 
 import asyncio
+from types import SimpleNamespace
 
 import pytest
 from fakes import Balancer
@@ -23,6 +24,12 @@ class Server:
         self.budgets = budgets
         self.requests = []
         self.generate_group = self
+        self.calls = []  # prompts of each call for several
+        self.generate_groups = SimpleNamespace(remote=self._several)
+
+    async def _several(self, asked, limit_s):
+        self.calls.append([prompt_ids for prompt_ids, _, _ in asked])
+        return [await self.remote(*each, limit_s) for each in asked]
 
     async def remote(self, prompt_ids, fields, request_id, limit_s):
         version = len(self.requests)
@@ -128,3 +135,35 @@ def test_any_order_of_stops_gives_the_response_that_no_stop_gives():
             [pieces], _ = sample([30], budgets=[first, second])
             assert pieces.token_ids_T == whole.token_ids_T, (first, second)
             assert len(pieces.log_probs_T) == len(pieces.token_ids_T)
+
+
+def sample_each(lengths, budgets):
+    """Responses to one prompt of each length, and the server."""
+    server = Server(lengths, budgets)
+    client = GroupClient(Balancer(server), max_model_len=100, timeout_s=5.0)
+    sampling = Sampling(n=1, max_tokens=50, temperature=1.0)
+    prompts = [[7, 1000 + row] for row in range(len(lengths))]
+    seeds = [30 + row for row in range(len(lengths))]
+    found = asyncio.run(client.sample_each(prompts, sampling, seeds))
+    assert client._client.open == 0
+    return found, server
+
+
+def test_prompts_that_no_update_stops_are_one_call_of_one_server():
+    found, server = sample_each([3, 5], budgets=[])
+    assert server.calls == [[[7, 1000], [7, 1001]]]
+    assert [fields["seed"] for _, fields in server.requests] == [30, 31]
+    # The name of each is in its prompt already.
+    assert [group[0].token_ids_T for group in found] == [[101, 102, EOS], [101, 102, 103, 104, EOS]]
+
+
+def test_of_several_prompts_those_without_a_token_are_asked_again_and_those_with_some_go_on():
+    # The first call: prompt 0 is stopped after two tokens, prompt 1 before its first one.
+    found, server = sample_each([5, 5], budgets=[2, 0])
+    assert server.calls == [[[7, 1000], [7, 1001]]]
+    alone = [(prompt_ids, fields["seed"]) for prompt_ids, fields in server.requests[2:]]
+    assert alone[0] == ([7, 1001], 31)  # as if it had not been asked
+    assert alone[1][0] == [7, 1000, 101, 102]
+    whole = [101, 102, 103, 104, EOS]
+    assert [group[0].token_ids_T for group in found] == [whole, whole]
+    assert [(group[0].min_step, group[0].max_step) for group in found] == [(0, 3), (2, 2)]

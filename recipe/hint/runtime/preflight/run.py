@@ -22,6 +22,7 @@ from recipe.hint.evaluation.responses import evaluation_folder, response_path
 from recipe.hint.hints.teacher_settings import check_teacher
 from recipe.hint.methods import Method
 from recipe.hint.methods.cost import fewest_responses, most_responses
+from recipe.hint.runtime.attention import choose_attention
 from recipe.hint.runtime.merging import MERGED, checkpoint_of, model_files
 from recipe.hint.runtime.models import ask_for_models
 from recipe.hint.runtime.preflight import data
@@ -65,17 +66,15 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
     method = build_method(config.trainer, settings)
     check_settings_are_read(name, given_settings(argv), settings)
     settings = replace(settings, source=source_of(settings, method))
-    if method.uses_hints and settings.source == "teacher":
-        check_teacher(settings.teacher, os.environ)
-        from recipe.hint.hints.teacher import check_reached  # the HTTP library
-
-        check_reached(settings.teacher, os.environ)
+    if method.asks_teacher or (method.uses_hints and settings.source == "teacher"):
+        _check_teacher(settings)
     data.check_given(config, (data.TRAIN, VAL, MODEL))
     check_unread(config, settings)
     check_turns(config, method)
     # A copy: these are the trainer's own, and a resumed run is compared by what was given.
     with_models = config.copy()
     ask_for_models(with_models, method)
+    choose_attention(with_models)  # a critic needs flash-attn on a GPU
     check_settings(with_models)
     group = config.actor_rollout_ref.rollout.n
     method.check_run(
@@ -121,6 +120,13 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
     ]
 
 
+def _check_teacher(settings: HintSettings) -> None:
+    check_teacher(settings.teacher, os.environ)
+    from recipe.hint.hints.teacher import check_reached  # the HTTP library
+
+    check_reached(settings.teacher, os.environ)
+
+
 def preflight_evaluation(config: DictConfig) -> list[str]:
     """Check an evaluation's settings, machine, data and model; write nothing.
 
@@ -129,6 +135,8 @@ def preflight_evaluation(config: DictConfig) -> list[str]:
     """
     config, settings = _resolved(config)
     method = build_method(config.trainer, settings)
+    if method.asks_teacher:
+        _check_teacher(settings)
     data.check_given(config, (VAL, MODEL))
     check_unread(config, settings)
     check_settings(config)

@@ -9,6 +9,8 @@ from omegaconf import DictConfig
 
 from recipe.hint.engine import BareEngine
 from recipe.hint.errors import ConfigError, DataError
+from recipe.hint.hints.base import WrittenText
+from recipe.hint.hints.teacher_settings import Sampling
 from recipe.hint.methods import Method
 from recipe.hint.prompt import Message, Texts
 from recipe.hint.rollout import Parts, PromptRollout
@@ -16,7 +18,7 @@ from recipe.hint.runtime.chat_template import response_ids
 from recipe.hint.runtime.preflight.data import TRAIN, DataFile, Model
 from recipe.hint.runtime.preflight.settings import ACTOR, ROLLOUT, setting
 from recipe.hint.samples import NO_SAMPLES
-from recipe.hint.schema import Problem, ProblemState, Response, Verdict
+from recipe.hint.schema import HintStatus, Problem, ProblemState, Response, Verdict
 from recipe.hint.settings import HintSettings
 from recipe.hint.turns import RoleSampling
 
@@ -31,6 +33,7 @@ _NEEDS = {
     f"{ACTOR}.use_kl_loss": (False, "each turn has a KL coefficient of its own"),
     f"{ACTOR}.use_dynamic_bsz": (True, "a prompt has several rows, and not always as many"),
 }
+_LOSS = ("loss_agg_mode", "loss_scale_factor")
 _MARK = "\x01{}\x02"  # no template strips it
 
 
@@ -55,6 +58,13 @@ def check_turns(config: DictConfig, method: Method) -> None:
                 f"{name}={_text(value)} does not work with "
                 f"trainer.method={config.trainer.method}: {why}; give {name}={_text(needed)}"
             )
+    mode, scale = (setting(config, f"{ACTOR}.{name}") for name in _LOSS)
+    if mode == "seq-mean-token-sum-norm" and scale is None:
+        raise ConfigError(
+            f"{ACTOR}.loss_agg_mode={mode} divides each micro-batch by its own longest response, "
+            f"which weighs turns by their neighbours; give {ACTOR}.loss_scale_factor="
+            f"{setting(config, 'data.max_response_length')} (data.max_response_length)"
+        )
 
 
 def check_conversations(
@@ -73,7 +83,7 @@ def check_conversations(
     counts = model.count_tokens([problem.messages for problem in problems])
     # Instructions are the same for all problems: the longest question makes the longest prompt.
     longest = problems[max(range(len(problems)), key=counts.__getitem__)]
-    parts = Parts(method.validation(), None, asker, _SETTINGS, texts)
+    parts = Parts(method.validation(), None, asker, _SETTINGS, texts, asker)
     asyncio.run(PromptRollout(longest, ProblemState(), parts).run("preflight", 0))
     for messages in asker.heard:
         model.check_template(asker.unmarked(messages, "x"))
@@ -136,6 +146,7 @@ class _Listener(BareEngine):
     group_size = 1
 
     def __init__(self, response_length: int) -> None:
+        self.sampling = Sampling(max_tokens=response_length)
         self._response_length = response_length
         self._lengths: list[int] = []
         self.heard: list[Sequence[Message]] = []
@@ -175,6 +186,13 @@ class _Listener(BareEngine):
         self._lengths.append(own or self._response_length)
         text = _MARK.format(len(self._lengths) - 1)
         return [Response([0], [0.0], text, is_truncated=False)]
+
+    async def reply(
+        self, messages: Sequence[Message], sampling: Sampling
+    ) -> WrittenText | HintStatus:
+        own = RoleSampling(max_tokens=sampling.max_tokens)
+        [response] = await self.sample([], 0, sampling=own)
+        return WrittenText(response.text, 0)
 
     async def grade(self, problem: Problem, responses_G: list[Response]) -> list[Verdict]:
         return [Verdict(0.0, "wrong")] * len(responses_G)

@@ -1,0 +1,200 @@
+"""A guide behind an endpoint: a real HTTP server gives the feedback, the solver's turns train."""
+
+import asyncio
+
+import pytest
+from asking import always, teacher
+from chat_server import ChatServer, completion
+from fakes import problem
+from talks import GUIDE, TurnEngine
+
+from recipe.hint.errors import ConfigError
+from recipe.hint.methods.mlmt import Mlmt, MlmtSettings
+from recipe.hint.methods.score_guided import GuidedSettings, ScoreGuided
+from recipe.hint.prompt import Texts
+from recipe.hint.rollout import Parts, PromptRollout
+from recipe.hint.runtime import store
+from recipe.hint.schema import ProblemState, Verdict
+from recipe.hint.settings import HintSettings, check_settings_are_read
+
+LOOK = "Look at line 2."
+METHODS = {"score-guided": (ScoreGuided, GuidedSettings), "mlmt": (Mlmt, MlmtSettings)}
+ALL = pytest.mark.parametrize("name", METHODS)
+FROZEN = {"guide": "teacher", "train_guide": False, "guide_max_tokens": 32}
+
+
+class SolverEngine(TurnEngine):
+    """The solver alone: a guide's text has no tokens here, and whether it leaks is in its words."""
+
+    async def leaks(self, problem, responses):
+        return ["is 4" in each.text for each in responses]
+
+
+def play(
+    name,
+    tmp_path,
+    script,
+    right,
+    *,
+    retries=0,
+    engine_cls=SolverEngine,
+    settings=FROZEN,
+    is_validation=False,
+    **more,
+):
+    """The outcome, the server's requests, and the engine."""
+    cls, settings_cls = METHODS[name]
+    method = cls(settings=settings_cls(stage1_steps=0, **settings, **more))
+    method = method.validation() if is_validation else method
+
+    async def run():
+        async with ChatServer(script).running() as server:
+            one = teacher(server, tmp_path, num_retries=retries)
+            engine = engine_cls(right)
+            parts = Parts(method, None, engine, HintSettings(), Texts(), one)
+            outcome = await PromptRollout(problem(), ProblemState(step=1), parts).run("uid", 1)
+            return outcome, server.requests, engine
+
+    return asyncio.run(run())
+
+
+@ALL
+def test_the_teacher_gives_the_feedback_and_the_solvers_turns_train(name, tmp_path):
+    right = {0: [0, 1], 1: [1, 0]}
+    outcome, requests, _ = play(name, tmp_path, always(completion(LOOK)), right)
+    assert [each.role for each in outcome.record.rounds] == ["solver", "guide", "solver"]
+    # Two conversations, two turns each; the guide's have no tokens to train on.
+    assert [row.credit.role for row in outcome.rows] == ["solver"] * 4
+    assert [row.credit.turn for row in outcome.rows] == [0, 0, 2, 2]
+    assert all(row.turn.response.token_ids_T for row in outcome.rows)
+    assert all(LOOK in row.turn.messages[-1]["content"] for row in outcome.rows[2:])
+    assert [body["max_tokens"] for body in requests] == [32, 32]
+    # The attempts are the same text here: two requests all the same, of two seeds.
+    assert len({body["seed"] for body in requests}) == 2
+    assert [each["role"] for each in requests[0]["messages"]] == ["system", "user"]
+
+
+@ALL
+def test_of_an_endpoint_that_gives_nothing_the_first_turns_train(name, tmp_path):
+    outcome, requests, _ = play(name, tmp_path, always("500"), {0: [0, 1]}, retries=1)
+    assert len(requests) == 2 * (1 + 1)
+    assert [(row.credit.role, row.credit.turn) for row in outcome.rows] == [("solver", 0)] * 2
+    assert outcome.record.rounds[1].hint_status == "generation_failed"
+    # A conversation that ends with its first turn changed nothing.
+    assert [each.facts["delta"] for each in outcome.record.conversations] == [0.0, 0.0]
+
+
+def test_a_conversation_without_feedback_ends_and_the_others_go_on(tmp_path):
+    told = iter(["400", completion(LOOK)])
+    outcome, _, _ = play(
+        "score-guided", tmp_path, lambda body, number: next(told), {0: [0, 0], 1: [1]}
+    )
+    assert [row.credit.turn for row in outcome.rows] == [0, 0, 2]
+    assert outcome.record.rounds[1].hint_status == "generation_failed"
+    assert sorted(each.acc_last for each in outcome.record.conversations) == [0.0, 1.0]
+
+
+def test_feedback_of_a_teacher_that_leaks_can_be_withheld(tmp_path):
+    script = always(completion("The answer is 4."))
+    right = {0: [0, 0], 1: [0, 0]}
+    outcome, _, _ = play("score-guided", tmp_path, script, right, feedback_leaks="drop")
+    assert outcome.record.rounds[1].leaks == 2
+    last = [row.turn.messages[-1]["content"] for row in outcome.rows[2:]]
+    assert [Texts().no_feedback in text and "is 4" not in text for text in last] == [True, True]
+
+
+def test_the_tree_asks_for_each_branch_with_a_seed_of_its_own(tmp_path):
+    right = {0: [0, 1], 1: [1, 0] * 4}
+    script = always(completion(LOOK))
+    outcome, requests, _ = play("mlmt", tmp_path, script, right, feedbacks=2, refinements=2)
+    assert len(requests) == len({body["seed"] for body in requests}) == 2 * 2
+    assert len(outcome.rows) == 2 + 2 * 2 * 2
+
+
+@ALL
+def test_a_guide_trains_beside_a_solver_behind_the_endpoint(name, tmp_path):
+    """One first answer is right and one wrong; each refinement is what its first answer is not."""
+    first = iter(["\\boxed{5}", "\\boxed{4}"])
+
+    def script(body, number):
+        earlier = [turn["content"] for turn in body["messages"] if turn["role"] == "assistant"]
+        if not earlier:
+            return completion(next(first))
+        return completion("\\boxed{4}" if "5" in earlier[0] else "\\boxed{5}")
+
+    class GuideEngine(SolverEngine):
+        async def grade(self, problem, responses):
+            right = [float("{4}" in each.text) for each in responses]
+            return [Verdict(each, "correct" if each else "wrong") for each in right]
+
+    frozen = {"solver": "teacher", "train_solver": False}
+    outcome, requests, _ = play(
+        name,
+        tmp_path,
+        script,
+        {GUIDE: [0, 0]},
+        engine_cls=GuideEngine,
+        settings=frozen,
+    )
+    assert [each.role for each in outcome.record.rounds] == ["solver", "guide", "solver"]
+    assert [(row.credit.role, row.credit.turn) for row in outcome.rows] == [("guide", 1)] * 2
+    # The guide earns whether its refinement is right.
+    assert sorted(row.credit.reward for row in outcome.rows) == [0.0, 1.0]
+    talks = outcome.record.conversations
+    assert [each.acc_first + each.acc_last for each in talks] == [1.0, 1.0]
+    assert [body["max_tokens"] for body in requests] == [64] * 4  # the policy's own limit
+
+
+def test_a_validation_of_the_guide_keeps_the_grades_of_texts_without_tokens(tmp_path):
+    right = iter(["\\boxed{4}", "\\boxed{4}", "\\boxed{5}", "\\boxed{4}"])
+
+    class GuideEngine(SolverEngine):
+        async def grade(self, problem, responses):
+            scores = [float("{4}" in each.text) for each in responses]
+            return [Verdict(each, "correct" if each else "wrong") for each in scores]
+
+    outcome, _, _ = play(
+        "score-guided",
+        tmp_path,
+        lambda body, number: completion(next(right)),
+        {GUIDE: [0, 0]},
+        engine_cls=GuideEngine,
+        settings={"solver": "teacher", "train_solver": False},
+        is_validation=True,
+    )
+    rows = list(store.rows_of(outcome, {"uid": "uid", "global_steps": 1}))
+    info = [fields["extra_fields"]["reward_extra_info"] for _, fields, _ in rows]
+    assert sorted(each["acc_t2"] for each in info) == [0.0, 1.0]
+    assert [each["acc"] for each in info] == [each["acc_t2"] for each in info]
+    for _, fields, tag in rows:  # verl takes no row without a response
+        assert len(fields["responses"]) == len(fields["response_mask"]) == tag["response_len"] == 1
+        assert len(fields["input_ids"]) == tag["seq_len"] == tag["prompt_len"] + 1
+
+
+def test_of_a_solver_that_gives_nothing_the_prompt_fails_with_the_reason(tmp_path):
+    frozen = {"solver": "teacher", "train_solver": False}
+    with pytest.raises(ValueError, match="the policy said nothing"):
+        play("score-guided", tmp_path, always("400"), {}, settings=frozen)
+
+
+@pytest.mark.parametrize("role", ["guide", "solver"])
+def test_a_teacher_that_would_train_is_refused(role):
+    with pytest.raises(ConfigError, match=f"{role}=teacher needs .*train_{role}=false"):
+        GuidedSettings(**{role: "teacher"})
+
+
+def test_two_teachers_leave_nothing_to_train():
+    with pytest.raises(ConfigError, match="nothing would train"):
+        GuidedSettings(guide="teacher", train_guide=False, solver="teacher", train_solver=False)
+
+
+def test_the_teachers_settings_are_read_where_it_guides_and_nowhere_else():
+    given = ["hint.teacher.model"]
+    for guide in ("teacher", "policy"):
+        own = GuidedSettings(**FROZEN | {"guide": guide})
+        settings = HintSettings(methods={"score_guided": own})
+        if guide == "teacher":
+            check_settings_are_read("score-guided", given, settings)
+            continue
+        with pytest.raises(ConfigError, match="hint.teacher.model is not read by"):
+            check_settings_are_read("score-guided", given, settings)
