@@ -17,6 +17,7 @@ from typing import Any
 
 import yaml
 
+from recipe.hint.bench import plain_reward
 from recipe.hint.bench.commands import CommandError, Finished, run_command
 from recipe.hint.methods import BASELINE, RELEASED
 from recipe.hint.report.runs import accuracies
@@ -268,7 +269,8 @@ def plain_settings(config: Path, steps: int) -> dict[str, Any]:
     del settings["trainer"]["method"], settings["trainer"]["eval_only"]
     settings["trainer"] |= {"logger": ["file"], "total_training_steps": steps}
     settings["actor_rollout_ref"]["rollout"]["agent"]["agent_loop_manager_class"] = None
-    settings["reward"]["num_workers"] = 1
+    reward = {"path": str(Path(plain_reward.__file__)), "name": "compute_score"}
+    settings["reward"] |= {"num_workers": 1, "custom_reward_function": reward}
     return settings
 
 
