@@ -94,21 +94,35 @@ BUCKET = "actor_rollout_ref.rollout.checkpoint_engine.update_weights_bucket_mega
 )
 def test_a_weight_above_the_bucket_of_the_sync_is_refused_on_a_cpu(config, name, shape, needed_mb):
     # verl's own bucket has 2048 MB.
-    largest = math.prod(shape)
+    sizes = [1000, math.prod(shape)]
     if needed_mb <= 2048:
-        check_bucket(config, largest, name)
+        check_bucket(config, sizes, name)
     else:
         with pytest.raises(ConfigError, match=rf"{BUCKET}=2048 .*{name}.*give {needed_mb} or more"):
-            check_bucket(config, largest, name)
+            check_bucket(config, sizes, name)
     OmegaConf.update(config, BUCKET, needed_mb)
-    check_bucket(config, largest, name)
+    check_bucket(config, sizes, name)
     OmegaConf.update(config, BUCKET, needed_mb - 1)
     with pytest.raises(ConfigError, match=f"give {needed_mb} or more"):
-        check_bucket(config, largest, name)
+        check_bucket(config, sizes, name)
     # Half the bytes: 256,000 x 3,584 x 2 = 1750 MB.
     config.actor_rollout_ref.actor.fsdp_config.model_dtype = "bf16"
     OmegaConf.update(config, BUCKET, 2048)
-    check_bucket(config, largest, name)
+    check_bucket(config, sizes, name)
+
+
+def test_a_bucket_that_shared_memory_cannot_hold_is_refused_on_a_cpu(config, monkeypatch):
+    # A container has 64 MB unless it is given more. 20 weights of 2^20 x 4 bytes: 80 MB.
+    monkeypatch.setattr("shutil.disk_usage", lambda path: SimpleNamespace(free=64 * 2**20))
+    sizes = [2**20] * 20
+    with pytest.raises(ConfigError, match=rf"80 MB of shared.* 64 MB free.*{BUCKET}=4 or more"):
+        check_bucket(config, sizes, "large")
+    check_bucket(config, sizes[:16], "small enough")
+    OmegaConf.update(config, BUCKET, 64)  # the weights go in two buckets
+    check_bucket(config, sizes, "large")
+    OmegaConf.update(config, BUCKET, 2048)
+    config.trainer.device = "cuda"
+    check_bucket(config, sizes, "large")
 
 
 def test_the_largest_weight_is_read_from_the_headers_of_the_model(config):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import os
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,7 @@ MODEL, MAX_MODEL_LEN = "actor_rollout_ref.model.path", f"{ROLLOUT}.max_model_len
 _TEMPLATE = "actor_rollout_ref.model.custom_chat_template"
 _DTYPE = "actor_rollout_ref.actor.fsdp_config.model_dtype"  # of the weights that are sent
 _BUCKET = f"{ROLLOUT}.checkpoint_engine.update_weights_bucket_megabytes"
+_SHARED_MEMORY = "/dev/shm"
 _CHUNK = 1024
 # For which vLLM's attention on a CPU has a kernel; its engine dies at the first group of another.
 CPU_HEAD_SIZES = (32, 64, 80, 96, 112, 128, 160, 192, 224, 256, 512)
@@ -99,7 +101,7 @@ def load_model(config: DictConfig, *, has_weights: bool = True) -> Model:
         cached = try_to_load_from_cache(path, "config.json")
         folder = Path(cached).parent if isinstance(cached, str) else None
     sizes = _weight_sizes(folder) if folder and has_weights else []
-    check_bucket(config, max(sizes, default=0), path)
+    check_bucket(config, sizes, path)
     tokenizer = _load_tokenizer(config, str(folder or path))
     options = dict(setting(config, "data.apply_chat_template_kwargs") or {})
     warnings = _template_warnings(config, tokenizer, options, str(folder or path))
@@ -190,31 +192,40 @@ def check_head_size(config: DictConfig, model: Any, path: str) -> None:
         )
 
 
-def check_bucket(config: DictConfig, largest: int, path: str) -> None:
-    """Make sure that the weight sync can carry a model's largest weight.
+def check_bucket(config: DictConfig, sizes: Sequence[int], path: str) -> None:
+    """Make sure that the weight sync can carry a model on a CPU, through shared memory.
 
-    On a GPU verl sends a weight above the bucket by itself. Through shared memory, the way on a
-    CPU, it stops at the first sync.
+    verl stops at the first sync where a weight is larger than a bucket, and the system kills the
+    trainer without a word where the bucket does not fit. On a GPU a larger weight goes by itself.
 
     Args:
         config: The run's.
-        largest: Numbers in the largest weight; 0 where it is unknown.
+        sizes: How many numbers each weight has; empty where that is unknown.
         path: The model's.
 
     Raises:
-        ConfigError: If the weight is larger than a bucket.
+        ConfigError: If the largest weight is larger than a bucket, or /dev/shm is too small.
     """
     if setting(config, "trainer.device") != "cpu" or setting(config, "trainer.eval_only"):
         return
     from verl.utils.torch_dtypes import PrecisionType
 
-    dtype = PrecisionType.to_dtype(setting(config, _DTYPE))
-    needed_mb = -(-largest * dtype.itemsize // 2**20)
-    if needed_mb > setting(config, _BUCKET):
+    dtype, bucket_mb = PrecisionType.to_dtype(setting(config, _DTYPE)), setting(config, _BUCKET)
+    whole_mb, largest_mb = (
+        -(-number * dtype.itemsize // 2**20) for number in (sum(sizes), max(sizes, default=0))
+    )
+    if largest_mb > bucket_mb:
         raise ConfigError(
-            f"{_BUCKET}={setting(config, _BUCKET)} is below the largest weight of "
-            f"{MODEL}={path}: {largest:,} numbers in {_DTYPE}={setting(config, _DTYPE)} are "
-            f"{needed_mb} MB; give {needed_mb} or more"
+            f"{_BUCKET}={bucket_mb} is below the largest weight of {MODEL}={path}: "
+            f"{max(sizes):,} numbers in {_DTYPE}={setting(config, _DTYPE)} are {largest_mb} MB; "
+            f"give {largest_mb} or more"
+        )
+    free_mb = shutil.disk_usage(_SHARED_MEMORY).free // 2**20
+    if min(whole_mb, bucket_mb) > free_mb:
+        raise ConfigError(
+            f"{MODEL}={path}: a sync of its weights takes {min(whole_mb, bucket_mb)} MB of shared "
+            f"memory, and {_SHARED_MEMORY} has {free_mb} MB free; give it more (docker run "
+            f"--shm-size), or {_BUCKET}={largest_mb} or more"
         )
 
 
