@@ -130,7 +130,9 @@ def test_the_largest_weight_is_read_from_the_headers_of_the_model(config):
     OmegaConf.update(config, BUCKET, 1)
     load_model(config)
     OmegaConf.update(config, BUCKET, 0)
-    with pytest.raises(ConfigError, match=f"{BUCKET}=0 is below the largest weight.*give 1 or mor"):
+    with pytest.raises(
+        ConfigError, match=f"{BUCKET}=0 is below the largest weight.*give 1 or more"
+    ):
         load_model(config)
 
 

@@ -174,7 +174,7 @@ def _take_log_probs_in_fp32() -> None:
     original = torch_functional.logprobs_from_logits_v2
 
     @functools.wraps(original)
-    def logprobs_from_logits(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    def logprobs_from_logits(logits: Any, labels: torch.Tensor) -> torch.Tensor:
         return original(logits.float(), labels)
 
     torch_functional.logprobs_from_logits_v2 = logprobs_from_logits
