@@ -1,13 +1,15 @@
 """Checks a machine with one GPU: ``main_gpu_check.py [--device cpu] [--only PART,...]``.
 
 Needs no network. Prints one Markdown block and writes gpu_check.json; the exit code is 1 when a
-part failed. Parts that are done are written down at once.
+part failed. Parts that are done are written down at once; ``--only`` with the ``--out`` of an
+earlier check runs those parts anew and keeps the others.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import sys
 import time
 from collections.abc import Sequence
@@ -28,14 +30,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     folder = given.out.absolute()
     folder.mkdir(parents=True, exist_ok=True)
     check = Check(given.device, folder, time.monotonic() + 60 * given.minutes)
-    results: dict[str, Result] = {}
+    written = folder / "gpu_check.json"
+    results: dict[str, Result] = json.loads(written.read_text()) if written.exists() else {}
     for name in given.only:
         print(f"{name} ...", end=" ", flush=True)
+        shutil.rmtree(folder / name, ignore_errors=True)
         results[name] = run_part(name, check)
         print(results[name]["result"], flush=True)
-        write_whole(folder / "gpu_check.json", json.dumps(results, indent=1))
+        write_whole(written, json.dumps(results, indent=1))
     print("\n" + "\n".join(markdown(results, given.device)))
-    print(f"\n{folder / 'gpu_check.json'}")
+    print(f"\n{written}")
     return int(any(each["result"] == "FAILED" for each in results.values()))
 
 
@@ -46,7 +50,7 @@ def read_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--only", default=",".join(PARTS), help=f"of {','.join(PARTS)}")
     parser.add_argument("--minutes", type=float, default=20, help="limit of all parts together")
-    parser.add_argument("--out", type=Path, default=default, help="a new folder")
+    parser.add_argument("--out", type=Path, default=default, help="a folder")
     given = parser.parse_args(argv)
     given.only = given.only.split(",")
     if unknown := sorted(set(given.only) - set(PARTS)):
@@ -71,7 +75,8 @@ def markdown(results: dict[str, Result], device: str) -> list[str]:
     stand_in = ", the CPU in a GPU's place" if device == "cpu" else ""
     lines = [f"### GPU check, {datetime.now():%Y-%m-%d}{stand_in}", ""]
     lines += ["| part | result | seconds | numbers |", "|---|---|---|---|"]
-    for name, each in results.items():
+    for name in sorted(results, key=list(PARTS).index):
+        each = results[name]
         numbers = each.get("numbers", {})
         shown = "; ".join(f"{key} {_shown(value)}" for key, value in numbers.items())
         told = (shown or each["reason"]).replace("|", "\\|").replace("\n", " ")

@@ -20,7 +20,7 @@ import verl  # noqa: F401  - loads the plugin, as in every process of a run
 from engines import BASE
 from transformers import AutoConfig, AutoModelForTokenClassification
 from verl.plugin.platform import get_platform
-from verl.utils import device, distributed
+from verl.utils import device, distributed, torch_functional
 from verl.utils.model import load_valuehead_model
 
 from recipe.hint.runtime.cpu import device as cpu_platform
@@ -148,6 +148,20 @@ def critic() -> dict[str, Any]:
     return {"critic without the patch": error_of(load), "values": list(values.shape)}
 
 
+def log_probs() -> dict[str, Any]:
+    """Largest error of log-probabilities in bf16, of logits in the shape of a model's."""
+    generator = torch.Generator().manual_seed(0)
+    logits_TV = (4 * torch.randn(64, 32_000, generator=generator)).bfloat16()
+    labels_T = torch.randint(32_000, (64,), generator=generator)
+    exact_T = logits_TV.double().log_softmax(-1).gather(1, labels_T[:, None])[:, 0]
+    bare = torch_functional.logprobs_from_logits_v2.__wrapped__
+    errors = []
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        for call in (bare, torch_functional.logprobs_from_logits):
+            errors.append((call(logits_TV, labels_T).double() - exact_T).abs().max().item())
+    return {"log-probs without the patch": errors[0], "log-probs": errors[1]}
+
+
 def second_install() -> dict[str, Any]:
     cpu_platform.install()
     patched = (
@@ -156,11 +170,15 @@ def second_install() -> dict[str, Any]:
         shared_memory.SharedMemory.close,
         torch.Tensor.pin_memory,
         AutoModelForTokenClassification.from_pretrained,
+        torch_functional.logprobs_from_logits_v2,
     )
     return {"patches after a second install": [len(ours(each)) for each in patched]}
 
 
 if __name__ == "__main__":
-    parts = (platform, backend, versions, segments, device_calls, pinned, critic, second_install)
+    parts = (
+        *(platform, backend, versions, segments, device_calls),
+        *(pinned, critic, log_probs, second_install),
+    )
     found = {name: value for part in parts for name, value in part().items()}
     sys.stdout.write("\n" + json.dumps(found))

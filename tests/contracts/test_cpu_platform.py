@@ -59,7 +59,7 @@ def test_verl_does_not_tell_which_platform_was_asked_for_and_may_still_warn():
 
 def test_the_plugin_may_be_loaded_twice(seen):
     # By VERL_USE_EXTERNAL_MODULES and by the entry point; a second wrapper would hide the first.
-    assert seen["patches after a second install"] == [1] * 5
+    assert seen["patches after a second install"] == [1] * 6
 
 
 def test_the_backend_that_verl_asks_for_is_accepted_on_the_cpu(seen):
@@ -86,6 +86,12 @@ def test_memory_is_left_as_it_is_where_verl_pins_it(seen):
 def test_a_critic_is_loaded_without_flash_attention(seen):
     assert "FlashAttention" in seen["critic without the patch"]
     assert seen["values"] == [1, 3, 1]  # one value per token
+
+
+def test_log_probs_of_a_trainer_in_bf16_are_taken_in_fp32(seen):
+    # From 16 to 32 the neighbours of a number in bf16 are 2^-3 = 0.125 apart.
+    assert 0.03 < seen["log-probs without the patch"] < 0.125
+    assert seen["log-probs"] < 1e-5
 
 
 def test_every_call_that_verl_makes_on_its_device_exists(seen):

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import pytest
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf, open_dict
+from verl.trainer.ppo.reward import get_custom_reward_fn
 from verl.utils.config import omega_conf_to_dataclass, validate_config
 from verl.workers.config import RolloutConfig
 
@@ -49,7 +50,7 @@ def paths(monkeypatch):
     ("part", "device"),
     [
         *((name, "cuda") for name in gpu_check.PARTS if name != "versions"),
-        ("separate_async", "cpu"),
+        *((name, "cpu") for name in gpu_check.PARTS if name not in ("versions", "sleep")),
     ],
 )
 def test_a_part_asks_for_nothing_that_is_refused(part, device, paths, tmp_path):
@@ -85,3 +86,8 @@ def test_verls_own_command_takes_the_settings_of_a_run(paths, tmp_path):
     assert isinstance(omega_conf_to_dataclass(plain.actor_rollout_ref.rollout), RolloutConfig)
     assert plain.trainer.total_training_steps == 3
     assert plain.actor_rollout_ref.rollout.agent.agent_loop_manager_class is None
+    # verl's own rewards raise for the data sources of the embedded problems.
+    score = get_custom_reward_fn(plain)
+    row = {"data_source": "tiny/hard", "ground_truth": "87", "extra_info": {}}
+    assert score(solution_str="So \\boxed{87}", **row) == 1
+    assert score(solution_str="So \\boxed{878}", **row) == 0

@@ -1,19 +1,33 @@
-"""Where a model says how long a sequence may be: verl, the checks and the engines must agree."""
+"""What a model must have for a run: verl, vLLM, the checks and the engines must agree on it."""
 
+import asyncio
+import math
 import os
+import threading
 from types import SimpleNamespace
+from uuid import uuid4
 
 import pytest
+import torch
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 from transformers import AutoTokenizer, Gemma3Config, Qwen2Config
 from verl.workers.rollout.utils import get_max_position_embeddings
+from verl.workers.rollout.vllm_rollout.bucketed_weight_transfer import (
+    BucketedWeightReceiver,
+    BucketedWeightSender,
+)
 
 from recipe.hint.errors import ConfigError
 from recipe.hint.main_hint import CONFIG_DIR, REPOSITORY, set_config_paths
 from recipe.hint.runtime.engine_builder import EngineBuilder
 from recipe.hint.runtime.preflight.machine import has_gpu
-from recipe.hint.runtime.preflight.model import CPU_HEAD_SIZES, check_head_size
+from recipe.hint.runtime.preflight.model import (
+    CPU_HEAD_SIZES,
+    check_bucket,
+    check_head_size,
+    load_model,
+)
 from recipe.hint.settings import read_settings
 
 
@@ -64,3 +78,84 @@ def test_heads_without_attention_on_a_cpu_are_refused(config, heads, size):
         check_head_size(config, model, "small")
     config.trainer.device = "cuda"
     assert check_head_size(config, model, "small") is None
+
+
+BUCKET = "actor_rollout_ref.rollout.checkpoint_engine.update_weights_bucket_megabytes"
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "needed_mb"),
+    [
+        ("Llama-3.1-8B", (128256, 4096), 2004),  # 525,336,576 x 4 bytes = 2004 x 2^20
+        ("Qwen2.5-7B", (152064, 3584), 2079),
+        ("Qwen3-8B", (151936, 4096), 2374),
+        ("gemma-2-9b", (256000, 3584), 3500),
+    ],
+)
+def test_a_weight_above_the_bucket_of_the_sync_is_refused_on_a_cpu(config, name, shape, needed_mb):
+    # verl's own bucket has 2048 MB.
+    sizes = [1000, math.prod(shape)]
+    if needed_mb <= 2048:
+        check_bucket(config, sizes, name)
+    else:
+        with pytest.raises(ConfigError, match=rf"{BUCKET}=2048 .*{name}.*give {needed_mb} or more"):
+            check_bucket(config, sizes, name)
+    OmegaConf.update(config, BUCKET, needed_mb)
+    check_bucket(config, sizes, name)
+    OmegaConf.update(config, BUCKET, needed_mb - 1)
+    with pytest.raises(ConfigError, match=f"give {needed_mb} or more"):
+        check_bucket(config, sizes, name)
+    # Half the bytes: 256,000 x 3,584 x 2 = 1750 MB.
+    config.actor_rollout_ref.actor.fsdp_config.model_dtype = "bf16"
+    OmegaConf.update(config, BUCKET, 2048)
+    check_bucket(config, sizes, name)
+
+
+def test_a_bucket_that_shared_memory_cannot_hold_is_refused_on_a_cpu(config, monkeypatch):
+    # A container has 64 MB unless it is given more. 20 weights of 2^20 x 4 bytes: 80 MB.
+    monkeypatch.setattr("shutil.disk_usage", lambda path: SimpleNamespace(free=64 * 2**20))
+    sizes = [2**20] * 20
+    with pytest.raises(ConfigError, match=rf"80 MB of shared.* 64 MB free.*{BUCKET}=4 or more"):
+        check_bucket(config, sizes, "large")
+    check_bucket(config, sizes[:16], "small enough")
+    OmegaConf.update(config, BUCKET, 64)  # the weights go in two buckets
+    check_bucket(config, sizes, "large")
+    OmegaConf.update(config, BUCKET, 2048)
+    config.trainer.device = "cuda"
+    check_bucket(config, sizes, "large")
+
+
+def test_the_largest_weight_is_read_from_the_headers_of_the_model(config):
+    # The embedded model: every weight is far below 1 MB, the bucket is a whole number of them.
+    OmegaConf.update(config, BUCKET, 1)
+    load_model(config)
+    OmegaConf.update(config, BUCKET, 0)
+    with pytest.raises(
+        ConfigError, match=f"{BUCKET}=0 is below the largest weight.*give 1 or more"
+    ):
+        load_model(config)
+
+
+@pytest.mark.parametrize("number", [2**18, 2**18 + 1])
+def test_verl_sends_what_fits_a_bucket_of_shared_memory_and_stops_at_what_does_not(number):
+    # 2^18 numbers of 4 bytes are 1 MB.
+    handle = f"ipc:///tmp/bucket-{uuid4().hex}.sock"
+    weight, got = torch.arange(number, dtype=torch.float32), {}
+
+    def take(weights, is_last):
+        got.update((name, each.clone()) for name, each in weights)
+
+    receiver = BucketedWeightReceiver(handle, torch.device("cpu"), use_shm=True)
+    # A daemon: where the sender stops, it waits for ever.
+    thread = threading.Thread(target=receiver.receive_weights, args=(take,), daemon=True)
+    thread.start()
+    sender = BucketedWeightSender(handle, bucket_size_mb=1, use_shm=True)
+    sending = sender.async_send_weights(iter([("w", weight)]))
+    if number * 4 <= 2**20:
+        asyncio.run(sending)
+        thread.join(timeout=60)
+        assert torch.equal(got["w"], weight)
+    else:
+        with pytest.raises(AssertionError, match="update_weights_bucket_megabytes"):
+            asyncio.run(sending)
+        assert not got and thread.is_alive()

@@ -71,6 +71,8 @@ def check(monkeypatch, *overrides):
 
 def test_the_settings_of_separate_devices_pass_the_preflight(monkeypatch):
     assert check(monkeypatch, *SEPARATE) is None
+    adapter = ("actor_rollout_ref.model.lora_rank=8", "actor_rollout_ref.model.lora.merge=true")
+    assert check(monkeypatch, *SEPARATE, *adapter) is None
 
 
 @pytest.mark.parametrize(
@@ -85,6 +87,7 @@ def test_the_settings_of_separate_devices_pass_the_preflight(monkeypatch):
         # 1 of the trainer + 1 of the rollouts = 2
         ("ray_kwargs.ray_init.num_gpus=1", r"num_gpus=1, but .* 2 devices.*give .*num_gpus=2"),
         (f"{ROLLOUT}.n_gpus_per_node=null", r"rollout\.n_gpus_per_node=None"),
+        ("actor_rollout_ref.model.lora_rank=8", r"without its adapter.*set .*lora\.merge=true"),
     ],
 )
 def test_separate_devices_that_cannot_work_are_refused(monkeypatch, wrong, says):

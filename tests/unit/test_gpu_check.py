@@ -45,6 +45,26 @@ def test_a_part_that_fails_hides_no_other_and_decides_the_exit_code(monkeypatch,
     assert written["third"]["numbers"]["mean"] == 0.000012345
 
 
+def test_a_part_that_is_run_anew_replaces_its_result_and_no_other(monkeypatch, tmp_path, capsys):
+    def says(number):
+        def part(check):
+            left = check.folder / "first/records.jsonl"
+            assert not left.exists()  # what the earlier run left would be resumed
+            left.parent.mkdir()
+            left.write_text("")
+            return {"number": number}
+
+        return part
+
+    parts(monkeypatch, first=says(1), second=fails)
+    assert main_gpu_check.main(["--only", "first,second", "--out", str(tmp_path)]) == 1
+    parts(monkeypatch, first=says(2), second=fails)
+    assert main_gpu_check.main(["--only", "first", "--out", str(tmp_path)]) == 1
+    told = capsys.readouterr().out.rpartition("### GPU check")[2]
+    assert "| first | ok | 0 | number 2 |" in told
+    assert "| second | FAILED |" in told
+
+
 def test_without_a_failure_the_exit_code_is_zero(monkeypatch, tmp_path):
     parts(monkeypatch, only=is_elsewhere)
     assert main_gpu_check.main(["--only", "only", "--out", str(tmp_path)]) == 0

@@ -17,6 +17,7 @@ from typing import Any
 
 import yaml
 
+from recipe.hint.bench import plain_reward
 from recipe.hint.bench.commands import CommandError, Finished, run_command
 from recipe.hint.methods import BASELINE, RELEASED
 from recipe.hint.report.runs import accuracies
@@ -143,7 +144,7 @@ def sleep(check: Check) -> Numbers:
     if check.device == "cpu":
         raise NotHereError("vLLM's CPU build does not sleep")
     awake = (f"{_ROLLOUT}.free_cache_engine=false", f"+{_ROLLOUT}.enable_sleep_mode=false")
-    return _as_reference(check, check.run("awake", *_SHORT, *awake))
+    return _as_reference(check, check.run("sleep", *_SHORT, *awake))
 
 
 def bf16(check: Check) -> Numbers:
@@ -217,7 +218,7 @@ def half_billion(check: Check) -> Numbers:
     """Tokens per second on random weights: this package, plain verl, and vLLM alone."""
     from recipe.hint.tiny.random_model import HALF_BILLION, SMALL, build_model
 
-    is_cpu, model = check.device == "cpu", check.folder / "model"
+    is_cpu, model = check.device == "cpu", check.folder / "half_billion/model"
     build_model(model, "qwen25", SMALL if is_cpu else HALF_BILLION)
     batch, group, length = (4, 2, 16) if is_cpu else (32, 8, 512)
     settings = (
@@ -234,7 +235,9 @@ def half_billion(check: Check) -> Numbers:
         "actor_rollout_ref.actor.optim.lr=1e-6",
     )
     plan = ("bench.steps=2", "bench.warmup=1", "bench.calibration=1", "bench.unresolved=-1")
-    bench = check.run("half_billion", *settings, *plan, f"bench.arms=[{BASELINE}]", script=_BENCH)
+    bench = check.run(
+        "half_billion/bench", *settings, *plan, f"bench.arms=[{BASELINE}]", script=_BENCH
+    )
     found = json.loads((bench.folder / "bench.json").read_text(encoding="utf-8"))
     plain = _plain_verl(check, bench.folder / "config.yaml")
     return {
@@ -266,14 +269,15 @@ def plain_settings(config: Path, steps: int) -> dict[str, Any]:
     del settings["trainer"]["method"], settings["trainer"]["eval_only"]
     settings["trainer"] |= {"logger": ["file"], "total_training_steps": steps}
     settings["actor_rollout_ref"]["rollout"]["agent"]["agent_loop_manager_class"] = None
-    settings["reward"]["num_workers"] = 1
+    reward = {"path": str(Path(plain_reward.__file__)), "name": "compute_score"}
+    settings["reward"] |= {"num_workers": 1, "custom_reward_function": reward}
     return settings
 
 
 def _plain_verl(check: Check, config: Path) -> Numbers:
     """Run verl's own command with the settings of a run; three steps, the last two count."""
     settings = plain_settings(config, steps=3)
-    folder = check.folder / "plain_verl"
+    folder = check.folder / "half_billion/plain_verl"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "plain.yaml").write_text(yaml.safe_dump(settings), encoding="utf-8")
     environment = {"VERL_FILE_LOGGER_PATH": str(folder / "verl.jsonl")}

@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 import importlib.util
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -35,6 +34,7 @@ _LEARNED = 4096
 _LOGIT_STD = 4.0
 # Mean chance that a token ends the response.
 _STOP_SHARE = 0.05
+_ROUNDS = 6
 # How much larger than its input's scale a layer writes.
 _LAYER_GAIN = 8.0
 _SEED = 0
@@ -81,7 +81,7 @@ def build_model(folder: Path, family_name: str, size: Size = SMALL) -> None:
     dtype = torch.float32 if size == SMALL else torch.bfloat16
     model = AutoModelForCausalLM.from_config(config, dtype=dtype)
     if size == SMALL:
-        _sharpen(model, family, stop_ids)
+        _sharpen(model, family, stop_ids, _own_text(tokenizer))
     model.generation_config = GenerationConfig(
         do_sample=True,
         bos_token_id=tokenizer.bos_token_id,
@@ -93,8 +93,16 @@ def build_model(folder: Path, family_name: str, size: Size = SMALL) -> None:
     tokenizer.save_pretrained(folder)
 
 
-def _sharpen(model: PreTrainedModel, family: Family, stop_ids: list[int]) -> None:
-    """Give the tokens unequal chances, and each stop its share.
+def _own_text(tokenizer: PreTrainedTokenizerFast) -> torch.Tensor:
+    """Return 4 x 128 tokens of this file."""
+    text = Path(__file__).read_text(encoding="utf-8")
+    return torch.tensor(tokenizer(text, add_special_tokens=False)["input_ids"][:512]).view(4, 128)
+
+
+def _sharpen(
+    model: PreTrainedModel, family: Family, stop_ids: list[int], ids: torch.Tensor
+) -> None:
+    """Give the tokens unequal chances, and each stop its share after the tokens of a text.
 
     What the layers write outweighs the embedding: tied to the output, it would make every token
     repeat itself. The first hidden unit is the same for every token but the stops, no layer writes
@@ -118,11 +126,12 @@ def _sharpen(model: PreTrainedModel, family: Family, stop_ids: list[int]) -> Non
             output.normal_(std=std)
             output[:, 0] = 0.0
         output[stop_ids, 1:] *= 0.1
-        ids = torch.randint(family.num_tokens // 2, (4, 64))
-        found = model(ids, output_hidden_states=True)
-        bias_unit = found.hidden_states[-1][..., 0].mean()
-        wanted = torch.logsumexp(found.logits, -1).mean() + math.log(_STOP_SHARE / len(stop_ids))
-        output[stop_ids, 0] += (wanted - found.logits[..., stop_ids].mean()) / bias_unit
+        # Repeated: a capped logit follows the bias less than one to one, and their sum changes.
+        for _ in range(_ROUNDS):
+            found = model(ids, output_hidden_states=True)
+            bias_unit = found.hidden_states[-1][..., 0].mean()
+            shares = found.logits.softmax(-1)[..., stop_ids].mean((0, 1))
+            output[stop_ids, 0] += torch.log(_STOP_SHARE / len(stop_ids) / shares) / bias_unit
 
 
 def build_tokenizer(family: Family) -> PreTrainedTokenizerFast:

@@ -1,4 +1,4 @@
-"""verl 0.9.1 on a machine without an accelerator: a platform and five small gaps closed.
+"""verl 0.9.1 on a machine without an accelerator: a platform and six small gaps closed.
 
 Each gap is closed at run time in the processes of a CPU run only; nothing on disk changes.
 tests/contracts/test_cpu_platform.py holds one test per gap, so an upgrade fails there first.
@@ -18,6 +18,7 @@ import torch.distributed
 from transformers import AutoModelForTokenClassification
 from verl.plugin.platform import platform_manager
 from verl.plugin.platform.platform_base import PlatformBase
+from verl.utils import torch_functional
 
 
 def _nothing(*_args: Any, **_kwargs: Any) -> None:
@@ -165,6 +166,20 @@ def _load_critics_without_flash_attention() -> None:
     AutoModelForTokenClassification.from_pretrained = from_pretrained
 
 
+def _take_log_probs_in_fp32() -> None:
+    """Make a trainer in bf16 take log-probabilities in fp32, as autocast on a GPU does.
+
+    Autocast on a CPU leaves log-softmax in bf16: a log-probability of -10 is off by up to 0.03.
+    """
+    original = torch_functional.logprobs_from_logits_v2
+
+    @functools.wraps(original)
+    def logprobs_from_logits(logits: Any, labels: torch.Tensor) -> torch.Tensor:
+        return original(logits.float(), labels)
+
+    torch_functional.logprobs_from_logits_v2 = logprobs_from_logits
+
+
 def install() -> None:
     """Register the platform and close the gaps; safe to call twice in a process."""
     if platform_manager.PlatformRegistry.get("cpu") is CpuPlatform:
@@ -175,6 +190,7 @@ def install() -> None:
     _let_views_outlive_segments()
     _pin_nothing()
     _load_critics_without_flash_attention()
+    _take_log_probs_in_fp32()
 
 
 def check_platform() -> None:

@@ -55,6 +55,7 @@ _NO_MANAGER = (
 _READ = (
     *(MANAGER, *names(FUNCTION, "path name reward_kwargs."), f"{KWARGS}.max_resp_len"),
     *names(f"{KWARGS}.overlong_buffer_cfg", "enable len penalty_factor"),
+    "actor_rollout_ref.model.lora.merge",
 )
 # The beginning of a name -> why nothing reads it; the first that fits is told.
 _UNREAD = {
@@ -66,6 +67,8 @@ _UNREAD = {
     f"{ROLLOUT}.do_sample": "vLLM samples with rollout.temperature",
     f"{ROLLOUT}.val_kwargs.do_sample": "vLLM samples with val_kwargs.temperature; for greedy "
     "responses give val_kwargs.temperature=0 and val_kwargs.n=1",
+    "actor_rollout_ref.model.lora.": "it is for verl's Megatron engine; FSDP reads lora_rank, "
+    "lora_alpha and target_modules of actor_rollout_ref.model, and lora.merge",
     "ray_kwargs.timeline_json_file": "verl's own main_ppo writes it, and that does not run",
     "trainer.default_hdfs_dir": "verl's FSDP checkpoints are written to trainer.default_local_dir "
     "alone; copy them from there",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import os
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,9 @@ from recipe.hint.runtime.preflight.settings import ROLLOUT, setting
 
 MODEL, MAX_MODEL_LEN = "actor_rollout_ref.model.path", f"{ROLLOUT}.max_model_len"
 _TEMPLATE = "actor_rollout_ref.model.custom_chat_template"
+_DTYPE = "actor_rollout_ref.actor.fsdp_config.model_dtype"  # of the weights that are sent
+_BUCKET = f"{ROLLOUT}.checkpoint_engine.update_weights_bucket_megabytes"
+_SHARED_MEMORY = "/dev/shm"
 _CHUNK = 1024
 # For which vLLM's attention on a CPU has a kernel; its engine dies at the first group of another.
 CPU_HEAD_SIZES = (32, 64, 80, 96, 112, 128, 160, 192, 224, 256, 512)
@@ -96,11 +100,12 @@ def load_model(config: DictConfig, *, has_weights: bool = True) -> Model:
 
         cached = try_to_load_from_cache(path, "config.json")
         folder = Path(cached).parent if isinstance(cached, str) else None
-    num_parameters = _num_parameters(folder) if folder and has_weights else None
+    sizes = _weight_sizes(folder) if folder and has_weights else []
+    check_bucket(config, sizes, path)
     tokenizer = _load_tokenizer(config, str(folder or path))
     options = dict(setting(config, "data.apply_chat_template_kwargs") or {})
     warnings = _template_warnings(config, tokenizer, options, str(folder or path))
-    return Model(path, tokenizer, num_parameters, context, options, warnings)
+    return Model(path, tokenizer, sum(sizes) or None, context, options, warnings)
 
 
 def _template_warnings(
@@ -187,8 +192,48 @@ def check_head_size(config: DictConfig, model: Any, path: str) -> None:
         )
 
 
-def _num_parameters(folder: Path) -> int | None:
-    """Sum over the headers of the safetensors files; ``None`` for other formats."""
+def check_bucket(config: DictConfig, sizes: Sequence[int], path: str) -> None:
+    """Make sure that the weight sync can carry a model on a CPU, through shared memory.
+
+    verl stops at the first sync where a weight is larger than a bucket, and the system kills the
+    trainer without a word where the bucket does not fit. On a GPU a larger weight goes by itself.
+
+    Args:
+        config: The run's.
+        sizes: How many numbers each weight has; empty where that is unknown.
+        path: The model's.
+
+    Raises:
+        ConfigError: If the largest weight is larger than a bucket, or /dev/shm is too small.
+    """
+    if setting(config, "trainer.device") != "cpu" or setting(config, "trainer.eval_only"):
+        return
+    from verl.utils.torch_dtypes import PrecisionType
+
+    dtype, bucket_mb = PrecisionType.to_dtype(setting(config, _DTYPE)), setting(config, _BUCKET)
+    whole_mb, largest_mb = (
+        -(-number * dtype.itemsize // 2**20) for number in (sum(sizes), max(sizes, default=0))
+    )
+    if largest_mb > bucket_mb:
+        raise ConfigError(
+            f"{_BUCKET}={bucket_mb} is below the largest weight of {MODEL}={path}: "
+            f"{max(sizes):,} numbers in {_DTYPE}={setting(config, _DTYPE)} are {largest_mb} MB; "
+            f"give {largest_mb} or more"
+        )
+    free_mb = shutil.disk_usage(_SHARED_MEMORY).free // 2**20
+    if min(whole_mb, bucket_mb) > free_mb:
+        raise ConfigError(
+            f"{MODEL}={path}: a sync of its weights takes {min(whole_mb, bucket_mb)} MB of shared "
+            f"memory, and {_SHARED_MEMORY} has {free_mb} MB free; give it more (docker run "
+            f"--shm-size), or {_BUCKET}={largest_mb} or more"
+        )
+
+
+def _weight_sizes(folder: Path) -> list[int]:
+    """Return how many numbers each weight has, by the headers of safetensors files.
+
+    Empty for other formats.
+    """
     from safetensors import SafetensorError, safe_open
 
     files = sorted(folder.glob("*.safetensors"))
@@ -197,18 +242,16 @@ def _num_parameters(folder: Path) -> int | None:
             f"{MODEL}={folder}: no weights (*.safetensors or *.bin); the folder has "
             f"{', '.join(sorted(each.name for each in folder.iterdir())) or 'nothing'}"
         )
-    total = 0
+    sizes = []
     for file in files:
         try:
             with safe_open(file, framework="np") as weights:
-                total += sum(
-                    math.prod(weights.get_slice(key).get_shape()) for key in weights.keys()
-                )
+                sizes += [math.prod(weights.get_slice(key).get_shape()) for key in weights.keys()]
         except (OSError, SafetensorError) as error:
             raise ConfigError(
                 f"{MODEL}={folder}: {file.name} is not whole ({_one_line(error)}); fetch it again"
             ) from error
-    return total or None
+    return sizes
 
 
 def _load_tokenizer(config: DictConfig, path: str) -> Any:

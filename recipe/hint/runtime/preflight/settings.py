@@ -204,6 +204,13 @@ def _check_separate(config: DictConfig) -> None:
             f"{what} and actor_rollout_ref.hybrid_engine=false: verl 0.9.1 stops there while it "
             f"writes a line of its log; set it to true"
         )
+    model = "actor_rollout_ref.model"
+    rank, adapter = (setting(config, f"{model}.lora_{key}") for key in ("rank", "adapter_path"))
+    if (rank or adapter) and not setting(config, f"{model}.lora.merge"):
+        raise ConfigError(
+            f"{what} and {model}.lora_rank={rank} (lora_adapter_path={adapter}): verl 0.9.1 sends "
+            f"the model without its adapter to other devices; set {model}.lora.merge=true"
+        )
 
 
 def _check_batch(config: DictConfig) -> None:
