@@ -3,8 +3,8 @@
 Seeds and problems are both drawn, so the spread of each enters the variance: with S seeds and P
 problems it is estimated as Vs + Vp - Vsp, where Vs and Vp are those of the mean over seeds and over
 problems, and Vsp what both count (the variance of the residuals over S P). It is never taken to be
-below any of the three. The interval has Satterthwaite's degrees of freedom: few where the seeds differ more
-than the problems do.
+below any of the three. The interval has Satterthwaite's degrees of freedom: few where the seeds
+differ more than the problems do.
 
 Source: Cameron, Gelbach and Miller 2011, J. Bus. Econ. Stat. 29 (two-way clustering); Satterthwaite
 1946, Biometrics 2.
@@ -77,7 +77,7 @@ def crossed_difference(differences_SP: npt.ArrayLike) -> Estimate:
 
 
 def _variance(values_SP: npt.NDArray[np.float64]) -> tuple[float, int]:
-    """Return the variance of the mean, and its degrees of freedom; for two seeds and problems up."""
+    """Return the variance of the mean, and its degrees of freedom; from two seeds on."""
     num_seeds, num_problems = values_SP.shape
     of_seeds_S, of_problems_P = values_SP.mean(axis=1), values_SP.mean(axis=0)
     residuals_SP = values_SP - of_seeds_S[:, None] - of_problems_P + values_SP.mean()
