@@ -49,7 +49,9 @@ def read_typed(cls: type, node: Mapping[str, Any], path: str) -> Any:
     if first["type"] == "unexpected_keyword_argument":
         for key in loc[:-1]:
             # A mapping or list of settings classes says of which one.
-            inner = [each for each in get_args(cls) if is_dataclass(each)]
+            inner = [
+                each for each in get_args(cls) if isinstance(each, type) and is_dataclass(each)
+            ]
             cls = inner[0] if inner else get_type_hints(cls)[str(key)]
         known = sorted(item.name for item in fields(cls))
         near = difflib.get_close_matches(str(loc[-1]), known)

@@ -39,7 +39,7 @@ CLAIM = {"arm": "a", "source": "s", "measure": "delta"}
     [
         ({"arms": {}}, "name at least one arm"),
         ({"arms": {"../a": {}}}, "names a folder"),
-        ({"arms": {"a": {"setings": []}}}, "setings is not a setting.*nearest: settings"),
+        ({"arms": {"a": {"setting": []}}}, "setting is not a setting.*nearest: settings"),
         ({"claims": [CLAIM | {"belov": 0.1}]}, "belov is not a setting.*nearest: below"),
         ({"seeds": []}, "give each of them once"),
         ({"seeds": [1, 1]}, "give each of them once"),
