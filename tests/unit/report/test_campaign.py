@@ -1,6 +1,7 @@
 """What is said of a campaign's runs."""
 
 import json
+from pathlib import Path
 
 import pytest
 import yaml
@@ -9,8 +10,12 @@ from response_rows import rows, write_rows
 from recipe.hint.errors import DataError
 from recipe.hint.evaluation.results import write_results
 from recipe.hint.main_report import main
+from recipe.hint.problems.columns import read_problems
 from recipe.hint.report.campaign import read_results_of
 from recipe.hint.report.campaign_page import results_page
+from recipe.hint.tiny.two_turn.task import response
+
+TWO_TURN = Path("data/two_turn/val_hard.parquet").absolute()
 
 ONE = {"a": "++++", "b": "++--", "c": "----"}  # 1, 1/2, 0
 
@@ -184,3 +189,26 @@ def test_the_command_writes_the_page(tmp_path, capsys):
     assert main(["campaign", str(root), "-o", str(tmp_path / "page.md")]) == 0
     assert (tmp_path / "page.md").read_text().startswith("# Results\n")
     assert capsys.readouterr().out.endswith("page.md: 1 campaigns, 0 runs missing\n")
+
+
+def test_work_is_right_where_a_first_response_ends_in_the_answer(tmp_path):
+    problem = read_problems(TWO_TURN)[0]
+    right, wrong = int(problem.answer), (int(problem.answer) + 1) % 10
+    write_campaign(tmp_path, {"x": {}}, seeds=[1])
+    folder = tmp_path / "x" / "seed-1"
+    write_run(folder, {"p": "-- -- -- --"})
+    lines = rows("two_turn/hard", **{problem.id: "----"})
+    # Three of four first responses work out the answer, whatever they box.
+    for line, worked in zip(lines, (right, right, wrong, right), strict=True):
+        first = {"role": "assistant", "content": response(0, [1, 2, 3, worked])}
+        line["conversation"] = [{"role": "user", "content": problem.text}, first]
+    (folder / "evaluation" / "samples" / "toy.jsonl").unlink()
+    write_rows(folder / "evaluation", "two_turn__hard", lines)
+    config = {"trainer": {"method": "score"}, "data": {"val_files": [str(TWO_TURN)]}}
+    (folder / "config.yaml").write_text(yaml.safe_dump(config))
+    result = read_results_of(tmp_path)
+    assert result.estimate("x", "two_turn/hard", "work").value == 0.75
+    # Without the problems' file there is nothing to compare with, and no such column.
+    config["data"]["val_files"] = [str(tmp_path / "moved.parquet")]
+    (folder / "config.yaml").write_text(yaml.safe_dump(config))
+    assert "work" not in read_results_of(tmp_path).measures("two_turn/hard")
