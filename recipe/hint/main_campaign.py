@@ -55,6 +55,9 @@ def main(argv: list[str] | None = None) -> int:
     except HintError as error:
         print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
         return 2
+    except OSError as error:
+        print(f"error: {error.filename}: {error.strerror or error}", file=sys.stderr)
+        return 2
     except KeyboardInterrupt as stop:
         word, code = ("terminated", 143) if isinstance(stop, Terminated) else ("interrupted", 130)
         print(f"error: {word}; the same command goes on", file=sys.stderr)

@@ -10,6 +10,7 @@ import contextlib
 import ctypes
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -107,9 +108,11 @@ class Job:
             )
 
     def steps(self) -> int:
-        """Return the last step that the run wrote metrics of."""
-        rows = read_rows(self.folder / "metrics.jsonl")
-        return max((row["step"] for row in rows), default=0)
+        """Return the last step that the run wrote metrics of; 0 where they cannot be read."""
+        with contextlib.suppress(HintError):
+            rows = read_rows(self.folder / "metrics.jsonl")
+            return max((row["step"] for row in rows), default=0)
+        return 0
 
     def _trained(self) -> tuple[int, int]:
         """Return the newest whole checkpoint's step and the last step; 0 where there is none."""
@@ -191,6 +194,10 @@ class Driver:
         job.folder.mkdir(parents=True, exist_ok=True)
         write_whole(job.folder / RUN_FILE, json.dumps(job.run.as_json(), indent=1) + "\n")
         state, command = job.state(), job.command()
+        if state.startswith("train"):
+            # Of weights that are no longer the run's.
+            for name in ("model", "evaluation"):
+                shutil.rmtree(job.folder / name, ignore_errors=True)
         with open(job.folder / LOG, "a", encoding="utf-8") as log:
             log.write(f"$ {' '.join(command)}\n")
             log.flush()

@@ -65,6 +65,16 @@ def test_a_run_whose_evaluation_is_missing_does_not_train_again(tmp_path):
     assert calls(tmp_path, "a/seed-1") == ["train", "export", "evaluate", "evaluate"]
 
 
+def test_weights_and_samples_of_an_earlier_training_are_not_evaluated(tmp_path):
+    make(tmp_path, campaign(a=[]))
+    folder = tmp_path / "a/seed-1"
+    shutil.rmtree(folder / "checkpoints")
+    (folder / "evaluation/results.json").rename(folder / "evaluation/some_samples")
+    make(tmp_path, campaign(a=[]))
+    assert calls(tmp_path, "a/seed-1") == ["train", "export", "evaluate"] * 2
+    assert not (folder / "evaluation/some_samples").exists()
+
+
 def test_a_failed_run_ends_no_other_and_is_made_by_the_same_command(tmp_path):
     asked = campaign(a=["fail_once=1"], b=[])
     with pytest.raises(HintError, match=r"2 of 4 runs failed: a/seed-1 \(train: exit code 3\)"):
