@@ -68,9 +68,11 @@ def main(argv: list[str] | None = None) -> int:
 
 def _check(jobs: Sequence[Job]) -> int:
     """Run each arm's own checks, with its first seed."""
-    firsts = {job.run.arm: job for job in reversed(jobs)}
+    firsts: dict[str, Job] = {}
+    for job in jobs:
+        firsts.setdefault(job.run.arm, job)
     failed = 0
-    for arm, job in reversed(firsts.items()):
+    for arm, job in firsts.items():
         end = subprocess.run(
             [sys.executable, *job.check()], capture_output=True, text=True, check=False
         )

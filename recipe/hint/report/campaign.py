@@ -65,7 +65,7 @@ class CampaignResult:
 
     campaign: Campaign
     seeds: dict[str, dict[int, SeedResult]] = field(default_factory=dict)
-    missing: list[str] = field(default_factory=list)
+    missing: list[Run] = field(default_factory=list)
 
     def sources(self) -> list[str]:
         """Return the data sources that runs were evaluated on, in the order of the first."""
@@ -163,7 +163,7 @@ def read_results_of(folder: str | Path) -> CampaignResult:
         if (place / "evaluation" / "results.json").is_file():
             result.seeds.setdefault(run.arm, {})[run.seed] = _read_seed(place, run)
         else:
-            result.missing.append(run.name)
+            result.missing.append(run)
     if not result.seeds:
         raise DataError(f"{folder} has no finished run; make them with main_campaign.py")
     # In the order of the file, whichever was finished first.

@@ -53,7 +53,8 @@ def _tables(result: CampaignResult) -> Iterator[tuple[str, list[str]]]:
         yield "Claims", _claims(result)
     for source in result.sources():
         yield f"Held-out problems, {source}", _held_out(result, source)
-        yield f"Less {result.campaign.compared_with}, {source}", _differences(result, source)
+        if len(result.seeds) > 1:
+            yield f"Less {result.campaign.compared_with}, {source}", _differences(result, source)
         yield f"By seed, {source}", _by_seed(result, source)
         yield f"Accuracy in training's own validations, {source}", _learning(result, source)
     yield "Cost", _cost(result)
@@ -91,8 +92,13 @@ def _conditions(result: CampaignResult) -> list[str]:
         lines.append(
             f"- Versions: {', '.join(f'{name} {each}' for name, each in versions.items())}"
         )
+    missing = {
+        arm: ", ".join(str(run.seed) for run in result.missing if run.arm == arm)
+        for arm in result.campaign.arms
+    }
     if result.missing:
-        lines.append(f"- **Not run**: {', '.join(result.missing)}")
+        shown_missing = (f"{arm} ({seeds})" for arm, seeds in missing.items() if seeds)
+        lines.append(f"- **Not run** (seeds): {', '.join(shown_missing)}")
     return lines
 
 
@@ -214,7 +220,7 @@ def _late(result: CampaignResult) -> list[str]:
         for group in values:
             known = [number(each) for each in group if each is not None]
             shown_column.append(f"{sum(known) / len(known):.3g}" if known else "-")
-        if set(shown_column) != {"-"}:
+        if not set(shown_column) <= {"-", "0"}:
             columns.append((title, shown_column))
     for place, arm in enumerate(result.seeds):
         rows.append([arm, *(cells[place] for _, cells in columns)])

@@ -162,7 +162,7 @@ def test_the_page_shows_failed_claims_in_bold_and_runs_that_are_missing(tmp_path
     page = results_page([read_results_of(root)])
     assert "| **x: delta on toy at least 90.0, every seed** |" in page
     assert "| **fails** |" in page
-    assert "- **Not run**: x/seed-2" in page
+    assert "- **Not run** (seeds): x (2)" in page
     # 90 s of steps and 1,000 tokens; half of the problems at step 2.
     assert "| x   |           1k |              1.5 |" in page
     assert "step 2, 1.5 min (1 of 1)" in page
