@@ -190,7 +190,7 @@ def _read_seed(place: Path, run: Run) -> SeedResult:
     evaluation = place / "evaluation"
     stored = read_results(evaluation)
     groups = read_groups(evaluation, stored["num_samples"])
-    training = read_folder(place)
+    training = read_folder(place, with_visits=False)
     training.name = run.name
     means = {source: _means(of_source) for source, of_source in groups.items()}
     for source in means:
