@@ -175,7 +175,7 @@ def read_results_of(folder: str | Path) -> CampaignResult:
 def shown(estimate: Estimate, *, sign: bool = False) -> str:
     """Write an estimate in percent, ``94.1 (91.0 - 96.2)``, with signs where they can differ."""
     style = "+.1f" if sign else ".1f"
-    value, low, high = (f"{100 * each + 0.0:{style}}" for each in estimate)
+    value, low, high = (f"{round(100 * each, 1) + 0.0:{style}}" for each in estimate)
     return f"{value} ({low} - {high})" if not sign else f"{value} ({low} to {high})"
 
 
