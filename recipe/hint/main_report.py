@@ -5,6 +5,7 @@ main_report.py evaluation RUN                      every number again from the s
                                                    when one differs from results.json
 main_report.py compare RUN_A RUN_B [--common]      B minus A, paired problem by problem
 main_report.py html RUN [RUN ...] -o page.html     one page to look at, also of a run in progress
+main_report.py campaign DIR [DIR ...] -o FILE.md   tables, intervals and claims of whole campaigns
 main_report.py same RUN_A RUN_B                     whether two training runs sampled the same; exit
                                                    code 1 when not
 main_report.py samples RUN [--step N] [--why W]    what training kept to look at, newest last
@@ -26,6 +27,8 @@ from recipe.hint.command.compose import CONFIG_DIR, primary_config, set_config_p
 from recipe.hint.errors import ConfigError, HintError
 from recipe.hint.evaluation.comparison import compare_runs
 from recipe.hint.evaluation.results import evaluation_table, recompute
+from recipe.hint.report.campaign import read_results_of
+from recipe.hint.report.campaign_page import results_page
 from recipe.hint.report.runs import read_run
 from recipe.hint.report.same import compare_records, vllm_difference
 from recipe.hint.report.samples import sample_lines
@@ -38,7 +41,7 @@ def main(argv: list[str] | None = None) -> int:
     """Run the command that the first argument names; without one, the training table."""
     argv = sys.argv[1:] if argv is None else argv
     commands = {"evaluation": _evaluation, "compare": _compare, "html": _html}
-    commands |= {"same": _same, "samples": _samples}
+    commands |= {"same": _same, "samples": _samples, "campaign": _campaign}
     command = commands.get(argv[0] if argv else "")
     try:
         return command(argv[1:]) if command else _training(argv)
@@ -147,6 +150,22 @@ def _html(argv: list[str]) -> int:
     page = render_page(runs, _default_settings(), round(1e6 * given.max_mb))
     write_whole(given.output, page)
     print(f"{given.output}: {len(page.encode()) / 1e6:.1f} MB, {len(runs)} runs")
+    return 0
+
+
+def _campaign(argv: list[str]) -> int:
+    """Write the page of some campaigns' results."""
+    parser = _parser(" campaign")
+    parser.add_argument("folders", nargs="+", help="folders that main_campaign.py filled")
+    parser.add_argument("-o", "--output", type=Path, required=True, help="the Markdown to write")
+    given = parser.parse_args(argv)
+    results = []
+    for folder in given.folders:
+        print(f"reading {folder} ...", file=sys.stderr, flush=True)
+        results.append(read_results_of(folder))
+    write_whole(given.output, results_page(results))
+    missing = sum(len(each.missing) for each in results)
+    print(f"{given.output}: {len(results)} campaigns, {missing} runs missing")
     return 0
 
 

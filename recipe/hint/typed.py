@@ -6,8 +6,8 @@ import difflib
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import fields
-from typing import Any, get_type_hints
+from dataclasses import fields, is_dataclass
+from typing import Any, get_args, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -48,7 +48,11 @@ def read_typed(cls: type, node: Mapping[str, Any], path: str) -> Any:
     name = path + "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in loc)
     if first["type"] == "unexpected_keyword_argument":
         for key in loc[:-1]:
-            cls = get_type_hints(cls)[str(key)]
+            # A mapping or list of settings classes says of which one.
+            inner = [
+                each for each in get_args(cls) if isinstance(each, type) and is_dataclass(each)
+            ]
+            cls = inner[0] if inner else get_type_hints(cls)[str(key)]
         known = sorted(item.name for item in fields(cls))
         near = difflib.get_close_matches(str(loc[-1]), known)
         raise ConfigError(

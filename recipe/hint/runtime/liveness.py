@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import ray
-from ray.exceptions import ActorDiedError, RayError
+from ray.exceptions import ActorDiedError, OutOfMemoryError, RayError
 
 _EVERY_S = 2.0
 
@@ -86,7 +86,8 @@ class Liveness:
                     self._answers[name] = None if answer is None else ray.get(answer)
                     self._asked[name] = (ask(), self._now())
                     continue
-            except ActorDiedError as error:
+            # Ray's memory monitor kills actors where the machine runs out of memory.
+            except (ActorDiedError, OutOfMemoryError) as error:
                 return f"{name} died: {' '.join(str(error).split())[:300]}"
             except RayError:  # it could not be reached this time
                 self._asked[name] = (ask(), since)

@@ -10,7 +10,12 @@ from types import SimpleNamespace
 import psutil
 import pytest
 import ray
-from ray.exceptions import ActorDiedError, ActorUnavailableError, RayTaskError
+from ray.exceptions import (
+    ActorDiedError,
+    ActorUnavailableError,
+    OutOfMemoryError,
+    RayTaskError,
+)
 
 from recipe.hint.errors import ConfigError, StallError
 from recipe.hint.runtime.folder_lock import claimed
@@ -102,6 +107,13 @@ def test_a_busy_one_may_take_any_time_and_its_death_is_told_at_once(fake_ray):
     assert looks(liveness, clock, every_s=1000.0, count=5) == [None] * 5
     actor.answer = ActorDiedError()
     assert liveness.look().startswith("rank died: ")
+
+
+def test_one_that_ray_killed_for_want_of_memory_is_told_at_once_with_that_reason(fake_ray):
+    actor = Actor(OutOfMemoryError("killed: the node was low on memory"))
+    liveness = watched(Clock(), a=actor)
+    assert liveness.look() is None  # asked
+    assert liveness.look() == "a died: killed: the node was low on memory"
 
 
 def test_an_actor_that_cannot_be_reached_for_a_moment_is_asked_again_within_its_limit(fake_ray):

@@ -65,10 +65,14 @@ class PageRun:
         return max((int(row["step"]) for row in self.training), default=0)
 
 
-def read_folder(folder: str | Path) -> PageRun:
+def read_folder(folder: str | Path, *, with_visits: bool = True) -> PageRun:
     """Read what is there; a line that cannot be read is skipped and counted.
 
     A last line without its end, which a run in progress or a killed one leaves, is no damage.
+
+    Args:
+        folder: The run's.
+        with_visits: Read records and samples too, by far the most of it.
 
     Raises:
         DataError: If the folder holds neither metrics nor records.
@@ -80,8 +84,9 @@ def read_folder(folder: str | Path) -> PageRun:
         )
     run = PageRun(folder.resolve().name)
     run.metrics = list(_rows(folder / "metrics.jsonl", _metrics_row, run))
-    run.visits = list(_rows(folder / "records.jsonl", read_visit, run))
-    run.samples = list(_rows(folder / "samples.jsonl", read_sample, run))
+    if with_visits:
+        run.visits = list(_rows(folder / "records.jsonl", read_visit, run))
+        run.samples = list(_rows(folder / "samples.jsonl", read_sample, run))
     run.config = _mapping(folder / "config.yaml", _yaml, run)
     run.machine = _mapping(folder / "machine.json", json.loads, run)
     fatal = _mapping(folder / "logs" / "fatal.json", json.loads, run)

@@ -1,0 +1,163 @@
+"""A campaign: arms x seeds, each a run in a folder of its own, described by one YAML file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from recipe.hint.errors import ConfigError
+from recipe.hint.typed import read_typed
+
+CAMPAIGN_FILE, RUN_FILE = "campaign.yaml", "campaign.json"
+_NAME = re.compile(r"[a-zA-Z0-9][\w.-]*")
+# The campaign gives these itself.
+_OWN = {"hint.run_dir", "trainer.experiment_name", "hint.seed", "data.seed", "trainer.eval_only"}
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One arm: what sets its runs apart from those of the others.
+
+    Attributes:
+        settings: Laid over the campaign's.
+        evaluation: Laid over the campaign's own for the evaluation.
+        seeds: ``None``: the campaign's.
+    """
+
+    settings: tuple[str, ...] = ()
+    evaluation: tuple[str, ...] = ()
+    seeds: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Claim:
+    """Something said of an arm before its runs, to be kept or dropped by them.
+
+    Attributes:
+        arm: Whom it is about.
+        source: Data source of the held-out problems.
+        measure: One of ``recipe.hint.evaluation.crossed.MEASURES``.
+        at_least: The measure is no lower than this, in every seed.
+        below: The measure is lower than this, in every seed.
+        more_than: The measure is higher than that of this arm, over all seeds.
+    """
+
+    arm: str
+    source: str
+    measure: str
+    at_least: float | None = None
+    below: float | None = None
+    more_than: str | None = None
+
+    def __post_init__(self) -> None:
+        given = [each for each in (self.at_least, self.below, self.more_than) if each is not None]
+        if len(given) != 1:
+            raise ConfigError(
+                f"a claim about {self.arm} has {len(given)} of at_least, below and more_than; give "
+                f"exactly one"
+            )
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run: an arm with a seed."""
+
+    arm: str
+    seed: int
+    settings: tuple[str, ...]
+    evaluation: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """Its folder in that of the campaign."""
+        return f"{self.arm}/seed-{self.seed}"
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what makes the run, as it stands in its folder."""
+        return {"settings": list(self.settings), "evaluation": list(self.evaluation)}
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """Arms x seeds.
+
+    Attributes:
+        title: For the page of results.
+        arms: Name -> arm; the names are folders.
+        settings: Of every run, as on the command line of ``main_hint.py``.
+        evaluation: Laid over a run's settings when the weights of its last step are evaluated.
+        seeds: ``hint.seed`` and ``data.seed`` of the runs of each arm.
+        reference: The arm that the others are compared with; ``None``: the first.
+        claims: What the runs are to show.
+    """
+
+    title: str
+    arms: Mapping[str, Arm]
+    settings: tuple[str, ...] = ()
+    evaluation: tuple[str, ...] = ()
+    seeds: tuple[int, ...] = (1, 2, 3)
+    reference: str | None = None
+    claims: tuple[Claim, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        if not self.arms:
+            raise ConfigError("arms is empty; name at least one arm")
+        for name, arm in self.arms.items():
+            if not _NAME.fullmatch(name):
+                raise ConfigError(
+                    f"arms: {name!r} names a folder; give letters, digits, '.', '-' and '_'"
+                )
+            seeds = self.seeds if arm.seeds is None else arm.seeds
+            if not seeds or len(set(seeds)) < len(seeds):
+                raise ConfigError(f"seeds of {name} are {list(seeds)}; give each of them once")
+            for setting in (*self.settings, *self.evaluation, *arm.settings, *arm.evaluation):
+                key = setting.partition("=")[0].lstrip("+")
+                if "=" not in setting or key in _OWN:
+                    raise ConfigError(
+                        f"{setting!r} (arm {name}) must be NAME=VALUE, and none of "
+                        f"{', '.join(sorted(_OWN))}, which the campaign gives each run"
+                    )
+        named = [self.reference, *(each.arm for each in self.claims)]
+        for name in (*named, *(each.more_than for each in self.claims)):
+            if name is not None and name not in self.arms:
+                raise ConfigError(f"{name!r} is not an arm; choose from {', '.join(self.arms)}")
+
+    @property
+    def compared_with(self) -> str:
+        """The arm that the others are compared with."""
+        return self.reference or next(iter(self.arms))
+
+    def runs(self) -> list[Run]:
+        """Return all runs: the first seed of every arm, then the second, and so on."""
+        found = []
+        for name, arm in self.arms.items():
+            for place, seed in enumerate(self.seeds if arm.seeds is None else arm.seeds):
+                seeded = (f"hint.seed={seed}", f"data.seed={seed}")
+                run = Run(
+                    name,
+                    seed,
+                    (*self.settings, *arm.settings, *seeded),
+                    (*self.evaluation, *arm.evaluation),
+                )
+                found.append((place, run))
+        return [run for _, run in sorted(found, key=lambda each: each[0])]
+
+
+def read_campaign(path: str | Path) -> Campaign:
+    """Read a campaign's file.
+
+    Raises:
+        ConfigError: If it is not there, not YAML, or not a campaign.
+    """
+    try:
+        node = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:
+        raise ConfigError(f"{path} cannot be read: {' '.join(str(error).split())[:200]}") from error
+    if not isinstance(node, dict):
+        raise ConfigError(f"{path} holds a {type(node).__name__}, expected a campaign (a mapping)")
+    return read_typed(Campaign, node, str(path))

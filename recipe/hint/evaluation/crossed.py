@@ -1,0 +1,102 @@
+"""Estimates over training seeds and problems: every seed's run answers the same problems.
+
+Seeds and problems are both drawn, so the spread of each enters the variance: with S seeds and P
+problems it is estimated as Vs + Vp - Vsp, where Vs and Vp are those of the mean over seeds and over
+problems, and Vsp what both count (the variance of the residuals over S P). It is never taken to be
+below any of the three. The interval has Satterthwaite's degrees of freedom: few where the seeds
+differ more than the problems do.
+
+Source: Cameron, Gelbach and Miller 2011, J. Bus. Econ. Stat. 29 (two-way clustering); Satterthwaite
+1946, Biometrics 2.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from recipe.hint.evaluation.estimators import (
+    Estimate,
+    clustered_mean,
+    paired_mean,
+    t_quantile,
+    wilson_interval,
+)
+
+
+def crossed_share(means_SP: npt.ArrayLike, num_responses: int) -> Estimate:
+    """Estimate a share over seeds and problems; Wilson's interval at the effective number of draws.
+
+    Args:
+        means_SP: Mean of each seed's K responses to each problem, in [0, 1].
+        num_responses: K.
+
+    Returns:
+        With one seed the interval is over problems alone
+        (:func:`~recipe.hint.evaluation.estimators.clustered_mean`).
+
+    Raises:
+        ValueError: If there is no seed or no problem.
+    """
+    means_SP = _not_empty(means_SP)
+    num_seeds, num_problems = means_SP.shape
+    if num_seeds == 1 or num_problems == 1:
+        return clustered_mean(means_SP.mean(axis=0), num_seeds * num_responses)
+    mean, (variance, degrees) = float(means_SP.mean()), _variance(means_SP)
+    # Equal everywhere: worth no more than the problems.
+    count: float = num_problems
+    if variance > 0:
+        count = min(mean * (1 - mean) / variance, means_SP.size * num_responses)
+    if count <= 0:  # the mean is 0 or 1 but for rounding
+        count = num_problems
+    low, high = wilson_interval(mean, count, t_quantile(degrees))
+    return Estimate(mean, min(low, mean), max(high, mean))
+
+
+def crossed_difference(differences_SP: npt.ArrayLike) -> Estimate:
+    """Estimate a mean difference over seeds and problems, mean +- t * error.
+
+    Args:
+        differences_SP: In [-1, 1], of one seed and problem each.
+
+    Returns:
+        With one seed, or differences that are all the same, the interval is over problems alone
+        (:func:`~recipe.hint.evaluation.estimators.paired_mean`).
+
+    Raises:
+        ValueError: If there is no seed or no problem.
+    """
+    differences_SP = _not_empty(differences_SP)
+    if 1 in differences_SP.shape or np.ptp(differences_SP) == 0:
+        return paired_mean(differences_SP.mean(axis=0))
+    mean, (variance, degrees) = float(differences_SP.mean()), _variance(differences_SP)
+    half = t_quantile(degrees) * math.sqrt(variance)
+    return Estimate(mean, max(-1.0, mean - half), min(1.0, mean + half))
+
+
+def _variance(values_SP: npt.NDArray[np.float64]) -> tuple[float, int]:
+    """Return the variance of the mean, and its degrees of freedom; from two seeds on."""
+    num_seeds, num_problems = values_SP.shape
+    of_seeds_S, of_problems_P = values_SP.mean(axis=1), values_SP.mean(axis=0)
+    residuals_SP = values_SP - of_seeds_S[:, None] - of_problems_P + values_SP.mean()
+    seeds = float(of_seeds_S.var(ddof=1)) / num_seeds
+    problems = float(of_problems_P.var(ddof=1)) / num_problems
+    free = (num_seeds - 1) * (num_problems - 1)
+    both = float((residuals_SP**2).sum()) / free / values_SP.size
+    variance = max(seeds + problems - both, seeds, problems, both)
+    spread = seeds**2 / (num_seeds - 1) + problems**2 / (num_problems - 1) + both**2 / free
+    # More degrees than all values have change nothing in t.
+    degrees = min(variance**2 / spread, values_SP.size) if spread > 0 else num_problems - 1
+    return variance, max(1, int(degrees))
+
+
+def _not_empty(values_SP: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    values_SP = np.asarray(values_SP, dtype=np.float64)
+    if values_SP.ndim != 2 or not values_SP.size:
+        raise ValueError(
+            f"expected a row of problems per seed, at least one of each, got shape "
+            f"{values_SP.shape}"
+        )
+    return values_SP

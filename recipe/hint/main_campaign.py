@@ -1,0 +1,92 @@
+"""Make the runs of a campaign: ``main_campaign.py CAMPAIGN.yaml -o DIR [--jobs N] [--only ARM]``.
+
+Each run trains, exports the weights of its last step and evaluates them, in DIR/ARM/seed-N. The
+same command goes on after whatever ended it: a finished run stays, one that was killed or failed
+resumes after its newest checkpoint, or begins again where there is none. Then
+``main_report.py campaign DIR -o results.md`` makes the page.
+
+Exit code 2 and one line when a run failed; the others are made all the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from recipe.hint.campaign import read_campaign
+from recipe.hint.errors import HintError, Terminated
+from recipe.hint.runtime.campaign import Driver, Job, jobs_of, keep_file
+
+_PROGRAMS = Path(__file__).resolve().parent
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Make, list or check the runs."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "campaign", type=Path, help="the YAML file, such as configs/campaign/*.yaml"
+    )
+    parser.add_argument("-o", "--output", type=Path, required=True, help="folder of the runs")
+    parser.add_argument("--jobs", type=int, default=1, help="runs at once, on CPUs (default: 1)")
+    parser.add_argument("--only", action="append", default=[], metavar="ARM", help="repeatable")
+    parser.add_argument("--dry-run", action="store_true", help="list the runs and what each needs")
+    parser.add_argument(
+        "--check", action="store_true", help="check each arm's settings; start none"
+    )
+    given = parser.parse_args(argv)
+    if given.jobs < 1:
+        parser.error(f"--jobs {given.jobs}: it must be at least 1")
+    try:
+        jobs = jobs_of(read_campaign(given.campaign), given.output, _PROGRAMS, given.only)
+        if given.dry_run:
+            for job in jobs:
+                print(f"{job.run.name}: {job.state()}: {' '.join(job.run.settings)}")
+            return 0
+        if given.check:
+            return _check(jobs)
+        keep_file(given.campaign, given.output)
+        Driver(given.output, given.jobs, _say).make(jobs)
+    except HintError as error:
+        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        print(f"error: {error.filename}: {error.strerror or error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt as stop:
+        word, code = ("terminated", 143) if isinstance(stop, Terminated) else ("interrupted", 130)
+        print(f"error: {word}; the same command goes on", file=sys.stderr)
+        return code
+    print(f"done: python recipe/hint/main_report.py campaign {given.output} -o results.md")
+    return 0
+
+
+def _check(jobs: Sequence[Job]) -> int:
+    """Run each arm's own checks, with its first seed."""
+    firsts: dict[str, Job] = {}
+    for job in jobs:
+        firsts.setdefault(job.run.arm, job)
+    failed = 0
+    for arm, job in firsts.items():
+        end = subprocess.run(
+            [sys.executable, *job.check()], capture_output=True, text=True, check=False
+        )
+        said = (end.stderr.strip() or end.stdout.strip() or "nothing").splitlines()
+        failed += end.returncode != 0
+        print(f"{arm}: {'ok' if end.returncode == 0 else said[-1]}", flush=True)
+    if failed:
+        print(f"error: {failed} of {len(firsts)} arms cannot start", file=sys.stderr)
+    return 2 if failed else 0
+
+
+def _say(line: str) -> None:
+    print(f"{time.strftime('%H:%M:%S')}  {line}", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

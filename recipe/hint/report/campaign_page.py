@@ -1,0 +1,267 @@
+"""The page of results: every number from the runs of one or more campaigns, as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from recipe.hint.evaluation.estimators import Estimate
+from recipe.hint.evaluation.results import markdown, percent
+from recipe.hint.report.campaign import MEASURES, CampaignResult, SeedResult, shown
+from recipe.hint.report.page.folder import PageRun
+from recipe.hint.report.runs import accuracies
+
+# Metrics of training steps: title, name, and what makes the shown number of it.
+_LATE: Sequence[tuple[str, str, Callable[[float], float]]] = (
+    ("groups with signal, %", "hint/zero_signal_after", lambda share: 100 * (1 - share)),
+    ("never solved, %", "reward_tracking/pct_never_solved", float),
+    ("prompts with a hint", "hint/prompts_with_hint", float),
+    ("hints that leak", "hint/leaked", float),
+    ("log-prob gain, level 3", "hint/logprob_gain_level_3", float),
+    ("feedback that leaks, %", "turns/leaks", lambda share: 100 * share),
+    ("unchanged, %", "turns/unchanged", lambda share: 100 * share),
+    ("entropy", "actor/entropy", float),
+    ("response tokens", "response_length/mean", float),
+)
+_LATE_SHARE = 0.25  # of the steps
+_VLLM = "training/rollout_probs_diff_mean"
+_TOKENS = ("hint/rollout_tokens", "hint/tokens")
+_HALF = 0.5
+
+_ABOUT = """\
+# Results
+
+Made by `python recipe/hint/main_report.py campaign DIR ... -o docs/results.md` from the folders
+that `main_campaign.py` filled ([campaigns](campaigns.md)); nothing here is typed by hand. Numbers
+are per cent of held-out problems after the last step, in brackets their 95 % intervals. An interval
+is over seeds and problems where an arm has several seeds, over problems where it has one: that one
+says nothing about other seeds. Differences are paired by seed and problem.
+"""
+
+
+def results_page(results: Sequence[CampaignResult]) -> str:
+    """Return the whole page."""
+    lines = [_ABOUT]
+    for result in results:
+        lines += [f"## {result.campaign.title}", "", *_conditions(result), ""]
+        for title, table in _tables(result):
+            lines += [f"### {title}", "", *table, ""]
+    return "\n".join(lines)
+
+
+def _tables(result: CampaignResult) -> Iterator[tuple[str, list[str]]]:
+    if result.campaign.claims:
+        yield "Claims", _claims(result)
+    for source in result.sources():
+        yield f"Held-out problems, {source}", _held_out(result, source)
+        if len(result.seeds) > 1:
+            yield f"Less {result.campaign.compared_with}, {source}", _differences(result, source)
+        yield f"By seed, {source}", _by_seed(result, source)
+        yield f"Accuracy in training's own validations, {source}", _learning(result, source)
+    yield "Cost", _cost(result)
+    yield f"Training, mean of the last {_LATE_SHARE:.0%} of the steps", _late(result)
+    yield "What sets the arms apart", _settings(result)
+
+
+def _conditions(result: CampaignResult) -> list[str]:
+    """Return what was run, on what, and what is missing."""
+    runs = _runs(result)
+    first = runs[0]
+    count = sum(len(by_seed) for by_seed in result.seeds.values())
+    total = len(result.campaign.runs())
+    steps = sorted({run.training.last_step for run in runs})
+    sizes = [
+        f"{len(next(iter(measures.values())))} problems of {source}"
+        for source, measures in first.means.items()
+    ]
+    drawn = ", ".join(
+        f"{name} {value}" for name, value in sorted(first.sampling.items()) if name != "seed"
+    )
+    known = [run.training.machine for run in runs if run.training.machine]
+    machine, versions = (
+        (known[0].get(part, {}) if known else {}) for part in ("machine", "version")
+    )
+    lines = [
+        f"- {count} of {total} runs, {' or '.join(map(str, steps))} steps each",
+        f"- Evaluated: the weights of the last step, {' and '.join(sizes)}, "
+        f"K = {first.num_responses} each ({drawn})",
+        f"- Settings of all: `{' '.join(result.campaign.settings)}`",
+    ]
+    if machine:
+        lines.append(f"- Machine: {machine.get('driver', 'unknown')}")
+    if versions:
+        lines.append(
+            f"- Versions: {', '.join(f'{name} {each}' for name, each in versions.items())}"
+        )
+    missing = {
+        arm: ", ".join(str(run.seed) for run in result.missing if run.arm == arm)
+        for arm in result.campaign.arms
+    }
+    if result.missing:
+        shown_missing = (f"{arm} ({seeds})" for arm, seeds in missing.items() if seeds)
+        lines.append(f"- **Not run** (seeds): {', '.join(shown_missing)}")
+    return lines
+
+
+def _claims(result: CampaignResult) -> list[str]:
+    rows = []
+    for claim in result.campaign.claims:
+        text, verdict = result.verdict(claim)
+        about = f"{MEASURES.get(claim.measure, claim.measure)} on {claim.source}"
+        if claim.more_than is not None:
+            said = f"{claim.arm}: {about} above that of {claim.more_than}"
+        elif claim.at_least is not None:
+            said = f"{claim.arm}: {about} at least {percent(claim.at_least)}, every seed"
+        else:
+            said = f"{claim.arm}: {about} below {percent(claim.below or 0.0)}, every seed"
+        is_plain = verdict != "fails"
+        rows.append(
+            [said if is_plain else f"**{said}**", text, verdict if is_plain else "**fails**"]
+        )
+    return markdown(["claim", "measured", "verdict"], rows)
+
+
+def _held_out(result: CampaignResult, source: str) -> list[str]:
+    names = result.measures(source)
+    rows = [
+        [arm, str(len(seeds)), *(_cell(result.estimate(arm, source, name), name) for name in names)]
+        for arm, seeds in result.seeds.items()
+    ]
+    return markdown(["arm", "seeds", *(MEASURES[name] for name in names)], rows)
+
+
+def _differences(result: CampaignResult, source: str) -> list[str]:
+    reference = result.campaign.compared_with
+    names = [
+        each
+        for each in result.measures(source)
+        if each in ("acc_t1", "acc_t2", "delta", "accuracy")
+    ]
+    rows = []
+    for arm, seeds in result.seeds.items():
+        if arm != reference:
+            common = len(seeds.keys() & result.seeds.get(reference, {}).keys())
+            found = [result.difference(arm, reference, source, name) for name in names]
+            cells = [shown(each, sign=True) if each else "-" for each in found]
+            rows.append([arm, str(common), *cells])
+    return markdown(["arm", "seeds", *(MEASURES[name] for name in names)], rows)
+
+
+def _by_seed(result: CampaignResult, source: str) -> list[str]:
+    numbers = sorted({seed for by_seed in result.seeds.values() for seed in by_seed})
+    rows = []
+    for arm, seeds in result.seeds.items():
+        cells = []
+        for seed in numbers:
+            have = seeds[seed].means.get(source, {}) if seed in seeds else {}
+            parts = [
+                percent(sum(have[name].values()) / len(have[name]))
+                for name in ("acc_t1", "acc_t2", "accuracy")
+                if name in have
+            ]
+            cells.append(" > ".join(parts) or "-")
+        rows.append([arm, *cells])
+    return markdown(["arm", *(f"seed {seed}" for seed in numbers)], rows)
+
+
+def _learning(result: CampaignResult, source: str) -> list[str]:
+    """Return the mean over seeds at each validation, and when the first reached a half."""
+    curves = {
+        arm: [dict(_curve(run.training, source)) for run in seeds.values()]
+        for arm, seeds in result.seeds.items()
+    }
+    steps = sorted({step for group in curves.values() for curve in group for step in curve})
+    rows = []
+    for arm, group in curves.items():
+        cells = []
+        for step in steps:
+            values = [curve[step] for curve in group if step in curve]
+            cells.append(percent(sum(values) / len(values)) if values else "-")
+        halves = [_half(run.training, source) for run in result.seeds[arm].values()]
+        reached = [each for each in halves if each]
+        half = "-"
+        if reached:
+            of_steps, minutes = (
+                sum(column) / len(reached) for column in zip(*reached, strict=True)
+            )
+            half = f"step {of_steps:.0f}, {minutes:.1f} min ({len(reached)} of {len(halves)})"
+        rows.append([arm, *cells, half])
+    return markdown(["arm", *(f"step {step}" for step in steps), "50 % at (seeds)"], rows)
+
+
+def _cost(result: CampaignResult) -> list[str]:
+    rows = []
+    for arm, seeds in result.seeds.items():
+        runs = [run.training for run in seeds.values()]
+        tokens = [
+            sum(row.get(name, 0.0) for row in run.training for name in _TOKENS) for run in runs
+        ]
+        minutes = [sum(row.get("timing_s/step", 0.0) for row in run.training) / 60 for run in runs]
+        differences = [row[_VLLM] for run in runs for row in run.training if _VLLM in row]
+        rows.append(
+            [
+                arm,
+                f"{sum(tokens) / len(tokens) / 1000:.0f}k",
+                f"{sum(minutes) / len(minutes):.1f}",
+                f"{max(differences):.1e}" if differences else "-",
+            ]
+        )
+    head = ["arm", "tokens a run", "minutes of steps", "trainer against vLLM, worst step's mean"]
+    return markdown(head, rows)
+
+
+def _late(result: CampaignResult) -> list[str]:
+    rows, columns = [], []
+    for title, name, number in _LATE:
+        values = [
+            [_mean_of_late(run.training, name) for run in seeds.values()]
+            for seeds in result.seeds.values()
+        ]
+        shown_column = []
+        for group in values:
+            known = [number(each) for each in group if each is not None]
+            shown_column.append(f"{sum(known) / len(known):.3g}" if known else "-")
+        if not set(shown_column) <= {"-", "0"}:
+            columns.append((title, shown_column))
+    for place, arm in enumerate(result.seeds):
+        rows.append([arm, *(cells[place] for _, cells in columns)])
+    return markdown(["arm", *(title for title, _ in columns)], rows)
+
+
+def _settings(result: CampaignResult) -> list[str]:
+    lines = []
+    for name, arm in result.campaign.arms.items():
+        settings = [f"`{each}`" for each in arm.settings] or ["nothing"]
+        evaluated = [f"`{each}`" for each in arm.evaluation]
+        more = f"; evaluated with {', '.join(evaluated)}" if evaluated else ""
+        lines.append(f"- {name}: {', '.join(settings)}{more}")
+    return lines
+
+
+def _mean_of_late(run: PageRun, name: str) -> float | None:
+    rows = run.training
+    late = rows[len(rows) - max(1, round(_LATE_SHARE * len(rows))) :]
+    values = [row[name] for row in late if name in row]
+    return sum(values) / len(values) if values else None
+
+
+def _curve(run: PageRun, source: str) -> Iterator[tuple[int, float]]:
+    for row in run.metrics:
+        if source in (found := accuracies(row)):
+            yield int(row["step"]), found[source]
+
+
+def _half(run: PageRun, source: str) -> tuple[int, float] | None:
+    """Return step and minutes of training at the first validation of at least a half."""
+    step = next((step for step, value in _curve(run, source) if value >= _HALF), None)
+    if step is None:
+        return None
+    before = (row for row in run.training if row["step"] <= step)
+    return step, sum(row.get("timing_s/step", 0.0) for row in before) / 60
+
+
+def _cell(estimate: Estimate | None, measure: str) -> str:
+    return shown(estimate, sign=measure == "delta") if estimate else "-"
+
+
+def _runs(result: CampaignResult) -> list[SeedResult]:
+    return [run for by_seed in result.seeds.values() for run in by_seed.values()]

@@ -1,0 +1,306 @@
+"""Make a campaign's runs: each trains, exports and evaluates in processes of its own.
+
+What is done is read from the run's folder, never remembered: whatever ended a campaign, the same
+command goes on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+
+import yaml
+
+from recipe.hint.campaign import CAMPAIGN_FILE, RUN_FILE, Campaign, Run
+from recipe.hint.errors import ConfigError, HintError, Terminated
+from recipe.hint.report.runs import read_rows
+from recipe.hint.runtime.checkpoints import newest_complete, step_folder
+from recipe.hint.runtime.folder_lock import claimed
+from recipe.hint.whole_file import write_whole
+
+RESULTS = Path("evaluation/results.json")
+LOG = "campaign.log"
+# How long an interrupted run may take to end Ray before it is killed.
+_GRACE_S = 60.0
+_POLL_S, _SAY_EVERY_S = 0.2, 60.0
+_PR_SET_PDEATHSIG = 1
+
+
+@dataclass(frozen=True)
+class Job:
+    """A run with its place, and the programs that make it.
+
+    Attributes:
+        run: What to make.
+        folder: Where.
+        programs: Folder of ``main_hint.py`` and ``main_export.py``.
+    """
+
+    run: Run
+    folder: Path
+    programs: Path
+
+    def state(self) -> str:
+        """Return what the folder holds: ``done``, or what comes next in words of its own.
+
+        Raises:
+            ConfigError: If the folder holds a run with other settings.
+        """
+        self.check_settings()
+        if (self.folder / RESULTS).is_file():
+            return "done"
+        step, last = self._trained()
+        if last and step == last:
+            return "evaluate" if (self.folder / "model").is_dir() else "export"
+        return f"train after step {step}" if step else "train"
+
+    def command(self) -> list[str]:
+        """Return the arguments of the program that does what comes next."""
+        place = f"hint.run_dir={self.folder}"
+        state = self.state()
+        if state == "export":
+            step, _ = self._trained()
+            checkpoint = step_folder(self.folder / "checkpoints", step)
+            arguments = [str(checkpoint), str(self.folder / "model"), "--dtype", "fp32"]
+            return [str(self.programs / "main_export.py"), *arguments]
+        train = [str(self.programs / "main_hint.py"), *self.run.settings]
+        if state != "evaluate":
+            return [*train, place]
+        weights = f"actor_rollout_ref.model.path={self.folder / 'model'}"
+        return [*train, *self.run.evaluation, "trainer.eval_only=true", weights, place]
+
+    def check(self) -> list[str]:
+        """Return the arguments that check the run and start nothing."""
+        return [
+            *(str(self.programs / "main_hint.py"), *self.run.settings),
+            *("preflight_only=true", f"hint.run_dir={self.folder}"),
+        ]
+
+    def check_settings(self) -> None:
+        """Refuse a folder whose run was made with other settings.
+
+        Raises:
+            ConfigError: Naming what differs.
+        """
+        path = self.folder / RUN_FILE
+        if not path.exists():
+            return
+        try:
+            before = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise ConfigError(f"{path} cannot be read ({error}); delete {self.folder}") from error
+        if before != self.run.as_json():
+            raise ConfigError(
+                f"{self.folder} was made with {before}, now it is {self.run.as_json()}: delete the "
+                f"folder to make it again, or give another -o"
+            )
+
+    def steps(self) -> int:
+        """Return the last step that the run wrote metrics of; 0 where they cannot be read."""
+        with contextlib.suppress(HintError):
+            rows = read_rows(self.folder / "metrics.jsonl")
+            return max((row["step"] for row in rows), default=0)
+        return 0
+
+    def _trained(self) -> tuple[int, int]:
+        """Return the newest whole checkpoint's step and the last step; 0 where there is none."""
+        config = self.folder / "config.yaml"
+        if not config.is_file():
+            return 0, 0
+        try:
+            node = yaml.safe_load(config.read_text("utf-8"))
+            last = int(node["trainer"]["total_training_steps"])
+        except (OSError, ValueError, LookupError, TypeError, yaml.YAMLError) as error:
+            raise ConfigError(f"{config} cannot be read ({error}); delete {self.folder}") from error
+        return newest_complete(self.folder / "checkpoints") or 0, last
+
+
+@dataclass
+class _Running:
+    """A job at work."""
+
+    job: Job
+    state: str
+    process: subprocess.Popen
+    began_s: float
+
+
+@dataclass
+class Driver:
+    """Makes jobs, some at a time, and tells how far it is.
+
+    Attributes:
+        root: Folder of the campaign.
+        num_at_once: Jobs side by side; they share the machine's processors.
+        say: Takes a line for the person at the console.
+        seconds: How long each job took.
+        failed: Job's name -> why.
+    """
+
+    root: Path
+    num_at_once: int
+    say: Callable[[str], None]
+    seconds: list[float] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)
+
+    def make(self, jobs: Sequence[Job]) -> None:
+        """Make every job that is not done; one that fails ends no other.
+
+        Raises:
+            HintError: At the end, if some failed.
+        """
+        self.root.mkdir(parents=True, exist_ok=True)
+        with claimed(self.root / ".lock"), _ends_on_sigterm():
+            waiting = [each for each in jobs if each.state() != "done"]
+            self.say(f"{len(jobs)} runs, {len(jobs) - len(waiting)} of them done")
+            self._drive(waiting)
+        if self.failed:
+            shown = ", ".join(f"{name} ({why})" for name, why in self.failed.items())
+            raise HintError(
+                f"{len(self.failed)} of {len(jobs)} runs failed: {shown}; {LOG} in each run's "
+                f"folder has the reason, and the same command makes them again"
+            )
+
+    def _drive(self, waiting: list[Job]) -> None:
+        total, said_s = len(waiting), time.monotonic()
+        running: list[_Running] = []
+        try:
+            while waiting or running:
+                while waiting and len(running) < self.num_at_once:
+                    job = waiting.pop(0)
+                    self.say(f"{job.run.name}: {job.state()}")
+                    running.append(self._start(job, time.monotonic()))
+                time.sleep(_POLL_S)
+                running = [each for each in map(self._look_at, running) if each]
+                if time.monotonic() > said_s + _SAY_EVERY_S and running:
+                    said_s = time.monotonic()
+                    self.say(self._progress(running, total))
+        finally:
+            _end([each.process for each in running])
+
+    def _start(self, job: Job, began_s: float) -> _Running:
+        job.folder.mkdir(parents=True, exist_ok=True)
+        write_whole(job.folder / RUN_FILE, json.dumps(job.run.as_json(), indent=1) + "\n")
+        state, command = job.state(), job.command()
+        if state.startswith("train"):
+            # Of weights that are no longer the run's.
+            for name in ("model", "evaluation"):
+                shutil.rmtree(job.folder / name, ignore_errors=True)
+        with open(job.folder / LOG, "a", encoding="utf-8") as log:
+            log.write(f"$ {' '.join(command)}\n")
+            log.flush()
+            process = subprocess.Popen(
+                [sys.executable, *command],
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env=environment(self.num_at_once),
+                # Ctrl-C reaches this process alone, which tells the others.
+                start_new_session=True,
+                preexec_fn=_end_with_parent,
+            )
+        return _Running(job, state, process, began_s)
+
+    def _look_at(self, running: _Running) -> _Running | None:
+        """Return what is at work for this job now; nothing where it has ended."""
+        code, job = running.process.poll(), running.job
+        if code is None:
+            return running
+        why = f"{running.state}: exit code {code}" if code else ""
+        try:
+            state = job.state()
+        except HintError as error:
+            state, why = "", str(error)
+        if not why and state == running.state:
+            why = f"{state}: ended well and left nothing; trainer.save_freq must be above 0"
+        if not why and state != "done":
+            return self._start(job, running.began_s)
+        seconds = time.monotonic() - running.began_s
+        if why:
+            self.failed[job.run.name] = why
+        else:
+            self.seconds.append(seconds)
+        self.say(f"{job.run.name}: {why or 'done'} after {seconds / 60:.1f} min")
+        return None
+
+    def _progress(self, running: Sequence[_Running], total: int) -> str:
+        at = ", ".join(
+            f"{each.job.run.name} {each.state} (step {each.job.steps()})" for each in running
+        )
+        ended = len(self.seconds) + len(self.failed)
+        left = ""
+        if self.seconds:
+            mean_s = sum(self.seconds) / len(self.seconds)
+            begun_s = sum(min(time.monotonic() - each.began_s, mean_s) for each in running)
+            left_s = ((total - ended) * mean_s - begun_s) / self.num_at_once
+            left = f", about {left_s / 60:.0f} min left"
+        return f"{ended} of {total} ended{left}; now {at}"
+
+
+def jobs_of(campaign: Campaign, root: Path, programs: Path, only: Sequence[str] = ()) -> list[Job]:
+    """Return the jobs of a campaign, of some of its arms where ``only`` names them.
+
+    Raises:
+        ConfigError: If a name is not an arm.
+    """
+    for name in only:
+        if name not in campaign.arms:
+            raise ConfigError(f"--only {name}: the arms are {', '.join(campaign.arms)}")
+    runs = [run for run in campaign.runs() if not only or run.arm in only]
+    # The programs work in other folders than this one.
+    return [Job(run, (root / run.name).absolute(), programs) for run in runs]
+
+
+def keep_file(path: Path, root: Path) -> None:
+    """Keep the campaign's file with its runs, for the page of results."""
+    root.mkdir(parents=True, exist_ok=True)
+    write_whole(root / CAMPAIGN_FILE, path.read_text(encoding="utf-8"))
+
+
+def environment(num_at_once: int) -> Mapping[str, str]:
+    """Return the environment of jobs: so many side by side take turns on the processors."""
+    threads = max(1, (os.cpu_count() or 1) // num_at_once)
+    shared = {"OMP_NUM_THREADS": str(threads)} if num_at_once > 1 else {}
+    return {**shared, **os.environ, "PYTHONUNBUFFERED": "1"}
+
+
+def _end_with_parent() -> None:
+    """Have the kernel tell this process to end when its parent does, however that ends."""
+    with contextlib.suppress(OSError, AttributeError):  # not on this system
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+@contextlib.contextmanager
+def _ends_on_sigterm() -> Iterator[None]:
+    def end(_number: int, _frame: FrameType | None) -> NoReturn:
+        raise Terminated
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _end(processes: Sequence[subprocess.Popen]) -> None:
+    """Ask processes to end, wait, and kill those that do not."""
+    for process in processes:
+        process.terminate()
+    deadline = time.monotonic() + _GRACE_S
+    for process in processes:
+        try:
+            process.wait(max(0.0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()

@@ -1,0 +1,32 @@
+"""Writes what a run leaves, without training: the driver's tests look at processes and files."""
+
+import json
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+given = dict(each.split("=", 1) for each in sys.argv[1:])
+folder = Path(given["hint.run_dir"])
+if "preflight_only" in given:
+    sys.exit(2 if given.get("fail_once") else 0)
+with open(folder / "calls.txt", "a") as calls:
+    calls.write("evaluate\n" if "trainer.eval_only" in given else "train\n")
+if given.get("fail_once") and not (folder / "failed").exists():
+    (folder / "failed").touch()
+    sys.exit(3)
+if given.get("hang"):
+    (folder / "pid").write_text(str(os.getpid()))
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    time.sleep(600)
+if "trainer.eval_only" in given:
+    (folder / "evaluation").mkdir()
+    (folder / "evaluation/results.json").write_text(json.dumps(given))
+else:
+    steps = given.get("steps", "4")
+    (folder / "config.yaml").write_text(f"trainer:\n  total_training_steps: {steps}\n")
+    (folder / "metrics.jsonl").write_text(json.dumps({"step": int(steps)}) + "\n")
+    if given.get("trainer.save_freq") != "-1":
+        (folder / f"checkpoints/global_step_{steps}").mkdir(parents=True)
+        (folder / f"checkpoints/global_step_{steps}/COMPLETE").touch()

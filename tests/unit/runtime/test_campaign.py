@@ -1,0 +1,163 @@
+"""The driver of a campaign: what is made, again, and not again."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from recipe.hint.campaign import Arm, Campaign
+from recipe.hint.errors import ConfigError, HintError
+from recipe.hint.runtime.campaign import Driver, environment, jobs_of
+
+PROGRAMS = Path(__file__).parent / "campaign_programs"
+
+
+def campaign(**arms):
+    return Campaign(
+        "a title", {name: Arm(tuple(each)) for name, each in arms.items()}, seeds=(1, 2)
+    )
+
+
+def make(root, asked, num_at_once=1):
+    said = []
+    jobs = jobs_of(asked, root, PROGRAMS)
+    try:
+        Driver(root, num_at_once, said.append).make(jobs)
+    finally:
+        states = {job.run.name: job.state() for job in jobs}
+    return states, said
+
+
+def calls(root, name):
+    return (root / name / "calls.txt").read_text().split()
+
+
+def test_every_run_trains_exports_and_evaluates_in_a_folder_of_its_own(tmp_path):
+    states, _ = make(tmp_path, campaign(a=[], b=["x=1"]), num_at_once=2)
+    assert states == dict.fromkeys(("a/seed-1", "b/seed-1", "a/seed-2", "b/seed-2"), "done")
+    assert calls(tmp_path, "b/seed-2") == ["train", "export", "evaluate"]
+    evaluated = json.loads((tmp_path / "b/seed-2/evaluation/results.json").read_text())
+    assert (evaluated["x"], evaluated["hint.seed"], evaluated["data.seed"]) == ("1", "2", "2")
+    assert evaluated["actor_rollout_ref.model.path"] == str(tmp_path / "b/seed-2/model")
+
+
+def test_the_same_command_makes_again_only_what_was_deleted(tmp_path):
+    make(tmp_path, campaign(a=[], b=[]))
+    shutil.rmtree(tmp_path / "b/seed-1")
+    before = (tmp_path / "a/seed-1/evaluation/results.json").stat().st_mtime_ns
+    _, said = make(tmp_path, campaign(a=[], b=[]))
+    assert said[0] == "4 runs, 3 of them done"
+    assert [line.split(":")[0] for line in said[1:]] == ["b/seed-1", "b/seed-1"]
+    assert (tmp_path / "a/seed-1/evaluation/results.json").stat().st_mtime_ns == before
+    assert calls(tmp_path, "a/seed-1") == ["train", "export", "evaluate"]
+
+
+def test_a_run_whose_evaluation_is_missing_does_not_train_again(tmp_path):
+    make(tmp_path, campaign(a=[]))
+    shutil.rmtree(tmp_path / "a/seed-1/evaluation")
+    make(tmp_path, campaign(a=[]))
+    assert calls(tmp_path, "a/seed-1") == ["train", "export", "evaluate", "evaluate"]
+
+
+def test_weights_and_samples_of_an_earlier_training_are_not_evaluated(tmp_path):
+    make(tmp_path, campaign(a=[]))
+    folder = tmp_path / "a/seed-1"
+    shutil.rmtree(folder / "checkpoints")
+    (folder / "evaluation/results.json").rename(folder / "evaluation/some_samples")
+    make(tmp_path, campaign(a=[]))
+    assert calls(tmp_path, "a/seed-1") == ["train", "export", "evaluate"] * 2
+    assert not (folder / "evaluation/some_samples").exists()
+
+
+def test_a_failed_run_ends_no_other_and_is_made_by_the_same_command(tmp_path):
+    asked = campaign(a=["fail_once=1"], b=[])
+    with pytest.raises(HintError, match=r"2 of 4 runs failed: a/seed-1 \(train: exit code 3\)"):
+        make(tmp_path, asked)
+    assert calls(tmp_path, "b/seed-2") == ["train", "export", "evaluate"]
+    states, _ = make(tmp_path, asked)
+    assert set(states.values()) == {"done"}
+    assert calls(tmp_path, "a/seed-2") == ["train", "train", "export", "evaluate"]
+
+
+def test_a_run_without_a_checkpoint_of_its_last_step_fails_with_what_to_set(tmp_path):
+    with pytest.raises(HintError, match=r"trainer\.save_freq must be above 0"):
+        make(tmp_path, campaign(a=["trainer.save_freq=-1"]))
+    assert calls(tmp_path, "a/seed-1") == ["train"]
+
+
+def test_a_run_that_was_made_with_other_settings_is_not_taken_for_done(tmp_path):
+    make(tmp_path, campaign(a=["x=1"]))
+    with pytest.raises(ConfigError, match=r"was made with .*x=1.*now it is .*x=2.*delete"):
+        make(tmp_path, campaign(a=["x=2"]))
+
+
+def test_a_run_goes_on_after_its_newest_whole_checkpoint(tmp_path):
+    asked = campaign(a=[])
+    folder = tmp_path / "a/seed-1"
+    for step in (2, 3):
+        (folder / f"checkpoints/global_step_{step}").mkdir(parents=True)
+    (folder / "checkpoints/global_step_2/COMPLETE").touch()
+    (folder / "config.yaml").write_text("trainer: {total_training_steps: 4}\n")
+    first = jobs_of(asked, tmp_path, PROGRAMS)[0]
+    assert first.state() == "train after step 2"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_campaign_that_is_ended_leaves_no_run_behind(tmp_path, number):
+    code = (
+        "import sys; from pathlib import Path\n"
+        "from recipe.hint.campaign import Arm, Campaign\n"
+        "from recipe.hint.runtime.campaign import Driver, jobs_of\n"
+        "asked = Campaign('t', {'a': Arm(('hang=1',))}, seeds=(1, 2))\n"
+        "root = Path(sys.argv[1])\n"
+        "Driver(root, 2, print).make(jobs_of(asked, root, Path(sys.argv[2])))\n"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path), str(PROGRAMS)]
+    pids = [tmp_path / f"a/seed-{seed}/pid" for seed in (1, 2)]
+    with subprocess.Popen(command, cwd=Path(__file__).parents[3]) as process:
+        wait_for(lambda: all(path.is_file() and path.read_text() for path in pids))
+        process.send_signal(number)
+        assert process.wait(60) != 0
+    wait_for(lambda: not any(is_alive(int(path.read_text())) for path in pids))
+
+
+def test_one_campaign_at_a_time_writes_in_a_folder(tmp_path):
+    from recipe.hint.runtime.folder_lock import claimed
+
+    with claimed(tmp_path / ".lock"), pytest.raises(ConfigError, match="in use by another"):
+        make(tmp_path, campaign(a=[]))
+
+
+def test_an_unknown_arm_is_refused_with_those_there_are(tmp_path):
+    with pytest.raises(ConfigError, match="the arms are a, b"):
+        jobs_of(campaign(a=[], b=[]), tmp_path, PROGRAMS, ["c"])
+
+
+def test_runs_side_by_side_share_the_processors_unless_told_otherwise(monkeypatch):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    assert environment(os.cpu_count() or 1)["OMP_NUM_THREADS"] in {"1", str(os.cpu_count())}
+    assert "OMP_NUM_THREADS" not in environment(1)
+    monkeypatch.setenv("OMP_NUM_THREADS", "7")
+    assert environment(2)["OMP_NUM_THREADS"] == "7"
+
+
+def wait_for(is_so):
+    deadline = time.monotonic() + 60
+    while not is_so():
+        if time.monotonic() > deadline:
+            raise TimeoutError("not within 60 s")
+        time.sleep(0.05)
+
+
+def is_alive(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return "Z" not in Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]

@@ -1,0 +1,52 @@
+"""The campaign command."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from recipe.hint import main_campaign
+from recipe.hint.main_campaign import main
+
+PROGRAMS = Path(__file__).parent / "runtime" / "campaign_programs"
+
+
+@pytest.fixture
+def file(tmp_path, monkeypatch):
+    monkeypatch.setattr(main_campaign, "_PROGRAMS", PROGRAMS)
+    path = tmp_path / "some.yaml"
+    node = {"title": "t", "arms": {"a": {}, "b": {"settings": ["fail_once=1"]}}, "seeds": [1]}
+    path.write_text(yaml.safe_dump(node))
+    return path
+
+
+def test_a_dry_run_lists_every_run_with_what_comes_next_and_writes_nothing(file, tmp_path, capsys):
+    assert main([str(file), "-o", str(tmp_path / "runs"), "--dry-run"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "a/seed-1: train: hint.seed=1 data.seed=1",
+        "b/seed-1: train: fail_once=1 hint.seed=1 data.seed=1",
+    ]
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_failed_run_gives_exit_code_2_and_the_same_command_ends_well(file, tmp_path, capsys):
+    command = [str(file), "-o", str(tmp_path / "runs")]
+    assert main(command) == 2
+    assert capsys.readouterr().err.startswith("error: 1 of 2 runs failed: b/seed-1 (train: ")
+    assert main(command) == 0
+    assert (tmp_path / "runs/campaign.yaml").read_text() == file.read_text()
+    assert main([*command, "--dry-run", "--only", "b"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1].startswith("b/seed-1: done: ")
+
+
+def test_checks_name_each_arm_that_cannot_start(file, tmp_path, capsys):
+    assert main([str(file), "-o", str(tmp_path / "runs"), "--check"]) == 2
+    said = capsys.readouterr()
+    assert said.out.splitlines() == ["a: ok", "b: nothing"]
+    assert said.err == "error: 1 of 2 arms cannot start\n"
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_file_that_is_not_there_is_one_line(tmp_path, capsys):
+    assert main([str(tmp_path / "no.yaml"), "-o", str(tmp_path)]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
