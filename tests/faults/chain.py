@@ -30,13 +30,13 @@ _SETTINGS = (
     "data.val_max_samples=8",
     "data.train_max_samples=16",
     "hint.samples.second_judge_share=0",
-    "hint.watchdog.start_s=75",
-    "hint.watchdog.queue_s=30",
-    "hint.watchdog.update_s=30",
-    *(f"hint.watchdog.{name}_s=15" for name in ("answer", "rollout", "progress", "sync", "save")),
+    "hint.watchdog.start_s=120",
+    "hint.watchdog.queue_s=60",
+    "hint.watchdog.update_s=60",
+    *(f"hint.watchdog.{name}_s=25" for name in ("answer", "rollout", "progress", "sync", "save")),
 )
 RUN_S = 300  # for a start that nothing happens to, on a busy machine
-END_S = 120  # from a fault to the end: the longest limit that can apply, and the end itself
+END_S = 180  # from a fault to the end: the longest limit that can apply, and the end itself
 LEFT_S = 30  # after the command has ended, until no process of it is left
 
 
