@@ -130,8 +130,9 @@ def _started_ray(config: DictConfig) -> Iterator[tuple[RunFolder, RayServices]]:
         keep_config(place / "config.yaml", OmegaConf.to_yaml(config))
         arguments = _ray_arguments(config)
         with starting(config.hint.watchdog.queue_s):
-            session = Path(ray.init(**arguments).address_info["session_dir"]) / "logs"
-        services, terminated = RayServices(), []
+            cluster = ray.init(**arguments).address_info
+        session = Path(cluster["session_dir"]) / "logs"
+        services, terminated = RayServices(cluster["gcs_address"]), []
 
         def terminate(number: int, _frame: Any) -> None:
             terminated.append(number)

@@ -29,11 +29,16 @@ class RayServices:
     is stopped keeps Ray's own shutdown waiting for ever. A cluster that was joined has none here.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, gcs_address: str) -> None:
+        """Look for the services among this process's children.
+
+        Args:
+            gcs_address: ``host:port`` of the cluster's GCS.
+        """
         children = psutil.Process().children(recursive=True)
         self._services = {name: each for each in children if (name := each.name()) in _NAMES}
         # Told to end, it stops answering at once and stays for longer than Ray waits for it.
-        host, _, port = ray.get_runtime_context().gcs_address.rpartition(":")
+        host, _, port = gcs_address.rpartition(":")
         self._gcs_address = (host, int(port)) if "gcs_server" in self._services else None
         self._started: dict[int, psutil.Process] = {}
         self._running_at = dict.fromkeys(self._services, time.monotonic())
