@@ -19,14 +19,17 @@ import json
 import os
 import re
 import sys
+import textwrap
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from catalogue import Fault, faults  # noqa: E402
+from catalogue import PHASES, SIGNALS, Fault, faults  # noqa: E402
 from chain import LONGEST, Chain, straight_run  # noqa: E402
+
+_SIGNALS = {"kill": "SIGKILL", "stop": "SIGSTOP", "term": "SIGTERM", "pause": "SIGSTOP for a while"}
 
 
 def main() -> None:
@@ -87,16 +90,50 @@ def locked(path: Path | None) -> Iterator[None]:
         yield
 
 
-def table(rows: list[dict]) -> list[str]:
-    rows = list({row["name"]: row for row in rows}.values())  # the last of each
-    head = ["| fault | what followed | after | in the end |", "|---|---|---|---|"]
-    return [*head, *(row_of(row) for row in rows)]
-
-
 def row_of(row: dict) -> str:
-    what = f"{row['followed']}: {row['said'].removeprefix('error: ')[:160]}".rstrip(": ")
-    problems = f"; **{'; '.join(row['problems'])}**" if row["problems"] else ""
-    return f"| {row['name']} | {what} | {row['after_s']} s | {row['resumed']}{problems} |"
+    problems = f"; PROBLEM: {'; '.join(row['problems'])}" if row["problems"] else ""
+    what = f"{row['followed']} {short(row['said'])}".strip()
+    return f"{row['name']}: {what} | {row['after_s']} s | {row['resumed']}{problems}"
+
+
+def table(rows: list[dict]) -> list[str]:
+    """Return a Markdown table; faults that differ in their phase alone share a row."""
+    known = {fault.name: fault for fault in faults()}
+    groups: dict[tuple[str, ...], list[dict]] = {}
+    for row in {row["name"]: row for row in rows}.values():  # the last of each
+        fault = known[row["name"]]
+        what = short(row["said"]) if row["followed"] == "error" else row["followed"]
+        ends = (row["resumed"], *row["problems"])
+        groups.setdefault((fault.mode, words(fault), what, *ends), []).append(row)
+    lines = [
+        "| mode | fault | in | what followed | after, s | in the end |",
+        "|---|---|---|---|---|---|",
+    ]
+    for (mode, fault, what, resumed, *problems), same in sorted(groups.items()):
+        phases = [known[row["name"]].phase for row in same]
+        after = sorted(round(row["after_s"]) for row in same)
+        span = f"{after[0]}" if after[0] == after[-1] else f"{after[0]} - {after[-1]}"
+        end = "; ".join([resumed, *(f"**{each}**" for each in problems)])
+        where = ", ".join(phase for phase in PHASES if phase in phases)
+        lines.append(f"| {mode} | {fault} | {where} | {what} | {span} | {end} |")
+    bad = sum(bool(problems) for _, _, _, _, *problems in groups)
+    return [*lines, "", f"{sum(map(len, groups.values()))} faults; {bad} rows with a problem."]
+
+
+def words(fault: Fault) -> str:
+    """Say what is done to whom."""
+    if fault.act in SIGNALS:
+        return f"{_SIGNALS[fault.act]} {fault.target}"
+    return f"{fault.act} {fault.target}"
+
+
+def short(said: str) -> str:
+    """Return the beginning of an error, without what differs between two runs."""
+    text = said.removeprefix("error: ").partition(" (logs: ")[0]
+    text = re.sub(r"/\S*/", "", text)
+    text = re.sub(r"The actor died.*?class_name: (?:\S*\.)?(\w+).*", r"the actor \1 died", text)
+    text = re.sub(r"(within \S+ s)\b.*", r"\1", text)
+    return textwrap.shorten(text, 120, placeholder=" ...").replace("|", "/")
 
 
 if __name__ == "__main__":
