@@ -80,7 +80,7 @@ def act(fault: Fault, observer: Observer, problems: list[str], folder: Path) -> 
         for process in observer.of_kind(fault.target):
             send(fault.act, process)
         if fault.target == "command" and fault.act == "stop":  # Ctrl-Z, and fg after a while
-            time.sleep(15)
+            time.sleep(8)
             os.kill(observer.command.pid, signal.SIGCONT)
     elif fault.act == "interrupt":
         os.killpg(observer.command.pid, signal.SIGINT)
