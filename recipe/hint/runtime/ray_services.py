@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import socket
 import sys
 import threading
@@ -13,7 +14,7 @@ from collections.abc import Iterator
 import psutil
 import ray
 
-from recipe.hint.errors import StallError
+from recipe.hint.errors import StallError, Terminated
 
 _STOPPED_S = 30.0  # Ray gives up by itself after a minute
 _LOOK_EVERY_S = 5.0  # for new processes: a look reads all of the machine's
@@ -115,6 +116,7 @@ def starting(limit_s: float) -> Iterator[None]:
 
     Raises:
         StallError: If Ray gives up first.
+        Terminated: On SIGTERM, which Ray makes an exit while it starts.
     """
     is_done = threading.Event()
     deadline = time.monotonic() + limit_s
@@ -134,6 +136,10 @@ def starting(limit_s: float) -> Iterator[None]:
     threading.Thread(target=watch, name="ray-start", daemon=True).start()
     try:
         yield
+    except SystemExit as error:
+        if error.code == signal.SIGTERM:
+            raise Terminated from None
+        raise
     except Exception as error:  # noqa: BLE001 - Ray raises bare ones
         raise StallError(f"Ray did not start: {' '.join(str(error).split())}") from error
     finally:

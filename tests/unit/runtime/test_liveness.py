@@ -14,7 +14,7 @@ import pytest
 import ray
 from ray.exceptions import ActorDiedError, ActorUnavailableError, RayTaskError
 
-from recipe.hint.errors import ConfigError, StallError
+from recipe.hint.errors import ConfigError, StallError, Terminated
 from recipe.hint.runtime.folder_lock import claimed
 from recipe.hint.runtime.liveness import Liveness
 from recipe.hint.runtime.ray_services import RayServices, starting
@@ -261,6 +261,11 @@ def is_zombie(pid):
 def test_what_ray_raises_while_it_starts_is_told_in_one_line():
     with pytest.raises(StallError, match="^Ray did not start: no raylet$"), starting(600):
         raise Exception("no\nraylet")  # noqa: TRY002 - as Ray's
+
+
+def test_sigterm_while_ray_starts_is_told_as_such():
+    with pytest.raises(Terminated), starting(600):
+        sys.exit(signal.SIGTERM)  # as Ray's handler
 
 
 def test_a_driver_that_was_told_to_end_says_so(tmp_path):
