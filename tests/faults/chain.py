@@ -151,7 +151,7 @@ class Chain:
             self._terminate()
         # What was prepared is gone: the disk has room again, the clock is right.
         self._env = {}
-        if self.results and self.results[-1].is_as_before and self.faults[0].act != "damage":
+        if self.results and self.results[-1].is_as_before and not self.results[-1].resumed:
             self._finish()
         self._judge()
         if not any(result.problems for result in self.results):
@@ -225,6 +225,8 @@ class Chain:
                 result.problems.append("no line that says why")
 
     def _start(self, steps: int = _NO_END) -> None:
+        # Of the start before: what it said would be taken for what this one says.
+        (self.folder / "logs/console.log").unlink(missing_ok=True)
         env = dict(self._env)
         process = start(self.folder, self.mode, more=self._more, env=env, steps=steps)
         self._observer = Observer(process, self.folder)
@@ -260,7 +262,8 @@ class Chain:
     def _finish(self) -> None:
         """Bring the training to the end of the step after the last fault."""
         result = self.results[-1]
-        if last_checkpoint(self.folder) > result.step:
+        is_refused = self.faults[0].act == "damage" and result.followed == "error"
+        if is_refused or last_checkpoint(self.folder) > result.step:
             return
         self._start(steps=result.step + 1)
         assert self._observer is not None
