@@ -147,7 +147,10 @@ def starting(limit_s: float) -> Iterator[None]:
 
 
 def _give_up(reason: str) -> None:
-    sys.stderr.write(f"error: {reason}\n")
+    where = (
+        "Ray's own logs are in /tmp/ray/session_latest/logs where ray_kwargs sets no other place"
+    )
+    sys.stderr.write(f"error: {reason} ({where})\n")
     sys.stderr.flush()
     for child in psutil.Process().children(recursive=True):
         _kill(child)

@@ -248,7 +248,7 @@ def test_a_start_of_ray_that_does_not_come_ends_the_command_and_its_processes(de
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert done.stderr.splitlines()[-1] == f"error: {told}"
+    assert done.stderr.splitlines()[-1].startswith(f"error: {told} (")
     assert not psutil.pid_exists(int(done.stdout)) or is_zombie(int(done.stdout))
 
 
