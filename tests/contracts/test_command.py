@@ -17,6 +17,8 @@ from recipe.hint.command.help import help_text
 from recipe.hint.main_hint import CONFIG_DIR, REPOSITORY, set_config_paths
 from recipe.hint.methods import METHODS
 
+pytestmark = pytest.mark.slow
+
 MAIN = REPOSITORY / "recipe/hint/main_hint.py"
 # The real command with another program for each job: it notes what it was given, and ends.
 COMMAND = """

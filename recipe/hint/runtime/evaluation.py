@@ -21,6 +21,7 @@ from recipe.hint.evaluation.play import parts_of_turns, played_rows, played_turn
 from recipe.hint.evaluation.responses import evaluation_folder, resume_responses
 from recipe.hint.evaluation.results import write_results
 from recipe.hint.problems.columns import read_problems
+from recipe.hint.runtime.liveness import Liveness, watch_servers
 from recipe.hint.runtime.run_folder import RunFolder
 from recipe.hint.runtime.task_runner import HintTaskRunner, prepare_verl
 from recipe.hint.runtime.watchdog import Watchdog
@@ -48,19 +49,26 @@ class EvaluationRunner(HintTaskRunner):
             folder.say("starting the vLLM replicas ...")
             limit_s = config.hint.watchdog.start_s
             with watchdog.phase("start-up of the vLLM replicas", limit_s, "hint.watchdog.start_s"):
-                engine, concurrency = _start(config)
+                engine, concurrency, manager = _start(config)
             folder.say("ready")
-            asyncio.run(
-                draw_responses(
-                    jobs,
-                    partial(played_rows, parts=turns)
-                    if (turns := parts_of_turns(config, engine))
-                    else partial(graded_rows, engine=engine, seed=config.hint.seed),
-                    folder=target,
-                    concurrency=concurrency,
-                    progress=progress,
-                )
+            turns = parts_of_turns(config, engine)
+            rows = (
+                partial(played_rows, parts=turns)
+                if turns
+                else partial(graded_rows, engine=engine, seed=config.hint.seed)
             )
+            liveness = Liveness(
+                limit_s=config.hint.watchdog.answer_s,
+                setting="hint.watchdog.answer_s",
+                on_fault=watchdog.end,
+            )
+            watch_servers(liveness, [manager])
+            with liveness.watching():
+                asyncio.run(
+                    draw_responses(
+                        jobs, rows, folder=target, concurrency=concurrency, progress=progress
+                    )
+                )
             progress.save()
         ids: dict[str, list[str]] = {}
         for problem in problems:
@@ -76,8 +84,12 @@ class EvaluationRunner(HintTaskRunner):
         return {"drawn": missing}
 
 
-def _start(config: DictConfig) -> tuple[Engine, int]:
-    """Start replicas on all devices; return them, and how many problems keep them busy."""
+def _start(config: DictConfig) -> tuple[Engine, int, Any]:
+    """Start replicas on all devices.
+
+    Returns:
+        An engine on them, how many problems keep them busy, and verl's manager of them.
+    """
     from verl.experimental.agent_loop import AgentLoopWorker
     from verl.workers.rollout.llm_server import LLMServerManager
 
@@ -92,4 +104,4 @@ def _start(config: DictConfig) -> tuple[Engine, int]:
     engine = EngineBuilder(worker, read_settings(node)).build(rollout.val_kwargs)
     concurrency = rollout.max_num_seqs * len(manager.get_replicas())
     # Twice what the replicas take: the next problems wait there, not here.
-    return engine, max(1, 2 * concurrency // rollout.val_kwargs.n)
+    return engine, max(1, 2 * concurrency // rollout.val_kwargs.n), manager

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import logging
 import time
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -24,9 +25,9 @@ from recipe.hint.runtime import store
 from recipe.hint.runtime.engine_builder import EngineBuilder
 from recipe.hint.runtime.hint_sources import guarded_source
 from recipe.hint.runtime.sampling_guard import IDLE
-from recipe.hint.runtime.tracing import Traces, traced
-from recipe.hint.samples import SampleSettings
-from recipe.hint.schema import ProblemState, problem_from_row
+from recipe.hint.runtime.tracing import Traces, is_tracing, traced
+from recipe.hint.samples import NO_SAMPLES
+from recipe.hint.schema import Problem, ProblemState, problem_from_row
 from recipe.hint.settings import build_method, read_settings, read_texts
 
 logger = logging.getLogger(__name__)
@@ -34,7 +35,6 @@ logger = logging.getLogger(__name__)
 _WorkerTQ: Any = getattr(AgentLoopWorkerTQ, "__ray_actor_class__")  # noqa: B009 - Ray sets it
 # Nothing can be generated any more after one of these.
 _FATAL = (StallError, RayActorError)
-_NO_SAMPLES = SampleSettings(prompts_per_step=0, second_judge_share=0.0)
 _PROMPTS_PER_CALL = 64
 _FATAL_NAMES = ("EngineDeadError", "EngineGenerateError", "ActorDiedError")
 
@@ -62,11 +62,11 @@ class HintWorker(_WorkerTQ):
             settings, texts, method, grader=engines.grader, tokenizer=self.tokenizer
         )
         rollout = config.actor_rollout_ref.rollout
-        self._traces = Traces()
+        self._traces = Traces() if is_tracing() else None
         engine = traced(engines.build(rollout, settings))
         self._training = Parts(method, source, engine, settings, texts)
         # No source of hints: level 0 by construction. Nothing is kept of it.
-        off = replace(settings, samples=_NO_SAMPLES, logprob_gain_every=0)
+        off = replace(settings, samples=NO_SAMPLES, logprob_gain_every=0)
         engine = traced(engines.build(rollout.val_kwargs))
         self._validation = Parts(method.validation(), None, engine, off, texts)
         gc.freeze()  # as in the trainer's process
@@ -96,13 +96,18 @@ class HintWorker(_WorkerTQ):
     ) -> None:
         is_validation = bool(trajectory["validate"])
         uid, partition = prompt["uid"], _partition(is_validation)
-        name = (prompt.get("extra_info") or {}).get("index", uid)
-        self._under_way[uid] = (name, time.monotonic())
+        name = uid
         try:
+            problem = problem_from_row(prompt)
+            name = problem.id
+            self._under_way[uid] = (name, time.monotonic())
             step = int(trajectory["step"])
             parts = self._validation if is_validation else self._training
-            with self._traces.prompt(name, step, is_validation=is_validation):
-                outcome = await self.roll_out(parts, prompt, step)
+            traces = self._traces
+            with (
+                traces.prompt(name, step, is_validation=is_validation) if traces else nullcontext()
+            ):
+                outcome = await self.roll_out(parts, problem, prompt, step)
             await self._publisher.publish(outcome, prompt, partition)
         except Exception as error:  # noqa: BLE001 - any failure must reach the queue as a status
             logger.exception("problem %s failed", name)
@@ -113,14 +118,14 @@ class HintWorker(_WorkerTQ):
         finally:
             self._under_way.pop(uid, None)
 
-    async def roll_out(self, parts: Parts, prompt: dict, step: int) -> Outcome:
+    async def roll_out(self, parts: Parts, problem: Problem, prompt: dict, step: int) -> Outcome:
         """Run the rollout of one prompt to its end, when one of ``hint.max_in_flight`` is free.
 
         verl submits a whole validation set at once. What waits here has no request in vLLM's own
         queue, where the time up to ``rollout_s`` would run.
         """
         state = ProblemState(**{**prompt.get("hint_state_of_problem", {}), "step": step})
-        rollout = PromptRollout(problem_from_row(prompt), state, parts)
+        rollout = PromptRollout(problem, state, parts)
         async with self._slots:
             return await rollout.run(prompt["uid"], step)
 
