@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
 import signal
@@ -30,14 +31,18 @@ _ACTOR = "actor/{}_world_size_1_rank_0.pt"
 
 
 @contextlib.contextmanager
-def prepared(fault: Fault, folder: Path, straight: Path) -> Iterator[tuple[list[str], dict]]:
+def prepared(
+    fault: Fault, folder: Path, straight: Path | None
+) -> Iterator[tuple[list[str], dict[str, str]]]:
     """Make what has to be there before the run; yield its further settings and environment."""
     with contextlib.ExitStack() as stack:
         settings: list[str] = []
         env: dict[str, str] = {}
         if fault.act == "fill":
             stack.enter_context(_small_disk(folder))
+            settings = ["trainer.max_actor_ckpt_to_keep=3"]
         elif fault.act == "damage":
+            assert straight is not None
             _copy_until_step_2(straight, folder)
             _damage(folder, fault.target)
         elif fault.act == "teacher":
@@ -69,13 +74,13 @@ def prepared(fault: Fault, folder: Path, straight: Path) -> Iterator[tuple[list[
         yield settings, env
 
 
-def act(fault: Fault, observer: Observer, folder: Path, problems: list[str]) -> None:
+def act(fault: Fault, observer: Observer, problems: list[str], folder: Path) -> None:
     """Do it, now."""
     if fault.act in SIGNALS:
         for process in observer.of_kind(fault.target):
             send(fault.act, process)
         if fault.target == "command" and fault.act == "stop":  # Ctrl-Z, and fg after a while
-            time.sleep(15)
+            time.sleep(8)
             os.kill(observer.command.pid, signal.SIGCONT)
     elif fault.act == "interrupt":
         os.killpg(observer.command.pid, signal.SIGINT)
@@ -107,9 +112,13 @@ def _small_disk(folder: Path) -> Iterator[None]:
 
 
 def _copy_until_step_2(straight: Path, folder: Path) -> None:
-    """Make a run that was killed after its second checkpoint."""
-    shutil.copytree(straight, folder, symlinks=True)
-    shutil.rmtree(folder / "checkpoints/global_step_3")
+    """Make a run that was killed in its third step, after it wrote the step's records."""
+    later = [f"global_step_{step}" for step in range(3, 100)]
+    shutil.copytree(straight, folder, symlinks=True, ignore=shutil.ignore_patterns(*later))
+    for name, last in (("records", 3), ("samples", 3), ("metrics", 2)):
+        path = folder / f"{name}.jsonl"
+        lines = path.read_text().splitlines(keepends=True)
+        path.write_text("".join(line for line in lines if json.loads(line)["step"] <= last))
     (folder / "checkpoints/latest_checkpointed_iteration.txt").write_text("2")
     # The name of the run stands in the file: the preflight compares.
     config = folder / "config.yaml"

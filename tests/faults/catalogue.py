@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import product
 
 # How each kind of process names itself to the system; the command is the process that was started.
 PROCESSES = {
@@ -66,20 +65,41 @@ class Fault:
         return self.target if self.target in PROCESSES else ""
 
     @property
+    def preparation(self) -> str:
+        """What has to be there before the run; faults with the same one can share a run."""
+        if self.act in ("fill", "damage", "teacher", "clock"):
+            return self.name
+        return "slow grading" if self.target == "verifier" else ""
+
+    @property
+    def is_compared(self) -> bool:
+        """Whether the training must be the one that nothing happened to, bit by bit."""
+        return self.is_sync and self.act != "teacher" and self.target != "verifier"
+
+    @property
     def name(self) -> str:
         return "-".join(part for part in (self.mode, self.act, self.target, self.phase) if part)
 
 
 def faults() -> Iterator[Fault]:
-    """Yield all faults, those that a first campaign found most of first."""
+    """Yield all faults; each signal to each kind of process before the same in another phase."""
+    first, *others = [[Fault(*each) for each in signals(number)] for number in range(len(PHASES))]
+    yield from first
+    yield from (Fault(*each) for each in _OTHERS)
     for mode in MODES:
-        for act, target, phase in {"sync": _FIRST, "unforked": _UNFORKED}.get(mode, _ASYNC):
-            yield Fault(act, target, phase, mode)
-    first = {(act, target, phase) for act, target, phase in _FIRST}
-    for act, target, phase in product(SIGNALS[:3], PROCESSES, PHASES):
-        is_there = phase != "start" or target not in ("verifier", "agent")
-        if is_there and (act, target, phase) not in first:
-            yield Fault(act, target, phase)
+        each = {"sync": (), "unforked": _UNFORKED}.get(mode, _ASYNC)
+        yield from (Fault(act, target, phase, mode) for act, target, phase in each)
+    for more in others:
+        yield from more
+
+
+def signals(number: int) -> Iterator[tuple[str, str, str]]:
+    """Yield each signal to each kind of process, in a phase that changes with all three."""
+    for row, act in enumerate(SIGNALS[:3]):
+        for column, target in enumerate(PROCESSES):
+            phase = PHASES[(column + 2 * row + 3 * number) % len(PHASES)]
+            if phase != "start" or target not in ("verifier", "agent"):
+                yield act, target, phase
 
 
 DAMAGES = (
@@ -98,24 +118,14 @@ DAMAGES = (
     "records-cut",  # the last line of records.jsonl ends early
     "records-missing",
 )
-_FIRST = (
-    *(("stop", target, "rollout") for target in PROCESSES),
-    *(("kill", target, "rollout") for target in PROCESSES),
-    ("kill", "trainer", "save"),
-    ("kill", "driver", "save"),
-    ("kill", "command", "save"),
+_OTHERS = (
+    *(("interrupt", "command", phase) for phase in PHASES),
+    *(("pause", target, "rollout") for target in ("command", "driver", "agent", "engine")),
     ("second", "run", "rollout"),
     *(("fill", "disk", phase) for phase in ("rollout", "save", "validation")),
-    *(("interrupt", "command", phase) for phase in PHASES),
-    *(("stop", target, "update") for target in ("driver", "trainer", "controller", "storage")),
-    *(("stop", target, "sync") for target in ("driver", "trainer", "server", "engine")),
-    *(("stop", target, "save") for target in ("driver", "trainer")),
-    *(("stop", target, "start") for target in ("driver", "trainer", "controller", "raylet")),
     *(("damage", name, "") for name in DAMAGES),
     *(("teacher", name, "") for name in ("hangs", "lies", "dies")),
     *(("clock", name, "") for name in ("forward", "back")),
-    *(("pause", target, "rollout") for target in ("command", "driver", "agent", "engine")),
-    *(("term", target, "rollout") for target in PROCESSES),
 )
 _UNFORKED = (
     *(("stop", target, "rollout") for target in PROCESSES),

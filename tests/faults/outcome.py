@@ -10,72 +10,86 @@ from typing import Any
 import numpy as np
 import torch
 
-STEPS, PROMPTS, GROUP = 3, 8, 4
+PROMPTS, GROUP = 8, 4
 # Clocks, memory, and names that are drawn anew in each run.
 _NOT_COMPARED = ("seconds", "timing", "perf/", "memory", "_s/", "uid", "throughput")
 
 
-def differences(folder: Path, straight: Path) -> list[str]:
-    """Say in which parts two runs of ``sync`` differ, from the coarse to the last bit."""
-    found = []
+def last_checkpoint(folder: Path) -> int:
+    """Return the step of the newest whole checkpoint; 0 without one."""
+    marks = folder.glob("checkpoints/global_step_*/COMPLETE")
+    return max((int(mark.parent.name.removeprefix("global_step_")) for mark in marks), default=0)
+
+
+def differences(folder: Path, straight: Path, last: int) -> dict[int, list[str]]:
+    """Say in which steps up to ``last``, and in which parts, two runs of ``sync`` differ."""
+    found: dict[int, list[str]] = {}
     ours, theirs = _records(folder), _records(straight)
-    for part in ("planned_level", "accepted_level", "accuracies"):
-        if {k: r[part] for k, r in ours.items()} != {k: r[part] for k, r in theirs.items()}:
-            found.append(part)
-    if _strip(list(ours.values())) != _strip(list(theirs.values())):
-        found.append("records")
-    for mine, other in zip(_metrics(folder), _metrics(straight), strict=True):
+    our_metrics, their_metrics = _metrics(folder), _metrics(straight)
+    for step in range(1, last + 1):
+        mine, other = our_metrics.get(step, {}), their_metrics[step]
         # A line that came back from its checkpoint has what was known at the save.
         names = other.keys() if "critic/score/mean" in mine else mine.keys() & other.keys()
-        if any(mine.get(name) != other[name] for name in names):
-            found.append("metrics")
-    last = f"checkpoints/global_step_{STEPS}"
-    if not _same_state(folder / last, straight / last):
-        found.append("tracker")
-    for name in ("model", "optim"):
-        file = f"{last}/actor/{name}_world_size_1_rank_0.pt"
-        if not _equal(_load(folder / file), _load(straight / file)):
-            found.append("weights" if name == "model" else "optimizer")
+        parts = {
+            "records": ours.get(step) != theirs[step],
+            "metrics": any(mine.get(name) != other[name] for name in names),
+            **_states(folder, straight, f"checkpoints/global_step_{step}"),
+        }
+        if any(parts.values()):
+            found[step] = [part for part, is_different in parts.items() if is_different]
     return found
 
 
-def losses(folder: Path, straight: Path | None) -> list[str]:
-    """Say what is lost or doubled: steps, prompts of a step, problems of the run.
-
-    ``straight`` is given for `sync`: in the asynchronous modes a step may have other problems.
-    """
-    found = []
-    rows = _lines(folder / "records.jsonl")
-    by_step = collections.Counter(row["step"] for row in rows)
-    if by_step != {step: PROMPTS for step in range(1, STEPS + 1)}:
-        found.append(f"prompts by step {dict(by_step)}")
-    if len({row["uid"] for row in rows}) != len(rows):
-        found.append("a uid twice")
-    if any(len(row["rows"]) != GROUP for row in rows):
-        found.append("a group that is not whole")
-    steps = [row["step"] for row in _lines(folder / "metrics.jsonl") if "hint/prompts" in row]
-    if steps != list(range(1, STEPS + 1)):
-        found.append(f"metrics of steps {steps}")
-    if straight is not None and set(_records(folder)) != set(_records(straight)):
-        found.append("other problems")
+def losses(folder: Path, last: int) -> dict[int, list[str]]:
+    """Say what is lost or doubled in each step up to ``last``."""
+    found: dict[int, list[str]] = {}
+    rows = [row for row in _lines(folder / "records.jsonl") if row["step"] <= last]
+    uids = collections.Counter(row["uid"] for row in rows)
+    lines = _lines(folder / "metrics.jsonl")
+    for step in range(1, last + 1):
+        here = [row for row in rows if row["step"] == step]
+        parts = []
+        if len(here) != PROMPTS:
+            parts.append(f"{len(here)} prompts")
+        if any(uids[row["uid"]] > 1 for row in here):
+            parts.append("a uid twice")
+        if any(len(row["rows"]) != GROUP for row in here):
+            parts.append("a group that is not whole")
+        if (n := sum(row["step"] == step and "hint/prompts" in row for row in lines)) != 1:
+            parts.append(f"{n} lines of metrics")
+        if parts:
+            found[step] = parts
     return found
 
 
-def _records(folder: Path) -> dict[tuple[int, str], dict[str, Any]]:
-    rows = _lines(folder / "records.jsonl")
-    return {
-        (row["step"], row["problem_id"]): row
-        for row in sorted(rows, key=lambda row: (row["step"], row["problem_id"]))
-    }
+def _states(folder: Path, straight: Path, checkpoint: str) -> dict[str, bool]:
+    """Say of each part of a checkpoint whether it differs; nothing of one that was deleted."""
+    ours, theirs = folder / checkpoint, straight / checkpoint
+    if not (ours / "COMPLETE").exists():
+        return {}
+    file = "actor/{}_world_size_1_rank_0.pt"
+    found = {"tracker": not _same_state(ours, theirs)}
+    for part, name in (("weights", "model"), ("optimizer", "optim")):
+        one, other = (_load(each / file.format(name)) for each in (ours, theirs))
+        found[part] = not _equal(one, other)
+    return found
 
 
-def _metrics(folder: Path) -> list[Any]:
+def _records(folder: Path) -> dict[int, dict[str, Any]]:
+    """Return what is compared of the records, by step and problem."""
+    found: dict[int, dict[str, Any]] = {}
+    for row in _lines(folder / "records.jsonl"):
+        found.setdefault(row["step"], {})[row["problem_id"]] = _strip(row)
+    return found
+
+
+def _metrics(folder: Path) -> dict[int, Any]:
     rows: dict[int, Any] = {}
     for row in _lines(folder / "metrics.jsonl"):
         # A run that goes on validates before it does.
         kept = {name: value for name, value in row.items() if not name.startswith("val-")}
-        rows.setdefault(row["step"], {}).update(row if row["step"] == 0 else kept)
-    return [_strip(row) for row in rows.values()]
+        rows.setdefault(row["step"], {}).update(_strip(kept))
+    return rows
 
 
 def _strip(value: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import threading
@@ -71,15 +72,26 @@ class Observer:
             self._until(lambda: "ready\n" in self._said(), limit_s)
             self._pause(0.7)
         else:
-            # Of the second step: the first has left a checkpoint.
+            # Of a later step than the first of this start.
             self._until(lambda: "ready\n" in self._said(), limit_s)
-            [trainer, *_] = self.of_kind("trainer")
-            self._until(lambda: "step 1/" in self._said(), limit_s, every_s=0.01)
+            trainers = self.of_kind("trainer")
+            if not trainers:
+                raise NotHit
+            self._until(self.steps_done, limit_s, every_s=0.01)
             if phase == "rollout":
                 self._pause(0.5)  # a rollout takes about a second, its level 0 half of it
             else:
-                self._until(lambda: _METHODS[phase] in title(trainer), limit_s, every_s=0.004)
+                self._until(lambda: _METHODS[phase] in title(trainers[0]), limit_s, every_s=0.004)
         self._until(is_there, 10)
+
+    def steps_done(self) -> int:
+        """Return the last step that this start said it has done; 0 before the first."""
+        found = re.findall(r"^step (\d+)/", self._said(), flags=re.MULTILINE)
+        return int(found[-1]) if found else 0
+
+    def has_stopped_ones(self) -> bool:
+        """Whether a process is still stopped by a signal."""
+        return any(_status(process) == psutil.STATUS_STOPPED for process in self.alive())
 
     def _until(self, condition: Callable[[], object], limit_s: float, every_s: float = 0.1) -> None:
         deadline = time.monotonic() + limit_s
@@ -139,7 +151,11 @@ def end(processes: list[psutil.Process], command: subprocess.Popen) -> None:
 
 
 def _lives(process: psutil.Process) -> bool:
+    return process.is_running() and _status(process) not in (psutil.STATUS_ZOMBIE, "")
+
+
+def _status(process: psutil.Process) -> str:
     try:
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+        return process.status()
     except _GONE:
-        return False
+        return ""

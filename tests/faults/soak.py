@@ -15,8 +15,10 @@ import subprocess
 import time
 from pathlib import Path
 
-from campaign import left, locked, said, start
-from catalogue import PROCESSES, Fault
+from campaign import locked
+from catalogue import PROCESSES
+from chain import left, said, start
+from outcome import last_checkpoint
 from processes import Observer, end, send
 
 KILLED = [kind for kind in PROCESSES if kind != "verifier"]  # which is not there all the time
@@ -33,24 +35,25 @@ def main() -> None:
     args = parser.parse_args()
     out = args.out.absolute()
     out.mkdir(parents=True, exist_ok=True)
-    settings = [
-        f"trainer.total_training_steps={args.steps}",
+    settings = (
         "trainer.save_freq=5",
+        "trainer.max_actor_ckpt_to_keep=3",
         f"trainer.test_freq={args.steps}",
         "data.train_max_samples=-1",
         "data.val_max_samples=100",
-    ]
+    )
     draw = random.Random(args.seed)
     ends = {}
     for name, every_s in (("alone", None), ("killed", args.every)):
         folder, kills = out / name, 0
-        while last_step(folder) < args.steps:
+        while last_checkpoint(folder) < args.steps:
             with locked(args.lock):
                 kind = draw.choice(KILLED)
                 after_s = None if every_s is None else draw.expovariate(1 / every_s)
-                code = one_start(folder, settings, kind, after_s)
+                code = one_start(folder, settings, args.steps, kind, after_s)
             kills += code != 0
-            print(f"{name}: step {last_step(folder)}, ended with {code} ({kind}: {said(folder)})")
+            last = last_checkpoint(folder)
+            print(f"{name}: step {last}, ended with {code} ({kind}: {said(folder)})", flush=True)
             if every_s is None and code:
                 raise SystemExit("the run left alone failed")
         ends[name] = summary(folder)
@@ -60,9 +63,11 @@ def main() -> None:
     raise SystemExit(ends["alone"] != ends["killed"])
 
 
-def one_start(folder: Path, settings: list[str], kind: str, after_s: float | None) -> int:
+def one_start(
+    folder: Path, settings: tuple[str, ...], steps: int, kind: str, after_s: float | None
+) -> int:
     """Run until the end or until a process of the kind has been killed, and what follows that."""
-    process = start(folder, Fault("", ""), settings)
+    process = start(folder, "sync", more=settings, steps=steps)
     observer = Observer(process, folder)
     try:
         if after_s is not None:
@@ -78,12 +83,6 @@ def one_start(folder: Path, settings: list[str], kind: str, after_s: float | Non
     finally:
         observer.close()
         end(left(observer, folder), process)
-
-
-def last_step(folder: Path) -> int:
-    """Return the last step that has its line of metrics and its checkpoint."""
-    marks = folder.glob("checkpoints/global_step_*/COMPLETE")
-    return max((int(mark.parent.name.removeprefix("global_step_")) for mark in marks), default=0)
 
 
 def summary(folder: Path) -> dict[str, float]:

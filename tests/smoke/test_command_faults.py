@@ -82,9 +82,11 @@ def assert_gone(processes):
     [
         ("ray::Waits", signal.SIGSTOP, f"the driver did not answer within .*answer_s={ANSWER_S} s"),
         ("ray::Waits", signal.SIGKILL, "the driver died: "),
+        ("ray::Waits", signal.SIGTERM, "the driver was told to end, by SIGTERM"),
         ("raylet", signal.SIGKILL, "Ray's process raylet died"),
         ("raylet", signal.SIGSTOP, "Ray's process raylet was stopped 5 s ago"),
         ("gcs_server", signal.SIGKILL, "Ray's process gcs_server died"),
+        ("gcs_server", signal.SIGTERM, "Ray's process gcs_server takes no connections any more"),
         ("gcs_server", signal.SIGSTOP, "Ray's process gcs_server was stopped 5 s ago"),
     ],
 )

@@ -23,7 +23,7 @@ from recipe.hint.runtime.cpu.fork_client_process import EXECUTABLE
 from recipe.hint.runtime.environment import environment_of
 from recipe.hint.runtime.evaluation import EvaluationRunner
 from recipe.hint.runtime.folder_lock import claimed
-from recipe.hint.runtime.ray_services import RayServices
+from recipe.hint.runtime.ray_services import RayServices, starting
 from recipe.hint.runtime.reporter import closing_lines
 from recipe.hint.runtime.run_folder import RunFolder, keep_config
 from recipe.hint.runtime.task_runner import HintTaskRunner, remote_runner
@@ -128,8 +128,11 @@ def _started_ray(config: DictConfig) -> Iterator[tuple[RunFolder, RayServices]]:
         # An evaluation in a run's folder leaves what that run was made with as it is.
         place = evaluation_folder(config) if config.trainer.eval_only else folder.root
         keep_config(place / "config.yaml", OmegaConf.to_yaml(config))
-        session = Path(_start_ray(config).address_info["session_dir"]) / "logs"
-        services, terminated = RayServices(), []
+        arguments = _ray_arguments(config)
+        with starting(config.hint.watchdog.queue_s):
+            cluster = ray.init(**arguments).address_info
+        session = Path(cluster["session_dir"]) / "logs"
+        services, terminated = RayServices(cluster["gcs_address"]), []
 
         def terminate(number: int, _frame: Any) -> None:
             terminated.append(number)
@@ -208,8 +211,8 @@ def _make_paths_absolute(config: DictConfig) -> None:
         config.hint.prompts = absolute(config.hint.prompts)
 
 
-def _start_ray(config: DictConfig) -> Any:
-    """Return Ray's context of a cluster that knows the run's environment."""
+def _ray_arguments(config: DictConfig) -> dict[str, Any]:
+    """Return what makes Ray start, or join, a cluster that knows the run's environment."""
     from verl.trainer.constants_ppo import get_ppo_ray_runtime_env
 
     default_env = get_ppo_ray_runtime_env(config)
@@ -223,7 +226,7 @@ def _start_ray(config: DictConfig) -> Any:
     given: Any = OmegaConf.to_container(config.ray_kwargs.get("ray_init", {}), resolve=True)
     default_env["py_executable"] = os.environ.get(EXECUTABLE)
     runtime_env = OmegaConf.merge(default_env, given.pop("runtime_env", None) or {})
-    return ray.init(**(quiet | given), runtime_env=OmegaConf.to_container(runtime_env))
+    return quiet | given | {"runtime_env": OmegaConf.to_container(runtime_env)}
 
 
 class _Console:

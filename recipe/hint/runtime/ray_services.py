@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import signal
+import socket
+import sys
 import threading
 import time
+from collections.abc import Iterator
 
 import psutil
 import ray
 
-from recipe.hint.errors import StallError
+from recipe.hint.errors import StallError, Terminated
 
 _STOPPED_S = 30.0  # Ray gives up by itself after a minute
 _LOOK_EVERY_S = 5.0  # for new processes: a look reads all of the machine's
 _SHUTDOWN_S, _EXIT_S = 30.0, 10.0
+_NAMES = ("gcs_server", "raylet")
 _GONE = (psutil.NoSuchProcess, psutil.AccessDenied)
 
 
@@ -24,11 +30,17 @@ class RayServices:
     is stopped keeps Ray's own shutdown waiting for ever. A cluster that was joined has none here.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, gcs_address: str) -> None:
+        """Look for the services among this process's children.
+
+        Args:
+            gcs_address: ``host:port`` of the cluster's GCS.
+        """
         children = psutil.Process().children(recursive=True)
-        self._services = {
-            name: each for each in children if (name := each.name()) in ("gcs_server", "raylet")
-        }
+        self._services = {name: each for each in children if (name := each.name()) in _NAMES}
+        # Told to end, it stops answering at once and stays for longer than Ray waits for it.
+        host, _, port = gcs_address.rpartition(":")
+        self._gcs_address = (host, int(port)) if "gcs_server" in self._services else None
         self._started: dict[int, psutil.Process] = {}
         self._running_at = dict.fromkeys(self._services, time.monotonic())
         self._looked_at = 0.0
@@ -37,7 +49,7 @@ class RayServices:
         """Look at each.
 
         Raises:
-            StallError: If one died, or has been stopped for half a minute.
+            StallError: If one died, takes no connections, or has been stopped for half a minute.
         """
         for name, service in self._services.items():
             status = _status(service)
@@ -49,12 +61,16 @@ class RayServices:
                 raise StallError(f"Ray's process {name} was stopped {_STOPPED_S:g} s ago")
         if time.monotonic() - self._looked_at > _LOOK_EVERY_S:
             self._look()
+            if self._is_gcs_closed():
+                raise StallError("Ray's process gcs_server takes no connections any more")
 
     def shut_down(self) -> None:
         """End Ray; what does not end by itself is killed."""
         self._look()
-        for service in self._services.values():
-            if _status(service) == psutil.STATUS_STOPPED:
+        is_closed = self._is_gcs_closed()
+        for name, service in self._services.items():
+            is_ending = is_closed and name == "gcs_server"
+            if is_ending or _status(service) == psutil.STATUS_STOPPED:
                 _kill(service)
         impatience = threading.Timer(_SHUTDOWN_S, self._kill_all)
         impatience.daemon = True
@@ -72,9 +88,73 @@ class RayServices:
                 found = service.children(recursive=True)
                 self._started |= {each.pid: each for each in found}
 
+    def _is_gcs_closed(self) -> bool:
+        if self._gcs_address is None:
+            return False
+        try:
+            socket.create_connection(self._gcs_address, timeout=1.0).close()
+        except ConnectionRefusedError:
+            return True
+        except OSError:  # too busy to answer, or stopped
+            return False
+        return False
+
     def _kill_all(self) -> None:
         for each in [*self._services.values(), *self._started.values()]:
             _kill(each)
+
+
+@contextlib.contextmanager
+def starting(limit_s: float) -> Iterator[None]:
+    """End this process, with the reason, where Ray does not start while the block runs.
+
+    Ray waits for its own services without a limit, or ends this process without a word, and nothing
+    can interrupt it.
+
+    Args:
+        limit_s: Longest time in seconds, ``hint.watchdog.queue_s``.
+
+    Raises:
+        StallError: If Ray gives up first.
+        Terminated: On SIGTERM, which Ray makes an exit while it starts.
+    """
+    is_done = threading.Event()
+    deadline = time.monotonic() + limit_s
+
+    def watch() -> None:
+        while not is_done.wait(0.2):
+            ended = [
+                each.name()
+                for each in psutil.Process().children()
+                if _status(each) == psutil.STATUS_ZOMBIE and each.name() in _NAMES
+            ]
+            if ended:
+                _give_up(f"Ray's process {ended[0]} died while Ray started")
+            if time.monotonic() > deadline:
+                _give_up(f"Ray did not start within hint.watchdog.queue_s={limit_s:g} s")
+
+    threading.Thread(target=watch, name="ray-start", daemon=True).start()
+    try:
+        yield
+    except SystemExit as error:
+        if error.code == signal.SIGTERM:
+            raise Terminated from None
+        raise
+    except Exception as error:  # noqa: BLE001 - Ray raises bare ones
+        raise StallError(f"Ray did not start: {' '.join(str(error).split())}") from error
+    finally:
+        is_done.set()
+
+
+def _give_up(reason: str) -> None:
+    where = (
+        "Ray's own logs are in /tmp/ray/session_latest/logs where ray_kwargs sets no other place"
+    )
+    sys.stderr.write(f"error: {reason} ({where})\n")
+    sys.stderr.flush()
+    for child in psutil.Process().children(recursive=True):
+        _kill(child)
+    os._exit(2)
 
 
 def _status(process: psutil.Process) -> str:

@@ -116,6 +116,8 @@ def sentence_of(error: BaseException, folder: Path) -> str:
             error = error.exceptions[0]
         else:
             break
+    if isinstance(error, SystemExit):
+        return "the driver was told to end, by SIGTERM"
     free_mb = shutil.disk_usage(folder).free / 1e6
     full = f" (the disk of {folder} has {free_mb:.1f} MB left)" if free_mb < _FULL_MB else ""
     text = " ".join(str(error).split())

@@ -1,6 +1,8 @@
 """Who died or does not answer is named; who is busy is left in peace."""
 
+import contextlib
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -17,10 +19,10 @@ from ray.exceptions import (
     RayTaskError,
 )
 
-from recipe.hint.errors import ConfigError, StallError
+from recipe.hint.errors import ConfigError, StallError, Terminated
 from recipe.hint.runtime.folder_lock import claimed
 from recipe.hint.runtime.liveness import Liveness
-from recipe.hint.runtime.ray_services import RayServices
+from recipe.hint.runtime.ray_services import RayServices, starting
 from recipe.hint.runtime.watchdog import Heartbeat, Watchdog, sentence_of
 
 LIMIT_S = 10.0
@@ -183,26 +185,36 @@ def test_an_error_on_a_full_disk_says_so(tmp_path, monkeypatch):
     assert told == f"RuntimeError: file write failed (the disk of {tmp_path} has 3.2 MB left)"
 
 
-SLEEPER = "import ctypes, time; ctypes.CDLL(None).prctl(15, b'raylet', 0, 0, 0); time.sleep(600)"
+SLEEPER = (
+    "import ctypes, sys, time; ctypes.CDLL(None).prctl(15, sys.argv[1].encode(), 0, 0, 0); "
+    "time.sleep(600)"
+)
+NOWHERE = "127.0.0.1:1"
 
 
-@pytest.fixture
-def raylet():
-    """A child of this process with the name of Ray's."""
-    with subprocess.Popen([sys.executable, "-c", SLEEPER]) as process:
+@contextlib.contextmanager
+def child_called(name):
+    """A child of this process with the name of one of Ray's."""
+    with subprocess.Popen([sys.executable, "-c", SLEEPER, name]) as process:
         child = psutil.Process(process.pid)
-        while child.name() != "raylet":
+        while child.name() != name:
             time.sleep(0.01)
         yield process
         process.kill()
 
 
+@pytest.fixture
+def raylet():
+    with child_called("raylet") as process:
+        yield process
+
+
 def test_ray_is_well_while_its_processes_run(raylet):
-    RayServices().check()
+    RayServices(NOWHERE).check()
 
 
 def test_a_process_of_rays_that_died_is_named(raylet):
-    services = RayServices()
+    services = RayServices(NOWHERE)
     raylet.kill()
     raylet.wait()
     with pytest.raises(StallError, match="Ray's process raylet died"):
@@ -210,7 +222,7 @@ def test_a_process_of_rays_that_died_is_named(raylet):
 
 
 def test_a_process_of_rays_that_stays_stopped_is_named(raylet, monkeypatch):
-    services = RayServices()
+    services = RayServices(NOWHERE)
     raylet.send_signal(signal.SIGSTOP)
     while psutil.Process(raylet.pid).status() != psutil.STATUS_STOPPED:
         time.sleep(0.01)
@@ -218,6 +230,58 @@ def test_a_process_of_rays_that_stays_stopped_is_named(raylet, monkeypatch):
     monkeypatch.setattr("recipe.hint.runtime.ray_services._STOPPED_S", -1.0)
     with pytest.raises(StallError, match="Ray's process raylet was stopped"):
         services.check()
+
+
+def test_a_gcs_that_lives_and_takes_no_connections_is_named(monkeypatch):
+    monkeypatch.setattr("recipe.hint.runtime.ray_services._LOOK_EVERY_S", -1.0)
+    with child_called("gcs_server"), socket.create_server(("127.0.0.1", 0)) as listener:
+        services = RayServices(f"127.0.0.1:{listener.getsockname()[1]}")
+        services.check()
+        listener.close()
+        with pytest.raises(StallError, match="gcs_server takes no connections any more"):
+            services.check()
+
+
+@pytest.mark.parametrize(
+    "deed, limit_s, told",
+    [
+        ("None", 0.5, "Ray did not start within hint.watchdog.queue_s=0.5 s"),
+        ("child.kill()", 600, "Ray's process gcs_server died while Ray started"),
+    ],
+)
+def test_a_start_of_ray_that_does_not_come_ends_the_command_and_its_processes(deed, limit_s, told):
+    code = (
+        "import subprocess, sys, time, psutil\n"
+        "from recipe.hint.runtime.ray_services import starting\n"
+        f"child = subprocess.Popen([sys.executable, '-c', {SLEEPER!r}, 'gcs_server'])\n"
+        "while psutil.Process(child.pid).name() != 'gcs_server': time.sleep(0.01)\n"
+        "print(child.pid, flush=True)\n"
+        f"with starting({limit_s}): {deed}; time.sleep(600)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].startswith(f"error: {told} (")
+    assert not psutil.pid_exists(int(done.stdout)) or is_zombie(int(done.stdout))
+
+
+def is_zombie(pid):
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    return True
+
+
+def test_what_ray_raises_while_it_starts_is_told_in_one_line():
+    with pytest.raises(StallError, match="^Ray did not start: no raylet$"), starting(600):
+        raise Exception("no\nraylet")  # noqa: TRY002 - as Ray's
+
+
+def test_sigterm_while_ray_starts_is_told_as_such():
+    with pytest.raises(Terminated), starting(600):
+        sys.exit(signal.SIGTERM)  # as Ray's handler
+
+
+def test_a_driver_that_was_told_to_end_says_so(tmp_path):
+    assert sentence_of(SystemExit(1), tmp_path) == "the driver was told to end, by SIGTERM"
 
 
 def test_a_heartbeat_is_silent_until_the_watchdog_of_the_driver_beats(tmp_path):
