@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from omegaconf import DictConfig, OmegaConf
 
 from recipe.hint.evaluation.draw import (
-    Engine,
     Progress,
     draw_responses,
     evaluation_settings,
@@ -25,6 +24,9 @@ from recipe.hint.runtime.run_folder import RunFolder
 from recipe.hint.runtime.task_runner import HintTaskRunner, prepare_verl
 from recipe.hint.runtime.watchdog import Watchdog
 from recipe.hint.settings import read_settings
+
+if TYPE_CHECKING:  # verl's imports take seconds, and the launcher reads this file too
+    from recipe.hint.runtime.engine_builder import EngineBuilder
 
 _SAMPLING = ("temperature", "top_p", "top_k", "max_tokens", "seed")
 
@@ -48,7 +50,11 @@ class EvaluationRunner(HintTaskRunner):
             folder.say("starting the vLLM replicas ...")
             limit_s = config.hint.watchdog.start_s
             with watchdog.phase("start-up of the vLLM replicas", limit_s, "hint.watchdog.start_s"):
-                engine, concurrency = _start(config)
+                builder, _, num_replicas = start_replicas(config)
+            val = config.actor_rollout_ref.rollout.val_kwargs
+            engine = builder.build(val)
+            # Twice what the replicas take: the next problems wait there, not here.
+            in_flight = 2 * config.actor_rollout_ref.rollout.max_num_seqs * num_replicas
             folder.say("ready")
             asyncio.run(
                 draw_responses(
@@ -57,7 +63,7 @@ class EvaluationRunner(HintTaskRunner):
                     if (turns := parts_of_turns(config, engine))
                     else partial(graded_rows, engine=engine, seed=config.hint.seed),
                     folder=target,
-                    concurrency=concurrency,
+                    concurrency=max(1, in_flight // val.n),
                     progress=progress,
                 )
             )
@@ -76,8 +82,12 @@ class EvaluationRunner(HintTaskRunner):
         return {"drawn": missing}
 
 
-def _start(config: DictConfig) -> tuple[Engine, int]:
-    """Start replicas on all devices; return them, and how many problems keep them busy."""
+def start_replicas(config: DictConfig) -> tuple[EngineBuilder, Any, int]:
+    """Start vLLM replicas on all devices, without a trainer.
+
+    Returns:
+        What builds engines on them, verl's worker behind it, and the number of replicas.
+    """
     from verl.experimental.agent_loop import AgentLoopWorker
     from verl.workers.rollout.llm_server import LLMServerManager
 
@@ -88,8 +98,4 @@ def _start(config: DictConfig) -> tuple[Engine, int]:
     # verl's worker, here for what it makes of the settings: tokenizer, template, client.
     worker = AgentLoopWorker(config, manager.get_client())
     node: Any = OmegaConf.to_container(config.hint, resolve=True)
-    rollout = config.actor_rollout_ref.rollout
-    engine = EngineBuilder(worker, read_settings(node)).build(rollout.val_kwargs)
-    concurrency = rollout.max_num_seqs * len(manager.get_replicas())
-    # Twice what the replicas take: the next problems wait there, not here.
-    return engine, max(1, 2 * concurrency // rollout.val_kwargs.n)
+    return EngineBuilder(worker, read_settings(node)), worker, len(manager.get_replicas())

@@ -96,21 +96,17 @@ def closing_lines(folder: RunFolder) -> list[str]:
     steps = [row for row in rows if "hint/prompts" in row]
     lines = []
     if validations:
-        first, last = validations[0], validations[-1]
-        before = accuracies(first)
-        for name, share in accuracies(last).items():
+        ends = validations[:1] + validations[1:][-1:]
+        for name in accuracies(ends[-1]):
             prefix = f"val-turns/{name}/"
-            has_turns = f"{prefix}delta" in last
-            if has_turns:
-                lines += [
-                    f"  {name} at step {row['step']}: {_turns(row, prefix)}"
-                    for row in ([first, last] if first is not last else [last])
-                ]
+            if f"{prefix}delta" in ends[-1]:
+                lines += [f"  {name} at step {row['step']}: {_turns(row, prefix)}" for row in ends]
                 continue
-            lines.append(
-                f"  {name}: {100 * before.get(name, 0.0):.1f} % without hints at step "
-                f"{first['step']}, {100 * share:.1f} % at step {last['step']}"
+            told = (
+                f"{100 * accuracies(row).get(name, 0.0):.1f} % at step {row['step']}"
+                for row in ends
             )
+            lines.append(f"  {name}, without hints: {', '.join(told)}")
     if steps and _has_levels(steps[-1]):
         quarter = max(1, len(steps) // 4)
         early, late = (
