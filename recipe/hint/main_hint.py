@@ -16,7 +16,6 @@ from omegaconf.errors import OmegaConfBaseException
 
 from recipe.hint.command.compose import (
     CONFIG_DIR,
-    REPOSITORY,
     choose_hardware,
     explain,
     primary_config,
@@ -126,7 +125,10 @@ def read_command(argv: Sequence[str]) -> tuple[list[str], list[str]]:
     set_config_paths()
     options, settings, action = split_command(resolve_aliases(argv))
     if action == "help":
-        print(help_text(primary_config(CONFIG_DIR), REPOSITORY / "configs", Path(sys.argv[0]).name))
+        name = Path(sys.argv[0]).name
+        program = f"python recipe/hint/{name}" if name.endswith(".py") else name
+        configs = Path(os.environ["HINT_REPO"], "configs")
+        print(help_text(primary_config(CONFIG_DIR), configs, program))
         sys.exit()
     if action == "hydra":
         # The shell says what is to be completed; a person who asks gets the sections.

@@ -163,7 +163,7 @@ def _default_settings() -> dict[str, Any]:
 
 def _parser(command: str) -> argparse.ArgumentParser:
     return argparse.ArgumentParser(
-        prog=f"main_report.py{command}",
+        prog=f"{Path(sys.argv[0]).name}{command}",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -9,8 +9,8 @@ from omegaconf import OmegaConf
 from transformers import AutoTokenizer, Gemma3Config, Qwen2Config
 from verl.workers.rollout.utils import get_max_position_embeddings
 
+from recipe.hint.command.compose import CONFIG_DIR, REPOSITORY, set_config_paths
 from recipe.hint.errors import ConfigError
-from recipe.hint.main_hint import CONFIG_DIR, REPOSITORY, set_config_paths
 from recipe.hint.runtime.engine_builder import EngineBuilder
 from recipe.hint.runtime.preflight.machine import has_gpu
 from recipe.hint.runtime.preflight.model import CPU_HEAD_SIZES, check_head_size

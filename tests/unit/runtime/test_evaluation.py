@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from omegaconf import OmegaConf
@@ -52,11 +53,13 @@ def run(tmp_path, monkeypatch, limit):
             "data": {"val_files": [str(FILE)]},
             "actor_rollout_ref": {
                 "model": {"path": "base"},
-                "rollout": {"val_kwargs": sampling, "response_length": 8},
+                # Two problems in flight: 2 x 4 sequences of one replica, 4 responses each.
+                "rollout": {"val_kwargs": sampling, "response_length": 8, "max_num_seqs": 4},
             },
         }
     )
-    monkeypatch.setattr(evaluation, "_start", lambda _: (Engine(limit), 2))
+    builder = SimpleNamespace(build=lambda _: Engine(limit))
+    monkeypatch.setattr(evaluation, "start_replicas", lambda _: (builder, None, 1))
     return evaluation.EvaluationRunner().run(config)
 
 
