@@ -82,7 +82,7 @@ def ask_and_show(given: argparse.Namespace, config: DictConfig) -> None:
         if config.preflight_only:
             print("the question and the settings can be used")
             return
-        merge_model(config)
+        merge_model(config, functools.partial(print, flush=True))
         from recipe.hint.runtime.asking import ASKED_FILE, AskRunner
         from recipe.hint.runtime.launcher import run_to_its_end
 

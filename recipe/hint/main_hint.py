@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -50,7 +51,7 @@ def check_and_launch(config: DictConfig) -> None:
     if config.preflight_only:
         return
     if config.trainer.eval_only:
-        merge_model(config)
+        merge_model(config, functools.partial(print, flush=True))
     from recipe.hint.runtime.launcher import launch
 
     print("\n".join(launch(config)), flush=True)

@@ -200,7 +200,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     source = find_source(given.input)
     try:
         _check_arguments(given)
-        prepared, lines = _check(given, _read(given, source), source)
+        prepared = _read(given, source)
+        if sys.stderr.isatty():
+            print(f"checking {len(prepared.rows)} problems ...", file=sys.stderr)
+        prepared, lines = _check(given, prepared, source)
         write_rows(prepared.rows, given.output)
         print("\n".join([*lines, check_file(given.output).summary()]))
         print(f"sha256 {hashlib.sha256(given.output.read_bytes()).hexdigest()}")

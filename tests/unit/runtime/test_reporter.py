@@ -103,12 +103,12 @@ def test_the_time_left_forgets_steps_that_were_slower_than_the_latest():
 
 
 @pytest.mark.parametrize(
-    ("seconds", "text"),
+    ("length", "text"),
     [(0, "0 s"), (59.4, "59 s"), (60, "1 min"), (3570, "1 h 0 min"), (7500, "2 h 5 min")]
     + [(86400 * 3 + 3600 * 4, "3 d 4 h")],
 )
-def test_a_time_is_told_in_its_two_largest_units(seconds, text):
-    assert duration(seconds) == text
+def test_a_time_is_told_in_its_two_largest_units(length, text):
+    assert duration(length) == text
 
 
 class Backends:
