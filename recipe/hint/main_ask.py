@@ -107,7 +107,12 @@ def write_question(given: argparse.Namespace, config: DictConfig, target: Path) 
         )
         write_rows([row], target)
         return
-    files = [given.file] if given.file else _files(config)
+    from recipe.hint.runtime.preflight.data import TRAIN, VAL, check_given
+    from recipe.hint.runtime.preflight.settings import files_of
+
+    if not given.file:
+        check_given(config, (VAL,))
+    files = [given.file] if given.file else files_of(config, VAL) + files_of(config, TRAIN)
     for path in files:
         for number, problem in enumerate(read_problems(path)):
             if problem.id == given.id:
@@ -117,11 +122,6 @@ def write_question(given: argparse.Namespace, config: DictConfig, target: Path) 
     raise DataError(
         f"--id {given.id} is in none of {', '.join(map(str, files))}; the first has {known}, ..."
     )
-
-
-def _files(config: DictConfig) -> list[Path]:
-    names = (config.data.val_files, config.data.train_files)
-    return [Path(path) for name in names for path in ([name] if isinstance(name, str) else name)]
 
 
 if __name__ == "__main__":
