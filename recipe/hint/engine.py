@@ -58,3 +58,29 @@ class Engine(Protocol):
     ) -> list[Opinion]:
         """Ask the second judge about verdicts; it changes none."""
         ...
+
+
+class BareEngine:
+    """What engines without a model derive from: all fits, nothing leaks, no judge is asked."""
+
+    def fits(self, prompt_ids: Sequence[int]) -> bool:
+        """Return true."""
+        return True
+
+    async def leaks(self, problem: Problem, responses: list[Response]) -> list[bool]:
+        """Find no leak."""
+        return [False] * len(responses)
+
+    async def score(self, prompt_ids: list[int], token_ids: list[int]) -> list[float]:
+        """Refuse: there are no log-probabilities without a model."""
+        raise NotImplementedError(f"{type(self).__name__} has no log-probabilities")
+
+    async def write(self, messages: list[Message], seed: int) -> WrittenText:
+        """Refuse: no hint is written without a model."""
+        raise NotImplementedError(f"{type(self).__name__} writes no hints")
+
+    async def second_opinions(
+        self, problem: Problem, responses: list[Response], verdicts: list[Verdict]
+    ) -> list[Opinion]:
+        """Ask nobody."""
+        return ["not_asked"] * len(verdicts)

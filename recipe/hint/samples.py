@@ -65,6 +65,9 @@ class SampleSettings:
             )
 
 
+NO_SAMPLES = SampleSettings(prompts_per_step=0, second_judge_share=0.0)
+
+
 class Sampler:
     """Chooses a step's prompts; remembers how often each odd shape has earned.
 

@@ -22,6 +22,8 @@ from recipe.hint.command.compose import (
 from recipe.hint.command.help import help_text
 from recipe.hint.methods import METHODS
 
+pytestmark = pytest.mark.slow
+
 MAIN = REPOSITORY / "recipe/hint/main_hint.py"
 # The real command with another program for each job: it notes what it was given, and ends.
 COMMAND = """

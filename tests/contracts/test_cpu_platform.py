@@ -15,6 +15,8 @@ from verl.plugin.platform.platform_base import PlatformBase
 from recipe.hint.runtime.cpu import device as cpu_platform
 from recipe.hint.runtime.preflight.machine import has_gpu
 
+pytestmark = pytest.mark.slow
+
 cpu_build = pytest.mark.skipif(has_gpu(), reason="needs vLLM's CPU build")
 
 

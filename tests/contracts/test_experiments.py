@@ -17,6 +17,8 @@ from recipe.hint.command.compose import explain, set_config_paths
 from recipe.hint.hints.teacher_cache import CachedResponse, ResponseCache
 from recipe.hint.runtime.preflight import machine as preflight_machine
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 FILES = {path.stem: path for path in (ROOT / "configs/experiment").glob("*.yaml")}
 # Of our own, not of a paper: on an embedded world.

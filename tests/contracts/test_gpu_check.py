@@ -19,6 +19,8 @@ from recipe.hint.runtime.preflight.keys import check_keys
 from recipe.hint.runtime.preflight.run import preflight
 from recipe.hint.tiny import random_model
 
+pytestmark = pytest.mark.slow
+
 
 @dataclass(frozen=True)
 class Recorder(gpu_check.Check):

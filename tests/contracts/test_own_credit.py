@@ -14,6 +14,7 @@ from verl.trainer.ppo.utils import need_reference_policy
 from verl.trainer.ppo.v1 import PPOTrainer, PPOTrainerSync
 from verl.utils import tensordict_utils as tu
 
+from recipe.hint.engine import BareEngine
 from recipe.hint.methods.grpo import Grpo
 from recipe.hint.methods.score import Score, ScoreSettings
 from recipe.hint.prompt import Texts
@@ -93,7 +94,7 @@ class Queue:
         return KVBatchMeta(partition_id=partition_id, keys=keys, tags=tags or self.tags)
 
 
-class Engine:
+class Engine(BareEngine):
     """Two conversations: lengths by turn and row, right or wrong by the last token."""
 
     group_size = 2
@@ -104,9 +105,6 @@ class Engine:
     def render(self, messages):
         return [len(messages)] * 3
 
-    def fits(self, prompt_ids):
-        return True
-
     async def sample(self, prompt_ids, seed, rows=None, sampling=None):
         turn = prompt_ids[0] // 2
         made = [[*range(1, 2 + turn + row), self.right[turn].pop(0)] for row in rows]
@@ -115,9 +113,6 @@ class Engine:
     async def grade(self, problem, responses):
         scores = [float(each.token_ids_T[-1]) for each in responses]
         return [Verdict(score, "correct" if score else "wrong") for score in scores]
-
-    async def second_opinions(self, problem, responses, verdicts):
-        return ["none"] * len(verdicts)
 
 
 def filled(monkeypatch, method, rights, *, k1=0.0):

@@ -13,6 +13,8 @@ from recipe.hint.runtime import merging
 from recipe.hint.runtime.preflight import machine as preflight_machine
 from recipe.hint.runtime.preflight import run as preflight_run
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 BASE = ROOT / "data/tiny/base"
 MODEL = "actor_rollout_ref.model.path"

@@ -9,6 +9,8 @@ from recipe.hint.main_hint import CONFIG_DIR, set_config_paths
 from recipe.hint.runtime.preflight.machine import check_machine
 from recipe.hint.runtime.preflight.settings import check_settings
 
+pytestmark = pytest.mark.slow
+
 STEPS = 3
 ROLLOUT = "actor_rollout_ref.rollout"
 TRANSFER = f"{ROLLOUT}.checkpoint_engine"
@@ -29,7 +31,6 @@ SEPARATE = (
 )
 
 
-@pytest.mark.slow
 def test_separate_devices_train_on_whole_batches_and_their_weights_follow(tmp_path):
     run = train(
         tmp_path,

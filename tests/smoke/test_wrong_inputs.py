@@ -18,6 +18,8 @@ from recipe.hint import main_hint
 from recipe.hint.problems.columns import make_row
 from recipe.hint.runtime.preflight.machine import cpus_needed, has_gpu
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 BASE = ROOT / "data" / "tiny" / "base"
 MODEL = "actor_rollout_ref.model.path"

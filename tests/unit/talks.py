@@ -6,6 +6,7 @@ import asyncio
 
 from fakes import problem
 
+from recipe.hint.engine import BareEngine
 from recipe.hint.prompt import Texts
 from recipe.hint.rollout import Parts, PromptRollout
 from recipe.hint.schema import ProblemState, Response, Verdict
@@ -14,7 +15,7 @@ from recipe.hint.settings import HintSettings
 GUIDE = 7  # as a turn
 
 
-class TurnEngine:
+class TurnEngine(BareEngine):
     """Right or wrong by turn and row: ``right[turn]`` lists the responses of that turn.
 
     A token is a character; a response's text names its turn. Of the turn ``GUIDE`` the list says
@@ -54,9 +55,6 @@ class TurnEngine:
 
     async def leaks(self, problem, responses):
         return [each.token_ids_T[0] == GUIDE and each.token_ids_T[1] == 1 for each in responses]
-
-    async def second_opinions(self, problem, responses, verdicts):
-        return ["none"] * len(verdicts)
 
 
 async def roll_out(method, engine, *, step=1, item=None):

@@ -12,6 +12,8 @@ from recipe.hint.bench.commands import CommandError, run_command
 from recipe.hint.errors import DataError
 from recipe.hint.report.same import compare_records
 
+pytestmark = pytest.mark.slow
+
 
 def parts(monkeypatch, **given):
     monkeypatch.setattr(main_gpu_check, "PARTS", given)

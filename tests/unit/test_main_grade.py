@@ -9,6 +9,8 @@ import pytest
 
 from recipe.hint import main_grade
 
+pytestmark = pytest.mark.slow
+
 MATHS = {"id": "m", "kind": "maths", "answer": "4", "response": r"\boxed{4}"}
 CHOICE = {"id": "c", "kind": "choice", "answer": "B", "response": r"\boxed{(a)}"}
 PROGRAM = {

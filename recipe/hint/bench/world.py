@@ -11,10 +11,11 @@ from typing import Any, cast
 import numpy as np
 
 from recipe.hint.bench.fleet import Fleet
+from recipe.hint.engine import BareEngine
 from recipe.hint.errors import ConfigError
 from recipe.hint.hints.base import Generate, HintResult, WrittenText
 from recipe.hint.prompt import Message
-from recipe.hint.schema import HintLevels, Opinion, Problem, Response, Verdict
+from recipe.hint.schema import HintLevels, Problem, Response, Verdict
 from recipe.hint.turns import RoleSampling
 
 _RIGHT = Verdict(1.0, "correct", basis="number")
@@ -108,10 +109,11 @@ def _sigmoid(logit: Any) -> Any:
     return 1 / (1 + np.exp(-logit))
 
 
-class SimulatedEngine:
+class SimulatedEngine(BareEngine):
     """The :class:`~recipe.hint.engine.Engine` of one problem, on a simulated fleet.
 
-    The prompt of level l is the single token l, and the text of a hint its level.
+    The prompt of level l is the single token l, and the text of a hint its level. A hint's length
+    counts in the prefill only.
     """
 
     def __init__(self, world: World, number: int, fleet: Fleet) -> None:
@@ -128,10 +130,6 @@ class SimulatedEngine:
         """Return the hint level, the last word of a hinted conversation."""
         last = messages[-1]["content"].split()[-1]
         return [int(last) if last.isdecimal() else 0]
-
-    def fits(self, prompt_ids: Sequence[int]) -> bool:
-        """Return true: the hint's length counts in the prefill only."""
-        return True
 
     async def sample(
         self,
@@ -161,25 +159,11 @@ class SimulatedEngine:
         """Return at once: verification hides behind generation (docs/performance.md)."""
         return [_RIGHT if each.text else _WRONG for each in responses_G]
 
-    async def leaks(self, problem: Problem, responses: list[Response]) -> list[bool]:
-        """Find no leak: no arm asks."""
-        return [False] * len(responses)
-
-    async def score(self, prompt_ids: list[int], token_ids: list[int]) -> list[float]:
-        """Refuse: no arm asks for log-probabilities."""
-        raise NotImplementedError("the simulation has no log-probabilities")
-
     async def write(self, messages: list[Message], seed: int) -> WrittenText:
         """Return a hint writer's text, empty where it cannot be read."""
         length, is_readable = self._world.draw_hint(seed)
         await self._fleet.generate([length], self._world.prompt_tokens * 4)  # with the solution
         return WrittenText("readable" if is_readable else "", length)
-
-    async def second_opinions(
-        self, problem: Problem, responses: list[Response], verdicts: list[Verdict]
-    ) -> list[Opinion]:
-        """Ask nobody."""
-        return ["not_asked"] * len(verdicts)
 
 
 class SimulatedSource:

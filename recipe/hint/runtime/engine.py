@@ -1,21 +1,29 @@
-"""The model, the tokenizer and the verifier behind the rollout loop."""
+"""The model, the tokenizer and the verifier behind the rollout loop.
+
+``GroupClient`` asks the rollout servers for whole groups: a weight update stops responses, and they
+go on after it. ``VllmEngine`` makes the loop's engine of it.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from copy import copy
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Protocol
+from uuid import uuid4
 
-from recipe.hint.errors import ConfigError
+from recipe.hint.errors import StallError
 from recipe.hint.hints.base import WrittenText
 from recipe.hint.hints.leak import find_leaks, graded_equal
 from recipe.hint.prompt import Message, fold_system
-from recipe.hint.runtime.group_client import GroupClient, Sampling
-from recipe.hint.schema import Item, Opinion, Problem, Response, Verdict
+from recipe.hint.schema import Item, Opinion, Problem, Response, Verdict, seed_at
 from recipe.hint.turns import RoleSampling
 from recipe.hint.verify.overlong import Overlong
+
+# Between two requests of a response that a weight update has stopped.
+_PAUSE_S = 0.2
+_STOPPED = "abort"
 
 
 class Grader(Protocol):
@@ -64,6 +72,165 @@ class Grading:
     grader: Grader
     second: Asks | None = None
     overlong: Overlong | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """Sampling settings of one kind of request; ``max_tokens`` bounds one response."""
+
+    n: int
+    max_tokens: int
+    temperature: float
+    top_p: float = 1.0
+    top_k: int = -1
+
+    def fields(self, seed: int | None) -> dict[str, Any]:
+        """Return the fields of vLLM's SamplingParams; without a seed vLLM draws as it likes."""
+        return {
+            "n": self.n,
+            "max_tokens": self.max_tokens,
+            "temperature": self.temperature,
+            "top_p": self.top_p,
+            "top_k": self.top_k,
+            "seed": seed,
+        }
+
+
+@dataclass(slots=True)
+class Sampled:
+    """One response, as far as it is there.
+
+    ``log_probs_T`` are those that each token was sampled with, under the weights of its time;
+    ``min_step`` and ``max_step`` are the versions of the first and the last token's weights.
+    """
+
+    token_ids_T: list[int] = field(default_factory=list)
+    log_probs_T: list[float] = field(default_factory=list)
+    finish: str = _STOPPED
+    min_step: int = -1
+    max_step: int = -1
+
+    def add(self, group: dict[str, Any], number: int) -> None:
+        """Append response ``number`` of what a server answered."""
+        token_ids_T = group["token_ids"][number]
+        if token_ids_T or not self.token_ids_T:
+            self.max_step = group["global_steps"]
+        if not self.token_ids_T:
+            self.min_step = self.max_step
+        self.token_ids_T += token_ids_T
+        self.log_probs_T += group["log_probs"][number]
+        self.finish = group["finish"][number]
+
+
+class GroupClient:
+    """Sends whole groups to the rollout servers through verl's load balancer.
+
+    Args:
+        llm_client: verl's.
+        max_model_len: Longest prompt and response together, in tokens.
+        timeout_s: Longest time of one request in vLLM.
+        is_seeded: Whether responses get seeds.
+    """
+
+    def __init__(
+        self, llm_client: Any, *, max_model_len: int, timeout_s: float, is_seeded: bool = True
+    ) -> None:
+        self._client = llm_client
+        self._max_model_len = max_model_len
+        self._timeout_s = timeout_s
+        self.is_seeded = is_seeded
+
+    def has_room(self, prompt_ids: Sequence[int]) -> bool:
+        """Return whether a response to this prompt could have one token."""
+        return len(prompt_ids) < self._max_model_len
+
+    async def sample(self, prompt_ids: list[int], sampling: Sampling, seed: int) -> list[Sampled]:
+        """Sample one group; what a weight update stops goes on under the new weights.
+
+        Raises:
+            StallError: If no server answers within ``timeout_s``.
+            ValueError: If the prompt leaves no room for a response.
+        """
+        room = self._max_model_len - len(prompt_ids)
+        if not self.has_room(prompt_ids):
+            raise ValueError(
+                f"a prompt of {len(prompt_ids)} tokens leaves no room in "
+                f"rollout.max_model_len={self._max_model_len}"
+            )
+        sampling = replace(sampling, max_tokens=min(sampling.max_tokens, room))
+        responses = [Sampled() for _ in range(sampling.n)]
+        while not any(each.token_ids_T for each in responses):
+            group = await self._ask(prompt_ids, sampling.fields(self._seed(seed)))
+            for number, response in enumerate(responses):
+                response.add(group, number)
+            if not any(each.finish == _STOPPED for each in responses):
+                return responses
+            await asyncio.sleep(_PAUSE_S)
+        # Each with tokens of its own in its prompt now, so each alone.
+        one = replace(sampling, n=1)
+        tasks = [
+            asyncio.ensure_future(self._go_on(prompt_ids, response, one, seed + number))
+            for number, response in enumerate(responses)
+        ]
+        try:
+            await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+        return responses
+
+    async def _go_on(
+        self, prompt_ids: list[int], response: Sampled, sampling: Sampling, seed: int
+    ) -> None:
+        while response.finish == _STOPPED:
+            count = len(response.token_ids_T)
+            if count == sampling.max_tokens:
+                response.finish = "length"
+                return
+            rest = replace(sampling, max_tokens=sampling.max_tokens - count)
+            # Not the same seed again: it would draw the noise of the first tokens a second time.
+            fields = rest.fields(self._seed(seed_at(seed, "after", count)))
+            response.add(await self._ask(prompt_ids + response.token_ids_T, fields), 0)
+            if response.finish == _STOPPED:
+                await asyncio.sleep(_PAUSE_S)
+
+    def _seed(self, seed: int) -> int | None:
+        return seed if self.is_seeded else None
+
+    async def score(self, prompt_ids: list[int], token_ids: list[int]) -> list[float]:
+        """Return log-probabilities of ``token_ids`` after a prompt, as far as the context goes.
+
+        The policy's own, without temperature or top-p.
+
+        Raises:
+            StallError: If no server answers within ``timeout_s``.
+        """
+        # One more token is sampled: vLLM has no request without.
+        token_ids = token_ids[: max(self._max_model_len - 1 - len(prompt_ids), 0)]
+        if not token_ids:
+            return []
+        fields = {"n": 1, "max_tokens": 1, "temperature": 0.0, "prompt_logprobs": 0}
+        while True:
+            group = await self._ask(prompt_ids + token_ids, fields)
+            if group["finish"] != [_STOPPED]:
+                return group["prompt_log_probs"][-len(token_ids) :]
+            await asyncio.sleep(_PAUSE_S)
+
+    async def _ask(self, prompt_ids: list[int], fields: dict[str, Any]) -> dict[str, Any]:
+        """Send one request to the server that the balancer chooses."""
+        request_id = uuid4().hex
+        server_id, server = await self._client._acquire_server(request_id)
+        try:
+            return await server.generate_group.remote(
+                prompt_ids, fields, request_id, self._timeout_s
+            )
+        except TimeoutError:
+            raise StallError(
+                f"vLLM did not finish a group of {fields['n']} responses within "
+                f"hint.watchdog.rollout_s={self._timeout_s:g} s"
+            ) from None
+        finally:
+            self._client._release_server(server_id, request_id=request_id)
 
 
 class VllmEngine:
@@ -199,22 +366,3 @@ def _items(problem: Problem, responses: Sequence[Response]) -> list[Item]:
         )
         for each in responses
     ]
-
-
-def token_ends(tokenizer: Any) -> Callable[[str], list[int]]:
-    """Return a function that finds where each token of a text ends, in characters.
-
-    Raises:
-        ConfigError: If the tokenizer does not tell.
-    """
-    if not tokenizer.is_fast:
-        raise ConfigError(
-            "hint.prefix.unit=token needs a tokenizer that gives the places of its tokens (a fast "
-            "one); choose char or sentence"
-        )
-
-    def ends(text: str) -> list[int]:
-        encoded = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
-        return [end for _, end in encoded["offset_mapping"]]
-
-    return ends

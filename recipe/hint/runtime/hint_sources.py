@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+from recipe.hint.errors import ConfigError
 from recipe.hint.hints.base import HintSource
 from recipe.hint.hints.dataset import DatasetHints, Increments
 from recipe.hint.hints.leak import LeakGuard, graded_equal
@@ -11,7 +13,7 @@ from recipe.hint.hints.self_generated import SelfGenerated
 from recipe.hint.hints.solution_prefix import SolutionPrefix, unit_ends
 from recipe.hint.methods import Method
 from recipe.hint.prompt import Texts
-from recipe.hint.runtime.engine import Grader, token_ends
+from recipe.hint.runtime.engine import Grader
 from recipe.hint.settings import HintSettings, num_levels, source_of
 
 
@@ -61,3 +63,22 @@ def _build_teacher(settings: HintSettings, texts: Texts, levels: int) -> HintSou
         attempts=settings.attempts,
         max_level=levels,
     )
+
+
+def token_ends(tokenizer: Any) -> Callable[[str], list[int]]:
+    """Return a function that finds where each token of a text ends, in characters.
+
+    Raises:
+        ConfigError: If the tokenizer does not tell.
+    """
+    if not tokenizer.is_fast:
+        raise ConfigError(
+            "hint.prefix.unit=token needs a tokenizer that gives the places of its tokens (a fast "
+            "one); choose char or sentence"
+        )
+
+    def ends(text: str) -> list[int]:
+        encoded = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
+        return [end for _, end in encoded["offset_mapping"]]
+
+    return ends

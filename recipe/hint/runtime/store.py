@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -167,7 +167,7 @@ def rows_of(
             "max_global_steps": response.max_step,
             RECORD_FIELD: outcome.record.as_json() if number == 0 else None,
             SAMPLE_FIELD: outcome.sample if number == 0 else b"",
-            CREDIT_FIELD: asdict(trained.credit),
+            CREDIT_FIELD: trained.credit,  # a dict afterwards: verl's row is a pydantic model
         }
         fields = _fields(trained, extra) | shared
         if trained.credit.group:

@@ -43,9 +43,14 @@ class TracedEngine:
         return await self._engine.grade(problem, responses_G)
 
 
+def is_tracing() -> bool:
+    """Return whether a backend is set."""
+    return RolloutTraceConfig.get_backend() is not None
+
+
 def traced(engine: Any) -> Any:
     """Return the engine, traced where a backend is set."""
-    return TracedEngine(engine) if RolloutTraceConfig.get_backend() else engine
+    return TracedEngine(engine) if is_tracing() else engine
 
 
 class Traces:

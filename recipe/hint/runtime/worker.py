@@ -6,6 +6,7 @@ import asyncio
 import gc
 import logging
 import time
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -24,8 +25,8 @@ from recipe.hint.runtime import store
 from recipe.hint.runtime.engine_builder import EngineBuilder
 from recipe.hint.runtime.hint_sources import guarded_source
 from recipe.hint.runtime.sampling_guard import IDLE
-from recipe.hint.runtime.tracing import Traces, traced
-from recipe.hint.samples import SampleSettings
+from recipe.hint.runtime.tracing import Traces, is_tracing, traced
+from recipe.hint.samples import NO_SAMPLES
 from recipe.hint.schema import ProblemState, problem_from_row
 from recipe.hint.settings import build_method, read_settings, read_texts
 
@@ -34,7 +35,6 @@ logger = logging.getLogger(__name__)
 _WorkerTQ: Any = getattr(AgentLoopWorkerTQ, "__ray_actor_class__")  # noqa: B009 - Ray sets it
 # Nothing can be generated any more after one of these.
 _FATAL = (StallError, RayActorError)
-_NO_SAMPLES = SampleSettings(prompts_per_step=0, second_judge_share=0.0)
 _PROMPTS_PER_CALL = 64
 _FATAL_NAMES = ("EngineDeadError", "EngineGenerateError", "ActorDiedError")
 
@@ -62,11 +62,11 @@ class HintWorker(_WorkerTQ):
             settings, texts, method, grader=engines.grader, tokenizer=self.tokenizer
         )
         rollout = config.actor_rollout_ref.rollout
-        self._traces = Traces()
+        self._traces = Traces() if is_tracing() else None
         engine = traced(engines.build(rollout, settings))
         self._training = Parts(method, source, engine, settings, texts)
         # No source of hints: level 0 by construction. Nothing is kept of it.
-        off = replace(settings, samples=_NO_SAMPLES, logprob_gain_every=0)
+        off = replace(settings, samples=NO_SAMPLES, logprob_gain_every=0)
         engine = traced(engines.build(rollout.val_kwargs))
         self._validation = Parts(method.validation(), None, engine, off, texts)
         gc.freeze()  # as in the trainer's process
@@ -101,7 +101,10 @@ class HintWorker(_WorkerTQ):
         try:
             step = int(trajectory["step"])
             parts = self._validation if is_validation else self._training
-            with self._traces.prompt(name, step, is_validation=is_validation):
+            traces = self._traces
+            with (
+                traces.prompt(name, step, is_validation=is_validation) if traces else nullcontext()
+            ):
                 outcome = await self.roll_out(parts, prompt, step)
             await self._publisher.publish(outcome, prompt, partition)
         except Exception as error:  # noqa: BLE001 - any failure must reach the queue as a status

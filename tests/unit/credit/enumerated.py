@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 import torch
 from fakes import Numbered, problem
 
+from recipe.hint.engine import BareEngine
 from recipe.hint.hints.base import HintSource, WrittenText
 from recipe.hint.methods.base import Method
 from recipe.hint.prompt import Texts, fill
@@ -166,7 +167,7 @@ class Draws:
         return (*(choice for choice, _ in taken[:-1]), taken[-1][0] + 1)
 
 
-class EnumeratingEngine:
+class EnumeratingEngine(BareEngine):
     """The engine of one way; a row of a seed is one response however often it is asked for."""
 
     def __init__(
@@ -209,12 +210,6 @@ class EnumeratingEngine:
         words = ["".join(map(chr, each.token_ids_T)) for each in responses_G]
         scores = [self.policy.words.scores.get(word, 0.0) for word in words]
         return [Verdict(score, "correct" if score > 0 else "wrong") for score in scores]
-
-    async def leaks(self, problem, responses):
-        return [False] * len(responses)
-
-    async def second_opinions(self, problem, responses, verdicts):
-        return ["none"] * len(verdicts)
 
 
 @dataclass(frozen=True)

@@ -3,11 +3,10 @@
 import asyncio
 
 import pytest
-from fakes import problem
+from fakes import Balancer, problem
 
 from recipe.hint.errors import StallError
-from recipe.hint.runtime.engine import Grading, Renderer, VllmEngine
-from recipe.hint.runtime.group_client import GroupClient, Sampling
+from recipe.hint.runtime.engine import Grading, GroupClient, Renderer, Sampling, VllmEngine
 from recipe.hint.schema import Verdict
 
 
@@ -45,21 +44,6 @@ class Server:
             "cached_tokens": 0,
             "prompt_log_probs": [-float(place) for place in range(1, len(prompt_ids))],
         }
-
-
-class Balancer:
-    """The two calls of verl's client that a group goes through."""
-
-    def __init__(self, server):
-        self.server = server
-        self.open = 0
-
-    async def _acquire_server(self, request_id):
-        self.open += 1
-        return "server-0", self.server
-
-    def _release_server(self, server_id, request_id=None):
-        self.open -= 1
 
 
 class AlwaysWrong:

@@ -3,9 +3,10 @@
 import asyncio
 
 import pytest
+from fakes import Balancer
 
-from recipe.hint.runtime import group_client
-from recipe.hint.runtime.group_client import GroupClient, Sampling
+from recipe.hint.runtime import engine
+from recipe.hint.runtime.engine import GroupClient, Sampling
 
 EOS = 0
 
@@ -47,22 +48,9 @@ class Server:
         return tokens[:allowed], "length" if allowed == fields["max_tokens"] else "abort"
 
 
-class Balancer:
-    def __init__(self, server):
-        self.server = server
-        self.open = 0
-
-    async def _acquire_server(self, request_id):
-        self.open += 1
-        return "server-0", self.server
-
-    def _release_server(self, server_id, request_id=None):
-        self.open -= 1
-
-
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch):
-    monkeypatch.setattr(group_client, "_PAUSE_S", 0.0)
+    monkeypatch.setattr(engine, "_PAUSE_S", 0.0)
 
 
 def sample(lengths, budgets, *, max_tokens=50, **more):

@@ -13,8 +13,7 @@ from recipe.hint.hints.self_generated import SelfGenerated
 from recipe.hint.hints.solution_prefix import SolutionPrefix
 from recipe.hint.main_hint import CONFIG_DIR
 from recipe.hint.prompt import Texts
-from recipe.hint.runtime.engine import token_ends
-from recipe.hint.runtime.hint_sources import build_source
+from recipe.hint.runtime.hint_sources import build_source, token_ends
 from recipe.hint.settings import build_method, read_settings
 
 TRAINER = {"hint_accuracy_min_threshold": 0.1, "hint_accuracy_max_threshold": 0.35}

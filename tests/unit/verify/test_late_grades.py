@@ -9,6 +9,8 @@ import pytest
 
 from recipe.hint.verify import GradeOptions, VerifierPool
 
+pytestmark = pytest.mark.slow
+
 GRADE_MODULE = """
 import os, time
 from recipe.hint.schema import Verdict

@@ -7,15 +7,15 @@ from collections.abc import Sequence
 
 from omegaconf import DictConfig
 
+from recipe.hint.engine import BareEngine
 from recipe.hint.errors import ConfigError, DataError
-from recipe.hint.hints.base import WrittenText
 from recipe.hint.methods import Method
 from recipe.hint.prompt import Message, Texts
 from recipe.hint.rollout import Parts, PromptRollout
 from recipe.hint.runtime.preflight.data import TRAIN, DataFile, Model
 from recipe.hint.runtime.preflight.settings import ACTOR, ROLLOUT, setting
-from recipe.hint.samples import SampleSettings
-from recipe.hint.schema import Opinion, Problem, ProblemState, Response, Verdict
+from recipe.hint.samples import NO_SAMPLES
+from recipe.hint.schema import Problem, ProblemState, Response, Verdict
 from recipe.hint.settings import HintSettings
 from recipe.hint.turns import RoleSampling
 
@@ -100,7 +100,7 @@ def check_attempts(files: Sequence[DataFile], count: int) -> None:
                 )
 
 
-class _Listener:
+class _Listener(BareEngine):
     """An engine that generates marks, and keeps the conversations that it is asked to render."""
 
     group_size = 1
@@ -129,9 +129,6 @@ class _Listener:
         self.heard.append(messages)
         return []
 
-    def fits(self, prompt_ids: Sequence[int]) -> bool:
-        return True
-
     async def sample(
         self,
         prompt_ids: list[int],
@@ -152,22 +149,8 @@ class _Listener:
     async def grade(self, problem: Problem, responses_G: list[Response]) -> list[Verdict]:
         return [Verdict(0.0, "wrong")] * len(responses_G)
 
-    async def leaks(self, problem: Problem, responses: list[Response]) -> list[bool]:
-        return [False] * len(responses)
 
-    async def score(self, prompt_ids: list[int], token_ids: list[int]) -> list[float]:
-        return [0.0] * len(token_ids)
-
-    async def write(self, messages: list[Message], seed: int) -> WrittenText:
-        return WrittenText("", 0)
-
-    async def second_opinions(
-        self, problem: Problem, responses: list[Response], verdicts: list[Verdict]
-    ) -> list[Opinion]:
-        return ["none"] * len(verdicts)
-
-
-_SETTINGS = HintSettings(samples=SampleSettings(prompts_per_step=0, second_judge_share=0.0))
+_SETTINGS = HintSettings(samples=NO_SAMPLES)
 
 
 def _text(value: object) -> str:
