@@ -17,6 +17,7 @@ def test_every_runnable_file_has_one_name():
     assert sorted(modules) == sorted(files)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROJECT["scripts"])
 def test_each_name_explains_itself_by_that_name(name, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", [f"/somewhere/bin/{name}", "--help"])

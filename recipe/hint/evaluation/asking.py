@@ -8,11 +8,9 @@ from typing import Any
 
 from recipe.hint.methods import Method
 from recipe.hint.rollout import Parts, PromptRollout
-from recipe.hint.samples import SampleSettings
+from recipe.hint.samples import NO_SAMPLES
 from recipe.hint.schema import FINAL_HINT_FAILURES, Problem, ProblemState
 from recipe.hint.turns import Round, Sample, Train, Turn, at_level
-
-_NO_SAMPLES = SampleSettings(prompts_per_step=0, second_judge_share=0.0)
 
 
 class EveryLevel(Method):
@@ -47,7 +45,7 @@ async def ask(problem: Problem, parts: Parts) -> dict[str, Any]:
         parts: What a prompt rollout of the run is made of; ``asked_method`` says what is played.
     """
     played = _Heard(asked_method(parts.method))
-    settings = replace(parts.settings, samples=_NO_SAMPLES, logprob_gain_every=0)
+    settings = replace(parts.settings, samples=NO_SAMPLES, logprob_gain_every=0)
     rollout = PromptRollout(
         problem, ProblemState(), replace(parts, method=played, settings=settings)
     )
