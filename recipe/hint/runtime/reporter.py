@@ -137,8 +137,11 @@ def _reward_lines(data: dict[str, Any]) -> list[str]:
     reward = f"  reward {data.get('critic/score/mean', 0.0):.3f}"
     tokens = f"tokens {_count(data, 'rollout_tokens') + _count(data, 'tokens')}"
     if "turns/delta" in data:
-        head = f"{reward}   prompts with signal {signal}/{prompts}   {tokens}"
-        return [head, f"  {_turns(data, 'turns/')}"]
+        # A mean reward over the rows of all turns says little.
+        return [
+            f"  prompts with signal {signal}/{prompts}   {tokens}",
+            f"  {_turns(data, 'turns/')}",
+        ]
     head = f"{reward}   groups with signal {signal}/{prompts}"
     if not _has_levels(data):
         return [f"{head}   {tokens}"]

@@ -65,7 +65,7 @@ def test_a_step_of_a_method_without_hints_tells_of_none():
 
 def test_a_step_of_a_method_with_turns_tells_what_the_last_turn_changes():
     _, *rest = describe(STEP | turns("turns/"), "step 3/45")
-    assert rest == ["  reward 0.250   prompts with signal 5/8   tokens 1000", f"  {TOLD}"]
+    assert rest == ["  prompts with signal 5/8   tokens 1000", f"  {TOLD}"]
 
 
 def test_a_validation_is_told_by_its_source_and_with_turns_by_both_ends():
