@@ -82,10 +82,13 @@ def describe(data: dict[str, Any], head: str, left: str = "") -> list[str]:
         lines = [_time_line(data, head, left), *_reward_lines(data)]
     shares = accuracies(data)
     with_turns = [name for name in shares if f"val-turns/{name}/delta" in data]
-    lines += [f"  validation, {name}: {_turns(data, f'val-turns/{name}/')}" for name in with_turns]
+    lines += [
+        f"  validation at {head}, {name}: {_turns(data, f'val-turns/{name}/')}"
+        for name in with_turns
+    ]
     if shares and not with_turns:
         told = "  ".join(f"{name} {100 * value:.1f} %" for name, value in shares.items())
-        lines.append(f"  validation, no hints: {told}")
+        lines.append(f"  validation at {head}, no hints: {told}")
     return lines
 
 

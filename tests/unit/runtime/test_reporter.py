@@ -70,10 +70,12 @@ def test_a_step_of_a_method_with_turns_tells_what_the_last_turn_changes():
 
 def test_a_validation_is_told_by_its_source_and_with_turns_by_both_ends():
     shares = {"val-core/a/acc/mean@4": 11 / 32, "val-core/b/acc/mean@4": 0.5}
-    assert describe(shares, "step 0/45") == ["  validation, no hints: a 34.4 %  b 50.0 %"]
+    assert describe(shares, "step 0/45") == [
+        "  validation at step 0/45, no hints: a 34.4 %  b 50.0 %"
+    ]
     assert describe(shares | turns("val-turns/a/") | turns("val-turns/b/"), "step 0/45") == [
-        f"  validation, a: {TOLD}",
-        f"  validation, b: {TOLD}",
+        f"  validation at step 0/45, a: {TOLD}",
+        f"  validation at step 0/45, b: {TOLD}",
     ]
 
 
