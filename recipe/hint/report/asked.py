@@ -32,7 +32,7 @@ def asked_lines(asked: dict[str, Any], *, shows_all: bool = False) -> list[str]:
 def _round(done: dict[str, Any], shows_all: bool) -> Iterator[str]:
     turns = done["turns"]
     graded = [turn for turn in turns if turn["score"] is not None]
-    head = f"level {done['level']}"
+    head = f"level {done['level']}" if done["level"] else "no hint"
     if done["prompt"] not in ("bare", "hinted"):
         head = f"{done['role']}, {done['prompt'].replace('_', ' ')}"
     right = sum(turn["score"] > 0 for turn in graded)
