@@ -16,7 +16,8 @@ def asked_lines(asked: dict[str, Any], *, shows_all: bool = False) -> list[str]:
 
     Args:
         asked: What ``evaluation.asking.ask`` gave.
-        shows_all: Every response, not one of each of the most frequent verdicts.
+        shows_all: Every response. Else one of each of two verdicts: a right one first, then the
+            most frequent.
     """
     lines = [f"problem {asked['id']}, gold answer {asked['answer']}", *_text(asked["problem"])]
     if asked["solution"].strip():
@@ -46,8 +47,8 @@ def _round(done: dict[str, Any], shows_all: bool) -> Iterator[str]:
     for number, turn in enumerate(turns):
         key = (str(number), "") if shows_all else (turn["reason"], turn["extracted"])
         groups.setdefault(key, []).append(turn)
-    most = sorted(groups.values(), key=len, reverse=True)
-    shown = most if shows_all else most[:_SHOWN]
+    in_order = sorted(groups.values(), key=lambda group: (not group[0]["score"], -len(group)))
+    shown = in_order if shows_all else in_order[:_SHOWN]
     for group in shown:
         turn = group[0]
         count = f"{len(group)} x " if len(group) > 1 else ""
@@ -55,8 +56,11 @@ def _round(done: dict[str, Any], shows_all: bool) -> Iterator[str]:
         found = f" {turn['extracted']}" if turn["extracted"] else ""
         yield f"  {count}{turn['reason'].replace('_', ' ')}{found} ({turn['tokens']} tokens{end})"
         yield from _text(turn["response"])
-    if rest := most[len(shown) :]:
-        others = (f"{len(group)} x {group[0]['reason']} {group[0]['extracted']}" for group in rest)
+    if rest := in_order[len(shown) :]:
+        others = (
+            f"{len(group)} x {group[0]['reason'].replace('_', ' ')} {group[0]['extracted']}".strip()
+            for group in rest
+        )
         yield f"  and {', '.join(others)}"
 
 

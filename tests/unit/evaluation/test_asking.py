@@ -96,6 +96,13 @@ def test_the_lines_show_the_hint_and_one_answer_of_each_verdict():
     assert sum("correct" in line for line in asked_lines(asked(METHODS["sage"], NEVER))) == 3
 
 
+def test_a_rare_right_answer_is_shown_before_frequent_wrong_ones():
+    lines = asked_lines(asked(METHODS["grpo"], {0: [0, 0, "truncated", 0, "no_answer", 1]}))
+    verdicts = [line for line in lines if line.startswith("  ") and "tokens)" in line]
+    assert verdicts == ["  correct (3 tokens)", "  3 x wrong (3 tokens)"]
+    assert lines[-1] == "  and 1 x truncated, 1 x no answer"
+
+
 def test_all_responses_are_shown_when_asked_for():
     found = asked(METHODS["grpo"], {0: [0, 0, 0]})
     assert "  3 x wrong (3 tokens)" in asked_lines(found)
