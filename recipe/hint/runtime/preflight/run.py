@@ -140,8 +140,7 @@ def preflight_evaluation(config: DictConfig) -> list[str]:
     total = val.n * sum(len(file.problems) for file in files)
     sources = [sorted({problem.data_source for problem in file.problems}) for file in files]
     return [
-        f"evaluate  {evaluated_method(config)}, "
-        f"{'by the last turns' if method.has_own_credit else 'without hints'}",
+        f"evaluate  {_evaluates(config, method)}",
         _model_line(served, model),
         *(
             f"problems  {file.path}: {len(file.problems)} of {', '.join(names)}"
@@ -204,6 +203,12 @@ def _model_line(path: str, model: Model) -> str:
 def _contents(file: DataFile) -> str:
     with_solution = sum(bool(problem.solution.strip()) for problem in file.problems)
     return f"{file.path}: {len(file.problems)} problems, {with_solution} with a solution"
+
+
+def _evaluates(config: DictConfig, method: Method) -> str:
+    if method.has_own_credit:
+        return f"the turns of {evaluated_method(config)}, by the last"
+    return "without hints"
 
 
 def _plays(method: Method, settings: HintSettings) -> str:
