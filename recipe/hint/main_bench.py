@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import sys
+from pathlib import Path
 
 from omegaconf import DictConfig
 
@@ -28,6 +29,17 @@ from recipe.hint.main_hint import complaints, run_command
 
 def main() -> None:
     """Run what the first argument names; the exit code is 0 only when it ended well."""
+    if {"-h", "--help"} & set(sys.argv[1:]):
+        sections = {"bench": BenchSettings(), "control": ControlSettings()}
+        own = [
+            f"  {section}.{name}={value}"
+            for section, settings in sections.items()
+            for name, value in vars(settings).items()
+            if name != "launcher"  # this process
+        ]
+        usage = f"usage: {Path(sys.argv[0]).name} [control | scale] [NAME=VALUE ...]"
+        print("\n".join([usage, "", str(__doc__), "Arguments and their defaults:", *own]))
+        return
     command = {"control": _control, "scale": _scale}.get(sys.argv[1] if sys.argv[1:] else "")
     if command:
         command(sys.argv.pop(1))

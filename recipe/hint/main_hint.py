@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -16,7 +17,6 @@ from omegaconf.errors import OmegaConfBaseException
 
 from recipe.hint.command.compose import (
     CONFIG_DIR,
-    REPOSITORY,
     choose_hardware,
     explain,
     primary_config,
@@ -51,7 +51,7 @@ def check_and_launch(config: DictConfig) -> None:
     if config.preflight_only:
         return
     if config.trainer.eval_only:
-        merge_model(config)
+        merge_model(config, functools.partial(print, flush=True))
     from recipe.hint.runtime.launcher import launch
 
     print("\n".join(launch(config)), flush=True)
@@ -126,7 +126,10 @@ def read_command(argv: Sequence[str]) -> tuple[list[str], list[str]]:
     set_config_paths()
     options, settings, action = split_command(resolve_aliases(argv))
     if action == "help":
-        print(help_text(primary_config(CONFIG_DIR), REPOSITORY / "configs", Path(sys.argv[0]).name))
+        name = Path(sys.argv[0]).name
+        program = f"python recipe/hint/{name}" if name.endswith(".py") else name
+        configs = Path(os.environ["HINT_REPO"], "configs")
+        print(help_text(primary_config(CONFIG_DIR), configs, program))
         sys.exit()
     if action == "hydra":
         # The shell says what is to be completed; a person who asks gets the sections.

@@ -159,7 +159,9 @@ def _check(
 
 def _sources(argv: Sequence[str]) -> None:
     """Return the table of named sources."""
-    _Parser(prog="main_prepare.py sources", description="Lists the named sources.").parse_args(argv)
+    _Parser(
+        prog=f"{Path(sys.argv[0]).name} sources", description="Lists the named sources."
+    ).parse_args(argv)
     for source in SOURCES.values():
         counts = (f"{name} {split.num_rows or '?'}" for name, split in source.splits.items())
         pin = source.revision or "none on record: needs --revision"
@@ -170,7 +172,7 @@ def _sources(argv: Sequence[str]) -> None:
 def _hints(argv: Sequence[str]) -> None:
     """Write hints of a served model into a file's columns."""
     parser = _Parser(
-        prog="main_prepare.py hints",
+        prog=f"{Path(sys.argv[0]).name} hints",
         description=offline_command.DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
@@ -198,7 +200,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     source = find_source(given.input)
     try:
         _check_arguments(given)
-        prepared, lines = _check(given, _read(given, source), source)
+        prepared = _read(given, source)
+        if sys.stderr.isatty():
+            print(f"checking {len(prepared.rows)} problems ...", file=sys.stderr)
+        prepared, lines = _check(given, prepared, source)
         write_rows(prepared.rows, given.output)
         print("\n".join([*lines, check_file(given.output).summary()]))
         print(f"sha256 {hashlib.sha256(given.output.read_bytes()).hexdigest()}")

@@ -149,7 +149,9 @@ def _html(argv: list[str]) -> int:
     print("writing the page ...", file=sys.stderr, flush=True)
     page = render_page(runs, _default_settings(), round(1e6 * given.max_mb))
     write_whole(given.output, page)
-    print(f"{given.output}: {len(page.encode()) / 1e6:.1f} MB, {len(runs)} runs")
+    print(
+        f"{given.output}: {len(page.encode()) / 1e6:.1f} MB, {len(runs)} run{'s' * (len(runs) > 1)}"
+    )
     return 0
 
 
@@ -182,7 +184,7 @@ def _default_settings() -> dict[str, Any]:
 
 def _parser(command: str) -> argparse.ArgumentParser:
     return argparse.ArgumentParser(
-        prog=f"main_report.py{command}",
+        prog=f"{Path(sys.argv[0]).name}{command}",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

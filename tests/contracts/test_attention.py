@@ -10,8 +10,8 @@ from transformers import AutoConfig, AutoModelForCausalLM
 from verl.utils.model import load_valuehead_model
 from verl.workers.config import HFModelConfig
 
+from recipe.hint.command.compose import CONFIG_DIR, REPOSITORY, set_config_paths
 from recipe.hint.errors import ConfigError
-from recipe.hint.main_hint import CONFIG_DIR, REPOSITORY, set_config_paths
 from recipe.hint.runtime.attention import FLASH, NAME, choose_attention
 
 MODEL = "actor_rollout_ref.model"

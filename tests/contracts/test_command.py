@@ -12,9 +12,14 @@ import pytest
 import yaml
 from omegaconf import OmegaConf
 
-from recipe.hint.command.compose import flat_names, primary_config
+from recipe.hint.command.compose import (
+    CONFIG_DIR,
+    REPOSITORY,
+    flat_names,
+    primary_config,
+    set_config_paths,
+)
 from recipe.hint.command.help import help_text
-from recipe.hint.main_hint import CONFIG_DIR, REPOSITORY, set_config_paths
 from recipe.hint.methods import METHODS
 
 pytestmark = pytest.mark.slow

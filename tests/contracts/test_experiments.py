@@ -104,7 +104,7 @@ def says(run):
     method = settings.get("trainer.method")
     turns = {"score": 2, "score-guided": 3, "mlmt": 3}
     own = {"grpo": "without hints", "ghpo": "solution_prefix", "scaf": "dataset"}
-    hints = (own | dict.fromkeys(turns, "without hints")).get(method, "self_generated")
+    hints = (own | dict.fromkeys(turns, "several turns")).get(method, "self_generated")
     return {
         "method": [settings.get("hint.source", hints)],
         "cost": [f"{batch * group * turns.get(method, 1):,} responses a step"],

@@ -17,7 +17,7 @@ from verl.utils.config import omega_conf_to_dataclass
 from verl.workers.config import HFModelConfig, RolloutConfig
 from verl.workers.config.rollout import AgentLoopConfig
 
-from recipe.hint.main_hint import CONFIG_DIR, REPOSITORY, set_config_paths
+from recipe.hint.command.compose import CONFIG_DIR, REPOSITORY, set_config_paths
 from recipe.hint.settings import HintSettings, read_settings
 
 PRESETS = sorted(path.stem for path in (REPOSITORY / "configs/hardware").glob("*.yaml"))

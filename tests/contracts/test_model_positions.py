@@ -18,8 +18,8 @@ from verl.workers.rollout.vllm_rollout.bucketed_weight_transfer import (
     BucketedWeightSender,
 )
 
+from recipe.hint.command.compose import CONFIG_DIR, REPOSITORY, set_config_paths
 from recipe.hint.errors import ConfigError
-from recipe.hint.main_hint import CONFIG_DIR, REPOSITORY, set_config_paths
 from recipe.hint.runtime.engine_builder import EngineBuilder
 from recipe.hint.runtime.preflight.machine import has_gpu
 from recipe.hint.runtime.preflight.model import (

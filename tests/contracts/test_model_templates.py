@@ -6,8 +6,8 @@ from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 from transformers import AutoConfig, GenerationConfig
 
+from recipe.hint.command.compose import CONFIG_DIR, REPOSITORY, set_config_paths
 from recipe.hint.errors import ConfigError
-from recipe.hint.main_hint import CONFIG_DIR, REPOSITORY, set_config_paths
 from recipe.hint.problems.columns import make_row, write_rows
 from recipe.hint.runtime.preflight import data
 from recipe.hint.runtime.preflight.model import load_model as read_model

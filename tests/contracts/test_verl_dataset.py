@@ -10,7 +10,7 @@ from transformers import AutoTokenizer
 from verl.utils.dataset.rl_dataset import RLHFDataset
 
 from recipe.hint import main_prepare
-from recipe.hint.main_hint import REPOSITORY
+from recipe.hint.command.compose import REPOSITORY
 from recipe.hint.problems.columns import read_problems
 from recipe.hint.schema import problem_from_row
 

@@ -262,7 +262,7 @@ class ControlTrainer(_Ours):
 
     @logger.setter
     def logger(self, tracking: Any) -> None:
-        self._reporter = StepReporter(tracking, self.folder, self.config)
+        self._reporter = StepReporter(tracking, self.folder, self.total_training_steps)
 
     def _log(self, data: dict[str, Any], step: int, backend: Any = None) -> None:
         assert self._reporter is not None

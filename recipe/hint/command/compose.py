@@ -103,7 +103,12 @@ def set_config_paths() -> None:
     verl is found, not imported: importing it takes seconds, and its plugins read the
     environment that only the settings decide.
     """
-    os.environ.setdefault("HINT_REPO", str(REPOSITORY))
+    repository = os.environ.setdefault("HINT_REPO", str(REPOSITORY))
+    if not Path(repository, "configs").is_dir():
+        raise ConfigError(
+            f"{repository} has no folder configs, which holds the presets: install the package "
+            f"from a clone (pip install -e .), or give the clone as HINT_REPO"
+        )
     spec = importlib.util.find_spec("verl")
     if spec is None or not spec.submodule_search_locations:
         raise ConfigError("verl is not installed in this Python; run scripts/setup.sh")

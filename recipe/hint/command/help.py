@@ -47,17 +47,17 @@ _REST = (
 )
 
 
-def help_text(config: DictConfig, configs: Path, program: str = "main_hint.py") -> str:
+def help_text(config: DictConfig, configs: Path, program: str = "hint-train") -> str:
     """Return the help: at most 45 lines of 100 characters.
 
     Args:
         config: The primary configuration, without overrides; its values are shown as defaults.
         configs: The folder with one sub-folder per group of presets.
-        program: Name of the script.
+        program: How the command is called.
     """
     lines = [
         "Train a language model with hint-guided reinforcement learning on verl, or evaluate one.",
-        f"usage: python recipe/hint/{program} [hardware=NAME] [experiment=NAME] [NAME=VALUE ...]",
+        f"usage: {program} [hardware=NAME] [experiment=NAME] [NAME=VALUE ...]",
         "methods (trainer.method=NAME, docs/methods/):",
         *(
             f"  {name:{_METHOD_COLUMN}}{(cls.__doc__ or '').splitlines()[0]}"

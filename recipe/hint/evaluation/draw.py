@@ -26,10 +26,13 @@ from recipe.hint.whole_file import write_whole
 _SAY_EVERY_S = 0.5
 
 
-def apply_evaluation_mode(config: DictConfig, method: str) -> None:
+def apply_evaluation_mode(config: DictConfig, method: str, name: str = "evaluation") -> None:
     """Rewrite the settings of ``trainer.eval_only=true`` that have no meaning without training.
 
-    ``method`` is what is evaluated: the one without hints, or one with several turns.
+    Args:
+        config: Changed in place.
+        method: What is evaluated: the one without hints, or one with several turns.
+        name: What the run's folder begins with where none was named.
     """
     rollout = config.actor_rollout_ref.rollout
     # Values that are no numbers are refused afterwards, with the other checks of numbers.
@@ -37,7 +40,7 @@ def apply_evaluation_mode(config: DictConfig, method: str) -> None:
     with open_dict(config):
         trainer: Any = OmegaConf.to_container(config.trainer, resolve=False)
         if trainer["experiment_name"] == "${trainer.method}-${now:%Y%m%d-%H%M%S}":
-            config.trainer.experiment_name = "evaluation-${now:%Y%m%d-%H%M%S}"
+            config.trainer.experiment_name = f"{name}-${{now:%Y%m%d-%H%M%S}}"
         config.trainer.method = method
         config.data.train_files = config.data.val_files
         # No trainer: the replicas have the devices to themselves and read the weights they serve.

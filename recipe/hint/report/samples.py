@@ -55,7 +55,7 @@ def sample_lines(
     counts = ", ".join(f"{name} {count}" for name, count in reasons.most_common())
     lines.append(f"{len(newest)} of {num_found} samples shown; by reason: {counts}")
     # Text is the model's: escaped, it cannot act on the terminal.
-    return ["".join(map(_printable, line)) for line in lines]
+    return [printable(line) for line in lines]
 
 
 def _lines(row: dict[str, Any]) -> list[str]:
@@ -95,5 +95,8 @@ def _short(text: str, *, from_end: bool = False) -> str:
     return line
 
 
-def _printable(char: str) -> str:
-    return char if char.isprintable() else char.encode("unicode_escape").decode()
+def printable(line: str) -> str:
+    """Return a line with escapes in place of what could act on a terminal."""
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode() for char in line
+    )

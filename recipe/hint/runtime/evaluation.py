@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from omegaconf import DictConfig, OmegaConf
 
 from recipe.hint.evaluation.draw import (
-    Engine,
     Progress,
     draw_responses,
     evaluation_settings,
@@ -27,6 +27,9 @@ from recipe.hint.runtime.run_folder import RunFolder
 from recipe.hint.runtime.task_runner import HintTaskRunner, prepare_verl
 from recipe.hint.runtime.watchdog import Watchdog
 from recipe.hint.settings import read_settings
+
+if TYPE_CHECKING:  # verl's imports take seconds, and the launcher reads this file too
+    from recipe.hint.runtime.engine_builder import EngineBuilder
 
 _SAMPLING = ("temperature", "top_p", "top_k", "max_tokens", "seed")
 
@@ -50,24 +53,26 @@ class EvaluationRunner(HintTaskRunner):
             folder.say("starting the vLLM replicas ...")
             limit_s = config.hint.watchdog.start_s
             with watchdog.phase("start-up of the vLLM replicas", limit_s, "hint.watchdog.start_s"):
-                engine, concurrency, manager = _start(config)
+                builder, _, manager = start_replicas(config)
             folder.say("ready")
+            rollout = config.actor_rollout_ref.rollout
+            engine = builder.build(rollout.val_kwargs)
             turns = parts_of_turns(config, engine, teacher_of)
             rows = (
                 partial(played_rows, parts=turns)
                 if turns
                 else partial(graded_rows, engine=engine, seed=config.hint.seed)
             )
-            liveness = Liveness(
-                limit_s=config.hint.watchdog.answer_s,
-                setting="hint.watchdog.answer_s",
-                on_fault=watchdog.end,
-            )
-            watch_servers(liveness, [manager])
-            with liveness.watching():
+            # Twice what the replicas take: the next problems wait there, not here.
+            in_flight = 2 * rollout.max_num_seqs * len(manager.get_replicas())
+            with watched(manager, config, watchdog):
                 asyncio.run(
                     draw_responses(
-                        jobs, rows, folder=target, concurrency=concurrency, progress=progress
+                        jobs,
+                        rows,
+                        folder=target,
+                        concurrency=max(1, in_flight // rollout.val_kwargs.n),
+                        progress=progress,
                     )
                 )
             progress.save()
@@ -85,11 +90,11 @@ class EvaluationRunner(HintTaskRunner):
         return {"drawn": missing}
 
 
-def _start(config: DictConfig) -> tuple[Engine, int, Any]:
-    """Start replicas on all devices.
+def start_replicas(config: DictConfig) -> tuple[EngineBuilder, Any, Any]:
+    """Start vLLM replicas on all devices, without a trainer.
 
     Returns:
-        An engine on them, how many problems keep them busy, and verl's manager of them.
+        What builds engines on them, verl's worker behind it, and the manager of the replicas.
     """
     from verl.experimental.agent_loop import AgentLoopWorker
     from verl.workers.rollout.llm_server import LLMServerManager
@@ -101,8 +106,17 @@ def _start(config: DictConfig) -> tuple[Engine, int, Any]:
     # verl's worker, here for what it makes of the settings: tokenizer, template, client.
     worker = AgentLoopWorker(config, manager.get_client())
     node: Any = OmegaConf.to_container(config.hint, resolve=True)
-    rollout = config.actor_rollout_ref.rollout
-    engine = EngineBuilder(worker, read_settings(node)).build(rollout.val_kwargs)
-    concurrency = rollout.max_num_seqs * len(manager.get_replicas())
-    # Twice what the replicas take: the next problems wait there, not here.
-    return engine, max(1, 2 * concurrency // rollout.val_kwargs.n), manager
+    return EngineBuilder(worker, read_settings(node)), worker, manager
+
+
+def watched(
+    manager: Any, config: DictConfig, watchdog: Watchdog
+) -> contextlib.AbstractContextManager[None]:
+    """Return a block in which a server that dies, or does not answer, ends the run."""
+    liveness = Liveness(
+        limit_s=config.hint.watchdog.answer_s,
+        setting="hint.watchdog.answer_s",
+        on_fault=watchdog.end,
+    )
+    watch_servers(liveness, [manager])
+    return liveness.watching()

@@ -24,13 +24,14 @@ from recipe.hint.runtime.environment import environment_of
 from recipe.hint.runtime.evaluation import EvaluationRunner
 from recipe.hint.runtime.folder_lock import claimed
 from recipe.hint.runtime.ray_services import RayServices, starting
-from recipe.hint.runtime.reporter import closing_lines
+from recipe.hint.runtime.reporter import Pace, closing_lines
 from recipe.hint.runtime.run_folder import RunFolder, keep_config
 from recipe.hint.runtime.task_runner import HintTaskRunner, remote_runner
 from recipe.hint.runtime.watchdog import Heartbeat, read_fatal, sentence_of
 
 _STEP = re.compile(r"^(step|samples) (\d+)/(\d+)")
 _POLL_S = 0.2
+_TELL_EVERY_S = 10.0
 # Names that Ray gives to files of its log folder.
 _WORKER_FILE = re.compile(r"worker-(?P<worker>[0-9a-f]{56})-(?P<job>[0-9a-f]{8})-")
 _WORKER_ID = re.compile(r"[0-9a-f]{56}")
@@ -236,6 +237,8 @@ class _Console:
         self._path = path
         self._seen = 0
         self._bar: tqdm | None = None
+        self._pace: Pace | None = None
+        self._told = time.monotonic()
 
     def show(self) -> None:
         """Show what was written since the last call."""
@@ -249,7 +252,7 @@ class _Console:
         self._seen += len(whole) + 1
         for line in whole.decode(errors="replace").split("\n"):
             match = _STEP.match(line)
-            if not match or match[1] == "step":  # the bar alone tells the number of samples
+            if not match or match[1] == "step":
                 tqdm.write(line)
             if match:
                 self._advance(match[1], int(match[2]), int(match[3]))
@@ -268,3 +271,13 @@ class _Console:
                 total=total, initial=first, unit=unit.removesuffix("s"), leave=False, disable=None
             )
         self._bar.update(done - self._bar.n)
+        if unit == "samples" and self._bar.disable:
+            self._tell(done, total)
+
+    def _tell(self, done: int, total: int) -> None:
+        """Say the number of samples from time to time where no bar shows it."""
+        self._pace = self._pace or Pace(total)
+        left = self._pace.left(done)
+        if time.monotonic() - self._told >= _TELL_EVERY_S or done == total:
+            self._told = time.monotonic()
+            tqdm.write(f"samples {done}/{total}{left and f'  {left}'}")

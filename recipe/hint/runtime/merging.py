@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from omegaconf import DictConfig
@@ -40,11 +41,16 @@ def model_files(checkpoint: Path) -> tuple[Path, bool]:
     return checkpoint / "actor" / "huggingface", False
 
 
-def merge_model(config: DictConfig, limit_s: float = 3600.0) -> None:
+def merge_model(config: DictConfig, say: Callable[[str], None], limit_s: float = 3600.0) -> None:
     """Make a Hugging Face folder where ``actor_rollout_ref.model.path`` is a checkpoint.
 
     It lies beside the checkpoint's parts, appears whole or not at all, and becomes the setting;
     verl's merger writes bf16.
+
+    Args:
+        config: Changed in place.
+        say: Told that the merger runs, which takes a while.
+        limit_s: Time of the merger at most.
 
     Raises:
         ConfigError: If the checkpoint is not whole, or the merger fails or takes too long.
@@ -56,6 +62,7 @@ def merge_model(config: DictConfig, limit_s: float = 3600.0) -> None:
     config.actor_rollout_ref.model.path = str(target)
     if model_files(checkpoint)[1]:
         return
+    say(f"merging the parts of {checkpoint} ...")
     draft = checkpoint / f".{MERGED}.{os.getpid()}"
     command = [sys.executable, "-m", "verl.model_merger", "merge", "--backend", "fsdp"]
     command += ["--local_dir", str(checkpoint / "actor"), "--target_dir", str(draft)]

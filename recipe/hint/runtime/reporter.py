@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
+import time
+from collections import deque
+from collections.abc import Callable
 from typing import Any
-
-from omegaconf import DictConfig
 
 from recipe.hint.report.runs import accuracies
 from recipe.hint.runtime.run_folder import RunFolder
+
+_WINDOW = 20  # steps whose mean length tells the time left
 
 
 class StepReporter:
     """Replaces verl's ``Tracking`` and passes everything on to it."""
 
-    def __init__(self, tracking: Any, folder: RunFolder, config: DictConfig) -> None:
+    def __init__(self, tracking: Any, folder: RunFolder, total_steps: int) -> None:
         self._tracking = tracking
         self._folder = folder
-        self._total = config.trainer.total_training_steps
+        self._total = total_steps
+        self._pace = Pace(total_steps)
 
     def log(self, data: dict[str, Any], step: int, backend: Any = None) -> None:
         """Send one step's metrics to the file, to the backends, and in short to the console."""
         self._folder.append_metrics(step, data)
         self._tracking.log(data=data, step=step, backend=backend)
-        for line in describe(data, step, self._total):
+        left = self._pace.left(step, data.get("timing_s/step"))
+        for line in describe(data, f"step {step}/{self._total}", left):
             self._folder.say(line)
 
     def finish(self, exit_code: int = 0) -> None:
@@ -33,31 +38,79 @@ class StepReporter:
         return getattr(self._tracking, name)
 
 
-def describe(data: dict[str, Any], step: int, total: int | None) -> list[str]:
-    """Return up to three lines on a training step, and one on a validation."""
+class Pace:
+    """How long the rest takes, by the mean of the latest units with all that lay between them."""
+
+    def __init__(self, total: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._total = total
+        self._clock = clock
+        self._ends: deque[tuple[int, float]] = deque(maxlen=_WINDOW + 1)
+
+    def left(self, done: int, unit_s: float | None = None) -> str:
+        """Return the time left after ``done`` units, such as ``7 min left``; empty when unknown.
+
+        Args:
+            done: Units done so far, also before this process began.
+            unit_s: Seconds of the unit that has just ended, all that is known after the first.
+        """
+        self._ends.append((done, self._clock()))
+        (first, began), (_, ended) = self._ends[0], self._ends[-1]
+        mean_s = (ended - began) / (done - first) if done > first else unit_s
+        if mean_s is None or done >= self._total:
+            return ""
+        return f"{duration(mean_s * (self._total - done))} left"
+
+
+def duration(seconds: float) -> str:
+    """Return a time to plan by: ``40 s``, ``7 min``, ``2 h 5 min``, ``3 d 4 h``."""
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    hours, days = minutes // 60, minutes // 1440
+    if not hours:
+        return f"{minutes} min"
+    return f"{days} d {hours % 24} h" if days else f"{hours} h {minutes % 60} min"
+
+
+def describe(data: dict[str, Any], head: str, left: str = "") -> list[str]:
+    """Return up to three lines on a training step, and those on a validation.
+
+    A method with turns has its turns told in place of its hints, one without either has neither.
+    """
     lines = []
     if "timing_s/step" in data:
-        lines = _training_lines(data, f"step {step}/{total}" if total else f"step {step}")
-    if validation := accuracies(data):
-        shares = "  ".join(f"{name} {100 * value:.1f} %" for name, value in validation.items())
-        lines.append(f"  validation at step {step}, no hints: {shares}")
+        lines = [_time_line(data, head, left), *_reward_lines(data)]
+    shares = accuracies(data)
+    with_turns = [name for name in shares if f"val-turns/{name}/delta" in data]
+    lines += [
+        f"  validation at {head}, {name}: {_turns(data, f'val-turns/{name}/')}"
+        for name in with_turns
+    ]
+    if shares and not with_turns:
+        told = "  ".join(f"{name} {100 * value:.1f} %" for name, value in shares.items())
+        lines.append(f"  validation at {head}, no hints: {told}")
     return lines
 
 
 def closing_lines(folder: RunFolder) -> list[str]:
     """Sum the run up: accuracies at its ends, hint use, and where everything is."""
     rows = folder.read_metrics()
-    validations = [(row["step"], accuracies(row)) for row in rows if accuracies(row)]
+    validations = [row for row in rows if accuracies(row)]
     steps = [row for row in rows if "hint/prompts" in row]
     lines = []
     if validations:
-        (first, before), (last, after) = validations[0], validations[-1]
-        for name in after:
-            lines.append(
-                f"  {name}: {100 * before.get(name, 0.0):.1f} % without hints at step {first}, "
-                f"{100 * after[name]:.1f} % at step {last}"
+        ends = validations[:1] + validations[1:][-1:]
+        for name in accuracies(ends[-1]):
+            prefix = f"val-turns/{name}/"
+            if f"{prefix}delta" in ends[-1]:
+                lines += [f"  {name} at step {row['step']}: {_turns(row, prefix)}" for row in ends]
+                continue
+            told = (
+                f"{100 * accuracies(row).get(name, 0.0):.1f} % at step {row['step']}"
+                for row in ends
             )
-    if steps:
+            lines.append(f"  {name}, without hints: {', '.join(told)}")
+    if steps and _has_levels(steps[-1]):
         quarter = max(1, len(steps) // 4)
         early, late = (
             sum(row["hint/prompts_with_hint"] for row in part)
@@ -71,33 +124,64 @@ def closing_lines(folder: RunFolder) -> list[str]:
     return [*lines, f"  everything is in {folder.root}"]
 
 
-def _training_lines(data: dict[str, Any], head: str) -> list[str]:
-    def seconds(name: str) -> str:
-        return f"{data.get(f'timing_s/{name}', 0.0):.1f} s"
-
-    def count(name: str) -> int:
-        return int(data.get(f"hint/{name}", 0))
-
-    prompts = count("prompts")
-    before = round((1 - data.get("hint/zero_signal_before", 0.0)) * prompts)
-    levels = " ".join(
-        f"{level}:{count(name)}"
-        for level, name in enumerate(["used_no_hint", *(f"used_level_{k}" for k in range(1, 10))])
-        if f"hint/{name}" in data
-    )
+def _time_line(data: dict[str, Any], head: str, left: str) -> str:
     phases = {
         "rollout": "gen",
         "log-probs": "old_log_prob",
         "update": "update_actor",
         "sync": "update_weights",
     }
-    times = ", ".join(f"{word} {seconds(name)}" for word, name in phases.items())
-    signal = count("mixed_groups")
-    hint_levels = f"{count('generate_success')}/{count('generate_requested')}"
+    times = ", ".join(f"{word} {_seconds(data, name)}" for word, name in phases.items())
+    return f"{head}  {_seconds(data, 'step')}  ({times})" + (f"  {left}" if left else "")
+
+
+def _reward_lines(data: dict[str, Any]) -> list[str]:
+    prompts, signal = _count(data, "prompts"), _count(data, "mixed_groups")
+    reward = f"  reward {data.get('critic/score/mean', 0.0):.3f}"
+    tokens = f"tokens {_count(data, 'rollout_tokens') + _count(data, 'tokens')}"
+    if "turns/delta" in data:
+        # A mean reward over the rows of all turns says little.
+        return [
+            f"  prompts with signal {signal}/{prompts}   {tokens}",
+            f"  {_turns(data, 'turns/')}",
+        ]
+    head = f"{reward}   groups with signal {signal}/{prompts}"
+    if not _has_levels(data):
+        return [f"{head}   {tokens}"]
+    before = round((1 - data.get("hint/zero_signal_before", 0.0)) * prompts)
+    levels = " ".join(
+        f"{level}:{_count(data, name)}"
+        for level, name in enumerate(["used_no_hint", *(f"used_level_{k}" for k in range(1, 10))])
+        if f"hint/{name}" in data
+    )
+    written = f"{_count(data, 'generate_success')}/{_count(data, 'generate_requested')}"
     return [
-        f"{head}  {seconds('step')}  ({times})",
-        f"  reward {data.get('critic/score/mean', 0.0):.3f}   "
-        f"groups with signal {signal}/{prompts}, {before} at the first level tried",
-        f"  hint levels {levels}   hints written {hint_levels}   "
-        f"tokens {count('rollout_tokens') + count('tokens')}",
+        f"{head}, {before} at the first level tried",
+        f"  hint levels {levels}   hints written {written}   {tokens}",
     ]
+
+
+def _turns(data: dict[str, Any], prefix: str) -> str:
+    """Return what the further turns change: accuracies, their difference with its interval."""
+
+    def share(name: str, sign: str = "") -> str:
+        return f"{100 * data[prefix + name]:{sign}.1f}"
+
+    interval = f"[{share('delta_low', '+')}, {share('delta_high', '+')}]"
+    return (
+        f"first turn {share('acc_t1')} % right, last {share('acc_t2')} %: "
+        f"{share('delta', '+')} {interval}   wrong to right {share('wrong_to_right')} %, "
+        f"right to wrong {share('right_to_wrong')} %, same answer {share('unchanged')} %"
+    )
+
+
+def _has_levels(data: dict[str, Any]) -> bool:
+    return any(name.startswith("hint/used_level_") for name in data)
+
+
+def _seconds(data: dict[str, Any], name: str) -> str:
+    return f"{data.get(f'timing_s/{name}', 0.0):.1f} s"
+
+
+def _count(data: dict[str, Any], name: str) -> int:
+    return int(data.get(f"hint/{name}", 0))

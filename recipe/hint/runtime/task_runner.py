@@ -47,6 +47,7 @@ class HintTaskRunner:
 
     def _run(self, config: DictConfig, folder: RunFolder, watchdog: Watchdog) -> dict[str, Any]:
         os.environ["TENSORBOARD_DIR"] = str(folder.root / "tensorboard")
+        os.environ.setdefault("WANDB_DIR", str(folder.root))
         import transfer_queue as tq
         from verl.utils.import_utils import load_class_from_fqn
 

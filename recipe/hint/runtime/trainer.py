@@ -304,7 +304,7 @@ class HintMixin(CreditMixin):
 
     @logger.setter
     def logger(self, tracking: Any) -> None:
-        self._reporter = StepReporter(tracking, self.folder, self.config)
+        self._reporter = StepReporter(tracking, self.folder, self.total_training_steps)
 
 
 def _queue_actors(config: DictConfig) -> dict[str, Any]:

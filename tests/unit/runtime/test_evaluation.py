@@ -75,13 +75,14 @@ def run(tmp_path, monkeypatch, limit=10**6, engine=None, servers=()):
             "data": {"val_files": [str(FILE)]},
             "actor_rollout_ref": {
                 "model": {"path": "base"},
-                "rollout": {"val_kwargs": sampling, "response_length": 8},
+                # Two problems in flight: 2 x 4 sequences of one replica, 4 responses each.
+                "rollout": {"val_kwargs": sampling, "response_length": 8, "max_num_seqs": 4},
             },
         }
     )
-    monkeypatch.setattr(
-        evaluation, "_start", lambda _: (engine or Engine(limit), 2, manager(*servers))
-    )
+    builder = SimpleNamespace(build=lambda _: engine or Engine(limit))
+    started = builder, None, manager(*servers)
+    monkeypatch.setattr(evaluation, "start_replicas", lambda _: started)
     monkeypatch.setattr(ray, "wait", lambda refs, timeout: (refs, []))
     monkeypatch.setattr(ray, "get", lambda answer: answer)
     return evaluation.EvaluationRunner().run(config)

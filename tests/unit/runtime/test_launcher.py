@@ -1,8 +1,12 @@
-"""Which of Ray's log files are kept with a run."""
+"""Which of Ray's log files are kept with a run, and what the command shows of its console file."""
+
+import io
 
 import pytest
 
-from recipe.hint.runtime.launcher import keep_logs
+from recipe.hint.runtime import launcher
+from recipe.hint.runtime.launcher import _Console, keep_logs
+from recipe.hint.runtime.reporter import Pace
 
 OURS, THEIRS, IDLE = "a" * 56, "b" * 56, "c" * 56
 NODE = {"raylet.out", "gcs_server.out", f"worker-{IDLE}-ffffffff-9.out"}
@@ -46,3 +50,22 @@ def test_of_a_cluster_that_others_use_only_files_of_the_job_are_kept(session):
 def test_of_a_cluster_of_its_own_the_output_of_the_node_is_kept_too(session):
     old = f"old/worker-{THEIRS}-01000000-5.out"
     assert kept(session, "01000000") == files_of(THEIRS, "01000000", 8) | NODE | {old}
+
+
+def test_in_a_file_an_evaluation_tells_its_samples_from_time_to_time(tmp_path, monkeypatch):
+    now = 1000.0
+    monkeypatch.setattr(launcher.time, "monotonic", lambda: now)
+    monkeypatch.setattr(launcher, "Pace", lambda total: Pace(total, clock=lambda: now))
+    monkeypatch.setattr("sys.stderr", io.StringIO())  # no terminal, so no bar
+    monkeypatch.setattr("sys.stdout", shown := io.StringIO())
+    path = tmp_path / "console.log"
+    path.touch()
+    console = _Console(path)
+    # 10 samples every 4 s: told after the first 10 s or more, and at the end.
+    for done in (10, 20, 30, 40, 50):
+        now += 4.0
+        with path.open("a") as file:
+            file.write(f"samples {done}/50\n")
+        console.show()
+    # After 30 samples 20 are left: two times 4 s.
+    assert shown.getvalue().splitlines() == ["samples 30/50  8 s left", "samples 50/50"]

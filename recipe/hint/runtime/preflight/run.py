@@ -98,16 +98,15 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
     disk = check_disk(config, model.num_parameters, steps)
     least, most = (batch * of(method, group) for of in (fewest_responses, most_responses))
     tokens_m = config.data.max_response_length / 1e6
-    levels = f"hint levels up to {method.max_level}, {settings.source}, style {settings.style}"
     return [
-        f"method    {name}, {levels if method.uses_hints else 'without hints'}",
+        f"method    {name}, {_plays(method, settings)}",
         _model_line(model.path, model),
         *(f"train     {_contents(file)}" for file in train),
         *(f"validate  {_contents(file)}" for file in val),
         f"batch     {batch} prompts x {group} rollouts, mini-batches of "
         f"{config.actor_rollout_ref.actor.ppo_mini_batch_size} prompts, {steps} steps "
         f"({steps / per_epoch:.1f} epochs)",
-        _lengths_line(config, lengths, settings),
+        _lengths_line(config, lengths, settings, method),
         f"cost      {least:,} responses a step, {most:,} if none were ever right: at most "
         f"{least * tokens_m:,.3g} and {most * tokens_m:,.3g} M tokens",
         f"sampling  {_sampling(config, method)}",
@@ -155,7 +154,7 @@ def preflight_evaluation(config: DictConfig) -> list[str]:
     total = val.n * sum(len(file.problems) for file in files)
     sources = [sorted({problem.data_source for problem in file.problems}) for file in files]
     return [
-        f"evaluate  {evaluated_method(config)}, without hints",
+        f"evaluate  {_evaluates(config, method)}",
         _model_line(served, model),
         *(
             f"problems  {file.path}: {len(file.problems)} of {', '.join(names)}"
@@ -163,7 +162,7 @@ def preflight_evaluation(config: DictConfig) -> list[str]:
         ),
         f"samples   {val.n} of each, {total} in all, T={val.temperature} top_p={val.top_p}, "
         f"seed {settings.seed}",
-        _lengths_line(config, lengths, settings),
+        _lengths_line(config, lengths, settings, method),
         _devices(config),
         f"folder    {settings.run_dir}{' (has samples)' if (folder / 'samples').exists() else ''}",
         *unchecked,
@@ -220,12 +219,30 @@ def _contents(file: DataFile) -> str:
     return f"{file.path}: {len(file.problems)} problems, {with_solution} with a solution"
 
 
-def _lengths_line(config: DictConfig, lengths: Lengths, settings: HintSettings) -> str:
-    hinted = f" (limit with hint {setting(config, f'{ROLLOUT}.prompt_length')})"
+def _evaluates(config: DictConfig, method: Method) -> str:
+    if method.has_own_credit:
+        return f"the turns of {evaluated_method(config)}, by the last"
+    return "without hints"
+
+
+def _plays(method: Method, settings: HintSettings) -> str:
+    if method.has_own_credit:
+        return "several turns, validated by the last"
+    if not method.uses_hints:
+        return "without hints"
+    return f"hint levels up to {method.max_level}, {settings.source}, style {settings.style}"
+
+
+def _lengths_line(
+    config: DictConfig, lengths: Lengths, settings: HintSettings, method: Method
+) -> str:
+    longer = "earlier turns" if method.has_own_credit else "hint"
+    limit = f" (limit with {longer} {setting(config, f'{ROLLOUT}.prompt_length')})"
+    has_limit = method.uses_hints or method.has_own_credit
     requests = f", hint requests up to {lengths.longest_request} + {settings.max_tokens}"
     return (
         f"lengths   prompts up to {lengths.longest_prompt}"
-        f"{'' if setting(config, 'trainer.eval_only') else hinted}, responses up to "
+        f"{limit if has_limit else ''}, responses up to "
         f"{config.data.max_response_length} tokens{requests if lengths.longest_request else ''}"
     )
 

@@ -1,0 +1,105 @@
+"""One problem put to a model: every hint level, or the turns of a method that has several."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from recipe.hint.methods import Method
+from recipe.hint.rollout import Parts, PromptRollout
+from recipe.hint.samples import NO_SAMPLES
+from recipe.hint.schema import FINAL_HINT_FAILURES, Problem, ProblemState
+from recipe.hint.turns import Round, Sample, Train, Turn, at_level
+
+
+class EveryLevel(Method):
+    """Sample a group at every hint level from 0 to L, whatever the answers are."""
+
+    uses_hints = True
+
+    def open(self, problem: Problem, state: ProblemState) -> Sample:
+        """Return the group without a hint."""
+        return Sample(writes_hints_early=True)
+
+    def react(
+        self, problem: Problem, state: ProblemState, rounds: Sequence[Round]
+    ) -> Sample | Train:
+        """Return the next level, and in the end the newest group that was sampled."""
+        last = rounds[-1]
+        if last.level == self.max_level or last.hint_status in FINAL_HINT_FAILURES:
+            return self.train_last_sampled(rounds)
+        return Sample(at_level(last.level + 1))
+
+
+def asked_method(method: Method) -> Method:
+    """Return what is played of a method: its hint levels, its turns, or one group."""
+    return EveryLevel(max_level=method.max_level) if method.uses_hints else method.validation()
+
+
+async def ask(problem: Problem, parts: Parts) -> dict[str, Any]:
+    """Return the problem and all rounds with their whole texts, as JSON has them.
+
+    Args:
+        problem: What is asked.
+        parts: What a prompt rollout of the run is made of; ``asked_method`` says what is played.
+    """
+    played = _Heard(asked_method(parts.method))
+    settings = replace(parts.settings, samples=NO_SAMPLES, logprob_gain_every=0)
+    rollout = PromptRollout(
+        problem, ProblemState(), replace(parts, method=played, settings=settings)
+    )
+    record = (await rollout.run("ask", 0)).record
+    return {
+        "id": problem.id,
+        "data_source": problem.data_source,
+        "problem": problem.text,
+        "answer": problem.answer,
+        "solution": problem.solution,
+        "hint_calls": record.hint_calls,
+        "hint_tokens": record.hint_tokens,
+        "rounds": [_round(each, each.level in record.leaked_levels) for each in played.rounds],
+    }
+
+
+class _Heard(Method):
+    """Another method, and the rounds that it was shown."""
+
+    def __init__(self, method: Method) -> None:
+        super().__init__(max_level=method.max_level)
+        self._method = method
+        self.rounds: Sequence[Round] = ()
+
+    def open(self, problem: Problem, state: ProblemState) -> Sample:
+        return self._method.open(problem, state)
+
+    def react(
+        self, problem: Problem, state: ProblemState, rounds: Sequence[Round]
+    ) -> Sample | Train:
+        self.rounds = rounds
+        return self._method.react(problem, state, rounds)
+
+
+def _round(done: Round, leaks: bool) -> dict[str, Any]:
+    return {
+        "prompt": done.request.prompt.kind,
+        "role": done.request.role,
+        "level": done.level,
+        "hint_status": done.hint_status,
+        "hint": done.hint,
+        "leaks": leaks,
+        "turns": [_turn(turn) for turn in done.turns],
+    }
+
+
+def _turn(turn: Turn) -> dict[str, Any]:
+    verdict = turn.verdict
+    return {
+        "response": turn.response.text,
+        "tokens": len(turn.response.token_ids_T),
+        "is_truncated": turn.response.is_truncated,
+        "parent": list(turn.parent) if turn.parent else None,
+        "score": verdict.score if verdict else None,
+        "reason": verdict.reason if verdict else "not graded",
+        "extracted": verdict.extracted if verdict else "",
+    }

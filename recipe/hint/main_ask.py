@@ -1,0 +1,128 @@
+"""Puts one problem to a model or a checkpoint: hint levels, answers at each, verdicts.
+
+main_ask.py --id ID [--file F.parquet] [NAME=VALUE ...]
+main_ask.py --problem TEXT --answer A [--solution S] [NAME=VALUE ...]
+
+The settings are main_hint.py's: actor_rollout_ref.model.path=MODEL_OR_CHECKPOINT, trainer.method,
+hint.source, actor_rollout_ref.rollout.n (answers per level), hint.seed. A method with several turns
+plays its turns. All texts are in RUN/asked.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import json
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn, get_args
+
+import pyarrow.parquet as pq
+from omegaconf import DictConfig
+
+from recipe.hint.errors import DataError
+from recipe.hint.main_hint import run_command
+from recipe.hint.problems.columns import Labels, make_row, read_problems, write_rows
+from recipe.hint.report.asked import asked_lines
+from recipe.hint.schema import Kind
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """Print one line; argparse would print the usage before it."""
+        self.exit(2, f"error: {message}\n")
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Ask, and show what came back."""
+    argv = sys.argv[1:] if argv is None else list(argv)
+    given, settings = read_arguments(argv)
+    own = [arg for arg in argv if arg not in settings]
+    run_command(__file__, settings, functools.partial(ask_and_show, given), own)
+
+
+def read_arguments(argv: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
+    """Return the arguments, and the settings among them."""
+    parser = _Parser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--id", help="of a problem in --file, or in data.val_files or train_files")
+    parser.add_argument("--file", type=Path, help="a file that main_prepare.py wrote")
+    parser.add_argument("--problem", metavar="TEXT", help="a problem of your own")
+    parser.add_argument("--answer", metavar="A", help="its ground truth")
+    parser.add_argument("--solution", default="", metavar="S", help="what hints are written from")
+    parser.add_argument("--kind", default="maths", choices=get_args(Kind))
+    parser.add_argument("--system-prompt", help="empty for none (default: the kind's)")
+    parser.add_argument("--all", action="store_true", help="show every response")
+    given, settings = parser.parse_known_args(argv)
+    if (given.id is None) == (given.problem is None):
+        parser.error("give --id ID of a problem in a file, or --problem TEXT --answer A")
+    if given.problem is not None and given.answer is None:
+        parser.error("--problem needs --answer A: the responses are graded by it")
+    return given, settings
+
+
+def ask_and_show(given: argparse.Namespace, config: DictConfig) -> None:
+    """Check the question and the settings, run, and print."""
+    from recipe.hint.evaluation.draw import apply_evaluation_mode
+    from recipe.hint.runtime.merging import merge_model
+    from recipe.hint.runtime.preflight.run import preflight_evaluation
+
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "question.parquet"
+        write_question(given, config, file)
+        config.data.val_files = [str(file)]
+        config.trainer.eval_only = True
+        apply_evaluation_mode(config, config.trainer.method, "ask")
+        preflight_evaluation(config)
+        if config.preflight_only:
+            print("the question and the settings can be used")
+            return
+        merge_model(config, functools.partial(print, flush=True))
+        from recipe.hint.runtime.asking import ASKED_FILE, AskRunner
+        from recipe.hint.runtime.launcher import run_to_its_end
+
+        path = run_to_its_end(config, AskRunner).root / ASKED_FILE
+    asked = json.loads(path.read_text(encoding="utf-8"))
+    print("\n".join([*asked_lines(asked, shows_all=given.all), "", f"everything is in {path}"]))
+
+
+def write_question(given: argparse.Namespace, config: DictConfig, target: Path) -> None:
+    """Write a file that holds the one problem.
+
+    Raises:
+        DataError: If no file has the id, or the problem's own fields cannot be used.
+    """
+    if given.problem is not None:
+        row = make_row(
+            given.problem,
+            given.answer,
+            solution=given.solution,
+            labels=Labels("ask", "test", given.kind),
+            system_prompt=given.system_prompt,
+        )
+        write_rows([row], target)
+        return
+    from recipe.hint.runtime.preflight.data import TRAIN, VAL, check_given
+    from recipe.hint.runtime.preflight.settings import files_of
+
+    if not given.file:
+        check_given(config, (VAL,))
+    files = [given.file] if given.file else files_of(config, VAL) + files_of(config, TRAIN)
+    for path in files:
+        for number, problem in enumerate(read_problems(path)):
+            if problem.id == given.id:
+                pq.write_table(pq.read_table(path).slice(number, 1), target)
+                return
+    known = ", ".join(problem.id for problem in read_problems(files[0])[:3])
+    raise DataError(
+        f"--id {given.id} is in none of {', '.join(map(str, files))}; the first has {known}, ..."
+    )
+
+
+if __name__ == "__main__":
+    main()

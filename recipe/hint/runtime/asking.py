@@ -1,0 +1,45 @@
+"""The driver of a question inside Ray: vLLM replicas without a trainer, one prompt rollout."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf
+
+from recipe.hint.evaluation.asking import ask
+from recipe.hint.problems.columns import read_problems
+from recipe.hint.rollout import Parts
+from recipe.hint.runtime.evaluation import start_replicas, watched
+from recipe.hint.runtime.hint_sources import guarded_source
+from recipe.hint.runtime.run_folder import RunFolder
+from recipe.hint.runtime.task_runner import HintTaskRunner
+from recipe.hint.runtime.watchdog import Watchdog
+from recipe.hint.settings import build_method, read_settings, read_texts
+from recipe.hint.whole_file import write_whole
+
+ASKED_FILE = "asked.json"
+
+
+class AskRunner(HintTaskRunner):
+    """Puts the problem of ``data.val_files`` to the model and writes what came back."""
+
+    def _run(self, config: DictConfig, folder: RunFolder, watchdog: Watchdog) -> dict[str, Any]:
+        node: Any = OmegaConf.to_container(config.hint, resolve=True)
+        settings = read_settings(node)
+        [problem] = [each for path in config.data.val_files for each in read_problems(path)]
+        folder.say("starting the vLLM replicas ...")
+        limit_s = settings.watchdog.start_s
+        with watchdog.phase("start-up of the vLLM replicas", limit_s, "hint.watchdog.start_s"):
+            builder, worker, manager = start_replicas(config)
+        folder.say("asking ...")
+        texts, method = read_texts(settings), build_method(config.trainer, settings)
+        source = guarded_source(
+            settings, texts, method, grader=builder.grader, tokenizer=worker.tokenizer
+        )
+        engine = builder.build(config.actor_rollout_ref.rollout, settings)
+        with watched(manager, config, watchdog):
+            asked = asyncio.run(ask(problem, Parts(method, source, engine, settings, texts)))
+        write_whole(folder.root / ASKED_FILE, json.dumps(asked, indent=1) + "\n")
+        return {"rounds": len(asked["rounds"])}

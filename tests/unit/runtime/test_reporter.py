@@ -1,0 +1,160 @@
+"""The lines of the console: each kind of method is told what its user needs."""
+
+import json
+
+import pytest
+
+from recipe.hint.runtime.reporter import Pace, StepReporter, closing_lines, describe, duration
+from recipe.hint.runtime.run_folder import RunFolder
+
+STEP = {
+    "timing_s/step": 9.84,
+    "timing_s/gen": 6.0,
+    "timing_s/old_log_prob": 1.0,
+    "timing_s/update_actor": 2.5,
+    "timing_s/update_weights": 0.3,
+    "critic/score/mean": 0.25,
+    "hint/prompts": 8.0,
+    "hint/mixed_groups": 5.0,
+    "hint/zero_signal_before": 0.75,
+    "hint/rollout_tokens": 900.0,
+    "hint/tokens": 100.0,
+    "hint/used_no_hint": 8.0,
+}
+HINTED = {
+    **STEP,
+    "hint/used_no_hint": 2.0,
+    "hint/used_level_1": 1.0,
+    "hint/used_level_2": 5.0,
+    "hint/generate_requested": 6.0,
+    "hint/generate_success": 6.0,
+}
+# Of 32 conversations 4 become right and 1 becomes wrong: 8 right first, 8 + 4 - 1 = 11 last.
+TURNS = {
+    "acc_t1": 8 / 32,
+    "acc_t2": 11 / 32,
+    "delta": 3 / 32,
+    "delta_low": -0.02,
+    "delta_high": 0.21,
+    "wrong_to_right": 4 / 32,
+    "right_to_wrong": 1 / 32,
+    "unchanged": 0.5,
+}
+TOLD = (
+    "first turn 25.0 % right, last 34.4 %: +9.4 [-2.0, +21.0]   "
+    "wrong to right 12.5 %, right to wrong 3.1 %, same answer 50.0 %"
+)
+
+
+def turns(prefix):
+    return {f"{prefix}{name}": value for name, value in TURNS.items()}
+
+
+def test_a_step_with_hints_tells_its_levels_and_what_they_brought():
+    assert describe(HINTED, "step 3/45", "7 min left") == [
+        "step 3/45  9.8 s  (rollout 6.0 s, log-probs 1.0 s, update 2.5 s, sync 0.3 s)  7 min left",
+        "  reward 0.250   groups with signal 5/8, 2 at the first level tried",
+        "  hint levels 0:2 1:1 2:5   hints written 6/6   tokens 1000",
+    ]
+
+
+def test_a_step_of_a_method_without_hints_tells_of_none():
+    _, *rest = describe(STEP, "step 3/45")
+    assert rest == ["  reward 0.250   groups with signal 5/8   tokens 1000"]
+
+
+def test_a_step_of_a_method_with_turns_tells_what_the_last_turn_changes():
+    _, *rest = describe(STEP | turns("turns/"), "step 3/45")
+    assert rest == ["  prompts with signal 5/8   tokens 1000", f"  {TOLD}"]
+
+
+def test_a_validation_is_told_by_its_source_and_with_turns_by_both_ends():
+    shares = {"val-core/a/acc/mean@4": 11 / 32, "val-core/b/acc/mean@4": 0.5}
+    assert describe(shares, "step 0/45") == [
+        "  validation at step 0/45, no hints: a 34.4 %  b 50.0 %"
+    ]
+    assert describe(shares | turns("val-turns/a/") | turns("val-turns/b/"), "step 0/45") == [
+        f"  validation at step 0/45, a: {TOLD}",
+        f"  validation at step 0/45, b: {TOLD}",
+    ]
+
+
+def test_the_time_left_follows_the_wall_clock_with_what_lies_between_the_steps():
+    now = 100.0
+    pace = Pace(total=10, clock=lambda: now)
+    assert pace.left(0) == ""  # a validation before the first step
+    now += 12.0  # a step of 8 s after 4 s of something else
+    assert pace.left(1, 8.0) == f"{duration(9 * 12.0)} left" == "2 min left"
+    now += 6.0
+    assert pace.left(2, 6.0) == f"{duration(8 * (12.0 + 6.0) / 2)} left" == "1 min left"
+    assert pace.left(10, 6.0) == ""  # the last one
+
+
+def test_the_time_left_after_a_resumed_runs_first_step_rests_on_that_step():
+    pace = Pace(total=45, clock=lambda: 0.0)
+    assert pace.left(40, 10.0) == "50 s left"
+
+
+def test_the_time_left_forgets_steps_that_were_slower_than_the_latest():
+    now = 0.0
+    pace = Pace(total=1000, clock=lambda: now)
+    for step in range(1, 101):
+        now += 60.0 if step <= 50 else 6.0
+        left = pace.left(step)
+    assert left == duration(900 * 6.0) + " left" == "1 h 30 min left"
+
+
+@pytest.mark.parametrize(
+    ("length", "text"),
+    [(0, "0 s"), (59.4, "59 s"), (60, "1 min"), (3570, "1 h 0 min"), (7500, "2 h 5 min")]
+    + [(86400 * 3 + 3600 * 4, "3 d 4 h")],
+)
+def test_a_time_is_told_in_its_two_largest_units(length, text):
+    assert duration(length) == text
+
+
+class Backends:
+    def __init__(self):
+        self.logged = []
+
+    def log(self, data, step, backend):
+        self.logged.append((step, data))
+
+
+@pytest.fixture
+def folder(tmp_path):
+    folder = RunFolder(tmp_path)
+    folder.create()
+    return folder
+
+
+def test_a_step_goes_to_the_file_the_backends_and_the_console(folder):
+    backends = Backends()
+    StepReporter(backends, folder, 2).log(HINTED, 1)
+    assert backends.logged == [(1, HINTED)]
+    assert [json.loads(line)["step"] for line in folder.metrics.read_text().splitlines()] == [1]
+    first = folder.console.read_text().splitlines()[0]
+    assert first.startswith("step 1/2  9.8 s  (") and first.endswith(")  10 s left")
+
+
+def test_the_close_of_a_run_with_turns_tells_both_ends_and_no_hints(folder):
+    shares = {"val-core/a/acc/mean@4": 11 / 32} | turns("val-turns/a/")
+    for step, row in ((0, shares), (1, STEP | turns("turns/")), (2, STEP | shares)):
+        folder.append_metrics(step, row)
+    assert closing_lines(folder) == [
+        f"  a at step 0: {TOLD}",
+        f"  a at step 2: {TOLD}",
+        f"  everything is in {folder.root}",
+    ]
+
+
+def test_the_close_of_a_run_with_hints_tells_how_many_prompts_trained_under_one(folder):
+    shares = {"val-core/a/acc/mean@4": 0.5}
+    early, late = {"hint/prompts_with_hint": 6.0}, {"hint/prompts_with_hint": 2.0}
+    for step, row in ((1, HINTED | early), (2, HINTED | late | shares)):
+        folder.append_metrics(step, row)
+    assert closing_lines(folder) == [
+        "  a, without hints: 50.0 % at step 2",
+        "  prompts trained under a hint: 75 % in the first quarter of the steps, 25 % in the last",
+        f"  everything is in {folder.root}",
+    ]
