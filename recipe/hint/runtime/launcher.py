@@ -131,7 +131,8 @@ def _started_ray(config: DictConfig) -> Iterator[tuple[RunFolder, RayServices]]:
         keep_config(place / "config.yaml", OmegaConf.to_yaml(config))
         arguments = _ray_arguments(config)
         with starting(config.hint.watchdog.queue_s):
-            cluster = ray.init(**arguments).address_info
+            context: Any = ray.init(**arguments)
+        cluster = context.address_info
         session = Path(cluster["session_dir"]) / "logs"
         services, terminated = RayServices(cluster["gcs_address"]), []
 

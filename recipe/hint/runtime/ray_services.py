@@ -147,9 +147,7 @@ def starting(limit_s: float) -> Iterator[None]:
 
 
 def _give_up(reason: str) -> None:
-    where = (
-        "Ray's own logs are in /tmp/ray/session_latest/logs where ray_kwargs sets no other place"
-    )
+    where = "Ray's own logs: /tmp/ray/session_latest/logs, unless ray_kwargs gives another place"
     sys.stderr.write(f"error: {reason} ({where})\n")
     sys.stderr.flush()
     for child in psutil.Process().children(recursive=True):
