@@ -111,10 +111,7 @@ class PromptRollout:
         )
         turns = tuple(turn for group in groups for turn in group)
         seconds = time.perf_counter() - start
-        size = self._engine.group_size
-        if request.parents and not request.completes:
-            size = request.count(size)
-        is_whole = len(turns) == size * len(parents)
+        is_whole = len(turns) == request.whole_size(self._engine.group_size) * len(parents)
         return Round(request, turns, failed.status, hint, seconds, is_whole)
 
     async def _prompt(self, request: Sample, parent: Place | None) -> Prompt:

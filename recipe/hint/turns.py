@@ -252,6 +252,10 @@ class Sample:
         count = len(self.given) or self.n or group_size
         return min(count, group_size) if self.completes else count
 
+    def whole_size(self, group_size: int) -> int:
+        """Return the generations of a prompt that make its round whole."""
+        return self.count(group_size) if self.parents and not self.completes else group_size
+
 
 @dataclass(frozen=True, slots=True)
 class Round:

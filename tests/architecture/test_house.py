@@ -275,3 +275,26 @@ def test_no_test_asserts_seconds():
             if names & (CLOCKS | {"seconds", "elapsed", "duration_s"}):
                 offenders.append(f"{shown(path)}:{node.lineno}")
     assert offenders == []
+
+
+def test_the_code_map_of_the_readme_is_under_500_lines_and_its_names_are_there():
+    whole = ["rollout.py", "methods/sage.py"]
+    parts = {"runtime/worker.py": "roll_out", "hints/self_generated.py": "SelfGenerated"}
+    readme = (ROOT / "README.md").read_text("utf-8")
+    total = sum(len((HINT / name).read_text("utf-8").splitlines()) for name in whole)
+    for place, name in parts.items():
+        nodes = ast.walk(ast.parse((HINT / place).read_text("utf-8")))
+        [node] = [each for each in nodes if getattr(each, "name", None) == name]
+        assert isinstance(node, ast.ClassDef | ast.AsyncFunctionDef) and node.end_lineno
+        total += node.end_lineno - node.lineno + 1
+    assert total < 500
+    for name, place in (
+        ("HintWorker.roll_out", "runtime/worker.py"),
+        ("PromptRollout.run", "rollout.py"),
+        ("Sage.react", "methods/sage.py"),
+        ("PromptRollout._write_hints", "rollout.py"),
+        ("SelfGenerated", "hints/self_generated.py"),
+    ):
+        assert f"`{name}`" in readme
+        source = (HINT / place).read_text("utf-8")
+        assert all(re.search(rf"(class|def) {part}\b", source) for part in name.split("."))

@@ -3,7 +3,6 @@
 import asyncio
 import inspect
 from collections import Counter
-from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -25,8 +24,8 @@ from recipe.hint.runtime.engine import GroupClient, Sampling
 from recipe.hint.runtime.sampling_guard import IDLE
 from recipe.hint.runtime.tracing import Traces
 from recipe.hint.runtime.worker import HintManager, HintWorker
-from recipe.hint.samples import SampleSettings
-from recipe.hint.schema import Response, Verdict
+from recipe.hint.samples import NO_SAMPLES
+from recipe.hint.schema import Response, Verdict, problem_from_row
 from recipe.hint.settings import HintSettings
 
 PLAIN = AgentLoopWorkerTQ.__ray_actor_class__
@@ -180,11 +179,13 @@ def rolling_worker(monkeypatch, roll_out):
 
 
 def prompt_of(name):
-    return {"uid": f"uid of {name}", "extra_info": {"index": name}}
+    question = [{"role": "user", "content": "?"}]
+    ids = {"uid": f"uid of {name}", "extra_info": {"index": name}}
+    return {"raw_prompt": question, "answer": "1"} | ids
 
 
 def test_a_worker_says_which_problem_it_waits_for_longest(monkeypatch):
-    async def roll_out(self, parts, prompt, step):
+    async def roll_out(self, parts, problem, prompt, step):
         await wait.wait()
 
     wait = asyncio.Event()
@@ -234,19 +235,15 @@ class SlowEngine:
 
 def test_a_whole_validation_set_enters_the_engine_a_part_at_a_time():
     engine = SlowEngine()
-    settings = replace(
-        HintSettings(), samples=SampleSettings(prompts_per_step=0, second_judge_share=0.0)
-    )
+    settings = HintSettings(samples=NO_SAMPLES)
     parts = Parts(Method(), None, engine, settings, Texts())
     worker = object.__new__(HintWorker)
     worker._slots = asyncio.Semaphore(3)
-    prompts = [
-        {"raw_prompt": [{"role": "user", "content": "?"}], "answer": "1", "uid": f"u{number}"}
-        for number in range(50)
-    ]
+    prompts = [prompt_of(f"p{number}") for number in range(50)]
 
     async def validate():
-        return await asyncio.gather(*(worker.roll_out(parts, prompt, 1) for prompt in prompts))
+        calls = (worker.roll_out(parts, problem_from_row(prompt), prompt, 1) for prompt in prompts)
+        return await asyncio.gather(*calls)
 
     outcomes = asyncio.run(validate())
     assert engine.most == 3

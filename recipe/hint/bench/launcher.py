@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig
@@ -42,6 +43,7 @@ def launch_bench(config: DictConfig) -> list[str]:
     Raises:
         HintError: If the run failed; the message is the first reason any of its processes left.
     """
+    (Path(config.hint.run_dir) / ROWS_FILE).unlink(missing_ok=True)
     folder = run_to_its_end(config, BenchRunner)
     text = (folder.root / ROWS_FILE).read_text(encoding="utf-8")
     summary = summary_of([json.loads(line) for line in text.splitlines()])

@@ -20,12 +20,12 @@ from recipe.hint.prompt import Texts
 from recipe.hint.record import PromptRecord
 from recipe.hint.reward_tracker import RewardTracker
 from recipe.hint.rollout import Parts, PromptRollout
-from recipe.hint.samples import SampleSettings
+from recipe.hint.samples import NO_SAMPLES
 from recipe.hint.schema import Problem, seed_at
 from recipe.hint.settings import HintSettings
 
 _LEVELS = 3
-_SETTINGS = HintSettings(samples=SampleSettings(prompts_per_step=0, second_judge_share=0.0))
+_SETTINGS = HintSettings(samples=NO_SAMPLES)
 _FIRST_STEP = 1000  # past every warm-up of a method
 
 
@@ -54,6 +54,7 @@ class Simulation:
         self._tracker = RewardTracker()
         self._ready: list[_Done] = []
         self._changed = asyncio.Event()
+        self._error: BaseException | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._next = 0
         self._evicted = 0
@@ -129,6 +130,8 @@ class Simulation:
 
     def _settled(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
+        if not task.cancelled() and task.exception():
+            self._error = task.exception()
         self._changed.set()
 
     async def _single(self, number: int, step: int) -> None:
@@ -138,6 +141,8 @@ class Simulation:
     async def _collect(self, count: int, step: int) -> list[_Done]:
         """Return the oldest finished groups when there are enough, and learn from them."""
         while True:
+            if self._error:
+                raise self._error
             fresh = [e for e in self._ready if step - e.submitted + 1 <= self._case.max_staleness]
             if num_stale := len(self._ready) - len(fresh):
                 self._tracker.update(each.record for each in self._ready if each not in fresh)

@@ -21,7 +21,7 @@ from recipe.hint.rollout import Parts
 from recipe.hint.runtime.engine import Grader, VllmEngine
 from recipe.hint.runtime.hint_sources import guarded_source
 from recipe.hint.runtime.worker import HintWorker
-from recipe.hint.schema import Item, Verdict, problem_from_row, seed_at
+from recipe.hint.schema import Item, Problem, Verdict, seed_at
 from recipe.hint.settings import build_method
 
 _UNSEEN = Verdict(0.0, "wrong")
@@ -80,14 +80,14 @@ class BenchWorker(HintWorker):
         """Return the processor time of this process since it started."""
         return time.process_time()
 
-    async def roll_out(self, parts: Parts, prompt: dict, step: int) -> Outcome:
+    async def roll_out(self, parts: Parts, problem: Problem, prompt: dict, step: int) -> Outcome:
         """Run the rollout of the prompt's arm."""
         if parts is self._validation:
-            return await HintWorker.roll_out(self, parts, prompt, step)
+            return await HintWorker.roll_out(self, parts, problem, prompt, step)
         arm = self._arms[prompt["bench_arm"]]
         if prompt["bench_arm"] == RELEASE:
-            return await self._release(arm, prompt, step)
-        return await HintWorker.roll_out(self, arm, prompt, step)
+            return await self._release(arm, problem, prompt, step)
+        return await HintWorker.roll_out(self, arm, problem, prompt, step)
 
     async def _run_prompt(
         self, prompt: dict, sampling_params: dict, trajectory: dict, trace: bool = False
@@ -109,8 +109,7 @@ class BenchWorker(HintWorker):
         )
         return Parts(method, source, engine, self._settings, self._training.texts)
 
-    async def _release(self, arm: Parts, prompt: dict, step: int) -> Outcome:
-        problem = problem_from_row(prompt)
+    async def _release(self, arm: Parts, problem: Problem, prompt: dict, step: int) -> Outcome:
 
         async def write(step: int) -> HintResult:
             async def generate(messages: list[Message], attempt: int) -> WrittenText:
@@ -122,7 +121,7 @@ class BenchWorker(HintWorker):
 
         async def roll_out(method: Method, source: HintSource) -> Outcome:
             parts = replace(arm, method=method, source=source)
-            return await HintWorker.roll_out(self, parts, prompt, step)
+            return await HintWorker.roll_out(self, parts, problem, prompt, step)
 
         levels = arm.method.max_level
         return await ReleaseRollout(roll_out, write, batch=self._batch, max_level=levels).run(step)

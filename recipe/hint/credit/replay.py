@@ -81,7 +81,8 @@ class ReplayBuffer:
         texts = [np.split(state[name], state[f"{name}_ends"][:-1]) for name in _TOKENS]
         self._kept.clear()
         for number in range(len(state["reward"])):
-            state_T, action_T, next_state_T = (each[number] for each in texts)
+            # Copies: a view would keep all tokens until the last transition is gone.
+            state_T, action_T, next_state_T = (each[number].copy() for each in texts)
             reward, step = float(state["reward"][number]), int(state["step"][number])
             self._kept.append(Transition(state_T, action_T, reward, next_state_T, step))
 

@@ -10,6 +10,7 @@ import asyncio
 import hashlib
 import json
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -58,9 +59,12 @@ def evaluation_settings(
     """Return all that the responses depend on, besides the hardware; ``turns``: those played."""
     sampling = config.actor_rollout_ref.rollout.val_kwargs
     digests = {}
+    names = Counter(Path(path).name for path in files)
     for path in files:
+        name = Path(path).name
         with open(path, "rb") as file:
-            digests[Path(path).name] = hashlib.file_digest(file, "sha256").hexdigest()
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        digests[name if names[name] == 1 else str(path)] = digest
     return {
         "model": str(config.actor_rollout_ref.model.path),
         "num_samples": sampling.n,

@@ -11,11 +11,9 @@ from omegaconf import DictConfig, OmegaConf
 from recipe.hint.evaluation.draw import Job, response_row
 from recipe.hint.methods import BASELINE, METHODS
 from recipe.hint.rollout import Parts, PromptRollout
-from recipe.hint.samples import SampleSettings
+from recipe.hint.samples import NO_SAMPLES
 from recipe.hint.schema import ProblemState, seed_at
 from recipe.hint.settings import HintSettings, build_method, read_settings, read_texts
-
-_NO_SAMPLES = SampleSettings(prompts_per_step=0, second_judge_share=0.0)
 
 
 def evaluated_method(config: DictConfig) -> str:
@@ -39,7 +37,7 @@ def parts_of_turns(config: DictConfig, engine: Any) -> Parts | None:
     """Return what the conversations are made of; ``None`` for a method with one turn."""
     if evaluated_method(config) == BASELINE:
         return None
-    settings = replace(_settings(config), samples=_NO_SAMPLES)
+    settings = replace(_settings(config), samples=NO_SAMPLES)
     method = build_method(config.trainer, settings).validation()
     return Parts(method, None, engine, settings, read_texts(settings))
 

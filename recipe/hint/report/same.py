@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from recipe.hint.errors import DataError
+from recipe.hint.report.runs import read_rows
 
 _MEAN, _MOST = (f"training/rollout_probs_diff_{which}" for which in ("mean", "max"))
 _TIMES = ("seconds", "hint_seconds")
@@ -42,8 +42,7 @@ def compare_records(first: Path, second: Path) -> Sameness:
 
 def vllm_difference(folder: Path) -> tuple[float, float]:
     """Return the mean and the largest difference of a token's probability to vLLM's."""
-    text = (folder / "metrics.jsonl").read_text(encoding="utf-8")
-    rows = [row for line in text.splitlines() if _MEAN in (row := json.loads(line))]
+    rows = [row for row in read_rows(folder / "metrics.jsonl") if _MEAN in row]
     if not rows:
         raise DataError(f"{folder}/metrics.jsonl has no {_MEAN}")
     return sum(row[_MEAN] for row in rows) / len(rows), max(row[_MOST] for row in rows)
@@ -53,12 +52,10 @@ def _rounds(folder: Path) -> dict[tuple[int, str], Any]:
     path = folder / "records.jsonl"
     if not path.exists():
         raise DataError(f"{path} is not there; give the folder of a training run")
-    with open(path, encoding="utf-8") as file:
-        records = [json.loads(line) for line in file]
     return {
         (row["step"], row["problem_id"]): [
             {name: value for name, value in each.items() if name not in _TIMES}
             for each in row["rounds"]
         ]
-        for row in records
+        for row in read_rows(path)
     }

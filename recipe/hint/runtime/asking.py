@@ -11,7 +11,7 @@ from omegaconf import DictConfig, OmegaConf
 from recipe.hint.evaluation.asking import ask
 from recipe.hint.problems.columns import read_problems
 from recipe.hint.rollout import Parts
-from recipe.hint.runtime.evaluation import start_replicas
+from recipe.hint.runtime.evaluation import start_replicas, watching
 from recipe.hint.runtime.hint_sources import guarded_source
 from recipe.hint.runtime.run_folder import RunFolder
 from recipe.hint.runtime.task_runner import HintTaskRunner
@@ -32,13 +32,15 @@ class AskRunner(HintTaskRunner):
         folder.say("starting the vLLM replicas ...")
         limit_s = settings.watchdog.start_s
         with watchdog.phase("start-up of the vLLM replicas", limit_s, "hint.watchdog.start_s"):
-            builder, worker, _ = start_replicas(config)
+            builder, worker, manager = start_replicas(config)
         folder.say("asking ...")
         texts, method = read_texts(settings), build_method(config.trainer, settings)
         source = guarded_source(
             settings, texts, method, grader=builder.grader, tokenizer=worker.tokenizer
         )
         engine = builder.build(config.actor_rollout_ref.rollout, settings)
-        asked = asyncio.run(ask(problem, Parts(method, source, engine, settings, texts)))
+        parts = Parts(method, source, engine, settings, texts)
+        with watching(config, watchdog, manager):
+            asked = asyncio.run(ask(problem, parts))
         write_whole(folder.root / ASKED_FILE, json.dumps(asked, indent=1) + "\n")
         return {"rounds": len(asked["rounds"])}

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 from recipe.hint.errors import ConfigError
 from recipe.hint.whole_file import write_whole
 
 COMPLETE, STATE_FILE = "COMPLETE", "hint_state.npz"
+REPLAY_FILE = "hint_replay.npz"  # ArCHer's
+MERGED = "merged"  # the folder of the merged weights
 _LATEST = "latest_checkpointed_iteration.txt"  # verl's own pointer
 
 
@@ -27,8 +30,24 @@ def mark_complete(root: str | Path, step: int) -> None:
 
 
 def mark_incomplete(root: str | Path, step: int) -> None:
-    """Unmark a folder before it is written over: a kill must not leave it looking whole."""
-    (step_folder(root, step) / COMPLETE).unlink(missing_ok=True)
+    """Unmark a folder before it is written over: a kill must not leave it looking whole.
+
+    Weights that were merged from what it held go too.
+    """
+    folder = step_folder(root, step)
+    (folder / COMPLETE).unlink(missing_ok=True)
+    shutil.rmtree(folder / MERGED, ignore_errors=True)
+
+
+def drop_emptied(root: str | Path) -> None:
+    """Unmark checkpoints whose weights verl has removed (``max_actor_ckpt_to_keep``).
+
+    What is large and serves only with them goes too.
+    """
+    for folder in Path(root).glob("global_step_*"):
+        if not (folder / "actor").exists():
+            mark_incomplete(root, int(folder.name.removeprefix("global_step_")))
+            (folder / REPLAY_FILE).unlink(missing_ok=True)
 
 
 def resume_step(root: str | Path) -> int | None:

@@ -24,12 +24,11 @@ from recipe.hint.credit.rows import DROPPED, CreditRow
 from recipe.hint.credit.tokens import token_advantages
 from recipe.hint.methods import Method
 from recipe.hint.runtime.archer import HEADS, UtteranceLearner, transitions_of
-from recipe.hint.runtime.checkpoints import step_folder
+from recipe.hint.runtime.checkpoints import REPLAY_FILE, step_folder
 from recipe.hint.runtime.critic import UtteranceCriticWorker, turn_value_loss
 from recipe.hint.runtime.store import CREDIT_FIELD
 from recipe.hint.whole_file import whole_file
 
-REPLAY_FILE = "hint_replay.npz"
 # What a type checker sees as the base of the mixin.
 _Trainer = PPOTrainer if TYPE_CHECKING else object
 _FIELDS = ["response_mask", "old_log_probs", "ref_log_prob", "values", "extra_fields"]

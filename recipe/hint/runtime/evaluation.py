@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from recipe.hint.evaluation.play import parts_of_turns, played_rows, played_turn
 from recipe.hint.evaluation.responses import evaluation_folder, resume_responses
 from recipe.hint.evaluation.results import write_results
 from recipe.hint.problems.columns import read_problems
+from recipe.hint.runtime.liveness import Liveness, watch_servers
 from recipe.hint.runtime.run_folder import RunFolder
 from recipe.hint.runtime.task_runner import HintTaskRunner, prepare_verl
 from recipe.hint.runtime.watchdog import Watchdog
@@ -50,23 +52,29 @@ class EvaluationRunner(HintTaskRunner):
             folder.say("starting the vLLM replicas ...")
             limit_s = config.hint.watchdog.start_s
             with watchdog.phase("start-up of the vLLM replicas", limit_s, "hint.watchdog.start_s"):
-                builder, _, num_replicas = start_replicas(config)
+                builder, _, manager = start_replicas(config)
+            folder.say("ready")
             val = config.actor_rollout_ref.rollout.val_kwargs
             engine = builder.build(val)
             # Twice what the replicas take: the next problems wait there, not here.
-            in_flight = 2 * config.actor_rollout_ref.rollout.max_num_seqs * num_replicas
-            folder.say("ready")
-            asyncio.run(
-                draw_responses(
-                    jobs,
-                    partial(played_rows, parts=turns)
-                    if (turns := parts_of_turns(config, engine))
-                    else partial(graded_rows, engine=engine, seed=config.hint.seed),
-                    folder=target,
-                    concurrency=max(1, in_flight // val.n),
-                    progress=progress,
-                )
+            in_flight = 2 * config.actor_rollout_ref.rollout.max_num_seqs
+            in_flight *= len(manager.get_replicas())
+            turns = parts_of_turns(config, engine)
+            rows = (
+                partial(played_rows, parts=turns)
+                if turns
+                else partial(graded_rows, engine=engine, seed=config.hint.seed)
             )
+            with watching(config, watchdog, manager):
+                asyncio.run(
+                    draw_responses(
+                        jobs,
+                        rows,
+                        folder=target,
+                        concurrency=max(1, in_flight // val.n),
+                        progress=progress,
+                    )
+                )
             progress.save()
         ids: dict[str, list[str]] = {}
         for problem in problems:
@@ -82,11 +90,11 @@ class EvaluationRunner(HintTaskRunner):
         return {"drawn": missing}
 
 
-def start_replicas(config: DictConfig) -> tuple[EngineBuilder, Any, int]:
+def start_replicas(config: DictConfig) -> tuple[EngineBuilder, Any, Any]:
     """Start vLLM replicas on all devices, without a trainer.
 
     Returns:
-        What builds engines on them, verl's worker behind it, and the number of replicas.
+        What builds engines on them, verl's worker behind it, and verl's manager of them.
     """
     from verl.experimental.agent_loop import AgentLoopWorker
     from verl.workers.rollout.llm_server import LLMServerManager
@@ -98,4 +106,17 @@ def start_replicas(config: DictConfig) -> tuple[EngineBuilder, Any, int]:
     # verl's worker, here for what it makes of the settings: tokenizer, template, client.
     worker = AgentLoopWorker(config, manager.get_client())
     node: Any = OmegaConf.to_container(config.hint, resolve=True)
-    return EngineBuilder(worker, read_settings(node)), worker, len(manager.get_replicas())
+    return EngineBuilder(worker, read_settings(node)), worker, manager
+
+
+def watching(
+    config: DictConfig, watchdog: Watchdog, manager: Any
+) -> contextlib.AbstractContextManager[None]:
+    """Return a context in which a vLLM server that dies or does not answer ends the run."""
+    liveness = Liveness(
+        limit_s=config.hint.watchdog.answer_s,
+        setting="hint.watchdog.answer_s",
+        on_fault=watchdog.end,
+    )
+    watch_servers(liveness, [manager])
+    return liveness.watching()

@@ -241,14 +241,13 @@ class _Console:
         """Show what was written since the last call."""
         if not self._path.exists():
             return
-        with open(self._path, encoding="utf-8") as file:
+        with open(self._path, "rb") as file:
             file.seek(self._seen)
-            text = file.read()
-        whole, _, _ = text.rpartition("\n")
-        if not whole:
+            whole, end, _ = file.read().rpartition(b"\n")
+        if not end:
             return
-        self._seen += len(whole.encode()) + 1
-        for line in whole.split("\n"):
+        self._seen += len(whole) + 1
+        for line in whole.decode(errors="replace").split("\n"):
             match = _STEP.match(line)
             if not match or match[1] == "step":
                 tqdm.write(line)

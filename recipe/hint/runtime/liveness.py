@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import ray
@@ -97,6 +97,17 @@ class Liveness:
             names = ", ".join(late)
             return f"{names} did not answer within {self._setting}={self._limit_s:g} s"
         return None
+
+
+def watch_servers(liveness: Liveness, managers: Iterable[Any]) -> None:
+    """Watch the vLLM servers of verl's managers and the load balancers in front of them."""
+    servers: list[Any] = []
+    for number, manager in enumerate(managers):
+        servers += [each for replica in manager.get_replicas() for each in replica.servers]
+        name = f"load balancer {number} of the vLLM servers"
+        liveness.add(name, ready(manager.global_load_balancer))
+    for number, server in enumerate(servers):
+        liveness.add(f"vLLM server {number}", ready(server))
 
 
 def ready(actor: Any) -> Callable[[], Any]:

@@ -12,9 +12,7 @@ from pathlib import Path
 from omegaconf import DictConfig
 
 from recipe.hint.errors import ConfigError
-from recipe.hint.runtime.checkpoints import COMPLETE
-
-MERGED = "merged"
+from recipe.hint.runtime.checkpoints import COMPLETE, MERGED
 
 
 def checkpoint_of(path: str | Path) -> Path | None:

@@ -28,13 +28,14 @@ from recipe.hint.record import PromptRecord
 from recipe.hint.reward_tracker import RewardTracker
 from recipe.hint.runtime.checkpoints import (
     STATE_FILE,
+    drop_emptied,
     mark_complete,
     mark_incomplete,
     repair_pointer,
     step_folder,
 )
 from recipe.hint.runtime.credit import CreditMixin
-from recipe.hint.runtime.liveness import Liveness, ready
+from recipe.hint.runtime.liveness import Liveness, ready, watch_servers
 from recipe.hint.runtime.models import ask_for_models
 from recipe.hint.runtime.reporter import StepReporter
 from recipe.hint.runtime.run_folder import RunFolder, plain
@@ -202,16 +203,8 @@ class HintMixin(CreditMixin):
             f"agent-loop worker {number}": worker.ping.remote
             for number, worker in enumerate(agent_loop_manager.agent_loop_workers)
         }
-        managers = self._rollout_server_managers()
-        replicas = [replica for manager in managers for replica in manager.get_replicas()]
-        servers = [server for replica in replicas for server in replica.servers]
-        actors = _queue_actors(self.config.transfer_queue)
-        actors |= {f"vLLM server {number}": server for number, server in enumerate(servers)}
-        actors |= {
-            f"load balancer {number} of the vLLM servers": manager.global_load_balancer
-            for number, manager in enumerate(managers)
-        }
-        for name, actor in actors.items():
+        watch_servers(liveness, self._rollout_server_managers())
+        for name, actor in _queue_actors(self.config.transfer_queue).items():
             liveness.add(name, ready(actor))
         for name, ask in agents.items():
             liveness.add(name, ask)
@@ -266,6 +259,7 @@ class HintMixin(CreditMixin):
         with self._limit("saving the checkpoint", "save_s"):
             super()._save_checkpoint()
         mark_complete(root, self.global_steps)
+        drop_emptied(root)
         with self._limit("on_save of trainer.checkpoint_callback_class", "save_s"):
             self._callback.on_save(
                 trainer=self,

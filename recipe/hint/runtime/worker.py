@@ -27,7 +27,7 @@ from recipe.hint.runtime.hint_sources import guarded_source
 from recipe.hint.runtime.sampling_guard import IDLE
 from recipe.hint.runtime.tracing import Traces, is_tracing, traced
 from recipe.hint.samples import NO_SAMPLES
-from recipe.hint.schema import ProblemState, problem_from_row
+from recipe.hint.schema import Problem, ProblemState, problem_from_row
 from recipe.hint.settings import build_method, read_settings, read_texts
 
 logger = logging.getLogger(__name__)
@@ -96,16 +96,18 @@ class HintWorker(_WorkerTQ):
     ) -> None:
         is_validation = bool(trajectory["validate"])
         uid, partition = prompt["uid"], _partition(is_validation)
-        name = (prompt.get("extra_info") or {}).get("index", uid)
-        self._under_way[uid] = (name, time.monotonic())
+        name = uid
         try:
+            problem = problem_from_row(prompt)
+            name = problem.id
+            self._under_way[uid] = (name, time.monotonic())
             step = int(trajectory["step"])
             parts = self._validation if is_validation else self._training
             traces = self._traces
             with (
                 traces.prompt(name, step, is_validation=is_validation) if traces else nullcontext()
             ):
-                outcome = await self.roll_out(parts, prompt, step)
+                outcome = await self.roll_out(parts, problem, prompt, step)
             await self._publisher.publish(outcome, prompt, partition)
         except Exception as error:  # noqa: BLE001 - any failure must reach the queue as a status
             logger.exception("problem %s failed", name)
@@ -116,14 +118,14 @@ class HintWorker(_WorkerTQ):
         finally:
             self._under_way.pop(uid, None)
 
-    async def roll_out(self, parts: Parts, prompt: dict, step: int) -> Outcome:
+    async def roll_out(self, parts: Parts, problem: Problem, prompt: dict, step: int) -> Outcome:
         """Run the rollout of one prompt to its end, when one of ``hint.max_in_flight`` is free.
 
         verl submits a whole validation set at once. What waits here has no request in vLLM's own
         queue, where the time up to ``rollout_s`` would run.
         """
         state = ProblemState(**{**prompt.get("hint_state_of_problem", {}), "step": step})
-        rollout = PromptRollout(problem_from_row(prompt), state, parts)
+        rollout = PromptRollout(problem, state, parts)
         async with self._slots:
             return await rollout.run(prompt["uid"], step)
 

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from omegaconf import OmegaConf
 
 from recipe.hint.errors import ConfigError, DataError
 from recipe.hint.evaluation import draw as module
@@ -14,6 +15,7 @@ from recipe.hint.evaluation.draw import (
     Progress,
     check_settings_unchanged,
     draw_responses,
+    evaluation_settings,
     graded_rows,
     missing_jobs,
     write_settings,
@@ -165,3 +167,28 @@ def test_a_damaged_file_of_an_evaluation_that_goes_on_is_named(tmp_path, text):
     (tmp_path / "clock.json").write_text(text)
     with pytest.raises(DataError, match=r"clock\.json .*; start a new evaluation"):
         Progress(tmp_path, print, total=1, done=0)
+
+
+def test_two_files_of_one_name_are_two_files(tmp_path):
+    paths = [tmp_path / folder / "val.parquet" for folder in "ab"]
+    for path in paths:
+        path.parent.mkdir()
+        path.write_text(str(path))
+    config = OmegaConf.create(
+        {
+            "hint": {"seed": 1, "seeded_sampling": True},
+            "actor_rollout_ref": {
+                "model": {"path": "base"},
+                "rollout": {
+                    "val_kwargs": {"n": 4, "temperature": 1.0, "top_p": 1.0, "top_k": -1},
+                    "response_length": 8,
+                },
+            },
+        }
+    )
+    before = evaluation_settings(config, [str(path) for path in paths])
+    paths[0].write_text("changed")
+    assert evaluation_settings(config, [str(path) for path in paths]) != before
+    # A name that only one file has stands for it, wherever the file lies.
+    [name] = evaluation_settings(config, [str(paths[0])])["files"]
+    assert name == "val.parquet"

@@ -10,12 +10,16 @@ from omegaconf import OmegaConf
 
 from recipe.hint.errors import ConfigError
 from recipe.hint.runtime.checkpoints import (
+    MERGED,
+    REPLAY_FILE,
     STATE_FILE,
+    drop_emptied,
     mark_complete,
     mark_incomplete,
     newest_complete,
     repair_pointer,
 )
+from recipe.hint.runtime.merging import model_files
 from recipe.hint.runtime.preflight.folder import check_disk, check_run_folder
 from recipe.hint.runtime.run_folder import RunFolder
 from recipe.hint.runtime.watchdog import Watchdog, read_fatal, write_fatal
@@ -241,3 +245,25 @@ def test_a_phase_past_its_limit_ends_the_process_and_names_who_was_waited_for(tm
     expected = "the post office did not answer within hint.watchdog.x_s=0.2 s"
     assert read_fatal(tmp_path).startswith(expected)
     assert 'File "<string>", line 5' in (tmp_path / "stacks.txt").read_text()
+
+
+def test_a_step_that_is_saved_again_loses_the_weights_merged_from_the_first_save(tmp_path):
+    folder = make(tmp_path, 3) / "global_step_3"
+    (folder / MERGED).mkdir()
+    assert model_files(folder) == (folder / MERGED, True)
+    mark_incomplete(tmp_path, 3)
+    mark_complete(tmp_path, 3)
+    assert model_files(folder) == (folder / "actor" / "huggingface", False)
+
+
+def test_what_serves_with_weights_that_verl_has_removed_goes_with_them(tmp_path):
+    for folder in make(tmp_path, 3, 6).glob("global_step_*"):
+        (folder / "actor").mkdir()
+        (folder / REPLAY_FILE).write_text("much")
+    shutil.rmtree(tmp_path / "global_step_3" / "actor")
+    drop_emptied(tmp_path)
+    left = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.glob(f"*/{REPLAY_FILE}"))
+    assert left == [f"global_step_6/{REPLAY_FILE}"]
+    assert newest_complete(tmp_path) == 6
+    (tmp_path / "global_step_6" / "COMPLETE").unlink()
+    assert newest_complete(tmp_path) is None  # not the one without weights

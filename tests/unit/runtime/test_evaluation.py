@@ -1,16 +1,20 @@
 """The driver of an evaluation with a scripted engine: draw, stop, go on, write the results."""
 
+import asyncio
 import json
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import ray
 from omegaconf import OmegaConf
+from ray.exceptions import ActorDiedError
 
 from recipe.hint.evaluation.results import recompute
 from recipe.hint.problems.columns import read_problems
 from recipe.hint.runtime import evaluation
 from recipe.hint.runtime.run_folder import RunFolder
+from recipe.hint.runtime.watchdog import Watchdog
 from recipe.hint.schema import Response, Verdict
 
 FILE = Path(__file__).resolve().parents[3] / "data/tiny/val_easy.parquet"
@@ -39,7 +43,25 @@ class Engine:
         return [Verdict(1.0, "correct") if odd else Verdict(0.0, "wrong") for odd in is_odd_G]
 
 
-def run(tmp_path, monkeypatch, limit):
+class Server:
+    """An actor of Ray that answers, or one that died."""
+
+    def __init__(self, is_alive=True):
+        self.is_alive = is_alive
+        self.__ray_ready__ = self
+
+    def remote(self):
+        if not self.is_alive:
+            raise ActorDiedError()
+        return "an answer"
+
+
+def manager(*servers):
+    replica = SimpleNamespace(servers=servers)
+    return SimpleNamespace(get_replicas=lambda: [replica], global_load_balancer=Server())
+
+
+def run(tmp_path, monkeypatch, limit=10**6, engine=None, servers=()):
     sampling = {"n": 4, "temperature": 1.0, "top_p": 1.0, "top_k": -1}
     config = OmegaConf.create(
         {
@@ -48,7 +70,7 @@ def run(tmp_path, monkeypatch, limit):
                 "run_dir": str(tmp_path),
                 "seed": 1,
                 "seeded_sampling": True,
-                "watchdog": {"start_s": 60.0},
+                "watchdog": {"start_s": 60.0, "answer_s": 60.0},
             },
             "data": {"val_files": [str(FILE)]},
             "actor_rollout_ref": {
@@ -58,8 +80,11 @@ def run(tmp_path, monkeypatch, limit):
             },
         }
     )
-    builder = SimpleNamespace(build=lambda _: Engine(limit))
-    monkeypatch.setattr(evaluation, "start_replicas", lambda _: (builder, None, 1))
+    builder = SimpleNamespace(build=lambda _: engine or Engine(limit))
+    started = (builder, None, manager(*servers))
+    monkeypatch.setattr(evaluation, "start_replicas", lambda _: started)
+    monkeypatch.setattr(ray, "wait", lambda refs, timeout: (refs, []))
+    monkeypatch.setattr(ray, "get", lambda answer: answer)
     return evaluation.EvaluationRunner().run(config)
 
 
@@ -86,3 +111,18 @@ def test_a_finished_evaluation_starts_no_engine(tmp_path, monkeypatch):
     before = (tmp_path / "evaluation/results.json").read_bytes()
     assert run(tmp_path, monkeypatch, limit=0) == {"drawn": 0}
     assert (tmp_path / "evaluation/results.json").read_bytes() == before
+
+
+def test_an_evaluation_does_not_wait_for_a_server_that_died(tmp_path, monkeypatch):
+    faults = []
+
+    class Waiting(Engine):
+        async def sample(self, prompt_ids, seed, rows):
+            while not faults:  # for ever, if nobody looks after the server
+                await asyncio.sleep(0.01)
+            raise RuntimeError("ended")
+
+    monkeypatch.setattr(Watchdog, "end", lambda self, reason: faults.append(reason))
+    with pytest.raises(BaseExceptionGroup):
+        run(tmp_path, monkeypatch, engine=Waiting(0), servers=[Server(), Server(is_alive=False)])
+    assert faults[0].startswith("vLLM server 1 died")
