@@ -142,7 +142,8 @@ def test_the_report_says_whether_two_runs_sampled_the_same(tmp_path, capsys):
         (tmp_path / name).mkdir()
         record = {"step": 1, "problem_id": "p", "rounds": [{"tokens": tokens}]}
         (tmp_path / name / "records.jsonl").write_text(json.dumps(record) + "\n")
-        row = {f"training/rollout_probs_diff_{which}": gap for which in ("mean", "max")}
+        gaps = {f"training/rollout_probs_diff_{which}": gap for which in ("mean", "max")}
+        row = {"step": 1, **gaps}
         (tmp_path / name / "metrics.jsonl").write_text(json.dumps(row) + "\n")
     assert main_report.main(["same", str(tmp_path / "a"), str(tmp_path / "b")]) == 0
     told = capsys.readouterr().out

@@ -10,7 +10,7 @@ import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import ray
 from omegaconf import DictConfig, OmegaConf
@@ -131,7 +131,7 @@ def _started_ray(config: DictConfig) -> Iterator[tuple[RunFolder, RayServices]]:
         keep_config(place / "config.yaml", OmegaConf.to_yaml(config))
         arguments = _ray_arguments(config)
         with starting(config.hint.watchdog.queue_s):
-            context: Any = ray.init(**arguments)
+            context = cast(Any, ray.init(**arguments))
         cluster = context.address_info
         session = Path(cluster["session_dir"]) / "logs"
         services, terminated = RayServices(cluster["gcs_address"]), []

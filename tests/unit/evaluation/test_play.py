@@ -17,14 +17,19 @@ from recipe.hint.settings import method_defaults
 RIGHT = {0: [0, 1, 1], 1: [1, 1, 0]}
 
 
+def no_teacher(*_):
+    return None
+
+
 def config(method="score", **score):
     hint = {**method_defaults()["hint"], "seed": 5}
     hint["score"] = {**hint["score"], **score}
-    return OmegaConf.create({"trainer": {"method": method}, "hint": hint})
+    rollout = {"actor_rollout_ref": {"rollout": {}}}
+    return OmegaConf.create({"trainer": {"method": method}, "hint": hint} | rollout)
 
 
 def rows_of(missing, *, settings=None):
-    parts = parts_of_turns(settings or config(), TurnEngine(RIGHT, group_size=3))
+    parts = parts_of_turns(settings or config(), TurnEngine(RIGHT, group_size=3), no_teacher)
     return asyncio.run(played_rows(Job(problem(), missing), parts=parts))
 
 
@@ -68,7 +73,7 @@ def test_only_a_method_with_turns_is_played_and_the_others_are_the_baseline():
     assert evaluated_method(config("score")) == "score"
     assert [evaluated_method(config(name)) for name in ("sage", "nonsense")] == ["grpo", "grpo"]
     assert played_turns(config("sage")) is None
-    assert parts_of_turns(config("sage"), None) is None
+    assert parts_of_turns(config("sage"), None, no_teacher) is None
 
 
 def test_the_settings_of_the_turns_are_among_what_responses_depend_on():

@@ -12,6 +12,7 @@ import torch
 from verl.workers.rollout.vllm_rollout.bucketed_weight_transfer import BucketedWeightReceiver
 from verl.workers.rollout.vllm_rollout.utils import vLLMColocateWorkerExtension
 from vllm.model_executor.layers.utils import dispatch_cpu_unquantized_gemm
+from vllm.model_executor.models.utils import WeightsMapper
 from vllm.v1.sample.ops.topk_topp_sampler import TopKTopPSampler
 
 
@@ -79,4 +80,15 @@ def _normalize_log_probs() -> None:
     TopKTopPSampler.forward_cpu = forward_cpu
 
 
+def _name_the_lora_mapper() -> None:
+    """Answer to the name by which verl 0.9.1 asks for a LoRA adapter's mapper of weight names.
+
+    vLLM 0.29, the CPU's, calls it ``get_rename_mapper``; 0.24, the GPU's, is not asked.
+    """
+    if not hasattr(WeightsMapper, "get_unstacked_mapper"):
+        renaming = WeightsMapper.get_rename_mapper
+        WeightsMapper.get_unstacked_mapper = renaming  # pyright: ignore[reportAttributeAccessIssue]
+
+
 _normalize_log_probs()
+_name_the_lora_mapper()
