@@ -117,7 +117,7 @@ def heads():
     """The weights that a head begins with, after another use of the generator."""
     return {
         worker_cls.__name__: [
-            build(worker_cls, seed).engine.module.score.weight.flatten()[:4].tolist()
+            build(worker_cls, seed).engine.module.score.weight.to_local()[0, :4].tolist()
             for seed in (7, 8)
         ]
         for worker_cls in (TrainingWorker, CriticWorker, UtteranceCriticWorker)
