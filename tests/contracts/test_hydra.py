@@ -98,7 +98,11 @@ def test_every_hardware_preset_composes(preset):
 
 @pytest.mark.parametrize(
     "path",
-    [CONFIG_DIR / "hint_trainer.yaml", *sorted((REPOSITORY / "configs").glob("*/*.yaml"))],
+    [
+        CONFIG_DIR / "hint_trainer.yaml",
+        *sorted((REPOSITORY / "configs").glob("hardware/*.yaml")),
+        *sorted((REPOSITORY / "configs").glob("experiment/*.yaml")),
+    ],
     ids=lambda path: path.stem,
 )
 def test_every_setting_we_give_is_one_that_verl_or_we_have(path):

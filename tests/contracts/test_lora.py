@@ -9,7 +9,7 @@ from verl.utils.fsdp_utils import collect_lora_params
 from verl.workers.engine.fsdp.transformer_impl import FSDPEngine
 from verl.workers.engine_workers import ActorRolloutRefWorker
 
-from recipe.hint.main_hint import REPOSITORY
+from recipe.hint.command.compose import REPOSITORY
 
 
 def test_to_devices_of_their_own_verl_sends_the_model_without_its_adapter(monkeypatch):

@@ -39,14 +39,15 @@ def mark_incomplete(root: str | Path, step: int) -> None:
     shutil.rmtree(folder / MERGED, ignore_errors=True)
 
 
-def drop_emptied(root: str | Path) -> None:
-    """Unmark checkpoints whose weights verl has removed (``max_actor_ckpt_to_keep``).
+def drop_emptied(root: str | Path, step: int) -> None:
+    """Unmark checkpoints before ``step`` whose weights verl has removed (``max_actor_ckpt_to_keep``).
 
     What is large and serves only with them goes too.
     """
     for folder in Path(root).glob("global_step_*"):
-        if not (folder / "actor").exists():
-            mark_incomplete(root, int(folder.name.removeprefix("global_step_")))
+        before = int(folder.name.removeprefix("global_step_"))
+        if before < step and not (folder / "actor").exists():
+            mark_incomplete(root, before)
             (folder / REPLAY_FILE).unlink(missing_ok=True)
 
 

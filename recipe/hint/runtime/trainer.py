@@ -259,7 +259,7 @@ class HintMixin(CreditMixin):
         with self._limit("saving the checkpoint", "save_s"):
             super()._save_checkpoint()
         mark_complete(root, self.global_steps)
-        drop_emptied(root)
+        drop_emptied(root, self.global_steps)
         with self._limit("on_save of trainer.checkpoint_callback_class", "save_s"):
             self._callback.on_save(
                 trainer=self,

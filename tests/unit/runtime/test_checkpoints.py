@@ -261,7 +261,7 @@ def test_what_serves_with_weights_that_verl_has_removed_goes_with_them(tmp_path)
         (folder / "actor").mkdir()
         (folder / REPLAY_FILE).write_text("much")
     shutil.rmtree(tmp_path / "global_step_3" / "actor")
-    drop_emptied(tmp_path)
+    drop_emptied(tmp_path, 6)
     left = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.glob(f"*/{REPLAY_FILE}"))
     assert left == [f"global_step_6/{REPLAY_FILE}"]
     assert newest_complete(tmp_path) == 6
