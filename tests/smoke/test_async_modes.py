@@ -18,7 +18,10 @@ MODES = {
     ),
     "separate_async": (*SEPARATE, "trainer.v1.separate_async.parameter_sync_step=1"),
 }
-LONG, STEPS, PROMPTS, GROUP = 100, 12, 4, 4  # the others' responses have at most 48 tokens
+STEPS, PROMPTS, GROUP = 12, 4, 4
+# Tokens of the long group; the others' responses have at most 48. Where the rollouts go on during
+# the update, more fit between two syncs.
+LONG = {"colocate_async": 100, "separate_async": 180}
 FAILING = (3, 10, 17, 24, 31)  # in the order of their start
 SETTINGS = (
     "trainer.method=grpo",
@@ -26,7 +29,6 @@ SETTINGS = (
     f"data.train_batch_size={PROMPTS}",
     f"actor_rollout_ref.actor.ppo_mini_batch_size={PROMPTS}",
     "actor_rollout_ref.actor.optim.lr=1e-12",
-    f"data.max_response_length={LONG}",
     # Of 12 steps, none in which the long group would be thrown away as too old.
     f"trainer.v1.sampler.max_off_policy_threshold={STEPS}",
 )
@@ -43,7 +45,8 @@ def sabotaged(fault):
 @pytest.mark.parametrize("mode", MODES)
 def test_forty_eight_prompts_train_once_each_while_five_fail_and_one_is_long(tmp_path, mode):
     fault = sabotaged(f"some prompts:{','.join(map(str, FAILING))}")
-    run = train(tmp_path, *MODES[mode], *SETTINGS, env=fault)
+    length = f"data.max_response_length={LONG[mode]}"
+    run = train(tmp_path, *MODES[mode], *SETTINGS, length, env=fault)
     check_records(run, STEPS, PROMPTS, GROUP)
     # 12 x 4 = 48 prompts, and of 160 problems none comes twice.
     assert len({record["uid"] for record in run.records}) == 48
@@ -51,9 +54,9 @@ def test_forty_eight_prompts_train_once_each_while_five_fail_and_one_is_long(tmp
     assert sum(row["hint/failed_prompts"] for row in run.metrics) == len(FAILING)
     assert run.out.count("  failed at step") == len(FAILING)
     # Every token of the long group trained, at a step that its syncs lead up to.
-    [long] = [each for each in run.records if each["trained_tokens"] == GROUP * LONG]
+    [long] = [each for each in run.records if each["trained_tokens"] == GROUP * LONG[mode]]
     spans = {row["step"]: row["training/off_policy/trajectory_spans/max"] for row in run.metrics}
-    # Versions: three syncs in the middle of it. Where the rollouts go on during the update, fewer.
+    # Versions: three syncs in the middle of it; with devices of their own at least one.
     assert spans[long["step"]] >= (4 if mode == "colocate_async" else 2)
     for row in run.metrics:
         assert row["training/rollout_probs_diff_max"] <= 1e-4, row["step"]

@@ -40,7 +40,7 @@ def mark_incomplete(root: str | Path, step: int) -> None:
 
 
 def drop_emptied(root: str | Path, step: int) -> None:
-    """Unmark checkpoints before ``step`` whose weights verl has removed (``max_actor_ckpt_to_keep``).
+    """Unmark checkpoints before ``step`` whose weights verl has removed, by its own setting.
 
     What is large and serves only with them goes too.
     """
