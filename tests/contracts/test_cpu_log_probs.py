@@ -1,13 +1,15 @@
-"""Log-probabilities of vLLM's CPU build with vocabularies of real models."""
+"""vLLM's CPU build: log-probabilities with vocabularies of real models, and verl's names."""
 
 import pytest
 import torch
+from vllm.model_executor.models.utils import WeightsMapper
 from vllm.v1.sample.ops.topk_topp_sampler import TopKTopPSampler
 
 from recipe.hint.runtime.cpu import rollout
 from recipe.hint.runtime.preflight.machine import has_gpu
 
 pytestmark = pytest.mark.skipif(has_gpu(), reason="vLLM's CPU build")
+OWN_NAME = "get_rename_mapper"  # vLLM 0.29's
 
 
 def log_probs(forward, logits_BV, k=None):
@@ -43,3 +45,11 @@ def test_tokens_that_top_k_left_out_stay_out():
 def test_the_change_is_made_once():
     rollout._normalize_log_probs()
     assert not hasattr(TopKTopPSampler.forward_cpu.__wrapped__, "__wrapped__")
+
+
+def test_a_lora_adapters_mapper_has_the_name_that_verl_asks_for_where_vllm_has_one():
+    has = {name: hasattr(WeightsMapper, name) for name in ("get_unstacked_mapper", OWN_NAME)}
+    assert has["get_unstacked_mapper"] == has[OWN_NAME]
+    if has[OWN_NAME]:
+        mapper = WeightsMapper(orig_to_new_prefix={"a.": "b."})
+        assert mapper.get_unstacked_mapper().apply_list(["a.q"]) == ["b.q"]

@@ -83,10 +83,11 @@ def _normalize_log_probs() -> None:
 def _name_the_lora_mapper() -> None:
     """Answer to the name by which verl 0.9.1 asks for a LoRA adapter's mapper of weight names.
 
-    vLLM 0.29, the CPU's, calls it ``get_rename_mapper``; 0.24, the GPU's, is not asked.
+    vLLM 0.29, the CPU's, calls it ``get_rename_mapper``; 0.24, the GPU's, has neither and is not
+    asked.
     """
-    if not hasattr(WeightsMapper, "get_unstacked_mapper"):
-        renaming = WeightsMapper.get_rename_mapper
+    renaming = getattr(WeightsMapper, "get_rename_mapper", None)
+    if renaming and not hasattr(WeightsMapper, "get_unstacked_mapper"):
         WeightsMapper.get_unstacked_mapper = renaming  # pyright: ignore[reportAttributeAccessIssue]
 
 
