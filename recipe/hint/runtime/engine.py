@@ -18,8 +18,18 @@ from recipe.hint.hints.base import WrittenText
 from recipe.hint.hints.leak import find_leaks, graded_equal
 from recipe.hint.prompt import Message, fold_system
 from recipe.hint.runtime.chat_template import response_ids
-from recipe.hint.runtime.sampled import STOPPED, Sampled, SampledGroup, Sampling
-from recipe.hint.schema import Item, Opinion, Problem, Response, Verdict, seed_at
+from recipe.hint.schema import (
+    STOPPED,
+    Item,
+    Opinion,
+    Problem,
+    Response,
+    Sampled,
+    SampledGroup,
+    Sampling,
+    Verdict,
+    seed_at,
+)
 from recipe.hint.turns import RoleSampling
 from recipe.hint.verify.overlong import Overlong
 
