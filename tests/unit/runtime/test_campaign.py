@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -120,10 +121,16 @@ def test_a_campaign_that_is_ended_leaves_no_run_behind(tmp_path, number):
     )
     command = [sys.executable, "-c", code, str(tmp_path), str(PROGRAMS)]
     pids = [tmp_path / f"a/seed-{seed}/pid" for seed in (1, 2)]
-    with subprocess.Popen(command, cwd=Path(__file__).parents[3]) as process:
+    # SIGINT is ignored where the tests were started in the background.
+    heard = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    place = Path(__file__).parents[3]
+    with subprocess.Popen(command, cwd=place, preexec_fn=heard) as process:
         wait_for(lambda: all(path.is_file() and path.read_text() for path in pids))
         process.send_signal(number)
-        assert process.wait(60) != 0
+        try:
+            assert process.wait(60) != 0
+        finally:
+            process.kill()
     wait_for(lambda: not any(is_alive(int(path.read_text())) for path in pids))
 
 
