@@ -96,6 +96,7 @@ def test_scaf_replaces_one_failed_rollout_by_a_guided_one_in_one_group(tmp_path)
     assert {record["step"] % 2 for record in guided if record["logprob_gains"]} == {0}
 
 
+@pytest.mark.long
 def test_luffy_trains_on_solutions_beside_what_vllm_sampled(tmp_path):
     run = train(tmp_path / "run", "trainer.method=luffy", "trainer.total_training_steps=3")
     assert run.code == 0, run.err
@@ -112,6 +113,7 @@ def test_luffy_trains_on_solutions_beside_what_vllm_sampled(tmp_path):
         assert record["rewards"] == [*record["accuracies"], 1.0]
 
 
+@pytest.mark.long
 def test_sft_imitates_and_goes_over_to_grpo_on_the_weights_that_it_made(tmp_path):
     run = train(
         tmp_path / "run", "trainer.method=sft", "hint.sft.steps=2", "trainer.total_training_steps=3"

@@ -68,10 +68,11 @@ def help_text(config: DictConfig, configs: Path, program: str = "hint-train") ->
         "machines (hardware=NAME, configs/hardware/)": _files(configs / "hardware"),
         "experiments (experiment=NAME, configs/experiment/)": _files(configs / "experiment"),
     }.items():
-        listed = textwrap.wrap(", ".join(names), _WIDTH - 2, break_on_hyphens=False) or ["none"]
+        text = f"{title}: {', '.join(names) or 'none'}"
+        listed = textwrap.wrap(text, _WIDTH, subsequent_indent="  ", break_on_hyphens=False)
         if len(listed) > _LONGEST_LIST:
-            listed[_LONGEST_LIST - 1 :] = ["and more in that folder"]
-        lines += [f"{title}:", *(f"  {line}" for line in listed)]
+            listed[_LONGEST_LIST - 1 :] = ["  and more in that folder"]
+        lines += listed
     lines.append("settings that matter, with their defaults (presets change some):")
     node: Any = OmegaConf.to_container(config, resolve=False)
     for name, meaning in _SETTINGS.items():

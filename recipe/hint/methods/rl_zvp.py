@@ -38,7 +38,7 @@ class RlZvpSettings:
 
 
 class RlZvp(Method):
-    """Reward the tokens of an all-right group by their entropy, penalise an all-wrong one's.
+    """Reward tokens of all-right groups by their entropy, penalise those of all-wrong ones.
 
     A wrong response's tokens lose alpha (max H - H_t): the surer the policy was, the more. Other
     groups are those of GRPO.

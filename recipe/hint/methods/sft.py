@@ -37,7 +37,7 @@ class SftSettings:
 
 
 class Sft(Method):
-    """Raise the log-probability of every token of the solutions; nothing is sampled meanwhile.
+    """Raise the log-probability of the solutions' tokens; nothing is sampled meanwhile.
 
     Every row has the advantage 1, with which verl's loss at ratio 1 has the gradient of the
     log-likelihood.
