@@ -38,7 +38,7 @@ class RlZvpSettings:
 
 
 class RlZvp(Method):
-    """Reward tokens of all-right groups by their entropy, penalise those of all-wrong ones.
+    """Push all-right groups up and all-wrong ones down, each token by its entropy.
 
     A wrong response's tokens lose alpha (max H - H_t): the surer the policy was, the more. Other
     groups are those of GRPO.
