@@ -24,5 +24,12 @@ class StallError(HintError, RuntimeError):
     """Somebody did not answer within a stated limit; the message names who."""
 
 
+def one_line(error: HintError | OSError) -> str:
+    """Say what a command could not do; of a system's error, with which file."""
+    if isinstance(error, OSError):
+        return f"{error.filename}: {error.strerror or error}"
+    return " ".join(str(error).split())
+
+
 class Terminated(KeyboardInterrupt):
     """SIGTERM came: the run is to end as after Ctrl-C."""

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from recipe.hint.campaign import read_campaign
-from recipe.hint.errors import HintError, Terminated
+from recipe.hint.errors import HintError, Terminated, one_line
 from recipe.hint.runtime.campaign import Driver, Job, jobs_of, keep_file
 
 _PROGRAMS = Path(__file__).resolve().parent
@@ -52,11 +52,8 @@ def main(argv: list[str] | None = None) -> int:
             return _check(jobs)
         keep_file(given.campaign, given.output)
         Driver(given.output, given.jobs, _say).make(jobs)
-    except HintError as error:
-        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
-        return 2
-    except OSError as error:
-        print(f"error: {error.filename}: {error.strerror or error}", file=sys.stderr)
+    except (HintError, OSError) as error:
+        print(f"error: {one_line(error)}", file=sys.stderr)
         return 2
     except KeyboardInterrupt as stop:
         word, code = ("terminated", 143) if isinstance(stop, Terminated) else ("interrupted", 130)

@@ -10,7 +10,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from recipe.hint.errors import HintError
+from recipe.hint.errors import HintError, one_line
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -27,11 +27,8 @@ def main(argv: list[str] | None = None) -> int:
 
     try:
         export_model(given.checkpoint, given.out, given.dtype)
-    except HintError as error:
-        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
-        return 2
-    except OSError as error:
-        print(f"error: {error.filename}: {error.strerror or error}", file=sys.stderr)
+    except (HintError, OSError) as error:
+        print(f"error: {one_line(error)}", file=sys.stderr)
         return 2
     print(f"{given.out}: {given.dtype} weights, tokenizer and model card")
     return 0

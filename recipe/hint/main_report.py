@@ -24,7 +24,7 @@ from typing import Any, cast
 from omegaconf import OmegaConf
 
 from recipe.hint.command.compose import CONFIG_DIR, primary_config, set_config_paths
-from recipe.hint.errors import ConfigError, HintError
+from recipe.hint.errors import ConfigError, HintError, one_line
 from recipe.hint.evaluation.comparison import compare_runs
 from recipe.hint.evaluation.results import evaluation_table, recompute
 from recipe.hint.report.campaign import read_results_of
@@ -45,10 +45,8 @@ def main(argv: list[str] | None = None) -> int:
     command = commands.get(argv[0] if argv else "")
     try:
         return command(argv[1:]) if command else _training(argv)
-    except HintError as error:
-        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
-    except OSError as error:
-        print(f"error: {error.filename}: {error.strerror or error}", file=sys.stderr)
+    except (HintError, OSError) as error:
+        print(f"error: {one_line(error)}", file=sys.stderr)
     return 2
 
 

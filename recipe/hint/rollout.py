@@ -10,7 +10,7 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Coroutine, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from recipe.hint.conversations import conversations
@@ -70,6 +70,11 @@ class PromptRollout:
             hint_levels=self._hint_levels,
             turn=self._turn,
         )
+
+    @property
+    def rounds(self) -> Sequence[Round]:
+        """What was sampled so far, in order."""
+        return self._rounds
 
     async def run(self, uid: str, step: int) -> Outcome:
         """Sample until the method says what trains.
@@ -179,10 +184,8 @@ class PromptRollout:
         """Return the teacher's texts, those that it gave."""
         if self._teacher is None:
             raise ValueError("this method asks a teacher but none is set up")
-        own = asdict(request.sampling) if request.sampling else {}
-        how = self._teacher.sampling._replace(
-            **{name: own[name] for name in own if own[name] is not None}
-        )
+        own: dict[str, Any] = request.sampling.given() if request.sampling else {}
+        how = self._teacher.sampling._replace(**own)
         replies = await _together(
             self._teacher.reply(prompt.messages, how._replace(seed=seed + row)) for row in rows
         )

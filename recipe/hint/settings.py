@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import yaml
+from omegaconf import DictConfig, OmegaConf
 
 from recipe.hint.errors import ConfigError
 from recipe.hint.hints.teacher_settings import TeacherSettings
@@ -162,6 +163,12 @@ def read_settings(node: Mapping[str, Any]) -> HintSettings:
         for name, cls in nodes.items()
     }
     return replace(settings, methods=read)
+
+
+def settings_of(config: DictConfig) -> HintSettings:
+    """Return the ``hint:`` node of a run's configuration, resolved and checked."""
+    node: Any = OmegaConf.to_container(config.hint, resolve=True)
+    return read_settings(node)
 
 
 def read_texts(settings: HintSettings) -> Texts:

@@ -10,7 +10,7 @@ Shapes: ``G`` rollouts of one group, ``T`` tokens.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import ClassVar, NamedTuple
 
 from recipe.hint.errors import ConfigError
@@ -208,6 +208,10 @@ class RoleSampling:
     max_tokens: int | None = None
     temperature: float | None = None
     top_p: float | None = None
+
+    def given(self) -> dict[str, float]:
+        """Return what is set, by name."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,11 +44,10 @@ async def ask(problem: Problem, parts: Parts) -> dict[str, Any]:
         problem: What is asked.
         parts: What a prompt rollout of the run is made of; ``asked_method`` says what is played.
     """
-    played = _Heard(asked_method(parts.method))
+    method = asked_method(parts.method)
     settings = replace(parts.settings, samples=NO_SAMPLES, logprob_gain_every=0)
-    rollout = PromptRollout(
-        problem, ProblemState(), replace(parts, method=played, settings=settings)
-    )
+    parts = replace(parts, method=method, settings=settings)
+    rollout = PromptRollout(problem, ProblemState(), parts)
     record = (await rollout.run("ask", 0)).record
     return {
         "id": problem.id,
@@ -58,26 +57,8 @@ async def ask(problem: Problem, parts: Parts) -> dict[str, Any]:
         "solution": problem.solution,
         "hint_calls": record.hint_calls,
         "hint_tokens": record.hint_tokens,
-        "rounds": [_round(each, each.level in record.leaked_levels) for each in played.rounds],
+        "rounds": [_round(each, each.level in record.leaked_levels) for each in rollout.rounds],
     }
-
-
-class _Heard(Method):
-    """Another method, and the rounds that it was shown."""
-
-    def __init__(self, method: Method) -> None:
-        super().__init__(max_level=method.max_level)
-        self._method = method
-        self.rounds: Sequence[Round] = ()
-
-    def open(self, problem: Problem, state: ProblemState) -> Sample:
-        return self._method.open(problem, state)
-
-    def react(
-        self, problem: Problem, state: ProblemState, rounds: Sequence[Round]
-    ) -> Sample | Train:
-        self.rounds = rounds
-        return self._method.react(problem, state, rounds)
 
 
 def _round(done: Round, leaks: bool) -> dict[str, Any]:

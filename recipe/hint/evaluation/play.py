@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import asdict, replace
 from typing import Any
 
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 
 from recipe.hint.evaluation.draw import Job, response_row
 from recipe.hint.hints.base import Endpoint
@@ -16,7 +16,7 @@ from recipe.hint.prompt import Texts
 from recipe.hint.rollout import Parts, PromptRollout
 from recipe.hint.samples import NO_SAMPLES
 from recipe.hint.schema import ProblemState, seed_at
-from recipe.hint.settings import HintSettings, build_method, read_settings, read_texts
+from recipe.hint.settings import HintSettings, build_method, read_texts, settings_of
 
 TeacherOf = Callable[[Method, HintSettings, Texts, DictConfig], Endpoint | None]
 
@@ -33,7 +33,7 @@ def played_turns(config: DictConfig) -> dict[str, Any] | None:
     name = evaluated_method(config)
     if name == BASELINE:
         return None
-    settings = _settings(config)
+    settings = settings_of(config)
     own = settings.methods[METHODS[name].settings_node.removeprefix("hint.")]
     asks_teacher = build_method(config.trainer, settings).asks_teacher
     teacher = {"teacher": settings.teacher.model} if asks_teacher else {}
@@ -45,7 +45,8 @@ def parts_of_turns(config: DictConfig, engine: Any, teacher_of: TeacherOf) -> Pa
     """Return what the conversations are made of; ``None`` for a method with one turn."""
     if evaluated_method(config) == BASELINE:
         return None
-    settings, texts = replace(_settings(config), samples=NO_SAMPLES), read_texts(_settings(config))
+    settings = replace(settings_of(config), samples=NO_SAMPLES)
+    texts = read_texts(settings)
     method = build_method(config.trainer, settings)
     teacher = teacher_of(method, settings, texts, config.actor_rollout_ref.rollout)
     return Parts(method.validation(), None, engine, settings, texts, teacher)
@@ -73,8 +74,3 @@ async def played_rows(job: Job, *, parts: Parts) -> list[dict[str, Any]]:
                 | {"facts": dict(played.credit.facts), "conversation": list(turn.messages)}
             )
     return rows
-
-
-def _settings(config: DictConfig) -> HintSettings:
-    node: Any = OmegaConf.to_container(config.hint, resolve=True)
-    return read_settings(node)

@@ -6,7 +6,7 @@ import asyncio
 import json
 from typing import Any
 
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 
 from recipe.hint.evaluation.asking import ask
 from recipe.hint.problems.columns import read_problems
@@ -16,7 +16,7 @@ from recipe.hint.runtime.hint_sources import guarded_source
 from recipe.hint.runtime.run_folder import RunFolder
 from recipe.hint.runtime.task_runner import HintTaskRunner
 from recipe.hint.runtime.watchdog import Watchdog
-from recipe.hint.settings import build_method, read_settings, read_texts
+from recipe.hint.settings import build_method, read_texts, settings_of
 from recipe.hint.whole_file import write_whole
 
 ASKED_FILE = "asked.json"
@@ -26,8 +26,7 @@ class AskRunner(HintTaskRunner):
     """Puts the problem of ``data.val_files`` to the model and writes what came back."""
 
     def _run(self, config: DictConfig, folder: RunFolder, watchdog: Watchdog) -> dict[str, Any]:
-        node: Any = OmegaConf.to_container(config.hint, resolve=True)
-        settings = read_settings(node)
+        settings = settings_of(config)
         [problem] = [each for path in config.data.val_files for each in read_problems(path)]
         folder.say("starting the vLLM replicas ...")
         limit_s = settings.watchdog.start_s

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 from uuid import uuid4
 
@@ -317,8 +317,8 @@ class VllmEngine:
                 f"the prompt has {longest} tokens, actor_rollout_ref.rollout.prompt_length "
                 f"is {self._prompt_length}; raise it or filter the data"
             )
-        own = asdict(sampling) if sampling else {}
-        how = replace(self._responses, **{k: v for k, v in own.items() if v is not None}, n=count)
+        own: dict[str, Any] = sampling.given() if sampling else {}
+        how = replace(self._responses, **own, n=count)
         groups = await self._client.sample_each(prompts, how, seeds)
         return [self._read(group) for group in groups]
 

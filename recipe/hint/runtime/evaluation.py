@@ -7,7 +7,7 @@ import contextlib
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 
 from recipe.hint.evaluation.draw import (
     Progress,
@@ -26,7 +26,7 @@ from recipe.hint.runtime.liveness import Liveness, watch_servers
 from recipe.hint.runtime.run_folder import RunFolder
 from recipe.hint.runtime.task_runner import HintTaskRunner, prepare_verl
 from recipe.hint.runtime.watchdog import Watchdog
-from recipe.hint.settings import read_settings
+from recipe.hint.settings import settings_of
 
 if TYPE_CHECKING:  # verl's imports take seconds, and the launcher reads this file too
     from recipe.hint.runtime.engine_builder import EngineBuilder
@@ -105,8 +105,7 @@ def start_replicas(config: DictConfig) -> tuple[EngineBuilder, Any, Any]:
     manager: Any = LLMServerManager.create(config=config)
     # verl's worker, here for what it makes of the settings: tokenizer, template, client.
     worker = AgentLoopWorker(config, manager.get_client())
-    node: Any = OmegaConf.to_container(config.hint, resolve=True)
-    return EngineBuilder(worker, read_settings(node)), worker, manager
+    return EngineBuilder(worker, settings_of(config)), worker, manager
 
 
 def watched(

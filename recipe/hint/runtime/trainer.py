@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import ray
 import transfer_queue as tq
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 from verl.trainer.ppo.checkpoint_callback import CheckpointCallback
 from verl.trainer.ppo.v1 import (
     PPOTrainerColocateAsync,
@@ -44,7 +44,7 @@ from recipe.hint.runtime.store import RECORD_FIELD, SAMPLE_FIELD
 from recipe.hint.runtime.watchdog import Watchdog
 from recipe.hint.samples import Sampler
 from recipe.hint.schema import problem_from_row
-from recipe.hint.settings import build_method, read_settings
+from recipe.hint.settings import build_method, settings_of
 from recipe.hint.whole_file import whole_file, write_whole
 
 SHAPES_FILE = "hint_shapes.json"
@@ -57,8 +57,7 @@ class HintMixin(CreditMixin):
     replay_buffer: Any  # guarded: it has the checks of `sampling_guard`
 
     def __init__(self, config: DictConfig) -> None:
-        node: Any = OmegaConf.to_container(config.hint, resolve=True)
-        self.hint = read_settings(node)
+        self.hint = settings_of(config)
         self.tracker = RewardTracker()
         self.sampler = Sampler(self.hint.samples, self.hint.seed)
         self.folder = RunFolder(self.hint.run_dir)

@@ -12,7 +12,6 @@ from typing import Any
 
 import ray
 import transfer_queue as tq
-from omegaconf import OmegaConf
 from ray.exceptions import RayActorError
 from verl.experimental.agent_loop import AgentLoopWorker
 from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopManagerTQ, AgentLoopWorkerTQ
@@ -28,7 +27,7 @@ from recipe.hint.runtime.sampling_guard import IDLE
 from recipe.hint.runtime.tracing import Traces, is_tracing, traced
 from recipe.hint.samples import NO_SAMPLES
 from recipe.hint.schema import Problem, ProblemState, problem_from_row
-from recipe.hint.settings import build_method, read_settings, read_texts
+from recipe.hint.settings import build_method, read_texts, settings_of
 
 logger = logging.getLogger(__name__)
 # The plain class behind verl's Ray actor class.
@@ -52,8 +51,7 @@ class HintWorker(_WorkerTQ):
         self._publisher = store.Publisher()
         self._under_way: dict[str, tuple[Any, float]] = {}  # uid -> problem, when it began
         config = self.config
-        node: Any = OmegaConf.to_container(config.hint, resolve=True)
-        self._settings = settings = read_settings(node)
+        self._settings = settings = settings_of(config)
         texts = read_texts(settings)
         method = build_method(config.trainer, settings)
         self._slots = asyncio.Semaphore(settings.max_in_flight)
