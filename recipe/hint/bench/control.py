@@ -104,6 +104,8 @@ class SimulatedRank:
 class _Group:
     """The worker group of one simulated rank."""
 
+    workers = ()  # it has no process of verl's
+
     def __init__(self) -> None:
         self._dispatch_info = {"actor": [0]}
         rank: Any = ray.remote(SimulatedRank)
