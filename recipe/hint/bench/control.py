@@ -36,7 +36,6 @@ from recipe.hint.runtime.worker import HintManager, HintWorker
 
 _BEAT_S = 0.002
 _HINTS = json.dumps({f"level_{level}": "take the last digits" for level in (1, 2, 3)})
-_MIB = 2**20
 
 # -- the simulated engine and update ---------------------------------------------------------------
 
