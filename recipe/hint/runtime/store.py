@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ import transfer_queue as tq
 from tensordict import NonTensorData
 from verl.utils.tensordict_utils import list_of_dict_to_tensordict
 
-from recipe.hint.record import Outcome, TrainedRow
+from recipe.hint.record import Outcome, TrainedRow, shallow
 from recipe.hint.schema import Response
 
 # Columns that only the rollout needs; every row of the queue would carry them G times.
@@ -172,7 +172,7 @@ def rows_of(
             "max_global_steps": response.max_step,
             RECORD_FIELD: outcome.record.as_json() if number == 0 else None,
             SAMPLE_FIELD: outcome.sample if number == 0 else b"",
-            CREDIT_FIELD: asdict(trained.credit),
+            CREDIT_FIELD: shallow(trained.credit),
         }
         tensors = _tensors(trained, response, is_dropped=outcome.record.is_dropped)
         fields = {
