@@ -266,6 +266,7 @@ class VllmEngine:
         self._hints = hints
         self._second = grading.second
         self._overlong = grading.overlong
+        self._decoding = asyncio.Lock()
 
     def graded_by(self, verifier: Grader) -> VllmEngine:
         """Return the same engine with another verifier."""
@@ -320,24 +321,14 @@ class VllmEngine:
         own: dict[str, Any] = sampling.given() if sampling else {}
         how = replace(self._responses, **own, n=count)
         groups = await self._client.sample_each(prompts, how, seeds)
-        return [self._read(group) for group in groups]
-
-    def _read(self, group: Sequence[Sampled]) -> list[Response]:
-        """Return a server's responses with their texts."""
-        texts = self._tokenizer.batch_decode(
-            [each.token_ids_T for each in group], skip_special_tokens=True
-        )
-        return [
-            Response(
-                token_ids_T=each.token_ids_T,
-                log_probs_T=each.log_probs_T,
-                text=text,
-                is_truncated=each.finish == "length",
-                min_step=each.min_step,
-                max_step=each.max_step,
+        # In turns of the event loop: many requests may be answered in the same one.
+        async with self._decoding:
+            await asyncio.sleep(0)
+            texts = self._tokenizer.batch_decode(
+                [each.token_ids_T for group in groups for each in group], skip_special_tokens=True
             )
-            for each, text in zip(group, texts, strict=True)
-        ]
+        in_order = iter(texts)
+        return [[_response(each, next(in_order)) for each in group] for group in groups]
 
     def given(self, text: str) -> Response:
         """Return a known text as a response; above the longest response it is cut."""
@@ -385,6 +376,17 @@ class VllmEngine:
         if self._second is None:
             return ["not_asked"] * len(verdicts)
         return await self._second.ask(_items(problem, responses), verdicts)
+
+
+def _response(sampled: Sampled, text: str) -> Response:
+    return Response(
+        token_ids_T=sampled.token_ids_T,
+        log_probs_T=sampled.log_probs_T,
+        text=text,
+        is_truncated=sampled.finish == "length",
+        min_step=sampled.min_step,
+        max_step=sampled.max_step,
+    )
 
 
 def _items(problem: Problem, responses: Sequence[Response]) -> list[Item]:

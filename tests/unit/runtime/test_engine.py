@@ -1,6 +1,7 @@
 """The engine between a visit and the rollout servers; the servers are scripted."""
 
 import asyncio
+from itertools import pairwise
 
 import pytest
 from fakes import Balancer, problem
@@ -91,6 +92,28 @@ def test_a_group_is_one_request_with_the_settings_of_the_rollouts():
     assert [response.text for response in responses_G] == ["A", "B", "C"]
     assert {(response.min_step, response.max_step) for response in responses_G} == {(7, 7)}
     assert balancer.open == 0
+
+
+def test_others_have_their_turn_between_the_responses_of_requests_answered_together(monkeypatch):
+    engine, _ = make_engine(Server("stop"))
+    turns, real = [], Tokenizer.batch_decode
+
+    def counted(*args, **options):
+        turns.append("decode")
+        return real(*args, **options)
+
+    monkeypatch.setattr(Tokenizer, "batch_decode", counted)
+
+    async def main():
+        groups = asyncio.gather(*(engine.sample([1], seed=row) for row in range(4)))
+        while not groups.done():
+            turns.append("other")
+            await asyncio.sleep(0)
+
+    asyncio.run(main())
+    places = [place for place, what in enumerate(turns) if what == "decode"]
+    assert len(places) == 4
+    assert all("other" in turns[one:two] for one, two in pairwise(places))
 
 
 def test_the_hint_writer_has_settings_and_a_length_limit_of_its_own():
