@@ -34,6 +34,9 @@ _LEARNED = 4096
 _LOGIT_STD = 4.0
 # Mean chance that a token ends the response.
 _STOP_SHARE = 0.05
+# Of rows that no token has, as training leaves them: verl keeps vLLM from sampling them, and the
+# trainer's softmax counts them.
+_UNUSED_LOGIT = -30.0
 _ROUNDS = 6
 # How much larger than its input's scale a layer writes.
 _LAYER_GAIN = 8.0
@@ -106,7 +109,7 @@ def _sharpen(
 
     What the layers write outweighs the embedding: tied to the output, it would make every token
     repeat itself. The first hidden unit is the same for every token but the stops, no layer writes
-    to it, and the output layer reads it for the stops alone: a bias.
+    to it, and the output layer reads it as a bias: of the stops, and of rows without a token.
     """
     layers: Any = (model.get_input_embeddings(), model.get_output_embeddings())
     embedding, output = (layer.weight for layer in layers)
@@ -130,6 +133,7 @@ def _sharpen(
         for _ in range(_ROUNDS):
             found = model(ids, output_hidden_states=True)
             bias_unit = found.hidden_states[-1][..., 0].mean()
+            output[family.num_tokens :, 0] = _UNUSED_LOGIT / bias_unit
             shares = found.logits.softmax(-1)[..., stop_ids].mean((0, 1))
             output[stop_ids, 0] += torch.log(_STOP_SHARE / len(stop_ids) / shares) / bias_unit
 
