@@ -19,6 +19,7 @@ from recipe.hint.conversations import Conversation
 from recipe.hint.credit.rows import CreditRow
 from recipe.hint.schema import HintStatus, Opinion, Problem, Verdict
 from recipe.hint.turns import Place, Round, Turn
+from recipe.hint.typed import shallow
 
 MAX_SAMPLE_BYTES = 32_768
 _SHORT_BYTES = 300  # of an extracted or an ignored text
@@ -27,11 +28,6 @@ _NO_VERDICT = Verdict(0.0, "no_answer")  # of a turn that is not graded
 _MARK = " [... {} characters left out ...] "
 _SHAPES_PER_PROMPT, _SHAPE_CHARS, _READ_CHARS = 8, 60, 500
 _TOKEN = re.compile(r"\\(?:[A-Za-z]+|.)|[^\W\d_]+(?:\s+[^\W\d_]+)*|\d+|\s+|.", re.DOTALL)
-
-
-def shallow(value: Any) -> dict[str, Any]:
-    """Return the fields of a dataclass by name; ``asdict`` copies what is in them too."""
-    return {each.name: getattr(value, each.name) for each in fields(value)}
 
 
 @dataclass(frozen=True, slots=True)

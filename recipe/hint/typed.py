@@ -1,4 +1,4 @@
-"""What comes from outside with a type: settings, numbers, JSON; never ``nan`` or ``inf``."""
+"""Typed values and plain ones: settings, numbers, JSON; never ``nan`` or ``inf``."""
 
 from __future__ import annotations
 
@@ -23,6 +23,11 @@ _EXPECTED = {
     "dataclass_type": "a mapping",
     "dict_type": "a mapping",
 }
+
+
+def shallow(value: Any) -> dict[str, Any]:
+    """Return the fields of a dataclass by name; ``asdict`` copies what is in them too."""
+    return {each.name: getattr(value, each.name) for each in fields(value)}
 
 
 def read_typed(cls: type, node: Mapping[str, Any], path: str) -> Any:

@@ -14,8 +14,9 @@ import transfer_queue as tq
 from tensordict import NonTensorData
 from verl.utils.tensordict_utils import list_of_dict_to_tensordict
 
-from recipe.hint.record import Outcome, TrainedRow, shallow
+from recipe.hint.record import Outcome, TrainedRow
 from recipe.hint.schema import Response
+from recipe.hint.typed import shallow
 
 # Columns that only the rollout needs; every row of the queue would carry them G times.
 _NOT_STORED = (
