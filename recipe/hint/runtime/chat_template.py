@@ -50,13 +50,14 @@ def end_of_turn(tokenizer: Any, options: Mapping[str, Any]) -> int | None:
 
 
 def response_ids(tokenizer: Any, options: Mapping[str, Any], text: str) -> list[int]:
-    """Return the tokens of a text as a response, with the one that ends its turn.
-
-    What looks like a special token in the text is plain text.
-    """
-    found = tokenizer(text, add_special_tokens=False, split_special_tokens=True)["input_ids"]
+    """Return the tokens of a text as a response, with the one that ends its turn."""
     end = end_of_turn(tokenizer, options)
-    return [*found, tokenizer.eos_token_id if end is None else end]
+    return [*plain_ids(tokenizer, text), tokenizer.eos_token_id if end is None else end]
+
+
+def plain_ids(tokenizer: Any, text: str) -> list[int]:
+    """Return the tokens of a text; what looks like a special token in it is plain text."""
+    return tokenizer(text, add_special_tokens=False, split_special_tokens=True)["input_ids"]
 
 
 def _text(tokenizer: Any, options: Mapping[str, Any], messages: Sequence[Message]) -> str:

@@ -17,7 +17,7 @@ from recipe.hint.errors import StallError
 from recipe.hint.hints.base import WrittenText
 from recipe.hint.hints.leak import find_leaks, graded_equal
 from recipe.hint.prompt import Message, fold_system
-from recipe.hint.runtime.chat_template import response_ids
+from recipe.hint.runtime.chat_template import plain_ids, response_ids
 from recipe.hint.schema import (
     STOPPED,
     Item,
@@ -70,9 +70,13 @@ class Renderer:
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def render(self, messages: Sequence[Message]) -> list[int]:
-        """Return the token ids of a conversation."""
+        """Return the token ids of a conversation; an assistant's turn at its end is left open."""
         turns = fold_system(messages) if self.folds_system else list(messages)
-        return list(self.template.build_initial_tokens(turns))
+        if turns[-1]["role"] != "assistant":
+            return list(self.template.build_initial_tokens(turns))
+        *turns, begun = turns
+        prompt_ids = self.template.build_initial_tokens(turns)
+        return [*prompt_ids, *plain_ids(self.tokenizer, begun["content"])]
 
     def response(self, text: str) -> list[int]:
         """Return the token ids of a response with the end of its turn."""

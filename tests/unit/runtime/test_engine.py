@@ -93,6 +93,15 @@ def test_a_group_is_one_request_with_the_settings_of_the_rollouts():
     assert balancer.open == 0
 
 
+def test_the_beginning_of_a_response_follows_the_prompt_and_is_left_open():
+    engine, _ = make_engine(Server("stop"))
+    asked = [{"role": "system", "content": "S"}, {"role": "user", "content": "Q"}]
+    begun = [*asked, {"role": "assistant", "content": "so <"}]
+    text = "".join(map(chr, engine.render(begun)))
+    # Without the "<", ">" of a turn of its own: `response` has them.
+    assert text == "".join(map(chr, engine.render(asked))) + "so <" == "SQso <"
+
+
 def test_the_hint_writer_has_settings_and_a_length_limit_of_its_own():
     server = Server("length")
     engine, _ = make_engine(server)

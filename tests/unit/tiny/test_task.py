@@ -3,6 +3,7 @@
 import hashlib
 import json
 import random
+import re
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -14,6 +15,7 @@ from recipe.hint.errors import DataError
 from recipe.hint.hints.self_generated import hint_request
 from recipe.hint.main_tiny import read_arguments
 from recipe.hint.prompt import ANSWER_SYSTEM_PROMPT, HINT_SYSTEM_PROMPT, Texts
+from recipe.hint.runtime.chat_template import plain_ids
 from recipe.hint.tiny import build, corpus, pretrain, task, tokenizer
 from recipe.hint.tiny.worlds import ONE_TURN, TWO_TURN
 from recipe.hint.turns import with_hint
@@ -170,6 +172,18 @@ def test_a_row_holds_the_columns_of_the_contract():
     assert row["reward_model"] == {"style": "rule", "ground_truth": row["answer"]}
     assert row["extra_info"] == {"index": "tiny/hard/0263", "split": "val"}  # 256 + 7
     assert (row["data_source"], row["ability"]) == ("tiny/hard", "math")
+
+
+@WORLDS
+def test_a_solution_begun_at_the_end_of_a_line_has_the_tokens_of_the_whole_one(world):
+    # What the policy goes on from is what it would have said itself, token by token.
+    built = tokenizer.build_tokenizer(world.pieces)
+    for family in world.val_sizes:
+        for item in world.draw_items(family, 20, random.Random(5)):
+            whole = plain_ids(built, item.solution)
+            for place in (match.start() for match in re.finditer("\n", item.solution)):
+                head, rest = item.solution[:place], item.solution[place:]
+                assert [*plain_ids(built, head), *plain_ids(built, rest)] == whole
 
 
 # hints
