@@ -1,6 +1,7 @@
 """Methods on the embedded world: hinted, guided, plain and given rows in real updates."""
 
 import re
+import sys
 
 import pyarrow.parquet as pq
 import pytest
@@ -132,7 +133,8 @@ def test_newer_methods_train_on_what_vllm_sampled(settings, tmp_path):
     check_weights(run, 3)
     for row in run.metrics:
         names = ("training/rollout_probs_diff_mean", "training/rollout_probs_diff_max")
-        print(row["step"], *(row[name] for name in (*names, "actor/grad_norm")))
+        numbers = [row[name] for name in (*names, "actor/grad_norm")]
+        sys.stdout.write(f"{settings[0]} step {row['step']}: {numbers}\n")
     levels = {record["accepted_level"] for record in run.records}
     if settings[0].endswith("rl-zvp"):
         # Every group trains.

@@ -19,7 +19,7 @@ from recipe.hint.schema import Problem
 from recipe.hint.settings import PrefixSettings
 from recipe.hint.typed import finite
 
-DESCRIPTION = """Writes beginnings of right responses into the columns hint_level_1, hint_level_2, ...
+DESCRIPTION = """Writes beginnings of right responses into columns hint_level_1, hint_level_2, ...
 
 main_prepare.py prefixes RUN IN.parquet OUT.parquet
 
@@ -89,7 +89,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("input", type=Path, metavar="IN.parquet")
     parser.add_argument("output", type=Path, metavar="OUT.parquet")
     parser.add_argument(
-        *("--ratios", type=finite, nargs="+", default=prefix.ratios, metavar="SHARE"),
+        "--ratios",
+        type=finite,
+        nargs="+",
+        default=prefix.ratios,
+        metavar="SHARE",
         help="shares of the response, a level each (default: %(default)s)",
     )
     parser.add_argument("--unit", default=prefix.unit, choices=("char", "sentence"))

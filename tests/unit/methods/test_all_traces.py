@@ -38,7 +38,7 @@ BUILT = {
     "prefix-rl": PrefixRl(max_level=3, dropout=HintDropout(seed=6)),
 }
 STEP = 100  # after every cold start
-# sage-light was wrong at level 1: its plan is level 2, as are that of fixed and what prefix-rl draws.
+# sage-light was wrong at level 1: its plan is level 2, as is that of fixed; prefix-rl draws it.
 PAST = ProblemState(visits=1, level=1, accuracy=0.0)
 BARE = len("answer in a box" + "What is 1+1?")
 
