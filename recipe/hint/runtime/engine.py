@@ -71,12 +71,11 @@ class Renderer:
 
     def render(self, messages: Sequence[Message]) -> list[int]:
         """Return the token ids of a conversation; an assistant's turn at its end is left open."""
-        turns = fold_system(messages) if self.folds_system else list(messages)
-        if turns[-1]["role"] != "assistant":
-            return list(self.template.build_initial_tokens(turns))
-        *turns, begun = turns
+        *turns, last = fold_system(messages) if self.folds_system else messages
+        if last["role"] != "assistant":
+            return list(self.template.build_initial_tokens([*turns, last]))
         prompt_ids = self.template.build_initial_tokens(turns)
-        return [*prompt_ids, *plain_ids(self.tokenizer, begun["content"])]
+        return [*prompt_ids, *plain_ids(self.tokenizer, last["content"])]
 
     def response(self, text: str) -> list[int]:
         """Return the token ids of a response with the end of its turn."""
