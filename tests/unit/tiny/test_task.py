@@ -16,6 +16,7 @@ from recipe.hint.hints.self_generated import hint_request
 from recipe.hint.main_tiny import read_arguments
 from recipe.hint.prompt import ANSWER_SYSTEM_PROMPT, HINT_SYSTEM_PROMPT, Texts
 from recipe.hint.runtime.chat_template import plain_ids
+from recipe.hint.schema import hint_columns
 from recipe.hint.tiny import build, corpus, pretrain, task, tokenizer
 from recipe.hint.tiny.worlds import ONE_TURN, TWO_TURN
 from recipe.hint.turns import with_hint
@@ -163,6 +164,25 @@ def test_the_training_files_nest_and_hold_as_many_easy_as_hard_problems():
     assert ids["train_small"] < ids["train"] < ids["train_large"]
     sources = [row["data_source"] for row in files["train"]]
     assert (sources.count("tiny/easy"), sources.count("tiny/hard")) == (48, 112)
+
+
+@pytest.mark.parametrize(("stem", "num_sets"), build.HINT_FILES.items())
+def test_hints_written_beforehand_are_sets_that_nest_and_show_true_results(stem, num_sets):
+    files = build.problem_files(ONE_TURN)
+    assert [row["problem"] for row in files[stem]] == [row["problem"] for row in files["train"]]
+    for row in files[stem]:
+        levels = hint_columns(row)
+        assert [len(texts) for texts in levels] == [num_sets] * task.NUM_LEVELS
+        results = [int(digit) for digit in row["answer"]]
+        for hints in zip(*levels, strict=True):
+            shown = [task.shown_results(hint) for hint in hints]
+            assert tuple(map(len, shown)) == task.hint_sizes(len(results))
+            assert shown[0].items() <= shown[1].items() <= shown[2].items()
+            assert task.is_faithful(hints[-1], results)
+    # Ten draws of 3 results of 5, of which there are C(5, 3) = 10 choices.
+    if num_sets > 1:
+        hard = [row for row in files[stem] if row["data_source"] == "tiny/hard"]
+        assert all(len(set(row["hint_level_2"])) > 2 for row in hard)
 
 
 def test_a_row_holds_the_columns_of_the_contract():
