@@ -11,7 +11,6 @@ from attacks.kinds import changes, wrapped
 from attacks.shapes import Gold, committed_golds, is_balanced
 
 Rng = random.Random
-_BARE_LETTER = re.compile(r"(?<![A-Za-z\\])(?:[A-Za-z])(?![A-Za-z]*\{)")
 # For a letter that may be every real number; each with its value as Python.
 _VANISHING = (
     (r"+\sin(47\pi {x})", "+ sin(47*pi*x)", 0.31),

@@ -10,7 +10,6 @@ from attacks.kinds import changes
 from attacks.shapes import Gold, is_balanced
 
 Rng = random.Random
-_BARE_LETTER = re.compile(r"(?<![A-Za-z\\])(?:[A-Za-z])(?![A-Za-z]*\{)")
 _FUNCTIONS = {
     r"\sin": (r"\cos", r"\tan", r"\sinh", r"\arcsin"),
     r"\cos": (r"\sin", r"\sec", r"\cosh"),

@@ -9,28 +9,6 @@ from attacks.kinds import keeps
 from attacks.shapes import Gold
 
 Rng = random.Random
-_TRIES = 40
-_SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
-_VULGAR = {"1/2": "½", "1/3": "⅓", "2/3": "⅔", "1/4": "¼", "3/4": "¾", "1/5": "⅕", "1/8": "⅛"}
-_ASCII = ((r"\\leqslant|\\leq?", "<="), (r"\\geqslant|\\geq?", ">="), (r"\\neq?", "!="))
-_UNICODE = ((r"\\leqslant|\\leq?", "≤"), (r"\\geqslant|\\geq?", "≥"), (r"\\neq?", "≠"))
-_SYMBOLS = ((r"\\pi", "π"), (r"\\infty", "∞"), (r"\\cup", "∪"), (r"\\pm", "±"), (r"\\cdot", "·"))
-_SYMBOLS += (
-    (r"\\theta", "θ"),
-    (r"\\times", "×"),
-    (r"\^\{?\\circ\}?", "°"),
-    (r"(?<![A-Za-z{])-", "−"),
-)
-
-
-def is_plain(gold: Gold) -> bool:
-    """Something that a font or a size may be put around: no words, no matrix."""
-    return not re.search(r"\\(?:text|mbox|begin)|\$", gold.answer)
-
-
-def replaced(pattern: str, new: str, text: str) -> str:
-    changed = re.sub(rf"(?:{pattern})(?![A-Za-z])", lambda _: new, text)
-    return re.sub(rf"{re.escape(new)} +", new, changed) if changed != text else text
 
 
 @keeps("terms or factors in another order")

@@ -9,9 +9,7 @@ from attacks.kinds import keeps
 from attacks.shapes import Gold
 
 Rng = random.Random
-_TRIES = 40
 _SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
-_VULGAR = {"1/2": "½", "1/3": "⅓", "2/3": "⅔", "1/4": "¼", "3/4": "¾", "1/5": "⅕", "1/8": "⅛"}
 _ASCII = ((r"\\leqslant|\\leq?", "<="), (r"\\geqslant|\\geq?", ">="), (r"\\neq?", "!="))
 _UNICODE = ((r"\\leqslant|\\leq?", "≤"), (r"\\geqslant|\\geq?", "≥"), (r"\\neq?", "≠"))
 _SYMBOLS = ((r"\\pi", "π"), (r"\\infty", "∞"), (r"\\cup", "∪"), (r"\\pm", "±"), (r"\\cdot", "·"))

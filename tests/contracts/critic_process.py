@@ -149,7 +149,7 @@ def transition(state, action, reward, after=(), step=1):
 def utterances():
     """Two turns: the first is worth 0.9 of what the second brings, 1 after 12 and 0 after 14."""
     worker = build(UtteranceCriticWorker)
-    settings = UtteranceCritic(gamma=0.9, tau=0.5, updates=1, batch_size=16, capacity=100)
+    settings = UtteranceCritic(0.9, 0.5, updates=1, batch_size=16, capacity=100, expectile=None)
     learner = UtteranceLearner(settings, Direct(worker), seed=1, num_processes=1)
     data = [
         transition([5, 6, 7], [12, 13], 0.0, [5, 6, 7, 12, 13, 9]),

@@ -14,6 +14,8 @@ from recipe.hint.runtime.preflight.model import load_model as read_model
 from recipe.hint.tiny.architectures import FAMILIES
 from recipe.hint.tiny.random_model import build_tokenizer
 
+pytestmark = pytest.mark.slow  # real vocabularies of up to 262,144 tokens
+
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):

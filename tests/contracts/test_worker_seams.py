@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import ray
+import torch
 import transfer_queue as tq
 from omegaconf import OmegaConf
 from tensordict import TensorDict
@@ -307,8 +308,11 @@ def test_the_workers_are_made_from_that_class():
     assert "agent_loop_workers_class" in AgentLoopManager._init_agent_loop_workers.__code__.co_names
 
 
-@pytest.mark.parametrize("count, sizes", [(3, [[2], [1]]), (300, [[64, 64, 22], [64, 64, 22]])])
-def test_our_manager_sends_every_prompt_once_in_calls_of_at_most_64(count, sizes, monkeypatch):
+@pytest.mark.parametrize("is_resumed", [False, True])
+@pytest.mark.parametrize("count, sizes", [(3, [[2], [1]]), (300, [[50, 50, 50], [50, 50, 50]])])
+def test_our_manager_sends_every_prompt_once_in_calls_of_at_most_64(
+    count, sizes, is_resumed, monkeypatch
+):
     class Worker:
         def __init__(self):
             self.calls = []
@@ -319,6 +323,9 @@ def test_our_manager_sends_every_prompt_once_in_calls_of_at_most_64(count, sizes
     manager.agent_loop_workers = [Worker(), Worker()]
     uids = [f"u{number}" for number in range(count)]
     batch = tu.get_tensordict({"uid": np.array(uids, dtype=object)})
+    if is_resumed:  # verl sends again what was in flight, as the queue gives it back
+        numbers = [torch.tensor([number]) for number in range(count)]
+        batch["index"] = torch.nested.nested_tensor(numbers, layout=torch.jagged)
     tu.assign_non_tensor_data(batch, "validate", True)
     manager.generate_sequences(batch)
     calls = [worker.calls for worker in manager.agent_loop_workers]

@@ -104,6 +104,15 @@ def started(folder: Path, *overrides: str) -> Iterator[subprocess.Popen]:
                 other.kill()
 
 
+def killed_after(folder: Path, step: int, *overrides: str) -> None:
+    """The command, killed as soon as the checkpoint of ``step`` is whole."""
+    complete = folder / f"checkpoints/global_step_{step}/COMPLETE"
+    with started(folder, *overrides) as process:
+        wait_for(complete.exists, f"the checkpoint of step {step}", process)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
 def environment(folder: Path, more: dict[str, str] | None = None) -> dict[str, str]:
     """Marks every process of the run, Ray's and vLLM's too, with its folder."""
     return {**os.environ, "HINT_TEST_RUN": str(folder), **(more or {})}

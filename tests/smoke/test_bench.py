@@ -24,6 +24,7 @@ def bench(folder, *arguments, timeout_s=1500):
     )
 
 
+@pytest.mark.long
 def test_all_arms_of_a_round_sample_the_same_answers_at_level_zero(tmp_path):
     arms = ["grpo", "sage", "release-scheme"]
     done = bench(

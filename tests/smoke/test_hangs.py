@@ -25,6 +25,7 @@ def assert_nothing_is_left(folder):
     assert [process.name() for process in processes_of(folder)] == []
 
 
+@pytest.mark.long
 def test_a_weight_receiver_that_raises_ends_the_run_with_its_name(tmp_path):
     env = {
         "HINT_TEST_FAULT": "receiver",
@@ -57,6 +58,7 @@ def test_a_killed_vllm_process_ends_the_run_with_its_name(tmp_path):
         assert_nothing_is_left(tmp_path)
 
 
+@pytest.mark.long
 def test_a_queue_without_cpus_ends_the_start_with_its_name(tmp_path):
     # Past the preflight, which refuses such a number: another job may hold the CPUs.
     code = (

@@ -53,6 +53,7 @@ def ghpo(tmp_path_factory):
     return run
 
 
+@pytest.mark.long
 def test_ghpo_extends_the_prompts_of_difficult_groups_after_its_cold_start(ghpo):
     for record in ghpo.records:
         is_cold = record["step"] == 1
@@ -63,6 +64,7 @@ def test_ghpo_extends_the_prompts_of_difficult_groups_after_its_cold_start(ghpo)
             assert not any(done["accuracies"])
 
 
+@pytest.mark.long
 def test_the_weights_follow_with_untied_embeddings_too(ghpo):
     check_weights(ghpo, STEPS)
     # Both kinds of row were compared.

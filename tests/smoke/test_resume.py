@@ -1,12 +1,10 @@
 """SAGE-LIGHT in three epochs, and a killed run of it that goes on as if nothing had happened."""
 
 import json
-import os
-import signal
 
 import numpy as np
 import pytest
-from runs import check_records, check_weights, started, train, wait_for
+from runs import check_records, check_weights, killed_after, train
 
 pytestmark = pytest.mark.slow
 STEPS = 6
@@ -55,12 +53,8 @@ def test_a_run_killed_in_the_middle_of_a_step_resumes_with_the_same_data_and_lev
     straight, tmp_path
 ):
     folder = tmp_path / "killed"
-    complete = folder / "checkpoints/global_step_3/COMPLETE"
-    with started(folder, *SETTINGS) as process:
-        wait_for(complete.exists, "the checkpoint of step 3", process)
-        # Step 4 is being made: its records are written after its rollouts.
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+    # Step 4 is being made: its records are written after its rollouts.
+    killed_after(folder, 3, *SETTINGS)
     killed_at = max((row["step"] for row in _records(folder)), default=0)
     assert killed_at <= 4
     half = folder / "checkpoints/global_step_4"

@@ -3,13 +3,10 @@
 The two-turn world, where revising earns something, so that every step has a gradient.
 """
 
-import os
-import signal
-
 import numpy as np
 import pytest
 import torch
-from runs import started, train, wait_for
+from runs import killed_after, train
 
 pytestmark = pytest.mark.long
 STEPS = 3
@@ -54,11 +51,7 @@ def test_a_killed_run_comes_to_the_records_and_weights_of_one_never_stopped(meth
     assert all(row["training/rollout_probs_diff_mean"] <= 1e-6 for row in straight.metrics)
 
     folder = tmp_path / "killed"
-    complete = folder / "checkpoints/global_step_1/COMPLETE"
-    with started(folder, *settings) as process:
-        wait_for(complete.exists, "the checkpoint of step 1", process)
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+    killed_after(folder, 1, *settings)
     assert not (folder / "checkpoints/global_step_2/COMPLETE").exists()
     resumed = train(folder, *settings)
     assert resumed.code == 0, resumed.err

@@ -36,7 +36,6 @@ from recipe.hint.runtime.worker import HintManager, HintWorker
 
 _BEAT_S = 0.002
 _HINTS = json.dumps({f"level_{level}": "take the last digits" for level in (1, 2, 3)})
-_MIB = 2**20
 
 # -- the simulated engine and update ---------------------------------------------------------------
 
@@ -103,6 +102,8 @@ class SimulatedRank:
 
 class _Group:
     """The worker group of one simulated rank."""
+
+    workers = ()  # it has no process of verl's
 
     def __init__(self) -> None:
         self._dispatch_info = {"actor": [0]}

@@ -114,6 +114,10 @@ class _Timed(_Below):
         rollout_server.register(BenchReplica)
         super().__init__(config)
 
+    def fit(self, agent_loop_manager: Any) -> None:
+        self._agents = tuple(agent_loop_manager.agent_loop_workers)
+        super().fit(agent_loop_manager)
+
     def on_step_begin(self) -> None:
         self.tracker = self.trackers[self.slot.arm]
         super().on_step_begin()
@@ -156,7 +160,7 @@ class _Timed(_Below):
 
     def _cpu_s(self) -> dict[str, float]:
         """Return the processor time so far of the driver and of the agent-loop workers."""
-        workers = ray.get([each.cpu_seconds.remote() for each in self.replay_buffer.workers])
+        workers = ray.get([each.cpu_seconds.remote() for each in self._agents])
         return {"driver_cpu_s": time.process_time(), "worker_cpu_s": sum(workers)}
 
     def _ask_servers(self, slot: Slot) -> dict[str, float]:

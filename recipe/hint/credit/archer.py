@@ -25,12 +25,12 @@ class UtteranceCritic:
             mean over the actions of this step, which are those of the present policy.
     """
 
-    gamma: float = 0.95
-    tau: float = 0.1
-    updates: int = 8
-    batch_size: int = 64
-    capacity: int = 100_000
-    expectile: float | None = None
+    gamma: float
+    tau: float
+    updates: int
+    batch_size: int
+    capacity: int
+    expectile: float | None
 
 
 def q_targets(

@@ -80,7 +80,6 @@ class _Guarded(_Buffer):
     tallies: dict[str, _Tally]
     places: dict[str, int]  # by uid, of the prompts that were sent and not yet sampled
     sent: itertools.count[int]
-    workers: tuple[Any, ...] = ()  # of the agent loop, for the benchmarks
     # What each agent-loop worker says that it waits for; None of one that does not answer.
     answers: Callable[[], Mapping[str, str | None]] = staticmethod(dict)
     _settled: frozenset[str] = frozenset()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import traceback
 from typing import Any
 
 import ray
@@ -40,7 +41,7 @@ class HintTaskRunner:
                 return self._run(config, folder, watchdog)
         except BaseException as error:
             with contextlib.suppress(OSError):  # a full disk; the launcher has Ray's error too
-                write_fatal(folder.logs, sentence_of(error, folder.root))
+                write_fatal(folder.logs, sentence_of(error, folder.root), traceback.format_exc())
             raise
         finally:
             watchdog.stop()

@@ -192,7 +192,6 @@ class HintMixin(CreditMixin):
 
     def fit(self, agent_loop_manager: Any) -> None:
         """Run verl's training loop."""
-        self.replay_buffer.workers = tuple(agent_loop_manager.agent_loop_workers)
         liveness = Liveness(
             limit_s=self.hint.watchdog.answer_s,
             setting="hint.watchdog.answer_s",
@@ -207,9 +206,7 @@ class HintMixin(CreditMixin):
             liveness.add(name, ready(actor))
         for name, ask in agents.items():
             liveness.add(name, ask)
-        # A simulated trainer has no processes.
-        ranks = getattr(self.actor_rollout_wg, "workers", ())
-        for rank, worker in enumerate(ranks):
+        for rank, worker in enumerate(self.actor_rollout_wg.workers):
             liveness.add(f"trainer rank {rank}", ready(worker), may_be_busy=True)
         self.replay_buffer.answers = lambda: {
             name: answer for name, answer in liveness.answers().items() if name in agents

@@ -124,11 +124,12 @@ def sentence_of(error: BaseException, folder: Path) -> str:
     return f"{type(error).__name__}: {shorten(text, _LONGEST, placeholder=' ...')}{full}"
 
 
-def write_fatal(log_dir: Path, message: str) -> None:
+def write_fatal(log_dir: Path, message: str, stack: str = "") -> None:
     """Leave the reason where the launcher looks for it; the first reason stays."""
     path = log_dir / "fatal.json"
     if not path.exists():
-        write_whole(path, json.dumps({"message": message}))
+        found = {"message": message, "stack": stack.splitlines()}
+        write_whole(path, json.dumps(found, indent=1) + "\n")
 
 
 def read_fatal(log_dir: Path) -> str | None:

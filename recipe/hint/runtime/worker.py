@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import itertools
 import logging
+import math
 import time
 from contextlib import nullcontext
 from dataclasses import replace
@@ -144,12 +146,11 @@ class HintManager(AgentLoopManagerTQ):
         loop for 1,024 prompts.
         """
         workers = self.agent_loop_workers
-        calls = [
-            worker.generate_sequences.remote(chunk)
-            for piece in prompts.split(_PROMPTS_PER_CALL * len(workers))
-            for worker, chunk in zip(workers, piece.chunk(len(workers)), strict=False)
-        ]
-        ray.get(calls)
+        num_rounds = math.ceil(len(prompts) / (_PROMPTS_PER_CALL * len(workers)))
+        # Not `split`: what a resumed run reads back from the queue has nested columns.
+        chunks = prompts.chunk(num_rounds * len(workers))
+        pairs = zip(itertools.cycle(workers), chunks, strict=False)
+        ray.get([worker.generate_sequences.remote(chunk) for worker, chunk in pairs])
 
 
 def _partition(is_validation: bool) -> str:

@@ -130,8 +130,12 @@ def test_the_guides_bonus_is_the_value_of_the_state_that_its_feedback_leads_to(b
 
     objective = talk.first(talk.worth) + talk.over_zg(talk.right)
     objective = objective + policy.over(bare(), lambda z: talk.guide(z, lambda g: worth(z, g)))
-    # V has no gradient by the guide's weights: it is a number for each text that the guide writes.
     assert is_ascended(update, policy, objective)
+
+
+def test_the_critics_value_is_a_number_for_each_text_that_the_guide_writes():
+    # V has no gradient by the guide's weights: the policy's update is the same.
+    policy = Policy(TWO)
     stop, full = (
         own_update(mlmt(value_bonus=0.5, value_grad=each), policy, state=STAGE2, outside=critic)
         for each in ("stop", "full")

@@ -25,10 +25,6 @@ def keep_before(path: Path, step: int) -> None:
     path.write_text("".join(row for row in rows if json.loads(row)["step"] < step))
 
 
-def is_stopped(actor: subprocess.Popen) -> bool:
-    return psutil.Process(actor.pid).status() == psutil.STATUS_STOPPED
-
-
 keep_before(folder / "records.jsonl", first)
 keep_before(folder / "metrics.jsonl", first)
 actors = {

@@ -216,9 +216,10 @@ def test_a_checkpoint_being_written_over_is_not_whole(tmp_path):
 
 
 def test_the_first_reason_of_a_failure_stays(tmp_path):
-    write_fatal(tmp_path, "the cause")
+    write_fatal(tmp_path, "the cause", "Traceback\n  line 1")
     write_fatal(tmp_path, "what followed")
     assert read_fatal(tmp_path) == "the cause"
+    assert json.loads((tmp_path / "fatal.json").read_text())["stack"] == ["Traceback", "  line 1"]
 
 
 def test_a_phase_within_its_limit_ends_without_a_trace(tmp_path):
