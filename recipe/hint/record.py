@@ -12,7 +12,7 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from recipe.hint.conversations import Conversation
@@ -27,6 +27,11 @@ _NO_VERDICT = Verdict(0.0, "no_answer")  # of a turn that is not graded
 _MARK = " [... {} characters left out ...] "
 _SHAPES_PER_PROMPT, _SHAPE_CHARS, _READ_CHARS = 8, 60, 500
 _TOKEN = re.compile(r"\\(?:[A-Za-z]+|.)|[^\W\d_]+(?:\s+[^\W\d_]+)*|\d+|\s+|.", re.DOTALL)
+
+
+def shallow(value: Any) -> dict[str, Any]:
+    """Return the fields of a dataclass by name; ``asdict`` copies what is in them too."""
+    return {each.name: getattr(value, each.name) for each in fields(value)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,8 +181,12 @@ class PromptRecord:
 
     def as_json(self) -> dict[str, Any]:
         """Return plain values, as written to ``records.jsonl`` and carried by the rows."""
-        levels = {"planned_level": self.planned_level, "accepted_level": self.accepted_level}
-        return asdict(self) | levels
+        return shallow(self) | {
+            "rounds": [shallow(each) for each in self.rounds],
+            "conversations": [shallow(each) for each in self.conversations],
+            "planned_level": self.planned_level,
+            "accepted_level": self.accepted_level,
+        }
 
     @classmethod
     def from_json(cls, row: dict[str, Any]) -> PromptRecord:

@@ -66,7 +66,8 @@ class PromptRollout:
             parts.texts,
             style_of(parts.settings, parts.method),
             parts.settings.too_long,
-            fits=lambda messages: engine.fits(engine.render(messages)),
+            render=engine.render,
+            fits=engine.fits,
             hint_levels=self._hint_levels,
             turn=self._turn,
         )
@@ -141,7 +142,9 @@ class PromptRollout:
         self, request: Sample, made: Sequence[tuple[Prompt, Place | None]], rows: range
     ) -> list[Turn]:
         """Sample, grade and search the rows of every prompt, with one request each."""
-        prompts = [self._engine.render(prompt.messages) for prompt, _ in made]
+        prompts = [
+            prompt.prompt_ids_T or self._engine.render(prompt.messages) for prompt, _ in made
+        ]
         seeds = [self._seed(*self._coordinates(request, parent)) for _, parent in made]
         groups = await self._responses(request, made, prompts, seeds, rows)
         places = [index for index, group in enumerate(groups) for _ in group]

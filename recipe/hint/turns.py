@@ -54,11 +54,15 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A conversation to render, or the status that says why there is none."""
+    """A conversation, or the status that says why there is none.
+
+    ``prompt_ids_T`` are its tokens where it had to be rendered to see whether it fits.
+    """
 
     messages: Messages = ()
     status: HintStatus = "none"
     hint: str = ""
+    prompt_ids_T: list[int] | None = None
 
     @property
     def is_usable(self) -> bool:
@@ -77,7 +81,8 @@ class PromptContext:
     """What a prompt may be made of.
 
     Attributes:
-        fits: Whether a conversation is within ``rollout.prompt_length``.
+        render: Gives the tokens of a conversation.
+        fits: Whether so many tokens are within ``rollout.prompt_length``.
         hint_levels: Writes the hints of this prompt rollout; later calls give the same ones.
         turn: Finds an earlier turn.
     """
@@ -86,13 +91,17 @@ class PromptContext:
     texts: Texts
     style: Style
     too_long: str
-    fits: Callable[[Sequence[Message]], bool]
+    render: Callable[[Sequence[Message]], list[int]]
+    fits: Callable[[Sequence[int]], bool]
     hint_levels: Callable[[], Awaitable[HintResult]]
     turn: Callable[[Place], Turn]
 
-    def within(self, messages: Messages) -> Prompt:
+    def within(self, messages: Messages, status: HintStatus = "none", hint: str = "") -> Prompt:
         """Return a conversation as a prompt, or the status that it is too long."""
-        return Prompt(messages) if self.fits(messages) else Prompt(status="too_long")
+        prompt_ids_T = self.render(messages)
+        if not self.fits(prompt_ids_T):
+            return Prompt(status="too_long", hint=hint)
+        return Prompt(messages, status, hint, prompt_ids_T)
 
 
 class PromptSpec:
@@ -136,18 +145,15 @@ class Hinted(PromptSpec):
         if not hint:
             return Prompt(status="leaked")
 
-        def with_text(text: str) -> Messages:
-            return tuple(with_hint(context.problem.messages, text, context.texts, context.style))
+        def showing(text: str, status: HintStatus = "cut") -> Prompt:
+            messages = with_hint(context.problem.messages, text, context.texts, context.style)
+            return context.within(tuple(messages), status, text)
 
-        def fits(text: str) -> bool:
-            return context.fits(with_text(text))
-
-        if fits(hint):
-            return Prompt(with_text(hint), "ok", hint)
-        shorter = cut_at_sentence(hint, fits) if context.too_long == "cut" else ""
-        if shorter:
-            return Prompt(with_text(shorter), "cut", shorter)
-        return Prompt(status="too_long", hint=hint)
+        whole = showing(hint, "ok")
+        if whole.is_usable or context.too_long != "cut":
+            return whole
+        shorter = cut_at_sentence(hint, lambda text: showing(text).is_usable)
+        return showing(shorter) if shorter else whole
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,9 @@ _SETTINGS = (
 )
 RUN_S = 300  # for a start that nothing happens to, on a busy machine
 END_S = 180  # from a fault to the end: the longest limit that can apply, and the end itself
-LEFT_S = 30  # after the command has ended, until no process of it is left
+# After the command has ended, until no process of it is left: where Ray's GCS dies before its
+# raylet, Ray's two agents try for a minute to tell it.
+LEFT_S = 75
 
 
 @dataclasses.dataclass

@@ -117,6 +117,20 @@ def test_a_command_that_is_ended_takes_its_processes_along(run, number, code, to
     assert_gone(children)
 
 
+@pytest.mark.long
+def test_a_second_signal_ends_the_waiting_and_leaves_nothing(run):
+    children = children_of(run)
+    [gcs] = [each for each in children if each.name() == "gcs_server"]
+    gcs.suspend()  # what ends Ray waits for it
+    for _ in range(2):
+        run.send_signal(signal.SIGTERM)
+        time.sleep(2)
+    _, err = run.communicate(timeout=60)
+    assert "error: terminated\n" in err  # Ray may end the process with a code of its own then
+    _, alive = psutil.wait_procs(children, timeout=10)
+    assert [each.name() for each in alive] == []
+
+
 @pytest.mark.slow
 def test_a_second_run_in_the_folder_is_refused_and_the_first_goes_on(run, tmp_path):
     second = waiting_run(tmp_path)

@@ -250,6 +250,11 @@ class ControlTrainer(_Ours):
 
         self.replay_buffer.sample = timed_sample
 
+    def fit(self, agent_loop_manager: Any) -> None:
+        """Train, and remember the workers whose counts each step reads."""
+        self._workers = agent_loop_manager.agent_loop_workers
+        super().fit(agent_loop_manager)
+
     def on_step_begin(self) -> None:
         """Begin the step's clock."""
         PARTS.take()
@@ -270,7 +275,7 @@ class ControlTrainer(_Ours):
         with PARTS.part("ours reporter"):
             self._reporter.log(data, step)
         seconds = PARTS.take()
-        counts = ray.get([each.take_counts.remote() for each in self.replay_buffer.workers])
+        counts = ray.get([each.take_counts.remote() for each in self._workers])
         totals = {
             "worker_cpu_s": sum(each["cpu_s"] for each in counts),
             "driver_cpu_s": time.process_time(),

@@ -7,17 +7,17 @@ go on after it. ``VllmEngine`` makes the loop's engine of it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 from uuid import uuid4
 
 from recipe.hint.errors import StallError
 from recipe.hint.hints.base import WrittenText
 from recipe.hint.hints.leak import find_leaks, graded_equal
-from recipe.hint.prompt import Message, fold_system
-from recipe.hint.runtime.chat_template import plain_ids, response_ids
+from recipe.hint.prompt import Message
+from recipe.hint.runtime.chat_template import Renderer
 from recipe.hint.schema import (
     STOPPED,
     Item,
@@ -53,33 +53,6 @@ class Asks(Protocol):
     async def ask(self, items: Sequence[Item], verdicts: Sequence[Verdict]) -> list[Opinion]:
         """Return one opinion per verdict; raise nothing."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class Renderer:
-    """Messages to tokens and back; ``template`` is what verl's own agent loops use.
-
-    ``folds_system``: the chat template refuses a system turn, so its text goes into the user's.
-    ``options`` are further variables of the template.
-    """
-
-    tokenizer: Any
-    template: Any
-    prompt_length: int
-    folds_system: bool = False
-    options: Mapping[str, Any] = field(default_factory=dict)
-
-    def render(self, messages: Sequence[Message]) -> list[int]:
-        """Return the token ids of a conversation; an assistant's turn at its end is left open."""
-        *turns, last = fold_system(messages) if self.folds_system else messages
-        if last["role"] != "assistant":
-            return list(self.template.build_initial_tokens([*turns, last]))
-        prompt_ids = self.template.build_initial_tokens(turns)
-        return [*prompt_ids, *plain_ids(self.tokenizer, last["content"])]
-
-    def response(self, text: str) -> list[int]:
-        """Return the token ids of a response with the end of its turn."""
-        return response_ids(self.tokenizer, self.options, text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,6 +242,7 @@ class VllmEngine:
         self._hints = hints
         self._second = grading.second
         self._overlong = grading.overlong
+        self._decoding = asyncio.Lock()
 
     def graded_by(self, verifier: Grader) -> VllmEngine:
         """Return the same engine with another verifier."""
@@ -323,24 +297,14 @@ class VllmEngine:
         own: dict[str, Any] = sampling.given() if sampling else {}
         how = replace(self._responses, **own, n=count)
         groups = await self._client.sample_each(prompts, how, seeds)
-        return [self._read(group) for group in groups]
-
-    def _read(self, group: Sequence[Sampled]) -> list[Response]:
-        """Return a server's responses with their texts."""
-        texts = self._tokenizer.batch_decode(
-            [each.token_ids_T for each in group], skip_special_tokens=True
-        )
-        return [
-            Response(
-                token_ids_T=each.token_ids_T,
-                log_probs_T=each.log_probs_T,
-                text=text,
-                is_truncated=each.finish == "length",
-                min_step=each.min_step,
-                max_step=each.max_step,
+        # In turns of the event loop: many requests may be answered in the same one.
+        async with self._decoding:
+            await asyncio.sleep(0)
+            texts = self._tokenizer.batch_decode(
+                [each.token_ids_T for group in groups for each in group], skip_special_tokens=True
             )
-            for each, text in zip(group, texts, strict=True)
-        ]
+        in_order = iter(texts)
+        return [[_response(each, next(in_order)) for each in group] for group in groups]
 
     def given(self, text: str) -> Response:
         """Return a known text as a response; above the longest response it is cut."""
@@ -388,6 +352,17 @@ class VllmEngine:
         if self._second is None:
             return ["not_asked"] * len(verdicts)
         return await self._second.ask(_items(problem, responses), verdicts)
+
+
+def _response(sampled: Sampled, text: str) -> Response:
+    return Response(
+        token_ids_T=sampled.token_ids_T,
+        log_probs_T=sampled.log_probs_T,
+        text=text,
+        is_truncated=sampled.finish == "length",
+        min_step=sampled.min_step,
+        max_step=sampled.max_step,
+    )
 
 
 def _items(problem: Problem, responses: Sequence[Response]) -> list[Item]:

@@ -149,10 +149,13 @@ def _started_ray(config: DictConfig) -> Iterator[tuple[RunFolder, RayServices]]:
                 raise Terminated from None
             raise
         finally:
-            with contextlib.suppress(Exception):  # the run's own error must not be replaced
-                time.sleep(0.3)
-                keep_logs(session, folder.logs / "ray", ray.get_runtime_context().get_job_id())
-            services.shut_down()
+            try:
+                with contextlib.suppress(Exception):  # the run's own error must not be replaced
+                    time.sleep(0.3)
+                    keep_logs(session, folder.logs / "ray", ray.get_runtime_context().get_job_id())
+                services.shut_down()
+            finally:  # a second signal ends the waiting, and leaves nothing either
+                services.kill_all()
 
 
 def keep_logs(session: Path, target: Path, job: str) -> None:

@@ -72,14 +72,19 @@ class RayServices:
             is_ending = is_closed and name == "gcs_server"
             if is_ending or _status(service) == psutil.STATUS_STOPPED:
                 _kill(service)
-        impatience = threading.Timer(_SHUTDOWN_S, self._kill_all)
+        impatience = threading.Timer(_SHUTDOWN_S, self.kill_all)
         impatience.daemon = True
         impatience.start()
         ray.shutdown()
         impatience.cancel()
         # A process that was stopped does not see that Ray has ended.
         psutil.wait_procs(self._started.values(), timeout=_EXIT_S)
-        self._kill_all()
+        self.kill_all()
+
+    def kill_all(self) -> None:
+        """End at once what was seen of Ray."""
+        for each in [*self._services.values(), *self._started.values()]:
+            _kill(each)
 
     def _look(self) -> None:
         self._looked_at = time.monotonic()
@@ -98,10 +103,6 @@ class RayServices:
         except OSError:  # too busy to answer, or stopped
             return False
         return False
-
-    def _kill_all(self) -> None:
-        for each in [*self._services.values(), *self._started.values()]:
-            _kill(each)
 
 
 @contextlib.contextmanager

@@ -8,13 +8,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import torch
 import transfer_queue as tq
 from tensordict import NonTensorData
-from verl.experimental.agent_loop.agent_loop import AgentLoopMetrics, AgentLoopOutput
 from verl.utils.tensordict_utils import list_of_dict_to_tensordict
 
-from recipe.hint.record import Outcome, TrainedRow
+from recipe.hint.record import Outcome, TrainedRow, shallow
 from recipe.hint.schema import Response
 
 # Columns that only the rollout needs; every row of the queue would carry them G times.
@@ -23,6 +23,8 @@ _NOT_STORED = (
     *("hint_state_of_problem", "agent_name"),
 )
 _HINT_COLUMN = "hint_level_"
+# Columns of verl's rows that have nothing to say here.
+_EMPTY: dict[str, Any] = {"metrics": {}, "multi_modal_inputs": {}}
 RECORD_FIELD, SAMPLE_FIELD, CREDIT_FIELD = "hint_record", "hint_sample", "hint_credit"
 # Packing a write holds up the event loop: 40 ms at both limits. One prompt may be longer alone.
 _PROMPTS_PER_WRITE, _TOKENS_PER_WRITE = 16, 256_000
@@ -146,7 +148,7 @@ def rows_of(
     # The same object for all rows: wrapping a value for the queue costs more than reading it.
     shared = {
         name: value if isinstance(value, torch.Tensor) else NonTensorData(value)
-        for name, value in row.items()
+        for name, value in (row | _EMPTY).items()
         if name not in _NOT_STORED and not name.startswith(_HINT_COLUMN)
     }
     for number, trained in enumerate(outcome.rows):
@@ -170,40 +172,49 @@ def rows_of(
             "max_global_steps": response.max_step,
             RECORD_FIELD: outcome.record.as_json() if number == 0 else None,
             SAMPLE_FIELD: outcome.sample if number == 0 else b"",
-            CREDIT_FIELD: trained.credit,  # a dict afterwards: verl's row is a pydantic model
+            CREDIT_FIELD: shallow(trained.credit),
         }
-        fields = _fields(trained, response, extra) | shared
+        tensors = _tensors(trained, response, is_dropped=outcome.record.is_dropped)
+        fields = {
+            **tensors,
+            **shared,
+            "num_turns": 2 * (trained.credit.turn + 1),
+            "extra_fields": extra,
+        }
         if trained.credit.group:
-            fields["uid"] = NonTensorData(f"{outcome.record.uid}/{trained.credit.group}")
-        if outcome.record.is_dropped:
-            fields["response_mask"][:-1] = 0
-        prompt_T = torch.tensor(trained.prompt_ids_T, dtype=torch.int64)
-        fields["loss_mask"] = fields["response_mask"]
-        response_T: Any = fields["responses"]
-        fields["input_ids"] = torch.cat([prompt_T, response_T])
-        fields["position_ids"] = torch.arange(len(fields["input_ids"]), dtype=torch.int64)
-        fields["multi_modal_inputs"] = {}
+            fields["uid"] = f"{outcome.record.uid}/{trained.credit.group}"
         key = f"{outcome.record.uid}_{number}_0"
-        yield key, fields, _tag(row, response, len(prompt_T), len(response_T))
+        yield key, fields, _tag(row, response, len(tensors["prompts"]), len(tensors["responses"]))
 
 
-def _fields(trained: TrainedRow, response: Response, extra: dict[str, Any]) -> dict[str, Any]:
-    """Return verl's own row layout for one generation.
+def _tensors(
+    trained: TrainedRow, response: Response, *, is_dropped: bool
+) -> dict[str, torch.Tensor]:
+    """Return the tensors of verl's own row layout for one generation.
 
     A teacher's text, of which a validation keeps the grade, has no tokens; verl takes no row
     without, so it gets one.
     """
-    token_ids_T = response.token_ids_T or [0]
-    return AgentLoopOutput(
-        prompt_ids=trained.prompt_ids_T,
-        response_ids=token_ids_T,
-        response_mask=[1] * len(token_ids_T),
-        response_logprobs=response.log_probs_T or [0.0],
-        reward_score=trained.credit.reward,
-        num_turns=2 * (trained.credit.turn + 1),
-        metrics=AgentLoopMetrics(),
-        extra_fields=extra,
-    ).as_dict()
+    prompt_T, response_T = (
+        torch.from_numpy(np.array(ids_T, dtype=np.int64))
+        for ids_T in (trained.prompt_ids_T, response.token_ids_T or [0])
+    )
+    mask_T = torch.ones_like(response_T)
+    if is_dropped:
+        mask_T[:-1] = 0
+    rewards_T = torch.zeros(len(response_T))
+    rewards_T[-1] = trained.credit.reward
+    log_probs_T = np.array(response.log_probs_T or [0.0], dtype=np.float32)
+    return {
+        "prompts": prompt_T,
+        "responses": response_T,
+        "input_ids": torch.cat([prompt_T, response_T]),
+        "position_ids": torch.arange(len(prompt_T) + len(response_T)),
+        "response_mask": mask_T,
+        "loss_mask": mask_T,
+        "rollout_log_probs": torch.from_numpy(log_probs_T),
+        "rm_scores": rewards_T,
+    }
 
 
 def _tag(

@@ -102,6 +102,21 @@ def test_two_turns_give_the_first_its_reward_and_the_second_the_shaped_one():
     assert last.endswith("[assistant]answer 0[user]Check your work.")
 
 
+def test_every_prompt_is_rendered_once(monkeypatch):
+    engine, rendered = TurnEngine({0: [1, 0], 1: [1, 1]}), []
+    real = engine.render
+
+    def counted(messages):
+        rendered.append(len(messages))
+        return real(messages)
+
+    monkeypatch.setattr(engine, "render", counted)
+    play(TwoTurns(), engine)
+    # The problem for the group, and one longer conversation for each of the G = 2 responses.
+    assert len(rendered) == 1 + G
+    assert rendered[1:] == [rendered[0] + 2] * G
+
+
 def test_groups_without_a_difference_inside_have_no_signal():
     # Turn 1: 0, 0; turn 2: 1 + 1, 1 + 1. The rewards differ between the groups only.
     outcome = play(TwoTurns(), TurnEngine({0: [0, 0], 1: [1, 1]}))

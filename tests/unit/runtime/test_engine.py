@@ -1,12 +1,14 @@
 """The engine between a visit and the rollout servers; the servers are scripted."""
 
 import asyncio
+from itertools import pairwise
 
 import pytest
 from fakes import Balancer, problem
 
 from recipe.hint.errors import StallError
-from recipe.hint.runtime.engine import Grading, GroupClient, Renderer, Sampling, VllmEngine
+from recipe.hint.runtime.chat_template import Renderer
+from recipe.hint.runtime.engine import Grading, GroupClient, Sampling, VllmEngine
 from recipe.hint.schema import Verdict
 
 
@@ -100,6 +102,28 @@ def test_the_beginning_of_a_response_follows_the_prompt_and_is_left_open():
     text = "".join(map(chr, engine.render(begun)))
     # Without the "<", ">" of a turn of its own: `response` has them.
     assert text == "".join(map(chr, engine.render(asked))) + "so <" == "SQso <"
+
+
+def test_others_have_their_turn_between_the_responses_of_requests_answered_together(monkeypatch):
+    engine, _ = make_engine(Server("stop"))
+    turns, real = [], Tokenizer.batch_decode
+
+    def counted(*args, **options):
+        turns.append("decode")
+        return real(*args, **options)
+
+    monkeypatch.setattr(Tokenizer, "batch_decode", counted)
+
+    async def main():
+        groups = asyncio.gather(*(engine.sample([1], seed=row) for row in range(4)))
+        while not groups.done():
+            turns.append("other")
+            await asyncio.sleep(0)
+
+    asyncio.run(main())
+    places = [place for place, what in enumerate(turns) if what == "decode"]
+    assert len(places) == 4
+    assert all("other" in turns[one:two] for one, two in pairwise(places))
 
 
 def test_the_hint_writer_has_settings_and_a_length_limit_of_its_own():

@@ -28,7 +28,8 @@ def built(spec, problem_text, attempt, feedback=None):
     turns[SECOND] = Turn(messages, [], Response([], [], feedback or "", False), parent=FIRST)
     context = PromptContext(
         *(problem, Texts(), "paper", "cut"),
-        fits=lambda messages: True,
+        render=lambda messages: [],
+        fits=lambda prompt_ids: True,
         hint_levels=lambda: pytest.fail("no hints here"),
         turn=turns.__getitem__,
     )
