@@ -5,6 +5,7 @@ main_prepare.py IN OUT.parquet         IN is a .jsonl, .json, .csv, .tsv (or one
 main_prepare.py SOURCE OUT.parquet     SOURCE is a name, such as gsm8k; --from PATH reads a copy
 main_prepare.py sources                lists the names
 main_prepare.py hints IN OUT --model M  writes hints of a served model into columns
+main_prepare.py prefixes RUN IN OUT    writes beginnings of an evaluation's right responses
 
 Ends with exit code 2, one line on stderr and no output file when the input is not usable.
 docs/data.md describes the file that is written, the checks and every option.
@@ -17,11 +18,13 @@ import hashlib
 import logging
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import NoReturn
 
 from recipe.hint.errors import DataError, HintError
-from recipe.hint.problems import checks, offline_command
+from recipe.hint.problems import checks, offline_command, prefixes
 from recipe.hint.problems.columns import check_file, write_rows
 from recipe.hint.problems.prepare import Keys, Origin, Prepared, read_local
 from recipe.hint.problems.programs import check_programs
@@ -169,22 +172,26 @@ def _sources(argv: Sequence[str]) -> None:
         print(f"    rows {', '.join(counts)}; licence {source.licence}; {source.paper}")
 
 
-def _hints(argv: Sequence[str]) -> None:
-    """Write hints of a served model into a file's columns."""
+def _write_columns(name: str, command: ModuleType, argv: Sequence[str]) -> None:
+    """Write hints into a file's columns, as ``command`` makes them."""
     parser = _Parser(
-        prog=f"{Path(sys.argv[0]).name} hints",
-        description=offline_command.DESCRIPTION,
+        prog=f"{Path(sys.argv[0]).name} {name}",
+        description=command.DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    offline_command.add_arguments(parser)
+    command.add_arguments(parser)
     try:
-        print(offline_command.run(parser.parse_args(argv)).summary())
+        print(command.run(parser.parse_args(argv)).summary())
     except HintError as error:
         parser.error(" ".join(str(error).split()))
 
 
-_COMMANDS: dict[str, Callable[[Sequence[str]], None]] = {"hints": _hints, "sources": _sources}
+_COMMANDS: dict[str, Callable[[Sequence[str]], None]] = {
+    "hints": partial(_write_columns, "hints", offline_command),
+    "prefixes": partial(_write_columns, "prefixes", prefixes),
+    "sources": _sources,
+}
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -10,7 +10,7 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Coroutine, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from recipe.hint.conversations import conversations
@@ -29,7 +29,7 @@ from recipe.hint.record import (
     verdict_counts,
 )
 from recipe.hint.schema import Opinion, Problem, ProblemState, Response, Verdict, seed_at
-from recipe.hint.settings import HintSettings
+from recipe.hint.settings import HintSettings, style_of
 from recipe.hint.turns import Place, Prompt, PromptContext, Round, Row, Sample, Train, Turn, path
 
 _T = TypeVar("_T")
@@ -64,7 +64,7 @@ class PromptRollout:
         self._context = PromptContext(
             problem,
             parts.texts,
-            parts.settings.style,
+            style_of(parts.settings, parts.method),
             parts.settings.too_long,
             render=engine.render,
             fits=engine.fits,
@@ -148,7 +148,11 @@ class PromptRollout:
         seeds = [self._seed(*self._coordinates(request, parent)) for _, parent in made]
         groups = await self._responses(request, made, prompts, seeds, rows)
         places = [index for index, group in enumerate(groups) for _ in group]
-        responses = [response for group in groups for response in group]
+        responses = [
+            replace(response, text=prompt.begun + response.text) if prompt.begun else response
+            for (prompt, _), group in zip(made, groups, strict=True)
+            for response in group
+        ]
         verdicts: Sequence[Verdict | None] = [None] * len(responses)
         if request.is_graded:
             verdicts = await self._engine.grade(self._problem, responses)

@@ -129,6 +129,7 @@ class Verdict:
 class Response:
     """One generation; ``log_probs_T`` are the server's, for the sampled tokens.
 
+    ``text`` is whole where the prompt gave its beginning, whose tokens are the prompt's.
     ``min_step`` and ``max_step`` are the oldest and the newest version of the weights. A response
     with ``is_given`` was not sampled: it has no log-probabilities, and no version.
     """

@@ -17,6 +17,7 @@ from recipe.hint.methods import METHODS, Method, get_method
 from recipe.hint.methods.base import HintDropout
 from recipe.hint.prompt import Texts, load_texts
 from recipe.hint.samples import SampleSettings
+from recipe.hint.turns import Style
 from recipe.hint.typed import read_typed
 
 BUILT_IN_LEVELS = 3
@@ -98,7 +99,7 @@ class HintSettings:
     max_level: int = 3
     source: Source | None = None
     prompts: str | None = None
-    style: Literal["paper", "release"] = "paper"
+    style: Style | None = None
     max_tokens: int = 1024
     temperature: float = 1.0
     top_p: float = 1.0
@@ -221,6 +222,13 @@ def build_method(trainer: Mapping[str, Any], settings: HintSettings) -> Method:
         ConfigError: If the name is unknown or a setting is out of range.
     """
     cls = get_method(trainer["method"])
+    is_begun = cls.uses_hints and style_of(settings, cls) == "prefill"
+    if is_begun and (settings.conditioning == "unhinted" or settings.logprob_gain_every):
+        raise ConfigError(
+            f"hint.conditioning={settings.conditioning} and hint.logprob_gain_every="
+            f"{settings.logprob_gain_every}: with hint.style=prefill they must be hinted and 0, "
+            f"since the end of a response means nothing without its beginning"
+        )
     own = None
     if cls.settings_node == "trainer":
         names = [item.name for item in fields(cls.settings_cls)]
@@ -237,6 +245,11 @@ def build_method(trainer: Mapping[str, Any], settings: HintSettings) -> Method:
 def source_of(settings: HintSettings, method: Method | type[Method]) -> str:
     """Return the source of hints: ``hint.source``, or the one that the method is defined with."""
     return settings.source or method.source
+
+
+def style_of(settings: HintSettings, method: Method | type[Method]) -> Style:
+    """Return how hints enter the prompt: ``hint.style``, or what the method is defined with."""
+    return settings.style or method.style
 
 
 def num_levels(settings: HintSettings, source: str) -> int:

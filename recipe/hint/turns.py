@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 from recipe.hint.errors import ConfigError
 from recipe.hint.hints.base import HintResult
@@ -20,6 +20,8 @@ from recipe.hint.prompt import ANSWER_SYSTEM_PROMPT, Message, Texts
 from recipe.hint.schema import USABLE_HINTS, HintStatus, Problem, Response, Verdict
 
 Messages = tuple[Message, ...]
+# How a hint enters the conversation (``with_hint``).
+Style = Literal["paper", "release", "prefill"]
 
 
 class Place(NamedTuple):
@@ -67,6 +69,12 @@ class Prompt:
         """Whether there is something to render."""
         return self.status in USABLE_HINTS
 
+    @property
+    def begun(self) -> str:
+        """What the response begins with already."""
+        last = self.messages[-1]
+        return last["content"] if last["role"] == "assistant" else ""
+
 
 @dataclass(frozen=True, slots=True)
 class PromptContext:
@@ -81,7 +89,7 @@ class PromptContext:
 
     problem: Problem
     texts: Texts
-    style: str
+    style: Style
     too_long: str
     render: Callable[[Sequence[Message]], list[int]]
     fits: Callable[[Sequence[int]], bool]
@@ -177,13 +185,14 @@ class FollowUp(PromptSpec):
 
 
 def with_hint(
-    messages: Sequence[Message], hint: str, texts: Texts, style: str = "paper"
+    messages: Sequence[Message], hint: str, texts: Texts, style: Style = "paper"
 ) -> list[Message]:
-    """Return the data set's conversation with ``hint`` added to its last user turn.
+    """Return the data set's conversation with ``hint`` in it.
 
-    ``paper`` appends to the turn and leaves every other token as it was, so the un-hinted
-    prompt's text stays a prefix up to the end of that turn. ``release`` is the form of the
-    authors' release: its own system prompt and a ``Question:`` line.
+    ``paper`` appends to the last user turn and leaves every other token as it was, so the
+    un-hinted prompt's text stays a prefix up to the end of that turn. ``release`` is the form of
+    the authors' release: its own system prompt and a ``Question:`` line. ``prefill`` makes the hint
+    the beginning of the response, which the policy goes on from.
 
     Raises:
         ConfigError: If the conversation does not end with a user turn.
@@ -191,6 +200,8 @@ def with_hint(
     if not messages or messages[-1]["role"] != "user":
         role = messages[-1]["role"] if messages else "nothing"
         raise ConfigError(f"a prompt must end with a user turn to take a hint; it ends with {role}")
+    if style == "prefill":
+        return [*messages, {"role": "assistant", "content": hint}]
     question = messages[-1]["content"]
     if style == "release":
         body = f"Question:\n{question}\n\n{texts.hint_lead}\n{hint}"

@@ -13,6 +13,7 @@ from hydra import compose, initialize_config_dir
 from hydra.errors import MissingConfigException
 
 from recipe.hint import main_hint
+from recipe.hint.campaign import read_campaign
 from recipe.hint.command.compose import explain, set_config_paths
 from recipe.hint.hints.teacher_cache import CachedResponse, ResponseCache
 from recipe.hint.runtime import attention
@@ -94,6 +95,23 @@ def test_an_experiment_of_the_embedded_worlds_runs_as_it_is(name, tmp_path, monk
     said = capsys.readouterr().out
     assert "data/two_turn/base: 0.89 M parameters" in said
     assert "16 prompts x 8 rollouts" in said
+
+
+ARMS = [
+    pytest.param(run, id=f"{path.stem} {run.arm}")
+    for path in sorted((ROOT / "configs/campaign").glob("*.yaml"))
+    for run in read_campaign(path).runs()
+    if run.name.endswith("seed-1")
+]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("run", ARMS)
+def test_an_arm_of_a_campaign_passes_the_checks(run, tmp_path, monkeypatch, capsys):
+    argv = ["main_hint.py", *run.settings, f"hint.run_dir={tmp_path}", "preflight_only=true"]
+    monkeypatch.setattr(sys, "argv", argv)
+    main_hint.main()
+    assert "batch     16 prompts x 8 rollouts" in capsys.readouterr().out
 
 
 def says(run):

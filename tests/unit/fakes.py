@@ -58,11 +58,9 @@ class ScriptedEngine:
 
     def level_of(self, prompt_ids):
         text = "".join(map(chr, prompt_ids))
-        if "Here is a hint" not in text:
-            return 0
-        hint = text.rsplit("\n", 1)[-1]
-        numbered = re.fullmatch(r"hint (\d+)", hint)
-        return int(numbered[1]) if numbered else hint.count(".") + 1
+        if numbered := re.search(r"hint (\d+)$", text):
+            return int(numbered[1])
+        return text.rsplit("\n", 1)[-1].count(".") + 1 if "Here is a hint" in text else 0
 
     @property
     def group_size(self):

@@ -33,7 +33,7 @@ def test_each_method_gives_the_configuration_its_settings_and_their_defaults():
     defaults = method_defaults()
     assert set(defaults["hint"]) == {
         *("fixed", "search", "ghpo", "scaf", "score", "score_guided", "mlmt", "archer"),
-        *("luffy", "sft", "rl_zvp", "seele"),
+        *("luffy", "sft", "rl_zvp", "seele", "prefix_rl"),
     }
     assert defaults["trainer"] == asdict(LightSettings())
     for cls in METHODS.values():
@@ -54,7 +54,10 @@ def test_what_the_methods_declare_is_no_setting_by_itself():
         ({"max_tokens": "many"}, r"hint\.max_tokens='many' must be int"),
         ({"max_level": 4}, r"hint\.max_level=4, but the built-in prompt asks for 3 levels"),
         ({"max_tokens": 0}, r"hint\.max_tokens=0 must be at least 1"),
-        ({"style": "long"}, r"hint\.style='long' is not a choice; choose one of paper, release"),
+        (
+            {"style": "long"},
+            r"hint\.style='long' is not a choice; choose one of paper, release, prefill",
+        ),
         ({"top_p": 0.0}, r"hint\.top_p=0\.0 must be above 0 and at most 1"),
         ({"verify": {"timeout_s": 0}}, r"hint\.verify\.timeout_s=0\.0 must be positive"),
         ({"fixed": 3}, r"hint\.fixed=3 must be a mapping"),

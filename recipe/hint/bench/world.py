@@ -157,7 +157,7 @@ class SimulatedEngine(BareEngine):
 
     async def grade(self, problem: Problem, responses_G: list[Response]) -> list[Verdict]:
         """Return at once: verification hides behind generation (docs/performance.md)."""
-        return [_RIGHT if each.text else _WRONG for each in responses_G]
+        return [_RIGHT if each.text.endswith("right") else _WRONG for each in responses_G]
 
     async def write(self, messages: list[Message], seed: int) -> WrittenText:
         """Return a hint writer's text, empty where it cannot be read."""

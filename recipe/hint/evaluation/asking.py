@@ -10,6 +10,7 @@ from recipe.hint.methods import Method
 from recipe.hint.rollout import Parts, PromptRollout
 from recipe.hint.samples import NO_SAMPLES
 from recipe.hint.schema import FINAL_HINT_FAILURES, Problem, ProblemState
+from recipe.hint.settings import style_of
 from recipe.hint.turns import Round, Sample, Train, Turn, at_level
 
 
@@ -45,7 +46,8 @@ async def ask(problem: Problem, parts: Parts) -> dict[str, Any]:
         parts: What a prompt rollout of the run is made of; ``asked_method`` says what is played.
     """
     method = asked_method(parts.method)
-    settings = replace(parts.settings, samples=NO_SAMPLES, logprob_gain_every=0)
+    style = style_of(parts.settings, parts.method)
+    settings = replace(parts.settings, samples=NO_SAMPLES, logprob_gain_every=0, style=style)
     parts = replace(parts, method=method, settings=settings)
     rollout = PromptRollout(problem, ProblemState(), parts)
     record = (await rollout.run("ask", 0)).record

@@ -8,6 +8,7 @@ from recipe.hint.methods.ghpo import Ghpo
 from recipe.hint.methods.grpo import Grpo
 from recipe.hint.methods.luffy import Luffy
 from recipe.hint.methods.mlmt import Mlmt
+from recipe.hint.methods.prefix_rl import PrefixRl
 from recipe.hint.methods.rl_zvp import RlZvp
 from recipe.hint.methods.sage import Sage
 from recipe.hint.methods.sage_light import SageLight
@@ -29,6 +30,7 @@ METHODS: dict[str, type[Method]] = {
     "sft": Sft,
     "rl-zvp": RlZvp,
     "seele": Seele,
+    "prefix-rl": PrefixRl,
     "score": Score,
     "score-guided": ScoreGuided,
     "mlmt": Mlmt,

@@ -13,7 +13,7 @@ from recipe.hint.credit.rows import DROPPED, CreditRow
 from recipe.hint.credit.tokens import TokenFacts
 from recipe.hint.errors import ConfigError
 from recipe.hint.schema import FINAL_HINT_FAILURES, Problem, ProblemState, seed_at
-from recipe.hint.turns import Bare, Place, Round, Row, Sample, Train, Turn
+from recipe.hint.turns import Bare, Place, Round, Row, Sample, Style, Train, Turn
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,7 @@ class Method:
         settings_node: Where they stand: ``hint.NAME``, or ``trainer``.
         uses_hints: Whether a source of hints has to be set up.
         source: The source of hints where ``hint.source`` names none.
+        style: How they enter the prompt where ``hint.style`` does not say.
         supports_dropout: Whether ``hint.dropout_share`` is read.
         increments: Pieces that each level of the source is cut into, each a level of its own.
         has_own_credit: Whether :meth:`advantages` takes the place of verl's estimator.
@@ -65,6 +66,7 @@ class Method:
     settings_node: ClassVar[str] = ""
     uses_hints: ClassVar[bool] = False
     source: ClassVar[str] = "self_generated"
+    style: ClassVar[Style] = "paper"
     supports_dropout: ClassVar[bool] = False
     increments: int = 1
     has_own_credit: ClassVar[bool] = False

@@ -1,16 +1,44 @@
-"""What a model's chat template takes, and where its responses end."""
+"""What a model's chat template makes of a conversation, and where its responses end."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from jinja2 import TemplateError
 
-from recipe.hint.prompt import Message
+from recipe.hint.prompt import Message, fold_system
 
 _USER = {"role": "user", "content": "Question"}
 _DATE = "date_string"
+
+
+@dataclass(frozen=True, slots=True)
+class Renderer:
+    """Messages to tokens and back; ``template`` is what verl's own agent loops use.
+
+    ``folds_system``: the chat template refuses a system turn, so its text goes into the user's.
+    ``options`` are further variables of the template.
+    """
+
+    tokenizer: Any
+    template: Any
+    prompt_length: int
+    folds_system: bool = False
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def render(self, messages: Sequence[Message]) -> list[int]:
+        """Return the token ids of a conversation; an assistant's turn at its end is left open."""
+        *turns, last = fold_system(messages) if self.folds_system else messages
+        if last["role"] != "assistant":
+            return list(self.template.build_initial_tokens([*turns, last]))
+        prompt_ids = self.template.build_initial_tokens(turns)
+        return [*prompt_ids, *plain_ids(self.tokenizer, last["content"])]
+
+    def response(self, text: str) -> list[int]:
+        """Return the token ids of a response with the end of its turn."""
+        return response_ids(self.tokenizer, self.options, text)
 
 
 def refuses_system(tokenizer: Any, options: Mapping[str, Any]) -> bool:
@@ -50,13 +78,14 @@ def end_of_turn(tokenizer: Any, options: Mapping[str, Any]) -> int | None:
 
 
 def response_ids(tokenizer: Any, options: Mapping[str, Any], text: str) -> list[int]:
-    """Return the tokens of a text as a response, with the one that ends its turn.
-
-    What looks like a special token in the text is plain text.
-    """
-    found = tokenizer(text, add_special_tokens=False, split_special_tokens=True)["input_ids"]
+    """Return the tokens of a text as a response, with the one that ends its turn."""
     end = end_of_turn(tokenizer, options)
-    return [*found, tokenizer.eos_token_id if end is None else end]
+    return [*plain_ids(tokenizer, text), tokenizer.eos_token_id if end is None else end]
+
+
+def plain_ids(tokenizer: Any, text: str) -> list[int]:
+    """Return the tokens of a text; what looks like a special token in it is plain text."""
+    return tokenizer(text, add_special_tokens=False, split_special_tokens=True)["input_ids"]
 
 
 def _text(tokenizer: Any, options: Mapping[str, Any], messages: Sequence[Message]) -> str:

@@ -7,17 +7,17 @@ go on after it. ``VllmEngine`` makes the loop's engine of it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 from uuid import uuid4
 
 from recipe.hint.errors import StallError
 from recipe.hint.hints.base import WrittenText
 from recipe.hint.hints.leak import find_leaks, graded_equal
-from recipe.hint.prompt import Message, fold_system
-from recipe.hint.runtime.chat_template import response_ids
+from recipe.hint.prompt import Message
+from recipe.hint.runtime.chat_template import Renderer
 from recipe.hint.schema import (
     STOPPED,
     Item,
@@ -53,30 +53,6 @@ class Asks(Protocol):
     async def ask(self, items: Sequence[Item], verdicts: Sequence[Verdict]) -> list[Opinion]:
         """Return one opinion per verdict; raise nothing."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class Renderer:
-    """Messages to tokens and back; ``template`` is what verl's own agent loops use.
-
-    ``folds_system``: the chat template refuses a system turn, so its text goes into the user's.
-    ``options`` are further variables of the template.
-    """
-
-    tokenizer: Any
-    template: Any
-    prompt_length: int
-    folds_system: bool = False
-    options: Mapping[str, Any] = field(default_factory=dict)
-
-    def render(self, messages: Sequence[Message]) -> list[int]:
-        """Return the token ids of a conversation."""
-        turns = fold_system(messages) if self.folds_system else list(messages)
-        return list(self.template.build_initial_tokens(turns))
-
-    def response(self, text: str) -> list[int]:
-        """Return the token ids of a response with the end of its turn."""
-        return response_ids(self.tokenizer, self.options, text)
 
 
 @dataclass(frozen=True, slots=True)

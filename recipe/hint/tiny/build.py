@@ -20,11 +20,14 @@ import transformers
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from recipe.hint.errors import DataError
+from recipe.hint.schema import HINT_COLUMN
 from recipe.hint.tiny import measure, pretrain, tokenizer
 from recipe.hint.tiny.worlds import Item, World
 
 logger = logging.getLogger(__name__)
 SPLIT_SEED = 0
+# File of the training problems with columns of hints -> sets of hints for each problem.
+HINT_FILES = {"train_hints": 1, "train_hints_10": 10}
 LOG_NAME, FACTS_NAME, HASHES_NAME = "build.log", "BASE.json", "SHA256SUMS"
 Row = dict[str, Any]
 
@@ -83,7 +86,28 @@ def problem_files(world: World) -> dict[str, list[Row]]:
     for stem, sizes in world.train_sizes.items():
         files[stem] = [row for family, rows in train.items() for row in rows[: sizes[family]]]
         random.Random(f"order/{SPLIT_SEED}/{stem}").shuffle(files[stem])
+    if world.hints:
+        items = {
+            item.problem: item for name in world.val_sizes for item in split_items(world, name)[0]
+        }
+        for stem, num_sets in HINT_FILES.items():
+            files[stem] = [
+                row | hint_columns(world, row, items[row["problem"]], num_sets)
+                for row in files["train"]
+            ]
     return files
+
+
+def hint_columns(world: World, row: Row, item: Item, num_sets: int) -> dict[str, Any]:
+    """Return ``hint_level_1``, ...: a text each of one set of hints, lists of several."""
+    assert world.hints is not None, "only a world with hints has their columns"
+    seed = f"hints/{SPLIT_SEED}/{row['extra_info']['index']}"
+    sets = [world.hints(item, random.Random(f"{seed}/{number}")) for number in range(num_sets)]
+    levels = enumerate(zip(*sets, strict=True), start=1)
+    return {
+        HINT_COLUMN.format(level=level): texts[0] if num_sets == 1 else list(texts)
+        for level, texts in levels
+    }
 
 
 def rows_digest(rows: list[Row]) -> str:
@@ -95,7 +119,12 @@ def rows_digest(rows: list[Row]) -> str:
 def build_problems(world: World, out: Path) -> None:
     """Write every problem file into ``out``."""
     for stem, rows in problem_files(world).items():
-        pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), out / f"{stem}.parquet")
+        columns = {name: [row[name] for row in rows] for name in rows[0]}
+        arrays = [
+            pa.array(column, SCHEMA.field(name).type if name in SCHEMA.names else None)
+            for name, column in columns.items()
+        ]
+        pq.write_table(pa.table(arrays, names=list(columns)), out / f"{stem}.parquet")
         logger.info("%s.parquet: %d rows", stem, len(rows))
 
 

@@ -52,6 +52,7 @@ class World:
         pieces: Texts that are one token.
         quality: What the base can do, on the held-out items of each family.
         recipe: The pre-training.
+        hints: Draws one set of hints of an item, weakest first; ``None``: the world has none.
     """
 
     source: str
@@ -64,6 +65,7 @@ class World:
     pieces: Sequence[str]
     quality: Callable[[measure.Sampler, Mapping[str, Sequence[Any]]], dict[str, float]]
     recipe: Recipe
+    hints: Callable[[Any, random.Random], Sequence[str]] | None = None
 
 
 ONE_TURN = World(
@@ -82,6 +84,7 @@ ONE_TURN = World(
     pieces=pieces.one_turn_pieces(),
     quality=measure.quality,
     recipe=Recipe(),
+    hints=task.hints_of,
 )
 SHORT = Recipe(steps=800, warmup_steps=60)
 TWO_TURN = World(

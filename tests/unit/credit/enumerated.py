@@ -56,7 +56,8 @@ TWO = Words({"ab": 0.0, "aa": 1.0})
 class Policy:
     """A softmax over next tokens for each conversation and beginning of a word, in float64.
 
-    Its parameters come to be when they are first read, drawn from ``seed`` and their own name.
+    Its parameters come to be when they are first read, drawn from ``seed`` and their own name. A
+    conversation may end with the beginning of a word: what follows has the parameters of the word.
     """
 
     def __init__(self, words: Words, seed: int = 0) -> None:
@@ -65,12 +66,19 @@ class Policy:
         self.parameters: dict[tuple[str, str], torch.Tensor] = {}
         self._chances: dict[str, list[float]] = {}
 
+    def words_after(self, conversation: str) -> list[str]:
+        """Return what can be said: all words, or the ends of those that were begun."""
+        _, begun = _begun(conversation)
+        longer = (word for word in self.words.scores if word.startswith(begun))
+        return [word[len(begun) :] for word in longer if word != begun]
+
     def token_log_probs(self, conversation: str, word: str) -> torch.Tensor:
         """Return log p of each token of a word, shape (T,)."""
+        before, begun = _begun(conversation)
         return torch.stack(
             [
-                self._logits(conversation, word[:place]).log_softmax(0)[
-                    self._tokens(word[:place]).index(word[place])
+                self._logits(before, begun + word[:place]).log_softmax(0)[
+                    self._tokens(begun + word[:place]).index(word[place])
                 ]
                 for place in range(len(word))
             ]
@@ -78,8 +86,9 @@ class Policy:
 
     def token_entropies(self, conversation: str, word: str) -> torch.Tensor:
         """Return the entropy of each token's distribution, without a gradient, shape (T,)."""
+        before, begun = _begun(conversation)
         logs = [
-            self._logits(conversation, word[:place]).detach().log_softmax(0)
+            self._logits(before, begun + word[:place]).detach().log_softmax(0)
             for place in range(len(word))
         ]
         return torch.stack([-(each.exp() * each).sum() for each in logs])
@@ -89,9 +98,11 @@ class Policy:
         return self.token_log_probs(conversation, word).sum().exp()
 
     def chances(self, conversation: str) -> list[float]:
-        """Return the probabilities of all words as numbers, in the order of ``words.scores``."""
+        """Return the probabilities of ``words_after`` as numbers, in their order."""
         if conversation not in self._chances:
-            probs = [self.prob(conversation, word).item() for word in self.words.scores]
+            probs = [
+                self.prob(conversation, each).item() for each in self.words_after(conversation)
+            ]
             self._chances[conversation] = probs
         return self._chances[conversation]
 
@@ -205,7 +216,7 @@ class EnumeratingEngine(BareEngine):
 
     def _word(self, conversation, seed):
         if (conversation, seed) not in self._drawn:
-            words = list(self.policy.words.scores)
+            words = self.policy.words_after(conversation)
             choice = self.draws.choose(self.policy.chances(conversation))
             self._drawn[conversation, seed] = words[choice]
         return self._drawn[conversation, seed]
@@ -218,8 +229,12 @@ class EnumeratingEngine(BareEngine):
         return WrittenText(self.ladders[choice][0], 1)
 
     async def grade(self, problem, responses_G):
+        known = self.policy.words.scores
         words = ["".join(map(chr, each.token_ids_T)) for each in responses_G]
-        scores = [self.policy.words.scores.get(word, 0.0) for word in words]
+        scores = [
+            known.get(each.text, known.get(word, 0.0))
+            for each, word in zip(responses_G, words, strict=True)
+        ]
         return [Verdict(score, "correct" if score > 0 else "wrong") for score in scores]
 
 
@@ -278,6 +293,17 @@ def hinted(hint: str) -> str:
 def revised(said: str) -> str:
     """Return the conversation after a first response and the instruction to revise it."""
     return f"{bare()}[assistant]{said}[user]{Texts().revise}"
+
+
+def begun(beginning: str) -> str:
+    """Return the conversation with the beginning of a response."""
+    return _text(with_hint(PROBLEM.messages, beginning, Texts(), "prefill"))
+
+
+def _begun(conversation: str) -> tuple[str, str]:
+    """Return a conversation without the beginning of a response, and that beginning."""
+    before, mark, said = conversation.rpartition("[assistant]")
+    return (before, said) if mark and "[user]" not in said else (conversation, "")
 
 
 def _text(messages) -> str:

@@ -4,12 +4,13 @@ import asyncio
 import json
 
 import pytest
-from fakes import ScriptedEngine, problem
+from fakes import Numbered, ScriptedEngine, problem
 from talks import TurnEngine
 
 from recipe.hint.evaluation.asking import ask
 from recipe.hint.hints.self_generated import SelfGenerated
 from recipe.hint.methods import METHODS
+from recipe.hint.methods.prefix_rl import PrefixRl
 from recipe.hint.prompt import Texts
 from recipe.hint.report.asked import asked_lines
 from recipe.hint.rollout import Parts
@@ -29,6 +30,14 @@ def asked(method, outcomes, **engine):
         Texts(),
     )
     return asyncio.run(ask(problem(), parts))
+
+
+def test_hints_enter_the_prompt_as_in_the_methods_training():
+    engine = ScriptedEngine({0: [0], 1: [0], 2: [1]})
+    parts = Parts(PrefixRl(max_level=2), Numbered(2), engine, HintSettings(), Texts())
+    asyncio.run(ask(problem(), parts))
+    bare = "answer in a boxWhat is 1+1?"
+    assert engine.prompts == [bare, f"{bare}hint 1", f"{bare}hint 2"]
 
 
 @pytest.mark.parametrize("name", ["sage", "sage-light", "fixed"])

@@ -13,6 +13,7 @@ from recipe.hint.methods.base import HintDropout
 from recipe.hint.methods.fixed import Fixed
 from recipe.hint.methods.ghpo import Ghpo, GhpoSettings
 from recipe.hint.methods.grpo import Grpo
+from recipe.hint.methods.prefix_rl import PrefixRl
 from recipe.hint.methods.sage import Sage, SearchSettings
 from recipe.hint.methods.sage_light import SageLight
 from recipe.hint.methods.scaf import Scaf, ScafSettings
@@ -34,9 +35,10 @@ BUILT = {
     "ghpo": Ghpo(max_level=3),
     "scaf": Scaf(max_level=3, settings=ScafSettings(increments=1)),
     "seele": Seele(max_level=3, settings=SeeleSettings(probes=1, probe_n=1)),
+    "prefix-rl": PrefixRl(max_level=3, dropout=HintDropout(seed=6)),
 }
 STEP = 100  # after every cold start
-# sage-light was wrong at level 1: its plan is level 2, as is that of fixed.
+# sage-light was wrong at level 1: its plan is level 2, as is that of fixed; prefix-rl draws it.
 PAST = ProblemState(visits=1, level=1, accuracy=0.0)
 BARE = len("answer in a box" + "What is 1+1?")
 
@@ -70,7 +72,7 @@ def test_every_method_of_one_turn_has_its_traces():
 
 
 RESUMED = {
-    **{name: BUILT[name] for name in ("grpo", "sage", "sage-light", "fixed", "seele")},
+    **{name: BUILT[name] for name in ("grpo", "sage", "sage-light", "fixed", "seele", "prefix-rl")},
     "sage that remembers": Sage(max_level=3, settings=SearchSettings(1, "remembered", True)),
     "fixed that refreshes": Fixed(max_level=3, dropout=HintDropout(0.5)),
     "light that refreshes": SageLight(max_level=3, dropout=HintDropout(0.5)),

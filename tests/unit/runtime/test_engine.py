@@ -7,7 +7,8 @@ import pytest
 from fakes import Balancer, problem
 
 from recipe.hint.errors import StallError
-from recipe.hint.runtime.engine import Grading, GroupClient, Renderer, Sampling, VllmEngine
+from recipe.hint.runtime.chat_template import Renderer
+from recipe.hint.runtime.engine import Grading, GroupClient, Sampling, VllmEngine
 from recipe.hint.schema import Verdict
 
 
@@ -92,6 +93,15 @@ def test_a_group_is_one_request_with_the_settings_of_the_rollouts():
     assert [response.text for response in responses_G] == ["A", "B", "C"]
     assert {(response.min_step, response.max_step) for response in responses_G} == {(7, 7)}
     assert balancer.open == 0
+
+
+def test_the_beginning_of_a_response_follows_the_prompt_and_is_left_open():
+    engine, _ = make_engine(Server("stop"))
+    asked = [{"role": "system", "content": "S"}, {"role": "user", "content": "Q"}]
+    begun = [*asked, {"role": "assistant", "content": "so <"}]
+    text = "".join(map(chr, engine.render(begun)))
+    # Without the "<", ">" of a turn of its own: `response` has them.
+    assert text == "".join(map(chr, engine.render(asked))) + "so <" == "SQso <"
 
 
 def test_others_have_their_turn_between_the_responses_of_requests_answered_together(monkeypatch):

@@ -4,8 +4,7 @@ import pytest
 
 from recipe.hint.hints.self_generated import hint_request
 from recipe.hint.prompt import Texts
-from recipe.hint.runtime.chat_template import end_of_turn, refuses_system, unfixed_date
-from recipe.hint.runtime.engine import Renderer
+from recipe.hint.runtime.chat_template import Renderer, end_of_turn, refuses_system, unfixed_date
 from recipe.hint.tiny.architectures import FAMILIES
 from recipe.hint.tiny.random_model import build_tokenizer
 from recipe.hint.turns import with_hint

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import random
+import re
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -14,6 +15,8 @@ from recipe.hint.errors import DataError
 from recipe.hint.hints.self_generated import hint_request
 from recipe.hint.main_tiny import read_arguments
 from recipe.hint.prompt import ANSWER_SYSTEM_PROMPT, HINT_SYSTEM_PROMPT, Texts
+from recipe.hint.runtime.chat_template import plain_ids
+from recipe.hint.schema import hint_columns
 from recipe.hint.tiny import build, corpus, pretrain, task, tokenizer
 from recipe.hint.tiny.worlds import ONE_TURN, TWO_TURN
 from recipe.hint.turns import with_hint
@@ -163,6 +166,25 @@ def test_the_training_files_nest_and_hold_as_many_easy_as_hard_problems():
     assert (sources.count("tiny/easy"), sources.count("tiny/hard")) == (48, 112)
 
 
+@pytest.mark.parametrize(("stem", "num_sets"), build.HINT_FILES.items())
+def test_hints_written_beforehand_are_sets_that_nest_and_show_true_results(stem, num_sets):
+    files = build.problem_files(ONE_TURN)
+    assert [row["problem"] for row in files[stem]] == [row["problem"] for row in files["train"]]
+    for row in files[stem]:
+        levels = hint_columns(row)
+        assert [len(texts) for texts in levels] == [num_sets] * task.NUM_LEVELS
+        results = [int(digit) for digit in row["answer"]]
+        for hints in zip(*levels, strict=True):
+            shown = [task.shown_results(hint) for hint in hints]
+            assert tuple(map(len, shown)) == task.hint_sizes(len(results))
+            assert shown[0].items() <= shown[1].items() <= shown[2].items()
+            assert task.is_faithful(hints[-1], results)
+    # Ten draws of 3 results of 5, of which there are C(5, 3) = 10 choices.
+    if num_sets > 1:
+        hard = [row for row in files[stem] if row["data_source"] == "tiny/hard"]
+        assert all(len(set(row["hint_level_2"])) > 2 for row in hard)
+
+
 def test_a_row_holds_the_columns_of_the_contract():
     row = build.problem_files(ONE_TURN)["val_hard"][7]
     assert row["prompt"][0] == {"role": "system", "content": ANSWER_SYSTEM_PROMPT}
@@ -170,6 +192,18 @@ def test_a_row_holds_the_columns_of_the_contract():
     assert row["reward_model"] == {"style": "rule", "ground_truth": row["answer"]}
     assert row["extra_info"] == {"index": "tiny/hard/0263", "split": "val"}  # 256 + 7
     assert (row["data_source"], row["ability"]) == ("tiny/hard", "math")
+
+
+@WORLDS
+def test_a_solution_begun_at_the_end_of_a_line_has_the_tokens_of_the_whole_one(world):
+    # What the policy goes on from is what it would have said itself, token by token.
+    built = tokenizer.build_tokenizer(world.pieces)
+    for family in world.val_sizes:
+        for item in world.draw_items(family, 20, random.Random(5)):
+            whole = plain_ids(built, item.solution)
+            for place in (match.start() for match in re.finditer("\n", item.solution)):
+                head, rest = item.solution[:place], item.solution[place:]
+                assert [*plain_ids(built, head), *plain_ids(built, rest)] == whole
 
 
 # hints

@@ -141,8 +141,14 @@ def check_lengths(
         of = f"of {total}" if total == len(problems) else f"of {len(problems)} sampled from {total}"
         if settings.source not in ("dataset", "solution_prefix"):
             _check_requests(problems, model, hints=hints, lengths=lengths, of=of)
+        style = settings.style
         sizes = model.count_tokens(
-            [with_hint(problem.messages, "", texts, settings.style) for problem in problems]
+            [
+                problem.messages
+                if style is None or style == "prefill"
+                else with_hint(problem.messages, "", texts, style)
+                for problem in problems
+            ]
         )
         if short := sum(prompt - size < _HINT_ROOM for size in sizes):
             lengths.warnings.append(

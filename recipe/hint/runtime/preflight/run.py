@@ -45,6 +45,7 @@ from recipe.hint.settings import (
     read_settings,
     read_texts,
     source_of,
+    style_of,
 )
 
 
@@ -65,7 +66,9 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
         raise ConfigError(f"trainer.method={name} must be the name of a method")
     method = build_method(config.trainer, settings)
     check_settings_are_read(name, given_settings(argv), settings)
-    settings = replace(settings, source=source_of(settings, method))
+    settings = replace(
+        settings, source=source_of(settings, method), style=style_of(settings, method)
+    )
     if method.asks_teacher or (method.uses_hints and settings.source == "teacher"):
         _check_teacher(settings)
     data.check_given(config, (data.TRAIN, VAL, MODEL))

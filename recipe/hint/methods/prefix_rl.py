@@ -1,0 +1,56 @@
+"""PrefixRL: go on from the beginning of an earlier success, or begin anew."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from recipe.hint.errors import ConfigError
+from recipe.hint.methods.base import Method
+from recipe.hint.schema import Problem, ProblemState, seed_at
+from recipe.hint.turns import Sample, at_level
+
+
+@dataclass(frozen=True)
+class PrefixRlSettings:
+    """How the prompts are mixed.
+
+    Attributes:
+        bare_share: Share of a problem's prompt rollouts without a prefix, in [0, 1); the others
+            are spread evenly over the levels.
+
+    Raises:
+        ConfigError: If the share is out of range.
+    """
+
+    bare_share: float = 0.25
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.bare_share < 1:
+            raise ConfigError(
+                f"hint.prefix_rl.bare_share={self.bare_share} must be at least 0 and below 1; "
+                f"trainer.method=grpo is 1"
+            )
+
+
+class PrefixRl(Method):
+    """Go on from the beginning of a right response, of a length drawn at each visit.
+
+    Level k of the hints is a prefix; it stands in the policy's own turn, so that what follows is
+    sampled and trained where the bare prompt would get to. Some visits draw no prefix, and a
+    problem without one never has one.
+
+    Source: Setlur et al. 2026, arXiv:2601.18795. Deviations: docs/deviations.md#prefix-rl.
+    """
+
+    settings_cls = PrefixRlSettings
+    settings_node = "hint.prefix_rl"
+    uses_hints = True
+    source = "dataset"
+    style = "prefill"
+
+    def open(self, problem: Problem, state: ProblemState) -> Sample:
+        """Return a group at the drawn level; level 0 is the bare prompt."""
+        seed = self.dropout.seed  # the run's
+        draw = seed_at(seed, "prefix", problem.id, state.visits) / 2**31
+        share = (draw - self.settings.bare_share) / (1 - self.settings.bare_share)
+        return Sample(at_level(0 if share < 0 else 1 + int(share * self.max_level)))

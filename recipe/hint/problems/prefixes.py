@@ -1,0 +1,127 @@
+"""The command ``main_prepare.py prefixes``: beginnings of an evaluation's right responses."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from recipe.hint.errors import DataError
+from recipe.hint.evaluation.responses import GradedResponse
+from recipe.hint.hints.base import Generate, HintResult
+from recipe.hint.hints.solution_prefix import SolutionPrefix, unit_ends
+from recipe.hint.problems.columns import read_problems
+from recipe.hint.problems.offline_hints import OfflineReport, write_offline_hints
+from recipe.hint.schema import Problem
+from recipe.hint.settings import PrefixSettings
+from recipe.hint.typed import finite
+
+DESCRIPTION = """Writes beginnings of right responses into columns hint_level_1, hint_level_2, ...
+
+main_prepare.py prefixes RUN IN.parquet OUT.parquet
+
+RUN is the folder of an evaluation of IN.parquet (main_hint.py trainer.eval_only=true
+data.val_files=IN.parquet), by the model that will train or by any other. A problem without a right
+response gets empty columns.
+"""
+
+# (data source, problem id) -> its right responses, in the order of their numbers
+RightResponses = Mapping[tuple[str, str], Sequence[str]]
+
+
+class Successes:
+    """The hints of a problem are the beginnings of its right responses, one set for each of them.
+
+    ``prefix`` says how long they are; they end before the final answer.
+    """
+
+    def __init__(self, responses: RightResponses, prefix: SolutionPrefix) -> None:
+        self._responses = responses
+        self._prefix = prefix
+
+    async def write(
+        self, problem: Problem, generate: Generate, *, num_before: int = 0
+    ) -> HintResult:
+        """Return the beginnings of response ``num_before``; ``missing_hint`` where it is not."""
+        texts = self._responses.get((problem.data_source, problem.id), ())
+        if num_before >= len(texts):
+            return HintResult("missing_hint", detail="no right response")
+        problem = replace(problem, solution=texts[num_before])
+        return await self._prefix.write(problem, generate, num_before=num_before)
+
+
+def read_right_responses(folder: Path) -> RightResponses:
+    """Return the different right responses of an evaluation of one turn.
+
+    Raises:
+        DataError: If the folder holds no evaluation, or a line is not a response to a problem.
+    """
+    paths = sorted((folder / "evaluation/samples").glob("*.jsonl"))
+    if not paths:
+        raise DataError(
+            f"{folder} holds no evaluation/samples/*.jsonl; evaluate the training file with "
+            f"main_hint.py trainer.eval_only=true data.val_files=IN.parquet hint.run_dir={folder}"
+        )
+    found: dict[tuple[str, str], dict[int, str]] = {}
+    for path in paths:
+        with open(path, "rb") as lines:
+            for number, line in enumerate(lines, 1):
+                place = f"{path}: line {number}"
+                graded = GradedResponse.from_json(line, place)
+                if graded.facts is not None:
+                    raise DataError(f"{place} is of several turns; prefixes are of one")
+                if graded.is_correct:
+                    texts = found.setdefault((graded.benchmark, graded.id), {})
+                    texts[graded.sample] = json.loads(line)["response"]
+    return {
+        key: list(dict.fromkeys(text for _, text in sorted(texts.items())))
+        for key, texts in found.items()
+    }
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments; the defaults are those of ``hint.prefix``."""
+    prefix = PrefixSettings()
+    parser.add_argument("run", type=Path, metavar="RUN")
+    parser.add_argument("input", type=Path, metavar="IN.parquet")
+    parser.add_argument("output", type=Path, metavar="OUT.parquet")
+    parser.add_argument(
+        "--ratios",
+        type=finite,
+        nargs="+",
+        default=prefix.ratios,
+        metavar="SHARE",
+        help="shares of the response, a level each (default: %(default)s)",
+    )
+    parser.add_argument("--unit", default=prefix.unit, choices=("char", "sentence"))
+    parser.add_argument(
+        "--per-prompt", type=int, default=1, metavar="N", help="right responses per problem"
+    )
+
+
+def run(given: argparse.Namespace) -> OfflineReport:
+    """Write the file; the summary of the report is for the user.
+
+    Raises:
+        ConfigError: If the ratios do not grow from above 0 to below 1.
+        DataError: If the input cannot be used, or no problem of it has a right response.
+    """
+    if given.per_prompt < 1:
+        raise DataError(f"--per-prompt must be at least 1, got {given.per_prompt}")
+    how = PrefixSettings(tuple(given.ratios), given.unit)
+    responses = read_right_responses(given.run)
+    if not any((each.data_source, each.id) in responses for each in read_problems(given.input)):
+        raise DataError(f"{given.run} has no right response to a problem of {given.input}")
+    prefix = SolutionPrefix(ratios=how.ratios, ends=unit_ends(how.unit, None))
+    return asyncio.run(
+        write_offline_hints(
+            given.input,
+            given.output,
+            Successes(responses, prefix),
+            max_level=len(how.ratios),
+            per_prompt=given.per_prompt,
+        )
+    )
