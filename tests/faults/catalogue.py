@@ -29,6 +29,7 @@ MODES: dict[str, tuple[str, ...]] = {
     "colocate_async": ("trainer.v1.trainer_mode=colocate_async",),
     "separate_async": (
         "trainer.v1.trainer_mode=separate_async",
+        "trainer.v1.separate_async.parameter_sync_step=1",
         "actor_rollout_ref.rollout.nnodes=1",
         "actor_rollout_ref.rollout.n_gpus_per_node=1",
         "actor_rollout_ref.rollout.checkpoint_engine.backend=gloo",

@@ -60,7 +60,10 @@ class ScriptedEngine:
         text = "".join(map(chr, prompt_ids))
         if numbered := re.search(r"hint (\d+)$", text):
             return int(numbered[1])
-        return text.rsplit("\n", 1)[-1].count(".") + 1 if "Here is a hint" in text else 0
+        if "Here is a hint" in text:
+            return text.rsplit("\n", 1)[-1].count(".") + 1
+        begun = re.search(r"\?((?:think|x)[^\n]*)$", text)
+        return begun[1].count(".") + 1 if begun else 0
 
     @property
     def group_size(self):
