@@ -8,7 +8,7 @@ from verl.trainer.ppo.v1.replay_buffer import ReplayBuffer, ReplayBufferAsync
 
 from recipe.hint.errors import HintError, StallError
 from recipe.hint.runtime import sampling_guard
-from recipe.hint.runtime.sampling_guard import POLL_S, guard
+from recipe.hint.runtime.sampling_guard import POLL_S, guard, retry_failed
 
 BOTH = pytest.mark.parametrize("buffer_class", [ReplayBuffer, ReplayBufferAsync])
 LIMIT_S = 10.0
@@ -25,6 +25,7 @@ class Queue:
         self._poll_s = poll_s
         monkeypatch.setattr(tq, "kv_list", self._list)
         monkeypatch.setattr(tq, "kv_clear", self._clear)
+        monkeypatch.setattr(tq, "kv_batch_put", self._put)
         monkeypatch.setattr(sampling_guard.time, "monotonic", lambda: self.now)
         monkeypatch.setattr("time.sleep", lambda seconds: None)
 
@@ -37,6 +38,10 @@ class Queue:
             self.now += self._poll_s
             self.on_poll()
         return {"train": self.tags}
+
+    def _put(self, keys, partition_id, tags):
+        for key, tag in zip(keys, tags, strict=True):
+            self.tags[key] |= tag
 
     def _clear(self, keys, partition_id):
         for key in keys:
@@ -386,3 +391,18 @@ def test_a_batch_is_in_the_order_its_prompts_were_sent_in_whatever_finished_firs
     buffer.note_order(["a", "b"])
     batch, _ = sample(buffer, count=2)
     assert batch.keys == ["a_0_0", "a_1_0", "b_2_0", "b_10_0"]
+
+
+def test_a_resumed_run_does_not_end_for_the_failure_that_its_checkpoint_holds(monkeypatch):
+    queue = Queue(monkeypatch)
+    queue.prompt("a", "failure", error="the engine died", is_fatal=True)
+    queue.prompt("b", "running")
+    with pytest.raises(HintError, match="the engine died"):
+        guarded(ReplayBufferAsync)._sync_metadata_from_transfer_queue()
+    assert retry_failed() == 1
+    # verl sends both again.
+    assert [tag["status"] for tag in queue.tags.values()] == ["pending", "running"]
+    buffer = guarded(ReplayBufferAsync)
+    buffer._sync_metadata_from_transfer_queue()
+    assert buffer.pending_keys["train"] == {"a"}
+    assert retry_failed() == 0

@@ -54,6 +54,22 @@ def guard(
     return buffer
 
 
+def retry_failed(partition: str = "train") -> int:
+    """Set failed prompts of a restored queue back to pending, which verl sends again.
+
+    A checkpoint may hold the failure that ended its run: the vLLM server died while it was written.
+
+    Returns:
+        How many there were.
+    """
+    tags = (tq.kv_list(partition) or {}).get(partition, {})
+    failed = [key for key, tag in tags.items() if tag.get("status") == "failure"]
+    if failed:
+        fresh = {"is_prompt": True, "status": "pending", "is_fatal": False}
+        tq.kv_batch_put(keys=failed, partition_id=partition, tags=[fresh for _ in failed])
+    return len(failed)
+
+
 @dataclass
 class _Tally:
     """The prompts of one partition that were seen during one step, by uid."""

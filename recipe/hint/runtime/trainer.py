@@ -39,7 +39,7 @@ from recipe.hint.runtime.liveness import Liveness, ready, watch_servers
 from recipe.hint.runtime.models import ask_for_models
 from recipe.hint.runtime.reporter import StepReporter
 from recipe.hint.runtime.run_folder import RunFolder, plain
-from recipe.hint.runtime.sampling_guard import guard
+from recipe.hint.runtime.sampling_guard import guard, retry_failed
 from recipe.hint.runtime.store import RECORD_FIELD, SAMPLE_FIELD
 from recipe.hint.runtime.watchdog import Watchdog
 from recipe.hint.samples import Sampler
@@ -271,6 +271,8 @@ class HintMixin(CreditMixin):
         super()._load_checkpoint()
         if self.global_steps == 0:
             return
+        if self.trainer_mode != "sync":  # which keeps no queue
+            retry_failed()
         if trainer.resume_mode == "resume_path":
             path = Path(trainer.resume_from_path) / STATE_FILE
         else:
