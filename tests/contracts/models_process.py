@@ -54,7 +54,7 @@ def reference(model: torch.nn.Module, prompt_ids: list[int], ids: list[int]) -> 
 
 def sampled(llm: LLM, model: torch.nn.Module, asked: list[list[int]], stops: set[int]) -> Any:
     """Return differences of the tokens' probabilities, and where the responses ended."""
-    sampling = SamplingParams(n=6, max_tokens=LENGTH, temperature=1.0, seed=5, logprobs=0)
+    sampling = SamplingParams(n=12, max_tokens=LENGTH, temperature=1.0, seed=5, logprobs=0)
     outputs = llm.generate([{"prompt_token_ids": ids} for ids in asked], sampling, use_tqdm=False)
     gaps, log_gaps, probs = [], [], []
     last, num_cut, num_inside = [], 0, 0

@@ -31,8 +31,8 @@ def test_responses_end_at_each_stop_of_the_model_and_at_nothing_else(seen):
     found = seen["loaded"]
     assert found["last"] == seen["stops"]
     assert found["inside"] == 0
-    # 18 responses; those of 40 tokens without a stop are cut.
-    assert found["stopped"] + found["cut"] == 18
+    # 36 responses; those of 40 tokens without a stop are cut.
+    assert found["stopped"] + found["cut"] == 36
 
 
 def test_vllm_and_the_trainers_model_agree_before_and_after_a_sync(seen):

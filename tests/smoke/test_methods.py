@@ -72,6 +72,7 @@ def test_the_weights_follow_with_untied_embeddings_too(ghpo):
     assert [row["hint/prompts"] for row in ghpo.metrics] == [8] * STEPS
 
 
+@pytest.mark.long
 def test_scaf_replaces_one_failed_rollout_by_a_guided_one_in_one_group(tmp_path):
     write_hints(tmp_path / "hints.parquet")
     run = train(

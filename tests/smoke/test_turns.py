@@ -41,6 +41,7 @@ def test_score_trains_both_turns_in_both_stages_and_the_reference_follows_from_t
     assert last["val-turns/tiny/hard/delta"] == pytest.approx(change)
 
 
+@pytest.mark.long
 def test_solver_and_guide_of_a_tree_train_in_an_asynchronous_mode(tmp_path):
     run = train(
         tmp_path / "run",
