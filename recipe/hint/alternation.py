@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple
 from recipe.hint.errors import ConfigError
 
 Role = Literal["solver", "guide"]
+_TURNS = {"turns/acc_t1", "turns/acc_t2", "turns/delta"}
 ROLES: tuple[Role, ...] = ("solver", "guide")
 
 
@@ -129,10 +130,13 @@ def phase_facts(phase: Phase, rows: Sequence[Mapping[str, Any]]) -> dict[str, An
     """Return how far a phase is and what it came to, from the lines of its ``metrics.jsonl``."""
     steps = [row for row in rows if phase.first <= row["step"] <= phase.last]
     last = steps[-1] if steps else {}
-    shown = ("val-core/", "val-turns/", "turns/acc", "turns/delta")
     return {
         **phase._asdict(),
         "step": last.get("step", phase.first - 1),
         "seconds": round(sum(row.get("timing_s/step", 0.0) for row in steps), 1),
-        "metrics": {name: last[name] for name in last if name.startswith(shown)},
+        "metrics": {
+            name: value
+            for name, value in last.items()
+            if name.startswith("val-core/") or name in _TURNS
+        },
     }

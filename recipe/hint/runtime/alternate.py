@@ -160,14 +160,16 @@ class Alternation:
 
     def _arguments(self, action: Train | Evaluate, server: Server) -> list[str]:
         """Return the arguments of the training, or of the evaluation, against a server."""
-        served, own = action.served, f"{self.config.trainer.experiment_name}"
-        teacher = {
+        served, own = action.served, self.config.trainer.experiment_name
+        teacher: dict[str, Any] = {
             f"{self.node}.t_low": 0,
             f"{self.node}.t_high": 0,
             f"{self.node}.{served.role}": "teacher",
-            f"{self.node}.train_{served.role}": "false",
+            f"{self.node}.train_{served.role}": False,
             "hint.teacher.base_url": server.url,
             "hint.teacher.model": served.role,
+            # As long as the policy's own replica may take.
+            "hint.teacher.timeout_s": self.config.hint.watchdog.rollout_s,
             # A place of their own: the next weights would answer the same requests otherwise.
             "hint.teacher.cache_dir": self.root / "answers" / served.name,
         }
@@ -182,7 +184,7 @@ class Alternation:
             if role == "guide":  # stage I is the solver's
                 more[f"{self.node}.stage1_steps"] = 0
         given = teacher | more | {"trainer.experiment_name": f"{own}-{pair}"}
-        return [*self.settings, *(f"{name}={quoted(str(each))}" for name, each in given.items())]
+        return [*self.settings, *(f"{name}={_value(each)}" for name, each in given.items())]
 
     def _run(self, program: str, arguments: Sequence[str], check: Callable[[], object]) -> None:
         """Run a program to its end, and see to it that what it needs goes on."""
@@ -198,6 +200,7 @@ class Alternation:
             if process.poll() is None:
                 end_children([process])
         if code:
+            check()  # whoever it needed may have ended first
             raise HintError(f"{program} ended with exit code {code}; it has said why")
 
     # -- phases.json: what was served in each phase, and what the phase came to -----------------
@@ -253,6 +256,10 @@ def weights_sha256(model: Path) -> str | None:
         with open(path, "rb") as file:
             digest.update(hashlib.file_digest(file, "sha256").digest())
     return digest.hexdigest() if files else None
+
+
+def _value(given: object) -> str:
+    return str(given).lower() if isinstance(given, int | float) else quoted(str(given))
 
 
 def told(action: Export | Train | Evaluate) -> str:

@@ -108,7 +108,8 @@ class Server:
         request = make_request(
             TeacherSettings(model=self.name),
             Sampling(max_tokens=1),
-            messages=[{"role": "user", "content": "1"}],
+            # As a guide is asked: some templates refuse a system turn.
+            messages=[{"role": "system", "content": "1"}, {"role": "user", "content": "1"}],
         )
         while self.process.poll() is None:
             outcome = await client.send(request)
@@ -162,14 +163,17 @@ def serving(
 
 
 def server_arguments(config: Any, place: Place) -> list[str]:
-    """Return the engine's arguments: those of the policy's own replica, then those given.
-
-    ``generation-config vllm``: a model's own defaults, such as a ``top_k``, are not the policy's.
-    """
-    rollout = config.actor_rollout_ref.rollout
+    """Return the engine's arguments: those of the policy's own replica, then those given."""
+    rollout, model = config.actor_rollout_ref.rollout, config.actor_rollout_ref.model
     given: dict[str, Any] = {name: rollout.get(name) for name in _AS_THE_POLICY}
-    given["trust_remote_code"] = config.actor_rollout_ref.model.trust_remote_code
+    given["trust_remote_code"] = model.get("trust_remote_code")
+    given["chat_template"] = model.get("custom_chat_template")
+    options = dict(config.data.get("apply_chat_template_kwargs") or {})
+    given["default_chat_template_kwargs"] = options or None
+    # Not the model's own defaults, such as a top_k; what a request does not carry is set here.
     given["generation_config"] = "vllm"
+    if (top_k := rollout.get("top_k") or -1) > 0:
+        given["override_generation_config"] = {"top_k": top_k}
     given["uvicorn_log_level"] = "warning"
     if place.devices:
         given["tensor_parallel_size"] = len(place.devices.split(","))

@@ -18,7 +18,7 @@ _OWN = {
     **dict.fromkeys(("guide", "solver"), "policy"),
     **dict.fromkeys(("train_guide", "train_solver"), True),
 }
-_OWN_OF_TEACHER = ("base_url", "model", "api_key_env", "cache_dir")
+_OWN_OF_TEACHER = ("base_url", "model", "api_key_env", "timeout_s", "cache_dir")
 
 
 def check_roles(config: DictConfig) -> str:
