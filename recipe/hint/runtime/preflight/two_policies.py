@@ -22,7 +22,7 @@ _OWN_OF_TEACHER = ("base_url", "model", "api_key_env", "timeout_s", "cache_dir")
 
 
 def check_roles(config: DictConfig) -> str:
-    """Refuse a method without two roles, and what the command gives to each phase itself.
+    """Refuse what has no two roles or no export, and what the command gives to each phase itself.
 
     Returns:
         The settings node of the method, which holds ``t_low`` and ``t_high``.
@@ -50,6 +50,11 @@ def check_roles(config: DictConfig) -> str:
                 f"{key}={setting(config, key)}: this command sets it in each phase, for both roles "
                 f"train in turns, each in a folder of its own; drop it"
             )
+    if rank := setting(config, "actor_rollout_ref.model.lora_rank"):
+        raise ConfigError(
+            f"actor_rollout_ref.model.lora_rank={rank}: main_export.py writes whole weights, and a "
+            f"checkpoint of adapters has none; give 0"
+        )
     return node
 
 
@@ -78,11 +83,6 @@ def check_phases(config: DictConfig, node: str) -> None:
                     f"steps, which grows with every phase; give {value} (lr_warmup_steps=N warms "
                     f"up over N steps)"
                 )
-    if rank := setting(config, "actor_rollout_ref.model.lora_rank"):
-        raise ConfigError(
-            f"actor_rollout_ref.model.lora_rank={rank}: main_export.py writes whole weights, and a "
-            f"checkpoint of adapters has none; give 0"
-        )
 
 
 def check_place(config: DictConfig, place: Place) -> None:
