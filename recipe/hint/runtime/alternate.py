@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import re
 import shutil
@@ -16,7 +17,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from omegaconf import DictConfig
 
@@ -106,7 +107,7 @@ class Alternation:
 
     def _exported(self) -> dict[Weights, Path]:
         found = {path: _EXPORT.fullmatch(path.name) for path in self.exports.glob("*")}
-        return {Weights(m[1], int(m[2])): path for path, m in found.items() if m}  # pyright: ignore[reportArgumentType]
+        return {Weights(cast(Role, m[1]), int(m[2])): path for path, m in found.items() if m}
 
     def _do(self, action: Export | Train | Evaluate) -> None:
         self.say(told(action))
@@ -126,22 +127,14 @@ class Alternation:
             folder=self.root,
             lock=self._lock,
         ) as server:
-            self._run("main_hint.py", self._arguments(action, server), server.check)
+            self._run("main_hint.py", self._arguments(action, server), check=server.check)
 
     def _export(self, weights: Weights) -> None:
         checkpoint = step_folder(self.root / weights.role / "checkpoints", weights.step)
         self.exports.mkdir(exist_ok=True)
         dtype = "fp32" if self.config.actor_rollout_ref.rollout.dtype == "float32" else "bf16"
-        limit_s, began_s = self.config.hint.watchdog.save_s, time.monotonic()
-
-        def check() -> None:
-            if time.monotonic() - began_s > limit_s:
-                raise StallError(
-                    f"main_export.py did not end within hint.watchdog.save_s={limit_s:g} s"
-                )
-
-        out = str(self.exports / weights.name)
-        self._run("main_export.py", [str(checkpoint), out, "--dtype", dtype], check)
+        arguments = [str(checkpoint), str(self.exports / weights.name), "--dtype", dtype]
+        self._run("main_export.py", arguments, limit_s=self.config.hint.watchdog.save_s)
         self._drop_stale()
 
     def _drop_stale(self) -> None:
@@ -186,15 +179,25 @@ class Alternation:
         given = teacher | more | {"trainer.experiment_name": f"{own}-{pair}"}
         return [*self.settings, *(f"{name}={_value(each)}" for name, each in given.items())]
 
-    def _run(self, program: str, arguments: Sequence[str], check: Callable[[], object]) -> None:
-        """Run a program to its end, and see to it that what it needs goes on."""
+    def _run(
+        self,
+        program: str,
+        arguments: Sequence[str],
+        *,
+        check: Callable[[], object] = bool,
+        limit_s: float = math.inf,
+    ) -> None:
+        """Run a program to its end; ``check`` raises where what it needs is gone."""
         command = [sys.executable, str(self.programs / program), *arguments]
-        process = start_child(
-            command, env={**os.environ, "PYTHONUNBUFFERED": "1"}, pass_fds=(self._lock,)
-        )
+        env = {**os.environ, "PYTHONUNBUFFERED": "1"}
+        process, began_s = start_child(command, env=env, pass_fds=(self._lock,)), time.monotonic()
         try:
             while (code := process.poll()) is None:
                 check()
+                if time.monotonic() - began_s > limit_s:
+                    raise StallError(
+                        f"{program} did not end within hint.watchdog.save_s={limit_s:g} s"
+                    )
                 time.sleep(_POLL_S)
         finally:
             if process.poll() is None:

@@ -31,7 +31,7 @@ def check_roles(config: DictConfig) -> str:
         ConfigError: Naming the setting.
     """
     name = setting(config, "trainer.method")
-    method = METHODS.get(name)
+    method = METHODS.get(str(name))
     if method is None or not issubclass(method.settings_cls, MlmtSettings):
         raise ConfigError(
             f"trainer.method={name} has no solver and guide that take turns; give "
@@ -99,7 +99,8 @@ def check_place(config: DictConfig, place: Place) -> None:
             else "give --devices, the GPUs that serve the frozen role, such as --devices 7, and "
             "those that train as CUDA_VISIBLE_DEVICES=0,1,2,3,4,5,6"
         )
-    if num_nodes > 1 and place.host in ("127.0.0.1", "localhost"):
+    is_spread = isinstance(num_nodes, int) and num_nodes > 1
+    if is_spread and place.host in ("127.0.0.1", "localhost"):
         raise ConfigError(
             f"--host {place.host} cannot be reached from the other of trainer.nnodes={num_nodes} "
             f"machines; give this machine's address in the cluster"
