@@ -1,68 +1,96 @@
 """The command of two policies: what it refuses in one line before anything starts."""
 
 import json
-import re
-import shlex
+import os
 import sys
 
 import pytest
+from hydra import compose, initialize_config_dir
+from omegaconf import OmegaConf
 
 from recipe.hint import main_alternate
+from recipe.hint.alternation import phases
+from recipe.hint.command.compose import CONFIG_DIR, set_config_paths
+from recipe.hint.errors import ConfigError
 from recipe.hint.runtime.partner import Place, server_arguments
-from recipe.hint.runtime.preflight.machine import has_gpu
+from recipe.hint.runtime.preflight.two_policies import check_phases, check_place, check_roles
 
-pytestmark = pytest.mark.slow
-GOOD = {
-    "experiment": "two_turn",
-    "trainer.method": "mlmt",
-    "trainer.save_freq": "2",
-    "trainer.total_training_steps": "6",
-    "hint.mlmt.t_low": "2",
-    "hint.mlmt.t_high": "1",
-    "actor_rollout_ref.rollout.prompt_length": "420",
-    "hint.run_dir": "two",
-    "preflight_only": "true",
-}
+GOOD = [
+    *("experiment=two_turn", "trainer.method=mlmt", "trainer.save_freq=2"),
+    *("trainer.total_training_steps=6", "hint.mlmt.t_low=2", "hint.mlmt.t_high=1"),
+    *("actor_rollout_ref.rollout.prompt_length=420", "hint.run_dir=two"),
+]
 WRONG = {
-    "trainer.method=score": ["trainer.method=score has no solver and guide", "give .*mlmt"],
-    "trainer.method=score-guided": ["trainer.method=score-guided has no", "solver_credit=score"],
-    "hint.mlmt.t_low=0 hint.mlmt.t_high=0": ["t_low=0 and t_high=0 must both be at least 1"],
-    "hint.mlmt.t_high=0": ["t_low=2 and t_high=0 take turns; give both above 0"],
-    "trainer.total_training_steps=2": ["counts the steps of both roles", "guide never trains"],
-    "hint.mlmt.guide=teacher": ["hint.mlmt.guide=teacher: this command sets it", "drop it"],
-    "hint.mlmt.train_solver=false": ["hint.mlmt.train_solver=False: this command sets it"],
-    "hint.teacher.base_url=http://localhost:1/v1": ["base_url=.*: this command sets it"],
-    "hint.teacher.cache_dir=x": ["cache_dir=x: this command sets it"],
-    "trainer.resume_mode=disable": ["resume_mode=disable: this command sets it"],
-    "trainer.default_local_dir=x": ["default_local_dir=x: this command sets it"],
-    "trainer.save_freq=-1": ["save_freq=-1: a phase goes on from the checkpoint"],
-    "hint.mlmt.stage1_steps=3": ["stage1_steps=3 is above hint.mlmt.t_low=2: stage I must end"],
-    "actor_rollout_ref.actor.optim.lr_scheduler_type=cosine": ["cosine follows the number of"],
-    "critic.optim.lr_warmup_steps_ratio=0.1": ["lr_warmup_steps_ratio=0.1 follows", "give 0.0"],
-    "actor_rollout_ref.model.lora_rank=8": ["lora_rank=8: .* whole weights"],
-    "hint.mlmt.t_low=two": ["hint.mlmt.t_low='two' must be int"],
-    "hint.mlmt.t_lowe=2": ["t_lowe is not a setting", "did you mean hint.mlmt.t_low"],
-    "--devices 0": ["--devices 0: trainer.device=cpu has none; drop it"],
-    "--port 1 --host 192.0.2.1": ["--host 192.0.2.1 --port 1 cannot be served at"],
-    "--prot 1": ["--prot is not an option"],
-    "trainer.nnodes=2": ["--host 127.0.0.1 cannot be reached from the other of trainer.nnodes=2"],
-    "data.train_files=nowhere.parquet": ["nowhere.parquet"],
+    "trainer.method=score": "trainer.method=score has no solver and guide .*give .*mlmt",
+    "trainer.method=score-guided": "trainer.method=score-guided has no .*solver_credit=score",
+    "hint.mlmt.t_low=0 hint.mlmt.t_high=0": "t_low=0 and t_high=0 must both be at least 1",
+    "trainer.total_training_steps=2": "counts the steps of both roles .*guide never trains",
+    "hint.mlmt.guide=teacher": "hint.mlmt.guide=teacher: this command sets it .*drop it",
+    "hint.mlmt.train_solver=false": "hint.mlmt.train_solver=False: this command sets it",
+    "hint.teacher.base_url=http://localhost:1/v1": "base_url=.*: this command sets it",
+    "hint.teacher.timeout_s=5": "timeout_s=5.*: this command sets it",
+    "hint.teacher.cache_dir=x": "cache_dir=x: this command sets it",
+    "trainer.resume_mode=disable": "resume_mode=disable: this command sets it",
+    "trainer.default_local_dir=x": "default_local_dir=x: this command sets it",
+    "trainer.save_freq=-1": "save_freq=-1: a phase goes on from the checkpoint",
+    "hint.mlmt.stage1_steps=3": "stage1_steps=3 is above hint.mlmt.t_low=2: stage I must end",
+    "actor_rollout_ref.actor.optim.lr_scheduler_type=cosine": "cosine follows the number of steps",
+    "critic.optim.lr_warmup_steps_ratio=0.1": r"lr_warmup_steps_ratio=0\.1 follows .*give 0\.0",
+    "actor_rollout_ref.model.lora_rank=8": "lora_rank=8: .* whole weights",
+    "trainer.nnodes=2": r"--host 127\.0\.0\.1 cannot be reached from the other of .*nnodes=2",
+    "trainer.device=cuda": "give --devices, the GPUs that serve the frozen role",
 }
+PLACES = {
+    Place(devices="0"): "--devices 0: trainer.device=cpu has none; drop it",
+    Place(host="192.0.2.1", port=1): r"--host 192\.0\.2\.1 --port 1 cannot be served at",
+}
+
+
+@pytest.fixture(scope="module")
+def config():
+    before = dict(os.environ)
+    set_config_paths()
+    with initialize_config_dir(config_dir=str(CONFIG_DIR), version_base=None):
+        composed = compose("hint_trainer", GOOD)
+    yield composed
+    os.environ.clear()
+    os.environ.update(before)
+
+
+def check(config, place=None):
+    node = check_roles(config)
+    check_place(config, place or Place())
+    check_phases(config, node)
+    own = config.hint.mlmt
+    return phases(own.t_low, own.t_high, config.trainer.total_training_steps)
+
+
+def test_the_settings_of_a_run_in_turns_pass(config):
+    assert [each.role for each in check(config)] == ["solver", "guide"] * 2
+
+
+@pytest.mark.parametrize("given", WRONG)
+def test_what_cannot_be_trained_in_turns_is_refused_by_name(config, given):
+    config = OmegaConf.merge(config, OmegaConf.from_dotlist(given.split()))
+    with pytest.raises(ConfigError, match=WRONG[given]):
+        check(config)
+
+
+@pytest.mark.parametrize("place", PLACES, ids=str)
+def test_a_place_that_cannot_serve_is_refused_by_name(config, place):
+    with pytest.raises(ConfigError, match=PLACES[place]):
+        check(config, place)
 
 
 @pytest.fixture
 def run(composed_once, tmp_path, monkeypatch, capsys):
     """The command in this process -> (exit code, stdout, stderr)."""
-    if has_gpu():
-        pytest.skip("asks for --devices first")
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     monkeypatch.chdir(tmp_path)
 
     def start(*given: str) -> tuple[int, str, str]:
-        kept = [
-            f"{name}={value}" for name, value in GOOD.items() if f"{name}=" not in " ".join(given)
-        ]
-        monkeypatch.setattr(sys, "argv", ["main_alternate.py", *kept, *given])
+        argv = ["main_alternate.py", *GOOD, "preflight_only=true", *given]
+        monkeypatch.setattr(sys, "argv", argv)
         code = 0
         try:
             main_alternate.main()
@@ -75,14 +103,25 @@ def run(composed_once, tmp_path, monkeypatch, capsys):
     return start
 
 
-@pytest.mark.parametrize("given", WRONG)
-def test_what_cannot_be_trained_in_turns_is_one_line_before_anything_starts(run, given):
-    code, _, err = run(*shlex.split(given))
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ("hint.mlmt.t_high=0", "t_low=2 and t_high=0 take turns; give both above 0"),
+        ("hint.mlmt.t_low=two", "hint.mlmt.t_low='two' must be int"),
+        ("hint.mlmt.t_lowe=2", "t_lowe is not a setting; did you mean hint.mlmt.t_low"),
+        ("data.train_files=nowhere.parquet", "nowhere.parquet"),
+        ("trainer.save_freq=-1", "save_freq=-1: a phase goes on from the checkpoint"),
+        ("--prot=1", "--prot=1 is not an option"),
+    ],
+)
+def test_the_command_refuses_in_one_line_and_leaves_nothing(run, given, says):
+    code, _, err = run(given)
     assert (code, err.count("\n"), err[:7]) == (2, 1, "error: "), err
-    for words in WRONG[given]:
-        assert re.search(words, err), err
+    assert says in err
 
 
+@pytest.mark.slow
 def test_a_check_tells_the_phases(run):
     code, out, err = run("hint.teacher.num_parallel=4")
     assert (code, err) == (0, "")
@@ -91,8 +130,6 @@ def test_a_check_tells_the_phases(run):
 
 
 def test_the_partner_is_served_as_the_policys_own_replica():
-    from omegaconf import OmegaConf
-
     config = OmegaConf.create(
         {
             "data": {"apply_chat_template_kwargs": {"enable_thinking": False}},
