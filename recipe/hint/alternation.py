@@ -90,7 +90,7 @@ def phases(t_low: int, t_high: int, num_steps: int) -> list[Phase]:
     if t_low < 1 or t_high < 1:
         raise ConfigError(
             f"t_low={t_low} and t_high={t_high} must both be at least 1: the solver's and the "
-            f"guide's steps in a row, such as hint.mlmt.t_low=10 hint.mlmt.t_high=10"
+            f"guide's steps in a row, such as 10 and 10"
         )
     if num_steps <= t_low:
         raise ConfigError(

@@ -20,6 +20,7 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
 from recipe.hint.alternation import phases
+from recipe.hint.errors import HintError, one_line
 from recipe.hint.main_hint import run_command
 from recipe.hint.runtime.partner import Place
 
@@ -71,7 +72,10 @@ def check_and_alternate(place: Place, config: DictConfig) -> None:
     if config.preflight_only:
         return
     say = functools.partial(print, flush=True)
-    Alternation(config, settings, node, planned, place, _PROGRAMS, say).run()
+    try:
+        Alternation(config, settings, node, planned, place, _PROGRAMS, say).run()
+    except OSError as error:
+        raise HintError(one_line(error)) from error
     print(f"done: {config.hint.run_dir}")
 
 

@@ -22,7 +22,7 @@ GOOD = [
 ]
 WRONG = {
     "trainer.method=score": "trainer.method=score has no solver and guide .*give .*mlmt",
-    "trainer.method=score-guided": "trainer.method=score-guided has no .*solver_credit=score",
+    "trainer.method=score-guided": "trainer.method=score-guided has no .*give mlmt",
     "hint.mlmt.t_low=0 hint.mlmt.t_high=0": "t_low=0 and t_high=0 must both be at least 1",
     "trainer.total_training_steps=2": "counts the steps of both roles .*guide never trains",
     "hint.mlmt.guide=teacher": "hint.mlmt.guide=teacher: this command sets it .*drop it",

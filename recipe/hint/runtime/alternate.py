@@ -91,7 +91,7 @@ class Alternation:
                 done = None
                 while action := next_action(self.phases, self.facts(), evaluates=evaluates):
                     if action == done:
-                        raise HintError(f"{told(action)}: ended well and left nothing")
+                        raise HintError(f"{told(action)}: ended well, but not that far")
                     self._do(action)
                     if isinstance(action, Evaluate):
                         return

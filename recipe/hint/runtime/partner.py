@@ -80,6 +80,7 @@ class Server:
         self._limits = limits
         self._since_s, self._has_answered = time.monotonic(), False
         self._refusal = ""
+        self._client = Client(url, key="", timeout_s=limits.answer_s)
         self.process = start_child(command, **process)
         threading.Thread(target=lambda: asyncio.run(self._ask()), daemon=True).start()
 
@@ -104,7 +105,6 @@ class Server:
         return self._has_answered
 
     async def _ask(self) -> None:
-        client = Client(self.url, key="", timeout_s=self._limits.answer_s)
         request = make_request(
             TeacherSettings(model=self.name),
             Sampling(max_tokens=1),
@@ -112,7 +112,7 @@ class Server:
             messages=[{"role": "system", "content": "1"}, {"role": "user", "content": "1"}],
         )
         while self.process.poll() is None:
-            outcome = await client.send(request)
+            outcome = await self._client.send(request)
             if not isinstance(outcome, Fault):
                 self._since_s, self._has_answered = time.monotonic(), True
             elif outcome.kind == "refused":

@@ -146,7 +146,7 @@ def test_another_schedule_in_the_folder_is_refused(tmp_path):
 
 
 def test_a_run_without_checkpoints_ends_with_what_left_nothing(tmp_path):
-    with pytest.raises(HintError, match="train the solver, steps 1 to 2.* left nothing"):
+    with pytest.raises(HintError, match="steps 1 to 2.* ended well, but not that far"):
         alternation(tmp_path, "save=never").run()
 
 

@@ -9,7 +9,6 @@ from omegaconf import DictConfig
 from recipe.hint.errors import ConfigError
 from recipe.hint.hints.teacher_settings import TeacherSettings
 from recipe.hint.methods import METHODS
-from recipe.hint.methods.mlmt import MlmtSettings
 from recipe.hint.runtime.partner import Place
 from recipe.hint.runtime.preflight.settings import ACTOR, setting
 
@@ -32,11 +31,11 @@ def check_roles(config: DictConfig) -> str:
     """
     name = setting(config, "trainer.method")
     method = METHODS.get(str(name))
-    if method is None or not issubclass(method.settings_cls, MlmtSettings):
+    if method is None or not hasattr(method.settings_cls, "t_low"):
+        those = [name for name, each in METHODS.items() if hasattr(each.settings_cls, "t_low")]
         raise ConfigError(
             f"trainer.method={name} has no solver and guide that take turns; give "
-            f"trainer.method=mlmt (with hint.mlmt.solver_credit=score and hint.mlmt.stage1_steps "
-            f"it is score-guided in phases)"
+            f"{' or '.join(those)}"
         )
     node = method.settings_node
     own = {f"{node}.{key}": value for key, value in _OWN.items()}
