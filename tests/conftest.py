@@ -7,6 +7,7 @@ import os
 
 import pytest
 import yaml
+from hydra import compose, initialize_config_dir
 from hypothesis import HealthCheck, settings
 
 # No limit of time in either: a busy machine must not change what a test says.
@@ -34,6 +35,30 @@ def environment_of_its_own():
     if os.environ != before:
         os.environ.clear()
         os.environ.update(before)
+
+
+@pytest.fixture(scope="module")
+def config_paths():
+    """Tell Hydra where the parts of the configuration are, until the file's tests are done."""
+    from recipe.hint.command.compose import set_config_paths
+
+    before = dict(os.environ)
+    set_config_paths()
+    yield
+    os.environ.clear()
+    os.environ.update(before)
+
+
+@pytest.fixture(scope="module")
+def composed(config_paths):
+    """Compose the settings of a command line: ``composed("hardware=laptop", ...)``."""
+    from recipe.hint.command.compose import CONFIG_DIR
+
+    def composed(*overrides):
+        with initialize_config_dir(str(CONFIG_DIR), version_base=None):
+            return compose("hint_trainer", overrides=list(overrides))
+
+    return composed
 
 
 @pytest.fixture

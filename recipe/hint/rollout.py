@@ -328,7 +328,7 @@ class PromptRollout:
         turns = [self._turn(row.place) for row in train.rows if self._level(row)]
         right = [turn for turn in turns if turn.verdict and turn.verdict.score > 0]
         return await logprob_gains(
-            [(turn.prompt_ids_T, turn.response.token_ids_T) for turn in right],
+            [(turn.prompt_ids_T, list(turn.response.token_ids_T)) for turn in right],
             self._engine.render(self._problem.messages),
             self._engine.score,
         )

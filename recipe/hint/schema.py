@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from array import array
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -134,8 +135,8 @@ class Response:
     with ``is_given`` was not sampled: it has no log-probabilities, and no version.
     """
 
-    token_ids_T: list[int]
-    log_probs_T: list[float]
+    token_ids_T: Sequence[int]
+    log_probs_T: Sequence[float]
     text: str
     is_truncated: bool
     min_step: int = 0
@@ -287,11 +288,13 @@ class Sampled:
     """One response, as far as it is there.
 
     ``log_probs_T`` are those that each token was sampled with, under the weights of its time;
-    ``min_step`` and ``max_step`` are the versions of the first and the last token's weights.
+    ``min_step`` and ``max_step`` are the versions of the first and the last token's weights. Tokens
+    are in arrays: the garbage collector walks every number of every list, for half a second where
+    2,048 prompts are under way.
     """
 
-    token_ids_T: list[int] = field(default_factory=list)
-    log_probs_T: list[float] = field(default_factory=list)
+    token_ids_T: array[int] = field(default_factory=lambda: array("q"))
+    log_probs_T: array[float] = field(default_factory=lambda: array("d"))
     finish: str = STOPPED
     min_step: int = -1
     max_step: int = -1
@@ -303,8 +306,8 @@ class Sampled:
             self.max_step = group["global_steps"]
         if not self.token_ids_T:
             self.min_step = self.max_step
-        self.token_ids_T += token_ids_T
-        self.log_probs_T += group["log_probs"][number]
+        self.token_ids_T.extend(token_ids_T)
+        self.log_probs_T.extend(group["log_probs"][number])
         self.finish = group["finish"][number]
 
 

@@ -14,7 +14,7 @@ from omegaconf import DictConfig, OmegaConf
 from recipe.hint.errors import ConfigError
 from recipe.hint.hints.teacher_settings import TeacherSettings
 from recipe.hint.methods import METHODS, Method, get_method
-from recipe.hint.methods.base import HintDropout
+from recipe.hint.methods.base import Draws
 from recipe.hint.prompt import Texts, load_texts
 from recipe.hint.samples import SampleSettings
 from recipe.hint.turns import Style
@@ -238,7 +238,7 @@ def build_method(trainer: Mapping[str, Any], settings: HintSettings) -> Method:
     return cls(
         max_level=num_levels(settings, source_of(settings, cls)) if cls.uses_hints else 0,
         settings=own,
-        dropout=HintDropout(settings.dropout_share, settings.seed),
+        draws=Draws(settings.seed, settings.dropout_share),
     )
 
 

@@ -150,4 +150,4 @@ async def main() -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    sys.stdout.write("\n" + json.dumps(asyncio.run(main())))
+    sys.stdout.write("\n" + json.dumps(asyncio.run(main()), default=list))

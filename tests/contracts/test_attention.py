@@ -5,12 +5,11 @@ import sys
 
 import pytest
 import torch
-from hydra import compose, initialize_config_dir
 from transformers import AutoConfig, AutoModelForCausalLM
 from verl.utils.model import load_valuehead_model
 from verl.workers.config import HFModelConfig
 
-from recipe.hint.command.compose import CONFIG_DIR, REPOSITORY, set_config_paths
+from recipe.hint.command.compose import REPOSITORY
 from recipe.hint.errors import ConfigError
 from recipe.hint.runtime.attention import FLASH, NAME, choose_attention
 
@@ -29,15 +28,6 @@ def flash_attn(monkeypatch, tmp_path):
     return put
 
 
-def composed(monkeypatch, *overrides):
-    for name in ("HINT_REPO", "HINT_VERL_CONFIG"):
-        monkeypatch.setenv(name, "")
-        monkeypatch.delenv(name)
-    set_config_paths()
-    with initialize_config_dir(str(CONFIG_DIR), version_base=None):
-        return compose("hint_trainer", overrides=["hardware=gpu1_tiny", *overrides])
-
-
 def given(config):
     return config.actor_rollout_ref.model.override_config.get("attn_implementation")
 
@@ -48,9 +38,9 @@ def capped(folder):
     return f"{MODEL}.path={folder}"
 
 
-def test_flash_attn_stays_verls_default_where_it_can_be_imported(monkeypatch, flash_attn):
+def test_flash_attn_stays_verls_default_where_it_can_be_imported(composed, monkeypatch, flash_attn):
     flash_attn("")
-    config = composed(monkeypatch)
+    config = composed("hardware=gpu1_tiny")
     assert choose_attention(config) == []
     assert given(config) is None
     # What verl takes then.
@@ -58,28 +48,30 @@ def test_flash_attn_stays_verls_default_where_it_can_be_imported(monkeypatch, fl
 
 
 def test_a_build_that_does_not_load_is_said_in_one_line_and_torchs_attention_serves(
-    monkeypatch, flash_attn
+    composed, monkeypatch, flash_attn
 ):
     flash_attn("raise ImportError('undefined symbol:\\n_ZN3c10')")
-    config = composed(monkeypatch)
+    config = composed("hardware=gpu1_tiny")
     assert choose_attention(config) == [
         "attention sdpa: flash-attn cannot be imported (undefined symbol: _ZN3c10)"
     ]
     assert given(config) == "sdpa"
 
 
-def test_a_model_that_caps_its_attention_takes_the_plain_one(monkeypatch, flash_attn, tmp_path):
+def test_a_model_that_caps_its_attention_takes_the_plain_one(
+    composed, monkeypatch, flash_attn, tmp_path
+):
     flash_attn("raise ImportError('none')")
-    config = composed(monkeypatch, capped(tmp_path / "model"))
+    config = composed("hardware=gpu1_tiny", capped(tmp_path / "model"))
     [line] = choose_attention(config)
     assert line.startswith("attention eager:")
     assert given(config) == "eager"
 
 
 def test_a_model_that_caps_its_attention_is_refused_with_an_attention_that_does_not(
-    monkeypatch, tmp_path
+    composed, monkeypatch, tmp_path
 ):
-    config = composed(monkeypatch, capped(tmp_path), f"+{NAME}=sdpa")
+    config = composed("hardware=gpu1_tiny", capped(tmp_path), f"+{NAME}=sdpa")
     with pytest.raises(ConfigError, match=r"sdpa leaves out the cap .* would differ; give eager"):
         choose_attention(config)
 
@@ -96,22 +88,24 @@ def test_a_model_that_caps_its_attention_is_refused_with_an_attention_that_does_
         ),
     ],
 )
-def test_what_needs_flash_attn_is_refused_by_name_without_it(monkeypatch, flash_attn, wrong, says):
+def test_what_needs_flash_attn_is_refused_by_name_without_it(
+    composed, monkeypatch, flash_attn, wrong, says
+):
     flash_attn("raise ImportError('none')")
     with pytest.raises(ConfigError, match=says):
-        choose_attention(composed(monkeypatch, wrong))
+        choose_attention(composed("hardware=gpu1_tiny", wrong))
 
 
-def test_an_attention_that_was_given_is_kept_without_a_word(monkeypatch, flash_attn):
+def test_an_attention_that_was_given_is_kept_without_a_word(composed, monkeypatch, flash_attn):
     flash_attn("raise ImportError('none')")
-    config = composed(monkeypatch, f"+{NAME}=eager")
+    config = composed("hardware=gpu1_tiny", f"+{NAME}=eager")
     assert choose_attention(config) == []
     assert given(config) == "eager"
 
 
-def test_an_evaluation_has_no_trainer_to_choose_for(monkeypatch, flash_attn):
+def test_an_evaluation_has_no_trainer_to_choose_for(composed, monkeypatch, flash_attn):
     flash_attn("raise ImportError('none')")
-    config = composed(monkeypatch, "trainer.eval_only=true", f"+{NAME}={FLASH}")
+    config = composed("hardware=gpu1_tiny", "trainer.eval_only=true", f"+{NAME}={FLASH}")
     assert choose_attention(config) == []
 
 
@@ -119,8 +113,10 @@ def test_verl_loads_the_value_model_with_flash_attn_alone():
     assert f'attn_implementation="{FLASH}"' in inspect.getsource(load_valuehead_model)
 
 
-def test_the_embedded_model_caps_nothing(monkeypatch):
-    config = composed(monkeypatch, f"{MODEL}.path={REPOSITORY / 'data/tiny/base'}", f"+{NAME}=sdpa")
+def test_the_embedded_model_caps_nothing(composed, monkeypatch):
+    config = composed(
+        "hardware=gpu1_tiny", f"{MODEL}.path={REPOSITORY / 'data/tiny/base'}", f"+{NAME}=sdpa"
+    )
     assert choose_attention(config) == []
 
 

@@ -17,12 +17,11 @@ from recipe.hint.command.compose import (
     REPOSITORY,
     flat_names,
     primary_config,
-    set_config_paths,
 )
 from recipe.hint.command.help import help_text
 from recipe.hint.methods import METHODS
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("config_paths")]
 
 MAIN = REPOSITORY / "recipe/hint/main_hint.py"
 # The real command with another program for each job: it notes what it was given, and ends.
@@ -49,15 +48,6 @@ except KeyboardInterrupt:
     sys.exit(130)
 sys.exit({"ghpo": 3}.get(method, 0))
 """
-
-
-@pytest.fixture(autouse=True)
-def paths(monkeypatch):
-    """The variables that ``main_hint.py`` sets, gone again after the test."""
-    for name in ("HINT_REPO", "HINT_VERL_CONFIG"):
-        monkeypatch.setenv(name, "")
-        monkeypatch.delenv(name)
-    set_config_paths()
 
 
 def run(folder: Path, *arguments: str, script: Path = MAIN, **environment: str):

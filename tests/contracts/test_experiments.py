@@ -9,12 +9,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hydra import compose, initialize_config_dir
 from hydra.errors import MissingConfigException
 
 from recipe.hint import main_hint
 from recipe.hint.campaign import read_campaign
-from recipe.hint.command.compose import explain, set_config_paths
+from recipe.hint.command.compose import explain
 from recipe.hint.hints.teacher_cache import CachedResponse, ResponseCache
 from recipe.hint.runtime import attention
 from recipe.hint.runtime.preflight import machine as preflight_machine
@@ -26,12 +25,6 @@ FILES = {path.stem: path for path in (ROOT / "configs/experiment").glob("*.yaml"
 # Of our own, not of a paper: on an embedded world.
 OWN = {"two_turn"}
 RUNS = list(csv.DictReader((ROOT / "configs/experiment/reported.csv").open(encoding="utf-8")))
-
-
-@pytest.fixture(scope="module", autouse=True)
-def paths():
-    """Where the configuration's parts are; the tests leave nothing to each other."""
-    set_config_paths()
 
 
 @pytest.fixture(scope="module")
@@ -152,10 +145,9 @@ RENAMED = [run for run in RUNS if run["replaces"]]
 
 
 @pytest.mark.parametrize("run", RENAMED, ids=[run["replaces"] for run in RENAMED])
-def test_an_old_name_of_an_experiment_is_refused_with_the_new_one(run):
+def test_an_old_name_of_an_experiment_is_refused_with_the_new_one(run, composed):
     message = f"it is now experiment={run['experiment']} {run['settings']}"
     argv = [f"experiment={run['replaces']}"]
-    with initialize_config_dir(str(main_hint.CONFIG_DIR), version_base=None):
-        with pytest.raises(MissingConfigException) as caught:
-            compose("hint_trainer", overrides=argv)
+    with pytest.raises(MissingConfigException) as caught:
+        composed(*argv)
     assert explain(caught.value, argv, main_hint.CONFIG_DIR).endswith(message)

@@ -4,7 +4,6 @@ import time
 from dataclasses import dataclass, field
 
 import pytest
-from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf, open_dict
 from verl.trainer.ppo.reward import get_custom_reward_fn
 from verl.utils.config import omega_conf_to_dataclass, validate_config
@@ -14,7 +13,6 @@ from recipe.hint.bench import gpu_check
 from recipe.hint.bench.commands import CommandError
 from recipe.hint.bench.settings import apply_bench_mode, split_arguments
 from recipe.hint.command.compose import split_command
-from recipe.hint.main_hint import CONFIG_DIR, set_config_paths
 from recipe.hint.runtime.attention import choose_attention
 from recipe.hint.runtime.preflight.keys import check_keys
 from recipe.hint.runtime.preflight.run import preflight
@@ -37,11 +35,9 @@ class Recorder(gpu_check.Check):
 
 
 @pytest.fixture
-def paths(monkeypatch):
-    for name in ("HINT_REPO", "HINT_VERL_CONFIG", "RAY_ADDRESS"):
-        monkeypatch.setenv(name, "")
-        monkeypatch.delenv(name)
-    set_config_paths()
+def machine(monkeypatch):
+    """A machine with two devices, and a small model for the large one."""
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
     monkeypatch.setattr(gpu_check, "_num_devices", lambda: 2)
     monkeypatch.setattr(random_model, "HALF_BILLION", random_model.SMALL)
 
@@ -53,7 +49,7 @@ def paths(monkeypatch):
         *((name, "cpu") for name in gpu_check.PARTS if name not in ("versions", "sleep")),
     ],
 )
-def test_a_part_asks_for_nothing_that_is_refused(part, device, paths, tmp_path):
+def test_a_part_asks_for_nothing_that_is_refused(part, device, composed, machine, tmp_path):
     check = Recorder(device, tmp_path, time.monotonic() + 60)
     try:
         gpu_check.PARTS[part](check)
@@ -63,8 +59,7 @@ def test_a_part_asks_for_nothing_that_is_refused(part, device, paths, tmp_path):
     argv, bench = split_arguments(argv)
     options, settings, action = split_command(argv)
     assert (options, action) == ([], "run")
-    with initialize_config_dir(str(CONFIG_DIR), version_base=None):
-        config = compose("hint_trainer", overrides=[*settings, "preflight_only=true"])
+    config = composed(*settings, "preflight_only=true")
     check_keys(config)
     if part in ("arms", "half_billion"):
         apply_bench_mode(config, bench)
@@ -75,9 +70,8 @@ def test_a_part_asks_for_nothing_that_is_refused(part, device, paths, tmp_path):
     assert any(line.startswith("batch ") for line in told)
 
 
-def test_verls_own_command_takes_the_settings_of_a_run(paths, tmp_path):
-    with initialize_config_dir(str(CONFIG_DIR), version_base=None):
-        config = compose("hint_trainer", overrides=["hardware=gpu1_tiny", "trainer.method=grpo"])
+def test_verls_own_command_takes_the_settings_of_a_run(composed, tmp_path):
+    config = composed("hardware=gpu1_tiny", "trainer.method=grpo")
     with open_dict(config):
         config.trainer.experiment_name = "plain"
     (tmp_path / "config.yaml").write_text(OmegaConf.to_yaml(config, resolve=True))

@@ -17,8 +17,10 @@ from verl.utils.config import omega_conf_to_dataclass
 from verl.workers.config import HFModelConfig, RolloutConfig
 from verl.workers.config.rollout import AgentLoopConfig
 
-from recipe.hint.command.compose import CONFIG_DIR, REPOSITORY, set_config_paths
+from recipe.hint.command.compose import CONFIG_DIR, REPOSITORY
 from recipe.hint.settings import HintSettings, read_settings
+
+pytestmark = pytest.mark.usefixtures("config_paths")
 
 PRESETS = sorted(path.stem for path in (REPOSITORY / "configs/hardware").glob("*.yaml"))
 # Settings of this package inside verl's sections.
@@ -45,20 +47,6 @@ OPEN = (
 )
 
 
-@pytest.fixture(autouse=True)
-def paths(monkeypatch):
-    """The variables that ``main_hint.py`` sets, gone again after the test."""
-    for name in ("HINT_REPO", "HINT_VERL_CONFIG"):
-        monkeypatch.setenv(name, "")
-        monkeypatch.delenv(name)
-    set_config_paths()
-
-
-def composed(*overrides):
-    with initialize_config_dir(str(CONFIG_DIR), version_base=None):
-        return compose("hint_trainer", overrides=list(overrides))
-
-
 def leaves(node: Mapping, prefix: str = "") -> Iterator[str]:
     for key, value in node.items():
         if isinstance(value, Mapping) and value:
@@ -73,7 +61,7 @@ def ours(path: Path) -> list[str]:
     return list(leaves({key: node[key] for key in node if key not in ("hydra", "defaults")}))
 
 
-def test_the_laptop_preset_composes_from_any_working_directory(tmp_path, monkeypatch):
+def test_the_laptop_preset_composes_from_any_working_directory(composed, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     config = composed("hardware=laptop")
     assert config.trainer.method == "sage-light"  # of our primary config
@@ -90,7 +78,7 @@ def verls_settings(folder: str) -> set[str]:
 
 
 @pytest.mark.parametrize("preset", PRESETS)
-def test_every_hardware_preset_composes(preset):
+def test_every_hardware_preset_composes(composed, preset):
     config = composed(f"hardware={preset}")
     node = OmegaConf.to_container(config.hint, resolve=True)
     assert isinstance(read_settings(node), HintSettings)
@@ -118,13 +106,13 @@ def test_every_setting_we_give_is_one_that_verl_or_we_have(path):
     "override",
     ["trainer.totl_epochs=3", "hint.max_levl=2", "actor_rollout_ref.rollout.nn=4", "hints.seed=1"],
 )
-def test_a_mistyped_setting_is_refused(override):
+def test_a_mistyped_setting_is_refused(composed, override):
     name = override.split("=")[0]
     with pytest.raises(ConfigCompositionException, match=f"Could not override '{name}'"):
         composed("hardware=laptop", override)
 
 
-def test_verls_typed_rollout_section_accepts_the_composed_settings():
+def test_verls_typed_rollout_section_accepts_the_composed_settings(composed):
     rollout = omega_conf_to_dataclass(composed("hardware=laptop").actor_rollout_ref.rollout)
     assert isinstance(rollout, RolloutConfig)
     # Read from data.max_response_length by verl's own interpolation.
@@ -132,7 +120,7 @@ def test_verls_typed_rollout_section_accepts_the_composed_settings():
     assert rollout.engine_kwargs["vllm"]["distributed_executor_backend"] == "uni"
 
 
-def test_verls_typed_model_section_loads_the_embedded_model_without_a_network():
+def test_verls_typed_model_section_loads_the_embedded_model_without_a_network(composed):
     model = omega_conf_to_dataclass(composed("hardware=laptop").actor_rollout_ref.model)
     assert isinstance(model, HFModelConfig)
     assert model.hf_config.tie_word_embeddings is True
@@ -140,7 +128,7 @@ def test_verls_typed_model_section_loads_the_embedded_model_without_a_network():
     assert len(model.tokenizer) == model.hf_config.vocab_size
 
 
-def test_verls_typed_actor_section_accepts_the_composed_settings():
+def test_verls_typed_actor_section_accepts_the_composed_settings(composed):
     actor = omega_conf_to_dataclass(composed("hardware=laptop").actor_rollout_ref.actor)
     assert actor.strategy == "fsdp2"
     assert actor.fsdp_config.mixed_precision["param_dtype"] == "fp32"

@@ -1,17 +1,15 @@
 """What a model must have for a run: verl, vLLM, the checks and the engines must agree on it."""
 
 import math
-import os
 from types import SimpleNamespace
 
 import pytest
 from engines import run_process
-from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 from transformers import AutoTokenizer, Gemma3Config, Qwen2Config
 from verl.workers.rollout.utils import get_max_position_embeddings
 
-from recipe.hint.command.compose import CONFIG_DIR, REPOSITORY, set_config_paths
+from recipe.hint.command.compose import REPOSITORY
 from recipe.hint.errors import ConfigError
 from recipe.hint.runtime.engine_builder import EngineBuilder
 from recipe.hint.runtime.preflight.machine import has_gpu
@@ -25,14 +23,8 @@ from recipe.hint.settings import read_settings
 
 
 @pytest.fixture
-def config(monkeypatch):
-    for name in ("HINT_REPO", "HINT_VERL_CONFIG"):
-        monkeypatch.setenv(name, os.environ.get(name, ""))
-        monkeypatch.delenv(name)
-    set_config_paths()
-    with initialize_config_dir(str(CONFIG_DIR), version_base=None):
-        given = ["hardware=laptop", "actor_rollout_ref.rollout.max_model_len=null"]
-        return compose("hint_trainer", overrides=given)
+def config(composed):
+    return composed("hardware=laptop", "actor_rollout_ref.rollout.max_model_len=null")
 
 
 def test_a_model_with_its_text_settings_in_a_part_of_their_own_has_a_context(config):

@@ -2,11 +2,10 @@
 
 import pyarrow.parquet as pq
 import pytest
-from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 from transformers import AutoConfig, GenerationConfig
 
-from recipe.hint.command.compose import CONFIG_DIR, REPOSITORY, set_config_paths
+from recipe.hint.command.compose import REPOSITORY
 from recipe.hint.errors import ConfigError
 from recipe.hint.problems.columns import make_row, write_rows
 from recipe.hint.runtime.preflight import data
@@ -36,16 +35,10 @@ def folders(tmp_path_factory):
 
 
 @pytest.fixture
-def load(monkeypatch, folders):
-    for name in ("HINT_REPO", "HINT_VERL_CONFIG"):
-        monkeypatch.setenv(name, "")
-        monkeypatch.delenv(name)
-    set_config_paths()
-
+def load(composed, folders):
     def load(name, *overrides, stops=None):
         path = f"actor_rollout_ref.model.path={folders(name, stops)}"
-        with initialize_config_dir(str(CONFIG_DIR), version_base=None):
-            config = compose("hint_trainer", overrides=["hardware=laptop", path, *overrides])
+        config = composed("hardware=laptop", path, *overrides)
         OmegaConf.resolve(config)
         return config, read_model(config, has_weights=False)
 

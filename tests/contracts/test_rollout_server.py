@@ -3,6 +3,7 @@
 import asyncio
 import inspect
 import math
+import statistics
 
 import pytest
 from engines import run_process
@@ -46,7 +47,7 @@ def test_a_gate_that_rejects_gives_a_group_of_aborted_answers():
     server._submission_paused = server._rejecting = True
     group = asyncio.run(server.generate_group([1, 2], {"n": 3, "max_tokens": 4}, "id"))
     assert group["finish"] == ["abort"] * 3
-    assert group["token_ids"] == group["log_probs"] == [[], [], []]
+    assert [len(each) for each in (*group["token_ids"], *group["log_probs"])] == [0] * 6
     assert group["global_steps"] == 7
 
 
@@ -174,10 +175,15 @@ def test_a_group_goes_on_through_three_weight_syncs_to_its_last_token(seen):
 
 @pytest.mark.slow
 def test_every_token_of_a_group_that_went_on_has_its_own_log_prob(seen):
-    # The syncs brought the same weights, so that one forward of the whole is the reference.
+    # The syncs brought the same weights, so that one forward of the whole is the reference. Which
+    # tokens are sampled depends on when the syncs come. Rounding in fp32 differs by 5e-7 on
+    # average; the largest of 4,800 tokens is 2e-5 to 1e-4, now and then more, syncs or not.
+    # The log-prob of another token is off by 0.01 and more, which adds 1e-5 to a response's mean.
     for response, reference in zip(seen["gone on"], seen["gone on reference"], strict=True):
         pairs = zip(response["log_probs_T"], reference, strict=True)
-        assert max(abs(math.exp(a) - math.exp(b)) for a, b in pairs) <= 1e-4
+        gaps_T = [abs(math.exp(a) - math.exp(b)) for a, b in pairs]
+        assert statistics.mean(gaps_T) <= 5e-6
+        assert max(gaps_T) <= 1e-3
 
 
 @pytest.mark.slow

@@ -7,11 +7,9 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
 from recipe.hint.errors import ConfigError
-from recipe.hint.main_hint import CONFIG_DIR, set_config_paths
 from recipe.hint.methods import METHODS
 from recipe.hint.runtime.launcher import evaluation_folder
 from recipe.hint.runtime.preflight.folder import DEFINES, OPERATION, check_same_run
@@ -32,27 +30,17 @@ OPERATIONAL = {
 }
 
 
-@pytest.fixture(scope="module", autouse=True)
-def paths():
-    before = dict(os.environ)
-    set_config_paths()
-    yield
-    os.environ.clear()
-    os.environ.update(before)
-
-
 @pytest.fixture(scope="module")
-def composed(paths):
-    with initialize_config_dir(str(CONFIG_DIR), version_base=None):
-        config = compose("hint_trainer", overrides=["hardware=laptop", "trainer.method=sage"])
+def sage(composed):
+    config = composed("hardware=laptop", "trainer.method=sage")
     OmegaConf.set_struct(config, False)
     return config
 
 
 @pytest.fixture
-def run(composed, tmp_path):
+def run(sage, tmp_path):
     """Settings of a run of which ten steps are on disk."""
-    config = copy.deepcopy(composed)
+    config = copy.deepcopy(sage)
     config.hint.run_dir = str(tmp_path)
     config.trainer.experiment_name = "one"
     OmegaConf.resolve(config)
@@ -62,14 +50,13 @@ def run(composed, tmp_path):
 
 
 @pytest.mark.parametrize("method", ["sage", *TURNS])
-def test_a_run_of_every_kind_of_method_goes_on_in_its_own_folder(paths, tmp_path, method):
+def test_a_run_of_every_kind_of_method_goes_on_in_its_own_folder(composed, tmp_path, method):
     node = method.replace("-", "_")
     has_stages = hasattr(METHODS[method].settings_cls, "stage1_steps")
     stages = [f"hint.{node}.stage1_steps=1"] if has_stages else []
     given = ["hardware=laptop", f"trainer.method={method}", f"hint.run_dir={tmp_path}", *stages]
     given.append("actor_rollout_ref.rollout.prompt_length=512")
-    with initialize_config_dir(str(CONFIG_DIR), version_base=None):
-        config = compose("hint_trainer", overrides=given)
+    config = composed(*given)
     OmegaConf.set_struct(config, False)
     OmegaConf.resolve(config)
     OmegaConf.save(config, tmp_path / "config.yaml")  # as the start keeps it

@@ -12,14 +12,12 @@ from types import SimpleNamespace
 import pytest
 import torch
 import transfer_queue as tq
-from hydra import compose, initialize_config_dir
 from tensordict import NonTensorData, TensorDict
 from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopWorkerTQ
 from verl.utils import tensordict_utils as tu
 from verl.workers.rollout.replica import TokenOutput
 
 from recipe.hint.credit.rows import CreditRow
-from recipe.hint.main_hint import CONFIG_DIR, set_config_paths
 from recipe.hint.record import Outcome, PromptRecord, RoundRecord, TrainedRow
 from recipe.hint.runtime import store
 from recipe.hint.runtime.store import CREDIT_FIELD, RECORD_FIELD, SAMPLE_FIELD
@@ -130,16 +128,10 @@ class RewardWorker:
 
 
 @pytest.fixture(scope="module")
-def config():
-    with pytest.MonkeyPatch.context() as patch:
-        for name in ("HINT_REPO", "HINT_VERL_CONFIG"):
-            patch.setenv(name, "")
-            patch.delenv(name)
-        set_config_paths()
-        with initialize_config_dir(str(CONFIG_DIR), version_base=None):
-            config = compose("hint_trainer", overrides=["hardware=laptop"])
-            config.actor_rollout_ref.rollout.n = len(ANSWERS)
-            yield config
+def config(composed):
+    config = composed("hardware=laptop")
+    config.actor_rollout_ref.rollout.n = len(ANSWERS)
+    return config
 
 
 @pytest.fixture

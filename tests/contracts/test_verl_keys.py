@@ -10,7 +10,6 @@ from omegaconf import OmegaConf
 
 from recipe.hint.command.compose import flat_names
 from recipe.hint.errors import ConfigError
-from recipe.hint.main_hint import CONFIG_DIR, set_config_paths
 from recipe.hint.runtime.preflight.keys import OPEN, READ_BY_VERL, check_keys
 
 # Where verl reads a section without a dataclass, and what it is called there.
@@ -20,29 +19,15 @@ READERS = {
 }
 
 
-@pytest.fixture(scope="module", autouse=True)
-def paths():
-    before = dict(os.environ)
-    set_config_paths()
-    yield
-    os.environ.clear()
-    os.environ.update(before)
-
-
 @pytest.fixture(scope="module")
-def verl():
+def verl(config_paths):
     file = Path(os.environ["HINT_VERL_CONFIG"]) / "_generated_ppo_trainer.yaml"
     return OmegaConf.to_container(OmegaConf.load(file), resolve=False)
 
 
 @pytest.fixture
-def laptop():
-    return with_added()
-
-
-def with_added(*overrides):
-    with initialize_config_dir(str(CONFIG_DIR), version_base=None):
-        return compose("hint_trainer", overrides=["hardware=laptop", *overrides])
+def laptop(composed):
+    return composed("hardware=laptop")
 
 
 def sections(node, prefix=""):
@@ -56,8 +41,8 @@ def sections(node, prefix=""):
 
 def test_verls_file_of_all_defaults_is_what_it_composes(verl):
     with initialize_config_dir(os.environ["HINT_VERL_CONFIG"], version_base=None):
-        composed = OmegaConf.to_container(compose("ppo_trainer"), resolve=False)
-    assert set(flat_names(composed)) - set(flat_names(verl)) == {"model_engine"}
+        defaults = OmegaConf.to_container(compose("ppo_trainer"), resolve=False)
+    assert set(flat_names(defaults)) - set(flat_names(verl)) == {"model_engine"}
 
 
 def test_a_key_that_nothing_reads_is_refused_in_every_section(verl, laptop):
@@ -120,14 +105,15 @@ def test_a_letter_too_few_is_answered_with_the_right_name(verl, laptop):
         "model_engine=megatron",
     ],
 )
-def test_a_key_that_is_read_stays_possible(given):
-    check_keys(with_added(given))
+def test_a_key_that_is_read_stays_possible(composed, given):
+    check_keys(composed("hardware=laptop", given))
 
 
-def test_a_key_of_a_file_is_refused_like_one_of_the_command(tmp_path):
+def test_a_key_of_a_file_is_refused_like_one_of_the_command(composed, tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/one.yaml").write_text("# @package _global_\ntrainer: {totl_epochs: 3}\n")
-    config = with_added(
+    config = composed(
+        "hardware=laptop",
         f"hydra.searchpath=[file://{os.environ['HINT_VERL_CONFIG']},"
         f"file://{os.environ['HINT_REPO']}/configs,file://{tmp_path}]",
         "+mine=one",

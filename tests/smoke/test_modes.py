@@ -1,11 +1,9 @@
 """Mode separate_async on a CPU: replicas of their own, and weights sent to them by gloo."""
 
 import pytest
-from hydra import compose, initialize_config_dir
 from runs import AS_ON_A_GPU, check_records, check_weights, train
 
 from recipe.hint.errors import ConfigError
-from recipe.hint.main_hint import CONFIG_DIR, set_config_paths
 from recipe.hint.runtime.preflight.machine import check_machine
 from recipe.hint.runtime.preflight.settings import check_settings
 
@@ -57,22 +55,23 @@ def test_separate_devices_train_on_whole_batches_and_their_weights_follow(tmp_pa
         assert row["hint/failed_prompts"] == 0
 
 
-def check(monkeypatch, *overrides):
+@pytest.fixture
+def check(composed, monkeypatch):
     """The preflight's checks of settings and machine on the laptop preset."""
-    for name in ("HINT_REPO", "HINT_VERL_CONFIG", "RAY_ADDRESS"):
-        monkeypatch.setenv(name, "")
-        monkeypatch.delenv(name)
-    set_config_paths()
-    with initialize_config_dir(str(CONFIG_DIR), version_base=None):
-        config = compose("hint_trainer", overrides=["hardware=laptop", *overrides])
-    check_settings(config)
-    check_machine(config)
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+
+    def check(*overrides):
+        config = composed("hardware=laptop", *overrides)
+        check_settings(config)
+        check_machine(config)
+
+    return check
 
 
-def test_the_settings_of_separate_devices_pass_the_preflight(monkeypatch):
-    assert check(monkeypatch, *SEPARATE) is None
+def test_the_settings_of_separate_devices_pass_the_preflight(check):
+    assert check(*SEPARATE) is None
     adapter = ("actor_rollout_ref.model.lora_rank=8", "actor_rollout_ref.model.lora.merge=true")
-    assert check(monkeypatch, *SEPARATE, *adapter) is None
+    assert check(*SEPARATE, *adapter) is None
 
 
 @pytest.mark.parametrize(
@@ -90,12 +89,12 @@ def test_the_settings_of_separate_devices_pass_the_preflight(monkeypatch):
         ("actor_rollout_ref.model.lora_rank=8", r"without its adapter.*set .*lora\.merge=true"),
     ],
 )
-def test_separate_devices_that_cannot_work_are_refused(monkeypatch, wrong, says):
+def test_separate_devices_that_cannot_work_are_refused(check, wrong, says):
     with pytest.raises(ConfigError, match=says):
-        check(monkeypatch, *SEPARATE, wrong)
+        check(*SEPARATE, wrong)
 
 
-def test_devices_that_are_not_whole_replicas_are_refused(monkeypatch):
+def test_devices_that_are_not_whole_replicas_are_refused(check):
     # 3 devices and replicas of 2: one would be left over.
     overrides = (
         "trainer.n_gpus_per_node=3",
@@ -103,7 +102,7 @@ def test_devices_that_are_not_whole_replicas_are_refused(monkeypatch):
         f"{MINI}=3",
     )
     with pytest.raises(ConfigError, match=r"= 3 devices are not whole replicas of 2"):
-        check(monkeypatch, *overrides, "data.train_batch_size=6")
+        check(*overrides, "data.train_batch_size=6")
 
 
 @pytest.mark.parametrize(
@@ -120,8 +119,8 @@ def test_devices_that_are_not_whole_replicas_are_refused(monkeypatch):
         ),
     ],
 )
-def test_a_sequence_shared_by_devices_that_are_not_there_is_refused(monkeypatch, wrong, says):
+def test_a_sequence_shared_by_devices_that_are_not_there_is_refused(check, wrong, says):
     nodes = ("actor_rollout_ref.actor", "actor_rollout_ref.model")
     overrides = (f"{node}.{each}" for node, each in zip(nodes, wrong, strict=False))
     with pytest.raises(ConfigError, match=says):
-        check(monkeypatch, *overrides)
+        check(*overrides)

@@ -11,6 +11,7 @@ import functools
 import json
 import random
 import time
+from array import array
 from types import SimpleNamespace
 from typing import Any
 
@@ -66,8 +67,8 @@ class SimulatedServer:
             token_ids = [self._filler[: self._tokens - len(end)] + end for end in ends]
         await asyncio.sleep(self._token_s * len(token_ids[0]) * rng.uniform(0.5, 1.5))
         return {
-            "token_ids": token_ids,
-            "log_probs": [[-0.5] * len(each) for each in token_ids],
+            "token_ids": [array("q", each) for each in token_ids],
+            "log_probs": [array("d", [-0.5]) * len(each) for each in token_ids],
             "finish": ["stop"] * len(token_ids),
             "global_steps": 0,
             "cached_tokens": 0,

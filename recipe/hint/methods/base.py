@@ -22,21 +22,24 @@ class NoSettings:
 
 
 @dataclass(frozen=True)
-class HintDropout:
-    """Which problems leave their hint out once, after they trained with one.
+class Draws:
+    """What a method draws at random: from the run's seed, the problem and its visits so far.
 
-    ``share`` is their share in [0, 1], drawn from ``seed``, the problem and its rollouts so far.
+    ``hint_dropout`` is the share, in [0, 1], of the visits after a hinted one that go without.
     """
 
-    share: float = 0.0
     seed: int = 1
+    hint_dropout: float = 0.0
 
-    def is_due(self, problem: Problem, state: ProblemState) -> bool:
+    def uniform(self, what: str, problem: Problem, state: ProblemState) -> float:
+        """Return this visit's number in [0, 1) for the draw named ``what``."""
+        return seed_at(self.seed, what, problem.id, state.visits) / 2**31
+
+    def drops_hint(self, problem: Problem, state: ProblemState) -> bool:
         """Return whether this prompt rollout goes without a hint."""
-        if not self.share or not state.accepted_level:
+        if not self.hint_dropout or not state.accepted_level:
             return False
-        draw = seed_at(self.seed, "refresh", problem.id, state.visits)
-        return draw < self.share * 2**31
+        return self.uniform("refresh", problem, state) < self.hint_dropout
 
 
 class Method:
@@ -77,11 +80,11 @@ class Method:
     second_values: ClassVar[Mapping[str, Mapping[str, str]]] = {}
 
     def __init__(
-        self, *, max_level: int = 0, settings: Any = None, dropout: HintDropout | None = None
+        self, *, max_level: int = 0, settings: Any = None, draws: Draws | None = None
     ) -> None:
         self.max_level = max_level
         self.settings: Any = self.settings_cls() if settings is None else settings
-        self.dropout = dropout or HintDropout()
+        self.draws = draws or Draws()
 
     def check_run(self, *, group_size: int, use_kl_in_reward: bool) -> None:
         """Refuse settings that do not fit the run's.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from recipe.hint.errors import ConfigError
-from recipe.hint.methods.base import HintDropout, Method, unhinted
+from recipe.hint.methods.base import Draws, Method, unhinted
 from recipe.hint.schema import Problem, ProblemState
 from recipe.hint.turns import Hinted, Sample
 
@@ -30,9 +30,9 @@ class Fixed(Method):
         *,
         max_level: int = 3,
         settings: FixedSettings | None = None,
-        dropout: HintDropout | None = None,
+        draws: Draws | None = None,
     ) -> None:
-        super().__init__(max_level=max_level, settings=settings, dropout=dropout)
+        super().__init__(max_level=max_level, settings=settings, draws=draws)
         if not 1 <= self.settings.level <= max_level:
             raise ConfigError(
                 f"hint.fixed.level={self.settings.level} must be from 1 to {max_level}, the "
@@ -41,6 +41,6 @@ class Fixed(Method):
 
     def open(self, problem: Problem, state: ProblemState) -> Sample:
         """Return the constant level, or none where the hint is dropped out."""
-        if self.dropout.is_due(problem, state):
+        if self.draws.drops_hint(problem, state):
             return unhinted()
         return Sample(Hinted(self.settings.level))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from recipe.hint.errors import ConfigError
-from recipe.hint.methods.base import HintDropout, Method, unhinted
+from recipe.hint.methods.base import Draws, Method, unhinted
 from recipe.hint.schema import FINAL_HINT_FAILURES, Problem, ProblemState
 from recipe.hint.turns import Hinted, Round, Sample, Train, Turn, at_level
 
@@ -70,9 +70,9 @@ class Ghpo(Method):
         *,
         max_level: int = 3,
         settings: GhpoSettings | None = None,
-        dropout: HintDropout | None = None,
+        draws: Draws | None = None,
     ) -> None:
-        super().__init__(max_level=max_level, settings=settings, dropout=dropout)
+        super().__init__(max_level=max_level, settings=settings, draws=draws)
         mode, level = self.settings.mode, self.settings.level
         if mode.startswith("fixed") and not 1 <= level <= max_level:
             raise ConfigError(

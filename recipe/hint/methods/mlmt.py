@@ -12,7 +12,7 @@ import numpy as np
 from recipe.hint.credit.baselines import state_values
 from recipe.hint.credit.rows import CreditRow
 from recipe.hint.errors import ConfigError
-from recipe.hint.methods.base import HintDropout
+from recipe.hint.methods.base import Draws
 from recipe.hint.methods.score import AFTER
 from recipe.hint.methods.score_guided import GUIDE, PLACE, GuidedSettings, ScoreGuided
 from recipe.hint.schema import ProblemState
@@ -107,9 +107,9 @@ class Mlmt(ScoreGuided):
         *,
         max_level: int = 0,
         settings: MlmtSettings | None = None,
-        dropout: HintDropout | None = None,
+        draws: Draws | None = None,
     ) -> None:
-        super().__init__(max_level=max_level, settings=settings, dropout=dropout)
+        super().__init__(max_level=max_level, settings=settings, draws=draws)
         self.feedbacks = self.settings.feedbacks
         self.refinements = self.settings.refinements
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from recipe.hint.errors import ConfigError
 from recipe.hint.methods.base import Method
-from recipe.hint.schema import Problem, ProblemState, seed_at
+from recipe.hint.schema import Problem, ProblemState
 from recipe.hint.turns import Sample, at_level
 
 
@@ -50,7 +50,6 @@ class PrefixRl(Method):
 
     def open(self, problem: Problem, state: ProblemState) -> Sample:
         """Return a group at the drawn level; level 0 is the bare prompt."""
-        seed = self.dropout.seed  # the run's
-        draw = seed_at(seed, "prefix", problem.id, state.visits) / 2**31
+        draw = self.draws.uniform("prefix", problem, state)
         share = (draw - self.settings.bare_share) / (1 - self.settings.bare_share)
         return Sample(at_level(0 if share < 0 else 1 + int(share * self.max_level)))

@@ -64,7 +64,7 @@ class SageLight(Method):
 
     def open(self, problem: Problem, state: ProblemState) -> Sample:
         """Return the level that the last accuracy asks for; none where the hint is dropped out."""
-        if self.dropout.is_due(problem, state):
+        if self.draws.drops_hint(problem, state):
             return unhinted()
         level = next_level(state.level, state.accuracy, self.max_level, self.settings)
         return Sample(at_level(level))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from recipe.hint.errors import ConfigError
-from recipe.hint.methods.base import HintDropout, Method, check_below_group
+from recipe.hint.methods.base import Draws, Method, check_below_group
 from recipe.hint.schema import Problem, ProblemState
 from recipe.hint.turns import Bare, Hinted, Place, Round, Sample, Train
 
@@ -57,9 +57,9 @@ class Scaf(Method):
         *,
         max_level: int = 3,
         settings: ScafSettings | None = None,
-        dropout: HintDropout | None = None,
+        draws: Draws | None = None,
     ) -> None:
-        super().__init__(max_level=max_level, settings=settings, dropout=dropout)
+        super().__init__(max_level=max_level, settings=settings, draws=draws)
         self.increments = self.settings.increments
         self.max_level = max_level * self.increments
 

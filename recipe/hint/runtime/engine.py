@@ -161,7 +161,7 @@ class GroupClient:
             rest = replace(sampling, max_tokens=sampling.max_tokens - count)
             # Not the same seed again: it would draw the noise of the first tokens a second time.
             fields = rest.fields(self._seed(seed_at(seed, "after", count)))
-            response.add(await self._ask(prompt_ids + response.token_ids_T, fields), 0)
+            response.add(await self._ask([*prompt_ids, *response.token_ids_T], fields), 0)
             if response.finish == STOPPED:
                 await asyncio.sleep(_PAUSE_S)
 
@@ -242,7 +242,7 @@ class VllmEngine:
         self._hints = hints
         self._second = grading.second
         self._overlong = grading.overlong
-        self._decoding = asyncio.Lock()
+        self._turns = asyncio.Lock()
 
     def graded_by(self, verifier: Grader) -> VllmEngine:
         """Return the same engine with another verifier."""
@@ -296,15 +296,23 @@ class VllmEngine:
             )
         own: dict[str, Any] = sampling.given() if sampling else {}
         how = replace(self._responses, **own, n=count)
+        await self._own_turn()
         groups = await self._client.sample_each(prompts, how, seeds)
-        # In turns of the event loop: many requests may be answered in the same one.
-        async with self._decoding:
-            await asyncio.sleep(0)
-            texts = self._tokenizer.batch_decode(
-                [each.token_ids_T for group in groups for each in group], skip_special_tokens=True
-            )
+        await self._own_turn()
+        texts = self._tokenizer.batch_decode(
+            [each.token_ids_T.tolist() for group in groups for each in group],
+            skip_special_tokens=True,
+        )
         in_order = iter(texts)
         return [[_response(each, next(in_order)) for each in group] for group in groups]
+
+    async def _own_turn(self) -> None:
+        """Wait for a turn of the event loop that no other request has.
+
+        Many prompts may start, and many requests be answered, in the same one.
+        """
+        async with self._turns:
+            await asyncio.sleep(0)
 
     def given(self, text: str) -> Response:
         """Return a known text as a response; above the longest response it is cut."""
@@ -328,7 +336,7 @@ class VllmEngine:
         if not self._client.has_room(prompt_ids):
             return WrittenText("", 0)
         [written] = await self._client.sample(prompt_ids, self._hints, seed)
-        text = self._tokenizer.decode(written.token_ids_T, skip_special_tokens=True)
+        text = self._tokenizer.decode(written.token_ids_T.tolist(), skip_special_tokens=True)
         return WrittenText(text, len(written.token_ids_T), written.finish == "length")
 
     async def grade(self, problem: Problem, responses_G: list[Response]) -> list[Verdict]:

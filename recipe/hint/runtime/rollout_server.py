@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from array import array
 from typing import Any
 
 import ray
@@ -42,7 +43,7 @@ class GroupHttpServer(vLLMHttpServer):
                 a weight update keeps the server closed does not count.
 
         Returns:
-            ``token_ids`` and ``log_probs``, both G lists of T; ``finish`` (G reasons, or
+            ``token_ids`` and ``log_probs``, both G arrays of T; ``finish`` (G reasons, or
             "abort" for a response stopped by a weight update, with the tokens it had);
             ``global_steps``, the version of the weights; ``cached_tokens`` of the prompt;
             ``prompt_log_probs``, where ``sampling["prompt_logprobs"]`` asks for them, of each
@@ -79,12 +80,15 @@ class GroupHttpServer(vLLMHttpServer):
             return self._aborted(count)
         responses = sorted(final.outputs, key=lambda response: response.index)
         return {
-            "token_ids": [list(response.token_ids) for response in responses],
+            "token_ids": [array("q", response.token_ids) for response in responses],
             "log_probs": [
-                [
-                    row[token].logprob
-                    for row, token in zip(response.logprobs, response.token_ids, strict=True)
-                ]
+                array(
+                    "d",
+                    (
+                        row[token].logprob
+                        for row, token in zip(response.logprobs, response.token_ids, strict=True)
+                    ),
+                )
                 for response in responses
             ],
             "finish": [response.finish_reason or "abort" for response in responses],
@@ -123,8 +127,8 @@ class GroupHttpServer(vLLMHttpServer):
 
     def _aborted(self, count: int) -> dict[str, Any]:
         return {
-            "token_ids": [[] for _ in range(count)],
-            "log_probs": [[] for _ in range(count)],
+            "token_ids": [array("q")] * count,
+            "log_probs": [array("d")] * count,
             "finish": ["abort"] * count,
             "global_steps": self.global_steps,
             "cached_tokens": 0,

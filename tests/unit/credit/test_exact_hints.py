@@ -14,7 +14,7 @@ from enumerated import THREE, TWO, Policy, Words, bare, every_outcome, hinted
 from updates import EPSILON, expected_update, is_ascended, largest, largest_difference
 
 from recipe.hint.hints.self_generated import SelfGenerated
-from recipe.hint.methods.base import HintDropout
+from recipe.hint.methods.base import Draws
 from recipe.hint.methods.fixed import Fixed, FixedSettings
 from recipe.hint.methods.ghpo import Ghpo, GhpoSettings
 from recipe.hint.methods.grpo import Grpo
@@ -74,7 +74,7 @@ def moved(policy, conversation, by_std=True, **options):
         (Fixed(max_level=2, settings=FixedSettings(2)), ProblemState(), SECOND_HINT),
         # Hint dropout and first steps without a hint: another prompt, the same estimator.
         (
-            Fixed(max_level=2, dropout=HintDropout(1.0)),
+            Fixed(max_level=2, draws=Draws(hint_dropout=1.0)),
             ProblemState(visits=1, accepted_level=2),
             bare(),
         ),

@@ -9,7 +9,7 @@ from fakes import Numbered, ScriptedEngine, problem, run
 from records import responses
 
 from recipe.hint.methods import METHODS
-from recipe.hint.methods.base import HintDropout
+from recipe.hint.methods.base import Draws
 from recipe.hint.methods.fixed import Fixed
 from recipe.hint.methods.ghpo import Ghpo, GhpoSettings
 from recipe.hint.methods.grpo import Grpo
@@ -35,7 +35,7 @@ BUILT = {
     "ghpo": Ghpo(max_level=3),
     "scaf": Scaf(max_level=3, settings=ScafSettings(increments=1)),
     "seele": Seele(max_level=3, settings=SeeleSettings(probes=1, probe_n=1)),
-    "prefix-rl": PrefixRl(max_level=3, dropout=HintDropout(seed=6)),
+    "prefix-rl": PrefixRl(max_level=3, draws=Draws(seed=6)),
 }
 STEP = 100  # after every cold start
 # sage-light was wrong at level 1: its plan is level 2, as is that of fixed; prefix-rl draws it.
@@ -74,8 +74,8 @@ def test_every_method_of_one_turn_has_its_traces():
 RESUMED = {
     **{name: BUILT[name] for name in ("grpo", "sage", "sage-light", "fixed", "seele", "prefix-rl")},
     "sage that remembers": Sage(max_level=3, settings=SearchSettings(1, "remembered", True)),
-    "fixed that refreshes": Fixed(max_level=3, dropout=HintDropout(0.5)),
-    "light that refreshes": SageLight(max_level=3, dropout=HintDropout(0.5)),
+    "fixed that refreshes": Fixed(max_level=3, draws=Draws(hint_dropout=0.5)),
+    "light that refreshes": SageLight(max_level=3, draws=Draws(hint_dropout=0.5)),
     "ghpo that starts cold": Ghpo(max_level=3, settings=GhpoSettings(cold_start_steps=4)),
     "scaf that warms up": Scaf(max_level=3, settings=ScafSettings(increments=1, warmup_steps=4)),
 }

@@ -10,7 +10,7 @@ from records import responses, statuses, ungraded
 
 from recipe.hint.errors import ConfigError
 from recipe.hint.methods import METHODS, get_method
-from recipe.hint.methods.base import HintDropout
+from recipe.hint.methods.base import Draws
 from recipe.hint.methods.fixed import Fixed, FixedSettings
 from recipe.hint.methods.ghpo import Ghpo, GhpoSettings
 from recipe.hint.methods.grpo import Grpo
@@ -221,7 +221,7 @@ def test_the_same_place_in_a_run_draws_the_same_seeds_and_another_step_draws_oth
 VARIANTS = {
     **{name: cls(max_level=3) for name, cls in METHODS.items() if not cls.has_own_credit},
     "sage that probes": Sage(max_level=3, settings=SearchSettings(1, "remembered", True)),
-    "fixed that refreshes": Fixed(max_level=3, dropout=HintDropout(0.5)),
+    "fixed that refreshes": Fixed(max_level=3, draws=Draws(hint_dropout=0.5)),
     "ghpo that drops": Ghpo(max_level=3, settings=GhpoSettings(max_solved=1, on_all_failed="drop")),
 }
 OUTCOME = st.sampled_from([0, 1, "timeout", "error", "truncated"])

@@ -7,7 +7,7 @@ import pytest
 from fakes import Numbered, ScriptedEngine, problem, run
 
 from recipe.hint.errors import ConfigError
-from recipe.hint.methods.base import HintDropout
+from recipe.hint.methods.base import Draws
 from recipe.hint.methods.ghpo import Ghpo, GhpoSettings
 from recipe.hint.methods.prefix_rl import PrefixRl, PrefixRlSettings
 from recipe.hint.schema import ProblemState
@@ -15,9 +15,7 @@ from recipe.hint.settings import HintSettings, build_method
 
 
 def drawn(visits, *, share=0.25, levels=3, seed=1, problem_id="p"):
-    method = PrefixRl(
-        max_level=levels, settings=PrefixRlSettings(share), dropout=HintDropout(seed=seed)
-    )
+    method = PrefixRl(max_level=levels, settings=PrefixRlSettings(share), draws=Draws(seed=seed))
     return method.open(problem(problem_id=problem_id), ProblemState(visits=visits)).level
 
 
@@ -43,7 +41,7 @@ def test_a_draw_belongs_to_seed_problem_and_visit():
 
 def test_a_prefix_is_the_beginning_of_the_response_that_is_graded():
     engine = ScriptedEngine({0: [0, 0], 2: [1, 0]}, texts={2: " and so 2"})
-    method = PrefixRl(max_level=3, dropout=HintDropout(seed=6))
+    method = PrefixRl(max_level=3, draws=Draws(seed=6))
     state = ProblemState(visits=1)  # level 2, by tests/golden/traces.json
     outcome = run(method, {}, engine=engine, state=state, source=Numbered(3))
     # Nothing stands between the question and the prefix, in whose place the policy's turn begins.

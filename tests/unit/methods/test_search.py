@@ -5,7 +5,7 @@ from fakes import LADDER, ScriptedEngine, run
 from records import responses, statuses
 
 from recipe.hint.errors import ConfigError
-from recipe.hint.methods.base import HintDropout
+from recipe.hint.methods.base import Draws
 from recipe.hint.methods.fixed import Fixed, FixedSettings
 from recipe.hint.methods.sage import Sage, SearchSettings
 from recipe.hint.methods.sage_light import SageLight
@@ -134,8 +134,8 @@ def test_dropout_leaves_out_the_hint_of_a_problem_that_trained_with_one():
         ProblemState(visits=1, level=1),
     )
     for method in (
-        Fixed(max_level=3, settings=FixedSettings(2), dropout=HintDropout(1.0)),
-        SageLight(max_level=3, dropout=HintDropout(1.0)),
+        Fixed(max_level=3, settings=FixedSettings(2), draws=Draws(hint_dropout=1.0)),
+        SageLight(max_level=3, draws=Draws(hint_dropout=1.0)),
     ):
         record = run(method, dict.fromkeys(range(4), MIXED), state=hinted).record
         assert (record.levels, record.is_off_schedule) == ((0,), True)
@@ -145,7 +145,7 @@ def test_dropout_leaves_out_the_hint_of_a_problem_that_trained_with_one():
 
 
 def test_the_share_of_dropped_hints_is_that_of_the_setting_and_its_draw_repeats():
-    method = Fixed(max_level=3, settings=FixedSettings(2), dropout=HintDropout(0.25, seed=7))
+    method = Fixed(max_level=3, settings=FixedSettings(2), draws=Draws(hint_dropout=0.25, seed=7))
 
     def draws():
         states = (ProblemState(visits=visits, accepted_level=2) for visits in range(400))
@@ -194,4 +194,4 @@ def test_the_log_prob_gain_is_measured_on_right_responses_that_train_under_a_hin
 
 def test_by_default_nothing_of_this_happens():
     assert SearchSettings() == SearchSettings(probe_n=0, start="zero", write_early=False)
-    assert not HintDropout().is_due(_problem(), ProblemState(visits=1, accepted_level=2))
+    assert not Draws().drops_hint(_problem(), ProblemState(visits=1, accepted_level=2))

@@ -81,7 +81,7 @@ def test_a_stopped_response_goes_on_from_its_last_token_and_the_others_stay():
     # Version 0 gives 4 tokens: the first response is whole, the second has 4 of 10 + 1.
     [short, long], requests = sample([3, 10], budgets=[4])
     assert (short.finish, short.min_step, short.max_step) == ("stop", 0, 0)
-    assert long.token_ids_T == [1001, *range(101, 110), EOS]
+    assert list(long.token_ids_T) == [1001, *range(101, 110), EOS]
     assert (long.finish, long.min_step, long.max_step) == ("stop", 0, 1)
     assert requests[1][0] == [7, 1001, 101, 102, 103]
     assert (requests[1][1]["n"], requests[1][1]["max_tokens"]) == (1, 46)  # 50 - 4
@@ -89,7 +89,7 @@ def test_a_stopped_response_goes_on_from_its_last_token_and_the_others_stay():
 
 def test_each_token_keeps_the_log_prob_of_the_version_that_sampled_it():
     [response], _ = sample([10], budgets=[4, 3])
-    assert response.log_probs_T == [-0.0] * 4 + [-1.0] * 3 + [-2.0] * 4  # 10 + 1 = 4 + 3 + 4
+    assert list(response.log_probs_T) == [-0.0] * 4 + [-1.0] * 3 + [-2.0] * 4  # 10 + 1 = 4 + 3 + 4
     assert (response.min_step, response.max_step) == (0, 2)
 
 
@@ -154,7 +154,10 @@ def test_prompts_that_no_update_stops_are_one_call_of_one_server():
     assert server.calls == [[[7, 1000], [7, 1001]]]
     assert [fields["seed"] for _, fields in server.requests] == [30, 31]
     # The name of each is in its prompt already.
-    assert [group[0].token_ids_T for group in found] == [[101, 102, EOS], [101, 102, 103, 104, EOS]]
+    assert [list(group[0].token_ids_T) for group in found] == [
+        [101, 102, EOS],
+        [101, 102, 103, 104, EOS],
+    ]
 
 
 def test_of_several_prompts_those_without_a_token_are_asked_again_and_those_with_some_go_on():
@@ -165,5 +168,5 @@ def test_of_several_prompts_those_without_a_token_are_asked_again_and_those_with
     assert alone[0] == ([7, 1001], 31)  # as if it had not been asked
     assert alone[1][0] == [7, 1000, 101, 102]
     whole = [101, 102, 103, 104, EOS]
-    assert [group[0].token_ids_T for group in found] == [whole, whole]
+    assert [list(group[0].token_ids_T) for group in found] == [whole, whole]
     assert [(group[0].min_step, group[0].max_step) for group in found] == [(0, 3), (2, 2)]
