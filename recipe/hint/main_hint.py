@@ -62,6 +62,8 @@ def run_command(
     argv: Sequence[str],
     start: Callable[[DictConfig], None],
     own_arguments: Sequence[str] = (),
+    *,
+    runs_here: bool = True,
 ) -> None:
     """Do what a command line asks for: a run, the jobs of a sweep, or an answer of Hydra's.
 
@@ -70,6 +72,7 @@ def run_command(
         argv: Its arguments that are Hydra's.
         start: Makes a run of its settings; sections and keys are checked, the environment is set.
         own_arguments: Further arguments of the program.
+        runs_here: Whether ``start`` makes the run itself, not by other commands.
     """
     with complaints():
         sweep = Sweep(script, *read_command(argv), own_arguments)
@@ -90,7 +93,7 @@ def run_command(
                 # Before the libraries that read the environment when they are imported.
                 set_environment(config)
                 check_keys(config)
-                with warm_processes(config):
+                with warm_processes(config) if runs_here else contextlib.nullcontext():
                     for line in choose_attention(config):
                         print(line, flush=True)
                     start(config)

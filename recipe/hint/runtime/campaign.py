@@ -7,35 +7,29 @@ command goes on.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import FrameType
-from typing import NoReturn
 
 import yaml
 
 from recipe.hint.campaign import CAMPAIGN_FILE, RUN_FILE, Campaign, Run
-from recipe.hint.errors import ConfigError, HintError, Terminated
+from recipe.hint.errors import ConfigError, HintError
 from recipe.hint.report.runs import read_rows
 from recipe.hint.runtime.checkpoints import newest_complete, step_folder
+from recipe.hint.runtime.children import end_children, ends_on_sigterm, start_child
 from recipe.hint.runtime.folder_lock import claimed
 from recipe.hint.whole_file import write_whole
 
 RESULTS = Path("evaluation/results.json")
 LOG = "campaign.log"
-# How long an interrupted run may take to end Ray before it is killed.
-_GRACE_S = 60.0
 _POLL_S, _SAY_EVERY_S = 0.2, 60.0
-_PR_SET_PDEATHSIG = 1
 
 
 @dataclass(frozen=True)
@@ -162,7 +156,7 @@ class Driver:
             HintError: At the end, if some failed.
         """
         self.root.mkdir(parents=True, exist_ok=True)
-        with claimed(self.root / ".lock"), _ends_on_sigterm():
+        with claimed(self.root / ".lock"), ends_on_sigterm():
             waiting = [each for each in jobs if each.state() != "done"]
             self.say(f"{len(jobs)} runs, {len(jobs) - len(waiting)} of them done")
             self._drive(waiting)
@@ -188,7 +182,7 @@ class Driver:
                     said_s = time.monotonic()
                     self.say(self._progress(running, total))
         finally:
-            _end([each.process for each in running])
+            end_children([each.process for each in running])
 
     def _start(self, job: Job, began_s: float) -> _Running:
         job.folder.mkdir(parents=True, exist_ok=True)
@@ -201,15 +195,8 @@ class Driver:
         with open(job.folder / LOG, "a", encoding="utf-8") as log:
             log.write(f"$ {' '.join(command)}\n")
             log.flush()
-            process = subprocess.Popen(
-                [sys.executable, *command],
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                env=environment(self.num_at_once),
-                # Ctrl-C reaches this process alone, which tells the others.
-                start_new_session=True,
-                preexec_fn=_end_with_parent,
-            )
+            env = environment(self.num_at_once)
+            process = start_child([sys.executable, *command], env=env, log=log)
         return _Running(job, state, process, began_s)
 
     def _look_at(self, running: _Running) -> _Running | None:
@@ -273,34 +260,3 @@ def environment(num_at_once: int) -> Mapping[str, str]:
     threads = max(1, (os.cpu_count() or 1) // num_at_once)
     shared = {"OMP_NUM_THREADS": str(threads)} if num_at_once > 1 else {}
     return {**shared, **os.environ, "PYTHONUNBUFFERED": "1"}
-
-
-def _end_with_parent() -> None:
-    """Have the kernel tell this process to end when its parent does, however that ends."""
-    with contextlib.suppress(OSError, AttributeError):  # not on this system
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-
-
-@contextlib.contextmanager
-def _ends_on_sigterm() -> Iterator[None]:
-    def end(_number: int, _frame: FrameType | None) -> NoReturn:
-        raise Terminated
-
-    before = signal.signal(signal.SIGTERM, end)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-def _end(processes: Sequence[subprocess.Popen]) -> None:
-    """Ask processes to end, wait, and kill those that do not."""
-    for process in processes:
-        process.terminate()
-    deadline = time.monotonic() + _GRACE_S
-    for process in processes:
-        try:
-            process.wait(max(0.0, deadline - time.monotonic()))
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()

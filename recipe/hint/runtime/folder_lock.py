@@ -16,7 +16,7 @@ _POLL_S = 0.2
 
 
 @contextlib.contextmanager
-def claimed(path: Path, *, wait_s: float = 0.0) -> Iterator[None]:
+def claimed(path: Path, *, wait_s: float = 0.0) -> Iterator[int]:
     """Hold the lock of a file during the block; a process that ends, however, lets it go.
 
     On a disk without locks nothing is held.
@@ -24,6 +24,9 @@ def claimed(path: Path, *, wait_s: float = 0.0) -> Iterator[None]:
     Args:
         path: The file; it stays when the block ends.
         wait_s: How long another holder may take to end.
+
+    Yields:
+        Number of the open file: a process that inherits it holds the lock until its own end.
 
     Raises:
         ConfigError: If another process holds it.
@@ -48,4 +51,4 @@ def claimed(path: Path, *, wait_s: float = 0.0) -> Iterator[None]:
         with contextlib.suppress(OSError):  # a full disk
             file.truncate(0)
             file.write(f"process {os.getpid()} on {socket.gethostname()}".encode())
-        yield
+        yield file.fileno()

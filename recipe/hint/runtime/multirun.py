@@ -78,10 +78,10 @@ class Sweep:
             return []
         if _RUN_DIR in given:
             check_folder(_RUN_DIR, given[_RUN_DIR])
-            return [f"hydra.sweep.dir={_quoted(str(given[_RUN_DIR]))}"]
+            return [f"hydra.sweep.dir={quoted(str(given[_RUN_DIR]))}"]
         if _NAME in given:
             check_name(_NAME, given[_NAME])
-            return [f"hydra.sweep.dir={_quoted(f'outputs/{given[_NAME]}')}"]
+            return [f"hydra.sweep.dir={quoted(f'outputs/{given[_NAME]}')}"]
         return []
 
     def run_job(self, config: DictConfig) -> str:
@@ -111,7 +111,7 @@ class Sweep:
                 )
             folder = (Path(hydra.sweep.dir) / name).absolute()
             run_name = re.sub(r"[^\w.-]+", "-", f"{folder.parent.name}-{folder.name}")
-            own_place = [f"{_RUN_DIR}={_quoted(str(folder))}", f"{_NAME}={_quoted(run_name)}"]
+            own_place = [f"{_RUN_DIR}={quoted(str(folder))}", f"{_NAME}={quoted(run_name)}"]
         if folder in self.ends:
             self.ends[Path(f"{folder} (job {hydra.job.num})")] = 2
             return f"job {hydra.job.num} failed: {folder} is the folder of an earlier job"
@@ -158,7 +158,8 @@ def _job_name(number: int, overrides: Sequence[str], swept: set[str]) -> str:
     return name[:_LONGEST_NAME].rstrip("._-")
 
 
-def _quoted(value: str) -> str:
+def quoted(value: str) -> str:
+    """Return a value as an override may hold it, whatever characters it has."""
     return QuotedString(value, Quote.single).with_quotes()
 
 

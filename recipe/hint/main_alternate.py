@@ -1,0 +1,83 @@
+"""Trains two policies, a solver and a guide, in turns: main_alternate.py [NAME=VALUE ...].
+
+The settings are main_hint.py's. hint.mlmt.t_low and hint.mlmt.t_high are the steps in a row of the
+solver and of the guide, trainer.total_training_steps counts those of both. While one role trains,
+a server of this machine answers for the other one with the weights that it has by then.
+The folder hint.run_dir holds both; the same command goes on after whatever ended it. With
+trainer.eval_only=true the pair is evaluated as it stands.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import sys
+from collections.abc import Sequence
+from dataclasses import fields
+from pathlib import Path
+
+from hydra.core.hydra_config import HydraConfig
+from omegaconf import DictConfig
+
+from recipe.hint.alternation import phases
+from recipe.hint.errors import HintError, one_line
+from recipe.hint.main_hint import run_command
+from recipe.hint.runtime.partner import Place
+
+_PROGRAMS = Path(__file__).resolve().parent
+_OPTIONS = {
+    "host": "address of this machine that all machines of the training reach",
+    "port": "of the server; 0: a free one",
+    "devices": "GPUs that serve, as CUDA_VISIBLE_DEVICES names them",
+    "serve_args": "further arguments of vllm serve, such as='--gpu-memory-utilization 0.5'",
+}
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run the command; the exit code is 0 only when it has done all it was asked for."""
+    argv = sys.argv[1:] if argv is None else list(argv)
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    for option in fields(Place):
+        told = f"{_OPTIONS[option.name]} (default: {option.default or 'none'})"
+        flag, kind = f"--{option.name.replace('_', '-')}", type(option.default)
+        parser.add_argument(flag, type=kind, default=option.default, help=told)
+    given, settings = parser.parse_known_args(argv)
+    own = [arg for arg in argv if arg not in settings]
+    start = functools.partial(check_and_alternate, Place(**vars(given)))
+    run_command(__file__, settings, start, own, runs_here=False)
+
+
+def check_and_alternate(place: Place, config: DictConfig) -> None:
+    """Check everything, then train both roles, or evaluate the pair."""
+    from recipe.hint.runtime.alternate import Alternation
+    from recipe.hint.runtime.preflight.run import preflight
+    from recipe.hint.runtime.preflight.two_policies import check_phases, check_place, check_roles
+    from recipe.hint.settings import settings_of
+
+    settings = [str(each) for each in HydraConfig.get().overrides.task]
+    node = check_roles(config)
+    check_place(config, place)
+    method = settings_of(config).methods[node.removeprefix("hint.")]
+    planned = []
+    if not config.trainer.eval_only:
+        # As one policy in both roles; the server's settings are checked with each phase.
+        preflight(config, [each for each in settings if not each.startswith("hint.teacher.")])
+        check_phases(config, node)
+        planned = phases(method.t_low, method.t_high, config.trainer.total_training_steps)
+        print(f"phases    {len(planned)}: " + ", ".join(f"{r} {a}-{b}" for r, a, b in planned))
+    if config.preflight_only:
+        return
+    say = functools.partial(print, flush=True)
+    try:
+        Alternation(config, settings, node, planned, place, _PROGRAMS, say).run()
+    except OSError as error:
+        raise HintError(one_line(error)) from error
+    print(f"done: {config.hint.run_dir}")
+
+
+if __name__ == "__main__":
+    main()

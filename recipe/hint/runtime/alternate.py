@@ -1,0 +1,276 @@
+"""Two policies as one run: one role trains while its partner is served frozen, in turns.
+
+What is done is read from the folder, never remembered: whatever ended a run, the same command goes
+on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import re
+import shutil
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+from omegaconf import DictConfig
+
+from recipe.hint.alternation import (
+    ROLES,
+    Evaluate,
+    Export,
+    Facts,
+    Phase,
+    Role,
+    Train,
+    Weights,
+    next_action,
+    phase_facts,
+)
+from recipe.hint.errors import ConfigError, HintError, StallError
+from recipe.hint.report.runs import read_rows
+from recipe.hint.runtime.checkpoints import resume_step, step_folder
+from recipe.hint.runtime.children import GRACE_S, end_children, ends_on_sigterm, start_child
+from recipe.hint.runtime.folder_lock import claimed
+from recipe.hint.runtime.multirun import quoted
+from recipe.hint.runtime.partner import Place, Server, serving
+from recipe.hint.whole_file import write_whole
+
+SUMMARY = "phases.json"
+_EXPORT = re.compile(r"(solver|guide)-(\d+)")
+_POLL_S = 0.2
+
+
+@dataclass
+class Alternation:
+    """A run of two policies in one folder.
+
+    Attributes:
+        config: The command's settings, composed.
+        settings: The same as overrides of ``main_hint.py``.
+        node: Settings node of the method.
+        phases: All of the run.
+        place: Where the partner is served.
+        programs: Folder of ``main_hint.py`` and ``main_export.py``.
+        say: Takes a line for the person at the console.
+    """
+
+    config: DictConfig
+    settings: Sequence[str]
+    node: str
+    phases: Sequence[Phase]
+    place: Place
+    programs: Path
+    say: Callable[[str], None]
+    _lock: int = field(default=-1, init=False)
+
+    def __post_init__(self) -> None:
+        # The programs may work in other folders than this one.
+        self.root = Path(self.config.hint.run_dir).absolute()
+        self.exports = self.root / "exports"
+
+    def run(self) -> None:
+        """Do what is left.
+
+        Raises:
+            HintError: If a part failed or did not answer.
+        """
+        self.root.mkdir(parents=True, exist_ok=True)
+        with claimed(self.root / ".lock"), ends_on_sigterm():
+            # Held by the processes of a command that was killed, until they have ended.
+            with claimed(self.root / ".children.lock", wait_s=GRACE_S) as self._lock:
+                self._check_summary()
+                self._drop_stale()
+                evaluates = bool(self.config.trainer.eval_only)
+                done = None
+                while action := next_action(self.phases, self.facts(), evaluates=evaluates):
+                    if action == done:
+                        raise HintError(f"{told(action)}: ended well, but not that far")
+                    self._do(action)
+                    if isinstance(action, Evaluate):
+                        return
+                    done = action
+                self._keep_summary()
+
+    def facts(self) -> Facts:
+        """Return what the folder holds."""
+        steps: dict[Role, int] = {
+            role: resume_step(self.root / role / "checkpoints") or 0 for role in ROLES
+        }
+        return Facts(steps, frozenset(self._exported()))
+
+    def _exported(self) -> dict[Weights, Path]:
+        found = {path: _EXPORT.fullmatch(path.name) for path in self.exports.glob("*")}
+        return {Weights(cast(Role, m[1]), int(m[2])): path for path, m in found.items() if m}
+
+    def _do(self, action: Export | Train | Evaluate) -> None:
+        self.say(told(action))
+        if isinstance(action, Export):
+            self._export(action.weights)
+            return
+        if isinstance(action, Train):
+            self._keep_summary(action)
+        for path in (self.root / "answers").glob("*"):
+            if path.name != action.served.name:
+                shutil.rmtree(path)
+        with serving(
+            self.place,
+            self.config,
+            model=self._model(action.served),
+            names=(action.served.role, action.served.name),
+            folder=self.root,
+            lock=self._lock,
+        ) as server:
+            self._run("main_hint.py", self._arguments(action, server), check=server.check)
+
+    def _export(self, weights: Weights) -> None:
+        checkpoint = step_folder(self.root / weights.role / "checkpoints", weights.step)
+        self.exports.mkdir(exist_ok=True)
+        dtype = "fp32" if self.config.actor_rollout_ref.rollout.dtype == "float32" else "bf16"
+        arguments = [str(checkpoint), str(self.exports / weights.name), "--dtype", dtype]
+        self._run("main_export.py", arguments, limit_s=self.config.hint.watchdog.save_s)
+        self._drop_stale()
+
+    def _drop_stale(self) -> None:
+        """Remove exports of weights that no role has any more, and what a kill left of others."""
+        stale = self.facts().stale()
+        for weights, path in self._exported().items():
+            if weights in stale:
+                # First its name: half a folder must not look like a whole one.
+                path.rename(path.with_name(f".{path.name}.stale"))
+        for path in self.exports.glob(".*"):
+            shutil.rmtree(path)
+
+    def _model(self, weights: Weights) -> str:
+        base = str(self.config.actor_rollout_ref.model.path)
+        return str(self.exports / weights.name) if weights.step else base
+
+    def _arguments(self, action: Train | Evaluate, server: Server) -> list[str]:
+        """Return the arguments of the training, or of the evaluation, against a server."""
+        served, own = action.served, self.config.trainer.experiment_name
+        teacher: dict[str, Any] = {
+            f"{self.node}.t_low": 0,
+            f"{self.node}.t_high": 0,
+            f"{self.node}.{served.role}": "teacher",
+            f"{self.node}.train_{served.role}": False,
+            "hint.teacher.base_url": server.url,
+            "hint.teacher.model": served.role,
+            # As long as the policy's own replica may take.
+            "hint.teacher.timeout_s": self.config.hint.watchdog.rollout_s,
+            # A place of their own: the next weights would answer the same requests otherwise.
+            "hint.teacher.cache_dir": self.root / "answers" / served.name,
+        }
+        if isinstance(action, Evaluate):
+            pair = f"{action.model.name}-{served.name}"
+            model = self._model(action.model)
+            more = {"hint.run_dir": self.root / pair, "actor_rollout_ref.model.path": model}
+        else:
+            role, last = action.phase.role, action.phase.last
+            more = {"hint.run_dir": self.root / role, "trainer.total_training_steps": last}
+            pair = role
+            if role == "guide":  # stage I is the solver's
+                more[f"{self.node}.stage1_steps"] = 0
+        given = teacher | more | {"trainer.experiment_name": f"{own}-{pair}"}
+        return [*self.settings, *(f"{name}={_value(each)}" for name, each in given.items())]
+
+    def _run(
+        self,
+        program: str,
+        arguments: Sequence[str],
+        *,
+        check: Callable[[], object] = bool,
+        limit_s: float = math.inf,
+    ) -> None:
+        """Run a program to its end; ``check`` raises where what it needs is gone."""
+        command = [sys.executable, str(self.programs / program), *arguments]
+        env = {**os.environ, "PYTHONUNBUFFERED": "1"}
+        process, began_s = start_child(command, env=env, pass_fds=(self._lock,)), time.monotonic()
+        try:
+            while (code := process.poll()) is None:
+                check()
+                if time.monotonic() - began_s > limit_s:
+                    raise StallError(
+                        f"{program} did not end within hint.watchdog.save_s={limit_s:g} s"
+                    )
+                time.sleep(_POLL_S)
+        finally:
+            if process.poll() is None:
+                end_children([process])
+        if code:
+            check()  # whoever it needed may have ended first
+            raise HintError(f"{program} ended with exit code {code}; it has said why")
+
+    # -- phases.json: what was served in each phase, and what the phase came to -----------------
+
+    def _check_summary(self) -> None:
+        before = self._read_summary().get("schedule", self._schedule())
+        if before != self._schedule():
+            raise ConfigError(
+                f"{self.root} holds a run with {before}, now {self._schedule()}: give the old "
+                f"values to go on with it, or another hint.run_dir"
+            )
+
+    def _schedule(self) -> dict[str, int]:
+        node = self.config
+        for part in self.node.split("."):
+            node = node[part]
+        return {name: int(node[name]) for name in ("t_low", "t_high")}
+
+    def _read_summary(self) -> dict[str, Any]:
+        path = self.root / SUMMARY
+        if not path.exists():
+            return {}
+        try:
+            return json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise ConfigError(f"{path} cannot be read ({error}); take it away") from error
+
+    def _keep_summary(self, action: Train | None = None) -> None:
+        """Write the summary, with the phase that begins or goes on."""
+        served = {
+            (row["role"], row["first"]): {name: row[name] for name in ("served", "sha256")}
+            for row in self._read_summary().get("phases", [])
+        }
+        if action:
+            sha256 = weights_sha256(Path(self._model(action.served)))
+            facts = {"served": action.served.name, "sha256": sha256}
+            served[action.phase.role, action.phase.first] = facts
+        rows = {role: list(read_rows(self.root / role / "metrics.jsonl")) for role in ROLES}
+        begun = [
+            phase_facts(phase, rows[phase.role]) | served[phase.role, phase.first]
+            for phase in self.phases
+            if (phase.role, phase.first) in served
+        ]
+        summary = {"schedule": self._schedule(), "phases": begun}
+        write_whole(self.root / SUMMARY, json.dumps(summary, indent=1) + "\n")
+
+
+def weights_sha256(model: Path) -> str | None:
+    """Return the digest of a model folder's weights; ``None`` where it is no such folder."""
+    files = sorted(model.glob("*.safetensors"))
+    digest = hashlib.sha256()
+    for path in files:
+        with open(path, "rb") as file:
+            digest.update(hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest() if files else None
+
+
+def _value(given: object) -> str:
+    return str(given).lower() if isinstance(given, int | float) else quoted(str(given))
+
+
+def told(action: Export | Train | Evaluate) -> str:
+    """Say what is being done."""
+    if isinstance(action, Export):
+        return f"export {action.weights.name}"
+    who = f"{action.served.name} answers"
+    if isinstance(action, Evaluate):
+        return f"evaluate {action.model.name}: {who}"
+    role, first, last = action.phase
+    return f"train the {role}, steps {first} to {last}: {who}"

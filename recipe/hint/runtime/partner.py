@@ -1,0 +1,192 @@
+"""The frozen half of two policies: vLLM's own API server with one role's weights."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import shlex
+import socket
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from recipe.hint.errors import ConfigError, HintError, StallError
+from recipe.hint.hints.teacher import Client, Fault
+from recipe.hint.hints.teacher_settings import Sampling, TeacherSettings, make_request
+from recipe.hint.runtime.children import end_children, start_child
+
+LOG = "server.log"
+# Not the program `vllm`: that of the CPU build does not find its own metadata.
+_SERVE = [sys.executable, "-m", "vllm.entrypoints.openai.api_server"]
+# As the policy's own replica is started, of `actor_rollout_ref.rollout`.
+_AS_THE_POLICY = (
+    *("dtype", "max_model_len", "max_num_seqs", "max_num_batched_tokens"),
+    *("enforce_eager", "enable_chunked_prefill"),
+)
+_ASK_EVERY_S, _TRY_EVERY_S, _POLL_S = 10.0, 1.0, 0.2
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the server runs, and how; the command's own options.
+
+    Attributes:
+        host: Address that every machine of the training reaches.
+        port: 0: a free one.
+        devices: GPUs, as ``CUDA_VISIBLE_DEVICES`` names them; empty on a CPU.
+        serve_args: Further arguments of ``vllm serve``, as one writes them in a shell.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 0
+    devices: str = ""
+    serve_args: str = ""
+
+    def free_port(self) -> int:
+        """Return the port to serve at.
+
+        Raises:
+            ConfigError: If the address is not this machine's, or the port is taken.
+        """
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((self.host, self.port))
+            except OSError as error:
+                raise ConfigError(
+                    f"--host {self.host} --port {self.port} cannot be served at "
+                    f"({error.strerror}); give another port, or 0 for a free one, and an address "
+                    f"of this machine"
+                ) from error
+            return probe.getsockname()[1]
+
+
+class Server:
+    """A running server; :meth:`check` says whether it answers.
+
+    It is asked for one token from time to time: the process may be there and its engine hang.
+    """
+
+    def __init__(
+        self, command: list[str], *, url: str, name: str, limits: Any, **process: Any
+    ) -> None:
+        self.url, self.name = url, name
+        self._limits = limits
+        self._since_s, self._has_answered = time.monotonic(), False
+        self._refusal = ""
+        self._client = Client(url, key="", timeout_s=limits.answer_s)
+        self.process = start_child(command, **process)
+        threading.Thread(target=lambda: asyncio.run(self._ask()), daemon=True).start()
+
+    def check(self) -> bool:
+        """Return whether it has answered yet.
+
+        Raises:
+            HintError: If it has ended, or refuses.
+            StallError: If it does not answer in time.
+        """
+        who = f"the server of {self.name}"
+        if (code := self.process.poll()) is not None:
+            raise HintError(f"{who} ended with exit code {code}: {LOG} has the reason")
+        if self._refusal:
+            raise HintError(f"{who} refuses a chat: {self._refusal}")
+        limit = "answer_s" if self._has_answered else "start_s"
+        limit_s = getattr(self._limits, limit)
+        if time.monotonic() - self._since_s > limit_s:
+            raise StallError(
+                f"{who} did not answer within hint.watchdog.{limit}={limit_s:g} s ({LOG})"
+            )
+        return self._has_answered
+
+    async def _ask(self) -> None:
+        request = make_request(
+            TeacherSettings(model=self.name),
+            Sampling(max_tokens=1),
+            # As a guide is asked: some templates refuse a system turn.
+            messages=[{"role": "system", "content": "1"}, {"role": "user", "content": "1"}],
+        )
+        while self.process.poll() is None:
+            outcome = await self._client.send(request)
+            if not isinstance(outcome, Fault):
+                self._since_s, self._has_answered = time.monotonic(), True
+            elif outcome.kind == "refused":
+                self._refusal = outcome.what
+            await asyncio.sleep(_ASK_EVERY_S if self._has_answered else _TRY_EVERY_S)
+
+
+@contextlib.contextmanager
+def serving(
+    place: Place, config: Any, *, model: str, names: tuple[str, str], folder: Path, lock: int
+) -> Iterator[Server]:
+    """Serve a model during the block; the server has ended when the block has.
+
+    Args:
+        place: Where.
+        config: The command's settings.
+        model: Folder or hub name.
+        names: What it is served as; the first one is used by the training, the second one tells
+            these weights from others.
+        folder: Takes what the server prints.
+        lock: Open file that the server holds until its end.
+    """
+    port = place.free_port()
+    command = [
+        *(*_SERVE, "--model", model, "--served-model-name", *names),
+        *("--host", place.host, "--port", str(port)),
+        *server_arguments(config, place),
+    ]
+    devices = {"CUDA_VISIBLE_DEVICES": place.devices} if place.devices else {}
+    with open(folder / LOG, "a", encoding="utf-8") as log:
+        log.write(f"$ {shlex.join(command)}\n")
+        log.flush()
+        server = Server(
+            command,
+            url=f"http://{place.host}:{port}/v1",
+            name=names[1],
+            limits=config.hint.watchdog,
+            env={**os.environ, **devices},
+            log=log,
+            pass_fds=(lock,),
+        )
+    try:
+        while not server.check():
+            time.sleep(_POLL_S)
+        yield server
+    finally:
+        end_children([server.process])
+
+
+def server_arguments(config: Any, place: Place) -> list[str]:
+    """Return the engine's arguments: those of the policy's own replica, then those given."""
+    rollout, model = config.actor_rollout_ref.rollout, config.actor_rollout_ref.model
+    given: dict[str, Any] = {name: rollout.get(name) for name in _AS_THE_POLICY}
+    given["trust_remote_code"] = model.get("trust_remote_code")
+    given["chat_template"] = model.get("custom_chat_template")
+    options = dict(config.data.get("apply_chat_template_kwargs") or {})
+    given["default_chat_template_kwargs"] = options or None
+    # Not the model's own defaults, such as a top_k; what a request does not carry is set here.
+    given["generation_config"] = "vllm"
+    if (top_k := rollout.get("top_k") or -1) > 0:
+        given["override_generation_config"] = {"top_k": top_k}
+    given["uvicorn_log_level"] = "warning"
+    if place.devices:
+        given["tensor_parallel_size"] = len(place.devices.split(","))
+    given |= rollout.engine_kwargs.get("vllm") or {}
+    return [*_arguments(given), *shlex.split(place.serve_args)]
+
+
+def _arguments(given: Mapping[str, Any]) -> Iterator[str]:
+    for name, value in given.items():
+        option = name.replace("_", "-")
+        if isinstance(value, bool):
+            if value or name == "enable_chunked_prefill":  # on where it is not mentioned
+                yield f"--{option}" if value else f"--no-{option}"
+        elif value is not None:
+            yield f"--{option}"
+            yield value if isinstance(value, str) else json.dumps(value)

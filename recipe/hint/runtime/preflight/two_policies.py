@@ -1,0 +1,107 @@
+"""What two policies cannot be trained with, found before anything starts."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from omegaconf import DictConfig
+
+from recipe.hint.errors import ConfigError
+from recipe.hint.hints.teacher_settings import TeacherSettings
+from recipe.hint.methods import METHODS
+from recipe.hint.runtime.partner import Place
+from recipe.hint.runtime.preflight.settings import ACTOR, setting
+
+# Which the command gives to each phase.
+_OWN = {
+    **dict.fromkeys(("guide", "solver"), "policy"),
+    **dict.fromkeys(("train_guide", "train_solver"), True),
+}
+_OWN_OF_TEACHER = ("base_url", "model", "api_key_env", "timeout_s", "cache_dir")
+
+
+def check_roles(config: DictConfig) -> str:
+    """Refuse what has no two roles or no export, and what the command gives to each phase itself.
+
+    Returns:
+        The settings node of the method, which holds ``t_low`` and ``t_high``.
+
+    Raises:
+        ConfigError: Naming the setting.
+    """
+    name = setting(config, "trainer.method")
+    method = METHODS.get(str(name))
+    if method is None or not hasattr(method.settings_cls, "t_low"):
+        those = [name for name, each in METHODS.items() if hasattr(each.settings_cls, "t_low")]
+        raise ConfigError(
+            f"trainer.method={name} has no solver and guide that take turns; give "
+            f"{' or '.join(those)}"
+        )
+    node = method.settings_node
+    own = {f"{node}.{key}": value for key, value in _OWN.items()}
+    teacher = asdict(TeacherSettings())
+    own |= {f"hint.teacher.{key}": teacher[key] for key in _OWN_OF_TEACHER}
+    own["trainer.default_local_dir"] = f"{config.hint.run_dir}/checkpoints"
+    own["trainer.resume_mode"] = "auto"
+    for key, value in own.items():
+        if setting(config, key) != value:
+            raise ConfigError(
+                f"{key}={setting(config, key)}: this command sets it in each phase, for both roles "
+                f"train in turns, each in a folder of its own; drop it"
+            )
+    if rank := setting(config, "actor_rollout_ref.model.lora_rank"):
+        raise ConfigError(
+            f"actor_rollout_ref.model.lora_rank={rank}: main_export.py writes whole weights, and a "
+            f"checkpoint of adapters has none; give 0"
+        )
+    return node
+
+
+def check_phases(config: DictConfig, node: str) -> None:
+    """Refuse what cannot go on from one phase to the next.
+
+    Raises:
+        ConfigError: Naming the setting.
+    """
+    if (every := setting(config, "trainer.save_freq")) < 1:
+        raise ConfigError(
+            f"trainer.save_freq={every}: a phase goes on from the checkpoint of the one before it; "
+            f"give a number of steps, such as {node}.t_low's"
+        )
+    first, t_low = setting(config, f"{node}.stage1_steps"), setting(config, f"{node}.t_low")
+    if first > t_low > 0:
+        raise ConfigError(
+            f"{node}.stage1_steps={first} is above {node}.t_low={t_low}: stage I must end within "
+            f"the solver's first phase"
+        )
+    for optim in (f"{ACTOR}.optim", "critic.optim"):
+        for key, value in {"lr_scheduler_type": "constant", "lr_warmup_steps_ratio": 0.0}.items():
+            if setting(config, f"{optim}.{key}") != value:
+                raise ConfigError(
+                    f"{optim}.{key}={setting(config, f'{optim}.{key}')} follows the number of "
+                    f"steps, which grows with every phase; give {value} (lr_warmup_steps=N warms "
+                    f"up over N steps)"
+                )
+
+
+def check_place(config: DictConfig, place: Place) -> None:
+    """Refuse a server that could not run, or not be reached.
+
+    Raises:
+        ConfigError: Naming the option.
+    """
+    device, num_nodes = setting(config, "trainer.device"), setting(config, "trainer.nnodes")
+    if (device == "cpu") == bool(place.devices):
+        raise ConfigError(
+            f"--devices {place.devices}: trainer.device=cpu has none; drop it"
+            if place.devices
+            else "give --devices, the GPUs that serve the frozen role, such as --devices 7, and "
+            "those that train as CUDA_VISIBLE_DEVICES=0,1,2,3,4,5,6"
+        )
+    is_spread = isinstance(num_nodes, int) and num_nodes > 1
+    if is_spread and place.host in ("127.0.0.1", "localhost"):
+        raise ConfigError(
+            f"--host {place.host} cannot be reached from the other of trainer.nnodes={num_nodes} "
+            f"machines; give this machine's address in the cluster"
+        )
+    place.free_port()
