@@ -20,6 +20,8 @@ from recipe.hint.runtime import partner
 from recipe.hint.runtime.alternate import Alternation
 from recipe.hint.runtime.partner import Place
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[3]
 PROGRAMS = Path(__file__).parent / "alternate_programs"
 EVALUATES = "trainer.eval_only=true"
