@@ -55,6 +55,18 @@ class Asks(Protocol):
         ...
 
 
+class Turns:
+    """Turns of the event loop, each for one caller: what many do in the same one holds it up."""
+
+    def __init__(self) -> None:
+        self._lock = asyncio.Lock()
+
+    async def next(self) -> None:
+        """Wait for a turn that no other caller has."""
+        async with self._lock:
+            await asyncio.sleep(0)
+
+
 @dataclass(frozen=True, slots=True)
 class Grading:
     """Who grades: the verifier, a second judge that changes nothing, and the over-long penalty.
@@ -242,7 +254,7 @@ class VllmEngine:
         self._hints = hints
         self._second = grading.second
         self._overlong = grading.overlong
-        self._turns = asyncio.Lock()
+        self._turns = Turns()
 
     def graded_by(self, verifier: Grader) -> VllmEngine:
         """Return the same engine with another verifier."""
@@ -296,23 +308,15 @@ class VllmEngine:
             )
         own: dict[str, Any] = sampling.given() if sampling else {}
         how = replace(self._responses, **own, n=count)
-        await self._own_turn()
+        await self._turns.next()
         groups = await self._client.sample_each(prompts, how, seeds)
-        await self._own_turn()
+        await self._turns.next()
         texts = self._tokenizer.batch_decode(
             [each.token_ids_T.tolist() for group in groups for each in group],
             skip_special_tokens=True,
         )
         in_order = iter(texts)
         return [[_response(each, next(in_order)) for each in group] for group in groups]
-
-    async def _own_turn(self) -> None:
-        """Wait for a turn of the event loop that no other request has.
-
-        Many prompts may start, and many requests be answered, in the same one.
-        """
-        async with self._turns:
-            await asyncio.sleep(0)
 
     def given(self, text: str) -> Response:
         """Return a known text as a response; above the longest response it is cut."""

@@ -23,6 +23,7 @@ from recipe.hint.errors import StallError
 from recipe.hint.record import Outcome
 from recipe.hint.rollout import Parts, PromptRollout
 from recipe.hint.runtime import store
+from recipe.hint.runtime.engine import Turns
 from recipe.hint.runtime.engine_builder import EngineBuilder
 from recipe.hint.runtime.hint_sources import guarded_source, teacher_of
 from recipe.hint.runtime.sampling_guard import IDLE
@@ -50,6 +51,7 @@ class HintWorker(_WorkerTQ):
         tq.init()
         self.background_tasks = set()
 
+        self._turns = Turns()
         self._publisher = store.Publisher()
         self._under_way: dict[str, tuple[Any, float]] = {}  # uid -> problem, when it began
         config = self.config
@@ -86,10 +88,12 @@ class HintWorker(_WorkerTQ):
 
     async def generate_sequences(self, batch: Any) -> None:
         """Do as verl does; all prompts are marked in one call before the first of them starts."""
+        await self._turns.next()  # many calls come at once
         # Once: each look at `batch["uid"]` builds the whole column.
         uids: Any = [tu.unwrap_non_tensor_data(uid) for uid in batch["uid"]]
         is_validation: Any = "validate" in batch and tu.unwrap_non_tensor_data(batch["validate"])
         await store.mark(uids, _partition(is_validation), "running")
+        await self._turns.next()
         await _WorkerTQ.generate_sequences(self, batch)
 
     async def _run_prompt(

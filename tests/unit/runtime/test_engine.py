@@ -8,7 +8,7 @@ from fakes import Balancer, problem
 
 from recipe.hint.errors import StallError
 from recipe.hint.runtime.chat_template import Renderer
-from recipe.hint.runtime.engine import Grading, GroupClient, Sampling, VllmEngine
+from recipe.hint.runtime.engine import Grading, GroupClient, Sampling, Turns, VllmEngine
 from recipe.hint.schema import Verdict
 
 
@@ -217,3 +217,22 @@ def test_a_given_text_above_the_longest_response_is_cut_and_truncated():
     response = engine.given("x" * 20)
     assert response.is_truncated
     assert len(response.token_ids_T) == 20
+
+
+def test_each_of_many_callers_has_a_turn_of_the_event_loop_of_its_own():
+    async def turns_of(count):
+        turn, taken, turns = 0, [], Turns()
+
+        async def caller():
+            await turns.next()
+            taken.append(turn)
+
+        callers = [asyncio.ensure_future(caller()) for _ in range(count)]
+        while not all(each.done() for each in callers):
+            turn += 1
+            await asyncio.sleep(0)
+        return taken
+
+    taken = asyncio.run(turns_of(7))
+    assert len(set(taken)) == len(taken) == 7
+    assert taken == sorted(taken)  # first come, first served
