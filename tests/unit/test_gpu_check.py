@@ -8,7 +8,7 @@ import pytest
 
 from recipe.hint import main_gpu_check, main_report
 from recipe.hint.bench import gpu_check
-from recipe.hint.bench.commands import CommandError, run_command
+from recipe.hint.bench.commands import CommandError, Finished, run_command
 from recipe.hint.errors import DataError
 from recipe.hint.report.same import compare_records
 
@@ -68,6 +68,31 @@ def test_a_part_that_is_run_anew_replaces_its_result_and_no_other(monkeypatch, t
 def test_without_a_failure_the_exit_code_is_zero(monkeypatch, tmp_path):
     parts(monkeypatch, only=is_elsewhere)
     assert main_gpu_check.main(["--only", "only", "--out", str(tmp_path)]) == 0
+
+
+@pytest.mark.parametrize(
+    ("lines", "is_whole"),
+    [
+        # Step 2 was killed between its checkpoint and its line, which came back without times.
+        ([{"step": 1, "timing_s/step": 2.0}, {"step": 2}, {"step": 3, "timing_s/step": 2.0}], True),
+        ([{"step": 0}, {"step": 1}, {"step": 2}, {"step": 3}], True),  # 0: a validation
+        ([{"step": 1}, {"step": 3}], False),
+        ([{"step": 1}, {"step": 2}, {"step": 2}, {"step": 3}], False),
+    ],
+)
+def test_a_resumed_run_has_every_step_once(lines, is_whole, monkeypatch, tmp_path):
+    folder = tmp_path / "resume"
+    (folder / "checkpoints/global_step_2").mkdir(parents=True)
+    (folder / "checkpoints/global_step_2/COMPLETE").touch()
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    monkeypatch.setattr(gpu_check.Check, "run", lambda *_, **__: Finished(folder, 1.0))
+    monkeypatch.setattr(gpu_check, "_as_reference", lambda check, run: {})
+    check = gpu_check.Check("cpu", tmp_path, time.monotonic() + 60)
+    if is_whole:
+        assert gpu_check.resume(check) == {}
+    else:
+        with pytest.raises(CommandError, match="after resuming"):
+            gpu_check.resume(check)
 
 
 def test_an_unknown_part_is_refused_before_anything_runs(capsys):
