@@ -39,6 +39,12 @@ KNOWN = (
 )
 
 
+def least_s(first, second, tries):
+    """The least processor time of two calls, taken in turn."""
+    times = [(processor_s(first, LIMIT_S), processor_s(second, LIMIT_S)) for _ in range(tries)]
+    return [min(column) for column in zip(*times, strict=True)]
+
+
 @pytest.mark.slow
 def test_what_the_caller_pays_grows_no_faster_than_a_little_over_the_length():
     small = list(hostile_texts(SMALL, PER_PATTERN))
@@ -50,9 +56,12 @@ def test_what_the_caller_pays_grows_no_faster_than_a_little_over_the_length():
             cost = processor_s(call, LIMIT_S)
             if cost <= FLOOR_S:
                 continue
-            cheap = min(processor_s(callers(short)[name], LIMIT_S) for _ in range(3))
-            cost = min(processor_s(call, LIMIT_S) for _ in range(2))
-            if cost > MOST_RATIO * max(cheap, FLOOR_S / 4):
+            # What is steep stays so; what only looked so on a busy machine does not, tried again.
+            for tries in (3, 12):
+                cheap, cost = least_s(callers(short)[name], call, tries)
+                if cost <= MOST_RATIO * max(cheap, FLOOR_S / 4):
+                    break
+            else:
                 steep.append((name, place, round(cheap, 4), round(cost, 4), long[:60]))
     assert steep == []
 
