@@ -1,18 +1,16 @@
 """The driver of two policies: what is made, against whom, again, and not again."""
 
 import json
-import os
 import re
 import shutil
 import signal
 import subprocess
 import sys
-import time
-from functools import partial
 from pathlib import Path
 
 import pytest
 from omegaconf import OmegaConf
+from processes import HEARS_SIGINT, is_alive, wait_for
 
 from recipe.hint.alternation import phases
 from recipe.hint.errors import ConfigError, HintError, StallError
@@ -210,14 +208,12 @@ def test_a_port_that_is_taken_is_refused(tmp_path):
 def test_a_command_that_is_ended_leaves_no_process_and_goes_on(tmp_path, number):
     code = (
         "import sys; from pathlib import Path\n"
-        "sys.path.insert(0, sys.argv[2]); import test_alternate as t\n"
+        "sys.path[:0] = sys.argv[2:]; import test_alternate as t\n"
         "t.partner._SERVE = t.SERVE\n"
         "t.alternation(Path(sys.argv[1]), 'hang=guide-1').run()\n"
     )
-    command = [sys.executable, "-c", code, str(tmp_path), str(Path(__file__).parent)]
-    # SIGINT is ignored where the tests were started in the background.
-    heard = partial_signal(signal.SIGINT)
-    with subprocess.Popen(command, cwd=ROOT, preexec_fn=heard) as process:
+    command = [sys.executable, "-c", code, str(tmp_path), *map(str, Path(__file__).parents[:2])]
+    with subprocess.Popen(command, cwd=ROOT, preexec_fn=HEARS_SIGINT) as process:
         wait_for((tmp_path / "guide/hangs").exists)
         process.send_signal(number)
         try:
@@ -229,28 +225,8 @@ def test_a_command_that_is_ended_leaves_no_process_and_goes_on(tmp_path, number)
     assert_nothing_is_left(tmp_path)
 
 
-def partial_signal(number):
-    return partial(signal.signal, number, signal.SIG_DFL)
-
-
 def assert_nothing_is_left(root):
     pids = [path.read_text() for path in root.glob("*/pid")]
     pids += re.findall(r"^pid (\d+)$", (root / "server.log").read_text(), re.MULTILINE)
     assert pids
     wait_for(lambda: not any(is_alive(int(pid)) for pid in pids))
-
-
-def wait_for(is_so):
-    deadline = time.monotonic() + 60
-    while not is_so():
-        if time.monotonic() > deadline:
-            raise TimeoutError("not within 60 s")
-        time.sleep(0.05)
-
-
-def is_alive(pid):
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return "Z" not in Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]

@@ -6,11 +6,10 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
-from functools import partial
 from pathlib import Path
 
 import pytest
+from processes import HEARS_SIGINT, is_alive, wait_for
 
 from recipe.hint.campaign import Arm, Campaign
 from recipe.hint.errors import ConfigError, HintError
@@ -121,10 +120,8 @@ def test_a_campaign_that_is_ended_leaves_no_run_behind(tmp_path, number):
     )
     command = [sys.executable, "-c", code, str(tmp_path), str(PROGRAMS)]
     pids = [tmp_path / f"a/seed-{seed}/pid" for seed in (1, 2)]
-    # SIGINT is ignored where the tests were started in the background.
-    heard = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
     place = Path(__file__).parents[3]
-    with subprocess.Popen(command, cwd=place, preexec_fn=heard) as process:
+    with subprocess.Popen(command, cwd=place, preexec_fn=HEARS_SIGINT) as process:
         wait_for(lambda: all(path.is_file() and path.read_text() for path in pids))
         process.send_signal(number)
         try:
@@ -152,19 +149,3 @@ def test_runs_side_by_side_share_the_processors_unless_told_otherwise(monkeypatc
     assert "OMP_NUM_THREADS" not in environment(1)
     monkeypatch.setenv("OMP_NUM_THREADS", "7")
     assert environment(2)["OMP_NUM_THREADS"] == "7"
-
-
-def wait_for(is_so):
-    deadline = time.monotonic() + 60
-    while not is_so():
-        if time.monotonic() > deadline:
-            raise TimeoutError("not within 60 s")
-        time.sleep(0.05)
-
-
-def is_alive(pid):
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return "Z" not in Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
