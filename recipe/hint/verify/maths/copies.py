@@ -1,0 +1,114 @@
+"""Whether an answer is a formula of the question's own text, padded or no further worked out.
+
+``123*456 + 1 - 1`` and ``2*123*456/2`` say no more than the question ``123*456``. Padding only adds
+numerals and names, so they are counted: an answer may not hold all of a formula that has the gold
+answer's value, unless the gold answer does, nor be as long as that formula and longer than the gold
+answer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from recipe.hint.verify.maths.tree import Node, NoValue, exact, factors, names_in
+
+_FACTOR = re.compile(r"\b[Ff]actor(?:ise|ize)?\b(?! of)")
+_EXPAND = re.compile(r"\b[Ee]xpand\b")
+_PLAIN = frozenset({"num", "sym", "const"})
+
+
+def repeats_one(
+    answer: Node,
+    golds: Sequence[Node],
+    formulas: Sequence[Node],
+    equal: Callable[[Node, Node], bool],
+    *,
+    is_rational: bool,
+) -> bool:
+    """Whether an answer is one of ``formulas`` with something around it.
+
+    Args:
+        answer: A value equal to one of ``golds``.
+        golds: Those of the gold answer.
+        formulas: The values in the problem's text.
+        equal: Whether a formula has the value of a gold answer.
+        is_rational: The gold answer is a number that can be worked out to the end.
+    """
+    own, size = _leaves(answer), _leaves(answer).total()
+    golds_leaves = [_leaves(gold) for gold in golds]
+    room = max(leaves.total() for leaves in golds_leaves)
+    if is_rational and any((exact(gold) or 0).denominator > 1 for gold in golds):
+        room = max(room, 2)
+    for formula in formulas:
+        leaves = _leaves(formula)
+        is_inside = leaves <= own and not any(leaves <= each for each in golds_leaves)
+        is_longer = size > room and (is_rational or size >= leaves.total())
+        is_unreduced = is_rational and _is_larger_fraction(answer, formula, golds)
+        if (is_inside or is_longer or is_unreduced) and _has_value(formula, golds, equal):
+            return True
+    return False
+
+
+def has_form(problem: str, gold: Node, answer: Node) -> bool:
+    """Whether a value has as many factors or terms as the gold answer where that is asked for."""
+    if _FACTOR.search(problem):
+        if sum(factors(answer).values()) < sum(factors(gold).values()):
+            return False
+        return _divides(gold) or not _divides(answer)  # x(x + 3 + 2/x) is no factoring
+    return not _EXPAND.search(problem) or _num_terms(answer) >= _num_terms(gold)
+
+
+def is_worked(node: Node) -> bool:
+    """Whether it is more than a number or a name."""
+    return is_worked(node.items[0]) if node.kind == "neg" else node.kind not in _PLAIN
+
+
+def _divides(node: Node) -> bool:
+    """Whether a variable stands below a fraction bar."""
+    below = node.items[1:] if node.kind == "div" else ()
+    if node.kind == "pow" and (exact(node.items[1]) or 0) < 0:
+        below = node.items
+    return bool(names_in(*below)) or any(map(_divides, node.items))
+
+
+def _num_terms(node: Node) -> int:
+    return sum(map(_num_terms, node.items)) if node.kind in ("add", "sub", "neg") else 1
+
+
+def _has_value(formula: Node, golds: Sequence[Node], equal: Callable[[Node, Node], bool]) -> bool:
+    for gold in golds:
+        try:
+            if equal(gold, formula):
+                return True
+        except NoValue:
+            continue
+    return False
+
+
+def _leaves(node: Node, inside: str = "") -> Counter[Node]:
+    """Numerals and names; no factors and exponents of 1, no terms of 0, no powers of ten."""
+    if node.kind == "num":
+        neutral = {"mul": 1, "div": 1, "pow": 1, "add": 0, "sub": 0}.get(inside)
+        value = node.value.value
+        return Counter() if value == neutral else Counter([Node("num", value=value)])
+    if inside in ("mul", "div") and node.kind == "pow" and None not in map(exact, node.items):
+        if exact(node.items[0]) == 10:
+            return Counter()
+    if not node.items:
+        return Counter([node])
+    return sum((_leaves(item, node.kind) for item in node.items), Counter[Node]())
+
+
+def _is_larger_fraction(answer: Node, formula: Node, golds: Sequence[Node]) -> bool:
+    """``48/72`` where the question is 24/36."""
+    sizes = [_bits(each) for each in (answer, formula, *golds)]
+    return sizes[0] >= sizes[1] > 0 and sizes[0] > max(sizes[2:])
+
+
+def _bits(node: Node) -> int:
+    """The size of a fraction of two numerals; 0 for all else."""
+    if node.kind != "div" or any(item.kind != "num" for item in node.items):
+        return 0
+    return sum(item.value.value.numerator.bit_length() for item in node.items)
