@@ -12,10 +12,12 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from recipe.hint.verify.maths.tree import Node, NoValue, exact, factors, names_in
+from recipe.hint.verify.maths.tree import STRUCTURES, Node, NoValue, exact, factors, names_in
 
 _FACTOR = re.compile(r"\b[Ff]actor(?:ise|ize)?\b(?! of)")
 _EXPAND = re.compile(r"\b[Ee]xpand\b")
+_SCALES = frozenset(10**power for power in range(16))
+_NEUTRAL = {"mul": _SCALES, "div": _SCALES, "pow": {1}, "add": {0}, "sub": {0}}
 _PLAIN = frozenset({"num", "sym", "const"})
 
 
@@ -49,6 +51,17 @@ def repeats_one(
         if (is_inside or is_longer or is_unreduced) and _has_value(formula, golds, equal):
             return True
     return False
+
+
+def sides_of(gold: Node, answer: Node) -> list[Node]:
+    """The sides of ``sqrt(50) = 5 sqrt(2)``, each with the name before them; of all else none."""
+    name, value = answer.items if answer.kind == "label" else (None, answer)
+    is_identity = value.kind == "relation" and gold.kind not in STRUCTURES
+    if value.kind != "chain" and not is_identity:
+        return []
+    sides = [value.items[0]]
+    sides += [s for kind, s in zip(value.value, value.items[1:], strict=True) if kind == "="]
+    return [Node("label", (name, side)) if name else side for side in sides]
 
 
 def has_form(problem: str, gold: Node, answer: Node) -> bool:
@@ -88,14 +101,13 @@ def _has_value(formula: Node, golds: Sequence[Node], equal: Callable[[Node, Node
 
 
 def _leaves(node: Node, inside: str = "") -> Counter[Node]:
-    """Numerals and names; no factors and exponents of 1, no terms of 0, no powers of ten."""
+    """Numerals and names; no exponents of 1, no terms of 0, no powers of ten as factors."""
     if node.kind == "num":
-        neutral = {"mul": 1, "div": 1, "pow": 1, "add": 0, "sub": 0}.get(inside)
         value = node.value.value
-        return Counter() if value == neutral else Counter([Node("num", value=value)])
-    if inside in ("mul", "div") and node.kind == "pow" and None not in map(exact, node.items):
-        if exact(node.items[0]) == 10:
-            return Counter()
+        is_neutral = value in _NEUTRAL.get(inside, ())
+        return Counter() if is_neutral else Counter([Node("num", value=value)])
+    if inside in ("mul", "div") and node.kind == "pow" and exact(node.items[0]) == 10:
+        return _leaves(node.items[1]) if exact(node.items[1]) is None else Counter()
     if not node.items:
         return Counter([node])
     return sum((_leaves(item, node.kind) for item in node.items), Counter[Node]())

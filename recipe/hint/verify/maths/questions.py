@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 
-from recipe.hint.verify.maths.copies import has_form, is_worked, repeats_one
+from recipe.hint.verify.maths.copies import has_form, is_worked, repeats_one, sides_of
 from recipe.hint.verify.maths.reading import read
 from recipe.hint.verify.maths.tree import (
     STRUCTURES,
@@ -239,6 +239,8 @@ def is_finished(
         equal: The comparison that they passed.
         is_near: The gold answer states a tolerance, so it may stand for any number nearby.
     """
+    if sides := sides_of(gold, answer):
+        return any(is_finished(gold, side, problem, equal, is_near=is_near) for side in sides)
     golds, answers = list(_formulas(gold)), list(_formulas(answer))
     names = names_in(gold if gold.kind == "relation" else Node("list", tuple(golds)))
     is_rational = (
