@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from recipe.hint.verify.maths.tree import STRUCTURES, Node, NoValue, exact, factors, names_in
 
@@ -38,15 +38,15 @@ def repeats_one(
         equal: Whether a formula has the value of a gold answer.
         is_rational: The gold answer is a number that can be worked out to the end.
     """
-    own, size = _leaves(answer), _leaves(answer).total()
-    golds_leaves = [_leaves(gold) for gold in golds]
+    own = Counter(_leaves(answer))
+    golds_leaves = [Counter(_leaves(gold)) for gold in golds]
     room = max(leaves.total() for leaves in golds_leaves)
     if is_rational and any((exact(gold) or 0).denominator > 1 for gold in golds):
         room = max(room, 2)
     for formula in formulas:
-        leaves = _leaves(formula)
+        leaves = Counter(_leaves(formula))
         is_inside = leaves <= own and not any(leaves <= each for each in golds_leaves)
-        is_longer = size > room and (is_rational or size >= leaves.total())
+        is_longer = own.total() > room and (is_rational or own.total() >= leaves.total())
         is_unreduced = is_rational and _is_larger_fraction(answer, formula, golds)
         if (is_inside or is_longer or is_unreduced) and _has_value(formula, golds, equal):
             return True
@@ -93,24 +93,26 @@ def _num_terms(node: Node) -> int:
 def _has_value(formula: Node, golds: Sequence[Node], equal: Callable[[Node, Node], bool]) -> bool:
     for gold in golds:
         try:
-            if equal(gold, formula):
+            if names_in(gold) == names_in(formula) and equal(gold, formula):
                 return True
         except NoValue:
             continue
     return False
 
 
-def _leaves(node: Node, inside: str = "") -> Counter[Node]:
+def _leaves(node: Node, inside: str = "") -> Iterator[Node]:
     """Numerals and names; no exponents of 1, no terms of 0, no powers of ten as factors."""
+    is_factor = inside in ("mul", "div")
     if node.kind == "num":
-        value = node.value.value
-        is_neutral = value in _NEUTRAL.get(inside, ())
-        return Counter() if is_neutral else Counter([Node("num", value=value)])
-    if inside in ("mul", "div") and node.kind == "pow" and exact(node.items[0]) == 10:
-        return _leaves(node.items[1]) if exact(node.items[1]) is None else Counter()
-    if not node.items:
-        return Counter([node])
-    return sum((_leaves(item, node.kind) for item in node.items), Counter[Node]())
+        if node.value.value not in _NEUTRAL.get(inside, ()):
+            yield Node("num", value=node.value.value)
+    elif not node.items:
+        yield node
+    elif not (is_factor and node.kind == "pow" and exact(node.items[0]) == 10):
+        for item in node.items:
+            yield from _leaves(item, node.kind)
+    elif exact(node.items[1]) is None:
+        yield from _leaves(node.items[1])
 
 
 def _is_larger_fraction(answer: Node, formula: Node, golds: Sequence[Node]) -> bool:
