@@ -213,7 +213,10 @@ def may_drop_unit(unit: Unit, problem: str) -> bool:
 
 _FORMULA = re.compile(
     r"\$\$([^$]{1,300})\$\$|\$([^$]{1,300})\$|\\\[(.{1,300}?)\\\]|\\\((.{1,300}?)\\\)"
-    r"|(\\[dt]?frac[^ $]{1,60})|((?<![0-9.,])[-(]?[0-9][-+*/^().0-9 ×÷·!]{0,60})",
+    r"|(\\[dt]?frac[^ $]{1,60})"
+    # without a mark: digits, signs, and letters that stand alone
+    r"|((?<![0-9A-Za-z.,])[-(]{0,9}(?:[0-9]|[A-Za-z](?![A-Za-z]| [(0-9A-Za-z]))"
+    r"(?:[-+*/^().0-9 ×÷·!]|[A-Za-z](?![A-Za-z])(?<![A-Za-z]{2})){0,60})",
     re.DOTALL,
 )
 _MAX_FORMULAS = 60
@@ -333,7 +336,7 @@ def formulas_of(problem: str) -> tuple[frozenset[str], tuple[Node, ...], tuple[N
     """The keys of all formulas in a text and of their sides; its equations; its values."""
     keys, equations, values = set[str](), [], []
     for match in list(_FORMULA.finditer(problem[-20_000:]))[:_MAX_FORMULAS]:
-        text = next(filter(None, match.groups())).strip().rstrip(".,;? ")
+        text = next(filter(None, match.groups())).strip().rstrip(".,;? (-")
         for tree in read(text).trees:
             if tree.kind in ("relation", "label"):
                 equations.append(tree)
