@@ -30,6 +30,7 @@ SHOWN_OTHERWISE = ("a function that", "a function equal", "a product that", "per
     "a factor that is 1",
     "a bump between",
     "the question's own",  # equal, and no answer
+    "factors pulled out",
     "a root, logarithm",
     "a variable that",
     "a hundred times",

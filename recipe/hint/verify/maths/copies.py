@@ -12,7 +12,15 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
-from recipe.hint.verify.maths.tree import STRUCTURES, Node, NoValue, exact, factors, names_in
+from recipe.hint.verify.maths.tree import (
+    STRUCTURES,
+    Node,
+    NoValue,
+    Number,
+    exact,
+    factors,
+    names_in,
+)
 
 _FACTOR = re.compile(r"\b[Ff]actor(?:ise|ize)?\b(?! of)")
 _EXPAND = re.compile(r"\b[Ee]xpand\b")
@@ -22,33 +30,40 @@ _PLAIN = frozenset({"num", "sym", "const"})
 
 
 def repeats_one(
-    answer: Node,
+    answers: Sequence[Node],
     golds: Sequence[Node],
     formulas: Sequence[Node],
     equal: Callable[[Node, Node], bool],
     *,
     is_rational: bool,
 ) -> bool:
-    """Whether an answer is one of ``formulas`` with something around it.
+    """Whether one of the answers is one of ``formulas`` with something around it.
+
+    Linear in the answers; the values of the formulas depend on the problem alone.
 
     Args:
-        answer: A value equal to one of ``golds``.
+        answers: Values, each equal to one of ``golds``.
         golds: Those of the gold answer.
         formulas: The values in the problem's text.
         equal: Whether a formula has the value of a gold answer.
         is_rational: The gold answer is a number that can be worked out to the end.
     """
-    own = Counter(_leaves(answer))
-    golds_leaves = [Counter(_leaves(gold)) for gold in golds]
-    room = max(leaves.total() for leaves in golds_leaves)
+    parts = [(a, Counter(_leaves(a)), Counter(_leaves(_folded(a)))) for a in answers]
+    own_golds = [Counter(_leaves(gold)) for gold in golds]
+    room = max(leaves.total() for leaves in own_golds)
     if is_rational and any((exact(gold) or 0).denominator > 1 for gold in golds):
         room = max(room, 2)
     for formula in formulas:
         leaves = Counter(_leaves(formula))
-        is_inside = leaves <= own and not any(leaves <= each for each in golds_leaves)
-        is_longer = own.total() > room and (is_rational or own.total() >= leaves.total())
-        is_unreduced = is_rational and _is_larger_fraction(answer, formula, golds)
-        if (is_inside or is_longer or is_unreduced) and _has_value(formula, golds, equal):
+        is_of_gold = any(leaves <= own for own in own_golds)
+        least = room + 1 if is_rational else max(room + 1, leaves.total())
+        is_doubtful = any(
+            own.total() >= least
+            or (not is_of_gold and (leaves <= own or leaves <= folded))
+            or (is_rational and _is_larger_fraction(answer, formula, golds))
+            for answer, own, folded in parts
+        )
+        if is_doubtful and _has_value(formula, golds, equal):
             return True
     return False
 
@@ -102,6 +117,8 @@ def _has_value(formula: Node, golds: Sequence[Node], equal: Callable[[Node, Node
 
 def _leaves(node: Node, inside: str = "") -> Iterator[Node]:
     """Numerals and names; no exponents of 1, no terms of 0, no powers of ten as factors."""
+    if node.kind == "fn":
+        yield Node("fn", value=node.value)
     is_factor = inside in ("mul", "div")
     if node.kind == "num":
         if node.value.value not in _NEUTRAL.get(inside, ()):
@@ -113,6 +130,14 @@ def _leaves(node: Node, inside: str = "") -> Iterator[Node]:
             yield from _leaves(item, node.kind)
     elif exact(node.items[1]) is None:
         yield from _leaves(node.items[1])
+
+
+def _folded(node: Node) -> Node:
+    """``sqrt(241 + 1)`` with its arithmetic done."""
+    value = exact(node)
+    if value is not None:
+        return Node("num", value=Number(value))
+    return Node(node.kind, tuple(map(_folded, node.items)), node.value)
 
 
 def _is_larger_fraction(answer: Node, formula: Node, golds: Sequence[Node]) -> bool:

@@ -272,12 +272,11 @@ def is_finished(
     if gold.kind != "relation" and answer.kind == "relation":
         answers.append(answer)
     own_keys, _, formulas = formulas_of(problem)
-    copied = [each for each in answers if key(each) not in keys]
-    if not own_keys.isdisjoint(map(key, copied)):
+    others = {text: each for each in answers if (text := key(each)) not in keys}
+    if not own_keys.isdisjoint(others):
         return False
-    return not any(
-        repeats_one(each, golds, formulas, equal, is_rational=is_rational) for each in copied
-    )
+    golds = list(dict.fromkeys(golds))
+    return not repeats_one([*others.values()], golds, formulas, equal, is_rational=is_rational)
 
 
 def _is_solved(gold: Node, answer: Node, problem: str, equal: Callable[[Node, Node], bool]) -> bool:
