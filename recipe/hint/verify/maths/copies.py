@@ -108,7 +108,7 @@ def _num_terms(node: Node) -> int:
 def _has_value(formula: Node, golds: Sequence[Node], equal: Callable[[Node, Node], bool]) -> bool:
     for gold in golds:
         try:
-            if names_in(gold) == names_in(formula) and equal(gold, formula):
+            if names_in(gold) <= names_in(formula) and equal(gold, formula):
                 return True
         except NoValue:
             continue
