@@ -67,6 +67,7 @@ class PromptRollout:
             style_of(parts.settings, parts.method),
             parts.settings.too_long,
             render=engine.render,
+            follow=engine.follow,
             fits=engine.fits,
             hint_levels=self._hint_levels,
             turn=self._turn,

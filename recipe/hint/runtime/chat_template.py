@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 from typing import Any
 
 from jinja2 import TemplateError
 
 from recipe.hint.prompt import Message, fold_system
+from recipe.hint.turns import Turn
 
 _USER = {"role": "user", "content": "Question"}
 _DATE = "date_string"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Renderer:
     """Messages to tokens and back; ``template`` is what verl's own agent loops use.
 
@@ -35,6 +37,48 @@ class Renderer:
             return list(self.template.build_initial_tokens([*turns, last]))
         prompt_ids = self.template.build_initial_tokens(turns)
         return [*prompt_ids, *plain_ids(self.tokenizer, last["content"])]
+
+    def follow(self, turn: Turn, messages: Sequence[Message]) -> list[int]:
+        """Return the token ids of a conversation that goes on from a turn.
+
+        What was sampled stays as the policy saw it, token by token, where the template leaves the
+        text of the response as it is; where it drops thoughts or spaces all is rendered anew.
+        """
+        own = list(turn.response.token_ids_T)
+        if own and own[-1] not in self._words:
+            own.pop()
+        is_whole = own and not turn.response.is_given and turn.messages[-1]["role"] == "user"
+        if is_whole and self._words.issuperset(own) and self._is_of_tokenizer:
+            begun = self._text(turn.messages) + turn.response.text
+            whole = self._text(messages)
+            rest = self._ids(whole[len(begun) :]) if whole.startswith(begun) else []
+            if rest and rest[0] not in self._words:
+                return [*turn.prompt_ids_T, *own, *rest]
+        return self.render(messages)
+
+    @cached_property
+    def _words(self) -> frozenset[int]:
+        """The tokens that are text; all others end a turn or have no text."""
+        added = self.tokenizer.added_tokens_decoder
+        special = {index for index, token in added.items() if token.special}
+        return frozenset(self.tokenizer.get_vocab().values()) - special
+
+    @cached_property
+    def _is_of_tokenizer(self) -> bool:
+        """Whether verl's builder makes the tokens that the tokenizer makes of the template."""
+        try:
+            return self._ids(self._text([_USER])) == self.render([_USER])
+        except (TemplateError, ValueError):
+            return False
+
+    @cached_property
+    def _ids(self) -> Callable[[str], list[int]]:
+        """Return the tokens of rendered text; what follows the turns of a group is the same."""
+        return lru_cache(1)(lambda text: self.tokenizer(text, add_special_tokens=False)["input_ids"])
+
+    def _text(self, messages: Sequence[Message]) -> str:
+        turns = fold_system(messages) if self.folds_system else messages
+        return _text(self.tokenizer, self.options, turns)
 
     def response(self, text: str) -> list[int]:
         """Return the token ids of a response with the end of its turn."""

@@ -30,7 +30,7 @@ from recipe.hint.schema import (
     Verdict,
     seed_at,
 )
-from recipe.hint.turns import RoleSampling
+from recipe.hint.turns import RoleSampling, Turn
 from recipe.hint.verify.overlong import Overlong
 
 # Between two requests of a response that a weight update has stopped.
@@ -265,6 +265,10 @@ class VllmEngine:
     def render(self, messages: Sequence[Message]) -> list[int]:
         """Return the token ids of a conversation."""
         return self._renderer.render(messages)
+
+    def follow(self, turn: Turn, messages: Sequence[Message]) -> list[int]:
+        """Return the token ids of a conversation that goes on from a turn."""
+        return self._renderer.follow(turn, messages)
 
     def fits(self, prompt_ids: Sequence[int]) -> bool:
         """Return whether a prompt is within ``rollout.prompt_length``."""
