@@ -107,7 +107,7 @@ class PromptRollout:
         if request.parents == ():
             return Round(request, is_whole=False)
         parents = request.parents or (None,)
-        made = await _together(self._prompt(request, parent) for parent in parents)
+        made = [await self._prompt(request, parent) for parent in parents]
         failed = next((prompt for prompt in made if not prompt.is_usable), made[0])
         hint = made[0].hint
         usable = [

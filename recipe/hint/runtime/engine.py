@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 from uuid import uuid4
 
+import numpy as np
+
 from recipe.hint.errors import StallError
 from recipe.hint.hints.base import WrittenText
 from recipe.hint.hints.leak import find_leaks, graded_equal
@@ -316,7 +318,8 @@ class VllmEngine:
         groups = await self._client.sample_each(prompts, how, seeds)
         await self._turns.next()
         texts = self._tokenizer.batch_decode(
-            [each.token_ids_T.tolist() for group in groups for each in group],
+            # As arrays: transformers looks at every number of a list.
+            [np.asarray(each.token_ids_T) for group in groups for each in group],
             skip_special_tokens=True,
         )
         in_order = iter(texts)
