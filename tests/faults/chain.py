@@ -264,8 +264,9 @@ class Chain:
     def _finish(self) -> None:
         """Bring the training to the end of the step after the last fault."""
         result = self.results[-1]
-        is_refused = self.faults[0].act == "damage" and result.followed == "error"
-        if is_refused or last_checkpoint(self.folder) > result.step:
+        if self.faults[0].act == "damage" and result.followed == "error":
+            self._do_as_told(result)
+        if last_checkpoint(self.folder) > result.step:
             return
         self._start(steps=result.step + 1)
         assert self._observer is not None
@@ -280,6 +281,13 @@ class Chain:
         if result.resumed:
             result.problems.append(f"resumed: {result.resumed[:200]}")
         self._end(result)
+
+    def _do_as_told(self, result: Result) -> None:
+        """Move the checkpoint away that a start has refused, where it says so."""
+        damaged = self.folder / f"checkpoints/global_step_{last_checkpoint(self.folder)}"
+        if "move the checkpoint away" not in result.said or str(damaged) not in result.said:
+            result.problems.append("the checkpoint to move away is not named")
+        shutil.rmtree(damaged)
 
     def _judge(self) -> None:
         """Say of each fault that was gone on from whether something is lost or different."""

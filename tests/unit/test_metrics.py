@@ -30,6 +30,7 @@ def test_prompts_are_counted_once_whatever_they_tried():
     assert metrics["prompts_with_hint"] == 2
     levels = [metrics["used_no_hint"]] + [metrics[f"used_level_{k}"] for k in (1, 2, 3)]
     assert levels == [3, 0, 1, 1]
+    assert "used_level_4" not in metrics
     assert sum(levels) == 5
 
 
