@@ -24,7 +24,7 @@ class Engine(Protocol):
         ...
 
     def follow(self, turn: Turn, messages: Sequence[Message]) -> list[int]:
-        """Return the tokens of a conversation that goes on from a turn, its own tokens among them."""
+        """Return the tokens of a conversation that goes on from a turn."""
         ...
 
     def fits(self, prompt_ids: Sequence[int]) -> bool:

@@ -183,14 +183,9 @@ class FollowUp(PromptSpec):
         """
         if parent is None:
             raise ValueError("FollowUp needs a parent; give Sample.parents")
-        return context.within(
-            (
-                *parent.messages,
-                {"role": "assistant", "content": parent.response.text},
-                {"role": "user", "content": self.instruction},
-            ),
-            parent=parent,
-        )
+        reply = {"role": "assistant", "content": parent.response.text}
+        asked = {"role": "user", "content": self.instruction}
+        return context.within((*parent.messages, reply, asked), parent=parent)
 
 
 def with_hint(

@@ -118,9 +118,7 @@ async def _write_or_blame(finished: list[_Finished], partition: str) -> None:
                 await asyncio.sleep(0)  # a row of 32,000 tokens takes 15 ms
         keys, fields, tags = (list(column) for column in zip(*rows, strict=True))
         columns: Any = Columns(fields)
-        await tq.async_kv_batch_put(
-            keys=keys, fields=columns, tags=tags, partition_id=partition
-        )
+        await tq.async_kv_batch_put(keys=keys, fields=columns, tags=tags, partition_id=partition)
         await mark([each.outcome.record.uid for each in finished], partition, "finished")
     except Exception as error:  # noqa: BLE001 - whatever it is, the prompt raises it
         if len(finished) > 1:

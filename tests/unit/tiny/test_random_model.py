@@ -123,7 +123,7 @@ def test_thoughts_of_earlier_responses_are_left_out_and_thinking_can_be_off():
 ASKED = ({"role": "user", "content": "What is 2+2?"},)
 RESPONSES = (
     *("It is \\boxed{4}.", "", " ", "\n", "  lead", "trail ", "\nlead", "trail\n\n", "1234 56 7"),
-    *("naïve 数学 🙂\ttabs", "e\u0301", "\u200bzero", "a\r\nb", "{{ 7 }}", "▁x", "\ufffd", "x" * 300),
+    *("naïve 数学 🙂\ttabs", "e\u0301", "\u200bzero", "a\r\nb", "{{ 7 }}", "▁x", "\ufffd"),
     *("<think>\nhm\n</think>\n4", "</think>4", "<think>"),
 )
 
@@ -156,7 +156,7 @@ def test_whatever_is_sampled_is_followed_token_by_token_and_reads_as_the_templat
     for _ in range(300):
         ids = [rng.choice(words) for _ in range(rng.randint(1, 8))]
         turn, ours, anew = followed(renderer, [*ids, stop])
-        # Halves of characters, special tokens in the middle, texts that the tokenizer cuts otherwise.
+        # Halves of characters, special tokens in the middle, words that are cut in another way.
         assert tokenizer.decode(ours) == tokenizer.decode(anew)
         is_kept = ours[: len(turn.prompt_ids_T) + len(ids)] == [*turn.prompt_ids_T, *ids]
         assert is_kept or ours == anew
@@ -165,9 +165,7 @@ def test_whatever_is_sampled_is_followed_token_by_token_and_reads_as_the_templat
     assert num_kept > 100 and num_other > 10
 
 
-def test_what_looks_like_a_special_token_stays_text_in_the_next_prompt(
-    family, renderer, tokenizer
-):
+def test_what_looks_like_a_special_token_stays_text_in_the_next_prompt(family, renderer, tokenizer):
     stop, harmless = end_of_turn(tokenizer, {}), followed(renderer, plain_ids(tokenizer, "ab"))[1]
     for name, index in family.special.items():
         if tokenizer.added_tokens_decoder[index].special:
@@ -181,7 +179,8 @@ def test_a_response_whose_tokens_are_not_its_whole_text_is_rendered_anew(rendere
     for number, special in enumerate(tokenizer.all_special_ids):
         turn, ours, anew = followed(renderer, [*ids, special, *ids])
         assert ours == anew, number
-    assert followed(renderer, [], text="of a teacher")[1] == followed(renderer, [], "of a teacher")[2]
+    _, ours, anew = followed(renderer, [], text="A teacher says 4.")
+    assert ours == anew
     _, ours, anew = followed(renderer, ids[:2], text="It is 4.", is_given=True)
     assert ours == anew
 
