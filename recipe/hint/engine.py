@@ -8,7 +8,7 @@ from typing import Protocol
 from recipe.hint.hints.base import WrittenText
 from recipe.hint.prompt import Message
 from recipe.hint.schema import Opinion, Problem, Response, Verdict
-from recipe.hint.turns import RoleSampling
+from recipe.hint.turns import RoleSampling, Turn
 
 
 class Engine(Protocol):
@@ -21,6 +21,10 @@ class Engine(Protocol):
 
     def render(self, messages: Sequence[Message]) -> list[int]:
         """Return the tokens of a conversation, ready for the response."""
+        ...
+
+    def follow(self, turn: Turn, messages: Sequence[Message]) -> list[int]:
+        """Return the tokens of a conversation that goes on from a turn."""
         ...
 
     def fits(self, prompt_ids: Sequence[int]) -> bool:
@@ -76,6 +80,14 @@ class Engine(Protocol):
 
 class BareEngine:
     """What engines without a model derive from: all fits, nothing leaks, no judge is asked."""
+
+    def render(self, messages: Sequence[Message]) -> list[int]:
+        """Refuse: what tokens are is each engine's own."""
+        raise NotImplementedError(f"{type(self).__name__} renders nothing")
+
+    def follow(self, turn: Turn, messages: Sequence[Message]) -> list[int]:
+        """Return the tokens of the whole conversation."""
+        return self.render(messages)
 
     def fits(self, prompt_ids: Sequence[int]) -> bool:
         """Return true."""

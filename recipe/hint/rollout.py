@@ -67,6 +67,7 @@ class PromptRollout:
             style_of(parts.settings, parts.method),
             parts.settings.too_long,
             render=engine.render,
+            follow=engine.follow,
             fits=engine.fits,
             hint_levels=self._hint_levels,
             turn=self._turn,
@@ -106,7 +107,7 @@ class PromptRollout:
         if request.parents == ():
             return Round(request, is_whole=False)
         parents = request.parents or (None,)
-        made = await _together(self._prompt(request, parent) for parent in parents)
+        made = [await self._prompt(request, parent) for parent in parents]
         failed = next((prompt for prompt in made if not prompt.is_usable), made[0])
         hint = made[0].hint
         usable = [

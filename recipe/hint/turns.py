@@ -82,6 +82,7 @@ class PromptContext:
 
     Attributes:
         render: Gives the tokens of a conversation.
+        follow: Gives those of one that goes on from an earlier turn.
         fits: Whether so many tokens are within ``rollout.prompt_length``.
         hint_levels: Writes the hints of this prompt rollout; later calls give the same ones.
         turn: Finds an earlier turn.
@@ -92,13 +93,20 @@ class PromptContext:
     style: Style
     too_long: str
     render: Callable[[Sequence[Message]], list[int]]
+    follow: Callable[[Turn, Sequence[Message]], list[int]]
     fits: Callable[[Sequence[int]], bool]
     hint_levels: Callable[[], Awaitable[HintResult]]
     turn: Callable[[Place], Turn]
 
-    def within(self, messages: Messages, status: HintStatus = "none", hint: str = "") -> Prompt:
-        """Return a conversation as a prompt, or the status that it is too long."""
-        prompt_ids_T = self.render(messages)
+    def within(
+        self,
+        messages: Messages,
+        status: HintStatus = "none",
+        hint: str = "",
+        parent: Turn | None = None,
+    ) -> Prompt:
+        """Return a conversation, or one that goes on from a turn, or that it is too long."""
+        prompt_ids_T = self.follow(parent, messages) if parent else self.render(messages)
         if not self.fits(prompt_ids_T):
             return Prompt(status="too_long", hint=hint)
         return Prompt(messages, status, hint, prompt_ids_T)
@@ -175,13 +183,9 @@ class FollowUp(PromptSpec):
         """
         if parent is None:
             raise ValueError("FollowUp needs a parent; give Sample.parents")
-        return context.within(
-            (
-                *parent.messages,
-                {"role": "assistant", "content": parent.response.text},
-                {"role": "user", "content": self.instruction},
-            )
-        )
+        reply = {"role": "assistant", "content": parent.response.text}
+        asked = {"role": "user", "content": self.instruction}
+        return context.within((*parent.messages, reply, asked), parent=parent)
 
 
 def with_hint(

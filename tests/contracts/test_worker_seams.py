@@ -18,6 +18,7 @@ from verl.utils import tensordict_utils as tu
 from verl.utils.tokenizer.continuous_token_wiring import create_continuous_token_builder
 from verl.workers.rollout.llm_server import FullyAsyncLLMServerClient, LLMServerClient
 
+from recipe.hint.engine import BareEngine
 from recipe.hint.methods.base import Method
 from recipe.hint.prompt import Texts
 from recipe.hint.rollout import Parts
@@ -210,7 +211,7 @@ def test_a_worker_says_which_problem_it_waits_for_longest(monkeypatch):
     assert during.startswith("works on 2 prompts, on problem p7 for 0 s")
 
 
-class SlowEngine:
+class SlowEngine(BareEngine):
     """Answers a group after some turns of the event loop, and counts those it has at once."""
 
     group_size = 2

@@ -186,7 +186,7 @@ class Chain:
         began = time.monotonic()
         if fault.phase:
             act(fault, observer, result.problems, self.folder)
-        if self._await_outcome(result.step + 1):
+        if self._await_outcome(result.step + 1, END_S if fault.phase else RUN_S):
             result.followed = "went on"
         else:
             self._judge_end(fault, result)
@@ -195,11 +195,11 @@ class Chain:
             self._end(result)
         return result
 
-    def _await_outcome(self, step: int) -> bool:
+    def _await_outcome(self, step: int, limit_s: float) -> bool:
         """Wait for the end of the command, or of a step; return whether it was that of the step."""
         observer = self._observer
         assert observer is not None
-        deadline, seen = time.monotonic() + END_S, observer.steps_done()
+        deadline, seen = time.monotonic() + limit_s, observer.steps_done()
         while observer.command.poll() is None and time.monotonic() < deadline:
             if (done := observer.steps_done()) != seen:
                 seen, deadline = done, time.monotonic() + END_S
@@ -214,7 +214,7 @@ class Chain:
         result.code = observer.command.poll()
         if result.code is None:
             result.followed = "hung"
-            result.problems.append(f"no end within {END_S} s")
+            result.problems.append(f"no end within {END_S if fault.phase else RUN_S} s")
         elif result.code < 0 or fault.target == "command":
             result.followed = "killed"
             result.said = said(self.folder)
@@ -299,6 +299,8 @@ class Chain:
         if self.straight and self.is_compared:
             for step, parts in differences(self.folder, self.straight, last).items():
                 found.setdefault(step, []).extend(parts)
+        if self.faults[0].target == "records-missing":  # what was deleted stays so
+            found = {step: parts for step, parts in found.items() if step >= known[0].step}
         first_bad = min(found, default=last + 1)
         for number, result in enumerate(known):
             if result.resumed or last < result.step:

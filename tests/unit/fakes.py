@@ -8,6 +8,7 @@ import random
 import re
 from dataclasses import replace
 
+from recipe.hint.engine import BareEngine
 from recipe.hint.hints.base import HintResult, WrittenText
 from recipe.hint.hints.dataset import Increments
 from recipe.hint.hints.self_generated import SelfGenerated
@@ -30,7 +31,7 @@ def problem(solution: str = "one step, then the next", problem_id: str = "p1") -
     return Problem(problem_id, messages, "What is 1+1?", solution, "2", "test")
 
 
-class ScriptedEngine:
+class ScriptedEngine(BareEngine):
     """``outcomes[level]`` are the rewards of a group; a string is a verdict's reason instead.
 
     A token is a character, so a prompt's length is its text's. An answer's tokens are its level,

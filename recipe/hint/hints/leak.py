@@ -319,20 +319,20 @@ async def find_leaks(hint: str, problem: Problem, equal: Equal) -> tuple[Leak, .
             found = [each._replace(text=each.text.rstrip("\\% ")) for each in found]
     else:
         found = _formulas(hint, found, answer, words)
+    same = await _same(answer, [each.text for each in found], equal)
+    found = [each for each in found if each.text in same]
+    if not found:
+        return ()
     given = [each.text for each in values(problem.text) if number and each.shape != "formula"]
-    texts = list(dict.fromkeys([*(each.text for each in found), *given]))
-    equals = dict(zip(texts, await equal(answer, texts), strict=True)) if texts else {}
     formula, question = compact(answer), compact(problem.text)
-    is_given = any(equals[text] for text in given) or (not number and formula in question)
+    is_given = await _same(answer, given, equal) or (not number and formula in question)
     is_rare = not is_given and number not in vocabulary.COMMON
     asked = _content_words(problem.text)
     text = _MARKUP.sub(lambda match: " " * len(match[0]), hint)
     leaks = []
     for each in found:
         # A formula much longer than the answer is one on the way to it.
-        if not equals[each.text] or (
-            not number and len(compact(each.text)) > 1.5 * len(formula) + 1
-        ):
+        if not number and len(compact(each.text)) > 1.5 * len(formula) + 1:
             continue
         role = _role(text, each, asked)
         is_equation = role in ("computed", "named") or is_rare
@@ -341,6 +341,13 @@ async def find_leaks(hint: str, problem: Problem, equal: Equal) -> tuple[Leak, .
         elif is_equation and not _is_quoted(hint, each, question):
             leaks.append(Leak(each.start, each.end, role))
     return _apart(leaks)
+
+
+async def _same(answer: str, texts: Sequence[str], equal: Equal) -> set[str]:
+    """Return the texts that equal the answer, each asked about once."""
+    unique = list(dict.fromkeys(texts))
+    found = await equal(answer, unique) if unique else []
+    return {text for text, is_same in zip(unique, found, strict=True) if is_same}
 
 
 def _is_quoted(hint: str, value: Value, question: str) -> bool:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 from typing import Any
 
 from jinja2 import TemplateError
 
 from recipe.hint.prompt import Message, fold_system
+from recipe.hint.turns import Turn
 
 _USER = {"role": "user", "content": "Question"}
 _DATE = "date_string"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Renderer:
     """Messages to tokens and back; ``template`` is what verl's own agent loops use.
 
@@ -30,11 +32,69 @@ class Renderer:
 
     def render(self, messages: Sequence[Message]) -> list[int]:
         """Return the token ids of a conversation; an assistant's turn at its end is left open."""
-        *turns, last = fold_system(messages) if self.folds_system else messages
+        *turns, last = messages
         if last["role"] != "assistant":
-            return list(self.template.build_initial_tokens([*turns, last]))
-        prompt_ids = self.template.build_initial_tokens(turns)
-        return [*prompt_ids, *plain_ids(self.tokenizer, last["content"])]
+            return self._rendered(messages)
+        return [*self._rendered(turns), *plain_ids(self.tokenizer, last["content"])]
+
+    def follow(self, turn: Turn, messages: Sequence[Message]) -> list[int]:
+        """Return the token ids of a conversation that goes on from a turn.
+
+        What was sampled stays as the policy saw it, token by token, where the template leaves the
+        text of the response as it is; where it drops thoughts or spaces all is rendered anew.
+        """
+        own = list(turn.response.token_ids_T)
+        if own and own[-1] not in self._words:
+            own.pop()
+        is_whole = own and not turn.response.is_given and turn.messages[-1]["role"] == "user"
+        if is_whole and self._words.issuperset(own) and self._is_of_tokenizer:
+            text_of, ids_of = self._of_group
+            before = text_of(tuple(tuple(each.items()) for each in turn.messages))
+            begun, whole = before + turn.response.text, self._text(messages)
+            rest = ids_of(whole[len(begun) :]) if whole.startswith(begun) else []
+            if rest and rest[0] not in self._words:
+                return [*turn.prompt_ids_T, *own, *rest]
+        return self.render(messages)
+
+    def _rendered(self, messages: Sequence[Message]) -> list[int]:
+        if self._is_of_tokenizer:
+            return self._ids(self._text(messages))
+        turns = fold_system(messages) if self.folds_system else list(messages)
+        return list(self.template.build_initial_tokens(turns))
+
+    def _text(self, messages: Sequence[Message]) -> str:
+        turns = fold_system(messages) if self.folds_system else messages
+        return _text(self.tokenizer, self.options, turns)
+
+    def _ids(self, text: str) -> list[int]:
+        """Return the tokens of rendered text: those of a call, without the place of each in it."""
+        backend = self.tokenizer.backend_tokenizer
+        backend.encode_special_tokens = False  # `plain_ids` leaves it on
+        return backend.encode_batch_fast([text], add_special_tokens=False)[0].ids
+
+    @cached_property
+    def _of_group(self) -> tuple[Callable[[tuple], str], Callable[[str], list[int]]]:
+        """The text before a response and the tokens behind it, which a group mostly shares."""
+        return (
+            lru_cache(1)(lambda turns: self._text([dict(turn) for turn in turns])),
+            lru_cache(1)(self._ids),
+        )
+
+    @cached_property
+    def _words(self) -> frozenset[int]:
+        """The tokens that are text; all others end a turn or have no text."""
+        added = self.tokenizer.added_tokens_decoder
+        special = {index for index, token in added.items() if token.special}
+        return frozenset(self.tokenizer.get_vocab().values()) - special
+
+    @cached_property
+    def _is_of_tokenizer(self) -> bool:
+        """Whether verl's builder makes the tokens that a fast tokenizer makes of the template."""
+        turns = [_USER, {"role": "assistant", "content": "Response"}, _USER]
+        try:
+            return self._ids(self._text(turns)) == self.template.build_initial_tokens(turns)
+        except (AttributeError, TemplateError, ValueError):  # no fast one, or no template
+            return False
 
     def response(self, text: str) -> list[int]:
         """Return the token ids of a response with the end of its turn."""

@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 from uuid import uuid4
 
+import numpy as np
+
 from recipe.hint.errors import StallError
 from recipe.hint.hints.base import WrittenText
 from recipe.hint.hints.leak import find_leaks, graded_equal
@@ -30,7 +32,7 @@ from recipe.hint.schema import (
     Verdict,
     seed_at,
 )
-from recipe.hint.turns import RoleSampling
+from recipe.hint.turns import RoleSampling, Turn
 from recipe.hint.verify.overlong import Overlong
 
 # Between two requests of a response that a weight update has stopped.
@@ -266,6 +268,10 @@ class VllmEngine:
         """Return the token ids of a conversation."""
         return self._renderer.render(messages)
 
+    def follow(self, turn: Turn, messages: Sequence[Message]) -> list[int]:
+        """Return the token ids of a conversation that goes on from a turn."""
+        return self._renderer.follow(turn, messages)
+
     def fits(self, prompt_ids: Sequence[int]) -> bool:
         """Return whether a prompt is within ``rollout.prompt_length``."""
         return len(prompt_ids) <= self._prompt_length
@@ -312,7 +318,8 @@ class VllmEngine:
         groups = await self._client.sample_each(prompts, how, seeds)
         await self._turns.next()
         texts = self._tokenizer.batch_decode(
-            [each.token_ids_T.tolist() for group in groups for each in group],
+            # As arrays: transformers looks at every number of a list.
+            [np.asarray(each.token_ids_T) for group in groups for each in group],
             skip_special_tokens=True,
         )
         in_order = iter(texts)

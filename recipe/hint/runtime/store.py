@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import warnings
+from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,8 +13,6 @@ from typing import Any
 import numpy as np
 import torch
 import transfer_queue as tq
-from tensordict import NonTensorData
-from verl.utils.tensordict_utils import list_of_dict_to_tensordict
 
 from recipe.hint.record import Outcome, TrainedRow
 from recipe.hint.schema import Response
@@ -27,6 +27,7 @@ _HINT_COLUMN = "hint_level_"
 # Columns of verl's rows that have nothing to say here.
 _EMPTY: dict[str, Any] = {"metrics": {}, "multi_modal_inputs": {}}
 RECORD_FIELD, SAMPLE_FIELD, CREDIT_FIELD = "hint_record", "hint_sample", "hint_credit"
+warnings.filterwarnings("ignore", message="The PyTorch API of nested tensors is in prototype")
 # Packing a write holds up the event loop: 40 ms at both limits. One prompt may be longer alone.
 _PROMPTS_PER_WRITE, _TOKENS_PER_WRITE = 16, 256_000
 
@@ -116,9 +117,8 @@ async def _write_or_blame(finished: list[_Finished], partition: str) -> None:
                 rows.append(row)
                 await asyncio.sleep(0)  # a row of 32,000 tokens takes 15 ms
         keys, fields, tags = (list(column) for column in zip(*rows, strict=True))
-        await tq.async_kv_batch_put(
-            keys=keys, fields=list_of_dict_to_tensordict(fields), tags=tags, partition_id=partition
-        )
+        columns: Any = Columns(fields)
+        await tq.async_kv_batch_put(keys=keys, fields=columns, tags=tags, partition_id=partition)
         await mark([each.outcome.record.uid for each in finished], partition, "finished")
     except Exception as error:  # noqa: BLE001 - whatever it is, the prompt raises it
         if len(finished) > 1:
@@ -130,6 +130,27 @@ async def _write_or_blame(finished: list[_Finished], partition: str) -> None:
     for each in finished:
         if not each.is_there.done():
             each.is_there.set_result(None)
+
+
+class Columns(dict[str, Any]):
+    """Rows as columns, which TransferQueue takes for a TensorDict: it wants items and a size.
+
+    It sends plain values, whatever they come in, and has a TensorDict wrap and unwrap each for it.
+    Rows of one length are stacked, as verl does.
+    """
+
+    def __init__(self, rows: Sequence[dict[str, Any]]) -> None:
+        super().__init__({name: _column([row[name] for row in rows]) for name in rows[0]})
+        self.batch_size = torch.Size([len(rows)])
+
+
+def _column(values: list[Any]) -> Any:
+    if not isinstance(values[0], torch.Tensor):
+        return values
+    if len({value.shape for value in values}) == 1:
+        return torch.stack(values)
+    # TransferQueue takes it apart again, three times: ten times as long where it is jagged.
+    return torch.nested.as_nested_tensor(values, layout=torch.strided)
 
 
 def rows_of(
@@ -146,9 +167,8 @@ def rows_of(
         outcome: What the rollout came to.
         row: The prompt as verl's worker received it.
     """
-    # The same object for all rows: wrapping a value for the queue costs more than reading it.
     shared = {
-        name: value if isinstance(value, torch.Tensor) else NonTensorData(value)
+        name: value
         for name, value in (row | _EMPTY).items()
         if name not in _NOT_STORED and not name.startswith(_HINT_COLUMN)
     }
@@ -197,7 +217,7 @@ def _tensors(
     without, so it gets one.
     """
     prompt_T, response_T = (
-        torch.from_numpy(np.array(ids_T, dtype=np.int64))
+        torch.from_numpy(np.frombuffer(array("q", ids_T), dtype=np.int64))
         for ids_T in (trained.prompt_ids_T, response.token_ids_T or [0])
     )
     mask_T = torch.ones_like(response_T)

@@ -45,6 +45,12 @@ class Queue:
             self.puts.append((keys, fields, tags))
 
 
+def rows_in(columns):
+    """The rows of a write, each as a dictionary."""
+    size = columns.batch_size[0]
+    return [{name: column[row] for name, column in columns.items()} for row in range(size)]
+
+
 @pytest.fixture
 def queue(monkeypatch):
     queue = Queue()
@@ -60,7 +66,7 @@ def published(queue):
         asyncio.run(store.Publisher().publish(outcome, PROMPT, "train"))
         [(keys, fields, tags)] = queue.puts
         assert keys == [f"uid_{session}_0" for session in range(len(keys))]
-        return [(fields[row], tag) for row, tag in enumerate(tags)]
+        return list(zip(rows_in(fields), tags, strict=True))
 
     return publish
 

@@ -1,13 +1,22 @@
 """Templates and tokenizers of the families: what the recipe promises of prompts holds for each."""
 
+import random
+
 import pytest
 
 from recipe.hint.hints.self_generated import hint_request
 from recipe.hint.prompt import Texts
-from recipe.hint.runtime.chat_template import Renderer, end_of_turn, refuses_system, unfixed_date
+from recipe.hint.runtime.chat_template import (
+    Renderer,
+    end_of_turn,
+    plain_ids,
+    refuses_system,
+    unfixed_date,
+)
+from recipe.hint.schema import Response
 from recipe.hint.tiny.architectures import FAMILIES
 from recipe.hint.tiny.random_model import build_tokenizer
-from recipe.hint.turns import with_hint
+from recipe.hint.turns import Turn, with_hint
 
 SYSTEM = {"role": "system", "content": "Put the answer in a box."}
 # Ends in spaces, which some templates trim, and where a line break may join the last token.
@@ -109,3 +118,90 @@ def test_thoughts_of_earlier_responses_are_left_out_and_thinking_can_be_off():
 
     assert "hm" not in text() and "assistant\n2<|im_end|>" in text()
     assert text(enable_thinking=False) == text() + "<think>\n\n</think>\n\n"
+
+
+ASKED = ({"role": "user", "content": "What is 2+2?"},)
+RESPONSES = (
+    *("It is \\boxed{4}.", "", " ", "\n", "  lead", "trail ", "\nlead", "trail\n\n", "1234 56 7"),
+    *("naïve 数学 🙂\ttabs", "e\u0301", "\u200bzero", "a\r\nb", "{{ 7 }}", "▁x", "\ufffd"),
+    *("<think>\nhm\n</think>\n4", "</think>4", "<think>"),
+)
+
+
+def followed(renderer, ids, text=None, **facts):
+    """The turn that responded with ``ids``, the tokens of the next prompt, and those made anew."""
+    text = renderer.tokenizer.decode(ids, skip_special_tokens=True) if text is None else text
+    turn = Turn(ASKED, renderer.render(ASKED), Response(ids, [], text, False, **facts))
+    reply = {"role": "assistant", "content": text}
+    messages = [*ASKED, reply, {"role": "user", "content": "Read your solution again."}]
+    return turn, renderer.follow(turn, messages), renderer.template.build_initial_tokens(messages)
+
+
+def test_a_response_in_the_tokenizers_own_tokens_is_followed_as_the_template_renders_it(
+    renderer, tokenizer
+):
+    for text in RESPONSES:
+        ids = plain_ids(tokenizer, text)
+        for end in ([], [end_of_turn(tokenizer, {})]):  # at the limit of its length, or by itself
+            _, ours, anew = followed(renderer, [*ids, *end])
+            assert ours == anew, text
+
+
+def test_whatever_is_sampled_is_followed_token_by_token_and_reads_as_the_template_has_it(
+    renderer, tokenizer
+):
+    rng = random.Random(7)
+    stop, words = end_of_turn(tokenizer, {}), sorted(set(range(1, 2_000)) | {len(tokenizer) - 1})
+    num_kept = num_other = 0
+    for _ in range(300):
+        ids = [rng.choice(words) for _ in range(rng.randint(1, 8))]
+        turn, ours, anew = followed(renderer, [*ids, stop])
+        # Halves of characters, special tokens in the middle, words that are cut in another way.
+        assert tokenizer.decode(ours) == tokenizer.decode(anew)
+        is_kept = ours[: len(turn.prompt_ids_T) + len(ids)] == [*turn.prompt_ids_T, *ids]
+        assert is_kept or ours == anew
+        num_kept += is_kept
+        num_other += ours != anew
+    assert num_kept > 100 and num_other > 10
+
+
+def test_what_looks_like_a_special_token_stays_text_in_the_next_prompt(family, renderer, tokenizer):
+    stop, harmless = end_of_turn(tokenizer, {}), followed(renderer, plain_ids(tokenizer, "ab"))[1]
+    for name, index in family.special.items():
+        if tokenizer.added_tokens_decoder[index].special:
+            _, ours, anew = followed(renderer, [*plain_ids(tokenizer, f"a{name}b"), stop])
+            assert f"a{name}b" in tokenizer.decode(ours)
+            assert ours.count(index) == harmless.count(index) == anew.count(index) - 1
+
+
+def test_a_response_whose_tokens_are_not_its_whole_text_is_rendered_anew(renderer, tokenizer):
+    ids = plain_ids(tokenizer, "It is 4.")
+    for number, special in enumerate(tokenizer.all_special_ids):
+        turn, ours, anew = followed(renderer, [*ids, special, *ids])
+        assert ours == anew, number
+    _, ours, anew = followed(renderer, [], text="A teacher says 4.")
+    assert ours == anew
+    _, ours, anew = followed(renderer, ids[:2], text="It is 4.", is_given=True)
+    assert ours == anew
+
+
+def test_plain_text_leaves_no_trace_in_what_is_rendered_next(renderer, tokenizer):
+    before = renderer.render(ASKED)
+    plain_ids(tokenizer, "<|im_end|>")
+    assert renderer.render(ASKED) == before == renderer.template.build_initial_tokens([*ASKED])
+
+
+def test_without_a_fast_tokenizer_verls_builder_renders_all(renderer, tokenizer):
+    class Slow:
+        chat_template = tokenizer.chat_template
+
+        def apply_chat_template(self, *args, **options):
+            return tokenizer.apply_chat_template(*args, **options)
+
+    class Marked:
+        def build_initial_tokens(self, messages):
+            return [len(messages)]
+
+    slow = Renderer(Slow(), Marked(), 1024)
+    assert slow.render(ASKED) == [1]
+    assert Renderer(tokenizer, Marked(), 1024).render(ASKED) == [1]  # it renders in another way
