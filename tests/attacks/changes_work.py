@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from collections.abc import Callable
 
 from attacks.kinds import changes, whole
 from attacks.shapes import Gold
@@ -19,6 +20,67 @@ def _(rng: Rng, gold: Gold) -> str | None:
     return rng.choice(
         [match[1], f"{match[1]}+0", rf"1\cdot({match[1]})", f"({match[1]})", f"0+{match[1]}"]
     )
+
+
+def asked(gold: Gold) -> str | None:
+    """The formula that the problem asks to work out."""
+    match = re.search(
+        r"(?:Compute|Evaluate|Simplify|Expand|Factor) \$?([^$]+?)\$?\.$", gold.problem
+    )
+    is_formula = match is not None and re.search(r"[-+*/^(\\]", match[1])
+    return match[1] if match and is_formula else None
+
+
+# Each keeps the value of ``f``; n is a whole number of 2 or more.
+PADDINGS: list[Callable[[str, int], str]] = [
+    lambda f, n: f"{f}+{n}-{n}",
+    lambda f, n: f"{n}-{n}+{f}",
+    lambda f, n: rf"\frac{{{n}({f})}}{{{n}}}",
+    lambda f, n: rf"({f})\cdot\frac{{{n}}}{{{n}}}",
+    lambda f, n: f"{n}({f})-{n - 1}({f})",
+    lambda f, n: f"({f}+{n})-{n}",
+    lambda f, n: f"({f}){n}^0",
+    lambda f, n: f"(-1)^{{{2 * n}}}({f})",
+    lambda f, n: rf"\frac{{({f})^{n}}}{{({f})^{{{n - 1}}}}}",
+    lambda f, n: f"-(-({f}))",
+    lambda f, n: rf"\frac{{{f}}}{{{n}}}\cdot {n}",
+    lambda f, n: f"(({f})^{{{n}}})^{{1/{n}}}" if n == 3 else f"(({f}))^1",
+    lambda f, n: rf"\frac12({f})+\frac12({f})",
+    lambda f, n: rf"0\cdot {n}+({f})",
+]
+
+
+@changes("the question's own formula, padded")
+def _(rng: Rng, gold: Gold) -> str | None:
+    text = asked(gold)
+    for _ in range(rng.randint(1, 3)) if text else ():
+        text = rng.choice(PADDINGS)(text, rng.randint(2, 40))
+    return text
+
+
+@changes("the question's own formula, a numeral of it split")
+def _(rng: Rng, gold: Gold) -> str | None:
+    text = asked(gold)
+    places = list(re.finditer(r"(?<![\d.\^{])\d+(?![\d.])", text or ""))
+    if not text or not places:
+        return None
+    place, n = rng.choice(places), rng.randint(2, 40)
+    split = rng.choice([f"({int(place[0]) + n}-{n})", rf"(\frac{{{int(place[0]) * n}}}{{{n}}})"])
+    return text[: place.start()] + split + text[place.end() :]
+
+
+@changes("factors pulled out of a fraction")
+def _(rng: Rng, gold: Gold) -> str | None:
+    text, x = asked(gold) or "", rng.choice("xyab")
+    if not gold.problem.startswith("Factor") or x not in text or "(" in text:
+        return None
+    power = f"{x}^{rng.randint(1, 4)}"
+    terms = re.findall(r"([-+]?) ?([^-+ ]+)", text)
+    before, after = rng.choice(
+        [(r"\frac{", f"}}{{{power}}}"), ("", f"({power})^{{-1}}"), ("", f"/{power}")]
+    )
+    inner = "".join(f"{sign}{before}{term}{after}" for sign, term in terms)
+    return rng.choice([f"{power}({inner})", f"({inner}){power}", rf"{power}\cdot({inner})"])
 
 
 @changes("a root, logarithm, sum or step not worked out")

@@ -15,7 +15,7 @@ from recipe.hint.verify.maths.grade import last_box
 
 _MAX_CHARS = 80  # a letter and its wrapping; longer text is something else
 _STYLE = re.compile(
-    r"\\(?:text|textbf|textit|textrm|textsf|mathrm|mathbf|mathsf|boldsymbol)\{(.*)\}"
+    r"\\(?:boxed|text|textbf|textit|textrm|textsf|mathrm|mathbf|mathsf|boldsymbol)\{(.*)\}"
 )
 _PAIRS = (("$", "$"), ("**", "**"), (r"\(", r"\)"), ("(", ")"), ("[", "]"), ("{", "}"))
 _LABEL = re.compile(r"(?:option|choice|answer)(?: is)?\s*:?\s*(?![a-z])", re.IGNORECASE)

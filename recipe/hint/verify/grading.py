@@ -11,7 +11,10 @@ from recipe.hint.verify.maths import grade as maths
 from recipe.hint.verify.options import GradeOptions
 from recipe.hint.verify.programs import program
 
-_INLINE_MATHS = re.compile(r"\$\$(.+?)\$\$|\$(.+?)\$|\\\((.+?)\\\)|\\\[(.+?)\\\]", re.DOTALL)
+# Of a text from its end to its beginning, where every formula ends that is begun.
+_FORMULA_BACKWARDS = re.compile(
+    r"\$\$(.+?)\$\$|\$(?!\\)(.+?)\$(?!\\)|\)\\(.+?)\(\\|\]\\(.+?)\[\\", re.DOTALL
+)
 # The end of the response is where an answer without a box stands.
 _TAIL_CHARS = 2000
 _DEFAULTS = GradeOptions()
@@ -73,9 +76,10 @@ def _boxed(item: Item) -> str:
     if item.is_truncated or maths.last_box(item.response).state != "absent":
         return item.response
     tail = item.response[-_TAIL_CHARS:]
-    formulas = [next(filter(None, match)) for match in _INLINE_MATHS.findall(tail)]
+    formula = _FORMULA_BACKWARDS.search(tail[::-1])
     lines = tail.strip().splitlines()
-    text = (formulas[-1] if formulas else lines[-1] if lines else "").strip()
+    text = next(filter(None, formula.groups()))[::-1] if formula else lines[-1] if lines else ""
+    text = text.strip()
     boxed = rf"\boxed{{{text}}}"
     # An unbalanced brace would cut the text into something else.
     return boxed if text and maths.last_box(boxed).text == text else item.response

@@ -81,3 +81,16 @@ def test_every_public_name_of_the_package_exists():
     assert all(getattr(package, name) for name in package.__all__)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = package.nothing
+
+
+@pytest.mark.parametrize("num_chars", range(1970, 2010))
+def test_without_a_box_the_last_formula_is_found_wherever_the_beginning_is_cut(num_chars):
+    # Only the last 2000 characters are read, and the cut may fall inside $a$.
+    end = " so the answer is $5$."
+    response = "$a$ and $b$" + "z" * (num_chars - len(end)) + end
+    assert grade(Item(response, "5"), UNBOXED).reason == "correct"
+
+
+def test_without_a_box_an_amount_of_money_begins_no_formula():
+    response = r"She has \$18, pays \$5 and keeps $x = 13$."
+    assert grade(Item(response, "13"), UNBOXED).extracted == "x = 13"

@@ -30,6 +30,7 @@ SHOWN_OTHERWISE = ("a function that", "a function equal", "a product that", "per
     "a factor that is 1",
     "a bump between",
     "the question's own",  # equal, and no answer
+    "factors pulled out",
     "a root, logarithm",
     "a variable that",
     "a hundred times",
@@ -71,7 +72,9 @@ def test_an_edited_formula_that_is_read_differs_at_some_point():
     rng, equal, num_read = random.Random(SEED), [], 0
     for case in itertools.islice(generate(committed_golds(), SEED), 4000):
         gold = Gold(case.gold)
-        if not gold.is_expression or "," in case.answer or case.kind.startswith(SHOWN_OTHERWISE):
+        if not gold.is_expression or case.kind.startswith(SHOWN_OTHERWISE):
+            continue
+        if "," in case.answer or " or " in case.answer:  # several values
             continue
         points = [{c: rng.uniform(0.2, 3) for c in string.ascii_letters} for _ in range(4)]
         try:

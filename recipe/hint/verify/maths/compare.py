@@ -236,6 +236,8 @@ class Comparison:
             if len(names) == 1 and left[0].value == "()" and questions.asks_for_point(self.problem):
                 return False  # 1 < x < 2 is no point
             return len(names) < 2 and self.equal(left[0], right[0])
+        if other.value == ("=",) and gold.kind not in STRUCTURES:  # (x+1)^2 = x^2+2x+1
+            return all(self.equal(gold, side) for side in other.items)
         is_solved = left is not None or right is not None  # x < 5 is, 2x < 10 is not
         if gold.kind == other.kind == "relation" and len(gold.items) == len(other.items) == 2:
             return not is_solved and self._same_relation(gold, other)

@@ -178,10 +178,9 @@ def _trees_equal(gold: Reading, other: Reading, comparison: Comparison) -> Equal
             except NoValue:
                 continue
             known = True
-            if is_equal and (
-                comparison.tolerance is not None
-                or is_finished(left, right, comparison.problem, Comparison().equal)
-            ):
+            again = Comparison(tolerance=comparison.tolerance, is_quick=comparison.is_quick).equal
+            is_near = comparison.tolerance is not None
+            if is_equal and is_finished(left, right, comparison.problem, again, is_near=is_near):
                 return Equality(True, _basis(comparison), "; ".join(comparison.ignored)[:200])
     return Equality(False, _basis(comparison)) if known else None
 
@@ -228,6 +227,8 @@ def _gold_text(answer: str) -> tuple[str, str]:
     """The gold answer itself, also when the data set kept its box, and its tolerance."""
     box = last_box(answer)
     answer = (box.text if box.state == "closed" else answer).strip()
+    if not any(map(str.isalnum, answer)) and not read(answer).text:
+        return "", ""  # `$$` and `{}` say as little as no answer
     value, mark, stated = answer.rpartition(_TOLERANCE_MARK)
     if mark and stated.endswith(")") and value.strip():
         return value.strip(), stated[:-1].strip(" =") or "none"

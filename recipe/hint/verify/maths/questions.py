@@ -13,13 +13,13 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 
+from recipe.hint.verify.maths.copies import has_form, is_worked, repeats_one, sides_of
 from recipe.hint.verify.maths.reading import read
 from recipe.hint.verify.maths.tree import (
     STRUCTURES,
     Node,
     NoValue,
     exact,
-    factors,
     is_infinite,
     multiplied,
     names_in,
@@ -213,24 +213,42 @@ def may_drop_unit(unit: Unit, problem: str) -> bool:
 
 _FORMULA = re.compile(
     r"\$\$([^$]{1,300})\$\$|\$([^$]{1,300})\$|\\\[(.{1,300}?)\\\]|\\\((.{1,300}?)\\\)"
-    r"|(\\[dt]?frac[^ $]{1,60})|((?<![0-9.,])[-(]?[0-9][-+*/^().0-9 ×÷·!]{0,60})",
+    r"|(\\[dt]?frac[^ $]{1,60})"
+    # without a mark: digits, signs, and letters that stand alone
+    r"|((?<![0-9A-Za-z.,])[-(]{0,9}(?:[0-9]|[A-Za-z](?![A-Za-z]| [(0-9A-Za-z]))"
+    r"(?:[-+*/^().0-9 ×÷·!]|[A-Za-z](?![A-Za-z])(?<![A-Za-z]{2})){0,60})",
     re.DOTALL,
 )
 _MAX_FORMULAS = 60
-_FACTOR = re.compile(r"\b[Ff]actor(?:ise|ize)?\b(?! of)")
 _RATIONAL = frozenset("num add sub neg mul div pow binom fact".split())
 _UNDONE = frozenset("sum prod det floor ceil abs".split())
 _MIN_DECIMALS = 5  # a gold answer with as many may be a rounding of anything
 
 
 def is_finished(
-    gold: Node, answer: Node, problem: str, equal: Callable[[Node, Node], bool]
+    gold: Node,
+    answer: Node,
+    problem: str,
+    equal: Callable[[Node, Node], bool],
+    *,
+    is_near: bool = False,
 ) -> bool:
-    """Whether an answer equal to ``gold`` is more than the question."""
+    """Whether an answer equal to ``gold`` is more than the question.
+
+    Args:
+        gold: The gold answer.
+        answer: One that says the same.
+        problem: The problem's text.
+        equal: The comparison that they passed.
+        is_near: The gold answer states a tolerance, so it may stand for any number nearby.
+    """
+    if sides := sides_of(gold, answer):
+        return any(is_finished(gold, side, problem, equal, is_near=is_near) for side in sides)
     golds, answers = list(_formulas(gold)), list(_formulas(answer))
     names = names_in(gold if gold.kind == "relation" else Node("list", tuple(golds)))
     is_rational = (
         not names
+        and not is_near
         and all(_has_only(each, _RATIONAL) for each in golds)
         and not any(each.kind == "num" and each.value.decimals >= _MIN_DECIMALS for each in golds)
     )
@@ -243,9 +261,8 @@ def is_finished(
     if is_rational and not all(_has_only(each, _RATIONAL) for each in answers):
         return False
     keys = {key(each) for each in golds}
-    if _FACTOR.search(problem) and len(golds) == len(answers) == 1:
-        if sum(factors(answers[0]).values()) < sum(factors(golds[0]).values()):
-            return False
+    if len(golds) == len(answers) == 1 and not has_form(problem, golds[0], answers[0]):
+        return False
     if (
         gold.kind == "label"
         and names_in(gold.items[1])
@@ -254,8 +271,12 @@ def is_finished(
         return False
     if gold.kind != "relation" and answer.kind == "relation":
         answers.append(answer)
-    copied = [text for each in answers if (text := key(each)) not in keys]
-    return not copied or formulas_of(problem)[0].isdisjoint(copied)
+    own_keys, _, formulas = formulas_of(problem)
+    others = {text: each for each in answers if (text := key(each)) not in keys}
+    if not own_keys.isdisjoint(others):
+        return False
+    golds = list(dict.fromkeys(golds))
+    return not repeats_one([*others.values()], golds, formulas, equal, is_rational=is_rational)
 
 
 def _is_solved(gold: Node, answer: Node, problem: str, equal: Callable[[Node, Node], bool]) -> bool:
@@ -310,17 +331,19 @@ def _nodes(node: Node) -> Iterator[Node]:
 
 
 @functools.lru_cache(maxsize=256)
-def formulas_of(problem: str) -> tuple[frozenset[str], tuple[Node, ...]]:
-    """The keys of all formulas in a text, sides of equations among them, and its equations."""
-    keys, equations = set[str](), []
+def formulas_of(problem: str) -> tuple[frozenset[str], tuple[Node, ...], tuple[Node, ...]]:
+    """The keys of all formulas in a text and of their sides; its equations; its values."""
+    keys, equations, values = set[str](), [], []
     for match in list(_FORMULA.finditer(problem[-20_000:]))[:_MAX_FORMULAS]:
-        text = next(filter(None, match.groups())).strip().rstrip(".,;? ")
+        text = next(filter(None, match.groups())).strip().rstrip(".,;? (-")
         for tree in read(text).trees:
             if tree.kind in ("relation", "label"):
                 equations.append(tree)
             for part in (tree, *(tree.items if tree.kind in STRUCTURES | {"chain"} else ())):
                 keys.add(key(part))
-    return frozenset(keys), tuple(equations)
+                if part.kind not in STRUCTURES | {"chain"} and is_worked(part):
+                    values.append(part)
+    return frozenset(keys), tuple(equations), tuple(dict.fromkeys(values))
 
 
 def key(node: Node) -> str:

@@ -58,6 +58,9 @@ def read(text: str) -> Reading:
     if len(text) > _MAX_READ_CHARS:
         return Reading((" ".join(text.split()),))
     found = tokens(text)
+    # What a command that is not known does with its braces is not known either: {7 \over 4}.
+    if any(token.kind == "other" and token.text.startswith("\\") for token in found):
+        return Reading(_as_text(found))
     try:
         found = without_bare_braces(found)
     except Unread:

@@ -1,0 +1,153 @@
+"""Whether an answer is a formula of the question's own text, padded or no further worked out.
+
+``123*456 + 1 - 1`` and ``2*123*456/2`` say no more than the question ``123*456``. Padding only adds
+numerals and names, so they are counted: an answer may not hold all of a formula that has the gold
+answer's value, unless the gold answer does, nor be as long as that formula and longer than the gold
+answer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+
+from recipe.hint.verify.maths.tree import (
+    STRUCTURES,
+    Node,
+    NoValue,
+    Number,
+    exact,
+    factors,
+    names_in,
+)
+
+_FACTOR = re.compile(r"\b[Ff]actor(?:ise|ize)?\b(?! of)")
+_EXPAND = re.compile(r"\b[Ee]xpand\b")
+_SCALES = frozenset(10**power for power in range(16))
+_NEUTRAL = {"mul": _SCALES, "div": _SCALES, "pow": {1}, "add": {0}, "sub": {0}}
+_PLAIN = frozenset({"num", "sym", "const"})
+
+
+def repeats_one(
+    answers: Sequence[Node],
+    golds: Sequence[Node],
+    formulas: Sequence[Node],
+    equal: Callable[[Node, Node], bool],
+    *,
+    is_rational: bool,
+) -> bool:
+    """Whether one of the answers is one of ``formulas`` with something around it.
+
+    Linear in the answers; the values of the formulas depend on the problem alone.
+
+    Args:
+        answers: Values, each equal to one of ``golds``.
+        golds: Those of the gold answer.
+        formulas: The values in the problem's text.
+        equal: Whether a formula has the value of a gold answer.
+        is_rational: The gold answer is a number that can be worked out to the end.
+    """
+    parts = [(a, Counter(_leaves(a)), Counter(_leaves(_folded(a)))) for a in answers]
+    own_golds = [Counter(_leaves(gold)) for gold in golds]
+    room = max(leaves.total() for leaves in own_golds)
+    if is_rational and any((exact(gold) or 0).denominator > 1 for gold in golds):
+        room = max(room, 2)
+    for formula in formulas:
+        leaves = Counter(_leaves(formula))
+        is_of_gold = any(leaves <= own for own in own_golds)
+        least = room + 1 if is_rational else max(room + 1, leaves.total())
+        is_doubtful = any(
+            own.total() >= least
+            or (not is_of_gold and (leaves <= own or leaves <= folded))
+            or (is_rational and _is_larger_fraction(answer, formula, golds))
+            for answer, own, folded in parts
+        )
+        if is_doubtful and _has_value(formula, golds, equal):
+            return True
+    return False
+
+
+def sides_of(gold: Node, answer: Node) -> list[Node]:
+    """The sides of ``sqrt(50) = 5 sqrt(2)``, each with the name before them; of all else none."""
+    name, value = answer.items if answer.kind == "label" else (None, answer)
+    is_identity = value.kind == "relation" and gold.kind not in STRUCTURES
+    if value.kind != "chain" and not is_identity:
+        return []
+    sides = [value.items[0]]
+    sides += [s for kind, s in zip(value.value, value.items[1:], strict=True) if kind == "="]
+    return [Node("label", (name, side)) if name else side for side in sides]
+
+
+def has_form(problem: str, gold: Node, answer: Node) -> bool:
+    """Whether a value has as many factors or terms as the gold answer where that is asked for."""
+    if _FACTOR.search(problem):
+        if sum(factors(answer).values()) < sum(factors(gold).values()):
+            return False
+        return _divides(gold) or not _divides(answer)  # x(x + 3 + 2/x) is no factoring
+    return not _EXPAND.search(problem) or _num_terms(answer) >= _num_terms(gold)
+
+
+def is_worked(node: Node) -> bool:
+    """Whether it is more than a number or a name."""
+    return is_worked(node.items[0]) if node.kind == "neg" else node.kind not in _PLAIN
+
+
+def _divides(node: Node) -> bool:
+    """Whether a variable stands below a fraction bar."""
+    below = node.items[1:] if node.kind == "div" else ()
+    if node.kind == "pow" and (exact(node.items[1]) or 0) < 0:
+        below = node.items
+    return bool(names_in(*below)) or any(map(_divides, node.items))
+
+
+def _num_terms(node: Node) -> int:
+    return sum(map(_num_terms, node.items)) if node.kind in ("add", "sub", "neg") else 1
+
+
+def _has_value(formula: Node, golds: Sequence[Node], equal: Callable[[Node, Node], bool]) -> bool:
+    for gold in golds:
+        try:
+            if names_in(gold) <= names_in(formula) and equal(gold, formula):
+                return True
+        except NoValue:
+            continue
+    return False
+
+
+def _leaves(node: Node, inside: str = "") -> Iterator[Node]:
+    """Numerals and names; no exponents of 1, no terms of 0, no powers of ten as factors."""
+    if node.kind == "fn":
+        yield Node("fn", value=node.value)
+    is_factor = inside in ("mul", "div")
+    if node.kind == "num":
+        if node.value.value not in _NEUTRAL.get(inside, ()):
+            yield Node("num", value=node.value.value)
+    elif not node.items:
+        yield node
+    elif not (is_factor and node.kind == "pow" and exact(node.items[0]) == 10):
+        for item in node.items:
+            yield from _leaves(item, node.kind)
+    elif exact(node.items[1]) is None:
+        yield from _leaves(node.items[1])
+
+
+def _folded(node: Node) -> Node:
+    """``sqrt(241 + 1)`` with its arithmetic done."""
+    value = exact(node)
+    if value is not None:
+        return Node("num", value=Number(value))
+    return Node(node.kind, tuple(map(_folded, node.items)), node.value)
+
+
+def _is_larger_fraction(answer: Node, formula: Node, golds: Sequence[Node]) -> bool:
+    """``48/72`` where the question is 24/36."""
+    sizes = [_bits(each) for each in (answer, formula, *golds)]
+    return sizes[0] >= sizes[1] > 0 and sizes[0] > max(sizes[2:])
+
+
+def _bits(node: Node) -> int:
+    """The size of a fraction of two numerals; 0 for all else."""
+    if node.kind != "div" or any(item.kind != "num" for item in node.items):
+        return 0
+    return sum(item.value.value.numerator.bit_length() for item in node.items)

@@ -1,0 +1,80 @@
+"""An answer that repeats the question, padded or no further worked out, is found by counting."""
+
+from __future__ import annotations
+
+import pytest
+
+from recipe.hint.verify.maths import copies, questions
+from recipe.hint.verify.maths.compare import Comparison
+from recipe.hint.verify.maths.copies import repeats_one
+from recipe.hint.verify.maths.grade import equal, last_box
+from recipe.hint.verify.maths.reading import read
+from recipe.hint.verify.maths.words import load_units
+
+
+def tree(text):
+    return read(text).trees[0]
+
+
+def repeats(answer, gold, formula, *, is_rational):
+    nodes = [tree(answer)], [tree(gold)], [tree(formula)]
+    return repeats_one(*nodes, Comparison().equal, is_rational=is_rational)
+
+
+def test_an_answer_that_holds_all_of_the_question_repeats_it():
+    # 50, 2 of the root; 5, 2, 2 does not hold a 50; 49 + 1 is 50
+    assert repeats(r"\sqrt{50}+7-7", r"5\sqrt2", r"\sqrt{50}", is_rational=False)
+    assert repeats(r"\sqrt{49+1}", r"5\sqrt2", r"\sqrt{50}", is_rational=False)
+    assert not repeats(r"\sqrt2\cdot 5", r"5\sqrt2", r"\sqrt{50}", is_rational=False)
+
+
+def test_a_formula_of_another_value_is_none_to_repeat():
+    assert repeats("2+3+1", "6", "2+4", is_rational=True)
+    assert not repeats("2+3+1", "6", "2+5", is_rational=True)
+
+
+def test_a_rational_answer_may_be_as_long_as_the_gold_answer_or_a_fraction():
+    assert not repeats(r"\frac{38}{24}", r"1\frac{7}{12}", r"\frac34+\frac56", is_rational=True)
+    assert repeats(r"\frac{9+10}{12}", r"1\frac{7}{12}", r"\frac34+\frac56", is_rational=True)
+    assert not repeats(r"5.6\times 10^7", "56000000", r"7000\cdot 8000", is_rational=True)
+    assert repeats(r"56\cdot 1000\cdot 1001-56000", "56000000", r"7000\cdot 8000", is_rational=True)
+
+
+def test_the_values_of_the_formulas_are_asked_for_once_however_many_answers_there_are(monkeypatch):
+    asked = []
+
+    def counted(formula, golds, equal):
+        asked.append(formula)
+        return False
+
+    monkeypatch.setattr(copies, "_has_value", counted)
+    load_units()
+    problem = " ".join(f"${n}+1$" for n in range(2, 42))
+    for num_answers in (5, 10, 20):
+        asked.clear()
+        answers = ",".join(f"{n}+{n}" for n in range(1, num_answers + 1))
+        golds = ",".join(str(2 * n) for n in range(1, num_answers + 1))
+        assert equal(golds, answers, problem)
+        assert len(asked) == len(questions.formulas_of(problem)[2]) == 40
+
+
+@pytest.mark.parametrize(
+    ("problem", "formula"),
+    [
+        ("Simplify 2x + 3x - 4 for all x.", "2x+3x-4"),
+        ("Factor x^2 - 9.", "x^2-9"),
+        ("What is (12y^3)/(4y)?", "(12y^3)/(4y)"),
+        ("Collect the terms in 3*z - 5 + 2*z.", "3z-5+2z"),
+        ("Compute $2+2$.", "2+2"),
+    ],
+)
+def test_a_formula_is_found_with_and_without_dollar_signs(problem, formula):
+    assert questions.key(tree(formula)) in questions.formulas_of(problem)[0]
+
+
+def test_all_sides_of_an_equation_have_the_value_and_one_is_worked_out():
+    problem = "Factor $x^2+3x+2$."
+    right = last_box(r"\boxed{x^2+3x+2=(x+1)(x+2)}").text
+    assert equal("(x+1)(x+2)", right, problem)
+    assert not equal("(x+1)(x+2)", "x^2+3x+2=2+3x+x^2", problem)
+    assert not equal("(x+1)(x+2)", "(x+1)(x+2)=x^2+3x+1", problem)
