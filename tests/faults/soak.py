@@ -74,8 +74,10 @@ def one_start(
             try:
                 process.wait(timeout=after_s)
             except subprocess.TimeoutExpired:
-                for victim in observer.of_kind(kind)[:1]:
-                    send("kill", victim)
+                while process.poll() is None and not (victims := observer.of_kind(kind)):
+                    time.sleep(0.5)
+                if process.poll() is None:
+                    send("kill", victims[0])
         began = time.monotonic()
         while process.poll() is None and (after_s is None or time.monotonic() - began < STALL_S):
             time.sleep(0.5)
