@@ -132,6 +132,7 @@ def short(said: str) -> str:
     text = said.removeprefix("error: ").partition(" (logs: ")[0]
     text = re.sub(r"/\S*/", "", text)
     text = re.sub(r"The actor died.*?class_name: (?:\S*\.)?(\w+).*", r"the actor \1 died", text)
+    text = re.sub(r"(\w+) \(pid \d+\) is gone: .*", r"the actor \1 died", text)
     text = re.sub(r"(within \S+ s)\b.*", r"\1", text)
     return textwrap.shorten(text, 120, placeholder=" ...").replace("|", "/")
 

@@ -27,7 +27,7 @@ from recipe.hint.runtime.ray_services import RayServices, starting
 from recipe.hint.runtime.reporter import Pace, closing_lines
 from recipe.hint.runtime.run_folder import RunFolder, keep_config
 from recipe.hint.runtime.task_runner import HintTaskRunner, remote_runner
-from recipe.hint.runtime.watchdog import Heartbeat, read_fatal, sentence_of
+from recipe.hint.runtime.watchdog import Heartbeat, read_fatal, sentence_of, text_of
 
 _STEP = re.compile(r"^(step|samples) (\d+)/(\d+)")
 _POLL_S = 0.2
@@ -96,7 +96,7 @@ def _reason(error: Exception, folder: RunFolder) -> str:
     if left or (isinstance(error, HintError) and not isinstance(error, RayTaskError)):
         return left or str(error)
     if isinstance(error, RayActorError):
-        return f"the driver died: {' '.join(str(error).split())}"
+        return f"the driver died: {text_of(error)}"
     return sentence_of(error, folder.root)
 
 

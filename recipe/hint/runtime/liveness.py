@@ -11,6 +11,8 @@ from typing import Any
 import ray
 from ray.exceptions import ActorDiedError, OutOfMemoryError, RayError
 
+from recipe.hint.runtime.watchdog import text_of
+
 _EVERY_S = 2.0
 
 
@@ -88,7 +90,7 @@ class Liveness:
                     continue
             # Ray's memory monitor kills actors where the machine runs out of memory.
             except (ActorDiedError, OutOfMemoryError) as error:
-                return f"{name} died: {' '.join(str(error).split())[:300]}"
+                return f"{name} died: {text_of(error)}"
             except RayError:  # it could not be reached this time
                 self._asked[name] = (ask(), since)
             self._answers[name] = None

@@ -6,6 +6,7 @@ import contextlib
 import faulthandler
 import json
 import os
+import re
 import shutil
 import threading
 import time
@@ -21,6 +22,11 @@ EXIT_CODE = 70  # os.EX_SOFTWARE: not a signal, not a user error
 _HEARTBEAT = "heartbeat"
 _FULL_MB = 50
 _LONGEST = 1000  # characters of an error; Ray's on memory has 5,000
+# What Ray says of an actor whose process is gone; of its causes Ray knows no more.
+_ACTOR_DIED = re.compile(
+    r"The actor died unexpectedly before finishing this task\. class_name: (?:\S*\.)?(\w+) "
+    r".*?pid: (\d+) .*Worker exit type: SYSTEM_ERROR .*"
+)
 
 
 class Watchdog:
@@ -120,8 +126,17 @@ def sentence_of(error: BaseException, folder: Path) -> str:
         return "the driver was told to end, by SIGTERM"
     free_mb = shutil.disk_usage(folder).free / 1e6
     full = f" (the disk of {folder} has {free_mb:.1f} MB left)" if free_mb < _FULL_MB else ""
-    text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {shorten(text, _LONGEST, placeholder=' ...')}{full}"
+    return f"{type(error).__name__}: {text_of(error)}{full}"
+
+
+def text_of(error: BaseException) -> str:
+    """Return an error's text in one line; of a process that is gone, which one."""
+    text = _ACTOR_DIED.sub(
+        r"\1 (pid \2) is gone: it crashed or was killed; the system's own log (dmesg) tells if for "
+        "want of memory",
+        " ".join(str(error).split()),
+    )
+    return shorten(text, _LONGEST, placeholder=" ...")
 
 
 def write_fatal(log_dir: Path, message: str, stack: str = "") -> None:

@@ -178,6 +178,23 @@ def test_an_error_from_an_actor_is_told_by_its_cause_in_one_line(tmp_path):
     assert sentence_of(group, tmp_path) == "OSError: [Errno 28] No space left"
 
 
+def test_a_process_that_is_gone_is_named_without_rays_account_of_what_may_have_been(tmp_path):
+    # As Ray 2.60 says it of a process that got SIGKILL.
+    told = RuntimeError(
+        "The actor died unexpectedly before finishing this task.\n\tclass_name: "
+        "create_colocated_worker_cls.<locals>.WorkerDict\n\tactor_id: 7296\n\tpid: 10295\n\tname: "
+        "VnNsWorkerDict_0:0\n\tnamespace: 23e1\n\tip: 10.0.0.2\nThe actor is dead because its "
+        "worker process has died. Worker exit type: SYSTEM_ERROR Worker exit detail: Worker "
+        "unexpectedly exits with a connection error code 2. End of file. Some common causes include: (1) ..."
+    )
+    assert sentence_of(told, tmp_path) == (
+        "RuntimeError: WorkerDict (pid 10295) is gone: it crashed or was killed; the system's own "
+        "log (dmesg) tells if for want of memory"
+    )
+    other = RuntimeError("The actor died because of an error raised in its creation task: no port")
+    assert sentence_of(other, tmp_path) == f"RuntimeError: {other}"
+
+
 def test_an_error_on_a_full_disk_says_so(tmp_path, monkeypatch):
     usage = SimpleNamespace(free=3_200_000)
     monkeypatch.setattr("recipe.hint.runtime.watchdog.shutil.disk_usage", lambda path: usage)
