@@ -185,7 +185,7 @@ def test_a_process_that_is_gone_is_named_without_rays_account_of_what_may_have_b
         "create_colocated_worker_cls.<locals>.WorkerDict\n\tactor_id: 7296\n\tpid: 10295\n\tname: "
         "VnNsWorkerDict_0:0\n\tnamespace: 23e1\n\tip: 10.0.0.2\nThe actor is dead because its "
         "worker process has died. Worker exit type: SYSTEM_ERROR Worker exit detail: Worker "
-        "unexpectedly exits with a connection error code 2. End of file. Some common causes include: ..."
+        "unexpectedly exits with an error code 2. Some common causes include: ..."
     )
     assert sentence_of(told, tmp_path) == (
         "RuntimeError: WorkerDict (pid 10295) is gone: it crashed or was killed; the system's own "
