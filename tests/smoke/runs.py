@@ -153,12 +153,17 @@ def check_records(run: Run, steps: int, prompts: int = 8, group: int = 4) -> Non
             assert first["level"] == record["accepted_level"]
 
 
-def check_weights(run: Run, steps: int) -> None:
-    """Trainer and vLLM give every sampled token the same probability, after every update."""
+def check_probabilities(run: Run, steps: int) -> None:
+    """Trainer and vLLM give every sampled token the same probability."""
     assert len(run.metrics) == steps
     for row in run.metrics:
         assert row["training/rollout_probs_diff_mean"] <= 1e-6, row["step"]
         assert row["training/rollout_probs_diff_max"] <= 1e-4, row["step"]
+
+
+def check_weights(run: Run, steps: int) -> None:
+    """Weights change, and after every update trainer and vLLM agree."""
+    check_probabilities(run, steps)
     # Not in every step: eight groups may all be equal by chance.
     assert any(row["actor/grad_norm"] > 0 for row in run.metrics)
 

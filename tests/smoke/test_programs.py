@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from runs import ROOT, check_weights, train
+from runs import ROOT, check_probabilities, train
 
 pytestmark = pytest.mark.long
 SETTINGS = (
@@ -65,10 +65,12 @@ def test_programs_train_every_turn_and_no_prompt_shows_their_tests(
         },
     )
     assert run.code == 0, run.err
-    check_weights(run, 2)
+    check_probabilities(run, 2)
+    # No program is right, and the policy is still the reference: nothing to learn, nothing learnt.
+    assert [row["actor/grad_norm"] for row in run.metrics] == [0, 0]
     kept = [json.loads(line) for line in prompts.read_text().splitlines()]
-    # 2 steps x 8 problems; 4 conversations each.
-    assert [len(each) for each in kept] == [4 * turns] * 16
+    # The preflight plays one conversation; then 2 steps x 8 problems, 4 conversations each.
+    assert [len(each) for each in kept] == [turns] + [4 * turns] * 16
     assert SECRET not in prompts.read_text()
     graded = 4 * 2  # of each conversation the first and the last turn
     for record in run.records:
