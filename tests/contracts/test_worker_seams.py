@@ -91,6 +91,23 @@ def test_verls_worker_still_calls_the_prompt_coroutine_with_those_arguments():
 
 def test_our_prompts_are_marked_before_verls_coroutines_start(monkeypatch):
     calls = []
+    worker = idle_worker(monkeypatch, calls)
+    batch = tu.get_tensordict({"uid": ["a", "b"], "index": [4, 5]}, {"global_steps": 3})
+
+    async def generate():
+        await HintWorker.generate_sequences(worker, batch.clone())
+        await asyncio.gather(*worker.background_tasks)
+        tu.assign_non_tensor_data(batch, "validate", True)
+        await HintWorker.generate_sequences(worker, batch)
+
+    asyncio.run(generate())
+    running = [{"status": "running"}] * 2
+    assert calls[:3] == [(["a", "b"], "train", running), ("a", False), ("b", False)]
+    assert calls[3] == (["a", "b"], "val", running)
+
+
+def idle_worker(monkeypatch, calls):
+    """A worker whose prompts end at once, and a queue that takes every mark; both are noted."""
 
     async def put(keys, partition_id, tags):
         calls.append((keys, partition_id, tags))
@@ -106,44 +123,13 @@ def test_our_prompts_are_marked_before_verls_coroutines_start(monkeypatch):
     rollout |= {"agent": {"default_agent_loop": "single"}, "val_kwargs": dict(rollout)}
     worker.config = OmegaConf.create({"actor_rollout_ref": {"rollout": rollout}})
     worker.background_tasks = set()
-    batch = tu.get_tensordict({"uid": ["a", "b"], "index": [4, 5]}, {"global_steps": 3})
-
-    async def generate():
-        await HintWorker.generate_sequences(worker, batch.clone())
-        await asyncio.gather(*worker.background_tasks)
-        tu.assign_non_tensor_data(batch, "validate", True)
-        await HintWorker.generate_sequences(worker, batch)
-
-    asyncio.run(generate())
-    running = [{"status": "running"}] * 2
-    assert calls[:3] == [(["a", "b"], "train", running), ("a", False), ("b", False)]
-    assert calls[3] == (["a", "b"], "val", running)
-
-
-def idle_worker(monkeypatch):
-    """A worker whose prompts end at once, and a queue that takes every mark."""
-
-    async def put(keys, partition_id, tags):
-        pass
-
-    async def run_prompt(self, prompt, sampling_params, trajectory, trace=False):
-        pass
-
-    monkeypatch.setattr(tq, "async_kv_batch_put", put)
-    monkeypatch.setattr(HintWorker, "_run_prompt", run_prompt)
-    worker = object.__new__(HintWorker)
-    worker._turns = Turns()
-    rollout = {"temperature": 1.0, "top_p": 1.0, "top_k": -1, "calculate_log_probs": True}
-    rollout |= {"agent": {"default_agent_loop": "single"}, "val_kwargs": dict(rollout)}
-    worker.config = OmegaConf.create({"actor_rollout_ref": {"rollout": rollout}})
-    worker.background_tasks = set()
     return worker
 
 
 def test_a_worker_builds_each_column_of_its_prompts_once_whatever_their_number(monkeypatch):
     # verl's own share included: a column built anew for every row takes time by the square.
     def looks(count):
-        worker = idle_worker(monkeypatch)
+        worker = idle_worker(monkeypatch, [])
         given = {"uid": [f"u{row}" for row in range(count)], "index": list(range(count))}
         batch = tu.get_tensordict(given, {"global_steps": 3})
 

@@ -186,10 +186,11 @@ class Chain:
         began = time.monotonic()
         if fault.phase:
             act(fault, observer, result.problems, self.folder)
-        if self._await_outcome(result.step + 1, END_S if fault.phase else RUN_S):
+        limit_s = END_S if fault.phase else RUN_S
+        if self._await_outcome(result.step + 1, limit_s):
             result.followed = "went on"
         else:
-            self._judge_end(fault, result)
+            self._judge_end(fault, result, limit_s)
         result.after_s = round(time.monotonic() - began, 1)
         if result.followed != "went on":
             self._end(result)
@@ -208,13 +209,13 @@ class Chain:
             time.sleep(0.05)
         return observer.command.poll() == 0
 
-    def _judge_end(self, fault: Fault, result: Result) -> None:
+    def _judge_end(self, fault: Fault, result: Result, limit_s: float) -> None:
         observer = self._observer
         assert observer is not None
         result.code = observer.command.poll()
         if result.code is None:
             result.followed = "hung"
-            result.problems.append(f"no end within {END_S if fault.phase else RUN_S} s")
+            result.problems.append(f"no end within {limit_s} s")
         elif result.code < 0 or fault.target == "command":
             result.followed = "killed"
             result.said = said(self.folder)

@@ -74,10 +74,7 @@ def one_start(
             try:
                 process.wait(timeout=after_s)
             except subprocess.TimeoutExpired:
-                while process.poll() is None and not (victims := observer.of_kind(kind)):
-                    time.sleep(0.5)
-                if process.poll() is None:
-                    send("kill", victims[0])
+                kill_one(observer, kind)
         began = time.monotonic()
         while process.poll() is None and (after_s is None or time.monotonic() - began < STALL_S):
             time.sleep(0.5)
@@ -85,6 +82,15 @@ def one_start(
     finally:
         observer.close()
         end(left(observer, folder), process)
+
+
+def kill_one(observer: Observer, kind: str) -> None:
+    """Kill a process of the kind as soon as there is one, or the command has ended."""
+    while observer.command.poll() is None:
+        if victims := observer.of_kind(kind):
+            send("kill", victims[0])
+            return
+        time.sleep(0.5)
 
 
 def summary(folder: Path) -> dict[str, float]:

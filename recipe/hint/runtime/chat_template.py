@@ -59,12 +59,14 @@ class Renderer:
     def _rendered(self, messages: Sequence[Message]) -> list[int]:
         if self._is_of_tokenizer:
             return self._ids(self._text(messages))
-        turns = fold_system(messages) if self.folds_system else list(messages)
-        return list(self.template.build_initial_tokens(turns))
+        return list(self.template.build_initial_tokens(self._taken(messages)))
 
     def _text(self, messages: Sequence[Message]) -> str:
-        turns = fold_system(messages) if self.folds_system else messages
-        return _text(self.tokenizer, self.options, turns)
+        return _text(self.tokenizer, self.options, self._taken(messages))
+
+    def _taken(self, messages: Sequence[Message]) -> list[Message]:
+        """Return the turns in a form that the template takes."""
+        return list(fold_system(messages) if self.folds_system else messages)
 
     def _ids(self, text: str) -> list[int]:
         """Return the tokens of rendered text: those of a call, without the place of each in it."""

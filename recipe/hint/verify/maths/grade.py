@@ -170,6 +170,8 @@ def _trees_equal(gold: Reading, other: Reading, comparison: Comparison) -> Equal
     golds = gold.trees
     if len(golds) > 1 and not asks_for_several(comparison.problem):
         golds = golds[:1]  # `1,234` is one number where one is asked for
+    again = Comparison(tolerance=comparison.tolerance, is_quick=comparison.is_quick).equal
+    is_near = comparison.tolerance is not None
     for left in golds:
         for right in other.trees:
             comparison.ignored.clear()
@@ -178,8 +180,6 @@ def _trees_equal(gold: Reading, other: Reading, comparison: Comparison) -> Equal
             except NoValue:
                 continue
             known = True
-            again = Comparison(tolerance=comparison.tolerance, is_quick=comparison.is_quick).equal
-            is_near = comparison.tolerance is not None
             if is_equal and is_finished(left, right, comparison.problem, again, is_near=is_near):
                 return Equality(True, _basis(comparison), "; ".join(comparison.ignored)[:200])
     return Equality(False, _basis(comparison)) if known else None
