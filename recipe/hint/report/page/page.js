@@ -258,7 +258,7 @@ function visitsTable(all, chosen) {
       el("td", { class: "number" }, mean(visit.trained.map((each) => each.reward)).toFixed(2)), el("td", {}, visit.stop))))));
 }
 
-const visitsChart = (all) => all.length < 2 ? null : el("div", { class: "plot", id: "visits", role: "img", "aria-label": `Level and reward over ${all.length} visits` });
+const visitsChart = (all) => all.length < 2 ? null : el("div", { class: "plot", style: "min-height: 220px", id: "visits", role: "img", "aria-label": `Level and reward over ${all.length} visits` });
 
 function drawVisits(all) {
   if (!globalThis.Plotly || !at("visits")) return;

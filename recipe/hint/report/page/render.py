@@ -50,7 +50,13 @@ def render_page(
         "settings": _settings(runs, defaults),
         "axes": AXES,
         "all_charts": [
-            {"number": number, "section": chart.section, "title": chart.title, "note": chart.note}
+            {
+                "number": number,
+                "section": chart.section,
+                "title": chart.title,
+                "note": chart.note,
+                "height": chart.figure.layout.height,
+            }  # fmt: skip
             for number, chart in enumerate(charts)
         ],
         "plotly": plotly,
