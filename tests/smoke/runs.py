@@ -128,6 +128,14 @@ def processes_of(folder: Path) -> list[psutil.Process]:
     return found
 
 
+def assert_nothing_is_left(folder):
+    """Ray's processes may take a moment to go after the command has ended."""
+    deadline = time.monotonic() + 120
+    while processes_of(folder) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert [process.name() for process in processes_of(folder)] == []
+
+
 def wait_for(condition, what: str, process: subprocess.Popen, limit_s: float = 900):
     """The first true value of ``condition()``; fails with ``what`` when it cannot come any more."""
     deadline = time.monotonic() + limit_s

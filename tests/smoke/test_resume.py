@@ -1,10 +1,20 @@
-"""SAGE-LIGHT in three epochs, and a killed run of it that goes on as if nothing had happened."""
+"""SAGE-LIGHT in three epochs, and a run of it that goes on after its vLLM was killed."""
 
-import json
+import os
+import signal
 
 import numpy as np
+import psutil
 import pytest
-from runs import check_records, check_weights, killed_after, train
+from runs import (
+    Run,
+    assert_nothing_is_left,
+    check_records,
+    check_weights,
+    started,
+    train,
+    wait_for,
+)
 
 pytestmark = pytest.mark.slow
 STEPS = 6
@@ -49,14 +59,26 @@ def test_sage_light_trains_at_the_levels_of_its_schedule(straight):
     assert max(record["planned_level"] for record in last) == 2
 
 
-def test_a_run_killed_in_the_middle_of_a_step_resumes_with_the_same_data_and_levels(
+def test_a_run_whose_vllm_process_is_killed_ends_with_its_name_and_resumes_as_if_it_had_not(
     straight, tmp_path
 ):
     folder = tmp_path / "killed"
-    # Step 4 is being made: its records are written after its rollouts.
-    killed_after(folder, 3, *SETTINGS)
-    killed_at = max((row["step"] for row in _records(folder)), default=0)
-    assert killed_at <= 4
+    with started(folder, *SETTINGS) as process:
+        complete = folder / "checkpoints/global_step_3/COMPLETE"
+        wait_for(complete.exists, "the checkpoint of step 3", process)
+        # Step 4 is being made: its records are written after its rollouts.
+        engines = [
+            child
+            for child in psutil.Process(process.pid).children(recursive=True)
+            if any("EngineCore" in part for part in child.cmdline())  # the title vLLM gives it
+        ]
+        assert engines, "no vLLM engine process among the children"
+        os.kill(engines[0].pid, signal.SIGKILL)
+        _, err = process.communicate(timeout=600)
+        assert process.returncode == 2
+        assert "vLLM" in err or "EngineDead" in err
+        assert_nothing_is_left(folder)
+    assert max(row["step"] for row in Run(2, "", err, folder).records) <= 4
     half = folder / "checkpoints/global_step_4"
     half.mkdir()
     (half / "data.pt").write_text("half a checkpoint")
@@ -80,10 +102,3 @@ def test_a_run_killed_in_the_middle_of_a_step_resumes_with_the_same_data_and_lev
         if name == "accuracy":  # rollouts may differ in the last digits of a probability
             continue
         assert np.array_equal(column, expected[name]), name
-
-
-def _records(folder):
-    path = folder / "records.jsonl"
-    if not path.exists():
-        return []
-    return [json.loads(line) for line in path.read_text().splitlines() if line.endswith("}")]
