@@ -64,6 +64,9 @@ def test_a_run_of_every_kind_of_method_goes_on_in_its_own_folder(composed, tmp_p
     checkpoint.mkdir(parents=True)
     (checkpoint / "COMPLETE").write_text("10\n")
     before = copy.deepcopy(config)
+    gone = "(resumes after step 10; records.jsonl of the steps before is gone)"
+    assert gone in "\n".join(preflight(config, given))
+    (tmp_path / "records.jsonl").touch()
     assert "(resumes after step 10)" in "\n".join(preflight(config, given))
     assert config == before
 

@@ -244,7 +244,7 @@ def test_a_run_that_can_be_resumed_is_announced_with_its_step(command, tmp_path)
             (folder / "COMPLETE").write_text(f"{step}\n")
     code, stdout, _ = command(f"hint.run_dir={tmp_path}/run")
     assert code == 0
-    assert "(resumes after step 40)" in stdout
+    assert "(resumes after step 40; records.jsonl of the steps before is gone)" in stdout
 
 
 @pytest.mark.parametrize("method", ["score", "score-guided", "mlmt"])

@@ -96,7 +96,9 @@ def _start_of(config: DictConfig) -> str:
         return "exists, no whole checkpoint: starts at step 1"
     if mode == "disable":
         return f"holds step {step}, trainer.resume_mode=disable: starts at step 1"
-    return f"resumes after step {step}"
+    records = Path(setting(config, "hint.run_dir")) / "records.jsonl"
+    lost = "" if records.exists() else f"; {records.name} of the steps before is gone"
+    return f"resumes after step {step}{lost}"
 
 
 def check_name(name: str, value: object) -> None:
