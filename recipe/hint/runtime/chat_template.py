@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -14,11 +15,15 @@ from recipe.hint.turns import Turn
 
 _USER = {"role": "user", "content": "Question"}
 _DATE = "date_string"
+_BREAK = "\uffff"  # no character of any text; where it stands, tokens end
 
 
 @dataclass(frozen=True)
 class Renderer:
     """Messages to tokens and back; ``template`` is what verl's own agent loops use.
+
+    What looks like a special token in a message is plain text: nobody who writes a problem, a hint
+    or a response can end a turn or begin one.
 
     ``folds_system``: the chat template refuses a system turn, so its text goes into the user's.
     ``options`` are further variables of the template.
@@ -50,7 +55,7 @@ class Renderer:
         if is_whole and self._words.issuperset(own) and self._is_of_tokenizer:
             text_of, ids_of = self._of_group
             before = text_of(tuple(tuple(each.items()) for each in turn.messages))
-            begun, whole = before + turn.response.text, self._text(messages)
+            begun, whole = before + self._plain(turn.response.text), self._text(messages)
             rest = ids_of(whole[len(begun) :]) if whole.startswith(begun) else []
             if rest and rest[0] not in self._words:
                 return [*turn.prompt_ids_T, *own, *rest]
@@ -62,7 +67,19 @@ class Renderer:
         return list(self.template.build_initial_tokens(self._taken(messages)))
 
     def _text(self, messages: Sequence[Message]) -> str:
-        return _text(self.tokenizer, self.options, self._taken(messages))
+        """Return the rendered text, with a break inside all that looks like a special token."""
+        turns = [{**turn, "content": self._plain(turn["content"])} for turn in messages]
+        return _text(self.tokenizer, self.options, self._taken(turns))
+
+    def _plain(self, text: str) -> str:
+        return self._special.sub(rf"\g<0>{_BREAK}", text.replace(_BREAK, "\ufffd"))
+
+    @cached_property
+    def _special(self) -> re.Pattern[str]:
+        """The first character of each special token; one character alone has no inside."""
+        names = [str(each) for each in self.tokenizer.added_tokens_decoder.values() if each.special]
+        longer = [re.escape(name) for name in names if len(name) > 1]
+        return re.compile(rf"(?={'|'.join(longer)}).", re.DOTALL) if longer else re.compile(r"(?!)")
 
     def _taken(self, messages: Sequence[Message]) -> list[Message]:
         """Return the turns in a form that the template takes."""
@@ -72,7 +89,8 @@ class Renderer:
         """Return the tokens of rendered text: those of a call, without the place of each in it."""
         backend = self.tokenizer.backend_tokenizer
         backend.encode_special_tokens = False  # `plain_ids` leaves it on
-        return backend.encode_batch_fast([text], add_special_tokens=False)[0].ids
+        parts = backend.encode_batch_fast(text.split(_BREAK), add_special_tokens=False)
+        return [index for part in parts for index in part.ids]
 
     @cached_property
     def _of_group(self) -> tuple[Callable[[tuple], str], Callable[[str], list[int]]]:

@@ -174,6 +174,37 @@ def test_what_looks_like_a_special_token_stays_text_in_the_next_prompt(family, r
             assert ours.count(index) == harmless.count(index) == anew.count(index) - 1
 
 
+def test_no_text_of_a_message_becomes_a_special_token(family, renderer, tokenizer):
+    """In a problem, a hint or an attempt, alone, side by side or one inside the other."""
+    rng = random.Random(11)
+    specials = {
+        index: str(token)
+        for index, token in tokenizer.added_tokens_decoder.items()
+        if token.special and len(str(token)) > 1
+    }
+    names = [name for name in family.special if name in specials.values()]
+    pieces = [*names, *(name[:-1] for name in names), *(name[1:] for name in names), "\n", "x"]
+
+    def counts(text):
+        for content in ([text], ["Attempt.", text, "Again?"]):
+            roles = ("user", "assistant", "user")
+            turns = [{"role": r, "content": c} for r, c in zip(roles, content, strict=False)]
+            ids = renderer.render(turns)
+            yield [ids.count(index) for index in specials], tokenizer.decode(ids)
+
+    harmless = [each for each, _ in counts("harmless")]
+    for _ in range(100):
+        text = f"a{''.join(rng.choice(pieces) for _ in range(6))}b"
+        for (found, shown), expected in zip(counts(text), harmless, strict=True):
+            assert found == expected, text
+            assert text in shown
+
+
+def test_the_breaks_of_a_prompt_are_no_character_of_it(renderer, tokenizer):
+    turns = [{"role": "user", "content": "a\uffffb"}]
+    assert "a\ufffdb" in tokenizer.decode(renderer.render(turns))
+
+
 def test_a_response_whose_tokens_are_not_its_whole_text_is_rendered_anew(renderer, tokenizer):
     ids = plain_ids(tokenizer, "It is 4.")
     for number, special in enumerate(tokenizer.all_special_ids):
