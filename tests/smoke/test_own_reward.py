@@ -6,7 +6,7 @@ It is right on half of the problems; on the others some responses make it hang, 
 import re
 
 import pytest
-from runs import AS_ON_A_GPU, train
+from runs import train
 
 pytestmark = pytest.mark.slow
 STEPS = 3
@@ -53,7 +53,6 @@ def run(tmp_path_factory):
         "hint.verify.timeout_s=1",
         "hint.verify.wall_factor=60",  # on a busy machine too, the processor's limit comes first
         *DAPO,
-        env=AS_ON_A_GPU,
     )
     assert run.code == 0, run.err
     return run
