@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,6 +15,20 @@ from recipe.hint.errors import ConfigError
 from recipe.hint.typed import read_typed
 
 CAMPAIGN_FILE, RUN_FILE = "campaign.yaml", "campaign.json"
+RESULTS = Path("evaluation/results.json")
+# What is measured of a response, by its name in ``Conversation.facts``, with its title; the last
+# two are not facts of it.
+MEASURES = {
+    "acc_t1": "turn 1",
+    "acc_t2": "last turn",
+    "delta": "delta",
+    "wrong_to_right": "wrong > right",
+    "right_to_wrong": "right > wrong",
+    "unchanged": "unchanged",
+    "accuracy": "accuracy",
+    "work": "work right",
+}
+DIFFERENCES = {"delta"}
 _NAME = re.compile(r"[a-zA-Z0-9][\w.-]*")
 # The campaign gives these itself.
 _OWN = {"hint.run_dir", "trainer.experiment_name", "hint.seed", "data.seed", "trainer.eval_only"}
@@ -41,7 +56,7 @@ class Claim:
     Attributes:
         arm: Whom it is about.
         source: Data source of the held-out problems.
-        measure: One of ``recipe.hint.evaluation.crossed.MEASURES``.
+        measure: One of ``MEASURES``.
         at_least: The measure is no lower than this, in every seed.
         below: The measure is lower than this, in every seed.
         more_than: The measure is higher than that of this arm, over all seeds.
@@ -61,6 +76,18 @@ class Claim:
                 f"a claim about {self.arm} has {len(given)} of at_least, below and more_than; give "
                 f"exactly one"
             )
+        if self.measure not in MEASURES:
+            raise ConfigError(
+                f"a claim about {self.arm} has measure={self.measure}; choose from "
+                f"{', '.join(MEASURES)}"
+            )
+        lowest = -1.0 if self.measure in DIFFERENCES else 0.0
+        for bound in (self.at_least, self.below):
+            if bound is not None and not lowest <= bound <= 1.0:
+                raise ConfigError(
+                    f"a claim about {self.arm} has {self.measure} at {bound:g}; give a share from "
+                    f"{lowest:g} to 1, not per cent"
+                )
 
 
 @dataclass(frozen=True)
@@ -80,6 +107,37 @@ class Run:
     def as_json(self) -> dict[str, Any]:
         """Return what makes the run, as it stands in its folder."""
         return {"settings": list(self.settings), "evaluation": list(self.evaluation)}
+
+    def check_made(self, folder: Path) -> None:
+        """Refuse a folder that holds another run.
+
+        Raises:
+            ConfigError: If it was made with other settings (naming them), or has results that the
+                campaign did not make.
+        """
+        path = folder / RUN_FILE
+        if not path.exists():
+            if (folder / RESULTS).exists():
+                raise ConfigError(
+                    f"{folder} has results and no {RUN_FILE}: it is not a run of this campaign; "
+                    f"move it away"
+                )
+            return
+        try:
+            before = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise ConfigError(f"{path} cannot be read ({error}); delete {folder}") from error
+        if before != self.as_json():
+            raise ConfigError(
+                f"{folder} was made with {before}, now it is {self.as_json()}: delete the folder "
+                f"to make it again, or give another -o"
+            )
+
+
+def run_name(folder: Path) -> str:
+    """Return what a run's folder is called: ``ARM/seed-N`` in a campaign, else its own name."""
+    folder = folder.resolve()
+    return f"{folder.parent.name}/{folder.name}" if (folder / RUN_FILE).exists() else folder.name
 
 
 @dataclass(frozen=True)

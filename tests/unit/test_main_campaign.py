@@ -39,6 +39,17 @@ def test_a_failed_run_gives_exit_code_2_and_the_same_command_ends_well(file, tmp
     assert capsys.readouterr().out.splitlines()[-1].startswith("b/seed-1: done: ")
 
 
+def test_a_changed_file_is_refused_and_the_one_of_the_runs_stays(file, tmp_path, capsys):
+    command = [str(file), "-o", str(tmp_path / "runs"), "--only", "b"]
+    assert [main(command), main(command)] == [2, 0]
+    before = file.read_text()
+    file.write_text(before.replace("title: t", "title: other").replace("fail_once=1", "x=2"))
+    # Whichever arm is asked for: the page would print the new settings for the old run.
+    assert main([*command[:-1], "a"]) == 2
+    assert "b/seed-1 was made with" in capsys.readouterr().err
+    assert (tmp_path / "runs/campaign.yaml").read_text() == before
+
+
 def test_checks_name_each_arm_that_cannot_start(file, tmp_path, capsys):
     assert main([str(file), "-o", str(tmp_path / "runs"), "--check"]) == 2
     said = capsys.readouterr()

@@ -15,8 +15,7 @@ from recipe.hint.evaluation.results import (
     assign_members,
     markdown,
     percent,
-    read_groups,
-    read_results,
+    read_evaluation,
 )
 
 _SOLVED = 0.5  # a run solves a problem when at least this share of its responses is correct
@@ -113,11 +112,8 @@ def compare_runs(
         DataError: A run is not finished, they share no benchmark, or their problems differ.
     """
     folders = [Path(each) / "evaluation" for each in (first, second)]
-    a, b = stored = [read_results(folder) for folder in folders]
-    groups_a, groups_b = (
-        read_groups(folder, results["num_samples"])
-        for folder, results in zip(folders, stored, strict=True)
-    )
+    (a, groups_a), (b, groups_b) = map(read_evaluation, folders)
+    stored = (a, b)
     known = (b["benchmarks"], groups_a, groups_b)
     shared = [name for name in a["benchmarks"] if all(name in each for each in known)]
     if not shared:

@@ -22,6 +22,7 @@ from recipe.hint.evaluation.estimators import (
     clustered_mean,
     paired_mean,
     t_quantile,
+    unseen_share,
     wilson_interval,
 )
 
@@ -63,7 +64,9 @@ def crossed_difference(differences_SP: npt.ArrayLike) -> Estimate:
 
     Returns:
         With one seed, or differences that are all the same, the interval is over problems alone
-        (:func:`~recipe.hint.evaluation.estimators.paired_mean`).
+        (:func:`~recipe.hint.evaluation.estimators.paired_mean`). Where only some problems have
+        another difference than most, it allows for the share of such problems that P draws can
+        miss, in proportion to the problems that have none.
 
     Raises:
         ValueError: If there is no seed or no problem.
@@ -72,7 +75,13 @@ def crossed_difference(differences_SP: npt.ArrayLike) -> Estimate:
     if 1 in differences_SP.shape or np.ptp(differences_SP) == 0:
         return paired_mean(differences_SP.mean(axis=0))
     mean, (variance, degrees) = float(differences_SP.mean()), _variance(differences_SP)
-    half = t_quantile(degrees) * math.sqrt(variance)
+    _, counts = np.unique(
+        differences_SP[:, np.ptp(differences_SP, axis=0) == 0][0], return_counts=True
+    )
+    alike = counts.max(initial=0) / differences_SP.shape[1]
+    half = max(
+        t_quantile(degrees) * math.sqrt(variance), alike * unseen_share(differences_SP.shape[1])
+    )
     return Estimate(mean, max(-1.0, mean - half), min(1.0, mean + half))
 
 

@@ -168,11 +168,19 @@ def paired_mean(differences_P: npt.ArrayLike) -> Estimate:
     differences_P = _not_empty(differences_P)
     num_problems, mean = len(differences_P), float(differences_P.mean())
     if np.ptp(differences_P) == 0:
-        unseen = 1 - ((1 - _LEVEL) / 2) ** (1 / num_problems)
+        unseen = unseen_share(num_problems)
         return Estimate(mean, mean - unseen * (mean + 1), mean + unseen * (1 - mean))
     error = float(differences_P.std(ddof=1)) / math.sqrt(num_problems)
     half = t_quantile(num_problems - 1) * error
     return Estimate(mean, max(-1.0, mean - half), min(1.0, mean + half))
+
+
+def unseen_share(num_problems: int) -> float:
+    """Return the largest share of problems of another kind that as many draws can miss, at 95 %.
+
+    Source: Clopper and Pearson 1934, Biometrika 26.
+    """
+    return 1 - ((1 - _LEVEL) / 2) ** (1 / num_problems)
 
 
 def mean_of(estimates: Sequence[Estimate]) -> Estimate:

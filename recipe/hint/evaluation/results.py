@@ -244,6 +244,24 @@ def read_groups(folder: str | Path, num_responses: int) -> dict[str, Groups]:
     }
 
 
+def read_evaluation(folder: str | Path) -> tuple[dict[str, Any], dict[str, Groups]]:
+    """Read a finished evaluation: its results and the responses that they were made of.
+
+    Raises:
+        DataError: If it is not finished, or the responses are not those of the results any more.
+    """
+    stored = read_results(folder)
+    groups = read_groups(folder, stored["num_samples"])
+    for name in stored["benchmarks"].keys() | groups.keys():
+        num_wanted = stored["benchmarks"].get(name, {}).get("problems", 0)
+        if len(groups.get(name, ())) != num_wanted:
+            raise DataError(
+                f"{folder}: {name} has responses to {len(groups.get(name, ()))} problems, "
+                f"{_RESULTS} counts {num_wanted}; start the evaluation again"
+            )
+    return stored, groups
+
+
 def recompute(folder: str | Path) -> tuple[dict[str, Any], list[str]]:
     """Compute every number again, from the response files alone.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,29 +12,29 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from recipe.hint.campaign import CAMPAIGN_FILE, Campaign, Claim, Run, read_campaign
+from recipe.hint.campaign import (
+    CAMPAIGN_FILE,
+    DIFFERENCES,
+    MEASURES,
+    RESULTS,
+    Campaign,
+    Claim,
+    Run,
+    read_campaign,
+)
 from recipe.hint.errors import DataError
 from recipe.hint.evaluation.crossed import crossed_difference, crossed_share
 from recipe.hint.evaluation.estimators import Estimate
 from recipe.hint.evaluation.responses import GradedResponse, Groups, response_path
-from recipe.hint.evaluation.results import read_groups, read_results
+from recipe.hint.evaluation.results import read_evaluation
 from recipe.hint.problems.columns import read_problems
 from recipe.hint.report.page.folder import PageRun, read_folder
 from recipe.hint.tiny.two_turn.task import worked_digit
 
-# Of a response, by its name in ``Conversation.facts``; the last three are not facts of it.
-MEASURES = {
-    "acc_t1": "turn 1",
-    "acc_t2": "last turn",
-    "delta": "delta",
-    "wrong_to_right": "wrong > right",
-    "right_to_wrong": "right > wrong",
-    "unchanged": "unchanged",
-    "accuracy": "accuracy",
-    "work": "work right",
-}
-_DIFFERENCES = {"delta"}
-Verdict = Literal["holds", "fails", "not known"]
+Verdict = Literal["holds", "fails", "undecided", "not known"]
+MIN_SEEDS = 3  # of fewer, an interval over seeds and problems is too narrow
+_WORK = "two_turn/"
+_OWN = Path(__file__).resolve().parents[3] / "data" / "two_turn"
 
 
 @dataclass
@@ -60,12 +61,12 @@ class CampaignResult:
     Attributes:
         campaign: What was asked.
         seeds: Arm -> seed -> its result; arms and seeds without one are left out.
-        missing: Runs that are not finished.
+        missing: Runs that are not finished, each with what became of it.
     """
 
     campaign: Campaign
     seeds: dict[str, dict[int, SeedResult]] = field(default_factory=dict)
-    missing: list[Run] = field(default_factory=list)
+    missing: list[tuple[Run, str]] = field(default_factory=list)
 
     def sources(self) -> list[str]:
         """Return the data sources that runs were evaluated on, in the order of the first."""
@@ -85,42 +86,61 @@ class CampaignResult:
         found = self._table(arm, source, measure, seeds)
         if found is None:
             return None
-        if measure in _DIFFERENCES:
+        _, found = found
+        if measure in DIFFERENCES:
             return crossed_difference(found)
         return crossed_share(found, min(run.num_responses for run in self.seeds[arm].values()))
 
     def difference(self, arm: str, other: str, source: str, measure: str) -> Estimate | None:
-        """Return ``arm`` minus ``other``, paired by seed and problem; ``None`` where unknown."""
-        seeds = sorted(self.seeds.get(arm, {}).keys() & self.seeds.get(other, {}).keys())
-        mine, theirs = (self._table(name, source, measure, seeds) for name in (arm, other))
-        if mine is None or theirs is None or mine.shape != theirs.shape:
+        """Return ``arm`` minus ``other``, paired by seed and problem; ``None`` where unknown.
+
+        Raises:
+            DataError: If the two answered different problems.
+        """
+        seeds = self.common_seeds(arm, other)
+        tables = [self._table(name, source, measure, seeds) for name in (arm, other)]
+        if tables[0] is None or tables[1] is None:
             return None
+        (ids, mine), (other_ids, theirs) = tables[0], tables[1]
+        if ids != other_ids:
+            raise DataError(
+                f"{arm} and {other} were evaluated on different problems of {source}; evaluate "
+                f"both on the same files"
+            )
         return crossed_difference(mine - theirs)
 
-    def verdict(self, claim: Claim) -> tuple[str, Verdict]:
-        """Return what was measured for a claim, in percent, and whether it holds.
+    def common_seeds(self, arm: str, other: str) -> list[int]:
+        """Return the seeds of which both arms have a finished run."""
+        return sorted(self.seeds.get(arm, {}).keys() & self.seeds.get(other, {}).keys())
 
-        A bound holds where the whole interval of every seed is on its side; ``more_than`` where the
-        interval of the paired difference over seeds and problems is above 0. Runs of the claim's
-        arms that are missing leave it unknown, unless a seed has already broken a bound.
+    def verdict(self, claim: Claim) -> tuple[str, Verdict]:
+        """Return what was measured for a claim, in percent, and what it says of the claim.
+
+        A bound holds where the interval of every seed is on its side, and fails where that of some
+        seed is wholly on the other. ``more_than`` goes by the interval of the paired difference
+        over seeds and problems, of at least ``MIN_SEEDS`` seeds. Intervals are taken as they are
+        shown. What is missing leaves a claim unknown, unless a seed has already broken a bound.
         """
-        if claim.more_than is not None:
-            found = self.difference(claim.arm, claim.more_than, claim.source, claim.measure)
-            if found is None:
-                return "-", "not known"
-            is_whole = self._is_whole(claim.arm) and self._is_whole(claim.more_than)
-            holds: Verdict = "holds" if found.low > 0 else "fails"
-            return shown(found, sign=True), holds if is_whole else "not known"
         seeds = sorted(self.seeds.get(claim.arm, {}))
-        by_seed = [self.estimate(claim.arm, claim.source, claim.measure, [each]) for each in seeds]
-        known = [each for each in by_seed if each is not None]
-        if not known:
-            return "-", "not known"
-        broken = any(not _is_within(claim, each) for each in known)
-        text = "; ".join(shown(each, sign=claim.measure in _DIFFERENCES) for each in known)
-        if broken:
+        if claim.more_than is not None:
+            seeds = self.common_seeds(claim.arm, claim.more_than)
+            found = [self.difference(claim.arm, claim.more_than, claim.source, claim.measure)]
+            is_whole = self._is_whole(claim.more_than) and len(seeds) >= MIN_SEEDS
+        else:
+            found = [
+                self.estimate(claim.arm, claim.source, claim.measure, [seed]) for seed in seeds
+            ]
+            is_whole = True
+        known = [each for each in found if each is not None]
+        is_whole &= self._is_whole(claim.arm) and len(known) == len(found)
+        is_signed = claim.more_than is not None or claim.measure in DIFFERENCES
+        text = "; ".join(shown(each, sign=is_signed) for each in known) or "-"
+        verdicts = {side_of(claim, each) for each in known}
+        if "fails" in verdicts and (is_whole or claim.more_than is None):
             return text, "fails"
-        return text, "holds" if self._is_whole(claim.arm) else "not known"
+        if not is_whole or not known:
+            return text, "not known"
+        return text, "holds" if verdicts == {"holds"} else "undecided"
 
     def _is_whole(self, arm: str) -> bool:
         wanted = self.campaign.arms[arm].seeds or self.campaign.seeds
@@ -128,8 +148,8 @@ class CampaignResult:
 
     def _table(
         self, arm: str, source: str, measure: str, seeds: Sequence[int] | None
-    ) -> npt.NDArray[np.float64] | None:
-        """Return the means of (seed, problem); ``None`` where a run lacks the measure.
+    ) -> tuple[list[str], npt.NDArray[np.float64]] | None:
+        """Return problems and the means of (seed, problem); ``None`` where a run lacks them.
 
         Raises:
             DataError: If the runs answered different problems.
@@ -146,7 +166,7 @@ class CampaignResult:
                     f"{arm}: seeds {names[0]} and {seed} were evaluated on different problems of "
                     f"{source}; evaluate both on the same files"
                 )
-        return np.array([[row[each] for each in ids] for row in rows])
+        return ids, np.array([[row[each] for each in ids] for row in rows])
 
 
 def read_results_of(folder: str | Path) -> CampaignResult:
@@ -154,16 +174,18 @@ def read_results_of(folder: str | Path) -> CampaignResult:
 
     Raises:
         DataError: If a finished run cannot be read, or none is finished.
-        ConfigError: If the folder has no campaign's file, or a damaged one.
+        ConfigError: If the folder has no campaign's file, a damaged one, or a run that is none of
+            the campaign's.
     """
     folder = Path(folder)
     result = CampaignResult(read_campaign(folder / CAMPAIGN_FILE))
     for run in result.campaign.runs():
         place = folder / run.name
-        if (place / "evaluation" / "results.json").is_file():
+        run.check_made(place)
+        if (place / RESULTS).is_file():
             result.seeds.setdefault(run.arm, {})[run.seed] = _read_seed(place, run)
         else:
-            result.missing.append(run)
+            result.missing.append((run, _unfinished(place)))
     if not result.seeds:
         raise DataError(f"{folder} has no finished run; make them with main_campaign.py")
     # In the order of the file, whichever was finished first.
@@ -179,22 +201,37 @@ def shown(estimate: Estimate, *, sign: bool = False) -> str:
     return f"{value} ({low} - {high})" if not sign else f"{value} ({low} to {high})"
 
 
-def _is_within(claim: Claim, found: Estimate) -> bool:
+def side_of(claim: Claim, found: Estimate) -> Verdict:
+    """Return on which side of a claim's bound an interval is, as it is shown."""
+    low, high = (round(100 * each, 1) for each in (found.low, found.high))
+    if claim.more_than is not None:
+        return "holds" if low > 0 else "fails" if high < 0 else "undecided"
     if claim.at_least is not None:
-        return found.low >= claim.at_least
+        bound = 100 * claim.at_least
+        return "holds" if low >= bound else "fails" if high < bound else "undecided"
     assert claim.below is not None, "a claim has exactly one bound"
-    return found.high < claim.below
+    bound = 100 * claim.below
+    return "holds" if high < bound else "fails" if low >= bound else "undecided"
+
+
+def _unfinished(place: Path) -> str:
+    """Return what became of a run that is not finished."""
+    if not (place / "metrics.jsonl").is_file():
+        return "not run"
+    training = read_folder(place, with_visits=False)
+    why = " ".join(training.failure.split())[:200]
+    end = f", ended by: {why}" if why else ""
+    return f"at step {training.last_step}{end}"
 
 
 def _read_seed(place: Path, run: Run) -> SeedResult:
     evaluation = place / "evaluation"
-    stored = read_results(evaluation)
-    groups = read_groups(evaluation, stored["num_samples"])
+    stored, groups = read_evaluation(evaluation)
     training = read_folder(place, with_visits=False)
     training.name = run.name
     means = {source: _means(of_source) for source, of_source in groups.items()}
     for source in means:
-        if source.startswith("two_turn/") and (work := _work(evaluation, source, training)):
+        if source.startswith(_WORK) and (work := _work(evaluation, source, training)):
             means[source]["work"] = work
     return SeedResult(training, means, stored["num_samples"], stored["sampling"])
 
@@ -217,26 +254,46 @@ def _facts(response: GradedResponse) -> Mapping[str, float]:
 def _work(evaluation: Path, source: str, training: PageRun) -> dict[str, float]:
     """Return each problem's share of first responses whose work ends in the answer.
 
-    Empty where the problems' files are not at hand any more, or responses hold no conversation.
+    The problems' files are the run's, or the package's own of the same name, known by the digest
+    that the evaluation kept. Empty where one is not at hand, or responses hold no conversation.
     """
-    files = [Path(each) for each in training.setting("data.val_files") or []]
-    if not all(each.is_file() for each in files):
+    digests = _digests(evaluation)
+    given = training.setting("data.val_files")
+    places = [Path(str(each)) for each in given] if isinstance(given, list) else []
+    found = {}
+    for path in (*places, *(_OWN / name for name in digests)):
+        if path.is_file() and digests.get(path.name) == _digest(path):
+            found.setdefault(path.name, path)
+    if not digests or found.keys() != digests.keys():
         return {}
     answers = {
         each.id: each.answer
-        for path in files
+        for path in found.values()
         for each in read_problems(path)
         if each.data_source == source
     }
     right: dict[str, list[bool]] = {}
     for row in _rows(response_path(evaluation, source)):
-        first = next(
-            (m["content"] for m in row.get("conversation", ()) if m["role"] == "assistant"), None
-        )
-        if first is not None and row["id"] in answers:
-            is_right = str(worked_digit(first)) == answers[row["id"]]
-            right.setdefault(row["id"], []).append(is_right)
+        turns = [each for each in row.get("conversation") or () if isinstance(each, dict)]
+        first = [each.get("content") for each in turns if each.get("role") == "assistant"][:1]
+        if not turns or row["id"] not in answers:
+            return {}
+        is_right = bool(first) and str(worked_digit(str(first[0]))) == answers[row["id"]]
+        right.setdefault(row["id"], []).append(is_right)
     return {name: sum(each) / len(each) for name, each in right.items()}
+
+
+def _digests(evaluation: Path) -> dict[str, str]:
+    """Return file -> SHA-256 of the problems that an evaluation drew responses to."""
+    try:
+        files = json.loads((evaluation / "settings.json").read_text("utf-8"))["files"]
+        return {str(name): str(digest) for name, digest in files.items()}
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return {}
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _rows(path: Path) -> Iterator[dict[str, Any]]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
+from recipe.hint.campaign import MEASURES
 from recipe.hint.evaluation.estimators import Estimate
 from recipe.hint.evaluation.results import markdown, percent
-from recipe.hint.report.campaign import MEASURES, CampaignResult, SeedResult, shown
+from recipe.hint.report.campaign import CampaignResult, SeedResult, shown
 from recipe.hint.report.page.folder import PageRun
 from recipe.hint.report.runs import accuracies
 
@@ -35,6 +37,10 @@ that `main_campaign.py` filled ([campaigns](campaigns.md)); nothing here is type
 are per cent of held-out problems after the last step, in brackets their 95 % intervals. An interval
 is over seeds and problems where an arm has several seeds, over problems where it has one: that one
 says nothing about other seeds. Differences are paired by seed and problem.
+
+A claim fails where its interval is on the wrong side, and is undecided where the interval holds the
+bound. Each is judged alone: of forty comparisons without a true difference, about one would hold by
+chance. A comparison needs three seeds.
 """
 
 
@@ -65,41 +71,63 @@ def _tables(result: CampaignResult) -> Iterator[tuple[str, list[str]]]:
 def _conditions(result: CampaignResult) -> list[str]:
     """Return what was run, on what, and what is missing."""
     runs = _runs(result)
-    first = runs[0]
-    count = sum(len(by_seed) for by_seed in result.seeds.values())
-    total = len(result.campaign.runs())
     steps = sorted({run.training.last_step for run in runs})
     sizes = [
         f"{len(next(iter(measures.values())))} problems of {source}"
-        for source, measures in first.means.items()
+        for source, measures in runs[0].means.items()
+        if measures
     ]
-    drawn = ", ".join(
-        f"{name} {value}" for name, value in sorted(first.sampling.items()) if name != "seed"
-    )
-    known = [run.training.machine for run in runs if run.training.machine]
-    machine, versions = (
-        (known[0].get(part, {}) if known else {}) for part in ("machine", "version")
-    )
     lines = [
-        f"- {count} of {total} runs, {' or '.join(map(str, steps))} steps each",
-        f"- Evaluated: the weights of the last step, {' and '.join(sizes)}, "
-        f"K = {first.num_responses} each ({drawn})",
+        f"- {len(runs)} of {len(result.campaign.runs())} runs, "
+        f"{' or '.join(map(str, steps))} steps each",
+        f"- Evaluated: the weights of the last step, {' and '.join(sizes)}",
+        *_told("Drawn", runs, _drawn),
         f"- Settings of all: `{' '.join(result.campaign.settings)}`",
+        *_told("Machine", runs, lambda run: str(_of_machine(run, "machine").get("driver", ""))),
+        *_told("Versions", runs, lambda run: _listed(_of_machine(run, "version"))),
     ]
-    if machine:
-        lines.append(f"- Machine: {machine.get('driver', 'unknown')}")
-    if versions:
-        lines.append(
-            f"- Versions: {', '.join(f'{name} {each}' for name, each in versions.items())}"
-        )
-    missing = {
-        arm: ", ".join(str(run.seed) for run in result.missing if run.arm == arm)
-        for arm in result.campaign.arms
-    }
-    if result.missing:
-        shown_missing = (f"{arm} ({seeds})" for arm, seeds in missing.items() if seeds)
-        lines.append(f"- **Not run** (seeds): {', '.join(shown_missing)}")
+    damaged = [
+        f"{run.training.name} {count} of {name}"
+        for run in runs
+        for name, count in run.training.damaged.items()
+    ]
+    if damaged:
+        lines.append(f"- **Damaged lines, left out**: {', '.join(damaged)}")
+    seeds: dict[str, list[str]] = {}
+    for run, what in result.missing:
+        if what == "not run":
+            seeds.setdefault(run.arm, []).append(str(run.seed))
+        else:
+            lines.append(f"- **Not finished**: {run.name} {what}")
+    if seeds:
+        listed = (f"{arm} ({', '.join(each)})" for arm, each in seeds.items())
+        lines.append(f"- **Not run** (seeds): {', '.join(listed)}")
     return lines
+
+
+def _told(title: str, runs: Sequence[SeedResult], about: Callable[[SeedResult], str]) -> list[str]:
+    """Return a line of what all runs share; where they differ, one for each, with its runs."""
+    names: dict[str, list[str]] = {}
+    for run in runs:
+        names.setdefault(about(run), []).append(run.training.name)
+    names.pop("", None)
+    if len(names) == 1:
+        return [f"- {title}: {next(iter(names))}"]
+    return [f"- {title} ({', '.join(of_runs)}): {text}" for text, of_runs in names.items()]
+
+
+def _drawn(run: SeedResult) -> str:
+    sampling = {name: value for name, value in sorted(run.sampling.items()) if name != "seed"}
+    return f"K = {run.num_responses} each ({_listed(sampling)})"
+
+
+def _of_machine(run: SeedResult, part: str) -> Mapping[str, Any]:
+    found = run.training.machine.get(part)
+    return found if isinstance(found, dict) else {}
+
+
+def _listed(facts: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in facts.items())
 
 
 def _claims(result: CampaignResult) -> list[str]:
@@ -113,10 +141,9 @@ def _claims(result: CampaignResult) -> list[str]:
             said = f"{claim.arm}: {about} at least {percent(claim.at_least)}, every seed"
         else:
             said = f"{claim.arm}: {about} below {percent(claim.below or 0.0)}, every seed"
-        is_plain = verdict != "fails"
-        rows.append(
-            [said if is_plain else f"**{said}**", text, verdict if is_plain else "**fails**"]
-        )
+        marks = {"fails": ("**", "**"), "undecided": ("", "**")}
+        of_said, of_verdict = marks.get(verdict, ("", ""))
+        rows.append([f"{of_said}{said}{of_said}", text, f"{of_verdict}{verdict}{of_verdict}"])
     return markdown(["claim", "measured", "verdict"], rows)
 
 
@@ -137,9 +164,9 @@ def _differences(result: CampaignResult, source: str) -> list[str]:
         if each in ("acc_t1", "acc_t2", "delta", "accuracy")
     ]
     rows = []
-    for arm, seeds in result.seeds.items():
+    for arm in result.seeds:
         if arm != reference:
-            common = len(seeds.keys() & result.seeds.get(reference, {}).keys())
+            common = len(result.common_seeds(arm, reference))
             found = [result.difference(arm, reference, source, name) for name in names]
             cells = [shown(each, sign=True) if each else "-" for each in found]
             rows.append([arm, str(common), *cells])
@@ -238,9 +265,8 @@ def _settings(result: CampaignResult) -> list[str]:
 
 
 def _mean_of_late(run: PageRun, name: str) -> float | None:
-    rows = run.training
-    late = rows[len(rows) - max(1, round(_LATE_SHARE * len(rows))) :]
-    values = [row[name] for row in late if name in row]
+    first = (1 - _LATE_SHARE) * run.last_step
+    values = [row[name] for row in run.training if row["step"] > first and name in row]
     return sum(values) / len(values) if values else None
 
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 
+from recipe.hint.campaign import run_name
 from recipe.hint.errors import DataError
 
 # verl's names are val-core/SOURCE/acc/mean@N, N responses per problem.
@@ -31,6 +32,11 @@ class RunResult:
     rows: list[dict[str, Any]]
     val_files: list[str] = field(default_factory=list)
     val_max_samples: int = -1
+
+    @property
+    def arm(self) -> str:
+        """The run's arm in its campaign, else its method."""
+        return self.name.rpartition("/")[0] or self.method
 
     def accuracy(self, source: str) -> list[tuple[int, float]]:
         """Return (step, accuracy without hints in [0, 1]) at each validation of a data source."""
@@ -104,7 +110,7 @@ def read_run(folder: str | Path) -> RunResult:
             files = [files] if isinstance(files, str) else files
             is_list = isinstance(files, list) and all(isinstance(each, str) for each in files)
             if is_list and isinstance(cap, int):
-                return RunResult(folder.name, method, rows, files, cap)
+                return RunResult(run_name(folder), method, rows, files, cap)
     raise DataError(
         f"{config} is not the config of a run: expected trainer.method, data.val_files and "
         "data.val_max_samples; copy it from the run again"

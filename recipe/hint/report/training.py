@@ -58,7 +58,8 @@ def training_table(
 def draw_learning(runs: Sequence[RunResult], source: str, path: Path) -> None:
     """Draw accuracy without hints, and groups with signal, over the steps into an SVG file.
 
-    Thin lines are runs, thick ones the mean of a method over the steps that all its runs have.
+    Thin lines are runs, thick ones the mean of an arm (of a method, outside a campaign) over the
+    steps that all its runs have.
     The same runs give the same file.
 
     Args:
@@ -82,10 +83,10 @@ def draw_learning(runs: Sequence[RunResult], source: str, path: Path) -> None:
     from matplotlib import pyplot
 
     figure, (left, right) = pyplot.subplots(1, 2, figsize=(9.0, 3.4))
-    _panel(left, [(run.method, run.accuracy(source)) for run in runs])
+    _panel(left, [(run.arm, run.accuracy(source)) for run in runs])
     left.set(xlabel="step", ylabel="accuracy without hints", ylim=(-0.02, 1.0), title=source)
     left.legend(frameon=False, loc="upper left")
-    _panel(right, [(run.method, _signal(run)) for run in runs])
+    _panel(right, [(run.arm, _signal(run)) for run in runs])
     right.set(xlabel="step", ylabel="share of groups with signal", ylim=(0, 1.0))
     for axes in (left, right):
         axes.locator_params(nbins=5)
@@ -101,17 +102,17 @@ def draw_learning(runs: Sequence[RunResult], source: str, path: Path) -> None:
 
 
 def _panel(axes: Any, lines: Sequence[tuple[str, list[tuple[int, float]]]]) -> None:
-    by_method = defaultdict(list)
-    for method, points in lines:
-        by_method[method].append(dict(points))
-    colour = dict(zip(sorted(by_method), itertools.cycle(_COLOURS), strict=False))
-    for method, points in lines:
+    by_arm = defaultdict(list)
+    for arm, points in lines:
+        by_arm[arm].append(dict(points))
+    colour = dict(zip(sorted(by_arm), itertools.cycle(_COLOURS), strict=False))
+    for arm, points in lines:
         steps, values = [step for step, _ in points], [value for _, value in points]
-        axes.plot(steps, values, color=colour[method], alpha=0.35, linewidth=1)
-    for method, group in sorted(by_method.items()):
+        axes.plot(steps, values, color=colour[arm], alpha=0.35, linewidth=1)
+    for arm, group in sorted(by_arm.items()):
         steps = sorted(set.intersection(*map(set, group)))
         means = [sum(values[step] for values in group) / len(group) for step in steps]
-        axes.plot(steps, means, color=colour[method], linewidth=2.2, label=method)
+        axes.plot(steps, means, color=colour[arm], linewidth=2.2, label=arm)
 
 
 def _signal(run: RunResult) -> list[tuple[int, float]]:

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import yaml
 
-from recipe.hint.campaign import CAMPAIGN_FILE, RUN_FILE, Campaign, Run
+from recipe.hint.campaign import CAMPAIGN_FILE, RESULTS, RUN_FILE, Campaign, Run, read_campaign
 from recipe.hint.errors import ConfigError, HintError
 from recipe.hint.report.runs import read_rows
 from recipe.hint.runtime.checkpoints import newest_complete, step_folder
@@ -27,7 +27,6 @@ from recipe.hint.runtime.children import end_children, ends_on_sigterm, start_ch
 from recipe.hint.runtime.folder_lock import claimed
 from recipe.hint.whole_file import write_whole
 
-RESULTS = Path("evaluation/results.json")
 LOG = "campaign.log"
 _POLL_S, _SAY_EVERY_S = 0.2, 60.0
 
@@ -50,9 +49,9 @@ class Job:
         """Return what the folder holds: ``done``, or what comes next in words of its own.
 
         Raises:
-            ConfigError: If the folder holds a run with other settings.
+            ConfigError: If the folder holds another run.
         """
-        self.check_settings()
+        self.run.check_made(self.folder)
         if (self.folder / RESULTS).is_file():
             return "done"
         step, last = self._trained()
@@ -81,25 +80,6 @@ class Job:
             *(str(self.programs / "main_hint.py"), *self.run.settings),
             *("preflight_only=true", f"hint.run_dir={self.folder}"),
         ]
-
-    def check_settings(self) -> None:
-        """Refuse a folder whose run was made with other settings.
-
-        Raises:
-            ConfigError: Naming what differs.
-        """
-        path = self.folder / RUN_FILE
-        if not path.exists():
-            return
-        try:
-            before = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise ConfigError(f"{path} cannot be read ({error}); delete {self.folder}") from error
-        if before != self.run.as_json():
-            raise ConfigError(
-                f"{self.folder} was made with {before}, now it is {self.run.as_json()}: delete the "
-                f"folder to make it again, or give another -o"
-            )
 
     def steps(self) -> int:
         """Return the last step that the run wrote metrics of; 0 where they cannot be read."""
@@ -250,7 +230,13 @@ def jobs_of(campaign: Campaign, root: Path, programs: Path, only: Sequence[str] 
 
 
 def keep_file(path: Path, root: Path) -> None:
-    """Keep the campaign's file with its runs, for the page of results."""
+    """Keep the campaign's file with its runs, for the page of results.
+
+    Raises:
+        ConfigError: If a run that is there is none of this file; the file kept before stays.
+    """
+    for run in read_campaign(path).runs():
+        run.check_made(root / run.name)
     root.mkdir(parents=True, exist_ok=True)
     write_whole(root / CAMPAIGN_FILE, path.read_text(encoding="utf-8"))
 

@@ -5,14 +5,18 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from pathlib import Path
 
 from omegaconf import DictConfig
 
+_MODULES = "VERL_USE_EXTERNAL_MODULES"
+_PLUGIN = "recipe.hint.runtime.plugin"
+RUN_VARIABLE = "HINT_RUN"  # the run's folder, which one run at a time may claim
 CPU_ENVIRONMENT = {
     "VERL_PLATFORM": "cpu",
     # verl registers its FSDP engine for cuda and npu only.
     "VERL_ENGINE_DEVICE": "cuda",
-    "VERL_USE_EXTERNAL_MODULES": "recipe.hint.runtime.plugin",
+    _MODULES: _PLUGIN,
     # vLLM's first generation would compile for 15-18 s, for no steady gain on the CPU.
     "TORCHDYNAMO_DISABLE": "1",
     "VLLM_CPU_KVCACHE_SPACE": "1",
@@ -34,9 +38,17 @@ QUIET_ENVIRONMENT = {
 
 
 def set_environment(config: DictConfig) -> None:
-    """Set the variables that are not set yet; the user's own values win."""
-    for name, value in environment_of(config).items():
+    """Set the variables that are not set yet; the user's own values win.
+
+    The user's modules of verl are loaded behind the project's; the run's folder is its own, also
+    where another run starts it.
+    """
+    given = [name for name in os.environ.pop(_MODULES, "").split(",") if name not in ("", _PLUGIN)]
+    values = environment_of(config)
+    for name, value in values.items():
         os.environ.setdefault(name, value)
+    os.environ[_MODULES] = ",".join([_PLUGIN, *given])
+    os.environ[RUN_VARIABLE] = values[RUN_VARIABLE]
     # It would tell on each import which device the run has. verl resets the level of its loggers.
     logging.getLogger("verl.plugin.platform.platform_manager").addFilter(_is_warning)
 
@@ -44,7 +56,12 @@ def set_environment(config: DictConfig) -> None:
 def environment_of(config: DictConfig) -> dict[str, str]:
     """Return the variables for this run's device; Ray's workers on other nodes get them too."""
     extra = CPU_ENVIRONMENT if config.trainer.device == "cpu" else {}
-    return QUIET_ENVIRONMENT | extra | {"HINT_REPO": os.environ["HINT_REPO"]}
+    own = {
+        "HINT_REPO": os.environ["HINT_REPO"],
+        _MODULES: _PLUGIN,
+        RUN_VARIABLE: str(Path(config.hint.run_dir).absolute()),
+    }
+    return QUIET_ENVIRONMENT | extra | own
 
 
 def log_to_stderr() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from array import array
 from typing import Any
 
@@ -20,11 +21,17 @@ from vllm.inputs import TokensPrompt
 from vllm.lora.request import LoRARequest
 from vllm.sampling_params import RequestOutputKind
 
+from recipe.hint.runtime.weight_sender import job_name
+
 CPU_EXTENSION = "recipe.hint.runtime.cpu.rollout.CpuWorkerExtension"
 
 
 class GroupHttpServer(vLLMHttpServer):
-    """Adds :meth:`generate_group`; everything else is verl's."""
+    """Adds :meth:`generate_group`, and takes weights of its own run alone; the rest is verl's."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        os.environ["VERL_RAY_JOB_ID"] = job_name()  # for vLLM's processes
 
     async def generate_group(
         self,

@@ -79,3 +79,20 @@ def test_intervals_hold_the_truth_whatever_the_spread_between_seeds(num_seeds, s
         found = crossed_share(means_SP, num_draws)
         held += found.low <= truth <= found.high
     assert held / repeats >= 0.923
+
+
+@pytest.mark.parametrize("jitter", [0.0, 0.05])
+@pytest.mark.parametrize("num_seeds", [2, 3, 5])
+def test_a_difference_of_few_problems_allows_for_those_that_were_not_drawn(num_seeds, jitter):
+    """One problem in 200 is gained wholly: 600 draws of 200, of which 37 % have none of these."""
+    rng = np.random.default_rng(11)
+    held = 0
+    for _ in range(600):
+        gains_P = rng.random(200) < 1 / 200
+        noise_SP = rng.choice([-0.1, 0.1], (num_seeds, 200)) * (
+            rng.random((num_seeds, 200)) < jitter
+        )
+        found = crossed_difference(np.clip(gains_P + noise_SP, -1, 1))
+        # The noise at the gained ones is cut off at 1: half of it goes down by 0.1.
+        held += found.low <= (1 - 0.05 * jitter) / 200 <= found.high
+    assert held / 600 >= 0.923

@@ -1,17 +1,21 @@
 """What is said of a campaign's runs."""
 
+import hashlib
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 import yaml
 from response_rows import rows, write_rows
 
-from recipe.hint.errors import DataError
+from recipe.hint.campaign import Claim, read_campaign
+from recipe.hint.errors import ConfigError, DataError
+from recipe.hint.evaluation.estimators import Estimate
 from recipe.hint.evaluation.results import write_results
 from recipe.hint.main_report import main
 from recipe.hint.problems.columns import read_problems
-from recipe.hint.report.campaign import read_results_of
+from recipe.hint.report.campaign import read_results_of, side_of
 from recipe.hint.report.campaign_page import results_page
 from recipe.hint.tiny.two_turn.task import response
 
@@ -25,9 +29,10 @@ def write_campaign(root, arms, **changes):
     node = {"title": "A campaign", "arms": {name: {} for name in arms}, "seeds": [1, 2]} | changes
     root.mkdir(exist_ok=True)
     (root / "campaign.yaml").write_text(yaml.safe_dump(node))
-    for arm, by_seed in arms.items():
-        for seed, verdicts in by_seed.items():
-            write_run(root / arm / f"seed-{seed}", verdicts)
+    for run in read_campaign(root / "campaign.yaml").runs():
+        if run.seed in arms[run.arm]:
+            write_run(root / run.name, arms[run.arm][run.seed])
+            (root / run.name / "campaign.json").write_text(json.dumps(run.as_json()))
     return root
 
 
@@ -131,6 +136,7 @@ def test_a_bound_holds_where_the_interval_of_every_seed_is_on_its_side(tmp_path)
     some = {f"p{number}": "-+ --" for number in range(40)}
     asked = claims({"at_least": 0.35}, {"at_least": 0.8}, {"below": 0.6})
     root = write_campaign(tmp_path, {"x": {1: many, 2: some}}, claims=asked)
+    # 0.6 is above all of `some` and below all of `many`.
     assert [verdict(root, each) for each in range(3)] == ["holds", "fails", "fails"]
 
 
@@ -150,18 +156,103 @@ def test_more_than_another_arm_is_a_difference_whose_interval_is_above_0(tmp_pat
         {"arm": "x", "source": "toy", "measure": "acc_t2", "more_than": other}
         for other in ("worse", "alike")
     ]
+    asked += [asked[1] | {"arm": "alike", "more_than": "x"}]
+    asked += [asked[0] | {"arm": "worse", "more_than": "x"}]
+    runs = {name: dict.fromkeys((1, 2, 3), each) for name, each in arms.items()}
+    root = write_campaign(tmp_path, runs, claims=asked, seeds=[1, 2, 3])
+    # A claim and its opposite may both be undecided.
+    verdicts = ["holds", "undecided", "undecided", "fails"]
+    assert [verdict(root, each) for each in range(4)] == verdicts
+    for seed in (2, 3):
+        shutil.rmtree(root / f"x/seed-{seed}")
+        (root / "campaign.yaml").write_text(
+            (root / "campaign.yaml").read_text().replace("- 2\n", "").replace("- 3\n", "")
+        )
+    assert [verdict(root, each) for each in range(4)] == ["not known"] * 4  # one seed
+
+
+def test_an_end_that_is_shown_as_the_bound_is_taken_as_the_bound(tmp_path):
+    bounds = claims({"at_least": 0.30}, {"below": 0.10}, {"more_than": "y"})
+    sides = [
+        side_of(Claim(**claim), Estimate(value, value - 0.05, value + 0.05))
+        for claim, value in zip(bounds, (0.34962, 0.04998, 0.0502), strict=True)
+    ]
+    # 29.962 is shown as 30.0, 9.998 as 10.0, 0.02 as 0.0.
+    assert sides == ["holds", "undecided", "undecided"]
+
+
+@pytest.mark.parametrize(
+    ("claim", "says"),
+    [
+        ({"measure": "acc2", "below": 0.1}, "measure=acc2; choose from acc_t1, acc_t2, delta"),
+        ({"at_least": 30}, "has delta at 30; give a share from -1 to 1, not per cent"),
+        ({"measure": "acc_t2", "at_least": -0.1}, "give a share from 0 to 1"),
+    ],
+)
+def test_a_claim_that_can_say_nothing_is_refused(tmp_path, claim, says):
+    with pytest.raises(ConfigError, match=says):
+        write_campaign(tmp_path, {"x": {}}, claims=claims(claim))
+
+
+def test_a_seed_without_the_measure_leaves_a_claim_unknown(tmp_path):
+    many = {f"p{number}": "-+ -+" for number in range(40)}
     root = write_campaign(
-        tmp_path, {name: dict.fromkeys((1, 2), each) for name, each in arms.items()}, claims=asked
+        tmp_path, {"x": {1: many, 2: dict.fromkeys(many, "++")}}, claims=claims({"at_least": 0.3})
     )
-    assert [verdict(root, each) for each in range(2)] == ["holds", "fails"]
+    assert verdict(root, 0) == "not known"  # seed 2 has responses of one turn
+
+
+def test_a_folder_that_holds_another_run_is_refused(tmp_path):
+    root = write_campaign(tmp_path, {"x": {1: ONE, 2: ONE}})
+    shutil.rmtree(root / "x/seed-2")
+    shutil.copytree(root / "x/seed-1", root / "x/seed-2")  # one seed twice
+    with pytest.raises(ConfigError, match="x/seed-2 was made with .*hint.seed=1.*hint.seed=2"):
+        read_results_of(root)
+    (root / "x/seed-2/campaign.json").unlink()
+    with pytest.raises(ConfigError, match="x/seed-2 has results and no campaign.json"):
+        read_results_of(root)
+
+
+def test_arms_on_different_problems_are_not_compared(tmp_path):
+    arms = {"x": {1: ONE}, "y": {1: {f"other {name}": each for name, each in ONE.items()}}}
+    result = read_results_of(write_campaign(tmp_path, arms))
+    with pytest.raises(DataError, match="x and y were evaluated on different problems of toy"):
+        result.difference("x", "y", "toy", "accuracy")
+
+
+def test_a_part_of_an_evaluation_is_refused(tmp_path):
+    root = write_campaign(tmp_path, {"x": {1: ONE}})
+    path = next((root / "x/seed-1/evaluation/samples").iterdir())
+    path.write_text("".join(line for line in path.open() if '"c"' not in line))
+    with pytest.raises(DataError, match="responses to 2 problems, results.json counts 3"):
+        read_results_of(root)
+
+
+def test_the_page_tells_what_became_of_a_run_and_what_sets_evaluations_apart(tmp_path):
+    root = write_campaign(tmp_path, {"x": {1: ONE}, "y": {1: ONE, 2: ONE}})
+    stored = root / "y/seed-2/evaluation/results.json"
+    stored.write_text(stored.read_text().replace('"temperature": 1.0', '"temperature": 0.0'))
+    ended = root / "x/seed-2"
+    (ended / "logs").mkdir(parents=True)
+    shutil.copy(root / "x/seed-1/metrics.jsonl", ended)
+    (ended / "logs/fatal.json").write_text('{"error": "the loss is nan\\nat step 2"}')
+    with open(root / "y/seed-1/metrics.jsonl", "a") as metrics:
+        metrics.write("damaged\n")
+    page = results_page([read_results_of(root)])
+    assert "- **Not finished**: x/seed-2 at step 2, ended by: the loss is nan at step 2\n" in page
+    assert "- Drawn (x/seed-1, y/seed-1): K = 4 each (temperature 1.0)\n" in page
+    assert "- Drawn (y/seed-2): K = 4 each (temperature 0.0)\n" in page
+    assert "- **Damaged lines, left out**: y/seed-1 1 of metrics.jsonl\n" in page
 
 
 def test_the_page_shows_failed_claims_in_bold_and_runs_that_are_missing(tmp_path):
-    asked = claims({"at_least": 0.9})
-    root = write_campaign(tmp_path, {"x": {1: CONVERSATIONS}}, claims=asked)
+    asked = claims({"below": -0.5}, {"at_least": 0.9})
+    asked[1] |= {"measure": "acc_t2"}
+    root = write_campaign(tmp_path, {"x": {1: CONVERSATIONS}}, claims=asked, seeds=[1, 2])
     page = results_page([read_results_of(root)])
-    assert "| **x: delta on toy at least 90.0, every seed** |" in page
-    assert "| **fails** |" in page
+    assert "| **x: delta on toy below -50.0, every seed** " in page
+    assert " **fails** |" in page
+    assert "| x: last turn on toy at least 90.0, every seed" in page and " not known |" in page
     assert "- **Not run** (seeds): x (2)" in page
     # 90 s of steps and 1,000 tokens; half of the problems at step 2.
     assert "| x   |           1k |              1.5 |" in page
@@ -194,21 +285,37 @@ def test_the_command_writes_the_page(tmp_path, capsys):
 def test_work_is_right_where_a_first_response_ends_in_the_answer(tmp_path):
     problem = read_problems(TWO_TURN)[0]
     right, wrong = int(problem.answer), (int(problem.answer) + 1) % 10
-    write_campaign(tmp_path, {"x": {}}, seeds=[1])
+    write_campaign(tmp_path, {"x": {1: {"p": "-- -- -- --"}}}, seeds=[1])
     folder = tmp_path / "x" / "seed-1"
-    write_run(folder, {"p": "-- -- -- --"})
     lines = rows("two_turn/hard", **{problem.id: "----"})
     # Three of four first responses work out the answer, whatever they box.
     for line, worked in zip(lines, (right, right, wrong, right), strict=True):
         first = {"role": "assistant", "content": response(0, [1, 2, 3, worked])}
         line["conversation"] = [{"role": "user", "content": problem.text}, first]
-    (folder / "evaluation" / "samples" / "toy.jsonl").unlink()
+    shutil.rmtree(folder / "evaluation")
     write_rows(folder / "evaluation", "two_turn__hard", lines)
+    write_results(
+        folder / "evaluation",
+        {"two_turn/hard": [problem.id]},
+        model="m",
+        sampling={},
+        num_responses=4,
+        wall_s={"two_turn/hard": 1.0},
+    )
+    files = {TWO_TURN.name: hashlib.sha256(TWO_TURN.read_bytes()).hexdigest()}
+    (folder / "evaluation/settings.json").write_text(json.dumps({"files": files}))
     config = {"trainer": {"method": "score"}, "data": {"val_files": [str(TWO_TURN)]}}
     (folder / "config.yaml").write_text(yaml.safe_dump(config))
-    result = read_results_of(tmp_path)
-    assert result.estimate("x", "two_turn/hard", "work").value == 0.75
-    # Without the problems' file there is nothing to compare with, and no such column.
+
+    def work():
+        return read_results_of(tmp_path).estimate("x", "two_turn/hard", "work")
+
+    assert work().value == 0.75
+    # Where the run's own file is gone, the package's is the same one.
     config["data"]["val_files"] = [str(tmp_path / "moved.parquet")]
     (folder / "config.yaml").write_text(yaml.safe_dump(config))
-    assert "work" not in read_results_of(tmp_path).measures("two_turn/hard")
+    assert work().value == 0.75
+    # Other problems than those of the evaluation say nothing of it.
+    files[TWO_TURN.name] = "0" * 64
+    (folder / "evaluation/settings.json").write_text(json.dumps({"files": files}))
+    assert work() is None

@@ -218,6 +218,17 @@ def test_runs_that_differ_in_their_seed_are_one_arm(tmp_path):
     assert arms[2].name == "sage probe_n=2"
 
 
+def test_arms_of_a_campaign_are_named_by_their_folders(tmp_path):
+    # Four settings apart: too many for a name.
+    search = {"probe_n": 2, "start": "remembered", "a": 1, "b": 2}
+    runs = [write_run(tmp_path / "x/seed-1"), write_run(tmp_path / "y/seed-1", search=search)]
+    for run in runs:
+        (run / "campaign.json").write_text("{}")
+    arms = group_arms([read_folder(each) for each in runs])
+    assert [arm.name for arm in arms] == ["sage (x)", "sage (y)"]
+    assert [arm.runs[0].name for arm in arms] == ["x/seed-1", "y/seed-1"]
+
+
 def test_a_curve_of_two_seeds_is_their_mean_with_students_interval(tmp_path):
     one = write_run(tmp_path / "one", rows=[metrics(1, 0.4)], seed=1)
     two = write_run(tmp_path / "two", rows=[metrics(1, 0.6)], seed=2)

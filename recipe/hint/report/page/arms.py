@@ -80,9 +80,14 @@ def group_arms(runs: Sequence[PageRun]) -> list[Arm]:
         arms.setdefault(frozenset(key), []).append(run)
     names = [_arm_name(key, arms) for key in arms]
     return [
-        Arm(f"{name} ({group[0].name})" if names.count(name) > 1 else name, tuple(group))
+        Arm(f"{name} ({_place(group[0])})" if names.count(name) > 1 else name, tuple(group))
         for name, group in zip(names, arms.values(), strict=True)
     ]
+
+
+def _place(run: PageRun) -> str:
+    """Return the arm's folder in a campaign, else the run's."""
+    return run.name.rpartition("/")[0] or run.name
 
 
 def _identity(run: PageRun) -> Iterator[tuple[str, str]]:

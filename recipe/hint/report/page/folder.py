@@ -12,6 +12,7 @@ from typing import Any
 
 import yaml
 
+from recipe.hint.campaign import run_name
 from recipe.hint.errors import DataError
 from recipe.hint.report.page.visits import Visit, read_sample, read_visit
 
@@ -82,7 +83,7 @@ def read_folder(folder: str | Path, *, with_visits: bool = True) -> PageRun:
         raise DataError(
             f"{folder} is not the folder of a run: metrics.jsonl and records.jsonl are missing"
         )
-    run = PageRun(folder.resolve().name)
+    run = PageRun(run_name(folder))
     run.metrics = list(_rows(folder / "metrics.jsonl", _metrics_row, run))
     if with_visits:
         run.visits = list(_rows(folder / "records.jsonl", read_visit, run))

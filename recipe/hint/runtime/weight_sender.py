@@ -1,0 +1,32 @@
+"""The way from a trainer's worker to the vLLM beside it, which no other run may share.
+
+verl names the socket by Ray's job, and the first job of every cluster has the same number: of two
+runs on one machine, each with a Ray of its own, one took the other's weights or waited for ever.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from typing import Any
+
+import ray
+from verl.workers.rollout.vllm_rollout import ServerAdapter
+
+from recipe.hint.runtime.environment import RUN_VARIABLE
+
+
+def job_name() -> str:
+    """Return what names the sockets of this run: Ray's job and the run's folder."""
+    folder = os.environ.get(RUN_VARIABLE, "")
+    digest = hashlib.sha256(folder.encode()).hexdigest()[:12]
+    return f"{ray.get_runtime_context().get_job_id()}-{digest}"
+
+
+class RunServerAdapter(ServerAdapter):
+    """verl's, with a socket of the run's own."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        job = ray.get_runtime_context().get_job_id()
+        self.zmq_handle = self.zmq_handle.replace(f"-{job}-", f"-{job_name()}-", 1)
