@@ -17,6 +17,7 @@ from recipe.hint.turns import (
     Row,
     Sample,
     Train,
+    Turn,
     path,
     places,
 )
@@ -150,7 +151,7 @@ class ScoreGuided(Score):
         """Return the request for feedback."""
         settings = self.settings
         if settings.feedback_only_if_wrong:
-            first = tuple(place for place in first if self.reward(turn_at(rounds, place)) <= 0)
+            first = tuple(place for place in first if not _is_right(turn_at(rounds, place)))
         return Sample(
             Feedback(settings.show_failed_test),
             n=self.feedbacks,
@@ -217,3 +218,8 @@ class ScoreGuided(Score):
     def guide_group(self, steps: Sequence[Place]) -> str:
         """Return the group of feedback, from its conversation."""
         return GUIDE
+
+
+def _is_right(turn: Turn) -> bool:
+    """Return the verdict, whatever a response earns for its form or length."""
+    return turn.verdict is not None and turn.verdict.score > 0

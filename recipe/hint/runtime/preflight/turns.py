@@ -30,6 +30,10 @@ _NEEDS = {
     "algorithm.norm_adv_by_std_in_grpo": (True, _OWN),
     "algorithm.gamma": (1.0, _OWN),
     "algorithm.lam": (1.0, _OWN),
+    "algorithm.filter_groups.enable": (
+        False,
+        "verl's filter takes all rows of a prompt for one group, whatever the method compares",
+    ),
     f"{ACTOR}.use_kl_loss": (False, "each turn has a KL coefficient of its own"),
     f"{ACTOR}.use_dynamic_bsz": (True, "a prompt has several rows, and not always as many"),
 }
