@@ -32,6 +32,8 @@ GOOD = [
     f"{VALUES} critic.optim.lr_scheduler_type=cosine critic.ppo_epochs=2",
     "trainer.method=score critic.cliprange_value=0.1",
     PHASES,
+    f"{PHASES} actor_rollout_ref.actor.entropy_coeff=0.01",  # without a critic no row goes along
+    f"{VALUES} actor_rollout_ref.actor.entropy_coeff=0.01",
     # Step t trains on prompts of step t - 1: stage I ends with step 8 + 1, and II has step 10.
     f"{STAGES}=8 {ASYNC}",
     f"{STAGES}=9",
@@ -48,6 +50,12 @@ WRONG = {
     ),
     "trainer.method=archer critic.optim.lr_warmup_steps=5": "lr_warmup_steps=5 does not work",
     "trainer.method=archer critic.optim.lr_warmup_steps_ratio=0.1": "ratio=0.1 does not work",
+    f"{VALUES} hint.mlmt.train_solver=false actor_rollout_ref.actor.entropy_coeff=0.01": (
+        "entropy_coeff=0.01 would train the role that does not train.* give .*entropy_coeff=0"
+    ),
+    f"{VALUES} hint.mlmt.t_low=1 hint.mlmt.t_high=1 actor_rollout_ref.actor.entropy_coeff=0.01": (
+        "entropy_coeff=0.01 would train the role"
+    ),
     "trainer.method=archer critic.ppo_epochs=2": "critic.ppo_epochs=2 would not be read by",
     "trainer.method=archer critic.shuffle=true": "critic.shuffle=true would not be read by",
     f"{VALUES} critic.ppo_mini_batch_size=4": "critic.ppo_mini_batch_size=4 would not be read",

@@ -124,6 +124,11 @@ class Mlmt(ScoreGuided):
         """Whether the baseline or the guide's bonus is the critic's."""
         return super().needs_critic or self.settings.value_bonus > 0
 
+    @property
+    def holds_rows(self) -> bool:
+        """Whether turns of the policy go along for the critic alone, in phases of one role too."""
+        return super().holds_rows or (self.needs_critic and self.settings.t_low > 0)
+
     def advantages(self, rows: Sequence[CreditRow]) -> np.ndarray:
         """Return reward minus baseline, shape (N,); to the guide's reward its bonus is added.
 

@@ -130,6 +130,16 @@ class ScoreGuided(Score):
         """Whether one of the roles is the teacher's."""
         return "teacher" in (self.settings.guide, self.settings.solver)
 
+    @property
+    def holds_rows(self) -> bool:
+        """Whether turns of the policy that do not train go along, for the critic alone."""
+        settings = self.settings
+        ours = (
+            (settings.solver, settings.train_solver),
+            (settings.guide, settings.train_guide),
+        )
+        return self.needs_critic and ("policy", False) in ours
+
     def open(self, problem: Problem, state: ProblemState) -> Sample:
         """Return the first turns' request."""
         return Sample(asks_teacher=self.settings.solver == "teacher")

@@ -105,6 +105,12 @@ def check_critic(config: DictConfig, method: Method) -> None:
                 f"{key}={_text(value)} would not be read by trainer.method={name}: its critic has "
                 f"a loss and batches of its own (docs/credit.md); drop the setting"
             )
+    entropy = setting(config, f"{ACTOR}.entropy_coeff")
+    if entropy and getattr(method, "holds_rows", False):
+        raise ConfigError(
+            f"{ACTOR}.entropy_coeff={entropy} would train the role that does not train, whose rows "
+            f"go along for the critic of trainer.method={name}; give {ACTOR}.entropy_coeff=0"
+        )
     for key, allowed in _SCHEDULE.items() if of_utterances else ():
         if (value := setting(config, key)) not in allowed:
             raise ConfigError(
