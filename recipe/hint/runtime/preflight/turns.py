@@ -115,8 +115,8 @@ def check_critic(config: DictConfig, method: Method) -> None:
         if (value := setting(config, key)) not in allowed:
             raise ConfigError(
                 f"{key}={value} does not work with trainer.method={name}: verl's schedule moves at "
-                f"each of {method.settings_node}.updates, and ends with trainer.total_training_steps of "
-                f"them; give {key}={allowed[0]}"
+                f"each of {method.settings_node}.updates, and ends with "
+                f"trainer.total_training_steps of them; give {key}={allowed[0]}"
             )
 
 
