@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Any
 
 from recipe.hint.schema import Response
@@ -20,7 +21,7 @@ class Conversation:
         last: Place of the last one.
         acc_first: Its accuracy, 1 for right and 0 for wrong.
         acc_last: That of the last one.
-        is_same_answer: Whether both give the same answer, by its text.
+        is_same_answer: Whether both give the same answer, by its text; two without any do not.
         overlap: Share of words that both responses have in common, in [0, 1].
     """
 
@@ -72,13 +73,29 @@ def conversations(rounds: Sequence[Round]) -> tuple[Conversation, ...]:
     )
 
 
+def by_first(found: Sequence[Conversation]) -> list[list[Conversation]]:
+    """Return the conversations of each first turn; means over it count every first turn alike."""
+    groups: dict[Place, list[Conversation]] = {}
+    for each in found:
+        groups.setdefault(each.first, []).append(each)
+    return list(groups.values())
+
+
+def mean_facts(found: Sequence[Conversation]) -> list[dict[str, float]]:
+    """Return the facts of each first turn, means over the conversations that go on from it."""
+    return [
+        {name: fmean(each.facts[name] for each in group) for name in group[0].facts}
+        for group in by_first(found)
+    ]
+
+
 def _compared(rounds: Sequence[Round], first: Place, last: Place) -> Conversation:
     (one, before), (two, after) = (
         (turn.response, turn.verdict)
         for turn in (rounds[place.round].turns[place.turn] for place in (first, last))
     )
     assert before and after, "both ends are graded"
-    is_same = before.extracted == after.extracted
+    is_same = first == last or before.extracted == after.extracted != ""
     return Conversation(first, last, before.score, after.score, is_same, overlap(one, two))
 
 

@@ -51,7 +51,7 @@ def step_metrics(records: Sequence[PromptRecord], max_level: int) -> dict[str, f
         "seconds_hint": sum(record.hint_seconds for record in records),
         "seconds_rollout": sum(each.seconds for record in records for each in record.rounds),
     }
-    result |= _writing(asked)
+    result |= _writing(records, asked)
     result |= _levels(records, max_level)
     given = [each for record in records for each in record.rounds if each.is_given]
     if given:
@@ -98,25 +98,26 @@ def guide_metrics(records: Sequence[PromptRecord]) -> dict[str, float]:
     return {"leaks": leaks / count, "feedback_tokens": tokens / count}
 
 
-def _writing(asked: Sequence[PromptRecord]) -> dict[str, float]:
-    """Return what became of the requests for hints, one per problem that needed them."""
-    failed = {reason: 0 for reason in _HINT_FAILURES}
-    cut = 0
-    for record in asked:
-        statuses = {each.hint_status for each in record.rounds}
-        cut += "cut" in statuses
-        for reason in _HINT_FAILURES:
-            failed[reason] += reason in statuses
-    num_without = sum(failed[reason] for reason in _NO_HINTS)
+def _writing(records: Sequence[PromptRecord], asked: Sequence[PromptRecord]) -> dict[str, float]:
+    """Return what became of the requests for hints, one per problem that needed them.
+
+    Failures are counted over all problems: a turn that nobody wrote or that has no room is one too.
+    """
+    failed = {reason: _num_with(reason, records) for reason in _HINT_FAILURES}
+    num_without = sum(_num_with(reason, asked) for reason in _NO_HINTS)
     return {
         "generate_requested": len(asked),
         "generate_success": len(asked) - num_without,
         "generate_failed": num_without,
         "generate_attempts": sum(record.hint_calls for record in asked),
-        "cut": cut,
+        "cut": _num_with("cut", asked),
         "leaked": sum(bool(set(record.levels) & set(record.leaked_levels)) for record in asked),
         **failed,
     }
+
+
+def _num_with(status: str, records: Sequence[PromptRecord]) -> int:
+    return sum(any(each.hint_status == status for each in record.rounds) for record in records)
 
 
 def _levels(records: Sequence[PromptRecord], max_level: int) -> dict[str, float]:

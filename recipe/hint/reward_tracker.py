@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from statistics import fmean
 from typing import Any
 
 import numpy as np
 
+from recipe.hint.conversations import by_first
 from recipe.hint.record import PromptRecord
 from recipe.hint.schema import ProblemState
 
@@ -137,7 +139,16 @@ class RewardTracker:
 
 
 def _accuracy_at_plan(record: PromptRecord) -> float:
-    """Return the accuracy of the last group at the planned level; -1 when it is unknown."""
+    """Return the accuracy of the last group at the planned level; -1 when it is unknown.
+
+    Of conversations it is that of their ends, in the mean over first turns: the last group is but
+    those that went on.
+    """
+    if record.conversations:
+        if any(each.num_ungraded for each in record.rounds):
+            return -1.0
+        groups = by_first(record.conversations)
+        return fmean(fmean(each.acc_last > 0 for each in group) for group in groups)
     accuracy = -1.0
     for each in record.rounds:
         is_known = each.accuracies and not each.num_ungraded and not each.is_given

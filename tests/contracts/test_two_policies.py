@@ -36,6 +36,7 @@ WRONG = {
     "hint.mlmt.stage1_steps=3": "stage1_steps=3 is above hint.mlmt.t_low=2: stage I must end",
     "actor_rollout_ref.actor.optim.lr_scheduler_type=cosine": "cosine follows the number of steps",
     "critic.optim.lr_warmup_steps_ratio=0.1": r"lr_warmup_steps_ratio=0\.1 follows .*give 0\.0",
+    "hint.mlmt.value_bonus=0.1": r"value_bonus=0\.1 needs .* give hint.mlmt.value_bonus=0 and",
     "actor_rollout_ref.model.lora_rank=8": "lora_rank=8: .* whole weights",
     "trainer.nnodes=2": r"--host 127\.0\.0\.1 cannot be reached from the other of .*nnodes=2",
     "trainer.device=cuda": "give --devices, the GPUs that serve the frozen role",

@@ -16,13 +16,14 @@ def turn_metrics(facts_P: Mapping[str, Sequence[Mapping[str, float]]]) -> dict[s
     """Return means over problems with their 95 % intervals, clustered by problem.
 
     Args:
-        facts_P: Problem -> the facts of its conversations (``Conversation.facts``).
+        facts_P: Problem -> the facts of its conversations (``Conversation.facts``); where first
+            turns branch, those of its first turns (``mean_facts``).
 
     Returns:
         ``acc_t1`` and ``acc_t2`` (the last turn), ``delta`` = acc_t2 - acc_t1, ``wrong_to_right``
         and ``right_to_wrong`` (shares of all conversations; their difference is ``delta``),
         ``unchanged`` (the same answer), each with ``_low`` and ``_high``; ``overlap`` and
-        ``conversations`` (their number). Empty without conversations.
+        ``conversations`` (their number, or that of first turns). Empty without conversations.
     """
     groups = [group for group in facts_P.values() if group]
     if not groups:

@@ -141,10 +141,14 @@ class Archer(Method):
         return utterance_advantages(q_N2, v_N2)
 
     def value_targets(self, rows: Sequence[CreditRow]) -> np.ndarray:
-        """Return the lambda-returns of ``lite``, shape (N,)."""
+        """Return the lambda-returns of ``lite``, shape (N,); else the discounted rewards to come.
+
+        The critic of utterances has targets of its own: those here only measure its V.
+        """
         if self.utterance_critic is None:
             return state_values(rows) + self._traces(rows)
-        return super().value_targets(rows)
+        gamma = self.settings.gamma
+        return turn_gae(rewards_of(rows), np.zeros(len(rows)), next_rows(rows), gamma, 1.0)
 
     def validation(self) -> Method:
         """Return the same conversations, of which the last turns count."""

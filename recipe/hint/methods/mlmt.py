@@ -29,14 +29,14 @@ class MlmtSettings(GuidedSettings):
         feedbacks: Feedback sampled per first turn, m.
         refinements: Refinements sampled per feedback, k.
         value_bonus: lambda, the weight of the critic's value after the feedback in what the guide
-            earns; above 0 it needs the critic.
+            earns; above 0 it needs the critic, the policy as solver, and a guide that trains.
         value_grad: ``stop``: the critic learns from rewards alone. ``full``: it ascends the guide's
             objective too, which adds lambda to what its value after the feedback regresses on.
         t_low: Steps in a row that train the solver alone, before
         t_high: steps that train the guide alone. Both 0: every step trains both.
 
     Raises:
-        ConfigError: If a number is out of range.
+        ConfigError: If a number is out of range, or settings exclude each other.
     """
 
     stage1_steps: int = 0
@@ -58,6 +58,12 @@ class MlmtSettings(GuidedSettings):
         for name in ("feedbacks", "refinements"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{self.node}.{name}={getattr(self, name)} must be at least 1")
+        if self.value_bonus and not (self.train_guide and self.solver == "policy"):
+            raise ConfigError(
+                f"{self.node}.value_bonus={self.value_bonus} is what the guide earns of the value "
+                f"before a refinement: it needs train_guide=true and solver=policy, whose "
+                f"refinements the critic sees; give {self.node}.value_bonus=0 and value_grad=stop"
+            )
         if self.value_grad == "full" and not self.value_bonus:
             raise ConfigError(
                 f"{self.node}.value_grad=full changes nothing with value_bonus=0: it is the "
@@ -117,6 +123,11 @@ class Mlmt(ScoreGuided):
     def needs_critic(self) -> bool:
         """Whether the baseline or the guide's bonus is the critic's."""
         return super().needs_critic or self.settings.value_bonus > 0
+
+    @property
+    def holds_rows(self) -> bool:
+        """Whether turns of the policy go along for the critic alone, in phases of one role too."""
+        return super().holds_rows or (self.needs_critic and self.settings.t_low > 0)
 
     def advantages(self, rows: Sequence[CreditRow]) -> np.ndarray:
         """Return reward minus baseline, shape (N,); to the guide's reward its bonus is added.

@@ -157,9 +157,10 @@ class Score(Method):
         is_last_N = np.array([row.turn > 0 and row.role == "solver" for row in rows])
         if not self.settings.adaptive_beta2 or not is_first_N.any() or not is_last_N.any():
             return coefs_N
-        penalty = np.abs(coefs_N * kls_N)[is_first_N].mean()
+        # The KL is the mean of log-ratios of either sign, not that of their magnitudes.
+        penalty = abs((coefs_N * kls_N)[is_first_N].mean())
         signal = np.abs(self.advantages(rows))[is_last_N].mean()
-        scale = np.clip(signal / max(penalty, 1e-12), 0.1, 10.0) if signal else 1.0
+        scale = np.clip(signal / max(penalty, 1e-12), 0.1, 10.0)
         return np.where(is_first_N, scale * coefs_N, coefs_N)
 
     def validation(self) -> Method:

@@ -17,6 +17,7 @@ from recipe.hint.turns import (
     Row,
     Sample,
     Train,
+    Turn,
     path,
     places,
 )
@@ -129,6 +130,16 @@ class ScoreGuided(Score):
         """Whether one of the roles is the teacher's."""
         return "teacher" in (self.settings.guide, self.settings.solver)
 
+    @property
+    def holds_rows(self) -> bool:
+        """Whether turns of the policy that do not train go along, for the critic alone."""
+        settings = self.settings
+        ours = (
+            (settings.solver, settings.train_solver),
+            (settings.guide, settings.train_guide),
+        )
+        return self.needs_critic and ("policy", False) in ours
+
     def open(self, problem: Problem, state: ProblemState) -> Sample:
         """Return the first turns' request."""
         return Sample(asks_teacher=self.settings.solver == "teacher")
@@ -150,7 +161,7 @@ class ScoreGuided(Score):
         """Return the request for feedback."""
         settings = self.settings
         if settings.feedback_only_if_wrong:
-            first = tuple(place for place in first if self.reward(turn_at(rounds, place)) <= 0)
+            first = tuple(place for place in first if not _is_right(turn_at(rounds, place)))
         return Sample(
             Feedback(settings.show_failed_test),
             n=self.feedbacks,
@@ -217,3 +228,8 @@ class ScoreGuided(Score):
     def guide_group(self, steps: Sequence[Place]) -> str:
         """Return the group of feedback, from its conversation."""
         return GUIDE
+
+
+def _is_right(turn: Turn) -> bool:
+    """Return the verdict, whatever a response earns for its form or length."""
+    return turn.verdict is not None and turn.verdict.score > 0

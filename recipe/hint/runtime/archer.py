@@ -40,6 +40,7 @@ class UtteranceLearner:
         self._workers = workers
         self._seed = seed
         self._num_processes = num_processes
+        self._step, self._calls = -1, 0
         workers.set_loss_fn(partial(utterance_loss, expectile=settings.expectile or _PLAIN))
 
     def learn(self, fresh: Sequence[Transition], step: int) -> dict[str, float]:
@@ -56,15 +57,19 @@ class UtteranceLearner:
         """
         self.replay.add(fresh)
         told: list[dict[str, float]] = []
-        lag = 0.0
-        for update in range(self._settings.updates):
+        lag, size = 0.0, 1.0
+        # A step of several shares learns from each of them: no draw of it is repeated.
+        self._calls = self._calls + 1 if step == self._step else 0
+        self._step, first = step, self._calls * self._settings.updates
+        for update in range(first, first + self._settings.updates):
             drawn = self.replay.draw(
                 self._settings.batch_size, seed_at(self._seed, "replay", step, update)
             )
             told.append(self._update(drawn, fresh, seed_at(self._seed, "fresh", step, update)))
-            [lag, *_] = self._workers.soft_update(self._settings.tau)
+            squares_P2 = np.array(self._workers.soft_update(self._settings.tau))
+            lag, size = squares_P2.sum(axis=0)
         means = {name: float(np.mean([each[name] for each in told])) for name in told[0]}
-        return means | {"target_lag": lag, "replay": float(len(self.replay))}
+        return means | {"target_lag": float((lag / size) ** 0.5), "replay": float(len(self.replay))}
 
     def judge(self, transitions: Sequence[Transition]) -> np.ndarray:
         """Return Q1, Q2, V1 and V2 of each, shape (N, 4)."""

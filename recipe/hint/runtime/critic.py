@@ -160,8 +160,12 @@ class UtteranceCriticWorker(CriticWorker):
             return self.infer_batch(data)
 
     @_on_every_process
-    def soft_update(self, tau: float) -> float:
-        """Move the target towards the weights; return how far it is off, relative to them."""
+    def soft_update(self, tau: float) -> tuple[float, float]:
+        """Move the target towards the weights.
+
+        Returns:
+            The squared distance that is left and the weights' own square, of this process's part.
+        """
         lag, size = 0.0, 0.0
         with torch.no_grad():
             for target, online in zip(self._target, self._shards(), strict=True):
@@ -169,7 +173,7 @@ class UtteranceCriticWorker(CriticWorker):
                 target.copy_(soft_update(target, online, tau))
                 lag += (target - online).square().sum().item()
                 size += online.square().sum().item()
-        return (lag / size) ** 0.5 if size else 0.0
+        return lag, size
 
     @_on_every_process
     def save_checkpoint(

@@ -22,6 +22,7 @@ from verl.trainer.ppo.v1 import (
 from verl.utils import tensordict_utils as tu
 
 from recipe.hint import metrics as hint_metrics
+from recipe.hint.conversations import mean_facts
 from recipe.hint.errors import ConfigError
 from recipe.hint.evaluation.turns import NAMES, turn_metrics
 from recipe.hint.record import PromptRecord
@@ -108,7 +109,7 @@ class HintMixin(CreditMixin):
         filtered = metrics.get("training/filter_groups/evicted_samples", 0)
         metrics["hint/filtered_prompts"] = float(filtered)
         metrics.update({f"hint/{name}": value for name, value in self._method.metrics().items()})
-        talks = {each.uid: [talk.facts for talk in each.conversations] for each in records}
+        talks = {each.uid: mean_facts(each.conversations) for each in records}
         rows = self.sampler.update(self.global_steps, records, self._samples_of_step)
         self.folder.append_samples(rows)
         for prefix, values in (

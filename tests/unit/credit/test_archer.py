@@ -4,7 +4,10 @@ import numpy as np
 import pytest
 
 from recipe.hint.credit.archer import expectile_weights, q_targets, utterance_advantages
+from recipe.hint.credit.metrics import credit_metrics
 from recipe.hint.credit.replay import ReplayBuffer, Transition
+from recipe.hint.credit.rows import CreditRow
+from recipe.hint.methods.archer import Archer, ArcherSettings
 
 
 def test_the_target_of_q_is_the_reward_and_the_discounted_value_of_the_next_state():
@@ -28,6 +31,23 @@ def test_the_advantage_takes_the_smaller_of_each_double():
     q, v = np.array([[1.0, 2.0], [0.3, 0.1]]), np.array([[0.5, 0.2], [0.0, 0.4]])
     # min(1, 2) - min(0.5, 0.2), min(0.3, 0.1) - min(0, 0.4).
     assert utterance_advantages(q, v).tolist() == pytest.approx([0.8, 0.1])
+
+
+def test_the_values_are_measured_against_the_discounted_rewards_that_come():
+    # Two conversations: 0 then 1; 1 then 1. V of the first states: 0.5 and 1.
+    said = [(0, 0, 0.0, 0.5), (1, 0, 1.0, 1.0), (0, 1, 1.0, 1.0), (1, 1, 1.0, 0.5)]
+    rows = [
+        CreditRow("p", "u", f"turn{turn + 1}", "solver", turn, session, reward, value=value)
+        for session, turn, reward, value in said
+    ]
+    found = Archer(settings=ArcherSettings(gamma=0.5)).value_targets(rows)
+    # First turns: 0 + 0.5 x 1 and 1 + 0.5 x 1.
+    assert found.tolist() == [0.5, 1.5, 1.0, 1.0]
+    metrics = credit_metrics(rows, np.zeros(4), np.zeros(4), found)
+    # Variance of the targets 1/4; of what V leaves, 0 and 1/2, 1/16.
+    assert metrics["credit/solver_t1/explained_variance"] == 0.75
+    bandit = Archer(settings=ArcherSettings(variant="bandit"))
+    assert bandit.value_targets(rows[:2]).tolist() == [0.0, 1.0]
 
 
 def test_an_expectile_weighs_by_which_side_q_is_on():

@@ -1,5 +1,7 @@
 """Score-guided and MLMT: who sees what, who earns what, who trains when."""
 
+from dataclasses import replace
+
 import pytest
 from talks import GUIDE, TurnEngine, play
 
@@ -7,7 +9,7 @@ from recipe.hint.errors import ConfigError
 from recipe.hint.methods.cost import most_responses
 from recipe.hint.methods.mlmt import Mlmt, MlmtSettings
 from recipe.hint.methods.score_guided import GuidedSettings, ScoreGuided
-from recipe.hint.turns import RoleSampling
+from recipe.hint.turns import Place, RoleSampling
 
 STAGE1 = 10
 
@@ -102,6 +104,22 @@ def test_feedback_on_wrong_attempts_only_leaves_right_ones_as_they_are():
     assert [each.acc_last for each in outcome.record.conversations] == [1.0, 1.0]
 
 
+class HalfRewards(TurnEngine):
+    """A wrong answer earns half of a right one for its form."""
+
+    async def grade(self, problem, responses):
+        found = await super().grade(problem, responses)
+        return [replace(each, reward=0.5 + each.score / 2) for each in found]
+
+
+def test_whether_an_attempt_is_wrong_is_the_verdict_and_not_the_reward_that_trains():
+    engine = HalfRewards({0: [0, 1], GUIDE: [0], 1: [1]})
+    outcome = play(guided(feedback_only_if_wrong=True), engine, step=STAGE1 + 1)
+    # The wrong attempt earns 1/2, above 0, and gets its feedback.
+    assert [each.role for each in outcome.record.rounds] == ["solver", "guide", "solver"]
+    assert outcome.record.rounds[1].parents == (Place(0, 0),)
+
+
 def test_where_every_attempt_is_right_there_is_no_feedback_to_train_on():
     method = guided(feedback_only_if_wrong=True, train_solver=False)
     outcome = talk(method, {0: [1, 1]})
@@ -182,6 +200,11 @@ def test_the_most_responses_are_those_of_the_whole_tree():
         ({"guide_max_tokens": 0}, "guide_max_tokens=0 must be at least 1, or null"),
         ({"leak_penalty": -1.0}, r"hint.mlmt.leak_penalty=-1.0 must not be negative"),
         ({"feedbacks": 0}, "hint.mlmt.feedbacks=0 must be at least 1"),
+        ({"value_bonus": 0.1, "train_guide": False}, "value_bonus=0.1 is what the guide earns"),
+        (
+            {"value_bonus": 0.1, "solver": "teacher", "train_solver": False},
+            "value_bonus=0.1 .* give hint.mlmt.value_bonus=0 and value_grad=stop",
+        ),
         ({"t_low": 5}, "t_low=5 and t_high=0 take turns; give both"),
         ({"t_low": 1, "t_high": 1, "train_guide": False}, "alternates between two roles"),
     ],

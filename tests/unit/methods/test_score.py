@@ -114,8 +114,13 @@ def test_adaptive_beta2_makes_the_kl_of_the_first_turns_as_large_as_the_signal_o
     assert method.kl_coefs(rows, np.array([1.5, 2.5, 9.0, 9.0])) == pytest.approx(
         [0.5, 0.5, 0.01, 0.01]
     )
+    # Log-ratios of both signs are a KL of their mean: 0.1 x (5 - 1) / 2 = 0.2 again.
+    assert method.kl_coefs(rows, np.array([5.0, -1.0, 9.0, 9.0]))[0] == pytest.approx(0.5)
     # 0.1 x 0.05 is 200 times too small: scaled by 10 at most. In stage II nothing is scaled.
     assert method.kl_coefs(rows, np.full(4, 0.05))[0] == pytest.approx(1.0)
+    # Second turns alike, and so no advantage: a tenth, as with one that is next to none.
+    alike = credits(talk({0: [0, 0], 1: [1, 1]}, step=1))
+    assert method.kl_coefs(alike, np.full(4, 0.05))[0] == pytest.approx(0.01)
     late = credits(talk({0: [0, 0], 1: [1, 0]}, step=99))
     assert method.kl_coefs(late, np.full(4, 0.05)) == pytest.approx([0.01] * 4)
 

@@ -46,7 +46,8 @@ class FormulaWorkers:
 
     def soft_update(self, tau):
         self.taus.append(tau)
-        return [0.25]
+        # Two processes: sqrt((1 + 0) / (4 + 12)) is 1/4 of the weights.
+        return [(1.0, 4.0), (0.0, 12.0)]
 
 
 def said(state, action, reward=0.0, after=(), step=1):
@@ -72,6 +73,19 @@ def rows_of(batch):
         (tuple(s.tolist()), tuple(a.tolist()), q, v)
         for s, a, q, v in zip(*columns, *targets, strict=True)
     ]
+
+
+def test_two_shares_of_a_step_draw_other_transitions_and_the_next_step_begins_anew():
+    def draws(*steps):
+        workers, made = learner(capacity=50)
+        for step in steps:
+            made.learn([said([1], [action]) for action in range(50)], step)
+        return [[action for _, (action,), _, _ in rows_of(batch)] for batch in workers.trained]
+
+    found = draws(1, 1)
+    # The buffer holds the same 50 each time; two updates for each of two shares.
+    assert len(found) == len({tuple(each) for each in found}) == 4
+    assert draws(1, 1, 2)[4:] == draws(2)
 
 
 def test_q_follows_the_reward_and_the_next_state_and_v_the_slow_q_of_this_step():

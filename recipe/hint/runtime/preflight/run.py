@@ -35,7 +35,9 @@ from recipe.hint.runtime.preflight.settings import ROLLOUT, check_sections, chec
 from recipe.hint.runtime.preflight.turns import (
     check_attempts,
     check_conversations,
+    check_critic,
     check_solutions,
+    check_stages,
     check_turns,
 )
 from recipe.hint.settings import (
@@ -74,6 +76,7 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
     data.check_given(config, (data.TRAIN, VAL, MODEL))
     check_unread(config, settings)
     check_turns(config, method)
+    check_critic(config, method)
     # A copy: these are the trainer's own, and a resumed run is compared by what was given.
     with_models = config.copy()
     ask_for_models(with_models, method)
@@ -91,13 +94,14 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
     hints = (settings, texts) if method.uses_hints else None
     lengths = data.check_lengths(config, model, train=train, val=val, hints=hints)
     check_conversations(config, method, model, texts, [*train, *val])
-    check_attempts(train, method.num_given)
+    check_attempts(config, method, model, train)
     check_solutions(config, method, model, train)
     batch = config.data.train_batch_size
     per_epoch = data.num_training_problems(config, train) / batch
     by_epochs = int(per_epoch) * setting(config, "trainer.total_epochs")
     steps = min(by_epochs, setting(config, "trainer.total_training_steps") or by_epochs)
     method.check_steps(steps)
+    check_stages(config, method, steps)
     disk = check_disk(config, model.num_parameters, steps)
     least, most = (batch * of(method, group) for of in (fewest_responses, most_responses))
     tokens_m = config.data.max_response_length / 1e6

@@ -30,8 +30,30 @@ _NEEDS = {
     "algorithm.norm_adv_by_std_in_grpo": (True, _OWN),
     "algorithm.gamma": (1.0, _OWN),
     "algorithm.lam": (1.0, _OWN),
+    "algorithm.filter_groups.enable": (
+        False,
+        "verl's filter takes all rows of a prompt for one group, whatever the method compares",
+    ),
     f"{ACTOR}.use_kl_loss": (False, "each turn has a KL coefficient of its own"),
     f"{ACTOR}.use_dynamic_bsz": (True, "a prompt has several rows, and not always as many"),
+}
+# What the critic of such a method would not read, and the value that says nothing.
+_OF_CRITIC = {
+    "critic.ppo_mini_batch_size": f"{ACTOR}.ppo_mini_batch_size",
+    "critic.loss_agg_mode": f"{ACTOR}.loss_agg_mode",
+    "critic.loss_scale_factor": f"{ACTOR}.loss_scale_factor",
+    "critic.cliprange_value": 0.5,
+}
+_OF_UTTERANCES = {
+    "critic.ppo_epochs": f"{ACTOR}.ppo_epochs",
+    "critic.shuffle": f"{ACTOR}.shuffle",
+    "critic.data_loader_seed": 42,
+}
+# Of ArCHer's: verl's schedule counts updates, of which a step has several.
+_SCHEDULE = {
+    "critic.optim.lr_scheduler_type": ("constant",),
+    "critic.optim.lr_warmup_steps_ratio": (0.0,),
+    "critic.optim.lr_warmup_steps": (-1, 0, None),
 }
 _LOSS = ("loss_agg_mode", "loss_scale_factor")
 _MARK = "\x01{}\x02"  # no template strips it
@@ -64,6 +86,62 @@ def check_turns(config: DictConfig, method: Method) -> None:
             f"{ACTOR}.loss_agg_mode={mode} divides each micro-batch by its own longest response, "
             f"which weighs turns by their neighbours; give {ACTOR}.loss_scale_factor="
             f"{setting(config, 'data.max_response_length')} (data.max_response_length)"
+        )
+
+
+def check_critic(config: DictConfig, method: Method) -> None:
+    """Refuse settings of the critic that do nothing, or something else, beside own credit.
+
+    Raises:
+        ConfigError: Naming the setting.
+    """
+    if not (method.has_own_credit and method.needs_critic):
+        return
+    name, of_utterances = config.trainer.method, method.utterance_critic is not None
+    for key, same in (_OF_CRITIC | (_OF_UTTERANCES if of_utterances else {})).items():
+        value = setting(config, key)
+        if value != (setting(config, same) if isinstance(same, str) else same):
+            raise ConfigError(
+                f"{key}={_text(value)} would not be read by trainer.method={name}: its critic has "
+                f"a loss and batches of its own (docs/credit.md); drop the setting"
+            )
+    entropy = setting(config, f"{ACTOR}.entropy_coeff")
+    if entropy and getattr(method, "holds_rows", False):
+        raise ConfigError(
+            f"{ACTOR}.entropy_coeff={entropy} would train the role that does not train, whose rows "
+            f"go along for the critic of trainer.method={name}; give {ACTOR}.entropy_coeff=0"
+        )
+    for key, allowed in _SCHEDULE.items() if of_utterances else ():
+        if (value := setting(config, key)) not in allowed:
+            raise ConfigError(
+                f"{key}={value} does not work with trainer.method={name}: verl's schedule moves at "
+                f"each of {method.settings_node}.updates, and ends with "
+                f"trainer.total_training_steps of them; give {key}={allowed[0]}"
+            )
+
+
+def check_stages(config: DictConfig, method: Method, num_steps: int) -> None:
+    """Refuse phases and a stage II that the asynchronous modes would mix or never reach.
+
+    Prompts are sent a step before the one that trains on them there, and take their phase along.
+
+    Raises:
+        ConfigError: Naming the setting.
+    """
+    if (mode := setting(config, "trainer.v1.trainer_mode")) == "sync" or not method.has_turns:
+        return
+    node = method.settings_node
+    if low := getattr(method.settings, "t_low", 0):
+        raise ConfigError(
+            f"{node}.t_low={low} needs trainer.v1.trainer_mode=sync: in {mode} a step trains on "
+            f"prompts of several earlier ones, so that phases mix"
+        )
+    first = getattr(method.settings, "stage1_steps", 0)
+    if first and first == num_steps - 1:
+        raise ConfigError(
+            f"{node}.stage1_steps={first} leaves no step of {num_steps} to stage II: in {mode} a "
+            f"step trains on prompts of the one before; give at most {num_steps - 2}, or "
+            f"{num_steps} for stage I alone"
         )
 
 
@@ -124,20 +202,32 @@ def check_solutions(
             )
 
 
-def check_attempts(files: Sequence[DataFile], count: int) -> None:
-    """Check that the training files have first attempts where the method goes on from some.
+def check_attempts(
+    config: DictConfig, method: Method, model: Model, files: Sequence[DataFile]
+) -> None:
+    """Check that every training row has as many first attempts as are gone on from, whole ones.
 
     Raises:
-        DataError: Naming the first row without one.
+        DataError: Naming the first row without them.
     """
+    count, limit = method.num_given, setting(config, "data.max_response_length")
     for file in files if count else ():
         for row, problem in enumerate(file.problems):
-            if not problem.attempts:
+            place = f"{file.path}: row {row} of {TRAIN}"
+            if len(problem.attempts) < count:
                 raise DataError(
-                    f"{file.path}: row {row} of {TRAIN} has nothing in the column "
-                    f"`first_attempts`, which offline_attempts={count} goes on from; add a list "
-                    f"of responses to it, or set offline_attempts=0"
+                    f"{place} has {len(problem.attempts)} texts in the column `first_attempts`, "
+                    f"and offline_attempts={count} goes on from as many; add responses to it, or "
+                    f"set offline_attempts to the fewest that a row has"
                 )
+            for text in problem.attempts[:count]:
+                ids = response_ids(model.tokenizer, model.template_options, text)
+                if len(ids) > limit:
+                    raise DataError(
+                        f"{place} has a text of {len(ids)} tokens in the column `first_attempts`, "
+                        f"above data.max_response_length={limit}: no response is that long; drop "
+                        f"the text, or raise data.max_response_length"
+                    )
 
 
 class _Listener(BareEngine):

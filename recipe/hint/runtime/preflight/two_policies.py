@@ -49,6 +49,12 @@ def check_roles(config: DictConfig) -> str:
                 f"{key}={setting(config, key)}: this command sets it in each phase, for both roles "
                 f"train in turns, each in a folder of its own; drop it"
             )
+    if bonus := setting(config, f"{node}.value_bonus"):
+        raise ConfigError(
+            f"{node}.value_bonus={bonus} needs the critic's value before a refinement, which the "
+            f"server of the other role answers in the guide's phases; give {node}.value_bonus=0 "
+            f"and {node}.value_grad=stop"
+        )
     if rank := setting(config, "actor_rollout_ref.model.lora_rank"):
         raise ConfigError(
             f"actor_rollout_ref.model.lora_rank={rank}: main_export.py writes whole weights, and a "

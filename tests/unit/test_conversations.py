@@ -1,0 +1,74 @@
+"""What conversations came to, where first turns branch unequally and answers are missing."""
+
+from dataclasses import replace
+
+import pytest
+from talks import GUIDE, TurnEngine, play
+
+from recipe.hint.conversations import conversations, mean_facts
+from recipe.hint.evaluation.turns import turn_metrics
+from recipe.hint.methods.mlmt import Mlmt, MlmtSettings
+from recipe.hint.metrics import step_metrics
+from recipe.hint.reward_tracker import RewardTracker
+from recipe.hint.schema import Response, Verdict
+from recipe.hint.turns import Place, Round, Sample, Turn
+
+# Two right first turns end; two wrong ones have 2 x 2 refinements each: 2 + 8 conversations.
+TREE = Mlmt(settings=MlmtSettings(feedbacks=2, refinements=2, feedback_only_if_wrong=True))
+
+
+def tree(refined):
+    right = {0: [1, 1, 0, 0], GUIDE: [0] * 4, 1: refined}
+    return play(TREE, TurnEngine(right, group_size=4)).record
+
+
+def test_a_first_turn_that_branches_counts_as_one_that_does_not():
+    record = tree([1, 0, 0, 0, 0, 0, 0, 0])
+    assert len(record.conversations) == 10
+    found = turn_metrics({"p": mean_facts(record.conversations)})
+    # Firsts: 1, 1, 0, 0. Ends: 1, 1, 1/4, 0.
+    assert (found["acc_t1"], found["acc_t2"]) == (0.5, 0.5625)
+    assert found["delta"] == found["wrong_to_right"] == pytest.approx(0.25 / 4)
+    assert found["conversations"] == 4
+
+
+def test_the_tracker_keeps_the_accuracy_of_the_ends_and_not_of_the_last_round():
+    tracker = RewardTracker()
+    tracker.update([tree([0] * 8)])
+    # The refinements are all wrong, and half of the problem is solved: 1, 1, 0, 0.
+    assert tracker.state("p1").accuracy == 0.5
+
+
+def test_an_ungraded_turn_leaves_the_accuracy_of_conversations_unknown():
+    class Failing(TurnEngine):
+        async def grade(self, problem, responses):
+            return [Verdict(0.0, "error") for _ in responses]
+
+    record = play(TREE, Failing({0: [0, 0], GUIDE: [0] * 4, 1: [0] * 8})).record
+    assert sum(each.num_ungraded for each in record.rounds) == 10
+    tracker = RewardTracker()
+    tracker.update([record])
+    assert tracker.state("p1").accuracy == -1.0
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_same"),
+    [("4", "4", True), ("4", "5", False), ("4", "", False), ("", "", False)],
+)
+def test_two_turns_without_an_answer_do_not_give_the_same_one(before, after, is_same):
+    response = Response([1], [0.0], "text", False)
+    first = Turn((), [1], response, Verdict(0.0, "wrong", before))
+    second = Turn((), [1], response, Verdict(0.0, "wrong", after), parent=Place(0, 0))
+    [found] = conversations([Round(Sample(), (first,)), Round(Sample(), (second,))])
+    assert found.facts["unchanged"] == is_same
+
+
+def test_a_turn_that_nobody_wrote_is_counted_without_a_hint_level():
+    record = tree([0] * 8)
+    rounds = list(record.rounds)
+    rounds[1] = replace(rounds[1], hint_status="generation_failed")
+    rounds[2] = replace(rounds[2], hint_status="too_long")
+    found = step_metrics([replace(record, rounds=tuple(rounds)), record], 0)
+    assert (found["generation_failed"], found["too_long"]) == (1, 1)
+    # Of hints none was asked for, so none failed.
+    assert (found["generate_requested"], found["generate_failed"]) == (0, 0)
