@@ -11,7 +11,7 @@ import os
 from typing import Any
 
 import ray
-from verl.workers.rollout.vllm_rollout import ServerAdapter
+from verl.workers.rollout.vllm_rollout.vllm_rollout import ServerAdapter
 
 from recipe.hint.runtime.environment import RUN_VARIABLE
 
