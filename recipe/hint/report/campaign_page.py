@@ -33,10 +33,10 @@ _ABOUT = """\
 # Results
 
 Made by `python recipe/hint/main_report.py campaign DIR ... -o docs/results.md` from the folders
-that `main_campaign.py` filled ([campaigns](campaigns.md)); nothing here is typed by hand. Numbers
-are per cent of held-out problems after the last step, in brackets their 95 % intervals. An interval
-is over seeds and problems where an arm has several seeds, over problems where it has one: that one
-says nothing about other seeds. Differences are paired by seed and problem.
+of campaigns ([campaigns](campaigns.md)); nothing here is typed by hand. Numbers are per cent of
+held-out problems after the last step, in brackets their 95 % intervals. An interval is over seeds
+and problems where an arm has several seeds, over problems where it has one: that one says nothing
+about other seeds. Differences are paired by seed and problem.
 
 A claim fails where its interval is on the wrong side, and is undecided where the interval holds the
 bound. Each is judged alone: of forty comparisons without a true difference, about one would hold by
