@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 import ray
 from verl.workers.config import RolloutConfig
-from verl.workers.rollout.base import get_rollout_class
+from verl.workers.rollout import base
 from verl.workers.rollout.vllm_rollout.utils import vLLMColocateWorkerExtension
 
 from recipe.hint.runtime.environment import RUN_VARIABLE, set_environment
@@ -58,5 +58,17 @@ def test_every_process_of_a_run_sends_by_it(composed, monkeypatch):
     assert (module, name) == (RunServerAdapter.__module__, RunServerAdapter.__name__)
 
 
-def test_verl_finds_it_under_the_name_that_the_plugin_gives():
-    assert get_rollout_class("vllm", "async") is RunServerAdapter
+def test_verl_finds_it_under_the_name_that_the_plugin_gives(monkeypatch):
+    name = f"{RunServerAdapter.__module__}.{RunServerAdapter.__name__}"
+    monkeypatch.setitem(base._ROLLOUT_REGISTRY, ("vllm", "async"), name)
+    assert base.get_rollout_class("vllm", "async") is RunServerAdapter
+
+
+def test_another_program_on_verl_keeps_verls_socket(handles, monkeypatch):
+    """The package's entry point loads the plugin in every program that imports verl."""
+    sender, receiver = handles("")
+    assert sender == receiver == f"ipc:///tmp/rl-colocate-zmq-{JOB}-replica-0-rank-0.sock"
+    monkeypatch.delenv(RUN_VARIABLE)
+    code = "from verl.workers.rollout.base import _ROLLOUT_REGISTRY as r; print(r['vllm', 'async'])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split()[-1] == "verl.workers.rollout.vllm_rollout.ServerAdapter"

@@ -1,17 +1,20 @@
 """Loaded by verl in every process (``VERL_USE_EXTERNAL_MODULES``).
 
-Gives each run its own way of sending weights to vLLM. With ``VERL_PLATFORM=cpu`` it also makes the
-CPU a platform; on GPUs nothing else of verl changes.
+Gives each run of the recipe its own way of sending weights to vLLM. With ``VERL_PLATFORM=cpu`` it
+also makes the CPU a platform; on GPUs, and for other programs on verl, nothing else changes.
 """
 
 import os
 
-from verl.workers.rollout import base
+from recipe.hint.runtime.environment import RUN_VARIABLE
 
 if os.environ.get("VERL_PLATFORM") == "cpu":
     from recipe.hint.runtime.cpu import device as cpu_platform
 
     cpu_platform.install()
 
-# Imported by verl where a trainer's worker makes its rollout.
-base._ROLLOUT_REGISTRY["vllm", "async"] = "recipe.hint.runtime.weight_sender.RunServerAdapter"
+if os.environ.get(RUN_VARIABLE):
+    from verl.workers.rollout import base
+
+    # Imported by verl where a trainer's worker makes its rollout.
+    base._ROLLOUT_REGISTRY["vllm", "async"] = "recipe.hint.runtime.weight_sender.RunServerAdapter"

@@ -17,10 +17,9 @@ from recipe.hint.runtime.environment import RUN_VARIABLE
 
 
 def job_name() -> str:
-    """Return what names the sockets of this run: Ray's job and the run's folder."""
-    folder = os.environ.get(RUN_VARIABLE, "")
-    digest = hashlib.sha256(folder.encode()).hexdigest()[:12]
-    return f"{ray.get_runtime_context().get_job_id()}-{digest}"
+    """Return what names the sockets of this run: Ray's job and, in a run, its folder."""
+    job, folder = ray.get_runtime_context().get_job_id(), os.environ.get(RUN_VARIABLE)
+    return f"{job}-{hashlib.sha256(folder.encode()).hexdigest()[:12]}" if folder else job
 
 
 class RunServerAdapter(ServerAdapter):
