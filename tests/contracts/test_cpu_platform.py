@@ -39,7 +39,8 @@ def test_verl_does_not_tell_which_platform_was_asked_for_and_may_still_warn():
         "from verl.plugin.platform import get_platform, platform_manager\n"
         "get_platform(); platform_manager.logger.warning('no such device')"
     )
-    first = "set_environment(OmegaConf.create({'trainer': {'device': 'cpu'}, 'hint': {'run_dir': '.'}}))"
+    settings = {"trainer": {"device": "cpu"}, "hint": {"run_dir": "."}}
+    first = f"set_environment(OmegaConf.create({settings}))"
     said = {
         name: subprocess.run(
             [sys.executable, "-c", code.replace("FIRST", line)],
