@@ -43,14 +43,15 @@ def main(argv: list[str] | None = None) -> int:
     if given.jobs < 1:
         parser.error(f"--jobs {given.jobs}: it must be at least 1")
     try:
-        jobs = jobs_of(read_campaign(given.campaign), given.output, _PROGRAMS, given.only)
+        campaign = read_campaign(given.campaign)
+        jobs = jobs_of(campaign, given.output, _PROGRAMS, given.only)
         if given.dry_run:
             for job in jobs:
                 print(f"{job.run.name}: {job.state()}: {' '.join(job.run.settings)}")
             return 0
         if given.check:
             return _check(jobs)
-        keep_file(given.campaign, given.output)
+        keep_file(campaign, given.campaign, given.output)
         Driver(given.output, given.jobs, _say).make(jobs)
     except (HintError, OSError) as error:
         print(f"error: {one_line(error)}", file=sys.stderr)

@@ -204,7 +204,7 @@ def slow_target():
     with torch.no_grad():
         for shard in worker._shards():
             shard.add_(1.0)
-    lags = [lag / size for lag, size in (worker.soft_update(0.1) for _ in range(5))]
+    lags = [(lag / size) ** 0.5 for lag, size in (worker.soft_update(0.1) for _ in range(5))]
     left = (worker._shards()[0] - worker._target[0]).mean().item()
     return {"left": left, "lags": lags, "moved": (worker._target[0] - start).mean().item()}
 

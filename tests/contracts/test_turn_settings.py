@@ -1,12 +1,8 @@
 """What methods of several turns refuse of verl's settings and of the data, by name."""
 
-import os
-
 import pytest
-from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
-from recipe.hint.command.compose import CONFIG_DIR, set_config_paths
 from recipe.hint.errors import ConfigError, DataError
 from recipe.hint.methods.score import Score, ScoreSettings
 from recipe.hint.runtime.preflight.data import DataFile
@@ -65,25 +61,17 @@ WRONG = {
 
 
 @pytest.fixture(scope="module")
-def composed():
+def presets(composed):
     """The laptop's settings, and those of an experiment with a loss of its own, by name."""
-    before = dict(os.environ)
-    set_config_paths()
-    with initialize_config_dir(config_dir=str(CONFIG_DIR), version_base=None):
-        found = {
-            name: compose("hint_trainer", [name, "hint.run_dir=x"])
-            for name in ("hardware=laptop", "experiment=score_math")
-        }
-    yield found
-    os.environ.clear()
-    os.environ.update(before)
+    names = ("hardware=laptop", "experiment=score_math")
+    return {name: composed(name, "hint.run_dir=x") for name in names}
 
 
-def check(composed, given):
+def check(presets, given):
     first, *rest = given.split()
-    name = first if first in composed else "hardware=laptop"
+    name = first if first in presets else "hardware=laptop"
     config = OmegaConf.merge(
-        composed[name], OmegaConf.from_dotlist(rest if first in composed else [first, *rest])
+        presets[name], OmegaConf.from_dotlist(rest if first in presets else [first, *rest])
     )
     node = OmegaConf.to_container(config.hint, resolve=True)
     method = build_method(config.trainer, read_settings(node))
@@ -93,14 +81,14 @@ def check(composed, given):
 
 
 @pytest.mark.parametrize("given", GOOD)
-def test_settings_that_are_read_pass(composed, given):
-    check(composed, given)
+def test_settings_that_are_read_pass(presets, given):
+    check(presets, given)
 
 
 @pytest.mark.parametrize("given", WRONG)
-def test_what_would_do_nothing_or_harm_is_refused_by_name(composed, given):
+def test_what_would_do_nothing_or_harm_is_refused_by_name(presets, given):
     with pytest.raises(ConfigError, match=WRONG[given]):
-        check(composed, given)
+        check(presets, given)
 
 
 class Letters:

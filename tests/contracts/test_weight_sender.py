@@ -15,6 +15,7 @@ from recipe.hint.runtime.environment import RUN_VARIABLE, set_environment
 from recipe.hint.runtime.weight_sender import RunServerAdapter, job_name
 
 JOB = "01000000"  # of the first job of every cluster
+OURS = f"{RunServerAdapter.__module__}.{RunServerAdapter.__name__}"
 
 
 @pytest.fixture
@@ -37,6 +38,13 @@ def handles(monkeypatch):
     return handles
 
 
+def adapter_of_a_new_process():
+    """What verl would send weights with, in a process with this environment."""
+    code = "from verl.workers.rollout.base import _ROLLOUT_REGISTRY as r; print(r['vllm', 'async'])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return done.stdout.split()[-1]
+
+
 def test_sender_and_receiver_of_a_run_meet_and_those_of_two_runs_do_not(handles):
     (sender, receiver), (other_sender, other_receiver) = handles("/runs/a"), handles("/runs/b")
     assert sender == receiver
@@ -52,15 +60,11 @@ def test_every_process_of_a_run_sends_by_it(composed, monkeypatch):
     set_environment(config)
     assert os.environ["VERL_USE_EXTERNAL_MODULES"] == "recipe.hint.runtime.plugin,json"
     assert os.environ[RUN_VARIABLE] == f"{os.getcwd()}/some/run"
-    code = "from verl.workers.rollout.base import _ROLLOUT_REGISTRY as r; print(r['vllm', 'async'])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    module, name = done.stdout.split()[-1].rsplit(".", 1)
-    assert (module, name) == (RunServerAdapter.__module__, RunServerAdapter.__name__)
+    assert adapter_of_a_new_process() == OURS
 
 
 def test_verl_finds_it_under_the_name_that_the_plugin_gives(monkeypatch):
-    name = f"{RunServerAdapter.__module__}.{RunServerAdapter.__name__}"
-    monkeypatch.setitem(base._ROLLOUT_REGISTRY, ("vllm", "async"), name)
+    monkeypatch.setitem(base._ROLLOUT_REGISTRY, ("vllm", "async"), OURS)
     assert base.get_rollout_class("vllm", "async") is RunServerAdapter
 
 
@@ -69,6 +73,4 @@ def test_another_program_on_verl_keeps_verls_socket(handles, monkeypatch):
     sender, receiver = handles("")
     assert sender == receiver == f"ipc:///tmp/rl-colocate-zmq-{JOB}-replica-0-rank-0.sock"
     monkeypatch.delenv(RUN_VARIABLE)
-    code = "from verl.workers.rollout.base import _ROLLOUT_REGISTRY as r; print(r['vllm', 'async'])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split()[-1] == "verl.workers.rollout.vllm_rollout.ServerAdapter"
+    assert adapter_of_a_new_process() == "verl.workers.rollout.vllm_rollout.ServerAdapter"

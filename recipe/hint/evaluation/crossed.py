@@ -75,13 +75,11 @@ def crossed_difference(differences_SP: npt.ArrayLike) -> Estimate:
     if 1 in differences_SP.shape or np.ptp(differences_SP) == 0:
         return paired_mean(differences_SP.mean(axis=0))
     mean, (variance, degrees) = float(differences_SP.mean()), _variance(differences_SP)
-    _, counts = np.unique(
-        differences_SP[:, np.ptp(differences_SP, axis=0) == 0][0], return_counts=True
-    )
-    alike = counts.max(initial=0) / differences_SP.shape[1]
-    half = max(
-        t_quantile(degrees) * math.sqrt(variance), alike * unseen_share(differences_SP.shape[1])
-    )
+    num_problems = differences_SP.shape[1]
+    same_in_all_P = np.ptp(differences_SP, axis=0) == 0
+    _, counts = np.unique(differences_SP[0, same_in_all_P], return_counts=True)
+    unseen = unseen_share(num_problems) * counts.max(initial=0) / num_problems
+    half = max(t_quantile(degrees) * math.sqrt(variance), unseen)
     return Estimate(mean, max(-1.0, mean - half), min(1.0, mean + half))
 
 

@@ -7,7 +7,6 @@ is the only thing that can be rendered. Methods with several turns are played in
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
 import time
 from collections import Counter
@@ -18,7 +17,7 @@ from typing import Any, NamedTuple, Protocol
 from omegaconf import DictConfig, OmegaConf, open_dict
 
 from recipe.hint.errors import ConfigError, DataError
-from recipe.hint.evaluation.responses import Done, append_responses
+from recipe.hint.evaluation.responses import Done, append_responses, file_sha256
 from recipe.hint.schema import Problem, Response, Verdict, seed_at
 from recipe.hint.typed import read_json
 from recipe.hint.whole_file import write_whole
@@ -62,9 +61,7 @@ def evaluation_settings(
     names = Counter(Path(path).name for path in files)
     for path in files:
         name = Path(path).name
-        with open(path, "rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-        digests[name if names[name] == 1 else str(path)] = digest
+        digests[name if names[name] == 1 else str(path)] = file_sha256(path)
     return {
         "model": str(config.actor_rollout_ref.model.path),
         "num_samples": sampling.n,

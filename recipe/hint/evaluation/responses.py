@@ -5,6 +5,7 @@ The folder and the columns are called samples on disk; in code a sample is what 
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
@@ -99,6 +100,12 @@ Done = dict[tuple[str, str], set[int]]
 def evaluation_folder(config: DictConfig) -> Path:
     """Return where an evaluation writes."""
     return Path(config.hint.run_dir) / "evaluation"
+
+
+def file_sha256(path: str | Path) -> str:
+    """Return the digest that an evaluation keeps of a file with problems."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def response_path(folder: Path, benchmark: str) -> Path:

@@ -141,6 +141,11 @@ class Method:
         return False
 
     @property
+    def holds_rows(self) -> bool:
+        """Whether turns of the policy that do not train go along, for the critic alone."""
+        return False
+
+    @property
     def asks_teacher(self) -> bool:
         """Whether some turn is written by the endpoint of ``hint.teacher``."""
         return False

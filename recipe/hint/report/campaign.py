@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,7 +24,12 @@ from recipe.hint.campaign import (
 from recipe.hint.errors import DataError
 from recipe.hint.evaluation.crossed import crossed_difference, crossed_share
 from recipe.hint.evaluation.estimators import Estimate
-from recipe.hint.evaluation.responses import GradedResponse, Groups, response_path
+from recipe.hint.evaluation.responses import (
+    GradedResponse,
+    Groups,
+    file_sha256,
+    response_path,
+)
 from recipe.hint.evaluation.results import read_evaluation
 from recipe.hint.problems.columns import read_problems
 from recipe.hint.report.page.folder import PageRun, read_folder
@@ -34,7 +38,7 @@ from recipe.hint.tiny.two_turn.task import worked_digit
 Verdict = Literal["holds", "fails", "undecided", "not known"]
 MIN_SEEDS = 3  # of fewer, an interval over seeds and problems is too narrow
 _WORK = "two_turn/"
-_OWN = Path(__file__).resolve().parents[3] / "data" / "two_turn"
+_PACKAGED = Path(__file__).resolve().parents[3] / "data" / "two_turn"
 
 
 @dataclass
@@ -83,13 +87,12 @@ class CampaignResult:
         self, arm: str, source: str, measure: str, seeds: Sequence[int] | None = None
     ) -> Estimate | None:
         """Return a measure with its interval over seeds and problems; ``None`` where unknown."""
-        found = self._table(arm, source, measure, seeds)
-        if found is None:
+        table = self._table(arm, source, measure, seeds)
+        if table is None:
             return None
-        _, found = found
         if measure in DIFFERENCES:
-            return crossed_difference(found)
-        return crossed_share(found, min(run.num_responses for run in self.seeds[arm].values()))
+            return crossed_difference(table[1])
+        return crossed_share(table[1], min(run.num_responses for run in self.seeds[arm].values()))
 
     def difference(self, arm: str, other: str, source: str, measure: str) -> Estimate | None:
         """Return ``arm`` minus ``other``, paired by seed and problem; ``None`` where unknown.
@@ -98,16 +101,15 @@ class CampaignResult:
             DataError: If the two answered different problems.
         """
         seeds = self.common_seeds(arm, other)
-        tables = [self._table(name, source, measure, seeds) for name in (arm, other)]
-        if tables[0] is None or tables[1] is None:
+        mine, theirs = (self._table(name, source, measure, seeds) for name in (arm, other))
+        if mine is None or theirs is None:
             return None
-        (ids, mine), (other_ids, theirs) = tables[0], tables[1]
-        if ids != other_ids:
+        if mine[0] != theirs[0]:
             raise DataError(
                 f"{arm} and {other} were evaluated on different problems of {source}; evaluate "
                 f"both on the same files"
             )
-        return crossed_difference(mine - theirs)
+        return crossed_difference(mine[1] - theirs[1])
 
     def common_seeds(self, arm: str, other: str) -> list[int]:
         """Return the seeds of which both arms have a finished run."""
@@ -230,8 +232,10 @@ def _read_seed(place: Path, run: Run) -> SeedResult:
     training = read_folder(place, with_visits=False)
     training.name = run.name
     means = {source: _means(of_source) for source, of_source in groups.items()}
-    for source in means:
-        if source.startswith(_WORK) and (work := _work(evaluation, source, training)):
+    of_two_turns = [source for source in means if source.startswith(_WORK)]
+    answers = _answers(evaluation, training) if of_two_turns else {}
+    for source in of_two_turns:
+        if work := _work(evaluation, source, answers):
             means[source]["work"] = work
     return SeedResult(training, means, stored["num_samples"], stored["sampling"])
 
@@ -251,27 +255,29 @@ def _facts(response: GradedResponse) -> Mapping[str, float]:
     return response.facts or {"accuracy": response.score}
 
 
-def _work(evaluation: Path, source: str, training: PageRun) -> dict[str, float]:
-    """Return each problem's share of first responses whose work ends in the answer.
+def _answers(evaluation: Path, training: PageRun) -> dict[str, str]:
+    """Return problem -> answer of all that an evaluation drew responses to.
 
     The problems' files are the run's, or the package's own of the same name, known by the digest
-    that the evaluation kept. Empty where one is not at hand, or responses hold no conversation.
+    that the evaluation kept. Empty where one is not at hand.
     """
     digests = _digests(evaluation)
     given = training.setting("data.val_files")
     places = [Path(str(each)) for each in given] if isinstance(given, list) else []
     found = {}
-    for path in (*places, *(_OWN / name for name in digests)):
-        if path.is_file() and digests.get(path.name) == _digest(path):
+    for path in (*places, *(_PACKAGED / name for name in digests)):
+        if path.is_file() and digests.get(path.name) == file_sha256(path):
             found.setdefault(path.name, path)
     if not digests or found.keys() != digests.keys():
         return {}
-    answers = {
-        each.id: each.answer
-        for path in found.values()
-        for each in read_problems(path)
-        if each.data_source == source
-    }
+    return {each.id: each.answer for path in found.values() for each in read_problems(path)}
+
+
+def _work(evaluation: Path, source: str, answers: Mapping[str, str]) -> dict[str, float]:
+    """Return each problem's share of first responses whose work ends in the answer.
+
+    Empty where answers are not known, or responses hold no conversation.
+    """
     right: dict[str, list[bool]] = {}
     for row in _rows(response_path(evaluation, source)):
         turns = [each for each in row.get("conversation") or () if isinstance(each, dict)]
@@ -290,10 +296,6 @@ def _digests(evaluation: Path) -> dict[str, str]:
         return {str(name): str(digest) for name, digest in files.items()}
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return {}
-
-
-def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _rows(path: Path) -> Iterator[dict[str, Any]]:

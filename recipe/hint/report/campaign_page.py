@@ -134,7 +134,7 @@ def _claims(result: CampaignResult) -> list[str]:
     rows = []
     for claim in result.campaign.claims:
         text, verdict = result.verdict(claim)
-        about = f"{MEASURES.get(claim.measure, claim.measure)} on {claim.source}"
+        about = f"{MEASURES[claim.measure]} on {claim.source}"
         if claim.more_than is not None:
             said = f"{claim.arm}: {about} above that of {claim.more_than}"
         elif claim.at_least is not None:

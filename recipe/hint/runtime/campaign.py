@@ -19,7 +19,7 @@ from pathlib import Path
 
 import yaml
 
-from recipe.hint.campaign import CAMPAIGN_FILE, RESULTS, RUN_FILE, Campaign, Run, read_campaign
+from recipe.hint.campaign import CAMPAIGN_FILE, RESULTS, RUN_FILE, Campaign, Run
 from recipe.hint.errors import ConfigError, HintError
 from recipe.hint.report.runs import read_rows
 from recipe.hint.runtime.checkpoints import newest_complete, step_folder
@@ -229,13 +229,13 @@ def jobs_of(campaign: Campaign, root: Path, programs: Path, only: Sequence[str] 
     return [Job(run, (root / run.name).absolute(), programs) for run in runs]
 
 
-def keep_file(path: Path, root: Path) -> None:
+def keep_file(campaign: Campaign, path: Path, root: Path) -> None:
     """Keep the campaign's file with its runs, for the page of results.
 
     Raises:
         ConfigError: If a run that is there is none of this file; the file kept before stays.
     """
-    for run in read_campaign(path).runs():
+    for run in campaign.runs():
         run.check_made(root / run.name)
     root.mkdir(parents=True, exist_ok=True)
     write_whole(root / CAMPAIGN_FILE, path.read_text(encoding="utf-8"))

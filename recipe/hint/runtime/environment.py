@@ -55,10 +55,9 @@ def set_environment(config: DictConfig) -> None:
 
 def environment_of(config: DictConfig) -> dict[str, str]:
     """Return the variables for this run's device; Ray's workers on other nodes get them too."""
-    extra = CPU_ENVIRONMENT if config.trainer.device == "cpu" else {}
+    extra = CPU_ENVIRONMENT if config.trainer.device == "cpu" else {_MODULES: _PLUGIN}
     own = {
         "HINT_REPO": os.environ["HINT_REPO"],
-        _MODULES: _PLUGIN,
         RUN_VARIABLE: str(Path(config.hint.run_dir).absolute()),
     }
     return QUIET_ENVIRONMENT | extra | own

@@ -1,7 +1,8 @@
 """The way from a trainer's worker to the vLLM beside it, which no other run may share.
 
-verl names the socket by Ray's job, and the first job of every cluster has the same number: of two
-runs on one machine, each with a Ray of its own, one took the other's weights or waited for ever.
+verl names the socket by Ray's job, and the first job of every cluster has the same number. Of two
+runs on one machine, each with a Ray of its own, one could wait for ever, or take the weights of the
+other.
 """
 
 from __future__ import annotations

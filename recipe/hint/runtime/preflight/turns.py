@@ -106,7 +106,7 @@ def check_critic(config: DictConfig, method: Method) -> None:
                 f"a loss and batches of its own (docs/credit.md); drop the setting"
             )
     entropy = setting(config, f"{ACTOR}.entropy_coeff")
-    if entropy and getattr(method, "holds_rows", False):
+    if entropy and method.holds_rows:
         raise ConfigError(
             f"{ACTOR}.entropy_coeff={entropy} would train the role that does not train, whose rows "
             f"go along for the critic of trainer.method={name}; give {ACTOR}.entropy_coeff=0"
