@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +60,7 @@ class Claim:
         at_least: The measure is no lower than this, in every seed.
         below: The measure is lower than this, in every seed.
         more_than: The measure is higher than that of this arm, over all seeds.
+        by: By more than this; a negative share is what the claim forgives.
     """
 
     arm: str
@@ -68,6 +69,7 @@ class Claim:
     at_least: float | None = None
     below: float | None = None
     more_than: str | None = None
+    by: float = 0.0
 
     def __post_init__(self) -> None:
         given = [each for each in (self.at_least, self.below, self.more_than) if each is not None]
@@ -88,6 +90,32 @@ class Claim:
                     f"a claim about {self.arm} has {self.measure} at {bound:g}; give a share from "
                     f"{lowest:g} to 1, not per cent"
                 )
+        if not -1.0 < self.by < 1.0 or (self.by and self.more_than is None):
+            raise ConfigError(
+                f"a claim about {self.arm} has by={self.by:g}; give a share above -1 and below 1, "
+                f"not per cent, beside more_than"
+            )
+
+
+@dataclass(frozen=True)
+class Budget:
+    """A limit, set before the runs, of what an arm's sampling costs.
+
+    Attributes:
+        arm: Whom it is about.
+        tokens_of: The arm whose runs are the measure.
+        at_most: Tokens sampled by a run, as a multiple of those of ``tokens_of`` with its seed.
+    """
+
+    arm: str
+    tokens_of: str
+    at_most: float
+
+    def __post_init__(self) -> None:
+        if self.at_most <= 0:
+            raise ConfigError(
+                f"a budget of {self.arm} has at_most={self.at_most:g}; give a factor above 0"
+            )
 
 
 @dataclass(frozen=True)
@@ -152,6 +180,7 @@ class Campaign:
         seeds: ``hint.seed`` and ``data.seed`` of the runs of each arm.
         reference: The arm that the others are compared with; ``None``: the first.
         claims: What the runs are to show.
+        budgets: What they may cost.
     """
 
     title: str
@@ -160,7 +189,8 @@ class Campaign:
     evaluation: tuple[str, ...] = ()
     seeds: tuple[int, ...] = (1, 2, 3)
     reference: str | None = None
-    claims: tuple[Claim, ...] = field(default=())
+    claims: tuple[Claim, ...] = ()
+    budgets: tuple[Budget, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.arms:
@@ -180,8 +210,9 @@ class Campaign:
                         f"{setting!r} (arm {name}) must be NAME=VALUE, and none of "
                         f"{', '.join(sorted(_OWN))}, which the campaign gives each run"
                     )
-        named = [self.reference, *(each.arm for each in self.claims)]
-        for name in (*named, *(each.more_than for each in self.claims)):
+        named = [self.reference, *(each.arm for each in (*self.claims, *self.budgets))]
+        named += [each.more_than for each in self.claims]
+        for name in (*named, *(each.tokens_of for each in self.budgets)):
             if name is not None and name not in self.arms:
                 raise ConfigError(f"{name!r} is not an arm; choose from {', '.join(self.arms)}")
 

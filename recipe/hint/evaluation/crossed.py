@@ -83,6 +83,24 @@ def crossed_difference(differences_SP: npt.ArrayLike) -> Estimate:
     return Estimate(mean, max(-1.0, mean - half), min(1.0, mean + half))
 
 
+def mean_ratio(ratios_S: npt.ArrayLike) -> Estimate:
+    """Estimate a ratio over seeds: the geometric mean, Student's interval of its logarithm.
+
+    Args:
+        ratios_S: Above 0, one of each seed.
+
+    Raises:
+        ValueError: If there are fewer than two seeds, or a ratio is not above 0.
+    """
+    ratios_S = np.asarray(ratios_S, dtype=np.float64)
+    if ratios_S.size < 2 or not (ratios_S > 0).all():
+        raise ValueError(f"expected at least two ratios above 0, got {ratios_S}")
+    logs_S = np.log(ratios_S)
+    mean = float(logs_S.mean())
+    half = t_quantile(logs_S.size - 1) * float(logs_S.std(ddof=1)) / math.sqrt(logs_S.size)
+    return Estimate(*(math.exp(each) for each in (mean, mean - half, mean + half)))
+
+
 def _variance(values_SP: npt.NDArray[np.float64]) -> tuple[float, int]:
     """Return the variance of the mean, and its degrees of freedom; from two seeds on."""
     num_seeds, num_problems = values_SP.shape

@@ -16,13 +16,14 @@ from recipe.hint.campaign import (
     DIFFERENCES,
     MEASURES,
     RESULTS,
+    Budget,
     Campaign,
     Claim,
     Run,
     read_campaign,
 )
 from recipe.hint.errors import DataError
-from recipe.hint.evaluation.crossed import crossed_difference, crossed_share
+from recipe.hint.evaluation.crossed import crossed_difference, crossed_share, mean_ratio
 from recipe.hint.evaluation.estimators import Estimate
 from recipe.hint.evaluation.responses import (
     GradedResponse,
@@ -38,6 +39,7 @@ from recipe.hint.tiny.two_turn.task import worked_digit
 Verdict = Literal["holds", "fails", "undecided", "not known"]
 MIN_SEEDS = 3  # of fewer, an interval over seeds and problems is too narrow
 _WORK = "two_turn/"
+_TOKENS = ("hint/rollout_tokens", "hint/tokens")
 _PACKAGED = Path(__file__).resolve().parents[3] / "data" / "two_turn"
 
 
@@ -56,6 +58,10 @@ class SeedResult:
     means: Mapping[str, Mapping[str, Mapping[str, float]]]
     num_responses: int
     sampling: Mapping[str, Any]
+
+    def tokens(self) -> float:
+        """Return the tokens that training sampled, hints included."""
+        return sum(row.get(name, 0.0) for row in self.training.training for name in _TOKENS)
 
 
 @dataclass
@@ -144,6 +150,26 @@ class CampaignResult:
             return text, "not known"
         return text, "holds" if verdicts == {"holds"} else "undecided"
 
+    def cost(self, budget: Budget) -> tuple[str, Verdict]:
+        """Return how many times the other's tokens an arm took, and what that says of a budget.
+
+        The interval is Student's, of the mean over seeds of the logarithm of the ratio: one
+        ratio for each seed that both arms have.
+        """
+        tokens = [
+            [self.seeds[arm][seed].tokens() for arm in (budget.arm, budget.tokens_of)]
+            for seed in self.common_seeds(budget.arm, budget.tokens_of)
+        ]
+        ratios_S = [mine / theirs for mine, theirs in tokens if mine and theirs]
+        if len(ratios_S) < MIN_SEEDS:
+            return "; ".join(f"{each:.2f}" for each in ratios_S) or "-", "not known"
+        value, low, high = (round(each, 2) for each in mean_ratio(ratios_S))
+        text = f"{value:.2f} ({low:.2f} - {high:.2f})"
+        if not (self._is_whole(budget.arm) and self._is_whole(budget.tokens_of)):
+            return text, "not known"
+        at_most = budget.at_most
+        return text, "holds" if high <= at_most else "fails" if low > at_most else "undecided"
+
     def _is_whole(self, arm: str) -> bool:
         wanted = self.campaign.arms[arm].seeds or self.campaign.seeds
         return set(wanted) <= self.seeds.get(arm, {}).keys()
@@ -207,7 +233,8 @@ def side_of(claim: Claim, found: Estimate) -> Verdict:
     """Return on which side of a claim's bound an interval is, as it is shown."""
     low, high = (round(100 * each, 1) for each in (found.low, found.high))
     if claim.more_than is not None:
-        return "holds" if low > 0 else "fails" if high < 0 else "undecided"
+        bound = round(100 * claim.by, 1)
+        return "holds" if low > bound else "fails" if high < bound else "undecided"
     if claim.at_least is not None:
         bound = 100 * claim.at_least
         return "holds" if low >= bound else "fails" if high < bound else "undecided"

@@ -9,7 +9,7 @@ from recipe.hint.campaign import MEASURES
 from recipe.hint.evaluation.estimators import Estimate
 from recipe.hint.evaluation.results import markdown, percent
 from recipe.hint.report.campaign import CampaignResult, SeedResult, shown
-from recipe.hint.report.page.folder import PageRun
+from recipe.hint.report.page.folder import PageRun, level_share
 from recipe.hint.report.runs import accuracies
 
 # Metrics of training steps: title, name, and what makes the shown number of it.
@@ -26,8 +26,8 @@ _LATE: Sequence[tuple[str, str, Callable[[float], float]]] = (
 )
 _LATE_SHARE = 0.25  # of the steps
 _VLLM = "training/rollout_probs_diff_mean"
-_TOKENS = ("hint/rollout_tokens", "hint/tokens")
 _HALF = 0.5
+_QUARTERS = 4
 
 _ABOUT = """\
 # Results
@@ -55,7 +55,7 @@ def results_page(results: Sequence[CampaignResult]) -> str:
 
 
 def _tables(result: CampaignResult) -> Iterator[tuple[str, list[str]]]:
-    if result.campaign.claims:
+    if result.campaign.claims or result.campaign.budgets:
         yield "Claims", _claims(result)
     for source in result.sources():
         yield f"Held-out problems, {source}", _held_out(result, source)
@@ -65,6 +65,8 @@ def _tables(result: CampaignResult) -> Iterator[tuple[str, list[str]]]:
         yield f"Accuracy in training's own validations, {source}", _learning(result, source)
     yield "Cost", _cost(result)
     yield f"Training, mean of the last {_LATE_SHARE:.0%} of the steps", _late(result)
+    if levels := _levels(result):
+        yield "Levels over the quarters of training, % of prompts", levels
     yield "What sets the arms apart", _settings(result)
 
 
@@ -136,15 +138,25 @@ def _claims(result: CampaignResult) -> list[str]:
         text, verdict = result.verdict(claim)
         about = f"{MEASURES[claim.measure]} on {claim.source}"
         if claim.more_than is not None:
-            said = f"{claim.arm}: {about} above that of {claim.more_than}"
+            by = (
+                f" {'less' if claim.by < 0 else 'and'} {percent(abs(claim.by))}" if claim.by else ""
+            )
+            said = f"{claim.arm}: {about} above that of {claim.more_than}{by}"
         elif claim.at_least is not None:
             said = f"{claim.arm}: {about} at least {percent(claim.at_least)}, every seed"
         else:
             said = f"{claim.arm}: {about} below {percent(claim.below or 0.0)}, every seed"
-        marks = {"fails": ("**", "**"), "undecided": ("", "**")}
-        of_said, of_verdict = marks.get(verdict, ("", ""))
-        rows.append([f"{of_said}{said}{of_said}", text, f"{of_verdict}{verdict}{of_verdict}"])
+        rows.append(_judged(said, text, verdict))
+    for budget in result.campaign.budgets:
+        said = f"{budget.arm}: at most {budget.at_most:g} times the tokens of {budget.tokens_of}"
+        rows.append(_judged(said, *result.cost(budget)))
     return markdown(["claim", "measured", "verdict"], rows)
+
+
+def _judged(said: str, text: str, verdict: str) -> list[str]:
+    marks = {"fails": ("**", "**"), "undecided": ("", "**")}
+    of_said, of_verdict = marks.get(verdict, ("", ""))
+    return [f"{of_said}{said}{of_said}", text, f"{of_verdict}{verdict}{of_verdict}"]
 
 
 def _held_out(result: CampaignResult, source: str) -> list[str]:
@@ -219,9 +231,7 @@ def _cost(result: CampaignResult) -> list[str]:
     rows = []
     for arm, seeds in result.seeds.items():
         runs = [run.training for run in seeds.values()]
-        tokens = [
-            sum(row.get(name, 0.0) for row in run.training for name in _TOKENS) for run in runs
-        ]
+        tokens = [run.tokens() for run in seeds.values()]
         minutes = [sum(row.get("timing_s/step", 0.0) for row in run.training) / 60 for run in runs]
         differences = [row[_VLLM] for run in runs for row in run.training if _VLLM in row]
         rows.append(
@@ -252,6 +262,32 @@ def _late(result: CampaignResult) -> list[str]:
     for place, arm in enumerate(result.seeds):
         rows.append([arm, *(cells[place] for _, cells in columns)])
     return markdown(["arm", *(title for title, _ in columns)], rows)
+
+
+def _levels(result: CampaignResult) -> list[str]:
+    """Return the shares of the levels in each quarter of training, of the arms that use hints."""
+    highest = max((max(run.training.levels, default=0) for run in _runs(result)), default=0)
+    rows = []
+    for arm, seeds in result.seeds.items():
+        if not any(run.training.levels - {0} for run in seeds.values()):
+            continue
+        cells = []
+        for quarter in range(_QUARTERS):
+            steps = [
+                row
+                for run in seeds.values()
+                for row in run.training.training
+                if quarter < _QUARTERS * row["step"] / run.training.last_step <= quarter + 1
+            ]
+            shares = [
+                sum(level_share(row, level) for row in steps) / len(steps) if steps else 0.0
+                for level in range(highest + 1)
+            ]
+            cells.append(" / ".join(f"{100 * each:.0f}" for each in shares))
+        rows.append([arm, *cells])
+    levels = " / ".join(["none", *map(str, range(1, highest + 1))])
+    head = ["arm", f"quarter 1: {levels}", *(f"quarter {each}" for each in range(2, _QUARTERS + 1))]
+    return markdown(head, rows) if rows else []
 
 
 def _settings(result: CampaignResult) -> list[str]:

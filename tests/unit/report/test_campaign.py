@@ -181,12 +181,67 @@ def test_an_end_that_is_shown_as_the_bound_is_taken_as_the_bound(tmp_path):
     assert sides == ["holds", "undecided", "undecided"]
 
 
+def test_by_moves_the_bound_of_a_comparison():
+    claim = {"arm": "x", "source": "toy", "measure": "accuracy", "more_than": "y", "by": -0.02}
+    # No more than 2 points below y: from -1 on surely, from -3 on perhaps, below -2 surely not.
+    ends = [(-0.01, 0.05), (-0.03, 0.05), (-0.05, -0.03)]
+    sides = [side_of(Claim(**claim), Estimate(low, low, high)) for low, high in ends]
+    assert sides == ["holds", "undecided", "fails"]
+
+
+def test_a_budget_is_a_ratio_of_tokens_with_an_interval_over_seeds(tmp_path):
+    factors = {1: 1.0, 2: 1.1, 3: 1.21}
+    budgets = [{"arm": "x", "tokens_of": "y", "at_most": each} for each in (1.5, 1.15, 0.8)]
+    arms = {name: dict.fromkeys(factors, ONE) for name in ("x", "y")}
+    root = write_campaign(tmp_path, arms, seeds=list(factors), budgets=budgets)
+    for seed, factor in factors.items():
+        row = {"step": 3, "hint/prompts": 2, "hint/tokens": 1000 * factor - 1000}
+        with open(root / f"x/seed-{seed}/metrics.jsonl", "a") as metrics:
+            metrics.write(json.dumps(row) + "\n")
+    # 1,000 tokens of y. Logarithms 0, l, 2 l with l = ln 1.1: mean l, error l / sqrt(3), t(2) =
+    # 4.303. So 1.1 ** (1 -+ 4.303 / sqrt(3)): 0.87 to 1.39.
+    result = read_results_of(root)
+    told = [result.cost(each) for each in result.campaign.budgets]
+    assert told == [
+        ("1.10 (0.87 - 1.39)", "holds"),
+        ("1.10 (0.87 - 1.39)", "undecided"),
+        ("1.10 (0.87 - 1.39)", "fails"),
+    ]
+    assert "| **x: at most 0.8 times the tokens of y** " in results_page([result])
+    shutil.rmtree(root / "y/seed-2")
+    result = read_results_of(root)
+    assert result.cost(result.campaign.budgets[0]) == ("1.00; 1.21", "not known")
+
+
+def test_levels_are_shares_of_the_prompts_in_each_quarter(tmp_path):
+    root = write_campaign(tmp_path, {"x": {1: ONE}, "y": {1: ONE}}, seeds=[1])
+    # Eight steps of 4 prompts: from the third on one prompt at level 1, from the seventh on two.
+    hinted = [0, 0, 1, 1, 1, 1, 2, 2]
+    rows_of_x = [
+        {
+            "step": step,
+            "hint/prompts": 4,
+            "hint/used_no_hint": 4 - count,
+            "hint/used_level_1": count,
+        }
+        for step, count in enumerate(hinted, start=1)
+    ]
+    path = root / "x/seed-1/metrics.jsonl"
+    path.write_text("".join(json.dumps(each) + "\n" for each in rows_of_x))
+    table = results_page([read_results_of(root)]).split("### Levels over the quarters")[1]
+    cells = [each.strip() for each in table.split("\n")[4].split("|")[1:-1]]
+    assert cells == ["x", "100 / 0", "75 / 25", "75 / 25", "50 / 50"]
+    assert not table.split("\n")[5].strip()  # y has no levels
+
+
 @pytest.mark.parametrize(
     ("claim", "says"),
     [
         ({"measure": "acc2", "below": 0.1}, "measure=acc2; choose from acc_t1, acc_t2, delta"),
         ({"at_least": 30}, "has delta at 30; give a share from -1 to 1, not per cent"),
         ({"measure": "acc_t2", "at_least": -0.1}, "give a share from 0 to 1"),
+        ({"more_than": "x", "by": -2}, "by=-2; give a share above -1 and below 1, not per cent"),
+        ({"below": 0.1, "by": 0.1}, "by=0.1; give a share .* beside more_than"),
     ],
 )
 def test_a_claim_that_can_say_nothing_is_refused(tmp_path, claim, says):

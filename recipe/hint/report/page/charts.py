@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,7 +14,7 @@ import plotly.graph_objects as go
 from recipe.hint.errors import DataError
 from recipe.hint.evaluation.estimators import t_quantile, wilson_interval
 from recipe.hint.report.page.arms import Arm
-from recipe.hint.report.page.folder import PageRun
+from recipe.hint.report.page.folder import PageRun, level_share
 from recipe.hint.report.runs import RunResult, accuracies
 
 Row = dict[str, float]
@@ -84,9 +85,10 @@ def all_charts(arms: Sequence[Arm]) -> list[Chart]:
         lines = [_mean_line(arm, _points_of(arm, value)) for arm in arms]
         if any(line.steps for line in lines):
             charts.append(_line_chart("curves", title, arms, lines))
-    levels = sorted({level for arm in arms for run in arm.runs for level in _levels(run)})
+    levels = sorted({level for arm in arms for run in arm.runs for level in run.levels})
     shares: dict[str, Callable[[Row], float]] = {
-        "no hint" if not level else f"level {level}": _level_share(level) for level in levels
+        f"level {level}" if level else "no hint": functools.partial(level_share, level=level)
+        for level in levels
     }
     phases: dict[str, Callable[[Row], float]] = {
         name: _phase(key) for name, key in _PHASES.items()
@@ -295,17 +297,6 @@ def _lay_out(figure: go.Figure, x_title: str, y_title: str) -> None:
     )  # fmt: skip
     figure.update_xaxes(title={"text": x_title, "standoff": 8}, zeroline=False)
     figure.update_yaxes(title=y_title, zeroline=False, rangemode="tozero")
-
-
-def _levels(run: PageRun) -> set[int]:
-    names = {name for row in run.training for name in row if name.startswith("hint/used_")}
-    found = {int(name.rpartition("_")[2]) for name in names if name.startswith("hint/used_level_")}
-    return found | ({0} if "hint/used_no_hint" in names else set())
-
-
-def _level_share(level: int) -> Callable[[Row], float]:
-    key = f"hint/used_level_{level}" if level else "hint/used_no_hint"
-    return lambda row: row.get(key, 0.0) / row["hint/prompts"]
 
 
 def _phase(key: str) -> Callable[[Row], float]:

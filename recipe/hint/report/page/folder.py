@@ -17,6 +17,7 @@ from recipe.hint.errors import DataError
 from recipe.hint.report.page.visits import Visit, read_sample, read_visit
 
 _DAMAGE = (LookupError, TypeError, ValueError, AttributeError, OverflowError, RecursionError)
+_NO_HINT, _LEVEL = "hint/used_no_hint", "hint/used_level_"
 MAX_LINE_BYTES = 4_000_000  # a longer one is damaged: a record has some kB, a sample 32 KiB
 
 
@@ -61,9 +62,21 @@ class PageRun:
         return [row for row in self.metrics if "hint/prompts" in row]
 
     @property
+    def levels(self) -> set[int]:
+        """The hint levels that prompts were trained under, 0 without a hint."""
+        names = {name for row in self.training for name in row}
+        found = {int(name.removeprefix(_LEVEL)) for name in names if name.startswith(_LEVEL)}
+        return found | ({0} if _NO_HINT in names else set())
+
+    @property
     def last_step(self) -> int:
         """The newest training step."""
         return max((int(row["step"]) for row in self.training), default=0)
+
+
+def level_share(row: Mapping[str, float], level: int) -> float:
+    """Return the share of a step's prompts that were trained under a level, 0 without a hint."""
+    return row.get(f"{_LEVEL}{level}" if level else _NO_HINT, 0.0) / row["hint/prompts"]
 
 
 def read_folder(folder: str | Path, *, with_visits: bool = True) -> PageRun:
