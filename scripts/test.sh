@@ -14,14 +14,18 @@ case ${1:-} in
 esac
 bash scripts/setup.sh --dev
 
-bin=.venv/bin failed=""
+bin=.venv/bin failed="" said=$(mktemp)
+unset PYTHONDONTWRITEBYTECODE # hundreds of processes import the same modules
+trap 'rm -f "$said"' EXIT
+"$bin/basedpyright" >"$said" 2>&1 & types=$! # on one core, beside the fast tests, which often wait
+of_types() { wait "$types" || { cat "$said"; return 1; }; }
 step "ruff check" "$bin/ruff" check . || failed+=" ruff-check"
 step "ruff format" "$bin/ruff" format --check . || failed+=" ruff-format"
-step "types" "$bin/basedpyright" || failed+=" types"
 step "layers" "$bin/lint-imports" || failed+=" layers"
 step "spelling" "$bin/codespell" || failed+=" spelling"
 # A file's tests stay in one process: they share fixtures.
-"$PYTHON_BIN" -m pytest -m "not gpu and not slow and not long" -n 2 --dist loadfile || failed+=" fast-tests"
+"$PYTHON_BIN" -m pytest -m "not gpu and not slow and not long" -n 3 --dist loadfile || failed+=" fast-tests"
+step "types" of_types || failed+=" types"
 # Two at a time: most of a short run is its start, which is single-threaded. As they are collected:
 # by the number of a file's tests, the longest runs would come last, one after the other.
 [ $parts = fast ] || "$PYTHON_BIN" -m pytest -m "slow and not long and not gpu" -n 2 --dist loadfile --no-loadscope-reorder || failed+=" slow-tests"

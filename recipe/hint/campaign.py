@@ -143,23 +143,36 @@ class Run:
             ConfigError: If it was made with other settings (naming them), or has results that the
                 campaign did not make.
         """
-        path = folder / RUN_FILE
-        if not path.exists():
-            if (folder / RESULTS).exists():
-                raise ConfigError(
-                    f"{folder} has results and no {RUN_FILE}: it is not a run of this campaign; "
-                    f"move it away"
-                )
-            return
-        try:
-            before = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise ConfigError(f"{path} cannot be read ({error}); delete {folder}") from error
-        if before != self.as_json():
+        path, kept = folder / RUN_FILE, kept_file(folder)
+        if not path.exists() and (folder / RESULTS).exists():
             raise ConfigError(
-                f"{folder} was made with {before}, now it is {self.as_json()}: delete the folder "
-                f"to make it again, or give another -o"
+                f"{folder} has results and no {RUN_FILE}: it is not a run of this campaign; "
+                f"move it away"
             )
+        if path.exists():
+            self._check_same(_read_made(path), folder)
+        elif kept.exists():
+            made = _read_made(kept)
+            self._check_same(made.get("made") if isinstance(made, dict) else made, kept)
+
+    def _check_same(self, made: Any, place: Path) -> None:
+        if made != self.as_json():
+            raise ConfigError(
+                f"{place} was made with {made}, now it is {self.as_json()}: delete it to make the "
+                f"run again, or give another -o"
+            )
+
+
+def _read_made(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{path} cannot be read ({error}); delete it") from error
+
+
+def kept_file(folder: Path) -> Path:
+    """Return where what was kept of a run stands: beside the place of its folder."""
+    return folder.with_name(f"{folder.name}.json")
 
 
 def run_name(folder: Path) -> str:

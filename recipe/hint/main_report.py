@@ -6,6 +6,7 @@ main_report.py evaluation RUN                      every number again from the s
 main_report.py compare RUN_A RUN_B [--common]      B minus A, paired problem by problem
 main_report.py html RUN [RUN ...] -o page.html     one page to look at, also of a run in progress
 main_report.py campaign DIR [DIR ...] -o FILE.md   tables, intervals and claims of whole campaigns
+main_report.py keep DIR -o DIR2                    what that page needs of DIR, a small file a run
 main_report.py same RUN_A RUN_B                     whether two training runs sampled the same; exit
                                                    code 1 when not
 main_report.py samples RUN [--step N] [--why W]    what training kept to look at, newest last
@@ -18,18 +19,19 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
 from omegaconf import OmegaConf
 
 from recipe.hint.command.compose import CONFIG_DIR, primary_config, set_config_paths
-from recipe.hint.errors import ConfigError, HintError, one_line
+from recipe.hint.errors import ConfigError, DataError, HintError, one_line
 from recipe.hint.evaluation.comparison import compare_runs
 from recipe.hint.evaluation.results import evaluation_table, recompute
-from recipe.hint.report.campaign import read_results_of
+from recipe.hint.report.campaign import CampaignResult, keep_results, read_results_of
 from recipe.hint.report.campaign_page import results_page
-from recipe.hint.report.runs import read_run
+from recipe.hint.report.runs import RunResult, read_run
 from recipe.hint.report.same import compare_records, vllm_difference
 from recipe.hint.report.samples import sample_lines
 from recipe.hint.report.training import draw_learning, training_table
@@ -41,7 +43,7 @@ def main(argv: list[str] | None = None) -> int:
     """Run the command that the first argument names; without one, the training table."""
     argv = sys.argv[1:] if argv is None else argv
     commands = {"evaluation": _evaluation, "compare": _compare, "html": _html}
-    commands |= {"same": _same, "samples": _samples, "campaign": _campaign}
+    commands |= {"same": _same, "samples": _samples, "campaign": _campaign, "keep": _keep}
     command = commands.get(argv[0] if argv else "")
     try:
         return command(argv[1:]) if command else _training(argv)
@@ -156,16 +158,49 @@ def _html(argv: list[str]) -> int:
 def _campaign(argv: list[str]) -> int:
     """Write the page of some campaigns' results."""
     parser = _parser(" campaign")
-    parser.add_argument("folders", nargs="+", help="folders that main_campaign.py filled")
+    parser.add_argument("folders", nargs="+", help="folders that main_campaign.py or keep filled")
     parser.add_argument("-o", "--output", type=Path, required=True, help="the Markdown to write")
+    parser.add_argument("--figure", type=Path, help="an SVG file to write: learning curves")
+    parser.add_argument("--source", default="tiny/hard", help="data source of the figure")
+    parser.add_argument("--arm", action="append", default=[], help="in the figure; repeatable")
     given = parser.parse_args(argv)
     results = []
     for folder in given.folders:
         print(f"reading {folder} ...", file=sys.stderr, flush=True)
         results.append(read_results_of(folder))
     write_whole(given.output, results_page(results))
+    if given.figure:
+        draw_learning(_curves(results, given.arm), given.source, given.figure)
     missing = sum(len(each.missing) for each in results)
     print(f"{given.output}: {len(results)} campaigns, {missing} runs missing")
+    return 0
+
+
+def _curves(results: Sequence[CampaignResult], arms: Sequence[str]) -> list[RunResult]:
+    """Return the runs of some arms, of all where none is named, for a figure.
+
+    Raises:
+        DataError: If an arm has no finished run.
+    """
+    found = {
+        arm: [RunResult(each.training.name, arm, each.training.metrics) for each in seeds.values()]
+        for result in results
+        for arm, seeds in result.seeds.items()
+    }
+    for arm in arms:
+        if arm not in found:
+            raise DataError(f"--arm {arm} has no finished run; choose from {', '.join(found)}")
+    return [run for arm in arms or found for run in found[arm]]
+
+
+def _keep(argv: list[str]) -> int:
+    """Keep what a page needs of a campaign's finished runs."""
+    parser = _parser(" keep")
+    parser.add_argument("folder", help="a folder that main_campaign.py filled")
+    parser.add_argument("-o", "--output", type=Path, required=True, help="another folder")
+    given = parser.parse_args(argv)
+    result = keep_results(given.folder, given.output)
+    print(f"{given.output}: {sum(map(len, result.seeds.values()))} runs")
     return 0
 
 

@@ -52,6 +52,7 @@ def test_sender_and_receiver_of_a_run_meet_and_those_of_two_runs_do_not(handles)
     assert len(sender) < len("ipc://") + 100  # a socket's path may have 107 characters
 
 
+@pytest.mark.slow
 def test_every_process_of_a_run_sends_by_it(composed, monkeypatch):
     """The plugin is loaded beside the user's own modules, and asks for no GPU."""
     monkeypatch.setenv("VERL_USE_EXTERNAL_MODULES", "json,recipe.hint.runtime.plugin")
@@ -68,6 +69,7 @@ def test_verl_finds_it_under_the_name_that_the_plugin_gives(monkeypatch):
     assert base.get_rollout_class("vllm", "async") is RunServerAdapter
 
 
+@pytest.mark.slow
 def test_another_program_on_verl_keeps_verls_socket(handles, monkeypatch):
     """The package's entry point loads the plugin in every program that imports verl."""
     sender, receiver = handles("")

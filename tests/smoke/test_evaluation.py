@@ -7,7 +7,11 @@ import signal
 import pytest
 from runs import ROOT, started, train, wait_for
 
-pytestmark = pytest.mark.slow
+from recipe.hint.evaluation.draw import evaluation_settings, response_row, write_settings
+from recipe.hint.evaluation.responses import append_responses, response_path
+from recipe.hint.problems.columns import read_problems
+from recipe.hint.schema import Response, Verdict
+
 SETTINGS = ("trainer.eval_only=true", f"data.val_files={ROOT / 'data/tiny/val_easy.parquet'}")
 
 
@@ -25,6 +29,35 @@ def num_written(folder):
     return sum(path.read_bytes().count(b"\n") for path in files)
 
 
+@pytest.mark.slow
+def test_an_evaluation_draws_what_a_killed_one_left_and_keeps_what_it_had(tmp_path, composed):
+    """40 problems are done, of one 3 of 4 responses, and of the next half a line is on disk."""
+    path = ROOT / "data/tiny/val_easy.parquet"
+    folder = tmp_path / "run" / "evaluation"
+    config = composed("hardware=laptop", *SETTINGS)
+    write_settings(folder, evaluation_settings(config, [str(path)]))
+    response, verdict = Response([1], [0.0], "kept", False), Verdict(1.0, "correct", "7")
+    for number, problem in enumerate(read_problems(path)[:41]):
+        rows = [
+            response_row(problem, each, each, response, verdict)
+            | {"prompt_tokens": 9, "seconds": 0.5}
+            for each in range(4 if number < 40 else 3)
+        ]
+        append_responses(folder, "tiny/easy", rows)
+    before, num_before = samples_of(folder.parent)
+    assert num_before == 163
+    with open(response_path(folder, "tiny/easy"), "a") as file:
+        file.write('{"benchmark": "tiny/ea')
+
+    run = train(folder.parent, *SETTINGS)
+    assert run.code == 0, run.err
+    after = check_whole(folder.parent, run)
+    assert {key: after[key] for key in before} == before
+    # The model has other responses than the one that was put there.
+    assert sum(row["response"] == "kept" for row in after.values()) == 163
+
+
+@pytest.mark.long
 def test_a_killed_evaluation_ends_with_every_sample_once(tmp_path):
     folder = tmp_path / "run"
     with started(folder, *SETTINGS) as process:
@@ -36,14 +69,19 @@ def test_a_killed_evaluation_ends_with_every_sample_once(tmp_path):
 
     run = train(folder, *SETTINGS)
     assert run.code == 0, run.err
+    after = check_whole(folder, run)
+    assert {key: after[key] for key in before} == before
+
+
+def check_whole(folder, run):
     after, num_lines = samples_of(folder)
     # 100 problems x 4 samples.
     assert num_lines == len(after) == 100 * 4
-    assert {key: after[key] for key in before} == before
     results = json.loads((folder / "evaluation/results.json").read_text())
     total = sum(row["score"] for row in after.values())
     assert results["benchmarks"]["tiny/easy"]["avg"] == pytest.approx(total / 400)
     assert "tiny/easy" in run.out
+    return after
 
 
 def samples_of_whole_lines(folder):

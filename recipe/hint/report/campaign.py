@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -20,48 +19,18 @@ from recipe.hint.campaign import (
     Campaign,
     Claim,
     Run,
+    kept_file,
     read_campaign,
 )
 from recipe.hint.errors import DataError
 from recipe.hint.evaluation.crossed import crossed_difference, crossed_share, mean_ratio
 from recipe.hint.evaluation.estimators import Estimate
-from recipe.hint.evaluation.responses import (
-    GradedResponse,
-    Groups,
-    file_sha256,
-    response_path,
-)
-from recipe.hint.evaluation.results import read_evaluation
-from recipe.hint.problems.columns import read_problems
-from recipe.hint.report.page.folder import PageRun, read_folder
-from recipe.hint.tiny.two_turn.task import worked_digit
+from recipe.hint.report.campaign_run import SeedResult, kept_text, read_kept, read_seed
+from recipe.hint.report.page.folder import read_folder
+from recipe.hint.whole_file import write_whole
 
 Verdict = Literal["holds", "fails", "undecided", "not known"]
 MIN_SEEDS = 3  # of fewer, an interval over seeds and problems is too narrow
-_WORK = "two_turn/"
-_TOKENS = ("hint/rollout_tokens", "hint/tokens")
-_PACKAGED = Path(__file__).resolve().parents[3] / "data" / "two_turn"
-
-
-@dataclass
-class SeedResult:
-    """What one run came to.
-
-    Attributes:
-        training: Its metrics and settings.
-        means: Data source -> measure -> problem -> mean over the K responses.
-        num_responses: K.
-        sampling: What the responses were drawn with.
-    """
-
-    training: PageRun
-    means: Mapping[str, Mapping[str, Mapping[str, float]]]
-    num_responses: int
-    sampling: Mapping[str, Any]
-
-    def tokens(self) -> float:
-        """Return the tokens that training sampled, hints included."""
-        return sum(row.get(name, 0.0) for row in self.training.training for name in _TOKENS)
 
 
 @dataclass
@@ -201,7 +170,7 @@ def read_results_of(folder: str | Path) -> CampaignResult:
     """Read the finished runs of a campaign's folder.
 
     Raises:
-        DataError: If a finished run cannot be read, or none is finished.
+        DataError: If a finished run cannot be read, or what was kept of one, or none is finished.
         ConfigError: If the folder has no campaign's file, a damaged one, or a run that is none of
             the campaign's.
     """
@@ -211,7 +180,9 @@ def read_results_of(folder: str | Path) -> CampaignResult:
         place = folder / run.name
         run.check_made(place)
         if (place / RESULTS).is_file():
-            result.seeds.setdefault(run.arm, {})[run.seed] = _read_seed(place, run)
+            result.seeds.setdefault(run.arm, {})[run.seed] = read_seed(place, run)
+        elif kept_file(place).is_file():
+            result.seeds.setdefault(run.arm, {})[run.seed] = read_kept(kept_file(place), run)
         else:
             result.missing.append((run, _unfinished(place)))
     if not result.seeds:
@@ -219,6 +190,32 @@ def read_results_of(folder: str | Path) -> CampaignResult:
     # In the order of the file, whichever was finished first.
     order = [name for name in result.campaign.arms if name in result.seeds]
     result.seeds = {name: dict(sorted(result.seeds[name].items())) for name in order}
+    return result
+
+
+def keep_results(folder: str | Path, output: Path) -> CampaignResult:
+    """Write what the page reads of each finished run to a file of its own in another folder.
+
+    The page of that folder is the same, and a campaign there goes on with what is missing.
+
+    Args:
+        folder: A campaign's.
+        output: Holds ``campaign.yaml`` and ``ARM/seed-N.json`` afterwards.
+
+    Raises:
+        DataError: As :func:`read_results_of`.
+        ConfigError: As :func:`read_results_of`, or if ``output`` has the file of another run.
+        OSError: If the disk refuses.
+    """
+    result = read_results_of(folder)
+    for run in result.campaign.runs():
+        if found := result.seeds.get(run.arm, {}).get(run.seed):
+            run.check_made(output / run.name)
+            path = kept_file(output / run.name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(path, kept_text(found, run))
+    text = (Path(folder) / CAMPAIGN_FILE).read_text(encoding="utf-8")
+    write_whole(output / CAMPAIGN_FILE, text)
     return result
 
 
@@ -251,80 +248,3 @@ def _unfinished(place: Path) -> str:
     why = " ".join(training.failure.split())[:200]
     end = f", ended by: {why}" if why else ""
     return f"at step {training.last_step}{end}"
-
-
-def _read_seed(place: Path, run: Run) -> SeedResult:
-    evaluation = place / "evaluation"
-    stored, groups = read_evaluation(evaluation)
-    training = read_folder(place, with_visits=False)
-    training.name = run.name
-    means = {source: _means(of_source) for source, of_source in groups.items()}
-    of_two_turns = [source for source in means if source.startswith(_WORK)]
-    answers = _answers(evaluation, training) if of_two_turns else {}
-    for source in of_two_turns:
-        if work := _work(evaluation, source, answers):
-            means[source]["work"] = work
-    return SeedResult(training, means, stored["num_samples"], stored["sampling"])
-
-
-def _means(groups: Groups) -> dict[str, dict[str, float]]:
-    """Return measure -> problem -> mean over its responses."""
-    found: dict[str, dict[str, float]] = {}
-    for problem, responses in groups.items():
-        facts = [_facts(each) for each in responses]
-        for name in MEASURES:
-            if all(name in each for each in facts):
-                found.setdefault(name, {})[problem] = sum(each[name] for each in facts) / len(facts)
-    return found
-
-
-def _facts(response: GradedResponse) -> Mapping[str, float]:
-    return response.facts or {"accuracy": response.score}
-
-
-def _answers(evaluation: Path, training: PageRun) -> dict[str, str]:
-    """Return problem -> answer of all that an evaluation drew responses to.
-
-    The problems' files are the run's, or the package's own of the same name, known by the digest
-    that the evaluation kept. Empty where one is not at hand.
-    """
-    digests = _digests(evaluation)
-    given = training.setting("data.val_files")
-    places = [Path(str(each)) for each in given] if isinstance(given, list) else []
-    found = {}
-    for path in (*places, *(_PACKAGED / name for name in digests)):
-        if path.is_file() and digests.get(path.name) == file_sha256(path):
-            found.setdefault(path.name, path)
-    if not digests or found.keys() != digests.keys():
-        return {}
-    return {each.id: each.answer for path in found.values() for each in read_problems(path)}
-
-
-def _work(evaluation: Path, source: str, answers: Mapping[str, str]) -> dict[str, float]:
-    """Return each problem's share of first responses whose work ends in the answer.
-
-    Empty where answers are not known, or responses hold no conversation.
-    """
-    right: dict[str, list[bool]] = {}
-    for row in _rows(response_path(evaluation, source)):
-        turns = [each for each in row.get("conversation") or () if isinstance(each, dict)]
-        first = [each.get("content") for each in turns if each.get("role") == "assistant"][:1]
-        if not turns or row["id"] not in answers:
-            return {}
-        is_right = bool(first) and str(worked_digit(str(first[0]))) == answers[row["id"]]
-        right.setdefault(row["id"], []).append(is_right)
-    return {name: sum(each) / len(each) for name, each in right.items()}
-
-
-def _digests(evaluation: Path) -> dict[str, str]:
-    """Return file -> SHA-256 of the problems that an evaluation drew responses to."""
-    try:
-        files = json.loads((evaluation / "settings.json").read_text("utf-8"))["files"]
-        return {str(name): str(digest) for name, digest in files.items()}
-    except (OSError, ValueError, LookupError, TypeError, AttributeError):
-        return {}
-
-
-def _rows(path: Path) -> Iterator[dict[str, Any]]:
-    with open(path, "rb") as lines:
-        yield from map(json.loads, lines)

@@ -8,7 +8,8 @@ from typing import Any
 from recipe.hint.campaign import MEASURES
 from recipe.hint.evaluation.estimators import Estimate
 from recipe.hint.evaluation.results import markdown, percent
-from recipe.hint.report.campaign import CampaignResult, SeedResult, shown
+from recipe.hint.report.campaign import CampaignResult, shown
+from recipe.hint.report.campaign_run import SeedResult
 from recipe.hint.report.page.folder import PageRun, level_share
 from recipe.hint.report.runs import accuracies
 

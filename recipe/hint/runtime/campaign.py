@@ -19,7 +19,7 @@ from pathlib import Path
 
 import yaml
 
-from recipe.hint.campaign import CAMPAIGN_FILE, RESULTS, RUN_FILE, Campaign, Run
+from recipe.hint.campaign import CAMPAIGN_FILE, RESULTS, RUN_FILE, Campaign, Run, kept_file
 from recipe.hint.errors import ConfigError, HintError
 from recipe.hint.report.runs import read_rows
 from recipe.hint.runtime.checkpoints import newest_complete, step_folder
@@ -52,7 +52,7 @@ class Job:
             ConfigError: If the folder holds another run.
         """
         self.run.check_made(self.folder)
-        if (self.folder / RESULTS).is_file():
+        if (self.folder / RESULTS).is_file() or kept_file(self.folder).is_file():
             return "done"
         step, last = self._trained()
         if last and step == last:

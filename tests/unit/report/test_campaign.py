@@ -15,7 +15,7 @@ from recipe.hint.evaluation.estimators import Estimate
 from recipe.hint.evaluation.results import write_results
 from recipe.hint.main_report import main
 from recipe.hint.problems.columns import read_problems
-from recipe.hint.report.campaign import read_results_of, side_of
+from recipe.hint.report.campaign import keep_results, read_results_of, side_of
 from recipe.hint.report.campaign_page import results_page
 from recipe.hint.tiny.two_turn.task import response
 
@@ -316,6 +316,41 @@ def test_the_page_shows_failed_claims_in_bold_and_runs_that_are_missing(tmp_path
     assert page.split("groups with signal, %")[1].split("\n")[2].split("|")[2].strip() == "75"
 
 
+def test_what_was_kept_of_runs_gives_the_same_page(tmp_path, capsys):
+    asked = claims({"below": -0.5}, {"at_least": 0.9})
+    arms = {"x": {1: CONVERSATIONS, 2: CONVERSATIONS}, "y": {1: CONVERSATIONS}}
+    root = write_campaign(tmp_path / "runs", arms, claims=asked)
+    machine = {"machine": {"driver": "two cores"}, "version": {"python": "3.11"}}
+    (root / "x/seed-1/machine.json").write_text(json.dumps(machine))
+    with open(root / "y/seed-1/metrics.jsonl", "a") as metrics:
+        metrics.write("damaged\n")
+    kept = tmp_path / "kept"
+    assert main(["keep", str(root), "-o", str(kept)]) == 0
+    assert capsys.readouterr().out == f"{kept}: 3 runs\n"
+    page = results_page([read_results_of(root)])
+    assert "two cores" in page and "damaged lines" in page.lower() and "y (2)" in page
+    assert results_page([read_results_of(kept)]) == page
+
+
+def test_what_was_kept_of_another_run_or_is_damaged_is_refused(tmp_path):
+    root = write_campaign(tmp_path / "runs", {"x": {1: ONE, 2: ONE}})
+    kept = tmp_path / "kept"
+    keep_results(root, kept)
+    first, second = kept / "x/seed-1.json", kept / "x/seed-2.json"
+    whole = second.read_text()
+    second.write_text(first.read_text())
+    with pytest.raises(ConfigError, match="x/seed-2.json was made with .*hint.seed=1"):
+        read_results_of(kept)
+    with pytest.raises(ConfigError, match="x/seed-2.json was made with .*hint.seed=1"):
+        keep_results(root, kept)
+    second.write_text(whole[: len(whole) // 2])
+    with pytest.raises(ConfigError, match="x/seed-2.json cannot be read .*; delete it"):
+        read_results_of(kept)
+    second.write_text(whole.replace('"means"', '"mean"'))
+    with pytest.raises(DataError, match="x/seed-2.json is damaged: KeyError: 'means'"):
+        read_results_of(kept)
+
+
 def test_runs_on_different_problems_are_not_put_together(tmp_path):
     root = write_campaign(tmp_path, {"x": {1: ONE, 2: {"a": "++++"}}})
     with pytest.raises(
@@ -335,6 +370,18 @@ def test_the_command_writes_the_page(tmp_path, capsys):
     assert main(["campaign", str(root), "-o", str(tmp_path / "page.md")]) == 0
     assert (tmp_path / "page.md").read_text().startswith("# Results\n")
     assert capsys.readouterr().out.endswith("page.md: 1 campaigns, 0 runs missing\n")
+
+
+def test_the_figure_has_a_line_for_each_arm_that_was_asked_for(tmp_path, capsys):
+    root = write_campaign(tmp_path / "runs", {name: {1: ONE, 2: ONE} for name in "xyz"})
+    figure = tmp_path / "figure.svg"
+    given = ["campaign", str(root), "-o", str(tmp_path / "page.md"), "--source", "toy"]
+    given += ["--figure", str(figure), "--arm", "x"]
+    assert main([*given, "--arm", "z"]) == 0
+    legend = [name for name in "xyz" if f">{name}</text>" in figure.read_text()]
+    assert legend == ["x", "z"]
+    assert main([*given, "--arm", "w"]) == 2
+    assert "--arm w has no finished run; choose from x, y, z" in capsys.readouterr().err
 
 
 def test_work_is_right_where_a_first_response_ends_in_the_answer(tmp_path):

@@ -15,6 +15,7 @@ from recipe.hint.campaign import Arm, Campaign
 from recipe.hint.errors import ConfigError, HintError
 from recipe.hint.runtime.campaign import Driver, environment, jobs_of
 
+pytestmark = pytest.mark.slow
 PROGRAMS = Path(__file__).parent / "campaign_programs"
 
 
@@ -63,6 +64,16 @@ def test_a_run_whose_evaluation_is_missing_does_not_train_again(tmp_path):
     shutil.rmtree(tmp_path / "a/seed-1/evaluation")
     make(tmp_path, campaign(a=[]))
     assert calls(tmp_path, "a/seed-1") == ["train", "export", "evaluate", "evaluate"]
+
+
+def test_a_run_that_was_kept_is_not_made_again(tmp_path):
+    asked = campaign(a=[])
+    first, _ = asked.runs()
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a/seed-1.json").write_text(json.dumps({"made": first.as_json()}))
+    states, said = make(tmp_path, asked)
+    assert states == {"a/seed-1": "done", "a/seed-2": "done"}
+    assert said[0] == "2 runs, 1 of them done" and not (tmp_path / "a/seed-1").exists()
 
 
 def test_weights_and_samples_of_an_earlier_training_are_not_evaluated(tmp_path):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 from concurrent.futures import ThreadPoolExecutor
@@ -97,9 +96,18 @@ def cheat(base, answer):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("base", BASES)
-def test_no_object_answers_for_plain_data(base):
-    """6 answers; each program meets the questions one by one."""
-    cases = list(itertools.product(ANSWERS.items(), QUESTIONS))
+@pytest.mark.parametrize(
+    "third", [0, pytest.param(1, marks=pytest.mark.long), pytest.param(2, marks=pytest.mark.long)]
+)
+def test_no_object_answers_for_plain_data(base, third):
+    """6 answers; each program meets the questions one by one, one answer in three of each."""
+    first = BASES.index(base) + third
+    cases = [
+        (answer, question)
+        for number, question in enumerate(QUESTIONS)
+        for place, answer in enumerate(ANSWERS.items())
+        if (number + place + first) % 3 == 0
+    ]
 
     def reason_of(case):
         (_, answer), question = case
@@ -109,4 +117,4 @@ def test_no_object_answers_for_plain_data(base):
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         reasons = list(pool.map(reason_of, cases))
     passed = [case for case, reason in zip(cases, reasons, strict=True) if reason == "correct"]
-    assert passed == [] and len(reasons) == 6 * 44
+    assert passed == [] and len(reasons) == 6 * 44 // 3
