@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from recipe.hint.campaign import MEASURES
+from recipe.hint.campaign import MEASURES, Claim
 from recipe.hint.evaluation.estimators import Estimate
 from recipe.hint.evaluation.results import markdown, percent
 from recipe.hint.report.campaign import CampaignResult, shown
@@ -33,8 +33,8 @@ _QUARTERS = 4
 _ABOUT = """\
 # Results
 
-Made by `python recipe/hint/main_report.py campaign DIR ... -o docs/results.md` from the folders
-of campaigns ([campaigns](campaigns.md)); nothing here is typed by hand. Numbers are per cent of
+Made by `python recipe/hint/main_report.py campaign DIR ... -o FILE` from the runs of campaigns
+([campaigns](campaigns.md)); nothing here is typed by hand. Numbers are per cent of
 held-out problems after the last step, in brackets their 95 % intervals. An interval is over seeds
 and problems where an arm has several seeds, over problems where it has one: that one says nothing
 about other seeds. Differences are paired by seed and problem.
@@ -134,24 +134,27 @@ def _listed(facts: Mapping[str, Any]) -> str:
 
 
 def _claims(result: CampaignResult) -> list[str]:
-    rows = []
-    for claim in result.campaign.claims:
-        text, verdict = result.verdict(claim)
-        about = f"{MEASURES[claim.measure]} on {claim.source}"
-        if claim.more_than is not None:
-            by = (
-                f" {'less' if claim.by < 0 else 'and'} {percent(abs(claim.by))}" if claim.by else ""
-            )
-            said = f"{claim.arm}: {about} above that of {claim.more_than}{by}"
-        elif claim.at_least is not None:
-            said = f"{claim.arm}: {about} at least {percent(claim.at_least)}, every seed"
-        else:
-            said = f"{claim.arm}: {about} below {percent(claim.below or 0.0)}, every seed"
-        rows.append(_judged(said, text, verdict))
-    for budget in result.campaign.budgets:
-        said = f"{budget.arm}: at most {budget.at_most:g} times the tokens of {budget.tokens_of}"
-        rows.append(_judged(said, *result.cost(budget)))
-    return markdown(["claim", "measured", "verdict"], rows)
+    said = [(_said(claim), *result.verdict(claim)) for claim in result.campaign.claims]
+    said += [
+        (f"{each.arm}: at most {each.at_most:g} times the tokens of {each.tokens_of}",)
+        + result.cost(each)
+        for each in result.campaign.budgets
+    ]
+    measured = [_judged(*each) for each in said if each[1] != "-"]
+    waiting = [f"- {claim}" for claim, text, _ in said if text == "-"]
+    table = markdown(["claim", "measured", "verdict"], measured) if measured else []
+    return [*table, "", "Stated, and nothing measured yet:", "", *waiting] if waiting else table
+
+
+def _said(claim: Claim) -> str:
+    """Return a claim as a sentence."""
+    about = f"{claim.arm}: {MEASURES[claim.measure]} on {claim.source}"
+    if claim.more_than is not None:
+        by = f" {'less' if claim.by < 0 else 'and'} {percent(abs(claim.by))}" if claim.by else ""
+        return f"{about} above that of {claim.more_than}{by}"
+    if claim.at_least is not None:
+        return f"{about} at least {percent(claim.at_least)}, every seed"
+    return f"{about} below {percent(claim.below or 0.0)}, every seed"
 
 
 def _judged(said: str, text: str, verdict: str) -> list[str]:
@@ -216,35 +219,42 @@ def _learning(result: CampaignResult, source: str) -> list[str]:
         for step in steps:
             values = [curve[step] for curve in group if step in curve]
             cells.append(percent(sum(values) / len(values)) if values else "-")
-        halves = [_half(run.training, source) for run in result.seeds[arm].values()]
+        halves = [_half(run, source) for run in result.seeds[arm].values()]
         reached = [each for each in halves if each]
         half = "-"
         if reached:
-            of_steps, minutes = (
+            at, tokens, minutes = (
                 sum(column) / len(reached) for column in zip(*reached, strict=True)
             )
-            half = f"step {of_steps:.0f}, {minutes:.1f} min ({len(reached)} of {len(halves)})"
+            of = f"{len(reached)} of {len(halves)}"
+            half = f"step {at:.0f}, {tokens / 1000:.0f}k tokens, {minutes:.1f} min ({of})"
         rows.append([arm, *cells, half])
     return markdown(["arm", *(f"step {step}" for step in steps), "50 % at (seeds)"], rows)
 
 
 def _cost(result: CampaignResult) -> list[str]:
     rows = []
+    means = {
+        arm: sum(run.tokens() for run in seeds.values()) / len(seeds)
+        for arm, seeds in result.seeds.items()
+    }
+    reference = result.campaign.compared_with
+    base = means.get(reference, 0.0)
     for arm, seeds in result.seeds.items():
-        runs = [run.training for run in seeds.values()]
-        tokens = [run.tokens() for run in seeds.values()]
-        minutes = [sum(row.get("timing_s/step", 0.0) for row in run.training) / 60 for run in runs]
-        differences = [row[_VLLM] for run in runs for row in run.training if _VLLM in row]
+        runs = list(seeds.values())
+        minutes = sum(run.minutes() for run in runs) / len(runs)
+        differences = [row[_VLLM] for run in runs for row in run.training.training if _VLLM in row]
         rows.append(
             [
                 arm,
-                f"{sum(tokens) / len(tokens) / 1000:.0f}k",
-                f"{sum(minutes) / len(minutes):.1f}",
+                f"{means[arm] / 1000:.0f}k",
+                f"{means[arm] / base:.2f}" if base else "-",
+                f"{minutes:.1f}",
                 f"{max(differences):.1e}" if differences else "-",
             ]
         )
-    head = ["arm", "tokens a run", "minutes of steps", "trainer against vLLM, worst step's mean"]
-    return markdown(head, rows)
+    head = ["arm", "tokens a run", f"times {reference}'s", "minutes of steps"]
+    return markdown([*head, "trainer against vLLM, worst step's mean"], rows)
 
 
 def _late(result: CampaignResult) -> list[str]:
@@ -313,13 +323,11 @@ def _curve(run: PageRun, source: str) -> Iterator[tuple[int, float]]:
             yield int(row["step"]), found[source]
 
 
-def _half(run: PageRun, source: str) -> tuple[int, float] | None:
-    """Return step and minutes of training at the first validation of at least a half."""
-    step = next((step for step, value in _curve(run, source) if value >= _HALF), None)
-    if step is None:
-        return None
-    before = (row for row in run.training if row["step"] <= step)
-    return step, sum(row.get("timing_s/step", 0.0) for row in before) / 60
+def _half(run: SeedResult, source: str) -> tuple[int, float, float] | None:
+    """Return step, tokens and minutes at the first validation of at least a half."""
+    reached = (step for step, value in _curve(run.training, source) if value >= _HALF)
+    step = next(reached, None)
+    return None if step is None else (step, run.tokens(step), run.minutes(step))
 
 
 def _cell(estimate: Estimate | None, measure: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -51,9 +52,15 @@ class SeedResult:
     num_responses: int
     sampling: Mapping[str, Any]
 
-    def tokens(self) -> float:
-        """Return the tokens that training sampled, hints included."""
-        return sum(row.get(name, 0.0) for row in self.training.training for name in _TOKENS)
+    def tokens(self, last_step: float = math.inf) -> float:
+        """Return the tokens that training sampled up to a step, hints included."""
+        rows = (row for row in self.training.training if row["step"] <= last_step)
+        return sum(row.get(name, 0.0) for row in rows for name in _TOKENS)
+
+    def minutes(self, last_step: float = math.inf) -> float:
+        """Return the minutes of the training steps up to one."""
+        rows = (row for row in self.training.training if row["step"] <= last_step)
+        return sum(row.get("timing_s/step", 0.0) for row in rows) / 60
 
 
 def kept_text(result: SeedResult, run: Run) -> str:
