@@ -7,77 +7,20 @@ from pathlib import Path
 
 import pytest
 import yaml
+from campaign_runs import CONVERSATIONS, ONE, claims, write_campaign
 from response_rows import rows, write_rows
 
-from recipe.hint.campaign import Claim, read_campaign
+from recipe.hint.campaign import Claim
 from recipe.hint.errors import ConfigError, DataError
 from recipe.hint.evaluation.estimators import Estimate
 from recipe.hint.evaluation.results import write_results
 from recipe.hint.main_report import main
 from recipe.hint.problems.columns import read_problems
-from recipe.hint.report.campaign import keep_results, read_results_of, side_of
+from recipe.hint.report.campaign import read_results_of, side_of
 from recipe.hint.report.campaign_page import results_page
 from recipe.hint.tiny.two_turn.task import response
 
 TWO_TURN = Path("data/two_turn/val_hard.parquet").absolute()
-
-ONE = {"a": "++++", "b": "++--", "c": "----"}  # 1, 1/2, 0
-
-
-def write_campaign(root, arms, **changes):
-    """``arms``: arm -> seed -> problem -> ``+`` and ``-``; for two turns a pair such as ``-+``."""
-    node = {"title": "A campaign", "arms": {name: {} for name in arms}, "seeds": [1, 2]} | changes
-    root.mkdir(exist_ok=True)
-    (root / "campaign.yaml").write_text(yaml.safe_dump(node))
-    for run in read_campaign(root / "campaign.yaml").runs():
-        if run.seed in arms[run.arm]:
-            write_run(root / run.name, arms[run.arm][run.seed])
-            (root / run.name / "campaign.json").write_text(json.dumps(run.as_json()))
-    return root
-
-
-def write_run(folder, verdicts):
-    lines = rows(
-        "toy", **{problem: "".join(two_turns(each)[1]) for problem, each in verdicts.items()}
-    )
-    firsts = [first for each in verdicts.values() for first in two_turns(each)[0]]
-    for line, first in zip(lines, firsts, strict=True):
-        if first:
-            before, after = float(first == "+"), line["score"]
-            line["facts"] = {
-                "acc_t1": before,
-                "acc_t2": after,
-                "delta": after - before,
-                "wrong_to_right": float(after > before),
-                "right_to_wrong": float(after < before),
-                "unchanged": float(after == before),
-                "overlap": 0.0,
-            }
-    write_rows(folder / "evaluation", "toy", lines)
-    write_results(
-        folder / "evaluation",
-        {"toy": list(verdicts)},
-        model="m",
-        sampling={"temperature": 1.0},
-        num_responses=len(lines) // len(verdicts),
-        wall_s={"toy": 1.0},
-    )
-    steps = [
-        {"step": 0, "val-core/toy/acc/mean@4": 0.25},
-        {"step": 1, "hint/prompts": 2, "timing_s/step": 60.0, "hint/rollout_tokens": 500},
-        {"step": 2, "hint/prompts": 2, "timing_s/step": 30.0, "hint/rollout_tokens": 500}
-        | {"hint/zero_signal_after": 0.25, "val-core/toy/acc/mean@4": 0.5},
-    ]
-    (folder / "metrics.jsonl").write_text("".join(json.dumps(each) + "\n" for each in steps))
-    (folder / "config.yaml").write_text("trainer: {method: grpo}\n")
-
-
-def two_turns(letters):
-    """``"-+ ++"`` is two conversations, ``"-+"`` without a blank behind it two responses."""
-    if " " not in letters:
-        return [""] * len(letters), list(letters)
-    pairs = letters.split()
-    return [first for first, _ in pairs], [last for _, last in pairs]
 
 
 def test_an_arms_accuracy_is_the_mean_over_seeds_and_problems(tmp_path):
@@ -102,9 +45,6 @@ def test_differences_are_taken_problem_by_problem_and_seed_by_seed(tmp_path):
     assert swapped.value == pytest.approx(-0.25)
 
 
-CONVERSATIONS = {"a": "-+ -+", "b": "-+ ++", "c": "-+ --"}  # changes 1, 1/2, 1/2
-
-
 def test_two_turns_have_what_the_second_changed(tmp_path):
     result = read_results_of(write_campaign(tmp_path, {"x": {1: CONVERSATIONS}}))
     values = {name: result.estimate("x", "toy", name).value for name in result.measures("toy")}
@@ -123,10 +63,6 @@ def test_two_turns_have_what_the_second_changed(tmp_path):
 def verdict(root, claim):
     result = read_results_of(root)
     return result.verdict(result.campaign.claims[claim])[1]
-
-
-def claims(*bounds):
-    return [{"arm": "x", "source": "toy", "measure": "delta"} | each for each in bounds]
 
 
 def test_a_bound_holds_where_the_interval_of_every_seed_is_on_its_side(tmp_path):
@@ -315,41 +251,6 @@ def test_the_page_shows_failed_claims_in_bold_and_runs_that_are_missing(tmp_path
     assert "step 2, 1k tokens, 1.5 min (1 of 1)" in page
     # The last quarter of two steps is the last one: 1 - 0.25 of its groups have signal.
     assert page.split("groups with signal, %")[1].split("\n")[2].split("|")[2].strip() == "75"
-
-
-def test_what_was_kept_of_runs_gives_the_same_page(tmp_path, capsys):
-    asked = claims({"below": -0.5}, {"at_least": 0.9})
-    arms = {"x": {1: CONVERSATIONS, 2: CONVERSATIONS}, "y": {1: CONVERSATIONS}}
-    root = write_campaign(tmp_path / "runs", arms, claims=asked)
-    machine = {"machine": {"driver": "two cores"}, "version": {"python": "3.11"}}
-    (root / "x/seed-1/machine.json").write_text(json.dumps(machine))
-    with open(root / "y/seed-1/metrics.jsonl", "a") as metrics:
-        metrics.write("damaged\n")
-    kept = tmp_path / "kept"
-    assert main(["keep", str(root), "-o", str(kept)]) == 0
-    assert capsys.readouterr().out == f"{kept}: 3 runs\n"
-    page = results_page([read_results_of(root)])
-    assert "two cores" in page and "damaged lines" in page.lower() and "y (2)" in page
-    assert results_page([read_results_of(kept)]) == page
-
-
-def test_what_was_kept_of_another_run_or_is_damaged_is_refused(tmp_path):
-    root = write_campaign(tmp_path / "runs", {"x": {1: ONE, 2: ONE}})
-    kept = tmp_path / "kept"
-    keep_results(root, kept)
-    first, second = kept / "x/seed-1.json", kept / "x/seed-2.json"
-    whole = second.read_text()
-    second.write_text(first.read_text())
-    with pytest.raises(ConfigError, match="x/seed-2.json was made with .*hint.seed=1"):
-        read_results_of(kept)
-    with pytest.raises(ConfigError, match="x/seed-2.json was made with .*hint.seed=1"):
-        keep_results(root, kept)
-    second.write_text(whole[: len(whole) // 2])
-    with pytest.raises(ConfigError, match="x/seed-2.json cannot be read .*; delete it"):
-        read_results_of(kept)
-    second.write_text(whole.replace('"means"', '"mean"'))
-    with pytest.raises(DataError, match="x/seed-2.json is damaged: KeyError: 'means'"):
-        read_results_of(kept)
 
 
 def test_runs_on_different_problems_are_not_put_together(tmp_path):

@@ -1,0 +1,72 @@
+"""Folders of campaigns whose runs gave the verdicts that a test asks for."""
+
+import json
+
+import yaml
+from response_rows import rows, write_rows
+
+from recipe.hint.campaign import read_campaign
+from recipe.hint.evaluation.results import write_results
+
+CONVERSATIONS = {"a": "-+ -+", "b": "-+ ++", "c": "-+ --"}  # changes 1, 1/2, 1/2
+ONE = {"a": "++++", "b": "++--", "c": "----"}  # 1, 1/2, 0
+
+
+def write_campaign(root, arms, **changes):
+    """``arms``: arm -> seed -> problem -> ``+`` and ``-``; for two turns a pair such as ``-+``."""
+    node = {"title": "A campaign", "arms": {name: {} for name in arms}, "seeds": [1, 2]} | changes
+    root.mkdir(exist_ok=True)
+    (root / "campaign.yaml").write_text(yaml.safe_dump(node))
+    for run in read_campaign(root / "campaign.yaml").runs():
+        if run.seed in arms[run.arm]:
+            write_run(root / run.name, arms[run.arm][run.seed])
+            (root / run.name / "campaign.json").write_text(json.dumps(run.as_json()))
+    return root
+
+
+def write_run(folder, verdicts):
+    lines = rows(
+        "toy", **{problem: "".join(two_turns(each)[1]) for problem, each in verdicts.items()}
+    )
+    firsts = [first for each in verdicts.values() for first in two_turns(each)[0]]
+    for line, first in zip(lines, firsts, strict=True):
+        if first:
+            before, after = float(first == "+"), line["score"]
+            line["facts"] = {
+                "acc_t1": before,
+                "acc_t2": after,
+                "delta": after - before,
+                "wrong_to_right": float(after > before),
+                "right_to_wrong": float(after < before),
+                "unchanged": float(after == before),
+                "overlap": 0.0,
+            }
+    write_rows(folder / "evaluation", "toy", lines)
+    write_results(
+        folder / "evaluation",
+        {"toy": list(verdicts)},
+        model="m",
+        sampling={"temperature": 1.0},
+        num_responses=len(lines) // len(verdicts),
+        wall_s={"toy": 1.0},
+    )
+    steps = [
+        {"step": 0, "val-core/toy/acc/mean@4": 0.25},
+        {"step": 1, "hint/prompts": 2, "timing_s/step": 60.0, "hint/rollout_tokens": 500},
+        {"step": 2, "hint/prompts": 2, "timing_s/step": 30.0, "hint/rollout_tokens": 500}
+        | {"hint/zero_signal_after": 0.25, "val-core/toy/acc/mean@4": 0.5},
+    ]
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(each) + "\n" for each in steps))
+    (folder / "config.yaml").write_text("trainer: {method: grpo}\n")
+
+
+def two_turns(letters):
+    """``"-+ ++"`` is two conversations, ``"-+"`` without a blank behind it two responses."""
+    if " " not in letters:
+        return [""] * len(letters), list(letters)
+    pairs = letters.split()
+    return [first for first, _ in pairs], [last for _, last in pairs]
+
+
+def claims(*bounds):
+    return [{"arm": "x", "source": "toy", "measure": "delta"} | each for each in bounds]
