@@ -45,6 +45,10 @@ class Engine(Protocol):
         """Return a known text as a response: its tokens and the end of its turn."""
         ...
 
+    def continued(self, prompt_ids: Sequence[int], response: Response) -> str:
+        """Return the text that a response adds to one that its prompt already begins."""
+        ...
+
     async def sample_each(
         self,
         prompts: Sequence[list[int]],
@@ -96,6 +100,10 @@ class BareEngine:
     def given(self, text: str) -> Response:
         """Return a text as a response, a token for each word."""
         return Response([0] * len(text.split()), [], text, is_truncated=False, is_given=True)
+
+    def continued(self, prompt_ids: Sequence[int], response: Response) -> str:
+        """Return its text: words are no tokens here."""
+        return response.text
 
     async def sample(
         self,

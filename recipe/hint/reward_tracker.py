@@ -10,9 +10,9 @@ import numpy as np
 
 from recipe.hint.conversations import by_first
 from recipe.hint.record import PromptRecord
-from recipe.hint.schema import ProblemState
+from recipe.hint.schema import MAX_LEVELS, ProblemState
 
-_NEVER = 255  # a level at which no rollout was right
+_NEVER = MAX_LEVELS + 1  # a level at which no rollout was right
 _FIELDS = {
     "visits": np.int32,
     "level": np.uint8,  # the level planned last

@@ -52,7 +52,7 @@ class PromptRollout:
 
     def __init__(self, problem: Problem, state: ProblemState, parts: Parts) -> None:
         self._problem = problem
-        self._state = state
+        self._state = state.within(parts.method.max_level)
         self._method = parts.method
         self._source = parts.source
         self._teacher = parts.teacher
@@ -150,8 +150,10 @@ class PromptRollout:
         groups = await self._responses(request, made, prompts, seeds, rows)
         places = [index for index, group in enumerate(groups) for _ in group]
         responses = [
-            replace(response, text=prompt.begun + response.text) if prompt.begun else response
-            for (prompt, _), group in zip(made, groups, strict=True)
+            replace(response, text=prompt.begun + self._engine.continued(ids, response))
+            if prompt.begun
+            else response
+            for (prompt, _), ids, group in zip(made, prompts, groups, strict=True)
             for response in group
         ]
         verdicts: Sequence[Verdict | None] = [None] * len(responses)

@@ -12,7 +12,7 @@ import hashlib
 import json
 from array import array
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 from recipe.hint.errors import DataError
@@ -165,6 +165,10 @@ class ParseFailure:
     excerpt: str
 
 
+# What the tracker can tell apart, and level 0.
+MAX_LEVELS = 254
+
+
 @dataclass(frozen=True, slots=True)
 class ProblemState:
     """What the tracker remembers of one problem, of fixed size, and the step of its next rollout.
@@ -185,6 +189,19 @@ class ProblemState:
     accepted_level: int = 0
     worked_level: int = -1
     step: int = 0
+
+    def within(self, max_level: int) -> ProblemState:
+        """Return what is known to a run with so many levels, which another may have begun.
+
+        The accuracy at a level that it does not have is unknown.
+        """
+        return replace(
+            self,
+            level=min(self.level, max_level),
+            accuracy=self.accuracy if self.level <= max_level else -1.0,
+            accepted_level=min(self.accepted_level, max_level),
+            worked_level=min(self.worked_level, max_level),
+        )
 
 
 def seed_at(*coordinates: object) -> int:

@@ -17,10 +17,12 @@ from recipe.hint.methods import METHODS, Method, get_method
 from recipe.hint.methods.base import Draws
 from recipe.hint.prompt import Texts, load_texts
 from recipe.hint.samples import SampleSettings
+from recipe.hint.schema import MAX_LEVELS
 from recipe.hint.turns import Style
 from recipe.hint.typed import read_typed
 
 BUILT_IN_LEVELS = 3
+_WRITTEN = ("self_generated", "teacher")
 Source = Literal["self_generated", "dataset", "teacher", "solution_prefix"]
 
 
@@ -127,12 +129,6 @@ class HintSettings:
                 f"hint.logprob_gain_every={self.logprob_gain_every} must be a number of steps or 0 "
                 f"(never) and hint.dropout_share={self.dropout_share} in [0, 1]"
             )
-        is_written = self.source in (None, "self_generated", "teacher")
-        if is_written and self.max_level > BUILT_IN_LEVELS and self.prompts is None:
-            raise ConfigError(
-                f"hint.max_level={self.max_level}, but the built-in prompt asks for "
-                f"{BUILT_IN_LEVELS} levels; give hint.prompts with a text that asks for as many"
-            )
         if self.temperature < 0:
             raise ConfigError(f"hint.temperature={self.temperature} must be at least 0")
         if not 0 < self.top_p <= 1:
@@ -235,11 +231,28 @@ def build_method(trainer: Mapping[str, Any], settings: HintSettings) -> Method:
         own = read_typed(cls.settings_cls, {name: trainer[name] for name in names}, "trainer")
     elif cls.settings_node:
         own = settings.methods.get(cls.settings_node.removeprefix("hint."))
-    return cls(
-        max_level=num_levels(settings, source_of(settings, cls)) if cls.uses_hints else 0,
+    source = source_of(settings, cls)
+    if cls.uses_hints and source in _WRITTEN:
+        _check_asked_levels(settings)
+    method = cls(
+        max_level=num_levels(settings, source) if cls.uses_hints else 0,
         settings=own,
         draws=Draws(settings.seed, settings.dropout_share),
     )
+    if method.max_level > MAX_LEVELS:
+        raise ConfigError(
+            f"trainer.method={trainer['method']} would have {method.max_level} hint levels, above "
+            f"the {MAX_LEVELS} that are possible; give fewer levels, or fewer pieces of each"
+        )
+    return method
+
+
+def _check_asked_levels(settings: HintSettings) -> None:
+    if settings.max_level > BUILT_IN_LEVELS and settings.prompts is None:
+        raise ConfigError(
+            f"hint.max_level={settings.max_level}, but the built-in prompt asks for "
+            f"{BUILT_IN_LEVELS} levels; give hint.prompts with a text that asks for as many"
+        )
 
 
 def source_of(settings: HintSettings, method: Method | type[Method]) -> str:
@@ -259,7 +272,6 @@ def num_levels(settings: HintSettings, source: str) -> int:
     return settings.max_level
 
 
-_WRITTEN = ("self_generated", "teacher")
 # General settings that only some sources read.
 _SOURCE_SETTINGS: dict[str, tuple[str, ...]] = {
     "hint.max_level": ("self_generated", "dataset", "teacher"),

@@ -34,6 +34,10 @@ GOOD = [
     f"{STAGES}=8 {ASYNC}",
     f"{STAGES}=9",
     f"{STAGES}=10 {ASYNC}",
+    f"trainer.method=sft hint.sft.steps=8 {ASYNC}",
+    "trainer.method=score actor_rollout_ref.actor.policy_loss.loss_mode=gspo",  # a weight a turn
+    "trainer.method=ghpo algorithm.adv_estimator=rloo",
+    "trainer.method=sage algorithm.adv_estimator=gae",  # it drops no group
 ]
 WRONG = {
     "trainer.method=score algorithm.filter_groups.enable=true": (
@@ -41,6 +45,19 @@ WRONG = {
     ),
     f"{PHASES} {ASYNC}": "t_low=2 needs trainer.v1.trainer_mode=sync: in colocate_async",
     f"{STAGES}=9 {ASYNC}": "stage1_steps=9 leaves no step of 10 .* at most 8, or 10 for stage I",
+    f"trainer.method=sft hint.sft.steps=9 {ASYNC}": r"sft.steps=9 leaves no step .* at most 8$",
+    f"trainer.method=scaf hint.scaf.warmup_steps=9 {ASYNC}": "warmup_steps=9 leaves no step of 10",
+    f"trainer.method=ghpo hint.ghpo.cold_start_steps=9 {ASYNC}": "cold_start_steps=9 leaves no",
+    **{
+        f"trainer.method={name} actor_rollout_ref.actor.policy_loss.loss_mode=geo_mean": (
+            f"loss_mode=geo_mean does not work with trainer.method={name}: it weighs each token"
+        )
+        for name in ("luffy", "rl-zvp")
+    },
+    **{
+        f"trainer.method=ghpo algorithm.adv_estimator={name}": f"adv_estimator={name} does not work"
+        for name in ("gae", "reinforce_plus_plus", "remax")
+    },
     "trainer.method=archer critic.optim.lr_scheduler_type=cosine": (
         "lr_scheduler_type=cosine does not work with trainer.method=archer: .* give .*=constant"
     ),

@@ -4,6 +4,8 @@ import json
 import logging
 
 import datasets
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from omegaconf import OmegaConf
 from transformers import AutoTokenizer
@@ -11,7 +13,9 @@ from verl.utils.dataset.rl_dataset import RLHFDataset
 
 from recipe.hint import main_prepare
 from recipe.hint.command.compose import REPOSITORY
-from recipe.hint.problems.columns import read_problems
+from recipe.hint.errors import DataError
+from recipe.hint.problems.columns import make_row, read_problems
+from recipe.hint.runtime.preflight.data import DataFile, check_alike
 from recipe.hint.schema import problem_from_row
 
 ROWS = {
@@ -65,3 +69,39 @@ def test_files_of_all_kinds_and_the_embedded_problems_are_read_together(tmp_path
     problems = [problem for path in files for problem in read_problems(path)]
     assert [problem_from_row(data[n]) for n in range(len(data))] == problems
     assert [problem.kind for problem in problems[:4]] == ["maths", "choice", "program", "maths"]
+
+
+def with_columns(path, row_id, **columns):
+    row = make_row("1+1?", "2", solution="Count.", row_id=str(row_id)) | columns
+    row["extra_info"]["index"] = row_id
+    pq.write_table(pa.Table.from_pylist([row]), path)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "is_alike"),
+    [
+        ({}, {}, True),
+        ({"hint_level_1": "a"}, {"hint_level_1": None}, True),
+        ({"hint_level_1": "a"}, {}, True),
+        ({"hint_level_1": "a"}, {"hint_level_1": ["a"]}, False),
+        ({"row_id": 7}, {"row_id": "x"}, False),  # a release's file and an own one
+        ({"solution": None}, {"solution": "Count."}, True),
+    ],
+)
+def test_files_that_verl_cannot_put_together_are_refused_before_the_start(
+    tmp_path, load, first, second, is_alike
+):
+    paths = [
+        with_columns(tmp_path / f"{number}.parquet", **({"row_id": f"id {number}"} | columns))
+        for number, columns in enumerate((first, second))
+    ]
+    files = [DataFile(str(path), []) for path in paths]
+    if is_alike:
+        check_alike(files, "data.train_files")
+        assert len(load(*paths)) == 2
+    else:
+        with pytest.raises(DataError, match="1.parquet and .*0.parquet .* cannot be put"):
+            check_alike(files, "data.train_files")
+        with pytest.raises(ValueError, match="features"):
+            load(*paths)

@@ -52,7 +52,6 @@ def test_what_the_methods_declare_is_no_setting_by_itself():
     [
         ({"max_tokns": 5}, r"hint\.max_tokns is not a setting; choose from attempts"),
         ({"max_tokens": "many"}, r"hint\.max_tokens='many' must be int"),
-        ({"max_level": 4}, r"hint\.max_level=4, but the built-in prompt asks for 3 levels"),
         ({"max_tokens": 0}, r"hint\.max_tokens=0 must be at least 1"),
         (
             {"style": "long"},
@@ -155,12 +154,6 @@ def test_what_is_read_follows_the_source_that_is_chosen():
         check_settings_are_read("sage", ["hint.max_tokens"], prefix)
 
 
-def test_levels_above_three_need_a_prompt_only_where_hints_are_written():
-    assert HintSettings(source="dataset", max_level=5).max_level == 5
-    with pytest.raises(ConfigError, match="give hint.prompts"):
-        HintSettings(source="self_generated", max_level=5)
-
-
 def test_min_above_max_is_refused_when_the_method_is_built():
     trainer = {
         "method": "sage-light",
@@ -203,3 +196,24 @@ def test_a_missing_file_of_texts_is_refused():
 def test_the_limit_of_progress_is_no_shorter_than_that_of_one_group():
     with pytest.raises(ConfigError, match=r"progress_s=60 must be at least .*rollout_s=3600"):
         read_settings({"watchdog": {"progress_s": 60.0}})
+
+
+def built(name, **hint):
+    node = method_defaults()["hint"] | hint
+    return build_method({"method": name, **asdict(LightSettings())}, read_settings(node))
+
+
+def test_more_levels_than_the_tracker_tells_apart_are_refused():
+    assert built("scaf", max_level=2, scaf={"increments": 127}).max_level == 254
+    with pytest.raises(ConfigError, match="scaf would have 256 hint levels, above the 254"):
+        built("scaf", max_level=2, scaf={"increments": 128})
+
+
+def test_levels_that_no_prompt_asks_for_are_refused_where_hints_are_written():
+    assert built("scaf", max_level=4).max_level == 16  # its hints are columns of the data
+    assert built("grpo", max_level=4).max_level == 0
+    assert built("sage", max_level=4, source="dataset").max_level == 4
+    refused = "hint.max_level=4, but the built-in prompt asks for 3 levels; give hint.prompts"
+    for source in (None, "self_generated", "teacher"):
+        with pytest.raises(ConfigError, match=refused):
+            built("sage", max_level=4, source=source)

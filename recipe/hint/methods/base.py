@@ -55,7 +55,9 @@ class Method:
         source: The source of hints where ``hint.source`` names none.
         style: How they enter the prompt where ``hint.style`` does not say.
         supports_dropout: Whether ``hint.dropout_share`` is read.
+        max_level: Strongest hint level; 0 without hints.
         increments: Pieces that each level of the source is cut into, each a level of its own.
+        drops_groups: Whether a group may train nothing, for its rewards are made equal.
         has_own_credit: Whether :meth:`advantages` takes the place of verl's estimator.
         has_turns: Whether its conversations have several turns, in validation too.
         needs_solution: Whether it trains on the reference solutions themselves.
@@ -71,7 +73,9 @@ class Method:
     source: ClassVar[str] = "self_generated"
     style: ClassVar[Style] = "paper"
     supports_dropout: ClassVar[bool] = False
+    max_level: int = 0
     increments: int = 1
+    drops_groups: ClassVar[bool] = False
     has_own_credit: ClassVar[bool] = False
     has_turns: ClassVar[bool] = False
     needs_solution: ClassVar[bool] = False
@@ -124,6 +128,24 @@ class Method:
         Raises:
             ConfigError: If the method's schedule does not fit in it.
         """
+
+    def check_opening_ends(self, num_steps: int) -> None:
+        """Refuse an :attr:`opening` that lasts as long as the run.
+
+        Raises:
+            ConfigError: Naming its setting.
+        """
+        name, first = self.opening
+        if first >= num_steps:
+            raise ConfigError(
+                f"{self.settings_node}.{name}={first} leaves none of the {num_steps} steps of the "
+                f"run to the method itself; give fewer"
+            )
+
+    @property
+    def opening(self) -> tuple[str, int]:
+        """The setting of how many first steps go another way, and its value; 0: none."""
+        return "", 0
 
     @property
     def num_given(self) -> int:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from recipe.hint.errors import ConfigError
-from recipe.hint.methods.base import Draws, Method, unhinted
+from recipe.hint.methods.base import Draws, Method, check_below_group, unhinted
 from recipe.hint.schema import FINAL_HINT_FAILURES, Problem, ProblemState
 from recipe.hint.turns import Hinted, Round, Sample, Train, Turn, at_level
 
@@ -64,6 +64,7 @@ class Ghpo(Method):
     settings_node = "hint.ghpo"
     uses_hints = True
     source = "solution_prefix"
+    drops_groups = True
 
     def __init__(
         self,
@@ -82,6 +83,7 @@ class Ghpo(Method):
 
     def check_run(self, *, group_size: int, use_kl_in_reward: bool) -> None:
         """Refuse to drop groups where verl's KL penalty would make them train after all."""
+        check_below_group("hint.ghpo.max_solved", self.settings.max_solved, group_size)
         if self.settings.on_all_failed == "drop" and use_kl_in_reward:
             raise ConfigError(
                 "hint.ghpo.on_all_failed=drop does not work with algorithm.use_kl_in_reward=true: "
@@ -91,9 +93,19 @@ class Ghpo(Method):
                 "hint.ghpo.on_all_failed=keep_last"
             )
 
+    @property
+    def opening(self) -> tuple[str, int]:
+        """The cold start, where anything follows it."""
+        return "cold_start_steps", self.settings.cold_start_steps
+
+    def check_steps(self, num_steps: int) -> None:
+        """Refuse a cold start that lasts as long as the run."""
+        if self.settings.mode != "none":
+            self.check_opening_ends(num_steps)
+
     def open(self, problem: Problem, state: ProblemState) -> Sample:
         """Return no hint, but in the baseline that hints every group."""
-        if state.step <= self.settings.cold_start_steps or self.settings.mode == "none":
+        if state.step <= self.settings.cold_start_steps:
             return unhinted()
         return Sample(at_level(self.settings.level if self.settings.mode == "fixed_all" else 0))
 
@@ -104,11 +116,11 @@ class Ghpo(Method):
         last, mode = rounds[-1], self.settings.mode
         if last.is_sampled and last.num_ungraded == len(last.turns):
             return self.dropped(self.train_last_sampled(rounds))
-        if mode == "fixed_all":
+        if mode in ("fixed_all", "none"):
             return super().react(problem, state, rounds)
         num_solved = sum(accuracy > 0 for accuracy in last.accuracies_G)
-        is_easy = num_solved > self.settings.max_solved
-        if last.request.is_off_schedule or last.is_ungraded or is_easy:
+        may_be_easy = num_solved + last.num_ungraded > self.settings.max_solved
+        if last.request.is_off_schedule or may_be_easy:
             return self.train_last_sampled(rounds)
         end = self.max_level if mode == "adaptive" else self.settings.level
         if last.hint_status not in FINAL_HINT_FAILURES and last.level < end:
@@ -116,7 +128,8 @@ class Ghpo(Method):
         if self.settings.on_all_failed == "keep_level0":
             return self.train_round(rounds, 0)
         train = self.train_last_sampled(rounds)
-        return self.dropped(train) if self.settings.on_all_failed == "drop" else train
+        is_dropped = self.settings.on_all_failed == "drop" and not num_solved
+        return self.dropped(train) if is_dropped else train
 
     def reward(self, turn: Turn) -> float:
         """Return accuracy and form, weighted."""

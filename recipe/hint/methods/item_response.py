@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -46,6 +46,17 @@ def accuracy_curve(seen: Sequence[Observation], max_level: int) -> np.ndarray:
     return posterior_C @ np.exp(log_right_CL) / posterior_C.sum()
 
 
-def level_for(target: float, seen: Sequence[Observation], max_level: int) -> int:
-    """Return the level whose expected accuracy is nearest to ``target``; of two, the weaker."""
-    return int(np.abs(accuracy_curve(seen, max_level) - target).argmin())
+def level_for(
+    target: float, seen: Sequence[Observation], max_level: int, missing: Collection[int] = ()
+) -> int:
+    """Return the level whose expected accuracy is nearest to ``target``; of two, the weaker.
+
+    Args:
+        target: In [0, 1].
+        seen: Observations, at any levels.
+        max_level: Highest level.
+        missing: Levels that cannot be had.
+    """
+    distances_L = np.abs(accuracy_curve(seen, max_level) - target)
+    distances_L[list(missing)] = np.inf
+    return int(distances_L.argmin())

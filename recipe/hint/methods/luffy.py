@@ -40,7 +40,8 @@ class LuffySettings:
 class Luffy(Method):
     """Compare G sampled responses with the solution, and imitate it as far as they fail.
 
-    A solution that the verifier does not call right stays out of the group.
+    A solution that the verifier does not call right stays out of the group, and so does every one
+    where nothing is right and a grade failed: what may be right is not pushed down.
 
     Source: Yan et al. 2025, arXiv:2504.14945. Deviations: docs/deviations.md#luffy.
     """
@@ -58,7 +59,8 @@ class Luffy(Method):
         if len(rounds) == 1:
             return Sample(given=(problem.solution,), role="reference")
         rows = self.train_round(rounds, 0).rows
-        if rounds[1].is_solved and not rounds[1].turns[0].response.is_truncated:
+        is_whole = rounds[1].is_solved and not rounds[1].turns[0].response.is_truncated
+        if is_whole and not rounds[0].is_ungraded:
             rows += (self.row(rounds, Place(1, 0)),)
         return Train(rows)
 

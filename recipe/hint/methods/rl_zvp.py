@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
-from recipe.hint.credit.baselines import against_mean, is_alike, rewards_of
+from recipe.hint.credit.baselines import against_mean, is_alike
 from recipe.hint.credit.rows import CreditRow
 from recipe.hint.credit.tokens import TokenFacts
 from recipe.hint.errors import ConfigError
 from recipe.hint.methods.base import Method
 from recipe.hint.schema import Problem, ProblemState
 from recipe.hint.turns import Round, Sample, Train
+
+_RIGHT = "is_right"
 
 
 @dataclass(frozen=True)
@@ -55,18 +57,30 @@ class RlZvp(Method):
         self, problem: Problem, state: ProblemState, rounds: Sequence[Round]
     ) -> Sample | Train:
         """Train on the group; one that may be right but could not be graded is dropped."""
-        train = self.train_round(rounds, 0)
+        rows = self.train_round(rounds, 0).rows
+        of_rows = zip(rows, rounds[0].accuracies_G, strict=True)
+        train = Train(tuple(replace(row, facts={_RIGHT: float(acc > 0)}) for row, acc in of_rows))
         return self.dropped(train) if rounds[0].is_ungraded else train
 
     def advantages(self, rows: Sequence[CreditRow]) -> np.ndarray:
         """Return alpha or -alpha in a group of equal rewards, else those of GRPO, shape (N,)."""
-        signs_N = np.where(rewards_of(rows) > 0, 1.0, -1.0)
-        return np.where(is_alike(rows), self.settings.alpha * signs_N, against_mean(rows))
+        signs_N = np.where(_is_right(rows), 1.0, -1.0)
+        return np.where(_is_zero(rows), self.settings.alpha * signs_N, against_mean(rows))
 
     def token_weights(self, rows: Sequence[CreditRow], tokens: TokenFacts) -> np.ndarray:
         """Return H_t where all are right, max H - H_t where all are wrong, else 1, (N, T)."""
         entropies_NT = tokens.entropies_NT * tokens.mask_NT
         highest_N1 = entropies_NT.max(axis=1, keepdims=True)
-        is_right_N1 = rewards_of(rows)[:, None] > 0
-        shaped_NT = np.where(is_right_N1, entropies_NT, highest_N1 - entropies_NT)
-        return np.where(is_alike(rows)[:, None], shaped_NT, 1.0)
+        shaped_NT = np.where(_is_right(rows)[:, None], entropies_NT, highest_N1 - entropies_NT)
+        return np.where(_is_zero(rows)[:, None], shaped_NT, 1.0)
+
+
+def _is_right(rows: Sequence[CreditRow]) -> np.ndarray:
+    """Return the verdict on each row, whatever it trains with, shape (N,)."""
+    return np.array([bool(row.facts[_RIGHT]) for row in rows])
+
+
+def _is_zero(rows: Sequence[CreditRow]) -> np.ndarray:
+    """Return whether a row's group is all right or all wrong, for equal rewards, shape (N,)."""
+    by_verdict = [replace(row, reward=row.facts[_RIGHT]) for row in rows]
+    return is_alike(rows) & is_alike(by_verdict)

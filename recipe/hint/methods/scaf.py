@@ -67,6 +67,15 @@ class Scaf(Method):
         """Refuse to sample as much under guidance as without."""
         check_below_group("hint.scaf.rollouts", self.settings.rollouts, group_size)
 
+    @property
+    def opening(self) -> tuple[str, int]:
+        """The warm-up."""
+        return "warmup_steps", self.settings.warmup_steps
+
+    def check_steps(self, num_steps: int) -> None:
+        """Refuse a warm-up that lasts as long as the run."""
+        self.check_opening_ends(num_steps)
+
     def open(self, problem: Problem, state: ProblemState) -> Sample:
         """Return no guidance before the group has failed, and none at all during the warm-up."""
         return Sample(Bare(), is_off_schedule=state.step <= self.settings.warmup_steps)

@@ -91,6 +91,11 @@ class Score(Method):
             )
 
     @property
+    def opening(self) -> tuple[str, int]:
+        """Stage I."""
+        return "stage1_steps", self.settings.stage1_steps
+
+    @property
     def num_given(self) -> int:
         """Those of ``offline_attempts``."""
         return self.settings.offline_attempts

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from recipe.hint.errors import ConfigError
 from recipe.hint.methods.base import Method, check_below_group, unhinted
 from recipe.hint.methods.item_response import Observation, level_for
-from recipe.hint.schema import Problem, ProblemState
+from recipe.hint.schema import FINAL_HINT_FAILURES, Problem, ProblemState
 from recipe.hint.turns import Round, Sample, Train, at_level
 
 
@@ -60,13 +60,17 @@ class Seele(Method):
     def react(
         self, problem: Problem, state: ProblemState, rounds: Sequence[Round]
     ) -> Sample | Train:
-        """Probe on, then train on one group at the level found; without a hint on a bare one."""
+        """Probe on, then train on one group at the level found.
+
+        A level that cannot be shown is left out; where no hint can be had, a bare group trains.
+        """
         last = rounds[-1]
-        if not last.is_sampled:
-            return unhinted()
-        if last.request.is_off_schedule or len(rounds) > self.settings.probes:
+        num_sampled = sum(each.is_sampled for each in rounds)
+        if last.request.is_off_schedule or num_sampled > self.settings.probes:
             return self.train_last_sampled(rounds)
-        if len(rounds) < self.settings.probes:
+        if last.hint_status in FINAL_HINT_FAILURES or len(_missing(rounds)) == self.max_level:
+            return unhinted()
+        if num_sampled < self.settings.probes:
             return self._probe(state, rounds)
         return Sample(at_level(self._level(state, rounds)))
 
@@ -85,4 +89,9 @@ class Seele(Method):
             if each.is_sampled and not each.num_ungraded:
                 share = sum(value > 0 for value in each.accuracies_G) / len(each.turns)
                 seen.append(Observation(each.level, share, len(each.turns)))
-        return level_for(self.settings.target, seen, self.max_level)
+        return level_for(self.settings.target, seen, self.max_level, _missing(rounds))
+
+
+def _missing(rounds: Sequence[Round]) -> set[int]:
+    """Return the levels that could not be shown."""
+    return {each.level for each in rounds if not each.is_sampled}

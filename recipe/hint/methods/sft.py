@@ -58,6 +58,11 @@ class Sft(Method):
                 f"would never begin; give fewer, or null for all"
             )
 
+    @property
+    def opening(self) -> tuple[str, int]:
+        """The steps that imitate, where GRPO follows them."""
+        return "steps", self.settings.steps or 0
+
     def open(self, problem: Problem, state: ProblemState) -> Sample:
         """Return the solution in the first steps, then a group."""
         if self.settings.steps is None or state.step <= self.settings.steps:

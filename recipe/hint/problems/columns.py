@@ -46,6 +46,8 @@ SYSTEM_PROMPTS: dict[str, str] = {
 }
 _ABILITIES = {"maths": "math", "choice": "choice", "program": "code"}
 _BATCH_ROWS = 1024
+# Beginnings of further columns that training reads.
+_MORE = ("hint_level_", "first_attempts")
 
 
 class Labels(NamedTuple):
@@ -179,7 +181,7 @@ def _table(rows: list[Mapping[str, Any]], path: Path) -> pa.Table:
 
 
 def _rows(path: Path) -> Iterator[Row]:
-    """Yield a file's rows with the contract's columns and the hints, read in batches."""
+    """Yield a file's rows with the contract's columns and what else trains, read in batches."""
     if not path.is_file():
         raise DataError(f"{path}: no such file; main_prepare.py writes one (docs/data.md)")
     try:
@@ -193,7 +195,7 @@ def _rows(path: Path) -> Iterator[Row]:
                     f"{path}: column {', '.join(missing)} is missing; the file has"
                     f" {', '.join(names)} (docs/data.md)"
                 )
-            wanted = [n for n in names if n in SCHEMA.names or n.startswith("hint_level_")]
+            wanted = [n for n in names if n in SCHEMA.names or n.startswith(_MORE)]
             for batch in file.iter_batches(_BATCH_ROWS, columns=wanted):
                 yield from batch.to_pylist()
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:

@@ -172,3 +172,16 @@ def _text(tokenizer: Any, options: Mapping[str, Any], messages: Sequence[Message
     return tokenizer.apply_chat_template(
         list(messages), add_generation_prompt=True, tokenize=False, **options
     )
+
+
+def text_behind(tokenizer: Any, token_id: int, ids_T: Sequence[int]) -> str:
+    """Return the text of tokens as it reads behind another one.
+
+    By themselves they may lose a space: SentencePiece's decoders take off a text's first one.
+    """
+    before, whole = tokenizer.batch_decode(
+        [[token_id], [token_id, *ids_T]], skip_special_tokens=True
+    )
+    if whole.startswith(before):
+        return whole[len(before) :]
+    return tokenizer.decode(ids_T, skip_special_tokens=True)  # a character in two tokens

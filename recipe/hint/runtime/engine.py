@@ -19,7 +19,7 @@ from recipe.hint.errors import StallError
 from recipe.hint.hints.base import WrittenText
 from recipe.hint.hints.leak import find_leaks, graded_equal
 from recipe.hint.prompt import Message
-from recipe.hint.runtime.chat_template import Renderer
+from recipe.hint.runtime.chat_template import Renderer, text_behind
 from recipe.hint.schema import (
     STOPPED,
     Item,
@@ -329,6 +329,10 @@ class VllmEngine:
         """Return a known text as a response; above the longest response it is cut."""
         ids, longest = self._renderer.response(text), self._responses.max_tokens
         return Response(ids[:longest], [], text, len(ids) > longest, is_given=True)
+
+    def continued(self, prompt_ids: Sequence[int], response: Response) -> str:
+        """Return the response's text as it reads behind the prompt's last token."""
+        return text_behind(self._tokenizer, prompt_ids[-1], response.token_ids_T)
 
     async def leaks(self, problem: Problem, responses: list[Response]) -> list[bool]:
         """Return whether each text gives the final answer away, by the rules of the hint guard."""

@@ -6,6 +6,7 @@ from records import statuses
 
 from recipe.hint.errors import ConfigError
 from recipe.hint.methods.ghpo import Ghpo, GhpoSettings
+from recipe.hint.reward_tracker import RewardTracker
 from recipe.hint.turns import Sample
 
 WRONG, MIXED, RIGHT = [0, 0], [0, 1], [1, 1]
@@ -156,3 +157,38 @@ def _history(step):
     from recipe.hint.schema import ProblemState
 
     return ProblemState(step=step)
+
+
+def test_a_group_whose_failed_grades_may_hold_enough_right_ones_is_not_called_difficult():
+    unsure = [1, "timeout", 0, 0]
+    # One right and one unknown: perhaps two, above max_solved=1.
+    assert levels({0: unsure, **dict.fromkeys((1, 2, 3), [0] * 4)}, max_solved=1) == (0,)
+    assert levels({0: [1, 0, 0, 0], **dict.fromkeys((1, 2, 3), [1] * 4)}, max_solved=1) == (0, 1)
+
+
+def test_drop_drops_no_group_with_something_right():
+    scarce = dict.fromkeys(range(4), [1, 0, 0, 0])
+    method = ghpo(max_solved=1, on_all_failed="drop")
+    assert not visit(scarce, method=method).record.is_dropped
+    assert visit(dict.fromkeys(range(4), [0] * 4), method=method).record.is_dropped
+
+
+def test_max_solved_is_below_the_group():
+    ghpo(max_solved=3).check_run(group_size=4, use_kl_in_reward=False)
+    with pytest.raises(ConfigError, match=r"hint.ghpo.max_solved=4 must be below the group size"):
+        ghpo(max_solved=4).check_run(group_size=4, use_kl_in_reward=False)
+
+
+def test_mode_none_follows_its_schedule_at_level_0():
+    record = visit({0: WRONG}, method=ghpo(mode="none")).record
+    assert record.levels == (0,) and not record.is_off_schedule
+    tracker = RewardTracker()
+    tracker.update([record])
+    assert tracker.state(record.problem_id).accuracy == 0.0
+
+
+def test_a_cold_start_leaves_steps_to_the_method():
+    ghpo(cold_start_steps=9).check_steps(10)
+    ghpo(mode="none", cold_start_steps=10).check_steps(10)
+    with pytest.raises(ConfigError, match="cold_start_steps=10 leaves none of the 10 steps"):
+        ghpo(cold_start_steps=10).check_steps(10)

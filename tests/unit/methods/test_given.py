@@ -108,3 +108,14 @@ def test_sft_goes_over_to_grpo_after_its_steps():
 def test_settings_out_of_range_are_refused(settings, wrong):
     with pytest.raises(ConfigError, match=next(iter(wrong))):
         settings(**wrong)
+
+
+@pytest.mark.parametrize("rewards", [["timeout"] * 4, [0, 0, 0, "timeout"], [0, "timeout"] * 2])
+def test_a_group_that_may_be_right_is_not_held_against_the_solution(rewards):
+    outcome = played(Luffy(), {0: rewards})
+    assert [row.credit.is_given for row in outcome.rows] == [False] * 4
+    assert not outcome.record.has_signal
+
+
+def test_one_right_response_is_enough_to_compare_with_the_solution():
+    assert len(played(Luffy(), {0: [1, "timeout", 0, 0]}).rows) == 5

@@ -1,8 +1,10 @@
 """RL-ZVP's advantages by hand, and what is left out."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from fakes import run
+from fakes import ScriptedEngine, run
 
 from recipe.hint.credit.rows import CreditRow
 from recipe.hint.credit.tokens import TokenFacts
@@ -11,7 +13,11 @@ from recipe.hint.methods.rl_zvp import RlZvp, RlZvpSettings
 
 
 def rows(*rewards, uid="u"):
-    return [CreditRow("p", uid, "", "solver", 0, n, reward) for n, reward in enumerate(rewards)]
+    """Rows whose rewards are their accuracies."""
+    return [
+        CreditRow("p", uid, "", "solver", 0, n, reward, facts={"is_right": float(reward > 0)})
+        for n, reward in enumerate(rewards)
+    ]
 
 
 def shaped(method, batch, entropies_NT, mask_NT=None):
@@ -56,3 +62,40 @@ def test_a_group_that_could_not_be_graded_is_not_penalised():
 def test_an_alpha_of_zero_is_grpo():
     with pytest.raises(ConfigError, match=r"hint\.rl_zvp\.alpha=0 must be above 0"):
         RlZvpSettings(0)
+
+
+class Rewarded(ScriptedEngine):
+    """Grades as scripted; every response trains with the reward that its verdict stands for."""
+
+    rewards = {}
+
+    async def grade(self, problem, responses_G):
+        verdicts = await super().grade(problem, responses_G)
+        return [replace(each, reward=self.rewards[each.score]) for each in verdicts]
+
+
+@pytest.mark.parametrize(
+    ("accuracy", "rewards", "sign"),
+    [
+        (0, {0.0: 0.1}, -1),  # a user's function that pays for the form
+        (1, {1.0: 0.0}, 1),  # the over-long penalty took it all
+        (0, {0.0: -0.5}, -1),
+        (1, {1.0: 1.5}, 1),
+    ],
+)
+def test_the_sign_is_that_of_the_verdict_whatever_the_reward_is(accuracy, rewards, sign):
+    engine = Rewarded({0: [accuracy] * 4})
+    engine.rewards = rewards
+    credit = [row.credit for row in run(RlZvp(), {}, engine=engine).rows]
+    assert RlZvp().advantages(credit).tolist() == pytest.approx([0.1 * sign] * 4)
+    tokens = TokenFacts(np.zeros((4, 2)), np.array([[0.2, 1.0]] * 4), np.ones((4, 2)))
+    # Right: the entropies; wrong: what they lack to the highest.
+    expected = [0.2, 1.0] if sign > 0 else [0.8, 0.0]
+    assert RlZvp().token_weights(credit, tokens)[0].tolist() == pytest.approx(expected)
+
+
+def test_a_group_that_is_neither_all_right_nor_all_wrong_is_grpos_though_its_rewards_are_equal():
+    engine = Rewarded({0: [1, 0, 1, 0]})
+    engine.rewards = {1.0: 0.5, 0.0: 0.5}
+    credit = [row.credit for row in run(RlZvp(), {}, engine=engine).rows]
+    assert RlZvp().advantages(credit).tolist() == [0.0] * 4

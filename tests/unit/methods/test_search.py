@@ -1,10 +1,11 @@
 """The options of the search, hint dropout, conditioning, log-prob gain; all off by default."""
 
 import pytest
-from fakes import LADDER, ScriptedEngine, run
+from fakes import LADDER, Numbered, ScriptedEngine, run
 from records import responses, statuses
 
 from recipe.hint.errors import ConfigError
+from recipe.hint.methods import METHODS
 from recipe.hint.methods.base import Draws
 from recipe.hint.methods.fixed import Fixed, FixedSettings
 from recipe.hint.methods.sage import Sage, SearchSettings
@@ -195,3 +196,21 @@ def test_the_log_prob_gain_is_measured_on_right_responses_that_train_under_a_hin
 def test_by_default_nothing_of_this_happens():
     assert SearchSettings() == SearchSettings(probe_n=0, start="zero", write_early=False)
     assert not Draws().drops_hint(_problem(), ProblemState(visits=1, accepted_level=2))
+
+
+@pytest.mark.parametrize("state", [{"level": 1}, {"accepted_level": 1}, {"worked_level": 2}])
+@pytest.mark.parametrize("name", [name for name, cls in METHODS.items() if cls.uses_hints])
+def test_what_a_run_with_more_levels_remembered_asks_for_none_that_is_not_there(name, state):
+    """A checkpoint may go on with fewer levels (``trainer.resume_from_path``)."""
+    method = METHODS[name](max_level=2)
+    state = {each: level + method.max_level for each, level in state.items()}
+    before = ProblemState(visits=2, accuracy=0.25, **state)
+    outcomes = dict.fromkeys(range(method.max_level + 1), WRONG)
+    record = run(method, outcomes, state=before, source=Numbered(method.max_level), step=99).record
+    assert record.highest_level <= method.max_level
+
+
+def test_an_accuracy_at_a_level_that_is_gone_is_unknown():
+    known = ProblemState(visits=2, level=2, accuracy=0.5)
+    assert known.within(2) == known
+    assert known.within(1) == ProblemState(visits=2, level=1, accuracy=-1.0)

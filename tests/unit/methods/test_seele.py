@@ -7,9 +7,10 @@ import pytest
 from fakes import Numbered, ScriptedEngine, run
 
 from recipe.hint.errors import ConfigError
+from recipe.hint.hints.base import HintResult
 from recipe.hint.methods.item_response import Observation, accuracy_curve, level_for
 from recipe.hint.methods.seele import Seele, SeeleSettings
-from recipe.hint.schema import ProblemState
+from recipe.hint.schema import HintLevels, ProblemState
 
 
 def test_the_curve_grows_with_the_level_whatever_was_seen():
@@ -96,3 +97,28 @@ def test_failed_grades_move_nothing():
 def test_a_search_that_cannot_be_is_refused(wrong):
     with pytest.raises(ConfigError, match=rf"hint\.seele\.{next(iter(wrong))}="):
         SeeleSettings(**wrong)
+
+
+class Fitting(Numbered):
+    """Hints of which those of some levels are too long for the prompt."""
+
+    def __init__(self, count, too_long):
+        super().__init__(count)
+        self.too_long = too_long
+
+    async def write(self, problem, generate, *, num_before=0):
+        levels = range(1, self.count + 1)
+        texts = [f"{'x' * 500 * (k in self.too_long)}hint {k}" for k in levels]
+        return HintResult("ok", HintLevels(tuple(texts)))
+
+
+@pytest.mark.parametrize(
+    ("too_long", "trained"),
+    [({3}, {2}), ({3, 2}, {1}), ({2}, {3}), ({1, 2, 3}, {0}), ({1}, {3})],
+)
+def test_a_level_that_cannot_be_shown_is_left_out_and_the_next_best_is_taken(too_long, trained):
+    engine = ScriptedEngine(dict.fromkeys(range(4), [0] * 4), prompt_length=200)
+    source = Fitting(3, too_long)
+    record = run(Seele(max_level=3), {}, engine=engine, source=source, too_long="skip").record
+    assert {record.rounds[place.round].level for place in record.rows} == trained
+    assert len({each.level for each in record.rounds if each.accuracies} & too_long) == 0

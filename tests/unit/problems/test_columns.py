@@ -283,3 +283,11 @@ def test_a_disk_that_fills_up_leaves_the_old_file_and_no_half_one(tmp_path):
     assert "OSError: [Errno 27]" in ran.stderr  # a file may not grow past 1024 bytes
     assert (tmp_path / "sums.parquet").read_bytes() == before
     assert os.listdir(tmp_path) == ["sums.parquet"]
+
+
+@pytest.mark.parametrize("texts", [["first", "second"], [], None])
+def test_first_attempts_are_read(tmp_path, texts):
+    rows = changed(0, first_attempts=texts)
+    problems = read_problems(write_any(tmp_path / "attempts.parquet", rows))
+    assert problems[0].attempts == tuple(texts or ())
+    assert problems[1].attempts == ()

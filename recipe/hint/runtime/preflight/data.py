@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from omegaconf import DictConfig
 
 from recipe.hint.errors import ConfigError, DataError
@@ -67,6 +69,29 @@ def read_files(config: DictConfig, name: str) -> list[DataFile]:
             )
         files.append(DataFile(path, read_problems(path)))
     return files
+
+
+def check_alike(files: Sequence[DataFile], name: str) -> None:
+    """Refuse files whose columns verl could not put under each other.
+
+    Raises:
+        DataError: Naming the file and what it has of another kind.
+    """
+    if len(files) < 2:
+        return
+    import datasets
+
+    # One row of each: that is enough for the types, and as verl does it.
+    firsts = [next(pq.ParquetFile(each.path).iter_batches(batch_size=1)) for each in files]
+    rows = [datasets.Dataset(pa.Table.from_batches([each])) for each in firsts]
+    for file, row in zip(files[1:], rows[1:], strict=True):
+        try:
+            datasets.concatenate_datasets([rows[0], row])
+        except ValueError as error:
+            raise DataError(
+                f"{file.path} and {files[0].path} of {name} cannot be put together: "
+                f"{' '.join(str(error).split())}; write both with main_prepare.py"
+            ) from error
 
 
 def read_training_files(config: DictConfig) -> list[DataFile]:

@@ -90,6 +90,8 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
     folder = check_run_folder(config)
     changed = check_same_run(config)
     train, val = data.read_training_files(config), data.read_files(config, VAL)
+    data.check_alike(train, data.TRAIN)
+    data.check_alike(val, VAL)
     model = load_model(config)
     hints = (settings, texts) if method.uses_hints else None
     lengths = data.check_lengths(config, model, train=train, val=val, hints=hints)
@@ -227,13 +229,13 @@ def _contents(file: DataFile) -> str:
 
 
 def _evaluates(config: DictConfig, method: Method) -> str:
-    if method.has_own_credit:
+    if method.has_turns:
         return f"the turns of {evaluated_method(config)}, by the last"
     return "without hints"
 
 
 def _plays(method: Method, settings: HintSettings) -> str:
-    if method.has_own_credit:
+    if method.has_turns:
         return "several turns, validated by the last"
     if not method.uses_hints:
         return "without hints"
@@ -243,9 +245,9 @@ def _plays(method: Method, settings: HintSettings) -> str:
 def _lengths_line(
     config: DictConfig, lengths: Lengths, settings: HintSettings, method: Method
 ) -> str:
-    longer = "earlier turns" if method.has_own_credit else "hint"
+    longer = "earlier turns" if method.has_turns else "hint"
     limit = f" (limit with {longer} {setting(config, f'{ROLLOUT}.prompt_length')})"
-    has_limit = method.uses_hints or method.has_own_credit
+    has_limit = method.uses_hints or method.has_turns
     requests = f", hint requests up to {lengths.longest_request} + {settings.max_tokens}"
     return (
         f"lengths   prompts up to {lengths.longest_prompt}"

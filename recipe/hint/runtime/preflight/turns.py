@@ -55,6 +55,8 @@ _SCHEDULE = {
     "critic.optim.lr_warmup_steps_ratio": (0.0,),
     "critic.optim.lr_warmup_steps": (-1, 0, None),
 }
+# Estimators by which a group of equal rewards has advantages.
+_AGAINST_ALL = ("gae", "reinforce_plus_plus", "remax")
 _LOSS = ("loss_agg_mode", "loss_scale_factor")
 _MARK = "\x01{}\x02"  # no template strips it
 
@@ -66,6 +68,7 @@ def check_turns(config: DictConfig, method: Method) -> None:
         ConfigError: Naming the setting.
     """
     if not method.has_own_credit:
+        _check_drops(config, method)
         return
     from verl.trainer.ppo.core_algos import AdvantageEstimator
 
@@ -73,6 +76,9 @@ def check_turns(config: DictConfig, method: Method) -> None:
     if method.needs_log_probs:
         why = "it reads the trainer's own log-probabilities, which are not computed then"
         needs["algorithm.rollout_correction.bypass_mode"] = (False, why)
+    if type(method).token_weights is not Method.token_weights:
+        why = "it weighs each token, and other losses take one advantage a response"
+        needs[f"{ACTOR}.policy_loss.loss_mode"] = ("vanilla", why)
     for name, (needed, why) in needs.items():
         value = setting(config, name)
         if value is not None and value != needed:
@@ -86,6 +92,16 @@ def check_turns(config: DictConfig, method: Method) -> None:
             f"{ACTOR}.loss_agg_mode={mode} divides each micro-batch by its own longest response, "
             f"which weighs turns by their neighbours; give {ACTOR}.loss_scale_factor="
             f"{setting(config, 'data.max_response_length')} (data.max_response_length)"
+        )
+
+
+def _check_drops(config: DictConfig, method: Method) -> None:
+    estimator = setting(config, "algorithm.adv_estimator")
+    if method.drops_groups and estimator in _AGAINST_ALL:
+        raise ConfigError(
+            f"algorithm.adv_estimator={estimator} does not work with trainer.method="
+            f"{config.trainer.method}: a group that is dropped has equal rewards, and this "
+            f"estimator compares them with more than the group; give algorithm.adv_estimator=grpo"
         )
 
 
@@ -121,14 +137,14 @@ def check_critic(config: DictConfig, method: Method) -> None:
 
 
 def check_stages(config: DictConfig, method: Method, num_steps: int) -> None:
-    """Refuse phases and a stage II that the asynchronous modes would mix or never reach.
+    """Refuse phases that asynchronous modes would mix, and an opening that nothing follows there.
 
     Prompts are sent a step before the one that trains on them there, and take their phase along.
 
     Raises:
         ConfigError: Naming the setting.
     """
-    if (mode := setting(config, "trainer.v1.trainer_mode")) == "sync" or not method.has_turns:
+    if (mode := setting(config, "trainer.v1.trainer_mode")) == "sync":
         return
     node = method.settings_node
     if low := getattr(method.settings, "t_low", 0):
@@ -136,12 +152,12 @@ def check_stages(config: DictConfig, method: Method, num_steps: int) -> None:
             f"{node}.t_low={low} needs trainer.v1.trainer_mode=sync: in {mode} a step trains on "
             f"prompts of several earlier ones, so that phases mix"
         )
-    first = getattr(method.settings, "stage1_steps", 0)
+    name, first = method.opening
     if first and first == num_steps - 1:
         raise ConfigError(
-            f"{node}.stage1_steps={first} leaves no step of {num_steps} to stage II: in {mode} a "
-            f"step trains on prompts of the one before; give at most {num_steps - 2}, or "
-            f"{num_steps} for stage I alone"
+            f"{node}.{name}={first} leaves no step of {num_steps} to what follows: in {mode} a "
+            f"step trains on prompts of the one before; give at most {num_steps - 2}"
+            f"{f', or {num_steps} for stage I alone' if method.has_turns else ''}"
         )
 
 
