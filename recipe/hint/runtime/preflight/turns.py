@@ -101,7 +101,7 @@ def _check_drops(config: DictConfig, method: Method) -> None:
         raise ConfigError(
             f"algorithm.adv_estimator={estimator} does not work with trainer.method="
             f"{config.trainer.method}: a group that is dropped has equal rewards, and this "
-            f"estimator compares them with more than the group; give algorithm.adv_estimator=grpo"
+            f"estimator compares them with more than the group; give one that does not"
         )
 
 
