@@ -20,6 +20,8 @@ class SearchSettings:
         probe_n: Rollouts that probe a level below the highest; the group is completed where one
             of them is right. 0: the whole group at once.
         start: ``zero``, or ``remembered``: one below the level that worked last.
+        after_zero: Where level 0 fails: the ``next`` level, or ``remembered``: the lowest that
+            worked last, the highest where none did.
         write_early: Write the hints while level 0 is sampled, where it failed last.
 
     Raises:
@@ -28,6 +30,7 @@ class SearchSettings:
 
     probe_n: int = 0
     start: Literal["zero", "remembered"] = "zero"
+    after_zero: Literal["next", "remembered"] = "next"
     write_early: bool = False
 
     def __post_init__(self) -> None:
@@ -67,13 +70,19 @@ class Sage(Method):
         """Escalate while nobody is right; then train on the newest group, sampled whole."""
         last = rounds[-1]
         if not self.ends_escalation(last):
-            return self._request(last.level + 1)
+            return self._request(self._after(last.level, state))
         sampled = [each for each in rounds if each.is_sampled]
         if not sampled:
             return unhinted()
         if not sampled[-1].is_whole:
             return Sample(sampled[-1].request.prompt, is_off_schedule=True)
         return self.train_last_sampled(rounds)
+
+    def _after(self, level: int, state: ProblemState) -> int:
+        """Return the level to try when this one fails."""
+        if level or self.settings.after_zero == "next":
+            return level + 1
+        return max(state.worked_level, 1) if state.worked_level >= 0 else self.max_level
 
     def _request(self, level: int, *, writes_early: bool = False) -> Sample:
         probe_n = self.settings.probe_n if level < self.max_level else 0

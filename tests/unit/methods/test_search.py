@@ -214,3 +214,23 @@ def test_an_accuracy_at_a_level_that_is_gone_is_unknown():
     known = ProblemState(visits=2, level=2, accuracy=0.5)
     assert known.within(2) == known
     assert known.within(1) == ProblemState(visits=2, level=1, accuracy=-1.0)
+
+
+@pytest.mark.parametrize(
+    ("worked", "levels"),
+    [
+        (-1, (0, 3)),  # nothing ever worked: the strongest
+        (3, (0, 3)),
+        (2, (0, 2, 3)),
+        (1, (0, 1, 2, 3)),
+        (0, (0, 1, 2, 3)),  # solved without a hint the last time: from the weakest on
+    ],
+)
+def test_where_level_0_fails_the_level_that_worked_last_is_next(worked, levels):
+    outcomes = dict.fromkeys(range(4), WRONG)
+    state = ProblemState(visits=1, worked_level=worked)
+    method = sage(after_zero="remembered")
+    assert run(method, outcomes, state=state).record.levels == levels
+    solved = run(method, outcomes | {0: MIXED}, state=state).record
+    assert solved.levels == (0,)  # level 0 is always asked first
+    assert run(sage(), outcomes, state=state).record.levels == (0, 1, 2, 3)
