@@ -6,6 +6,11 @@ import bisect
 import re
 from collections.abc import Callable, Iterator
 
+# Letters of scripts that put no spaces between words: Thai to Khmer, kana, Chinese characters.
+UNSPACED = (
+    "\u0e01-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+    "\U00020000-\U0003ffff"
+)
 # A sentence ends at . ! ? (a closing dollar or bracket may follow) or a line break; a dot between
 # digits (3.14) does not end one.
 _SENTENCE_END = re.compile(r"[.!?][$)\"'\]]*(?=\s)|\n+")

@@ -6,15 +6,26 @@ import re
 from collections.abc import Callable, Sequence
 
 from recipe.hint.hints.base import Generate, HintResult
-from recipe.hint.hints.fitting import SafeEnds, sentence_ends
+from recipe.hint.hints.fitting import UNSPACED, SafeEnds, sentence_ends
 from recipe.hint.schema import HintLevels, Problem
 
 # text -> ends of its units, in order
 Ends = Callable[[str], Sequence[int]]
 
-_FINAL = re.compile(r"\\boxed|\\fbox|####|<answer>|\bfinal answer\b", re.IGNORECASE)
+_FINAL = re.compile(
+    r"\\boxed|\\fbox|####|<answer>|答案[是为為:：]"
+    r"|(?:\bthe\s+)?\b(?:final\s+answer\b|answer\s+is\b|answers\s+are\b|answers?\s*:)",
+    re.IGNORECASE,
+)
 # Shorter answers stand in too many places to tell which of them gives something away.
 _DISTINCT_CHARS = 3
+_NUMBER = re.compile(r"(?P<sign>-?)(?P<whole>\d+|\d{1,3}(?:,\d{3})+)(?P<rest>(?:\.\d+)?)")
+_THOUSANDS = r"(?:\{?,\}?(?:\\!)?|\\[,;: ]|[\s'’])?"
+_WORDS = re.compile(r"[^\W\d_]{2,}(?:[\s-]+[^\W\d_]+)*")
+# What may stand before and after an answer. Letters that take no space beside a number may.
+_LETTER = rf"[^\W\d_{UNSPACED}\uac00-\ud7af]"
+_ALONE = (rf"(?<![\d_.,])(?<!{_LETTER})", rf"(?![\d_])(?!{_LETTER})(?![.,]\d)")
+_TOUCHED = (rf"(?<![\d_.,])(?<!(?<!{_LETTER}){_LETTER})", r"(?!\d)(?![.,]\d)")
 
 
 class SolutionPrefix:
@@ -63,16 +74,19 @@ def answer_start(problem: Problem) -> int:
 
     That is before the first box (or another mark of a final answer), and before the answer's own
     text: where it first stands if it has at least three characters and the problem does not name
-    it, else where it last stands, since a short number also occurs on the way.
+    it, else where it last stands, since a short number also occurs on the way. In that case the 2
+    of ``2x`` counts only if 2 stands nowhere alone.
     """
     solution = problem.solution
     mark = _FINAL.search(solution)
     limit = mark.start() if mark else len(solution)
     answer = problem.answer.strip()
     if answer and problem.kind != "program":
-        pattern = _answer_pattern(answer)
-        places = [match.start() for match in pattern.finditer(solution)]
-        is_distinct = len(answer) >= _DISTINCT_CHARS and not pattern.search(problem.text)
+        alone, anywhere = _answer_patterns(answer)
+        is_distinct = len(answer) >= _DISTINCT_CHARS and not anywhere.search(problem.text)
+        places = [match.start() for match in anywhere.finditer(solution)]
+        if not is_distinct:
+            places = [match.start() for match in alone.finditer(solution)] or places
         if places:
             limit = min(limit, places[0 if is_distinct else -1])
     return SafeEnds(solution).before(limit)
@@ -89,10 +103,22 @@ def _end(safe: SafeEnds, end: int, limit: int) -> int:
     return before if before else min(safe.after(end), limit)
 
 
-def _answer_pattern(answer: str) -> re.Pattern[str]:
-    """Match the answer as a whole word or number, with any white space and separators."""
-    if re.fullmatch(r"\d+", answer):
-        body = ",?".join(answer)
+def _answer_patterns(answer: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Match the answer where it stands alone, and wherever it stands.
+
+    The second lets letters touch a number (1234m, 6th, Rs1234; not x2, where one letter stands
+    before it) and ignores the case of words. Both let white space, minus signs, separators of
+    thousands and the zeros of $12.00 differ.
+    """
+    answer = answer.replace("−", "-")
+    (before, after), flags = _ALONE, re.NOFLAG
+    if number := _NUMBER.fullmatch(answer):
+        groups = re.findall(r"\d{1,3}(?=(?:\d{3})*$)", number["whole"].replace(",", ""))
+        body = "[-−–]" if number["sign"] else ""
+        body += _THOUSANDS.join(",?".join(digits) for digits in groups)
+        body += re.escape(number["rest"]) or r"(?:\.0+)?"
+        before, after = _TOUCHED
     else:
-        body = r"\s*".join(map(re.escape, answer.split()))
-    return re.compile(rf"(?<![\w.,]){body}(?!\w)(?![.,]\d)")
+        body = r"\s*".join(map(re.escape, answer.split())).replace(r"\-", "[-−–]")
+        flags = re.IGNORECASE if _WORDS.fullmatch(answer) else flags
+    return re.compile(_ALONE[0] + body + _ALONE[1]), re.compile(before + body + after, flags)
