@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import re
 from collections.abc import Callable, Sequence
 
@@ -52,21 +53,23 @@ class SolutionPrefix:
         limit = answer_start(problem)
         if not solution[:limit].strip():
             return HintResult("missing_solution", detail="no text before the final answer")
-        safe = SafeEnds(solution)
-        hints = [
-            solution[: _end(safe, min(self._target(solution, ratio), limit), limit)].rstrip()
-            for ratio in self._ratios
-        ]
-        if not all(hint.strip() for hint in hints):
-            return HintResult("missing_solution", detail="no text before the final answer")
+        safe, begin = SafeEnds(solution), len(solution) - len(solution.lstrip())
+        hints = []
+        for target in self._targets(solution, begin):
+            end = min(target, limit)
+            if (before := safe.before(end)) > begin:
+                end = before
+            else:  # nothing would be left
+                end = min(safe.after(end), limit)
+            hints.append(solution[:end].rstrip())
         return HintResult("ok", HintLevels(tuple(hints)))
 
-    def _target(self, solution: str, ratio: float) -> int:
-        """Return where the share ends, before anything else is looked at."""
-        if self._ends is None:
-            return max(round(len(solution) * ratio), 1)
-        ends = self._ends(solution)
-        return ends[max(round(len(ends) * ratio), 1) - 1] if ends else 0
+    def _targets(self, solution: str, begin: int) -> list[int]:
+        """Return where each share ends, after ``begin``, before anything else is looked at."""
+        ends = range(1, len(solution) + 1) if self._ends is None else self._ends(solution)
+        first = bisect.bisect_right(ends, begin)
+        indices = (max(round(len(ends) * ratio) - 1, first) for ratio in self._ratios)
+        return [[*ends, len(solution)][index] for index in indices]
 
 
 def answer_start(problem: Problem) -> int:
@@ -95,12 +98,6 @@ def answer_start(problem: Problem) -> int:
 def unit_ends(unit: str, token_ends: Ends | None) -> Ends | None:
     """Return how ``hint.prefix.unit`` counts; ``token_ends`` is the tokenizer's."""
     return {"char": None, "token": token_ends, "sentence": sentence_ends}[unit]
-
-
-def _end(safe: SafeEnds, end: int, limit: int) -> int:
-    """Return where a prefix may end: not after ``end``, unless nothing would be left."""
-    before = safe.before(end)
-    return before if before else min(safe.after(end), limit)
 
 
 def _answer_patterns(answer: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
