@@ -25,8 +25,14 @@ _THOUSANDS = r"(?:\{?,\}?(?:\\!)?|\\[,;: ]|[\s'’])?"
 _WORDS = re.compile(r"[^\W\d_]{2,}(?:[\s-]+[^\W\d_]+)*")
 # What may stand before and after an answer. Letters that take no space beside a number may.
 _LETTER = rf"[^\W\d_{UNSPACED}\uac00-\ud7af]"
-_ALONE = (rf"(?<![\d_.,])(?<!{_LETTER})", rf"(?![\d_])(?!{_LETTER})(?![.,]\d)")
-_TOUCHED = (rf"(?<![\d_.,])(?<!(?<!{_LETTER}){_LETTER})", r"(?!\d)(?![.,]\d)")
+_ALONE = (
+    re.compile(rf"(?<![\d_.,])(?<!{_LETTER})"),
+    re.compile(rf"(?![\d_])(?!{_LETTER})(?![.,]\d)"),
+)
+_TOUCHED = (
+    re.compile(rf"(?<![\d_.,])(?<!(?<!{_LETTER}){_LETTER})"),
+    re.compile(r"(?!\d)(?![.,]\d)"),
+)
 
 
 class SolutionPrefix:
@@ -85,12 +91,9 @@ def answer_start(problem: Problem) -> int:
     limit = mark.start() if mark else len(solution)
     answer = problem.answer.strip()
     if answer and problem.kind != "program":
-        alone, anywhere = _answer_patterns(answer)
-        is_distinct = len(answer) >= _DISTINCT_CHARS and not anywhere.search(problem.text)
-        places = [match.start() for match in anywhere.finditer(solution)]
-        if not is_distinct:
-            places = [match.start() for match in alone.finditer(solution)] or places
-        if places:
+        is_distinct = len(answer) >= _DISTINCT_CHARS and not _places(answer, problem.text)
+        places = [] if is_distinct else _places(answer, solution, is_alone=True)
+        if places := places or _places(answer, solution):
             limit = min(limit, places[0 if is_distinct else -1])
     return SafeEnds(solution).before(limit)
 
@@ -100,12 +103,12 @@ def unit_ends(unit: str, token_ends: Ends | None) -> Ends | None:
     return {"char": None, "token": token_ends, "sentence": sentence_ends}[unit]
 
 
-def _answer_patterns(answer: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Match the answer where it stands alone, and wherever it stands.
+def _places(answer: str, text: str, *, is_alone: bool = False) -> list[int]:
+    """Return where the answer stands in a text, in order.
 
-    The second lets letters touch a number (1234m, 6th, Rs1234; not x2, where one letter stands
-    before it) and ignores the case of words. Both let white space, minus signs, separators of
-    thousands and the zeros of $12.00 differ.
+    White space, minus signs, separators of thousands and the zeros of $12.00 may differ. Unless it
+    has to be alone, letters may touch a number (1234m, 6th, Rs1234; not x2, where one letter stands
+    before it), and the case of words may differ.
     """
     answer = answer.replace("−", "-")
     (before, after), flags = _ALONE, re.NOFLAG
@@ -114,8 +117,15 @@ def _answer_patterns(answer: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
         body = "[-−–]" if number["sign"] else ""
         body += _THOUSANDS.join(",?".join(digits) for digits in groups)
         body += re.escape(number["rest"]) or r"(?:\.0+)?"
-        before, after = _TOUCHED
+        before, after = _ALONE if is_alone else _TOUCHED
     else:
         body = r"\s*".join(map(re.escape, answer.split())).replace(r"\-", "[-−–]")
-        flags = re.IGNORECASE if _WORDS.fullmatch(answer) else flags
-    return re.compile(_ALONE[0] + body + _ALONE[1]), re.compile(before + body + after, flags)
+        if _WORDS.fullmatch(answer) and not is_alone:
+            flags = re.IGNORECASE
+    # The sides are compiled once: their sets of letters take a millisecond.
+    matches = re.finditer(body, text, flags)
+    return [
+        match.start()
+        for match in matches
+        if before.match(text, match.start()) and after.match(text, match.end())
+    ]
