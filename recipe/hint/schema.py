@@ -57,7 +57,8 @@ HINT_COLUMN = "hint_level_{level}"
 class Problem:
     """One row of a training file, as methods and hint sources see it.
 
-    ``hints[k - 1]`` are the texts that the file gives for level k, several of them to choose from.
+    ``hints[k - 1]`` are the texts that the file gives for level k, several of them to choose from
+    (``whole_sets``); one may be empty.
     ``row`` is JSON: the row's ``data_source``, ``ground_truth`` and ``extra_info`` as they stand
     there, for a user's own reward function.
     """
@@ -259,14 +260,34 @@ def content_id(text: str) -> str:
 def hint_columns(row: Mapping[str, Any]) -> tuple[tuple[str, ...], ...]:
     """Return the texts of ``hint_level_1``, ``hint_level_2``, ..., as far as they go.
 
-    A column holds one text or a list of them; an empty tuple stands for a row without one.
+    A column holds one text or a list of them, in which a blank one becomes empty and keeps its
+    place; an empty tuple stands for a row without any.
     """
     levels: list[tuple[str, ...]] = []
     while (name := HINT_COLUMN.format(level=len(levels) + 1)) in row:
         value = row[name]
         texts = [value] if isinstance(value, str) else [] if value is None else list(value)
-        levels.append(tuple(text for text in texts if isinstance(text, str) and text.strip()))
+        texts = [text if isinstance(text, str) and text.strip() else "" for text in texts]
+        levels.append(tuple(texts) if any(texts) else ())
     return tuple(levels)
+
+
+def whole_sets(hints: Sequence[Sequence[str]], max_level: int) -> list[list[str]]:
+    """Return the texts to choose from at levels 1..L, without the sets that lack one of them.
+
+    Text i of every list is of set i, and a single text is of all sets. Lists of different lengths
+    are no sets, and lose their blanks alone.
+
+    Returns:
+        A list per level; an empty one where a level has no text.
+    """
+    levels = [list(texts) for texts in hints[:max_level]]
+    levels += [[] for _ in range(max_level - len(levels))]
+    num_sets = max(map(len, levels), default=0)
+    if any(len(texts) not in (1, num_sets) for texts in levels):
+        return [list(filter(None, texts)) for texts in levels]
+    whole = [n for n in range(num_sets) if all(texts[n % len(texts)] for texts in levels)]
+    return [[texts[n] for n in whole] if len(texts) > 1 else texts for texts in levels]
 
 
 def _plain(value: Any) -> Any:

@@ -7,14 +7,15 @@ from dataclasses import replace
 
 from recipe.hint.hints.base import Generate, HintResult, HintSource
 from recipe.hint.hints.fitting import cut_into
-from recipe.hint.schema import HINT_COLUMN, HintLevels, Problem, seed_at
+from recipe.hint.schema import HINT_COLUMN, HintLevels, Problem, seed_at, whole_sets
 
 
 class DatasetHints:
     """The hint levels of the row; of several, another one at each prompt rollout.
 
     Prompt rollout v takes text (s + v) mod N of each level's N texts, where s follows from the
-    seed and the problem: all of them in turn, and those of one number together.
+    seed and the problem: all of them in turn, and those of one number together. A number for which
+    some level has no text is left out.
 
     Source: the offline hints of Liao et al. 2026, arXiv:2602.03143, Fig. 3 and 5.
     """
@@ -28,13 +29,11 @@ class DatasetHints:
     ) -> HintResult:
         """Return all levels, or ``missing_hint`` with the first column that has no text."""
         number = seed_at(self._seed, "dataset hint", problem.id) + num_before
-        hints = []
-        for level in range(1, self._max_level + 1):
-            texts = problem.hints[level - 1] if level <= len(problem.hints) else ()
+        levels = whole_sets(problem.hints, self._max_level)
+        for level, texts in enumerate(levels, 1):
             if not texts:
                 return HintResult("missing_hint", detail=HINT_COLUMN.format(level=level))
-            hints.append(texts[number % len(texts)])
-        return HintResult("ok", HintLevels(tuple(hints)))
+        return HintResult("ok", HintLevels(tuple(texts[number % len(texts)] for texts in levels)))
 
 
 class Increments:

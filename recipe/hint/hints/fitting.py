@@ -6,10 +6,19 @@ import bisect
 import re
 from collections.abc import Callable, Iterator
 
-# A sentence ends at . ! ? (a closing dollar or bracket may follow) or a line break; a dot between
-# digits (3.14) does not end one.
-_SENTENCE_END = re.compile(r"[.!?][$)\"'\]]*(?=\s)|\n+")
-_WORD_END = re.compile(r"\S+")
+# Letters of scripts that put no spaces between words: Thai to Khmer, kana, Chinese characters.
+UNSPACED = (
+    "\u0e01-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+    "\U00020000-\U0003ffff"
+)
+# A sentence ends at . ! ? or the like before white space (a closing dollar or bracket may come
+# between), at a full-width one at once, or at a line break; 3.14 does not end one.
+_CLOSERS = r")\]）」』】》”’»"
+_SENTENCE_END = re.compile(
+    rf"[.!?।॥۔؟][$\"'{_CLOSERS}]*(?=\s)|(?:[。！？｡]|．(?!\d))[。！？｡{_CLOSERS}]*|\n+"
+)
+# A word, or a letter of such a script with the marks behind it.
+_WORD_END = re.compile(rf"[{UNSPACED}][^\w\s$\\(\[{{（「『【《“‘]*|[^\s{UNSPACED}]+")
 # What opens something that must not be cut, in the order in which it is tried at one place.
 _OPENING = re.compile(
     r"""\\begin\{(?P<environment>[^{}]*)\}
@@ -82,8 +91,8 @@ def cut_at_sentence(hint: str, fits: Callable[[str], bool]) -> str:
 def cut_into(text: str, pieces: int) -> tuple[str, ...]:
     """Return ``pieces`` beginnings, each about one piece longer; the last is the whole text.
 
-    They end after whole words, and where a command or a formula ends. A text with fewer words
-    than pieces gives some beginnings twice.
+    They end after whole words (in a script without spaces: after letters), and where a command or a
+    formula ends. A text with fewer words than pieces gives some beginnings twice.
     """
     safe = SafeEnds(text)
     ends = [match.end() for match in _WORD_END.finditer(text)]

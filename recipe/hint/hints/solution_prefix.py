@@ -2,19 +2,37 @@
 
 from __future__ import annotations
 
+import bisect
 import re
 from collections.abc import Callable, Sequence
 
 from recipe.hint.hints.base import Generate, HintResult
-from recipe.hint.hints.fitting import SafeEnds, sentence_ends
+from recipe.hint.hints.fitting import UNSPACED, SafeEnds, sentence_ends
 from recipe.hint.schema import HintLevels, Problem
 
 # text -> ends of its units, in order
 Ends = Callable[[str], Sequence[int]]
 
-_FINAL = re.compile(r"\\boxed|\\fbox|####|<answer>|\bfinal answer\b", re.IGNORECASE)
+_FINAL = re.compile(
+    r"\\boxed|\\fbox|####|<answer>|答案[是为為:：]"
+    r"|(?:\bthe\s+)?\b(?:final\s+answer\b|answer\s+is\b|answers\s+are\b|answers?\s*:)",
+    re.IGNORECASE,
+)
 # Shorter answers stand in too many places to tell which of them gives something away.
 _DISTINCT_CHARS = 3
+_NUMBER = re.compile(r"(?P<sign>-?)(?P<whole>\d+|\d{1,3}(?:,\d{3})+)(?P<rest>(?:\.\d+)?)")
+_THOUSANDS = r"(?:\{?,\}?(?:\\!)?|\\[,;: ]|[\s'’])?"
+_WORDS = re.compile(r"[^\W\d_]{2,}(?:[\s-]+[^\W\d_]+)*")
+# What may stand before and after an answer. Letters that take no space beside a number may.
+_LETTER = rf"[^\W\d_{UNSPACED}\uac00-\ud7af]"
+_ALONE = (
+    re.compile(rf"(?<![\d_.,])(?<!{_LETTER})"),
+    re.compile(rf"(?![\d_])(?!{_LETTER})(?![.,]\d)"),
+)
+_TOUCHED = (
+    re.compile(rf"(?<![\d_.,])(?<!(?<!{_LETTER}){_LETTER})"),
+    re.compile(r"(?!\d)(?![.,]\d)"),
+)
 
 
 class SolutionPrefix:
@@ -41,21 +59,23 @@ class SolutionPrefix:
         limit = answer_start(problem)
         if not solution[:limit].strip():
             return HintResult("missing_solution", detail="no text before the final answer")
-        safe = SafeEnds(solution)
-        hints = [
-            solution[: _end(safe, min(self._target(solution, ratio), limit), limit)].rstrip()
-            for ratio in self._ratios
-        ]
-        if not all(hint.strip() for hint in hints):
-            return HintResult("missing_solution", detail="no text before the final answer")
+        safe, begin = SafeEnds(solution), len(solution) - len(solution.lstrip())
+        hints = []
+        for target in self._targets(solution, begin):
+            end = min(target, limit)
+            if (before := safe.before(end)) > begin:
+                end = before
+            else:  # nothing would be left
+                end = min(safe.after(end), limit)
+            hints.append(solution[:end].rstrip())
         return HintResult("ok", HintLevels(tuple(hints)))
 
-    def _target(self, solution: str, ratio: float) -> int:
-        """Return where the share ends, before anything else is looked at."""
-        if self._ends is None:
-            return max(round(len(solution) * ratio), 1)
-        ends = self._ends(solution)
-        return ends[max(round(len(ends) * ratio), 1) - 1] if ends else 0
+    def _targets(self, solution: str, begin: int) -> list[int]:
+        """Return where each share ends, after ``begin``, before anything else is looked at."""
+        ends = range(1, len(solution) + 1) if self._ends is None else self._ends(solution)
+        first = bisect.bisect_right(ends, begin)
+        indices = (max(round(len(ends) * ratio) - 1, first) for ratio in self._ratios)
+        return [[*ends, len(solution)][index] for index in indices]
 
 
 def answer_start(problem: Problem) -> int:
@@ -63,17 +83,17 @@ def answer_start(problem: Problem) -> int:
 
     That is before the first box (or another mark of a final answer), and before the answer's own
     text: where it first stands if it has at least three characters and the problem does not name
-    it, else where it last stands, since a short number also occurs on the way.
+    it, else where it last stands, since a short number also occurs on the way. In that case the 2
+    of ``2x`` counts only if 2 stands nowhere alone.
     """
     solution = problem.solution
     mark = _FINAL.search(solution)
     limit = mark.start() if mark else len(solution)
     answer = problem.answer.strip()
     if answer and problem.kind != "program":
-        pattern = _answer_pattern(answer)
-        places = [match.start() for match in pattern.finditer(solution)]
-        is_distinct = len(answer) >= _DISTINCT_CHARS and not pattern.search(problem.text)
-        if places:
+        is_distinct = len(answer) >= _DISTINCT_CHARS and not _places(answer, problem.text)
+        places = [] if is_distinct else _places(answer, solution, is_alone=True)
+        if places := places or _places(answer, solution):
             limit = min(limit, places[0 if is_distinct else -1])
     return SafeEnds(solution).before(limit)
 
@@ -83,16 +103,29 @@ def unit_ends(unit: str, token_ends: Ends | None) -> Ends | None:
     return {"char": None, "token": token_ends, "sentence": sentence_ends}[unit]
 
 
-def _end(safe: SafeEnds, end: int, limit: int) -> int:
-    """Return where a prefix may end: not after ``end``, unless nothing would be left."""
-    before = safe.before(end)
-    return before if before else min(safe.after(end), limit)
+def _places(answer: str, text: str, *, is_alone: bool = False) -> list[int]:
+    """Return where the answer stands in a text, in order.
 
-
-def _answer_pattern(answer: str) -> re.Pattern[str]:
-    """Match the answer as a whole word or number, with any white space and separators."""
-    if re.fullmatch(r"\d+", answer):
-        body = ",?".join(answer)
+    White space, minus signs, separators of thousands and the zeros of $12.00 may differ. Unless it
+    has to be alone, letters may touch a number (1234m, 6th, Rs1234; not x2, where one letter stands
+    before it), and the case of words may differ.
+    """
+    answer = answer.replace("−", "-")
+    (before, after), flags = _ALONE, re.NOFLAG
+    if number := _NUMBER.fullmatch(answer):
+        groups = re.findall(r"\d{1,3}(?=(?:\d{3})*$)", number["whole"].replace(",", ""))
+        body = "[-−–]" if number["sign"] else ""
+        body += _THOUSANDS.join(",?".join(digits) for digits in groups)
+        body += re.escape(number["rest"]) or r"(?:\.0+)?"
+        before, after = _ALONE if is_alone else _TOUCHED
     else:
-        body = r"\s*".join(map(re.escape, answer.split()))
-    return re.compile(rf"(?<![\w.,]){body}(?!\w)(?![.,]\d)")
+        body = r"\s*".join(map(re.escape, answer.split())).replace(r"\-", "[-−–]")
+        if _WORDS.fullmatch(answer) and not is_alone:
+            flags = re.IGNORECASE
+    # The sides are compiled once: their sets of letters take a millisecond.
+    matches = re.finditer(body, text, flags)
+    return [
+        match.start()
+        for match in matches
+        if before.match(text, match.start()) and after.match(text, match.end())
+    ]

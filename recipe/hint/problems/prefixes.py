@@ -24,8 +24,8 @@ DESCRIPTION = """Writes beginnings of right responses into columns hint_level_1,
 main_prepare.py prefixes RUN IN.parquet OUT.parquet
 
 RUN is the folder of an evaluation of IN.parquet (main_hint.py trainer.eval_only=true
-data.val_files=IN.parquet), by the model that will train or by any other. A problem without a right
-response gets empty columns.
+data.val_files=IN.parquet), by the model that will train or by any other. A problem whose
+right responses, if any, have nothing before the answer gets empty columns.
 """
 
 # (data source, problem id) -> its right responses, in the order of their numbers
@@ -35,22 +35,37 @@ RightResponses = Mapping[tuple[str, str], Sequence[str]]
 class Successes:
     """The hints of a problem are the beginnings of its right responses, one set for each of them.
 
-    ``prefix`` says how long they are; they end before the final answer.
+    ``prefix`` says how long they are; they end before the final answer. A response with nothing
+    before its answer is passed over.
     """
 
     def __init__(self, responses: RightResponses, prefix: SolutionPrefix) -> None:
-        self._responses = responses
+        self._unread = {key: iter(texts) for key, texts in responses.items()}
+        self._found: dict[tuple[str, str], list[HintResult]] = {}
         self._prefix = prefix
 
     async def write(
         self, problem: Problem, generate: Generate, *, num_before: int = 0
     ) -> HintResult:
-        """Return the beginnings of response ``num_before``; ``missing_hint`` where it is not."""
-        texts = self._responses.get((problem.data_source, problem.id), ())
-        if num_before >= len(texts):
+        """Return the beginnings of usable response ``num_before``.
+
+        Returns:
+            ``missing_hint`` where there are not so many, ``missing_solution`` where there are right
+            responses and none can be used.
+        """
+        key = (problem.data_source, problem.id)
+        if key not in self._unread:
             return HintResult("missing_hint", detail="no right response")
-        problem = replace(problem, solution=texts[num_before])
-        return await self._prefix.write(problem, generate, num_before=num_before)
+        found = self._found.setdefault(key, [])
+        while len(found) <= num_before:
+            text = next(self._unread[key], None)
+            if text is None:
+                status = "missing_hint" if found else "missing_solution"
+                return HintResult(status, detail="no more text before a final answer")
+            result = await self._prefix.write(replace(problem, solution=text), generate)
+            if result.status == "ok":
+                found.append(result)
+        return found[num_before]
 
 
 def read_right_responses(folder: Path) -> RightResponses:

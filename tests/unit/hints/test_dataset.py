@@ -23,10 +23,10 @@ def test_a_column_holds_one_text_or_a_list_of_them():
     assert hint_columns(ROW) == (("a",), ("b", "c"), ("d",))
 
 
-def test_columns_end_at_the_first_that_is_missing_and_blanks_are_no_text():
+def test_columns_end_at_the_first_that_is_missing_and_a_blank_keeps_its_place():
     assert hint_columns({"hint_level_1": " ", "hint_level_3": "x"}) == ((),)
     assert hint_columns({"problem": "x"}) == ()
-    assert hint_columns({"hint_level_1": None, "hint_level_2": ["", "x"]}) == ((), ("x",))
+    assert hint_columns({"hint_level_1": None, "hint_level_2": ["", "x"]}) == ((), ("", "x"))
 
 
 def test_one_text_per_level_is_the_ladder_at_every_visit():
@@ -54,6 +54,48 @@ def test_where_a_problem_begins_follows_from_the_seed_and_its_id():
     assert first(1, "p1") == first(1, "p1")
     assert len({first(1, f"p{n}") for n in range(30)}) > 5
     assert len({first(seed, "p1") for seed in range(30)}) > 5
+
+
+BLANKS = ["", " ", "\n", None]
+
+
+@pytest.mark.parametrize("blank", BLANKS)
+@pytest.mark.parametrize("places", [{(1, 1)}, {(0, 0)}, {(2, 3), (0, 1)}, {(0, 2), (1, 2), (2, 0)}])
+def test_a_set_that_lacks_a_text_is_left_out_and_the_others_stay_together(places, blank):
+    columns = [[f"{level}{n}" for n in range(4)] for level in "abc"]
+    for level, number in places:
+        columns[level][number] = blank
+    row = {f"hint_level_{level}": texts for level, texts in enumerate(columns, 1)}
+    taken = [hint_levels(hint_columns(row), num_before=n).hint_levels.hints_L for n in range(12)]
+    whole = sorted({0, 1, 2, 3} - {number for _, number in places})
+    # All in turn: of 3 sets each comes 4 times in 12 visits, of 2 each 6 times.
+    sets = [tuple(f"{level}{n}" for level in "abc") for n in whole]
+    assert sorted(taken) == sorted(sets * (12 // len(sets)))
+
+
+def test_a_blank_in_a_column_that_is_not_used_leaves_no_set_out():
+    row = {"hint_level_1": ["a0", "a1"], "hint_level_2": ["b0", " "]}
+    taken = [
+        hint_levels(hint_columns(row), max_level=1, num_before=n).hint_levels.hints_L
+        for n in range(2)
+    ]
+    assert sorted(taken) == [("a0",), ("a1",)]
+
+
+def test_one_text_belongs_to_every_set_and_lists_of_other_lengths_lose_blanks_alone():
+    row = {"hint_level_1": "a", "hint_level_2": ["b0", "", "b2"], "hint_level_3": ["c0", "c1", ""]}
+    assert hint_levels(hint_columns(row)).hint_levels.hints_L == ("a", "b0", "c0")
+    row["hint_level_3"] = ["c0", " "]
+    for num_before in range(4):  # b0 or b2; c0
+        found = hint_levels(hint_columns(row), num_before=num_before).hint_levels.hints_L
+        assert found in {("a", "b0", "c0"), ("a", "b2", "c0")}
+
+
+@pytest.mark.parametrize("blank", BLANKS)
+def test_without_a_whole_set_there_is_no_hint(blank):
+    row = {"hint_level_1": ["a0", blank], "hint_level_2": [blank, "b1"]}
+    assert hint_levels(hint_columns(row), max_level=2).status == "missing_hint"
+    assert hint_levels(hint_columns(row), max_level=1).hint_levels.hints_L == ("a0",)
 
 
 @pytest.mark.parametrize("hints", [(), (("a",), ("b",)), (("a",), (), ("c",))])

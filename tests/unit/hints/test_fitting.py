@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from recipe.hint.hints.fitting import SafeEnds, cut_at_sentence, cut_into, sentence_ends
 
-TEXTS = st.text(alphabet="ab $\\{}[]().!?\n1", max_size=60)
+TEXTS = st.text(alphabet="ab $\\{}[]().!?\n1长。，（", max_size=60)
 
 
 @pytest.mark.parametrize(
@@ -78,3 +78,40 @@ def test_pieces_grow_and_the_last_is_the_whole_text(text, pieces):
     for shorter, longer in zip(cut, cut[1:], strict=False):
         assert longer.startswith(shorter)
         assert SafeEnds(text).before(len(shorter)) == len(shorter)
+
+
+SENTENCES = {
+    "Chinese": ["先算面积。", "再算周长！", "最后呢？"],
+    "closing marks": ["他说：“先加。”", "（再减。）", "「最後に割る。」", "“对吗？！”"],
+    "formulas": ["令$x=1$。", "$y$是多少？", "\\(a。b\\)不断。"],
+    "Japanese": ["まず足します。", "次に引きます｡", "３．１４です．"],
+    "Hindi and Urdu": ["पहले जोड़ें।", " फिर घटाएँ॥", " یہ جمع کریں۔", " کیا ہے؟"],
+    "quotation marks": ["He says “Add.”", " Then «Take.»", " Then stop."],
+    "English": ["Add 3.14 first.", " Is it 5?!", " Stop."],
+}
+
+
+@pytest.mark.parametrize("sentences", SENTENCES.values(), ids=SENTENCES)
+def test_sentences_end_as_their_script_ends_them(sentences):
+    text = "".join(sentences)
+    ends = [sum(map(len, sentences[:number])) for number in range(1, len(sentences) + 1)]
+    assert sentence_ends(text) == ends
+    for end in ends:  # a hint that is too long by one character is cut, not lost
+        shorter = [each for each in ends if each < end]
+        expected = text[: shorter[-1]] if shorter else ""
+        assert cut_at_sentence(text[:end], lambda cut, end=end: len(cut) < end) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "cut"),
+    [
+        # 8 letters: 2, 4, 6 of them; then 6 ends (令, $x + 1$, ...): ceil(6 k / 4) = 2, 3, 5.
+        ("先算面积，再算周长。", ("先算", "先算面积，", "先算面积，再算", "先算面积，再算周长。")),
+        ("令$x + 1$为边长a", ("令$x + 1$", "令$x + 1$为", "令$x + 1$为边长", "令$x + 1$为边长a")),
+        ("足し算 を使う", ("足し", "足し算", "足し算 を使", "足し算 を使う")),
+        ("ที่นี่มี", ("ที่", "ที่นี่", "ที่นี่มี", "ที่นี่มี")),
+        ("다섯 더하기 둘 은", ("다섯", "다섯 더하기", "다섯 더하기 둘", "다섯 더하기 둘 은")),
+    ],
+)
+def test_a_text_without_spaces_is_cut_between_characters(text, cut):
+    assert cut_into(text, 4) == cut

@@ -86,9 +86,10 @@ def test_a_solution_that_begins_with_its_answer_gives_no_hint(solution):
 def test_a_prefix_is_always_a_prefix_and_never_passes_the_answer(solution, ratio):
     item = problem(solution, "1")
     found = hint_levels(item, (ratio,))
+    assert (found.status == "ok") == bool(solution[: answer_start(item)].strip())
     if found.status == "ok":
         [hint] = found.hint_levels.hints_L
-        assert hint
+        assert hint.strip()
         assert solution.startswith(hint)
         assert len(hint) <= answer_start(item)
 
@@ -183,3 +184,26 @@ def test_commands_of_five_hundred_solutions_come_through_json_and_the_prompt_unc
             assert "\\boxed" not in hint
         done += 1
     assert done >= 490
+
+
+SUM = "$$ \\sum_{k=1}^{n} k^2 = \\frac{n(n+1)(2n+1)}{6} $$ Put n = 10 and simplify to \\boxed{385}"
+
+
+@pytest.mark.parametrize("unit", ["char", "sentence", "token"])
+@pytest.mark.parametrize("blank", ["\n", " ", "\n\n  ", "\t\n" * 40], ids=len)
+@pytest.mark.parametrize(
+    "solution", [SUM, "One. Two. Three. Four \\boxed{385}", "\\[x\\] is all. \\boxed{385}", "a 385"]
+)
+def test_white_space_before_a_solution_takes_no_level_away(solution, blank, unit):
+    ends = {"token": lambda text: range(1, len(text) + 1)}.get(unit) or unit_ends(unit, None)
+    found = hint_levels(problem(blank + solution, "385"), ends=ends)
+    assert found.status == hint_levels(problem(solution, "385"), ends=ends).status == "ok"
+    for hint in found.hint_levels.hints_L:
+        assert hint.strip()
+        assert solution.startswith(hint.strip())
+
+
+@pytest.mark.parametrize("ends", [[], [1], [1, 2]])
+def test_a_tokenizer_that_counts_only_white_space_ends_no_run(ends):
+    found = hint_levels(problem("\n\nOne two \\boxed{3}", "3"), ends=lambda text: ends)
+    assert set(found.hint_levels.hints_L) == {"\n\nOne two"}

@@ -88,3 +88,27 @@ def test_a_later_turn_is_no_response_to_the_problem(in_path, tmp_path, capsys):
     with pytest.raises(SystemExit, match="2"):
         prefixes(run, in_path)
     assert "line 1 is of several turns; prefixes are of one" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("bare", ["\\boxed{4}", "4", " \n\\boxed{4}", "The answer is 4."])
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_right_response_that_gives_no_prefix_takes_no_place(in_path, tmp_path, place, bare):
+    texts = [WORK, WORK.replace("3", "7")]
+    texts.insert(place, bare)
+    run = evaluated(
+        tmp_path / "run", *(("p0", number, "correct", text) for number, text in enumerate(texts))
+    )
+    how = ["--ratios", "0.2", "0.6", "--unit", "sentence"]
+    assert prefixes(run, in_path, *how)[0]["hint_level_1"] == "First 3."
+    for per_prompt in "23":
+        [row, *_] = prefixes(run, in_path, *how, "--per-prompt", per_prompt)
+        assert row["hint_level_1"] == ["First 3.", "First 7."]
+        assert row["hint_level_2"][1] == "First 7.\nThen 5.\nThen 9."
+
+
+def test_a_problem_whose_right_responses_all_give_no_prefix_is_counted_by_itself(
+    in_path, tmp_path, capsys
+):
+    run = evaluated(tmp_path / "run", ("p0", 0, "correct", "4"), ("p0", 1, "correct", "\\boxed{4}"))
+    assert [row["hint_level_1"] for row in prefixes(run, in_path)] == [None, None, None]
+    assert "2 missing_hint, 1 missing_solution" in capsys.readouterr().out
