@@ -22,7 +22,7 @@ from recipe.hint.campaign import (
     kept_file,
     read_campaign,
 )
-from recipe.hint.errors import DataError
+from recipe.hint.errors import ConfigError, DataError
 from recipe.hint.evaluation.crossed import crossed_difference, crossed_share, mean_ratio
 from recipe.hint.evaluation.estimators import Estimate
 from recipe.hint.report.campaign_run import SeedResult, kept_text, read_kept, read_seed
@@ -200,22 +200,29 @@ def keep_results(folder: str | Path, output: Path) -> CampaignResult:
 
     Args:
         folder: A campaign's.
-        output: Holds ``campaign.yaml`` and ``ARM/seed-N.json`` afterwards.
+        output: Holds ``campaign.yaml`` and ``ARM/seed-N.json`` afterwards. A campaign that is there
+            stays: it may have more arms.
 
     Raises:
         DataError: As :func:`read_results_of`.
-        ConfigError: As :func:`read_results_of`, or if ``output`` has the file of another run.
+        ConfigError: As :func:`read_results_of`, or if ``output`` has a campaign without a finished
+            run, or the file of another run.
         OSError: If the disk refuses.
     """
-    result = read_results_of(folder)
+    result, there = read_results_of(folder), output / CAMPAIGN_FILE
+    wanted = (read_campaign(there) if there.exists() else result.campaign).runs()
     for run in result.campaign.runs():
         if found := result.seeds.get(run.arm, {}).get(run.seed):
+            if run not in wanted:
+                raise ConfigError(
+                    f"{there} has no run {run.name} with its settings; change it first"
+                )
             run.check_made(output / run.name)
             path = kept_file(output / run.name)
             path.parent.mkdir(parents=True, exist_ok=True)
             write_whole(path, kept_text(found, run))
-    text = (Path(folder) / CAMPAIGN_FILE).read_text(encoding="utf-8")
-    write_whole(output / CAMPAIGN_FILE, text)
+    if not there.exists():
+        write_whole(there, (Path(folder) / CAMPAIGN_FILE).read_text(encoding="utf-8"))
     return result
 
 

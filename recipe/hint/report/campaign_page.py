@@ -17,6 +17,7 @@ from recipe.hint.report.runs import accuracies
 _LATE: Sequence[tuple[str, str, Callable[[float], float]]] = (
     ("groups with signal, %", "hint/zero_signal_after", lambda share: 100 * (1 - share)),
     ("never solved, %", "reward_tracking/pct_never_solved", float),
+    ("never gave signal, %", "reward_tracking/pct_never_mixed", float),
     ("prompts with a hint", "hint/prompts_with_hint", float),
     ("hints that leak", "hint/leaked", float),
     ("log-prob gain, level 3", "hint/logprob_gain_level_3", float),

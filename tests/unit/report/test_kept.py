@@ -44,3 +44,15 @@ def test_what_was_kept_of_another_run_or_is_damaged_is_refused(tmp_path):
     second.write_text(whole.replace('"means"', '"mean"'))
     with pytest.raises(DataError, match="x/seed-2.json is damaged: KeyError: 'means'"):
         read_results_of(kept)
+
+
+def test_a_campaign_that_has_grown_is_kept_in_parts(tmp_path):
+    older = write_campaign(tmp_path / "older", {"x": {1: ONE}}, seeds=[1])
+    newer = write_campaign(tmp_path / "newer", {"x": {}, "y": {1: ONE}}, seeds=[1])
+    kept = tmp_path / "kept"
+    keep_results(newer, kept)
+    keep_results(older, kept)  # its campaign has one arm; the other one stays
+    assert sorted(read_results_of(kept).seeds) == ["x", "y"]
+    other = write_campaign(tmp_path / "other", {"z": {1: ONE}}, seeds=[1])
+    with pytest.raises(ConfigError, match="campaign.yaml has no run z/seed-1 with its settings"):
+        keep_results(other, kept)
