@@ -6,7 +6,7 @@ from transformers import PreTrainedTokenizerFast
 
 from recipe.hint.runtime.chat_template import text_behind
 
-PIECES = ["<unk>", "▁return", "▁a", "▁and", "▁b", "nd", ":", "\n", "▁", "def", "</s>"]
+PIECES = ["<unk>", "▁return", "▁a", "▁plus", "▁b", "p", ":", "\n", "▁", "def", "</s>"]
 BYTES = [f"<0x{byte:02X}>" for byte in "é".encode()]
 
 
@@ -29,8 +29,8 @@ def ids(*pieces):
 @pytest.mark.parametrize(
     ("before", "pieces", "text"),
     [
-        ("▁a", ["▁and", "▁b"], " and b"),  # alone: "and b", which would make "aand b"
-        ("▁a", ["nd", "▁b"], "nd b"),
+        ("▁a", ["▁plus", "▁b"], " plus b"),  # alone "plus b", which would make "aplus b"
+        ("▁a", ["p", "▁b"], "p b"),
         (":", ["\n", "▁return"], "\n return"),
         ("▁a", ["▁b", "</s>"], " b"),
         ("▁a", [], ""),
