@@ -62,6 +62,7 @@ def test_an_experiment_says_what_it_would_run(
         f"experiment={run['experiment']}",
         *run["settings"].split(),
         "preflight_only=true",
+        "trainer.total_epochs=100",  # the embedded problems are few
         f"actor_rollout_ref.model.path={stand_in}",
         f"data.train_files={train_file}",
         f"data.val_files={ROOT / 'data/tiny/val_easy.parquet'}",

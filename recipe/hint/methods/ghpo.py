@@ -128,7 +128,8 @@ class Ghpo(Method):
         if self.settings.on_all_failed == "keep_level0":
             return self.train_round(rounds, 0)
         train = self.train_last_sampled(rounds)
-        is_dropped = self.settings.on_all_failed == "drop" and not num_solved
+        has_right = rounds[train.rows[0].place.round].is_solved
+        is_dropped = self.settings.on_all_failed == "drop" and not has_right
         return self.dropped(train) if is_dropped else train
 
     def reward(self, turn: Turn) -> float:

@@ -125,7 +125,12 @@ def _load_file(path: Path) -> Any:
     module = importlib.util.module_from_spec(spec)
     # By name, as dataclasses and pickle look for it.
     sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
+    # A check leaves nothing beside a user's file.
+    before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.dont_write_bytecode = before
     return module
 
 

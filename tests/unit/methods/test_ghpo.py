@@ -170,6 +170,8 @@ def test_drop_drops_no_group_with_something_right():
     scarce = dict.fromkeys(range(4), [1, 0, 0, 0])
     method = ghpo(max_solved=1, on_all_failed="drop")
     assert not visit(scarce, method=method).record.is_dropped
+    no_hint = Numbered(3, "missing_solution")
+    assert not run(method, scarce, step=WARM, source=no_hint).record.is_dropped
     assert visit(dict.fromkeys(range(4), [0] * 4), method=method).record.is_dropped
 
 
