@@ -21,18 +21,18 @@ from recipe.hint.evaluation.responses import (
 from recipe.hint.evaluation.results import read_evaluation
 from recipe.hint.problems.columns import read_problems
 from recipe.hint.report.page.folder import PageRun, read_folder
+from recipe.hint.report.runs import TOKENS
 from recipe.hint.tiny.two_turn.task import worked_digit
 from recipe.hint.typed import read_json
 
 _WORK = "two_turn/"
-_TOKENS = ("hint/rollout_tokens", "hint/tokens")
 _PACKAGED = Path(__file__).resolve().parents[3] / "data" / "two_turn"
 # Beginnings of the metrics' names that a page of results reads.
 _KEPT = (
     "step", "hint/prompts", "hint/used_", "hint/zero_signal_after", "hint/leaked",
     "hint/logprob_gain_", "reward_tracking/pct_never_", "turns/", "actor/entropy",
     "response_length/mean", "val-core/", "timing_s/step", "training/rollout_probs_diff_mean",
-    *_TOKENS,
+    *TOKENS,
 )  # fmt: skip
 
 
@@ -55,7 +55,7 @@ class SeedResult:
     def tokens(self, last_step: float = math.inf) -> float:
         """Return the tokens that training sampled up to a step, hints included."""
         rows = (row for row in self.training.training if row["step"] <= last_step)
-        return sum(row.get(name, 0.0) for row in rows for name in _TOKENS)
+        return sum(row.get(name, 0.0) for row in rows for name in TOKENS)
 
     def minutes(self, last_step: float = math.inf) -> float:
         """Return the minutes of the training steps up to one."""

@@ -17,6 +17,8 @@ import yaml
 from recipe.hint.campaign import run_name
 from recipe.hint.errors import DataError
 
+# The metrics that make up what a step sampled.
+TOKENS = ("hint/rollout_tokens", "hint/tokens")
 # verl's names are val-core/SOURCE/acc/mean@N, N responses per problem.
 _VALIDATION, _ACCURACY = "val-core/", "/acc/mean@"
 _USED = "rollout_tokens|tokens|prompts|prompts_with_hint|zero_signal_after"

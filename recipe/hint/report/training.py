@@ -12,9 +12,8 @@ from typing import Any
 
 from recipe.hint.errors import DataError
 from recipe.hint.evaluation.estimators import wilson_interval
-from recipe.hint.report.runs import RunResult, accuracies
+from recipe.hint.report.runs import TOKENS, RunResult, accuracies
 
-_TOKENS = ("hint/rollout_tokens", "hint/tokens")
 _COLOURS = ("#6b6b6b", "#1b6ca8", "#d9822b", "#5b8c5a", "#8e5ea2", "#c0504d")
 _WINDOW = 8  # steps that the share of groups with signal is averaged over
 
@@ -41,7 +40,7 @@ def training_table(
     for run in runs:
         points = run.accuracy(source)
         steps = [row for row in run.rows if "timing_s/step" in row]
-        tokens = sum(run.number(row, name) for row in steps for name in _TOKENS)
+        tokens = sum(run.number(row, name) for row in steps for name in TOKENS)
         minutes = sum(row["timing_s/step"] for row in steps) / 60
         shown, interval = "-", "-"
         if points:
