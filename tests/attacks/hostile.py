@@ -158,7 +158,7 @@ def callers(text: str) -> dict[str, Callable[[], object]]:
         "a program": lambda: quick_grade(Item(text, "assert f(1) == 2", kind="program")),
         "a problem": lambda: quick_grade(Item(r"\boxed{6 apples}", "5", problem=text)),
         "a set of hints": lambda: parse_hint_levels(text),
-        "a hint": lambda: asyncio.run(find_leaks(text, problem, _no_equal)),
+        "a hint": lambda: asyncio.run(find_leaks([text], problem, _no_equal)),
     }
 
 

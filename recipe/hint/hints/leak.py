@@ -13,9 +13,8 @@ commands fillers. A statement is what stands between breaks, and its ``=`` part 
 
 from __future__ import annotations
 
-import asyncio
 import re
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
@@ -63,10 +62,7 @@ class LeakGuard:
         """Return the source's hint levels as the policy lets them be used."""
         result = await self._source.write(problem, generate, num_before=num_before)
         hints_L = result.hint_levels.hints_L
-        # Together: the verifier's way there and back is longer than its work on a hint.
-        found_L = await asyncio.gather(
-            *(find_leaks(hint, problem, self._equal) for hint in hints_L)
-        )
+        found_L = await find_leaks(hints_L, problem, self._equal)
         return replace(
             result,
             hint_levels=HintLevels(tuple(map(self._used, hints_L, found_L))),
@@ -295,52 +291,49 @@ _GAP = re.compile(r"[\s$]*(?:,\s*and|,|and|or)[\s$]*")
 _TEXT_COMMAND = re.compile(r"\\(?:text|mathrm|textbf|mbox)\s*\{([^{}]*)\}")
 
 
-async def find_leaks(hint: str, problem: Problem, equal: Equal) -> tuple[Leak, ...]:
-    """Return the leaking spans of a hint, in order and apart from each other."""
+async def find_leaks(
+    hints: Sequence[str], problem: Problem, equal: Equal
+) -> list[tuple[Leak, ...]]:
+    """Return the leaking spans of each hint of a problem; the verifier is asked once for all."""
     answer = problem.answer
     words = _TEXT_COMMAND.sub(r"\1", answer).strip()
     if problem.kind == "program" or not answer.strip():
-        return ()
+        return [()] * len(hints)
     is_marked = words != answer or answer.startswith("(")
     if problem.kind == "choice" or (is_marked and re.fullmatch(r"\(?[A-Z]\)?", words)):
-        return _options(hint, words.strip("() "))
+        return [_options(hint, words.strip("() ")) for hint in hints]
     own = [each for each in values(answer) if each.shape != "word"]
     number = own[0].text if len(own) == 1 and own[0].shape != "formula" else ""
-    found = values(hint)
-    if number:  # "81 / 3" for 27 is a division left to do
-        due = re.compile("/|frac" if number.isdecimal() else "(?!)")
-        found = [
-            each
-            for each in found
-            if each.shape in ("word", "boxed")
-            or (each.shape == "literal" and not due.search(each.text))
-        ]
-        if "%" not in answer:  # the verifier tells 20 % from 20, but it gives the 20 away
-            found = [each._replace(text=each.text.rstrip("\\% ")) for each in found]
-    else:
-        found = _formulas(hint, found, answer, words)
-    same = await _same(answer, [each.text for each in found], equal)
-    found = [each for each in found if each.text in same]
-    if not found:
-        return ()
+    found = [
+        _numbers(hint, answer, number) if number else _formulas(hint, answer, words)
+        for hint in hints
+    ]
+    if not any(found):
+        return [()] * len(hints)
     given = [each.text for each in values(problem.text) if number and each.shape != "formula"]
+    same = await _same(answer, [*(each.text for row in found for each in row), *given], equal)
     formula, question = compact(answer), compact(problem.text)
-    is_given = await _same(answer, given, equal) or (not number and formula in question)
+    is_given = bool(same & {*given}) or (not number and formula in question)
     is_rare = not is_given and number not in vocabulary.COMMON
     asked = _content_words(problem.text)
-    text = _MARKUP.sub(lambda match: " " * len(match[0]), hint)
-    leaks = []
-    for each in found:
-        # A formula much longer than the answer is one on the way to it.
-        if not number and len(compact(each.text)) > 1.5 * len(formula) + 1:
-            continue
-        role = _role(text, each, asked)
-        is_equation = role in ("computed", "named") or is_rare
-        if role in ("boxed", "stated", "result", "said"):
-            leaks.append(Leak(each.start, each.end, role))
-        elif is_equation and not _is_quoted(hint, each, question):
-            leaks.append(Leak(each.start, each.end, role))
-    return _apart(leaks)
+
+    def leaks(hint: str, found: Iterable[Value]) -> Iterator[Leak]:
+        text = _MARKUP.sub(lambda match: " " * len(match[0]), hint)
+        for each in found:
+            # A formula much longer than the answer is one on the way to it.
+            if not number and len(compact(each.text)) > 1.5 * len(formula) + 1:
+                continue
+            role = _role(text, each, asked)
+            is_equation = role in ("computed", "named") or is_rare
+            if role in ("boxed", "stated", "result", "said"):
+                yield Leak(each.start, each.end, role)
+            elif is_equation and not _is_quoted(hint, each, question):
+                yield Leak(each.start, each.end, role)
+
+    return [
+        _apart(leaks(hint, (each for each in row if each.text in same)))
+        for hint, row in zip(hints, found, strict=True)
+    ]
 
 
 async def _same(answer: str, texts: Sequence[str], equal: Equal) -> set[str]:
@@ -358,9 +351,24 @@ def _is_quoted(hint: str, value: Value, question: str) -> bool:
     return value.place > 0 and compact(statement) in question
 
 
-def _formulas(hint: str, found: list[Value], answer: str, words: str) -> list[Value]:
+def _numbers(hint: str, answer: str, number: str) -> list[Value]:
+    """Return numbers, in digits or words, and what stands in boxes."""
+    due = re.compile("/|frac" if number.isdecimal() else "(?!)")  # "81 / 3" for 27 is left to do
+    found = [
+        each
+        for each in values(hint)
+        if each.shape in ("word", "boxed")
+        or (each.shape == "literal" and not due.search(each.text))
+    ]
+    if "%" in answer:
+        return found
+    # The verifier tells 20 % from 20, but it gives the 20 away.
+    return [each._replace(text=each.text.rstrip("\\% ")) for each in found]
+
+
+def _formulas(hint: str, answer: str, words: str) -> list[Value]:
     """Return formulas and numbers, pairs of numbers ("3 and -2") and the answer's own words."""
-    found = [each for each in found if each.shape != "word"]
+    found = [each for each in values(hint) if each.shape != "word"]
     numbers = [each for each in found if each.shape == "literal" and "," in answer]
     found += [
         one._replace(end=two.end, text=f"{one.text}, {two.text}", shape="formula")
@@ -383,7 +391,7 @@ def _options(hint: str, letter: str) -> tuple[Leak, ...]:
     return _apart([Leak(start, end, "stated") for start, end in found])
 
 
-def _apart(leaks: Sequence[Leak]) -> tuple[Leak, ...]:
+def _apart(leaks: Iterable[Leak]) -> tuple[Leak, ...]:
     """Return them in order, and of two that overlap the inner or the first one."""
     kept: list[Leak] = []
     for leak in sorted(leaks, key=lambda each: (each.end, -each.start)):

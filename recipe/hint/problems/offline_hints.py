@@ -200,6 +200,6 @@ async def _count_leaks(
 ) -> int:
     count = 0
     for problem, results in zip(problems, results_P, strict=True):
-        for hint in (hint for result in results for hint in result.hint_levels.hints_L):
-            count += bool(await find_leaks(hint, problem, equal))
+        hints = [hint for result in results for hint in result.hint_levels.hints_L]
+        count += sum(map(bool, await find_leaks(hints, problem, equal)))
     return count

@@ -337,8 +337,8 @@ class VllmEngine:
     async def leaks(self, problem: Problem, responses: list[Response]) -> list[bool]:
         """Return whether each text gives the final answer away, by the rules of the hint guard."""
         equal = graded_equal(self.verifier.grade_many)
-        found = [find_leaks(each.text, problem, equal) for each in responses]
-        return [bool(each) for each in await asyncio.gather(*found)]
+        texts = [each.text for each in responses]
+        return [bool(each) for each in await find_leaks(texts, problem, equal)]
 
     async def score(self, prompt_ids: list[int], token_ids: list[int]) -> list[float]:
         """Return log-probabilities of a response's tokens after a prompt."""

@@ -21,7 +21,8 @@ EQUAL = graded_equal(judge_all)
 
 def spans(hint: str, answer: str, question: str = "How many are there?", kind="maths") -> list[str]:
     asked = replace(problem(), text=question, answer=answer, kind=kind)
-    return [hint[leak.start : leak.end] for leak in asyncio.run(find_leaks(hint, asked, EQUAL))]
+    [found] = asyncio.run(find_leaks([hint], asked, EQUAL))
+    return [hint[leak.start : leak.end] for leak in found]
 
 
 # -- a rare answer leaks wherever it stands -------------------------------------------------------
@@ -180,7 +181,7 @@ def after_the_guard(policy, hint, **changes):
 def test_each_policy_does_what_it_says(policy, text):
     result = after_the_guard(policy, HINT, answer="437")
     assert (result.status, result.hint_levels.hints_L, result.leaked) == ("ok", (text,), (1,))
-    leaks = asyncio.run(find_leaks(HINT, replace(problem(), answer="437"), EQUAL))
+    [leaks] = asyncio.run(find_leaks([HINT], replace(problem(), answer="437"), EQUAL))
     assert [leak.role for leak in leaks] == ["named", "stated"]
 
 
@@ -194,19 +195,20 @@ def test_a_value_that_the_verifier_cannot_decide_on_is_no_leak():
         return [Verdict(0.0, "timeout") for _ in items]
 
     asked = replace(problem(), answer="437")
-    assert asyncio.run(find_leaks(HINT, asked, graded_equal(timeouts))) == ()
+    assert asyncio.run(find_leaks([HINT], asked, graded_equal(timeouts))) == [()]
 
 
-def test_the_verifier_is_asked_once_per_hint_and_value():
+def test_the_verifier_is_asked_once_for_all_hints_of_a_problem_and_for_each_value_once():
     asked_for = []
 
     async def equal(answer, candidates):
         asked_for.append(list(candidates))
         return [False] * len(candidates)
 
-    hint = "5 and 5 and 6 = 5 + 1"
-    asyncio.run(find_leaks(hint, replace(problem(), text="6?", answer="437"), equal))
-    assert asked_for == [["5", "6"]]
+    hints = ["5 and 5 and 6 = 5 + 1", "8 or 5", "none"]
+    found = asyncio.run(find_leaks(hints, replace(problem(), text="6? 7?", answer="437"), equal))
+    assert found == [(), (), ()]
+    assert asked_for == [["5", "6", "8", "7"]]
 
 
 # -- numbers in words ----------------------------------------------------------------------------

@@ -36,7 +36,7 @@ def test_any_hint_is_read_and_only_leaks_are_replaced(hint, answer):
         return [candidate == gold for candidate in candidates]
 
     asked = replace(problem(), answer=answer)
-    leaks = asyncio.run(find_leaks(hint, asked, equal))
+    [leaks] = asyncio.run(find_leaks([hint], asked, equal))
     kept, at = [], 0
     for leak in leaks:
         assert at <= leak.start < leak.end <= len(hint)
@@ -86,7 +86,7 @@ def test_what_holds_no_value_is_neither_compared_nor_a_leak(held, question, answ
 
     hint = " ".join(holder.replace("%s", blank) for holder, blank in held)
     asked = replace(problem(), text=question, answer=answer, kind=kind)
-    leaks = asyncio.run(find_leaks(hint, asked, equal))
+    [leaks] = asyncio.run(find_leaks([hint], asked, equal))
     assert all(compact(each) for each in asked_for)
     assert all(compact(hint[leak.start : leak.end]) for leak in leaks)
 
@@ -118,6 +118,6 @@ async def everything_equal(gold, candidates):
 @pytest.mark.parametrize("name", HOSTILE)
 def test_the_work_on_a_hostile_hint_grows_with_its_size(name):
     def look(hint):
-        return asyncio.run(find_leaks(hint, problem(), everything_equal))
+        return asyncio.run(find_leaks([hint], problem(), everything_equal))[0]
 
     assert exponent(look, HOSTILE[name], 2_000) < LINEAR

@@ -40,7 +40,7 @@ EQUAL = graded_equal(judge_all)
 def leaks(row: dict, hint: str) -> bool:
     turns = ({"role": "user", "content": row["problem"]},)
     item = Problem("id", turns, row["problem"], "", row["answer"])
-    return bool(asyncio.run(find_leaks(hint, item, EQUAL)))
+    return any(asyncio.run(find_leaks([hint], item, EQUAL)))
 
 
 def beginning(name: str, solution: str) -> str:
