@@ -20,6 +20,16 @@ class VerifierError(HintError, RuntimeError):
     """The verifier itself is broken (not: a response is wrong)."""
 
 
+class TeacherSilentError(HintError, RuntimeError):
+    """The teacher did not answer turns of a conversation; the message names whose."""
+
+    def __init__(self, role: str) -> None:
+        super().__init__(
+            f"the teacher gave no answer to requests for a turn of the {role}; its log says why "
+            f"(hint.teacher.base_url, its limits and its budget)"
+        )
+
+
 class StallError(HintError, RuntimeError):
     """Somebody did not answer within a stated limit; the message names who."""
 

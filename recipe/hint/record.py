@@ -154,8 +154,10 @@ class PromptRecord:
 
     @property
     def has_signal(self) -> bool:
-        """Whether rewards differ within some group, so that it has a gradient."""
-        return not self.is_dropped and any(len(set(each)) > 1 for each in self._by_group())
+        """Whether some group has a gradient: its rewards differ, or it is one row that earned."""
+        return not self.is_dropped and any(
+            len(set(each)) > 1 or (len(each) == 1 and each[0] != 0) for each in self._by_group()
+        )
 
     @property
     def num_injected(self) -> int:

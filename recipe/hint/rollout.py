@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from recipe.hint.conversations import conversations
 from recipe.hint.credit.rows import CreditRow
 from recipe.hint.engine import Engine
+from recipe.hint.errors import TeacherSilentError
 from recipe.hint.hints.base import Endpoint, HintResult, HintSource, WrittenText
 from recipe.hint.hints.logprob_gain import logprob_gains
 from recipe.hint.methods.base import Method
@@ -132,6 +133,8 @@ class PromptRollout:
         seconds = time.perf_counter() - start
         status = failed.status
         if request.asks_teacher and len(turns) < count * len(usable):
+            if not turns:
+                raise TeacherSilentError(request.role)
             status = "generation_failed"
         is_whole = len(turns) == request.whole_size(size) * len(parents)
         return Round(request, tuple(turns), status, hint, seconds, is_whole)
@@ -161,11 +164,25 @@ class PromptRollout:
             verdicts = await self._engine.grade(self._problem, responses)
         leaks = [False] * len(responses)
         if request.finds_leaks:
-            leaks = await self._engine.leaks(self._problem, responses)
+            leaks = await self._leaks(responses, [made[at][1] for at in places])
         return [
             Turn(made[at][0].messages, prompts[at], response, verdict, made[at][1], leaks=leak)
             for at, response, verdict, leak in zip(places, responses, verdicts, leaks, strict=True)
         ]
+
+    async def _leaks(
+        self, responses: Sequence[Response], parents: Sequence[Place | None]
+    ) -> list[bool]:
+        """Return which texts give the answer away; where a right response has it, none can.
+
+        Feedback that repeats it says nothing new, and a guard that withheld it would tell the
+        solver that it is right.
+        """
+        verdicts = [self._turn(parent).verdict if parent else None for parent in parents]
+        is_open = [not (verdict and verdict.score > 0) for verdict in verdicts]
+        asked = [each for each, is_asked in zip(responses, is_open, strict=True) if is_asked]
+        found = iter(await self._engine.leaks(self._problem, asked))
+        return [is_asked and next(found) for is_asked in is_open]
 
     async def _responses(
         self,
@@ -259,7 +276,9 @@ class PromptRollout:
         opinions: dict[Place, Opinion],
     ) -> Outcome:
         rows = tuple(self._trained(row, uid) for row in train.rows)
-        groups = tuple(row.group for row in train.rows)
+        # Some go along for the critic alone; of a dropped prompt all do.
+        counted = tuple(row for row in train.rows if row.weight) or train.rows
+        groups = tuple(row.group for row in counted)
         has_turns = any(each.request.parents is not None for each in self._rounds)
         sampled = [row for row in rows if not row.turn.response.is_given]
         verdicts = [row.turn.verdict for row in sampled if row.turn.verdict]
@@ -269,8 +288,8 @@ class PromptRollout:
             uid=uid,
             step=self._step,
             rounds=tuple(RoundRecord.of(each) for each in self._rounds),
-            rows=tuple(row.place for row in train.rows),
-            rewards=tuple(row.reward for row in train.rows),
+            rows=tuple(row.place for row in counted),
+            rewards=tuple(row.reward for row in counted),
             accuracies=tuple(verdict.score for verdict in verdicts),
             groups=groups if any(groups) else (),
             trained_tokens=sum(len(row.turn.response.token_ids_T) for row in sampled),

@@ -305,7 +305,15 @@ def check_settings_are_read(
     source = source_of(settings, cls)
     own = settings.methods.get(cls.settings_node.removeprefix("hint."))
     asks_teacher = "teacher" in (getattr(own, "guide", ""), getattr(own, "solver", ""))
+    unread = own.unread() if hasattr(own, "unread") else {}
     for name in given:
+        node, _, leaf = name.rpartition(".")
+        value = getattr(own, leaf, None) if node == cls.settings_node else None
+        if value and leaf in unread:
+            raise ConfigError(
+                f"{name}={value} does nothing beside the other settings of {node}; give "
+                f"{unread[leaf]} or drop it"
+            )
         if asks_teacher and name.startswith("hint.teacher."):
             continue
         reader = _reader(name, cls, source)

@@ -12,9 +12,10 @@ from recipe.hint.runtime.preflight.turns import (
     check_critic,
     check_stages,
     check_turns,
+    check_warmup,
 )
 from recipe.hint.schema import Problem
-from recipe.hint.settings import build_method, read_settings
+from recipe.hint.settings import build_method, check_settings_are_read, read_settings
 
 STEPS = 10
 PHASES = "trainer.method=mlmt hint.mlmt.t_low=2 hint.mlmt.t_high=1"
@@ -37,6 +38,12 @@ GOOD = [
     f"trainer.method=sft hint.sft.steps=8 {ASYNC}",
     "trainer.method=score actor_rollout_ref.actor.policy_loss.loss_mode=gspo",  # a weight a turn
     "trainer.method=ghpo algorithm.adv_estimator=rloo",
+    "trainer.method=archer trainer.critic_warmup=10",
+    "trainer.method=grpo algorithm.adv_estimator=gae trainer.critic_warmup=5",
+    f"{STAGES}=4 hint.score.baseline=value trainer.critic_warmup=4",
+    # Off is off.
+    "trainer.method=score hint.score.stage1_steps=0 hint.score.alpha=0 hint.score.beta2=0 "
+    "hint.score.solver_credit=joint",
     "trainer.method=sage algorithm.adv_estimator=gae",  # it drops no group
 ]
 WRONG = {
@@ -69,6 +76,39 @@ WRONG = {
     f"{VALUES} hint.mlmt.t_low=1 hint.mlmt.t_high=1 actor_rollout_ref.actor.entropy_coeff=0.01": (
         "entropy_coeff=0.01 would train the role"
     ),
+    **{
+        f"trainer.method={name} trainer.critic_warmup=5": "critic_warmup=5 keeps the policy .* 4 "
+        f"steps, and trainer.method={name} has no critic"
+        for name in ("grpo", "sage")
+    },
+    f"{STAGES}=4 trainer.critic_warmup=2": "critic_warmup=2 keeps .* has no critic",
+    "trainer.method=archer trainer.critic_warmup=11": "above the 10 steps of the run, in which",
+    f"{STAGES}=4 hint.score.baseline=value trainer.critic_warmup=5": (
+        "critic_warmup=5 is above the 4 steps of hint.score.stage1_steps"
+    ),
+    f"{VALUES} hint.mlmt.t_low=2 hint.mlmt.t_high=2 trainer.critic_warmup=3": (
+        "critic_warmup=3 is above the 2 steps of hint.mlmt.t_low"
+    ),
+    "trainer.method=mlmt hint.mlmt.t_low=10 hint.mlmt.t_high=1": "t_low=10 leaves none of the run",
+    f"{PHASES} hint.mlmt.stage1_steps=3": "stage1_steps=3 is above t_low=2: stages count all",
+    **{
+        f"trainer.method={method} {' '.join(f'hint.{node}.{each}' for each in given.split())}": (
+            f"{message} does nothing beside the other settings of hint.{node}"
+        )
+        for method, node, given, message in (
+            ("mlmt", "mlmt", "alpha=5", r"alpha=5\.0"),
+            ("mlmt", "mlmt", "beta2=0.2", "beta2=0.2"),
+            ("mlmt", "mlmt", "adaptive_beta2=true", "adaptive_beta2=True"),
+            ("score", "score", "stage1_steps=4 beta2=0 adaptive_beta2=true", "adaptive_beta2=True"),
+            ("score", "score", "stage1_steps=4 solver_credit=joint alpha=20", r"alpha=20\.0"),
+            ("score-guided", "score_guided", "stage1_steps=4 leak_penalty=3", r"leak_penalty=3\.0"),
+            ("archer", "archer", "variant=lite expectile=0.9", "expectile=0.9"),
+            ("archer", "archer", "variant=lite updates=99", "updates=99"),
+            ("archer", "archer", "lam=0.1", "lam=0.1"),
+            ("archer", "archer", "variant=bandit gamma=0.1", "gamma=0.1"),
+            ("ghpo", "ghpo", "level=1 cold_start_steps=2", "level=1"),
+        )
+    },
     "trainer.method=archer critic.ppo_epochs=2": "critic.ppo_epochs=2 would not be read by",
     "trainer.method=archer critic.shuffle=true": "critic.shuffle=true would not be read by",
     f"{VALUES} critic.ppo_mini_batch_size=4": "critic.ppo_mini_batch_size=4 would not be read",
@@ -91,10 +131,15 @@ def check(presets, given):
         presets[name], OmegaConf.from_dotlist(rest if first in presets else [first, *rest])
     )
     node = OmegaConf.to_container(config.hint, resolve=True)
-    method = build_method(config.trainer, read_settings(node))
+    own = read_settings(node)
+    method = build_method(config.trainer, own)
     check_turns(config, method)
     check_critic(config, method)
+    if given.startswith("trainer.method=mlmt"):  # the others' stage I is longer by default
+        method.check_steps(STEPS)
     check_stages(config, method, STEPS)
+    check_warmup(config, method, STEPS)
+    check_settings_are_read(config.trainer.method, [each.partition("=")[0] for each in rest], own)
 
 
 @pytest.mark.parametrize("given", GOOD)
@@ -127,6 +172,7 @@ class Letters:
         (("four", "five", "far too long"), None),  # the first two are gone on from
         (("four",), "row 1 of data.train_files has 1 texts .*offline_attempts=2 goes on from"),
         ((), "row 1 of data.train_files has 0 texts"),
+        (("four", " "), "row 1 of data.train_files has a blank text in the column"),
         # Five letters and the end of the turn.
         (("four", "sixth"), "row 1 .* a text of 6 tokens .*max_response_length=5: no response"),
     ],

@@ -33,7 +33,7 @@ WRONG = {
     "trainer.resume_mode=disable": "resume_mode=disable: this command sets it",
     "trainer.default_local_dir=x": "default_local_dir=x: this command sets it",
     "trainer.save_freq=-1": "save_freq=-1: a phase goes on from the checkpoint",
-    "hint.mlmt.stage1_steps=3": "stage1_steps=3 is above hint.mlmt.t_low=2: stage I must end",
+    "trainer.total_training_steps=null": "total_training_steps=null: the steps of both roles",
     "actor_rollout_ref.actor.optim.lr_scheduler_type=cosine": "cosine follows the number of steps",
     "critic.optim.lr_warmup_steps_ratio=0.1": r"lr_warmup_steps_ratio=0\.1 follows .*give 0\.0",
     "hint.mlmt.value_bonus=0.1": r"value_bonus=0\.1 needs .* give hint.mlmt.value_bonus=0 and",
@@ -108,6 +108,7 @@ def run(composed_once, tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("given", "says"),
     [
+        ("hint.mlmt.stage1_steps=3", "stage1_steps=3 is above t_low=2: stages count all steps"),
         ("hint.mlmt.t_high=0", "t_low=2 and t_high=0 take turns; give both above 0"),
         ("hint.mlmt.t_low=two", "hint.mlmt.t_low='two' must be int"),
         ("hint.mlmt.t_lowe=2", "t_lowe is not a setting; did you mean hint.mlmt.t_low"),

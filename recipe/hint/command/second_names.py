@@ -47,7 +47,7 @@ _SERVED = "another model as the guide is served at an address: guide=teacher, hi
 NO_COUNTERPART = {
     "agent_type": "trainer.method names the method",
     "use_smart_corrections": (
-        "trainer.method names one with a guide, which train_guidance_model=false freezes"
+        "trainer.method names one with a guide; guide=teacher train_guide=false is a frozen one"
     ),
     "guidance_lr": _ONE_POLICY,
     "guidance_model_path": _SERVED,

@@ -18,7 +18,7 @@ from recipe.hint.samples import NO_SAMPLES
 from recipe.hint.schema import ProblemState, seed_at
 from recipe.hint.settings import HintSettings, build_method, read_texts, settings_of
 
-TeacherOf = Callable[[Method, HintSettings, Texts, DictConfig], Endpoint | None]
+TeacherOf = Callable[[Method, HintSettings, Texts, DictConfig, DictConfig], Endpoint | None]
 
 
 def evaluated_method(config: DictConfig) -> str:
@@ -48,7 +48,8 @@ def parts_of_turns(config: DictConfig, engine: Any, teacher_of: TeacherOf) -> Pa
     settings = replace(settings_of(config), samples=NO_SAMPLES)
     texts = read_texts(settings)
     method = build_method(config.trainer, settings)
-    teacher = teacher_of(method, settings, texts, config.actor_rollout_ref.rollout)
+    rollout = config.actor_rollout_ref.rollout
+    teacher = teacher_of(method, settings, texts, rollout, rollout.val_kwargs)
     return Parts(method.validation(), None, engine, settings, texts, teacher)
 
 

@@ -16,8 +16,9 @@ from recipe.hint.errors import ConfigError
 from recipe.hint.methods.base import Method
 from recipe.hint.methods.final_turns import FinalTurns
 from recipe.hint.methods.prompts import Revise
+from recipe.hint.methods.score import is_graded
 from recipe.hint.schema import Problem, ProblemState
-from recipe.hint.turns import Round, Row, Sample, Train, places
+from recipe.hint.turns import Round, Row, Sample, Train, path, places
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,16 @@ class ArcherSettings:
                 f"hint.archer.expectile={self.expectile} must be from 0.5 to below 1, or null"
             )
 
+    def unread(self) -> dict[str, str]:
+        """Return the settings that do nothing beside the others -> what would make them count."""
+        if self.variant == "lite":
+            of_critic = ("tau", "updates", "batch_size", "capacity", "expectile")
+            return dict.fromkeys(of_critic, "variant=full or bandit")
+        found = {"lam": "variant=lite"}
+        if self.variant == "bandit":
+            found |= dict.fromkeys(("gamma", "rewards_first"), "variant=full or lite")
+        return found
+
 
 class Archer(Method):
     """Answer, then revise; each utterance earns Q - V of a critic that learns off policy.
@@ -116,19 +127,30 @@ class Archer(Method):
     def react(
         self, problem: Problem, state: ProblemState, rounds: Sequence[Round]
     ) -> Sample | Train:
-        """Go on from every first turn, but as a bandit; then train on all turns."""
-        if len(rounds) == 1 and self.settings.variant != "bandit":
-            return Sample(Revise(), n=1, parents=places(rounds, 0))
-        last = len(rounds) - 1
-        gone_on_from = {turn.parent for turn in rounds[last].turns}
-        rows = []
+        """Go on from every first turn, but as a bandit; then train on all turns.
+
+        A conversation with a grade that failed has no rows: what it earned is unknown.
+        """
+        if request := self.next_turn(problem, rounds):
+            return request
+        gone_on_from = {turn.parent for turn in rounds[-1].turns}
+        rows, unknown = [], set()
         for index in range(len(rounds)):
             for place in places(rounds, index):
                 earns = self.settings.rewards_first or place not in gone_on_from
                 turn = rounds[index].turns[place.turn]
+                if earns and not is_graded(turn):
+                    unknown |= {*path(rounds, place)}
                 reward = self.reward(turn) if earns else 0.0
                 rows.append(Row(place, reward, f"turn{index + 1}", self.settings.kl_coef))
-        return Train(tuple(rows))
+        known = tuple(row for row in rows if not unknown & {*path(rounds, row.place)})
+        return Train(known) if known else self.dropped(Train(tuple(rows)))
+
+    def next_turn(self, problem: Problem, rounds: Sequence[Round]) -> Sample | None:
+        """Return the request to revise; ``None`` where nothing follows."""
+        if len(rounds) > 1 or self.settings.variant == "bandit":
+            return None
+        return Sample(Revise(), n=1, parents=places(rounds, 0))
 
     def advantages(self, rows: Sequence[CreditRow]) -> np.ndarray:
         """Return min Q - min V of each utterance, shape (N,); of ``lite``, GAE over the turns."""

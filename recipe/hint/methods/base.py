@@ -118,6 +118,11 @@ class Method:
         assert turn.verdict is not None, "a turn without a grade has no reward of its own"
         return turn.verdict.trained
 
+    @property
+    def oracles(self) -> tuple[str, ...]:
+        """Its settings by which a later turn depends on the verdict, in validation too."""
+        return ()
+
     def validation(self) -> Method:
         """Return what validation plays: one group without hints, unless the method has turns."""
         return Method()

@@ -3,20 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 from recipe.hint.conversations import conversations
+from recipe.hint.errors import TeacherSilentError
 from recipe.hint.methods.base import Method
 from recipe.hint.schema import Problem, ProblemState
 from recipe.hint.turns import Round, Row, Sample, Train
 
 
+class Conversing(Protocol):
+    """A method of several turns."""
+
+    def open(self, problem: Problem, state: ProblemState) -> Sample:
+        """Return what is sampled first."""
+        ...
+
+    def next_turn(self, problem: Problem, rounds: Sequence[Round]) -> Sample | None:
+        """Return the request that follows; ``None`` at the end of the conversations."""
+        ...
+
+
 class FinalTurns(Method):
     """Play another method's turns and keep the last graded one of each conversation.
 
-    Its facts compare it with the first one.
+    Its facts compare it with the first one. What would train is not asked: turns of a teacher,
+    or without a grade, count as any other.
     """
 
-    def __init__(self, method: Method) -> None:
+    def __init__(self, method: Conversing) -> None:
         super().__init__()
         self._method = method
 
@@ -27,9 +42,15 @@ class FinalTurns(Method):
     def react(
         self, problem: Problem, state: ProblemState, rounds: Sequence[Round]
     ) -> Sample | Train:
-        """Return the method's next turn, and in the end the last turns with their facts."""
-        decision = self._method.react(problem, state, rounds)
-        if isinstance(decision, Sample):
-            return decision
+        """Return the method's next turn, and in the end the last turns with their facts.
+
+        Raises:
+            TeacherSilentError: If a teacher left some of them without an answer.
+        """
+        if request := self._method.next_turn(problem, rounds):
+            return request
+        for each in rounds:
+            if each.hint_status == "generation_failed":
+                raise TeacherSilentError(each.request.role)
         found = conversations(rounds)
         return Train(tuple(Row(each.last, each.acc_last, facts=each.facts) for each in found))

@@ -51,6 +51,10 @@ class GhpoSettings:
                 "hint.ghpo.accuracy_weight=0 rewards no right answer; give it above 0"
             )
 
+    def unread(self) -> dict[str, str]:
+        """Return the settings that do nothing beside the others -> what would make them count."""
+        return {} if self.mode.startswith("fixed") else {"level": "mode=fixed_all"}
+
 
 class Ghpo(Method):
     """Sample without a hint; while nobody is right, show more of the reference solution.

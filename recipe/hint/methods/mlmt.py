@@ -129,6 +129,21 @@ class Mlmt(ScoreGuided):
         """Whether turns of the policy go along for the critic alone, in phases of one role too."""
         return super().holds_rows or (self.needs_critic and self.settings.t_low > 0)
 
+    def check_steps(self, num_steps: int) -> None:
+        """Refuse phases that leave a role out, and a stage I that the guide's steps would take."""
+        super().check_steps(num_steps)
+        first, t_low = self.settings.stage1_steps, self.settings.t_low
+        if t_low >= num_steps:
+            raise ConfigError(
+                f"{self.settings_node}.t_low={t_low} leaves none of the run's {num_steps} steps to "
+                f"the guide; give fewer, or train_guide=false"
+            )
+        if first > t_low > 0:
+            raise ConfigError(
+                f"{self.settings_node}.stage1_steps={first} is above t_low={t_low}: stages count "
+                f"all steps, so that the guide's would be a part of stage I; give at most {t_low}"
+            )
+
     def advantages(self, rows: Sequence[CreditRow]) -> np.ndarray:
         """Return reward minus baseline, shape (N,); to the guide's reward its bonus is added.
 
@@ -138,12 +153,16 @@ class Mlmt(ScoreGuided):
         return super().advantages(self._with_bonus(rows) if self.settings.value_bonus else rows)
 
     def value_targets(self, rows: Sequence[CreditRow]) -> np.ndarray:
-        """Return the rewards, shape (N,).
+        """Return the rewards, shape (N,); as a baseline V also knows the bonus of the feedback.
 
         Half the squared error minus lambda V has the gradient V - (reward + lambda): ascending the
         guide's objective in the critic's weights is a higher target, so V settles lambda too high.
         """
-        targets_N = super().value_targets(rows)
+        settings = self.settings
+        if settings.value_bonus and settings.baseline == "value":
+            targets_N = super().value_targets(self._with_bonus(rows))
+        else:
+            targets_N = super().value_targets(rows)
         if self.settings.value_grad == "stop":
             return targets_N
         return targets_N + self.settings.value_bonus * np.array(

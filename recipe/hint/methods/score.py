@@ -65,6 +65,17 @@ class ScoreSettings:
             if getattr(self, name) < 0:
                 raise ConfigError(f"{self.node}.{name}={getattr(self, name)} must not be negative")
 
+    def unread(self) -> dict[str, str]:
+        """Return the settings that do nothing beside the others -> what would make them count."""
+        found = {}
+        if self.solver_credit == "joint":
+            found["alpha"] = "solver_credit=score"
+        if not self.stage1_steps:
+            found |= dict.fromkeys(("beta2", "adaptive_beta2"), "stage1_steps above 0")
+        elif not self.beta2:
+            found["adaptive_beta2"] = "beta2 above 0"
+        return found
+
 
 class Score(Method):
     """Answer, then revise: the first turn earns its accuracy, the last its change.
@@ -83,12 +94,23 @@ class Score(Method):
 
     def check_steps(self, num_steps: int) -> None:
         """Refuse a stage I that is longer than the run."""
-        if self.settings.stage1_steps > num_steps:
+        if self.settings.stage1_steps > num_steps and self.trains_solver:
             raise ConfigError(
                 f"{self.settings_node}.stage1_steps={self.settings.stage1_steps} is above the "
                 f"{num_steps} steps of the run, so that stage II would never begin; give fewer "
                 f"steps to stage I or more to the run (trainer.total_training_steps)"
             )
+
+    @property
+    def oracles(self) -> tuple[str, ...]:
+        """Those that are on."""
+        names = ("show_failed_test", "feedback_only_if_wrong")
+        return tuple(name for name in names if getattr(self.settings, name, False))
+
+    @property
+    def trains_solver(self) -> bool:
+        """Whether the stages are of any turn that trains."""
+        return True
 
     @property
     def opening(self) -> tuple[str, int]:
@@ -102,8 +124,8 @@ class Score(Method):
 
     @property
     def needs_reference(self) -> bool:
-        """Whether a KL coefficient is above 0."""
-        return self.settings.beta1 > 0 or self.settings.beta2 > 0
+        """Whether a KL coefficient that is read is above 0."""
+        return self.settings.beta1 > 0 or self.settings.beta2 > 0 < self.settings.stage1_steps
 
     @property
     def needs_critic(self) -> bool:
@@ -114,13 +136,17 @@ class Score(Method):
         self, problem: Problem, state: ProblemState, rounds: Sequence[Round]
     ) -> Sample | Train:
         """Go on from every first turn, then train on all turns."""
+        return self.next_turn(problem, rounds) or self.after_last(state, rounds)
+
+    def next_turn(self, problem: Problem, rounds: Sequence[Round]) -> Sample | None:
+        """Return the request that follows; ``None`` at the end of the conversations."""
         given = problem.attempts[: self.settings.offline_attempts]
         if len(rounds) == 1 and given:
             return Sample(given=given)
         if rounds[-1].request.parents is None:
             first = tuple(place for index in range(len(rounds)) for place in places(rounds, index))
             return self.after_first(rounds, first)
-        return self.after_last(state, rounds)
+        return None
 
     def after_first(self, rounds: Sequence[Round], first: tuple[Place, ...]) -> Sample:
         """Return the request that follows the first turns."""
@@ -128,21 +154,38 @@ class Score(Method):
 
     def after_last(self, state: ProblemState, rounds: Sequence[Round]) -> Train:
         """Return the decision on whole conversations."""
-        return Train(self.solver_rows(state, rounds))
+        return self.trained(self.solver_rows(state, rounds), rounds)
+
+    def trained(self, rows: tuple[Row, ...], rounds: Sequence[Round]) -> Train:
+        """Return the decision to train on rows; without any, that nothing trains."""
+        if rows:
+            return Train(rows)
+        # By preference what the policy said: of other texts there are no tokens.
+        order = sorted(range(len(rounds)), key=lambda at: rounds[at].request.asks_teacher)
+        silent = (at for at in order if rounds[at].is_sampled and not rounds[at].request.given)
+        return self.dropped(Train(tuple(Row(at, 0.0) for at in places(rounds, next(silent)))))
 
     def solver_rows(self, state: ProblemState, rounds: Sequence[Round]) -> tuple[Row, ...]:
-        """Return the rows of the sampled first turns, and of the last ones."""
-        settings, is_stage1 = self.settings, state.step <= self.settings.stage1_steps
+        """Return the rows of the sampled first turns, and of the last ones.
+
+        What a row earns is a difference or a mean of grades. Where one of them failed it is
+        unknown, and there is no row: 0 would be the worst of some groups and the best of others.
+        """
+        settings, is_stage1 = self.settings, self.is_stage1(state)
         facts = {"is_stage1": float(is_stage1)}
         last = places(rounds, len(rounds) - 1)
         rows = []
         for place in places(rounds, 0):
             earned = 0.0 if is_stage1 else self._first_reward(rounds, place, last)
+            if earned is None:
+                continue
             kl_coef = settings.beta2 if is_stage1 else settings.beta1
             rows.append(Row(place, earned, "turn1", kl_coef, facts=facts))
         for place in last:
             steps = path(rounds, place)
-            earned = self._last_reward(turn_at(rounds, steps[0]), turn_at(rounds, place), is_stage1)
+            earned = self.last_reward(rounds, steps, is_stage1=is_stage1)
+            if earned is None:
+                continue
             after = {**facts, AFTER: float(steps[-2].turn)}
             rows.append(Row(place, earned, self.last_group(steps), settings.beta1, facts=after))
         return tuple(rows)
@@ -173,19 +216,36 @@ class Score(Method):
         settings = replace(self.settings, **self.validation_settings)
         return FinalTurns(type(self)(settings=settings))
 
-    def _first_reward(self, rounds: Sequence[Round], place: Place, last: Sequence[Place]) -> float:
-        """Return what a first turn earns in stage II."""
+    def is_stage1(self, state: ProblemState) -> bool:
+        """Return whether a step is one of stage I."""
+        return state.step <= self.settings.stage1_steps
+
+    def _first_reward(
+        self, rounds: Sequence[Round], place: Place, last: Sequence[Place]
+    ) -> float | None:
+        """Return what a first turn earns in stage II; ``None`` where no grade says it."""
         own = [place]
         if self.settings.solver_credit == "joint":
             own = [each for each in last if path(rounds, each)[0] == place] or own
-        return sum(self.reward(turn_at(rounds, each)) for each in own) / len(own)
+        turns = [turn_at(rounds, each) for each in own]
+        known = [self.reward(turn) for turn in turns if is_graded(turn)]
+        return sum(known) / len(known) if known else None
 
-    def _last_reward(self, first: Turn, last: Turn, is_stage1: bool) -> float:
-        """Return what a last turn earns; where a grade failed no change is known."""
-        is_ungraded = any(turn.verdict and turn.verdict.is_ungraded for turn in (first, last))
-        is_plain = is_stage1 or is_ungraded or self.settings.solver_credit == "joint"
-        alpha = 0.0 if is_plain else self.settings.alpha
-        return progress_reward(self.reward(first), self.reward(last), alpha)
+    def last_reward(
+        self, rounds: Sequence[Round], steps: Sequence[Place], *, is_stage1: bool
+    ) -> float | None:
+        """Return what the last turn of a conversation earns; ``None`` where no grade says it."""
+        first, last = turn_at(rounds, steps[0]), turn_at(rounds, steps[-1])
+        if is_stage1 or self.settings.solver_credit == "joint":
+            return self.reward(last) if is_graded(last) else None
+        if not (is_graded(first) and is_graded(last)):
+            return None
+        return progress_reward(self.reward(first), self.reward(last), self.settings.alpha)
+
+
+def is_graded(turn: Turn) -> bool:
+    """Return whether a turn has a grade, and the verifier did not fail on it."""
+    return turn.verdict is not None and not turn.verdict.is_ungraded
 
 
 def turn_at(rounds: Sequence[Round], place: Place) -> Turn:

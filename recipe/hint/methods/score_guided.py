@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from recipe.hint.errors import ConfigError
 from recipe.hint.methods.prompts import Feedback, Refine
@@ -44,8 +44,9 @@ class GuidedSettings(ScoreSettings):
         guide_max_tokens: Longest feedback; ``null``: that of a response.
         guide_temperature: Of a guide that does not train; ``null``: that of the rollouts.
         guide_top_p: Likewise.
-        feedback_leaks: Feedback that gives the final answer away: ``measure`` (count it), ``drop``
-            (the solver does not see it), ``penalise`` (the guide earns ``leak_penalty`` less).
+        feedback_leaks: Feedback that gives the final answer away, on attempts that are not right:
+            ``measure`` (count it), ``drop`` (the solver does not see it, and it does not train),
+            ``penalise`` (the guide earns ``leak_penalty`` less). Validation measures.
         leak_penalty: See ``feedback_leaks``.
         feedback_only_if_wrong: Feedback on wrong attempts only, an ablation that asks the verifier.
 
@@ -100,6 +101,13 @@ class GuidedSettings(ScoreSettings):
             if value is not None and not 0 < value <= (1.0 if name == "guide_top_p" else 100.0):
                 raise ConfigError(f"{self.node}.{name}={value} is out of range; give 1.0 or null")
 
+    def unread(self) -> dict[str, str]:
+        """Return the settings that do nothing beside the others -> what would make them count."""
+        found = super().unread()
+        if self.feedback_leaks != "penalise":
+            found["leak_penalty"] = "feedback_leaks=penalise"
+        return found  # not those of a role that waits: with two policies it trains next
+
 
 class ScoreGuided(Score):
     """Answer, get feedback, refine; the guide earns what the refinement is worth.
@@ -115,6 +123,11 @@ class ScoreGuided(Score):
         "train_guidance_model": "train_guide",
         "guidance_kl_coef": "guide_kl_coef",
     }
+    # Neither the verifier nor the reference answer says what a validation shows.
+    validation_settings: ClassVar[dict[str, Any]] = {
+        **Score.validation_settings,
+        "feedback_leaks": "measure",
+    }
     # Feedback per attempt, refinements per feedback.
     feedbacks: int = 1
     refinements: int = 1
@@ -124,6 +137,11 @@ class ScoreGuided(Score):
         """Whether a KL coefficient of a role that trains is above 0."""
         of_guide = self.settings.train_guide and self.settings.guide_kl_coef > 0
         return of_guide or (self.settings.train_solver and super().needs_reference)
+
+    @property
+    def trains_solver(self) -> bool:
+        """Whether the solver is one of the roles that train."""
+        return self.settings.train_solver
 
     @property
     def asks_teacher(self) -> bool:
@@ -144,12 +162,10 @@ class ScoreGuided(Score):
         """Return the first turns' request."""
         return Sample(asks_teacher=self.settings.solver == "teacher")
 
-    def react(
-        self, problem: Problem, state: ProblemState, rounds: Sequence[Round]
-    ) -> Sample | Train:
-        """Go on from every first turn to its feedback, and from that to the refinement."""
+    def next_turn(self, problem: Problem, rounds: Sequence[Round]) -> Sample | None:
+        """Return the request for feedback on every first turn, or for the refinements after it."""
         if rounds[-1].request.role != GUIDE:
-            return super().react(problem, state, rounds)
+            return super().next_turn(problem, rounds)
         return Sample(
             Refine(withholds_leaks=self.settings.feedback_leaks == "drop"),
             n=self.refinements,
@@ -176,22 +192,24 @@ class ScoreGuided(Score):
         )
 
     def after_last(self, state: ProblemState, rounds: Sequence[Round]) -> Train:
-        """Return the rows of the roles that train; nothing trains where none of them spoke.
-
-        Raises:
-            ValueError: If every text is the teacher's, which has no tokens of ours.
-        """
+        """Return the rows of the roles that train; nothing trains where none of them spoke."""
         solver, guide = self.trained_roles(state)
         rows = self._held(self.solver_rows(state, rounds), is_trained=solver)
-        rows += self._held(self.guide_rows(rounds), is_trained=guide)
-        rows = tuple(row for row in rows if not rounds[row.place.round].request.asks_teacher)
-        if rows:
-            return Train(rows)
-        for index, each in enumerate(rounds):
-            if each.is_sampled and not (each.request.asks_teacher or each.request.given):
-                silent = (Row(place, 0.0) for place in places(rounds, index))
-                return self.dropped(Train(tuple(silent)))
-        raise ValueError("the policy said nothing: the teacher gave no answer to go on from")
+        rows += self._held(self.guide_rows(state, rounds), is_trained=guide)
+        ours = (row for row in rows if not rounds[row.place.round].request.asks_teacher)
+        return self.trained(tuple(ours), rounds)
+
+    def solver_rows(self, state: ProblemState, rounds: Sequence[Round]) -> tuple[Row, ...]:
+        """Return the solver's rows; none of a conversation that a teacher left without an answer.
+
+        What it would have come to is unknown, and its first turn would train by other rewards than
+        those that it is compared with.
+        """
+        rows = super().solver_rows(state, rounds)
+        if all(each.hint_status != "generation_failed" for each in rounds):
+            return rows
+        ended = {path(rounds, place)[0] for place in places(rounds, len(rounds) - 1)}
+        return tuple(row for row in rows if path(rounds, row.place)[0] in ended)
 
     def _held(self, rows: tuple[Row, ...], *, is_trained: bool) -> tuple[Row, ...]:
         """Return the rows of a role; of one that does not train, those that the critic needs."""
@@ -203,17 +221,20 @@ class ScoreGuided(Score):
         """Return whether the solver and whether the guide train at this step."""
         return self.settings.train_solver, self.settings.train_guide
 
-    def guide_rows(self, rounds: Sequence[Round]) -> tuple[Row, ...]:
-        """Return the rows of the feedback that was followed by a refinement."""
+    def guide_rows(self, state: ProblemState, rounds: Sequence[Round]) -> tuple[Row, ...]:
+        """Return the rows of the feedback whose refinement has a grade, and was shown it."""
         refined: dict[Place, list[float]] = {}
         for place in places(rounds, len(rounds) - 1):
-            turn = turn_at(rounds, place)
-            if turn.parent:
+            turn, steps = turn_at(rounds, place), path(rounds, place)
+            earned = self.last_reward(rounds, steps, is_stage1=self.is_stage1(state))
+            if turn.parent and earned is not None:
                 refined.setdefault(turn.parent, []).append(self.reward(turn))
         settings = self.settings
         rows = []
         for place, rewards in refined.items():
             leaks = turn_at(rounds, place).leaks
+            if leaks and settings.feedback_leaks == "drop":
+                continue  # the refinement says nothing of a text that the solver did not see
             reward = sum(rewards) / len(rewards)
             if settings.guide_reward == "signed":
                 reward = 2 * reward - 1

@@ -59,16 +59,27 @@ def build_source(
 
 
 def teacher_of(
-    method: Method, settings: HintSettings, texts: Texts, rollout: DictConfig
+    method: Method,
+    settings: HintSettings,
+    texts: Texts,
+    rollout: DictConfig,
+    sampling: DictConfig,
 ) -> Teacher | None:
     """Return the endpoint where the method asks it for turns, sampled as the policy's are.
+
+    Args:
+        method: Which asks it or does not.
+        settings: The ``hint:`` node.
+        texts: Its prompts.
+        rollout: verl's node, for the longest response.
+        sampling: The same node, or its ``val_kwargs``.
 
     Raises:
         ConfigError: If the address, the model, the key or the cache cannot be used.
     """
     if not method.asks_teacher:
         return None
-    how = Sampling(rollout.temperature, rollout.top_p, rollout.response_length, settings.seed)
+    how = Sampling(sampling.temperature, sampling.top_p, rollout.response_length, settings.seed)
     return _build_teacher(settings, texts, 1, how)
 
 

@@ -174,9 +174,12 @@ def rows_of(
     }
     for number, trained in enumerate(outcome.rows):
         response, verdict = trained.turn.response, trained.turn.verdict
-        if response.is_given:  # as if the weights of the step had sampled it with certainty
+        is_ours = len(response.token_ids_T) > 0 and not response.is_given
+        if not is_ours:  # as if the weights of the step had sampled it with certainty
             zeros, step = [0.0] * len(response.token_ids_T), row["global_steps"] - 1
-            response = replace(response, log_probs_T=zeros, min_step=step, max_step=step)
+            response = replace(
+                response, log_probs_T=zeros, min_step=step, max_step=step, is_given=True
+            )
         info = {"acc": 0.0, "reason": "", "extracted": ""}
         if verdict:
             info = {

@@ -66,11 +66,12 @@ class HintWorker(_WorkerTQ):
         rollout = config.actor_rollout_ref.rollout
         self._traces = Traces() if is_tracing() else None
         engine = traced(engines.build(rollout, settings))
-        teacher = teacher_of(method, settings, texts, rollout)
+        teacher = teacher_of(method, settings, texts, rollout, rollout)
         self._training = Parts(method, source, engine, settings, texts, teacher)
         # No source of hints: level 0 by construction. Nothing is kept of it.
         off = replace(settings, samples=NO_SAMPLES, logprob_gain_every=0)
         engine = traced(engines.build(rollout.val_kwargs))
+        teacher = teacher_of(method, settings, texts, rollout, rollout.val_kwargs)
         self._validation = Parts(method.validation(), None, engine, off, texts, teacher)
         gc.freeze()  # as in the trainer's process
 

@@ -153,6 +153,15 @@ def test_the_full_gradient_raises_what_the_critic_regresses_on_after_the_feedbac
             assert target == row.reward + more * (row.role == "solver" and row.turn == 2)
 
 
+def test_as_a_baseline_the_critic_learns_what_the_feedback_earns_with_its_bonus():
+    """Else every feedback would be above its baseline for ever, by the bonus."""
+    method = mlmt(baseline="value", value_bonus=0.5)
+    rows = [row.credit for way in every_outcome(method, Policy(TWO)) for row in way.outcome.rows]
+    valued = [replace(row, value=0.25) for row in rows]
+    for row, target in zip(valued, method.value_targets(valued), strict=True):
+        assert target == row.reward + 0.5 * 0.25 * (row.role == "guide")
+
+
 @pytest.mark.parametrize("step", [1, 3])
 def test_the_role_that_waits_for_its_phase_still_teaches_the_critic(step):
     policy = Policy(TWO)

@@ -24,7 +24,7 @@ def no_teacher(*_):
 def config(method="score", **score):
     hint = {**method_defaults()["hint"], "seed": 5}
     hint["score"] = {**hint["score"], **score}
-    rollout = {"actor_rollout_ref": {"rollout": {}}}
+    rollout = {"actor_rollout_ref": {"rollout": {"val_kwargs": {}}}}
     return OmegaConf.create({"trainer": {"method": method}, "hint": hint} | rollout)
 
 

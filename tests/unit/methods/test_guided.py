@@ -84,17 +84,44 @@ def test_roles_that_do_not_train_have_no_rows():
 
 @pytest.mark.parametrize(
     ("policy", "earned", "shown"),
-    [("measure", 1.0, True), ("penalise", -1.0, True), ("drop", 1.0, False)],
+    [("measure", [1.0, 0.0], True), ("penalise", [-1.0, 0.0], True), ("drop", [0.0], False)],
 )
 def test_feedback_that_gives_the_answer_away_is_counted_dropped_or_penalised(policy, earned, shown):
     method = guided(feedback_leaks=policy, leak_penalty=2.0)
     outcome = talk(method, {0: [0, 0], GUIDE: [1, 0], 1: [1, 0]})
     assert outcome.record.rounds[1].leaks == 1
-    assert rewards(outcome, "guide") == [earned, 0.0]
-    assert [each.facts["leaks"] for each in credits(outcome, "guide")] == [1.0, 0.0]
+    # What the solver was not shown has no part in what the refinement came to.
+    assert rewards(outcome, "guide") == earned
+    assert [each.facts["leaks"] for each in credits(outcome, "guide")] == [1.0, 0.0][-len(earned) :]
     refined = [text(row) for row in outcome.rows if row.credit.turn == 2]
     assert [f"answer {GUIDE}" in each for each in refined] == [shown, True]
     assert ("Nothing this time." in refined[0]) is not shown
+
+
+def test_feedback_that_repeats_a_right_answer_gives_nothing_away():
+    """Else "nothing this time" would tell the solver that it is right."""
+    outcome = talk(guided(feedback_leaks="drop"), {0: [1, 0], GUIDE: [1, 1], 1: [1, 0]})
+    assert outcome.record.rounds[1].leaks == 1
+    refined = [text(row) for row in outcome.rows if row.credit.turn == 2]
+    assert ["Nothing this time." in each for each in refined] == [False, True]
+
+
+def test_no_reference_answer_has_a_part_in_what_a_validation_shows():
+    method = guided(feedback_leaks="drop").validation()
+    outcome = talk(method, {0: [0, 0], GUIDE: [1, 0], 1: [1, 0]})
+    refined = [text(row) for row in outcome.rows]
+    assert [f"answer {GUIDE}" in each for each in refined] == [True, True]
+
+
+def test_feedback_whose_refinement_has_no_grade_does_not_train():
+    class Broken(TurnEngine):
+        async def grade(self, problem, responses):
+            first, *rest = await super().grade(problem, responses)
+            is_last = responses[0].token_ids_T[0] == 1
+            return [replace(first, reason="error") if is_last else first, *rest]
+
+    outcome = play(guided(), Broken({0: [0, 0], GUIDE: [0, 0], 1: [0, 1]}), step=STAGE1 + 1)
+    assert rewards(outcome, "guide") == [1.0]
 
 
 def test_feedback_on_wrong_attempts_only_leaves_right_ones_as_they_are():
@@ -212,3 +239,15 @@ def test_the_most_responses_are_those_of_the_whole_tree():
 def test_settings_that_contradict_each_other_are_refused(settings, message):
     with pytest.raises(ConfigError, match=message):
         MlmtSettings(**settings)
+
+
+def test_settings_by_which_turns_know_the_verdict_are_named():
+    assert guided().oracles == ()
+    method = guided(show_failed_test=True, feedback_only_if_wrong=True)
+    assert method.oracles == ("show_failed_test", "feedback_only_if_wrong")
+
+
+def test_a_stage_of_a_solver_that_does_not_train_may_be_longer_than_the_run():
+    with pytest.raises(ConfigError, match="stage1_steps=250 is above the 100 steps"):
+        ScoreGuided(settings=GuidedSettings()).check_steps(100)
+    ScoreGuided(settings=GuidedSettings(train_solver=False)).check_steps(100)

@@ -77,16 +77,49 @@ def test_equal_rewards_of_the_second_turn_give_it_no_gradient():
     assert score().advantages(credits(outcome)).tolist() == [0.0] * 4
 
 
-def test_a_turn_that_the_verifier_failed_on_shows_no_change():
-    class Broken(TurnEngine):
+class Broken(TurnEngine):
+    """The verifier fails on the first response of some turns."""
+
+    turns: tuple[int, ...] = (0,)
+
+    async def grade(self, problem, responses):
+        graded = await super().grade(problem, responses)
+        is_one = responses[0].token_ids_T[0] in self.turns
+        return [replace(graded[0], reason="timeout"), *graded[1:]] if is_one else graded
+
+
+@pytest.mark.parametrize(
+    ("turns", "settings", "step", "trained"),
+    [
+        # Stage II: of the first conversation neither what it began with nor its change is known;
+        # wrong-right 1 + 10.
+        ((0,), {}, 99, [(0, 0.0), (1, 11.0)]),
+        # Its first turn is known, its change is not.
+        ((1,), {}, 99, [(0, 0.0), (0, 0.0), (1, 11.0)]),
+        # Stage I: what the first turn came to has no part in anything.
+        ((0,), {}, 1, [(0, 0.0), (0, 0.0), (1, 1.0), (1, 1.0)]),
+        ((1,), {}, 1, [(0, 0.0), (0, 0.0), (1, 1.0)]),
+        # Both turns earn the last grade.
+        ((0,), {"solver_credit": "joint"}, 99, [(0, 1.0), (0, 1.0), (1, 1.0), (1, 1.0)]),
+        ((1,), {"solver_credit": "joint"}, 99, [(0, 1.0), (1, 1.0)]),
+    ],
+)
+def test_what_a_failed_grade_leaves_unknown_does_not_train(turns, settings, step, trained):
+    engine = Broken({0: [0, 0], 1: [1, 1]})
+    engine.turns = turns
+    outcome = play(score(**settings), engine, step=step)
+    assert [(each.turn, each.reward) for each in credits(outcome)] == trained
+
+
+def test_without_any_grade_nothing_trains():
+    class Failing(TurnEngine):
         async def grade(self, problem, responses):
             graded = await super().grade(problem, responses)
-            is_first = responses[0].token_ids_T[0] == 0
-            return [replace(graded[0], reason="timeout"), *graded[1:]] if is_first else graded
+            return [replace(each, reason="error") for each in graded]
 
-    outcome = play(score(), Broken({0: [0, 0], 1: [1, 1]}), step=99)
-    # Unknown-right earns 1 as right-right does; wrong-right 1 + 10.
-    assert [each.reward for each in credits(outcome)][2:] == [1.0, 11.0]
+    outcome = play(score(), Failing({0: [0, 0], 1: [1, 1]}), step=99)
+    assert outcome.record.is_dropped
+    assert [(each.turn, each.weight) for each in credits(outcome)] == [(0, 0.0), (0, 0.0)]
 
 
 def test_a_first_turn_without_room_for_a_second_trains_alone():

@@ -8,7 +8,7 @@ from chat_server import ChatServer, completion
 from fakes import problem
 from talks import GUIDE, TurnEngine
 
-from recipe.hint.errors import ConfigError
+from recipe.hint.errors import ConfigError, TeacherSilentError
 from recipe.hint.methods.mlmt import Mlmt, MlmtSettings
 from recipe.hint.methods.score_guided import GuidedSettings, ScoreGuided
 from recipe.hint.prompt import Texts
@@ -75,23 +75,32 @@ def test_the_teacher_gives_the_feedback_and_the_solvers_turns_train(name, tmp_pa
 
 
 @ALL
-def test_of_an_endpoint_that_gives_nothing_the_first_turns_train(name, tmp_path):
-    outcome, requests, _ = play(name, tmp_path, always("500"), {0: [0, 1]}, retries=1)
-    assert len(requests) == 2 * (1 + 1)
-    assert [(row.credit.role, row.credit.turn) for row in outcome.rows] == [("solver", 0)] * 2
-    assert outcome.record.rounds[1].hint_status == "generation_failed"
-    # A conversation that ends with its first turn changed nothing.
-    assert [each.facts["delta"] for each in outcome.record.conversations] == [0.0, 0.0]
+@pytest.mark.parametrize("is_validation", [False, True])
+def test_of_an_endpoint_that_gives_nothing_the_prompt_fails_by_its_name(
+    name, is_validation, tmp_path
+):
+    """Where most prompts do, the run ends; trained on, they would be another method's."""
+    with pytest.raises(TeacherSilentError, match=r"no answer to .* of the guide"):
+        play(*(name, tmp_path, always("500"), {0: [0, 1]}), retries=1, is_validation=is_validation)
 
 
-def test_a_conversation_without_feedback_ends_and_the_others_go_on(tmp_path):
+@ALL
+def test_a_conversation_without_feedback_does_not_train_and_the_others_do(name, tmp_path):
     told = iter(["400", completion(LOOK)])
-    outcome, _, _ = play(
-        "score-guided", tmp_path, lambda body, number: next(told), {0: [0, 0], 1: [1]}
-    )
-    assert [row.credit.turn for row in outcome.rows] == [0, 0, 2]
+    outcome, _, _ = play(name, tmp_path, lambda body, number: next(told), {0: [0, 0], 1: [1]})
+    assert [row.credit.turn for row in outcome.rows] == [0, 2]
+    assert outcome.rows[0].credit.session == outcome.rows[1].credit.session
     assert outcome.record.rounds[1].hint_status == "generation_failed"
-    assert sorted(each.acc_last for each in outcome.record.conversations) == [0.0, 1.0]
+
+
+@ALL
+def test_a_validation_counts_no_conversation_that_a_teacher_left(name, tmp_path):
+    told = iter(["400", completion(LOOK)])
+    with pytest.raises(TeacherSilentError):
+        play(
+            *(name, tmp_path, lambda body, number: next(told), {0: [0, 0], 1: [1]}),
+            is_validation=True,
+        )
 
 
 def test_feedback_of_a_teacher_that_leaks_can_be_withheld(tmp_path):
@@ -173,8 +182,31 @@ def test_a_validation_of_the_guide_keeps_the_grades_of_texts_without_tokens(tmp_
 
 def test_of_a_solver_that_gives_nothing_the_prompt_fails_with_the_reason(tmp_path):
     frozen = {"solver": "teacher", "train_solver": False}
-    with pytest.raises(ValueError, match="the policy said nothing"):
+    with pytest.raises(TeacherSilentError, match=r"no answer to .* of the solver"):
         play("score-guided", tmp_path, always("400"), {}, settings=frozen)
+
+
+@ALL
+@pytest.mark.parametrize("is_validation", [False, True])
+def test_of_a_solver_that_needs_no_feedback_nothing_trains_and_both_answers_count(
+    name, is_validation, tmp_path
+):
+    class Right(SolverEngine):
+        async def grade(self, problem, responses):
+            return [Verdict(1.0, "correct") for _ in responses]
+
+    settings = {"solver": "teacher", "train_solver": False, "feedback_only_if_wrong": True}
+    outcome, _, _ = play(
+        *(name, tmp_path, always(completion("\\boxed{4}")), {GUIDE: [0, 0]}),
+        engine_cls=Right,
+        settings=settings,
+        is_validation=is_validation,
+    )
+    assert [each.acc_last for each in outcome.record.conversations] == [1.0, 1.0]
+    assert outcome.record.is_dropped is not is_validation
+    for _, fields, tag in store.rows_of(outcome, {"uid": "uid", "global_steps": 1}):
+        assert tag["is_given"]  # no comparison with what vLLM said
+        assert len(fields["responses"]) == 1
 
 
 @pytest.mark.parametrize("role", ["guide", "solver"])

@@ -45,22 +45,28 @@ def assert_stopped(code, by="PermissionError", *, layers=LAYERS):
 def test_an_endless_loop_ends_with_its_processor_time():
     # Not the wall time, which would say "no verdict in ... s".
     outcome = run("while True:\n    pass", program_cpu_s=1, program_wall_s=300.0)
-    assert outcome == program.Outcome("timeout", "out of processor time")
+    assert outcome == program.Outcome("too_slow", "out of processor time")
 
 
 @pytest.mark.parametrize(
-    "source",
-    ["import time\ntime.sleep(600)", "def f(x):\n    while True:\n        pass"],
-    ids=["asleep", "inside a call"],
+    ("source", "reason"),
+    [
+        ("import time\ntime.sleep(600)", "too_slow"),
+        ("import time\ndef f(x):\n    while True:\n        time.sleep(0.05)", "too_slow"),
+        ("import signal\ndef f(x):\n    signal.pause()", "too_slow"),
+        # It has something to do yet, as on a machine that gave it no time.
+        ("def f(x):\n    while True:\n        pass", "timeout"),
+    ],
+    ids=["asleep", "asleep again and again", "waiting for a signal", "inside a call"],
 )
-def test_a_program_ends_with_its_wall_time(source):
+def test_a_program_ends_with_its_wall_time(source, reason):
     outcome = run(source, program_wall_s=1.0)
-    assert outcome == program.Outcome("timeout", "no verdict in 1 s")
+    assert outcome == program.Outcome(reason, "no verdict in 1 s")
 
 
 def test_ignoring_the_signal_of_the_processor_limit_does_not_help():
     source = "import signal\nsignal.signal(signal.SIGXCPU, signal.SIG_IGN)\nwhile True:\n    pass"
-    assert run(source, program_cpu_s=1, program_wall_s=300.0).reason == "timeout"
+    assert run(source, program_cpu_s=1, program_wall_s=300.0).reason == "too_slow"
 
 
 def test_endless_output_of_a_generator_ends_with_the_wall_time():

@@ -39,6 +39,7 @@ from recipe.hint.runtime.preflight.turns import (
     check_solutions,
     check_stages,
     check_turns,
+    check_warmup,
 )
 from recipe.hint.settings import (
     HintSettings,
@@ -104,6 +105,7 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
     steps = min(by_epochs, setting(config, "trainer.total_training_steps") or by_epochs)
     method.check_steps(steps)
     check_stages(config, method, steps)
+    check_warmup(config, method, steps)
     disk = check_disk(config, model.num_parameters, steps)
     least, most = (batch * of(method, group) for of in (fewest_responses, most_responses))
     tokens_m = config.data.max_response_length / 1e6
@@ -124,7 +126,17 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
         f"disk      {disk}",
         *changed,
         *unchecked,
+        *_oracles(method),
         *(f"warning: {warning}" for warning in lengths.warnings),
+    ]
+
+
+def _oracles(method: Method) -> list[str]:
+    """Return a warning for each setting that makes accuracies those of policy and verifier."""
+    return [
+        f"warning: {method.settings_node}.{name}=true: later turns know the verdict on earlier "
+        f"ones, in validations and evaluations too; their accuracy is not the policy's alone"
+        for name in method.oracles
     ]
 
 
@@ -175,6 +187,7 @@ def preflight_evaluation(config: DictConfig) -> list[str]:
         _devices(config),
         f"folder    {settings.run_dir}{' (has samples)' if (folder / 'samples').exists() else ''}",
         *unchecked,
+        *_oracles(method),
         *(f"warning: {warning}" for warning in lengths.warnings),
     ]
 

@@ -237,7 +237,7 @@ def _check_batch(config: DictConfig) -> None:
 
 def _check_passes(config: DictConfig) -> None:
     """Check a process's rows and tokens; verl asserts on them after the first rollouts."""
-    uses_reference, uses_critic = _reference_and_critic(config)
+    uses_reference, uses_critic = reference_and_critic(config)
     passes = [(ACTOR, names(ACTOR, _UPDATE)), (ACTOR, names(ROLLOUT, _LOG_PROB))]
     if uses_reference:
         passes.append((REF, names(REF, _LOG_PROB)))
@@ -309,7 +309,7 @@ def _quiet() -> Iterator[None]:
         yield
 
 
-def _reference_and_critic(config: DictConfig) -> tuple[bool, bool]:
+def reference_and_critic(config: DictConfig) -> tuple[bool, bool]:
     """Return whether verl will build either; its import takes a second."""
     from verl.trainer.ppo.utils import need_critic, need_reference_policy
 
@@ -325,7 +325,7 @@ def _check_with_verl(config: DictConfig) -> None:
     try:
         with _quiet():
             omega_conf_to_dataclass(config.actor_rollout_ref.rollout)
-            validate_config(config, *_reference_and_critic(config))
+            validate_config(config, *reference_and_critic(config))
     except refusals as error:
         full_key = re.search(r"full_key: (\S+)", str(error))
         section = full_key[1] if full_key else ""

@@ -16,7 +16,7 @@ from recipe.hint.prompt import Message, Texts
 from recipe.hint.rollout import Parts, PromptRollout
 from recipe.hint.runtime.chat_template import response_ids
 from recipe.hint.runtime.preflight.data import TRAIN, DataFile, Model
-from recipe.hint.runtime.preflight.settings import ACTOR, ROLLOUT, setting
+from recipe.hint.runtime.preflight.settings import ACTOR, ROLLOUT, reference_and_critic, setting
 from recipe.hint.samples import NO_SAMPLES
 from recipe.hint.schema import HintStatus, Problem, ProblemState, Response, Verdict
 from recipe.hint.settings import HintSettings
@@ -161,6 +161,35 @@ def check_stages(config: DictConfig, method: Method, num_steps: int) -> None:
         )
 
 
+def check_warmup(config: DictConfig, method: Method, num_steps: int) -> None:
+    """Refuse steps of the critic alone without a critic, or as many as a phase or the run has.
+
+    The policy changes from step ``trainer.critic_warmup`` on, whether there is a critic or not.
+
+    Raises:
+        ConfigError: Naming the setting.
+    """
+    name, warmup = "trainer.critic_warmup", setting(config, "trainer.critic_warmup")
+    if not warmup:
+        return
+    _, has_critic = reference_and_critic(config)
+    if not (method.needs_critic or has_critic):
+        raise ConfigError(
+            f"{name}={warmup} keeps the policy as it is for {warmup - 1} steps, and "
+            f"trainer.method={config.trainer.method} has no critic that would learn meanwhile; "
+            f"drop it"
+        )
+    opening, first = method.opening
+    t_low = getattr(method.settings, "t_low", 0)
+    ends = {f"{method.settings_node}.{opening}": first, f"{method.settings_node}.t_low": t_low}
+    for limit, steps in {"the run": num_steps, **ends}.items():
+        if 0 < steps < warmup:
+            raise ConfigError(
+                f"{name}={warmup} is above the {steps} steps of {limit}, in which the policy would "
+                f"not change once; give at most {steps}"
+            )
+
+
 def check_conversations(
     config: DictConfig, method: Method, model: Model, texts: Texts, files: Sequence[DataFile]
 ) -> None:
@@ -237,6 +266,11 @@ def check_attempts(
                     f"set offline_attempts to the fewest that a row has"
                 )
             for text in problem.attempts[:count]:
+                if not text.strip():
+                    raise DataError(
+                        f"{place} has a blank text in the column `first_attempts`, which no "
+                        f"response would revise; drop it"
+                    )
                 ids = response_ids(model.tokenizer, model.template_options, text)
                 if len(ids) > limit:
                     raise DataError(

@@ -69,16 +69,15 @@ def check_phases(config: DictConfig, node: str) -> None:
     Raises:
         ConfigError: Naming the setting.
     """
+    if setting(config, "trainer.total_training_steps") is None:
+        raise ConfigError(
+            "trainer.total_training_steps=null: the steps of both roles together say how many "
+            "phases there are; give a number"
+        )
     if (every := setting(config, "trainer.save_freq")) < 1:
         raise ConfigError(
             f"trainer.save_freq={every}: a phase goes on from the checkpoint of the one before it; "
             f"give a number of steps, such as {node}.t_low's"
-        )
-    first, t_low = setting(config, f"{node}.stage1_steps"), setting(config, f"{node}.t_low")
-    if first > t_low > 0:
-        raise ConfigError(
-            f"{node}.stage1_steps={first} is above {node}.t_low={t_low}: stage I must end within "
-            f"the solver's first phase"
         )
     for optim in (f"{ACTOR}.optim", "critic.optim"):
         for key, value in {"lr_scheduler_type": "constant", "lr_warmup_steps_ratio": 0.0}.items():

@@ -53,6 +53,8 @@ _NEEDED: dict[Isolation, frozenset[str]] = {
 }
 # After the program's end is noticed: how long its exit code may take.
 _EXIT_S = 1.0
+# At the wall clock's limit: how often both processes are looked at, 10 ms apart.
+_LOOKS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +114,9 @@ def grade_program(
 ) -> Verdict:
     """Run the program and its asserts; ends within ``options.program_wall_s``, about.
 
-    ``wrong`` is a failed assert or any exception; ``timeout`` is the processor, or the wall clock
-    behind it; ``error`` means that the sandbox failed, or that the asserts cannot be run or cannot
-    tell.
+    ``wrong`` is a failed assert or any exception; ``too_slow`` a program that used its processor
+    time up, or waits for nothing; ``timeout`` means that the machine gave it too little of the
+    processor; ``error`` that the sandbox failed, or that the asserts cannot be run or cannot tell.
     """
     verdict = quick_verdict(response, answer, is_truncated=is_truncated)
     if verdict is not None:
@@ -180,14 +182,30 @@ def run_program(
             line.send({"source": source, "tests": tests}, deadline)
             reason, detail, is_over = line.receive(deadline)
         except TimeoutError:
-            return Outcome("timeout", f"no verdict in {options.program_wall_s:g} s")
+            is_waiting = _are_asleep(program, asserts)
+            late = f"no verdict in {options.program_wall_s:g} s"
+            return Outcome("too_slow" if is_waiting else "timeout", late)
         except WorkerDied:
             detail = "the process of the asserts ended"
         # The kernel counts ticks for the limit, and exactly for the usage: they differ somewhat.
         least_s = 0.8 * options.program_cpu_s
         if is_over and any(_cpu_s_of(process) >= least_s for process in (program, asserts)):
-            return Outcome("timeout", "out of processor time")
+            return Outcome("too_slow", "out of processor time")
         return Outcome(reason, detail)
+
+
+def _are_asleep(*processes: subprocess.Popen[bytes]) -> bool:
+    """Return whether all wait at one moment, so that none of them is short of the processor.
+
+    Each runs, or may run, while it has something to do for the other.
+    """
+    for _ in range(_LOOKS):
+        with contextlib.suppress(OSError):  # no /proc, or an end that was just reached
+            stats = [Path(f"/proc/{each.pid}/stat").read_text() for each in processes]
+            if all(stat.rpartition(")")[2].split()[0] == "S" for stat in stats):
+                return True
+        time.sleep(0.01)
+    return False
 
 
 def _cpu_s_of(process: subprocess.Popen[bytes]) -> float:
