@@ -16,6 +16,7 @@ from recipe.hint.typed import read_typed
 
 CAMPAIGN_FILE, RUN_FILE = "campaign.yaml", "campaign.json"
 RESULTS = Path("evaluation/results.json")
+MODEL_FOLDER = "model"  # the weights of the last step
 # What is measured of a response, by its name in ``Conversation.facts``, with its title; the last
 # two are not facts of it.
 MEASURES = {
@@ -29,7 +30,8 @@ MEASURES = {
     "work": "work right",
 }
 DIFFERENCES = {"delta"}
-_NAME = re.compile(r"[a-zA-Z0-9][\w.-]*")
+_NAME = re.compile(r"[a-zA-Z0-9][\w.-]*", re.ASCII)
+_NAME_CHARS = 64
 # The campaign gives these itself.
 _OWN = {"hint.run_dir", "trainer.experiment_name", "hint.seed", "data.seed", "trainer.eval_only"}
 
@@ -78,6 +80,8 @@ class Claim:
                 f"a claim about {self.arm} has {len(given)} of at_least, below and more_than; give "
                 f"exactly one"
             )
+        if self.more_than == self.arm:
+            raise ConfigError(f"a claim compares {self.arm} with itself; name another arm")
         if self.measure not in MEASURES:
             raise ConfigError(
                 f"a claim about {self.arm} has measure={self.measure}; choose from "
@@ -112,6 +116,8 @@ class Budget:
     at_most: float
 
     def __post_init__(self) -> None:
+        if self.tokens_of == self.arm:
+            raise ConfigError(f"a budget compares {self.arm} with itself; name another arm")
         if self.at_most <= 0:
             raise ConfigError(
                 f"a budget of {self.arm} has at_most={self.at_most:g}; give a factor above 0"
@@ -209,25 +215,33 @@ class Campaign:
         if not self.arms:
             raise ConfigError("arms is empty; name at least one arm")
         for name, arm in self.arms.items():
-            if not _NAME.fullmatch(name):
-                raise ConfigError(
-                    f"arms: {name!r} names a folder; give letters, digits, '.', '-' and '_'"
-                )
-            seeds = self.seeds if arm.seeds is None else arm.seeds
-            if not seeds or len(set(seeds)) < len(seeds):
-                raise ConfigError(f"seeds of {name} are {list(seeds)}; give each of them once")
-            for setting in (*self.settings, *self.evaluation, *arm.settings, *arm.evaluation):
-                key = setting.partition("=")[0].lstrip("+")
-                if "=" not in setting or key in _OWN:
-                    raise ConfigError(
-                        f"{setting!r} (arm {name}) must be NAME=VALUE, and none of "
-                        f"{', '.join(sorted(_OWN))}, which the campaign gives each run"
-                    )
+            self._check_arm(name, arm)
+        if len({name.lower() for name in self.arms}) < len(self.arms):
+            raise ConfigError("arms: two names differ in their case alone, as folders may not")
         named = [self.reference, *(each.arm for each in (*self.claims, *self.budgets))]
         named += [each.more_than for each in self.claims]
         for name in (*named, *(each.tokens_of for each in self.budgets)):
             if name is not None and name not in self.arms:
                 raise ConfigError(f"{name!r} is not an arm; choose from {', '.join(self.arms)}")
+
+    def _check_arm(self, name: str, arm: Arm) -> None:
+        if not _NAME.fullmatch(name) or len(name) > _NAME_CHARS:
+            raise ConfigError(
+                f"arms: {name[:99]!r} names a folder; give letters, digits, '.', '-' and '_', at "
+                f"most {_NAME_CHARS}"
+            )
+        seeds = self.seeds if arm.seeds is None else arm.seeds
+        if not seeds or len(set(seeds)) < len(seeds):
+            raise ConfigError(f"seeds of {name} are {list(seeds)}; give each of them once")
+        if min(seeds) < 0 or max(seeds) >= 2**31:
+            raise ConfigError(f"seeds of {name} are {list(seeds)}; give 0 to {2**31 - 1}")
+        for setting in (*self.settings, *self.evaluation, *arm.settings, *arm.evaluation):
+            key = setting.partition("=")[0].strip().lstrip("+")
+            if "=" not in setting or key in _OWN:
+                raise ConfigError(
+                    f"{setting!r} (arm {name}) must be NAME=VALUE, and none of "
+                    f"{', '.join(sorted(_OWN))}, which the campaign gives each run"
+                )
 
     @property
     def compared_with(self) -> str:
@@ -250,6 +264,24 @@ class Campaign:
         return [run for _, run in sorted(found, key=lambda each: each[0])]
 
 
+class _Once(yaml.SafeLoader):
+    """Reads plain values; a key stands once in its mapping, and is a text."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """Build a mapping.
+
+        Raises:
+            ValueError: If a key is there twice, or is no text.
+        """
+        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
+        for key in keys:
+            if not isinstance(key, str):
+                raise ValueError(f"the key {key!r} is no text; put it in quotes")
+            if keys.count(key) > 1:
+                raise ValueError(f"the key {key!r} is there twice")
+        return super().construct_mapping(node, deep)
+
+
 def read_campaign(path: str | Path) -> Campaign:
     """Read a campaign's file.
 
@@ -257,8 +289,9 @@ def read_campaign(path: str | Path) -> Campaign:
         ConfigError: If it is not there, not YAML, or not a campaign.
     """
     try:
-        node = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:
+        # Not `safe_load`: of two arms with one name it drops the first.
+        node = yaml.load(Path(path).read_text(encoding="utf-8"), _Once)  # noqa: S506
+    except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
         raise ConfigError(f"{path} cannot be read: {' '.join(str(error).split())[:200]}") from error
     if not isinstance(node, dict):
         raise ConfigError(f"{path} holds a {type(node).__name__}, expected a campaign (a mapping)")

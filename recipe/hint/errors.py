@@ -37,7 +37,8 @@ class StallError(HintError, RuntimeError):
 def one_line(error: HintError | OSError) -> str:
     """Say what a command could not do; of a system's error, with which file."""
     if isinstance(error, OSError):
-        return f"{error.filename}: {error.strerror or error}"
+        what = error.strerror or str(error)
+        return what if error.filename is None else f"{error.filename}: {what}"
     return " ".join(str(error).split())
 
 

@@ -61,7 +61,7 @@ def read_arguments(argv: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
     given, settings = parser.parse_known_args(argv)
     if (given.id is None) == (given.problem is None):
         parser.error("give --id ID of a problem in a file, or --problem TEXT --answer A")
-    if given.problem is not None and given.answer is None:
+    if given.problem is not None and not (given.answer or "").strip():
         parser.error("--problem needs --answer A: the responses are graded by it")
     return given, settings
 

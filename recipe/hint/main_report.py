@@ -65,6 +65,7 @@ def _training(argv: list[str]) -> int:
     if arguments.problems is not None and arguments.problems < 1:
         parser.error(f"--problems {arguments.problems}: it must be at least 1")
     runs = [read_run(folder) for folder in arguments.runs]
+    _tell_apart(runs, arguments.runs)
     print("\n".join(training_table(runs, arguments.source, arguments.problems)))
     if arguments.figure:
         draw_learning(runs, arguments.source, arguments.figure)
@@ -107,7 +108,10 @@ def _same(argv: list[str]) -> int:
     parser.add_argument("second", metavar="RUN_B", type=Path)
     arguments = parser.parse_args(argv)
     same = compare_records(arguments.first, arguments.second)
-    print(f"{same.num_equal} of {same.num_prompts} prompts have equal levels, tokens and verdicts")
+    print(
+        f"{same.num_equal} of {same.num_prompts} prompts have equal levels, tokens and verdicts, "
+        f"in the {same.num_steps} steps that both have of {same.of_steps}"
+    )
     if same.first_step is not None:
         print(f"the first that differs is of step {same.first_step}")
     for folder in (arguments.first, arguments.second):
@@ -146,6 +150,7 @@ def _html(argv: list[str]) -> int:
     for folder in given.runs:
         print(f"reading {folder} ...", file=sys.stderr, flush=True)
         runs.append(read_folder(folder))
+    _tell_apart(runs, given.runs)
     print("writing the page ...", file=sys.stderr, flush=True)
     page = render_page(runs, _default_settings(), round(1e6 * given.max_mb))
     write_whole(given.output, page)
@@ -164,13 +169,16 @@ def _campaign(argv: list[str]) -> int:
     parser.add_argument("--source", default="tiny/hard", help="data source of the figure")
     parser.add_argument("--arm", action="append", default=[], help="in the figure; repeatable")
     given = parser.parse_args(argv)
+    if given.arm and not given.figure:
+        parser.error("--arm chooses the arms of a figure; give --figure FILE.svg too")
     results = []
     for folder in given.folders:
         print(f"reading {folder} ...", file=sys.stderr, flush=True)
         results.append(read_results_of(folder))
-    write_whole(given.output, results_page(results))
+    page = results_page(results)
     if given.figure:
         draw_learning(_curves(results, given.arm), given.source, given.figure)
+    write_whole(given.output, page)
     missing = sum(len(each.missing) for each in results)
     print(f"{given.output}: {len(results)} campaigns, {missing} runs missing")
     return 0
@@ -182,15 +190,17 @@ def _curves(results: Sequence[CampaignResult], arms: Sequence[str]) -> list[RunR
     Raises:
         DataError: If an arm has no finished run.
     """
-    found = {
-        arm: [RunResult(each.training.name, arm, each.training.metrics) for each in seeds.values()]
-        for result in results
-        for arm, seeds in result.seeds.items()
-    }
+    names = list(dict.fromkeys(arm for result in results for arm in result.seeds))
     for arm in arms:
-        if arm not in found:
-            raise DataError(f"--arm {arm} has no finished run; choose from {', '.join(found)}")
-    return [run for arm in arms or found for run in found[arm]]
+        if arm not in names:
+            raise DataError(f"--arm {arm} has no finished run; choose from {', '.join(names)}")
+    found = []
+    for arm in arms or names:
+        for result in results:
+            title = f"{result.campaign.title}: {arm}" if len(results) > 1 else arm
+            seeds = result.seeds.get(arm, {}).values()
+            found += [RunResult(each.training.name, title, each.training.metrics) for each in seeds]
+    return found
 
 
 def _keep(argv: list[str]) -> int:
@@ -198,10 +208,21 @@ def _keep(argv: list[str]) -> int:
     parser = _parser(" keep")
     parser.add_argument("folder", help="a folder that main_campaign.py filled")
     parser.add_argument("-o", "--output", type=Path, required=True, help="another folder")
+    parser.add_argument(
+        "--replace", action="store_true", help="of runs that were kept with other numbers"
+    )
     given = parser.parse_args(argv)
-    result = keep_results(given.folder, given.output)
+    result = keep_results(given.folder, given.output, should_replace=given.replace)
     print(f"{given.output}: {sum(map(len, result.seeds.values()))} runs")
     return 0
+
+
+def _tell_apart(runs: Sequence[Any], folders: Sequence[str]) -> None:
+    """Name runs of one name by their folders as they were given."""
+    names = [run.name for run in runs]
+    for run, folder in zip(runs, folders, strict=True):
+        if names.count(run.name) > 1:
+            run.name = folder
 
 
 def _default_settings() -> dict[str, Any]:

@@ -41,10 +41,16 @@ def read_typed(cls: type, node: Mapping[str, Any], path: str) -> Any:
     Raises:
         ConfigError: On an unknown key, a value of the wrong type, or what the class itself refuses.
     """
-    check_finite(node, path)
     try:
+        check_finite(node, path)
         # As JSON: strict mode takes a list for a tuple and a mapping for a dataclass only there.
-        return TypeAdapter(cls).validate_json(json.dumps(node), strict=True, extra="forbid")
+        text = json.dumps(node)
+    except (TypeError, ValueError, RecursionError) as error:
+        if isinstance(error, ConfigError):
+            raise
+        raise ConfigError(f"{path} holds what is no plain value: {error}") from error
+    try:
+        return TypeAdapter(cls).validate_json(text, strict=True, extra="forbid")
     except ValidationError as error:
         first = error.errors()[0]
     if isinstance(refused := first.get("ctx", {}).get("error"), ConfigError):
@@ -67,6 +73,8 @@ def read_typed(cls: type, node: Mapping[str, Any], path: str) -> Any:
     if first["type"] == "literal_error":
         choices = first.get("ctx", {})["expected"].replace("'", "").replace(" or ", ", ")
         raise ConfigError(f"{name}={first['input']!r} is not a choice; choose one of {choices}")
+    if first["type"] == "missing":
+        raise ConfigError(f"{name} is missing; give it")
     expected = _EXPECTED.get(first["type"], first["msg"])
     raise ConfigError(f"{name}={first['input']!r} must be {expected}")
 

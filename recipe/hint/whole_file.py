@@ -26,6 +26,10 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
             file.flush()
             os.fsync(file.fileno())
         os.replace(draft, path)
+    except OSError as error:
+        if error.filename in (draft, str(draft)):
+            error.filename, error.filename2 = str(path), None  # nobody knows of the draft
+        raise
     finally:
         draft.unlink(missing_ok=True)
 

@@ -43,6 +43,13 @@ CLAIM = {"arm": "a", "source": "s", "measure": "delta"}
         ({"claims": [CLAIM | {"belov": 0.1}]}, "belov is not a setting.*nearest: below"),
         ({"seeds": []}, "give each of them once"),
         ({"seeds": [1, 1]}, "give each of them once"),
+        ({"seeds": [-1]}, "seeds of a are .-1.; give 0 to 2147483647"),
+        ({"seeds": [10**20]}, "give 0 to 2147483647"),
+        ({"arms": {"a" * 65: {}}}, "names a folder; .* at most 64"),
+        ({"arms": {"ä": {}}}, "names a folder"),
+        ({"arms": {"a": {}, "A": {}}}, "two names differ in their case alone"),
+        ({"settings": ["hint.seed =3"]}, "which the campaign gives each run"),
+        ({"budgets": [{"arm": "a", "tokens_of": "a", "at_most": 1.0}]}, "compares a with itself"),
         ({"arms": {"a": {"settings": ["hint.seed=2"]}}}, "which the campaign gives each run"),
         ({"settings": ["n"]}, "must be NAME=VALUE"),
         ({"reference": "c"}, "'c' is not an arm; choose from a, b"),
@@ -54,6 +61,30 @@ CLAIM = {"arm": "a", "source": "s", "measure": "delta"}
 def test_a_wrong_file_is_an_error_that_says_what_to_do(tmp_path, changes, message):
     with pytest.raises(ConfigError, match=message):
         read(tmp_path, **changes)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("title: t\narms: {a: {}, a: {settings: [x=1]}}", "the key 'a' is there twice"),
+        ("title: t\narms: {a: {}}\nclaims: []\nclaims: []", "the key 'claims' is there twice"),
+        ("title: t\narms: {on: {}}", "the key True is no text; put it in quotes"),
+        ("title: t\narms: {null: {}}", "the key None is no text"),
+        ("title: t\narms: {2020-01-01: {}}", "is no text; put it in quotes"),
+        ("title: t\narms: {a: {}}\nreference: 2020-01-01", "no plain value"),
+        ("title: t\narms: {a: {}}\nseeds: [2020-01-01]", "no plain value"),
+        ("title: !!binary aGk=\narms: {a: {}}", "no plain value"),
+        ("title: t\narms: {a: {}}\nseeds: !!set {a, b}", "no plain value"),
+        ("title: t\narms: &x {a: *x}", "nested|recursion|circular|Circular"),
+        ("title: t", "arms is missing; give it"),
+        ("arms: {a: {settings: x=1}}\ntitle: t", "settings='x=1' must be a list"),
+    ],
+)
+def test_yaml_that_says_what_no_campaign_can_is_one_error(tmp_path, text, message):
+    path = tmp_path / "campaign.yaml"
+    path.write_text(text)
+    with pytest.raises(ConfigError, match=message):
+        read_campaign(path)
 
 
 def test_a_file_that_is_no_mapping_is_an_error(tmp_path):

@@ -158,8 +158,30 @@ def test_records_are_compared_by_step_and_problem_without_their_times(tmp_path):
     second = write("b", (1, "q", 20, 0.9), (1, "p", 10, 0.2), (2, "p", 31, 0.1), (3, "p", 1, 0.1))
     same = compare_records(first, second)
     assert (same.num_prompts, same.num_equal, same.first_step) == (3, 2, 2)
-    with pytest.raises(DataError, match="no step and problem in common"):
+    assert (same.num_steps, same.of_steps) == (2, 3)
+    with pytest.raises(DataError, match="no step in common"):
         compare_records(first, write("c", (9, "p", 10, 0.1)))
+    # What only one of them sampled is not equal: p of both, q of the one, r and s of the other.
+    third = write("d", (1, "p", 10, 0.1), (1, "r", 20, 0.1), (1, "s", 20, 0.1))
+    same = compare_records(first, third)
+    assert (same.num_prompts, same.num_equal, same.first_step) == (4, 1, 1)
+    # A problem twice in a step, in either order.
+    twice = write("e", (1, "p", 10, 0.1), (1, "p", 11, 0.1))
+    other = write("f", (1, "p", 11, 0.1), (1, "p", 10, 0.1))
+    once = write("g", (1, "p", 11, 0.1))
+    assert compare_records(twice, other).num_equal == 1
+    assert compare_records(twice, once).num_equal == 0
+
+
+@pytest.mark.parametrize(
+    "line", ['{"step": 1}', '{"step": "x", "problem_id": "p", "rounds": []}', "[]", '{"rounds": 1}']
+)
+def test_a_line_that_is_no_record_is_one_line_of_an_error(tmp_path, capsys, line):
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "records.jsonl").write_text(line + "\n")
+    assert main_report.main(["same", str(tmp_path / "a"), str(tmp_path / "b")]) == 2
+    assert "records.jsonl" in capsys.readouterr().err
 
 
 def test_the_report_says_whether_two_runs_sampled_the_same(tmp_path, capsys):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import TypeAdapter, ValidationError
 
 from recipe.hint.campaign import (
     CAMPAIGN_FILE,
@@ -30,6 +32,8 @@ from recipe.hint.report.page.folder import read_folder
 from recipe.hint.whole_file import write_whole
 
 Verdict = Literal["holds", "fails", "undecided", "not known"]
+_LOST_FILE = "lost.json"  # run -> what became of it, of those that did not finish
+_NOT_RUN = "not run"
 MIN_SEEDS = 3  # of fewer, an interval over seeds and problems is too narrow
 
 
@@ -57,6 +61,44 @@ class CampaignResult:
         runs = [run for by_seed in self.seeds.values() for run in by_seed.values()]
         have = {name for run in runs for name in run.means.get(source, {})}
         return [name for name in MEASURES if name in have]
+
+    def check_problems(self) -> None:
+        """Refuse runs that were evaluated on different files of one name.
+
+        Raises:
+            DataError: Naming two of them.
+        """
+        seen: dict[str, tuple[str, str]] = {}
+        for run in (run for by_seed in self.seeds.values() for run in by_seed.values()):
+            for name, digest in run.files.items():
+                first, theirs = seen.setdefault(name, (run.training.name, digest))
+                if digest != theirs:
+                    raise DataError(
+                        f"{first} and {run.training.name} were evaluated on different files "
+                        f"{name}; evaluate both on the same"
+                    )
+
+    def check_claims(self) -> None:
+        """Refuse a claim that no run can ever decide, once all of its arm's runs are there.
+
+        Raises:
+            ConfigError: Naming the sources or measures that there are.
+        """
+        for claim in self.campaign.claims:
+            if not self._is_whole(claim.arm):
+                continue
+            means = [run.means for run in self.seeds[claim.arm].values()]
+            if all(claim.source not in each for each in means):
+                known = ", ".join(sorted({name for each in means for name in each}))
+                raise ConfigError(
+                    f"a claim about {claim.arm} is of {claim.source}, on which none of its runs "
+                    f"was evaluated; choose from {known}"
+                )
+            if all(claim.measure not in each.get(claim.source, {}) for each in means):
+                raise ConfigError(
+                    f"a claim about {claim.arm} is of {claim.measure} on {claim.source}, which has "
+                    f"{', '.join(self.measures(claim.source))}"
+                )
 
     def estimate(
         self, arm: str, source: str, measure: str, seeds: Sequence[int] | None = None
@@ -96,7 +138,8 @@ class CampaignResult:
         A bound holds where the interval of every seed is on its side, and fails where that of some
         seed is wholly on the other. ``more_than`` goes by the interval of the paired difference
         over seeds and problems, of at least ``MIN_SEEDS`` seeds. Intervals are taken as they are
-        shown. What is missing leaves a claim unknown, unless a seed has already broken a bound.
+        shown. What is missing leaves a claim unknown, unless a seed has already broken a bound; so
+        does a comparison of responses that were drawn with different settings.
         """
         seeds = sorted(self.seeds.get(claim.arm, {}))
         if claim.more_than is not None:
@@ -110,6 +153,7 @@ class CampaignResult:
             is_whole = True
         known = [each for each in found if each is not None]
         is_whole &= self._is_whole(claim.arm) and len(known) == len(found)
+        is_whole &= claim.more_than is None or self._are_drawn_alike(claim.arm, claim.more_than)
         is_signed = claim.more_than is not None or claim.measure in DIFFERENCES
         text = "; ".join(shown(each, sign=is_signed) for each in known) or "-"
         verdicts = {side_of(claim, each) for each in known}
@@ -125,19 +169,27 @@ class CampaignResult:
         The interval is Student's, of the mean over seeds of the logarithm of the ratio: one
         ratio for each seed that both arms have.
         """
-        tokens = [
-            [self.seeds[arm][seed].tokens() for arm in (budget.arm, budget.tokens_of)]
+        runs = [
+            [self.seeds[arm][seed] for arm in (budget.arm, budget.tokens_of)]
             for seed in self.common_seeds(budget.arm, budget.tokens_of)
         ]
+        tokens = [[each.tokens() for each in pair] for pair in runs]
         ratios_S = [mine / theirs for mine, theirs in tokens if mine and theirs]
         if len(ratios_S) < MIN_SEEDS:
             return "; ".join(f"{each:.2f}" for each in ratios_S) or "-", "not known"
         value, low, high = (round(each, 2) for each in mean_ratio(ratios_S))
         text = f"{value:.2f} ({low:.2f} - {high:.2f})"
-        if not (self._is_whole(budget.arm) and self._is_whole(budget.tokens_of)):
-            return text, "not known"
+        is_whole = self._is_whole(budget.arm) and self._is_whole(budget.tokens_of)
+        steps = {each.steps_with_tokens() for pair in runs for each in pair}
+        if not is_whole or len(steps) > 1 or 0 in steps:
+            return text, "not known"  # a run without a part of its lines cost more than they say
         at_most = budget.at_most
         return text, "holds" if high <= at_most else "fails" if low > at_most else "undecided"
+
+    def _are_drawn_alike(self, *arms: str) -> bool:
+        runs = [run for arm in arms for run in self.seeds.get(arm, {}).values()]
+        drawn = [{**run.sampling, "K": run.num_responses, "seed": 0} for run in runs]
+        return all(each == drawn[0] for each in drawn)
 
     def _is_whole(self, arm: str) -> bool:
         wanted = self.campaign.arms[arm].seeds or self.campaign.seeds
@@ -170,12 +222,14 @@ def read_results_of(folder: str | Path) -> CampaignResult:
     """Read the finished runs of a campaign's folder.
 
     Raises:
-        DataError: If a finished run cannot be read, or what was kept of one, or none is finished.
+        DataError: If a finished run cannot be read, or what was kept of one, or none is finished,
+            or two were evaluated on different files of one name.
         ConfigError: If the folder has no campaign's file, a damaged one, or a run that is none of
-            the campaign's.
+            the campaign's; or if a claim is about a source or measure that no run has.
     """
     folder = Path(folder)
     result = CampaignResult(read_campaign(folder / CAMPAIGN_FILE))
+    lost = _read_lost(folder)
     for run in result.campaign.runs():
         place = folder / run.name
         run.check_made(place)
@@ -184,7 +238,9 @@ def read_results_of(folder: str | Path) -> CampaignResult:
         elif kept_file(place).is_file():
             result.seeds.setdefault(run.arm, {})[run.seed] = read_kept(kept_file(place), run)
         else:
-            result.missing.append((run, _unfinished(place)))
+            result.missing.append((run, lost.get(run.name) or _unfinished(place)))
+    result.check_problems()
+    result.check_claims()
     if not result.seeds:
         raise DataError(f"{folder} has no finished run; make them with main_campaign.py")
     # In the order of the file, whichever was finished first.
@@ -193,18 +249,22 @@ def read_results_of(folder: str | Path) -> CampaignResult:
     return result
 
 
-def keep_results(folder: str | Path, output: Path) -> CampaignResult:
+def keep_results(
+    folder: str | Path, output: Path, *, should_replace: bool = False
+) -> CampaignResult:
     """Write what the page reads of each finished run to a file of its own in another folder.
 
-    The page of that folder is the same, and a campaign there goes on with what is missing.
+    The page of that folder is the same, and a campaign there goes on with what is missing. What
+    became of runs that did not finish is kept too, so that nobody takes them for never begun.
 
     Args:
         folder: A campaign's.
-        output: Holds ``campaign.yaml`` and ``ARM/seed-N.json`` afterwards. A campaign that is there
-            stays: it may have more arms.
+        output: Holds ``campaign.yaml``, ``ARM/seed-N.json`` and ``lost.json`` afterwards. A
+            campaign that is there stays: it may have more arms.
+        should_replace: Whether a run that was kept with other numbers gives way.
 
     Raises:
-        DataError: As :func:`read_results_of`.
+        DataError: As :func:`read_results_of`, or if a run was kept with other numbers.
         ConfigError: As :func:`read_results_of`, or if ``output`` has a campaign without a finished
             run, or the file of another run.
         OSError: If the disk refuses.
@@ -220,7 +280,17 @@ def keep_results(folder: str | Path, output: Path) -> CampaignResult:
             run.check_made(output / run.name)
             path = kept_file(output / run.name)
             path.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(path, kept_text(found, run))
+            text = kept_text(found, run)
+            is_other = path.exists() and read_kept(path, run).numbers() != found.numbers()
+            if is_other and not should_replace:
+                raise DataError(
+                    f"{path} was kept with other numbers than {folder} has; give --replace if "
+                    f"these are to take their place"
+                )
+            write_whole(path, text)
+    lost = {run.name: what for run, what in result.missing if what != _NOT_RUN}
+    if lost := _read_lost(output) | lost:
+        write_whole(output / _LOST_FILE, json.dumps(lost, indent=1) + "\n")
     if not there.exists():
         write_whole(there, (Path(folder) / CAMPAIGN_FILE).read_text(encoding="utf-8"))
     return result
@@ -240,17 +310,32 @@ def side_of(claim: Claim, found: Estimate) -> Verdict:
         bound = round(100 * claim.by, 1)
         return "holds" if low > bound else "fails" if high < bound else "undecided"
     if claim.at_least is not None:
-        bound = 100 * claim.at_least
+        bound = round(100 * claim.at_least, 1)
         return "holds" if low >= bound else "fails" if high < bound else "undecided"
     assert claim.below is not None, "a claim has exactly one bound"
-    bound = 100 * claim.below
+    bound = round(100 * claim.below, 1)
     return "holds" if high < bound else "fails" if low >= bound else "undecided"
+
+
+def _read_lost(folder: Path) -> dict[str, str]:
+    """Return what was kept of runs that did not finish.
+
+    Raises:
+        DataError: If that file is damaged.
+    """
+    path = folder / _LOST_FILE
+    if not path.exists():
+        return {}
+    try:
+        return TypeAdapter(dict[str, str]).validate_json(path.read_bytes(), strict=True)
+    except ValidationError as error:
+        raise DataError(f"{path} must hold texts by the names of runs: {error}") from error
 
 
 def _unfinished(place: Path) -> str:
     """Return what became of a run that is not finished."""
     if not (place / "metrics.jsonl").is_file():
-        return "not run"
+        return _NOT_RUN
     training = read_folder(place, with_visits=False)
     why = " ".join(training.failure.split())[:200]
     end = f", ended by: {why}" if why else ""

@@ -16,7 +16,7 @@ from recipe.hint.report.runs import accuracies
 # Metrics of training steps: title, name, and what makes the shown number of it.
 _LATE: Sequence[tuple[str, str, Callable[[float], float]]] = (
     ("groups with signal, %", "hint/zero_signal_after", lambda share: 100 * (1 - share)),
-    ("never solved, %", "reward_tracking/pct_never_solved", float),
+    ("never solved, hints included, %", "reward_tracking/pct_never_solved", float),
     ("never gave signal, %", "reward_tracking/pct_never_mixed", float),
     ("prompts with a hint", "hint/prompts_with_hint", float),
     ("hints that leak", "hint/leaked", float),

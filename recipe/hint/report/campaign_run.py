@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass, field
+from pathlib import Path, PurePath
+from typing import Annotated, Any
 
-from recipe.hint.campaign import MEASURES, Run
+from pydantic import Field, TypeAdapter, ValidationError
+
+from recipe.hint.campaign import DIFFERENCES, MEASURES, MODEL_FOLDER, Run
 from recipe.hint.errors import DataError
 from recipe.hint.evaluation.responses import (
     GradedResponse,
@@ -20,10 +23,9 @@ from recipe.hint.evaluation.responses import (
 )
 from recipe.hint.evaluation.results import read_evaluation
 from recipe.hint.problems.columns import read_problems
-from recipe.hint.report.page.folder import PageRun, read_folder
+from recipe.hint.report.page.folder import LEVEL, PageRun, is_level, read_folder
 from recipe.hint.report.runs import TOKENS
 from recipe.hint.tiny.two_turn.task import worked_digit
-from recipe.hint.typed import read_json
 
 _WORK = "two_turn/"
 _PACKAGED = Path(__file__).resolve().parents[3] / "data" / "two_turn"
@@ -45,12 +47,26 @@ class SeedResult:
         means: Data source -> measure -> problem -> mean over the K responses.
         num_responses: K.
         sampling: What the responses were drawn with.
+        files: File of problems -> its SHA-256; empty where it was not kept.
     """
 
     training: PageRun
     means: Mapping[str, Mapping[str, Mapping[str, float]]]
     num_responses: int
     sampling: Mapping[str, Any]
+    files: Mapping[str, str] = field(default_factory=dict)
+
+    def numbers(self) -> tuple[Any, ...]:
+        """Return what a page shows as results of it."""
+        return self.means, self.num_responses, self.training.last_step, self.tokens()
+
+    def steps_with_tokens(self) -> int:
+        """Return the number of training steps, 0 where a part of their tokens is not known."""
+        rows = self.training.training
+        has_all = all(name in row for row in rows for name in TOKENS)
+        steps = [row["step"] for row in rows]
+        is_whole = has_all and not self.training.damaged and steps == [*range(1, len(steps) + 1)]
+        return len(steps) if is_whole else 0
 
     def tokens(self, last_step: float = math.inf) -> float:
         """Return the tokens that training sampled up to a step, hints included."""
@@ -61,6 +77,44 @@ class SeedResult:
         """Return the minutes of the training steps up to one."""
         rows = (row for row in self.training.training if row["step"] <= last_step)
         return sum(row.get("timing_s/step", 0.0) for row in rows) / 60
+
+
+_Number = Annotated[float, Field(allow_inf_nan=False)]
+_Share = Annotated[float, Field(ge=-1.0, le=1.0, allow_inf_nan=False)]
+
+
+@dataclass
+class _Kept:
+    """What a kept file holds."""
+
+    made: dict[str, Any]
+    num_responses: Annotated[int, Field(ge=1, le=1_000_000)]
+    sampling: dict[str, Any]
+    machine: dict[str, Any]
+    damaged: dict[str, int]
+    means: dict[str, dict[str, dict[str, _Share]]]
+    metrics: dict[str, list[_Number | None]]
+    files: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Refuse what no run writes.
+
+        Raises:
+            ValueError: Naming it.
+        """
+        steps = self.metrics.get("step", [])
+        if not steps or None in steps:
+            raise ValueError("metrics has no whole column of steps")
+        wrong = [name for name in self.metrics if name.startswith(LEVEL) and not is_level(name)]
+        if wrong:
+            raise ValueError(f"{wrong[0]} names no level")
+        for source, measures in self.means.items():
+            for measure, by_problem in measures.items():
+                lowest = -1.0 if measure in DIFFERENCES else 0.0
+                if measure not in MEASURES or not by_problem or min(by_problem.values()) < lowest:
+                    raise ValueError(f"means of {source!r} have {measure!r} out of range")
+            if not re.fullmatch(r"[^|\n`]+", source):
+                raise ValueError(f"{source!r} is no data source")
 
 
 def kept_text(result: SeedResult, run: Run) -> str:
@@ -75,6 +129,7 @@ def kept_text(result: SeedResult, run: Run) -> str:
         "made": run.as_json(),
         "num_responses": result.num_responses,
         "sampling": result.sampling,
+        "files": result.files,
         "machine": result.training.machine,
         "damaged": result.training.damaged,
         "means": result.means,
@@ -91,32 +146,40 @@ def read_kept(path: Path, run: Run) -> SeedResult:
         DataError: If it is damaged.
     """
     try:
-        kept = read_json(path.read_bytes())
-        columns = kept["metrics"]
+        kept = TypeAdapter(_Kept).validate_json(path.read_bytes(), strict=True)
         rows = [
             {
-                name: float(value)
-                for name, value in zip(columns, row, strict=True)
+                name: value
+                for name, value in zip(kept.metrics, row, strict=True)
                 if value is not None
             }
-            for row in zip(*columns.values(), strict=True)
+            for row in zip(*kept.metrics.values(), strict=True)
         ]
-        training = PageRun(
-            run.name, metrics=rows, damaged=Counter(kept["damaged"]), machine=dict(kept["machine"])
-        )
-        return SeedResult(training, kept["means"], int(kept["num_responses"]), kept["sampling"])
-    except (ValueError, LookupError, TypeError, AttributeError) as error:
-        raise DataError(f"{path} is damaged: {type(error).__name__}: {error}") from error
+    except ValueError as error:
+        first = error.errors()[0] if isinstance(error, ValidationError) else {}
+        place = ".".join(map(str, first.get("loc", ())))
+        why = f"{place}: {first['msg']}" if place else first.get("msg", str(error))
+        raise DataError(f"{path} is damaged: {why}; keep the run again") from error
+    training = PageRun(
+        run.name, metrics=rows, damaged=Counter(kept.damaged), machine=dict(kept.machine)
+    )
+    return SeedResult(training, kept.means, kept.num_responses, kept.sampling, kept.files)
 
 
 def read_seed(place: Path, run: Run) -> SeedResult:
     """Read a finished run's folder.
 
     Raises:
-        DataError: If it cannot be read.
+        DataError: If it cannot be read, or is of other weights.
     """
     evaluation = place / "evaluation"
     stored, groups = read_evaluation(evaluation)
+    model = PurePath(str(stored["model"]))
+    if model.parts[-3:] != (*PurePath(run.name).parts, MODEL_FOLDER):
+        raise DataError(
+            f"{evaluation} is of {model}, expected the weights of the run's last step in "
+            f"{run.name}/{MODEL_FOLDER}; delete it to make it again"
+        )
     training = read_folder(place, with_visits=False)
     training.name = run.name
     means = {source: _means(of_source) for source, of_source in groups.items()}
@@ -125,7 +188,8 @@ def read_seed(place: Path, run: Run) -> SeedResult:
     for source in of_two_turns:
         if work := _work(evaluation, source, answers):
             means[source]["work"] = work
-    return SeedResult(training, means, stored["num_samples"], stored["sampling"])
+    sampling, files = stored["sampling"], _digests(evaluation)
+    return SeedResult(training, means, stored["num_samples"], sampling, files)
 
 
 def _means(groups: Groups) -> dict[str, dict[str, float]]:

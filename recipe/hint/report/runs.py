@@ -25,7 +25,7 @@ _USED = "rollout_tokens|tokens|prompts|prompts_with_hint|zero_signal_after"
 _READ = re.compile(rf"(hint/({_USED})|timing_s/step)$|{_VALIDATION}.*{_ACCURACY}")
 
 
-@dataclass(frozen=True)
+@dataclass
 class RunResult:
     """What one run wrote: its settings and one row of metrics per step."""
 

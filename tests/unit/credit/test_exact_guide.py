@@ -4,7 +4,7 @@ z is the first response, g the feedback on it, y the refinement; r1 and R are th
 and y. A mean is over first turns, so the loss divides by G.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest

@@ -9,6 +9,7 @@ from recipe.hint.campaign import read_campaign
 from recipe.hint.evaluation.results import write_results
 
 CONVERSATIONS = {"a": "-+ -+", "b": "-+ ++", "c": "-+ --"}  # changes 1, 1/2, 1/2
+STEP = {"hint/prompts": 2, "hint/rollout_tokens": 500, "hint/tokens": 0}
 ONE = {"a": "++++", "b": "++--", "c": "----"}  # 1, 1/2, 0
 
 
@@ -45,15 +46,15 @@ def write_run(folder, verdicts):
     write_results(
         folder / "evaluation",
         {"toy": list(verdicts)},
-        model="m",
+        model=str(folder / "model"),
         sampling={"temperature": 1.0},
         num_responses=len(lines) // len(verdicts),
         wall_s={"toy": 1.0},
     )
     steps = [
         {"step": 0, "val-core/toy/acc/mean@4": 0.25},
-        {"step": 1, "hint/prompts": 2, "timing_s/step": 60.0, "hint/rollout_tokens": 500},
-        {"step": 2, "hint/prompts": 2, "timing_s/step": 30.0, "hint/rollout_tokens": 500}
+        {"step": 1, **STEP, "timing_s/step": 60.0},
+        {"step": 2, **STEP, "timing_s/step": 30.0}
         | {"hint/zero_signal_after": 0.25, "val-core/toy/acc/mean@4": 0.5},
     ]
     (folder / "metrics.jsonl").write_text("".join(json.dumps(each) + "\n" for each in steps))

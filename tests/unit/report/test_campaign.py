@@ -131,9 +131,10 @@ def test_a_budget_is_a_ratio_of_tokens_with_an_interval_over_seeds(tmp_path):
     arms = {name: dict.fromkeys(factors, ONE) for name in ("x", "y")}
     root = write_campaign(tmp_path, arms, seeds=list(factors), budgets=budgets)
     for seed, factor in factors.items():
-        row = {"step": 3, "hint/prompts": 2, "hint/tokens": 1000 * factor - 1000}
-        with open(root / f"x/seed-{seed}/metrics.jsonl", "a") as metrics:
-            metrics.write(json.dumps(row) + "\n")
+        for arm, more in (("x", 1000 * factor - 1000), ("y", 0)):
+            row = {"step": 3, "hint/prompts": 2, "hint/rollout_tokens": 0, "hint/tokens": more}
+            with open(root / f"{arm}/seed-{seed}/metrics.jsonl", "a") as metrics:
+                metrics.write(json.dumps(row) + "\n")
     # 1,000 tokens of y. Logarithms 0, l, 2 l with l = ln 1.1: mean l, error l / sqrt(3), t(2) =
     # 4.303. So 1.1 ** (1 -+ 4.303 / sqrt(3)): 0.87 to 1.39.
     result = read_results_of(root)
@@ -176,13 +177,89 @@ def test_levels_are_shares_of_the_prompts_in_each_quarter(tmp_path):
         ({"measure": "acc2", "below": 0.1}, "measure=acc2; choose from acc_t1, acc_t2, delta"),
         ({"at_least": 30}, "has delta at 30; give a share from -1 to 1, not per cent"),
         ({"measure": "acc_t2", "at_least": -0.1}, "give a share from 0 to 1"),
-        ({"more_than": "x", "by": -2}, "by=-2; give a share above -1 and below 1, not per cent"),
+        ({"more_than": "y", "by": -2}, "by=-2; give a share above -1 and below 1, not per cent"),
+        ({"more_than": "x", "by": -0.02}, "a claim compares x with itself"),
         ({"below": 0.1, "by": 0.1}, "by=0.1; give a share .* beside more_than"),
     ],
 )
 def test_a_claim_that_can_say_nothing_is_refused(tmp_path, claim, says):
     with pytest.raises(ConfigError, match=says):
-        write_campaign(tmp_path, {"x": {}}, claims=claims(claim))
+        write_campaign(tmp_path, {"x": {}, "y": {}}, claims=claims(claim))
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda lines: lines[:-1],  # step 2 is lost
+        lambda lines: [lines[0], lines[1].replace("hint/tokens", "hint/token"), lines[2]],
+        lambda lines: [*lines[:2], "{\n", lines[2]],
+        lambda lines: [lines[0], lines[2]],
+    ],
+    ids=["a step less", "a number less", "a damaged line", "no first step"],
+)
+def test_a_budget_of_a_run_without_a_part_of_its_lines_is_not_known(tmp_path, damage):
+    budgets = [{"arm": "x", "tokens_of": "y", "at_most": 1.5}]
+    arms = {name: dict.fromkeys((1, 2, 3), ONE) for name in ("x", "y")}
+    root = write_campaign(tmp_path, arms, seeds=[1, 2, 3], budgets=budgets)
+    result = read_results_of(root)
+    assert result.cost(result.campaign.budgets[0]) == ("1.00 (1.00 - 1.00)", "holds")
+    path = root / "x/seed-2/metrics.jsonl"
+    path.write_text("".join(damage(path.read_text().splitlines(keepends=True))))
+    result = read_results_of(root)
+    assert result.cost(result.campaign.budgets[0])[1] == "not known"
+
+
+def test_a_comparison_of_responses_that_were_drawn_differently_is_not_known(tmp_path):
+    most, none = ({f"p{n}": letters for n in range(40)} for letters in ("++++", "----"))
+    arms = {"x": dict.fromkeys((1, 2, 3), most), "y": dict.fromkeys((1, 2, 3), none)}
+    claim = {"arm": "x", "source": "toy", "measure": "accuracy", "more_than": "y"}
+    root = write_campaign(tmp_path, arms, seeds=[1, 2, 3], claims=[claim])
+    assert verdict(root, 0) == "holds"
+    for path in root.glob("y/*/evaluation/results.json"):
+        path.write_text(path.read_text().replace('"temperature": 1.0', '"temperature": 0.1'))
+    assert verdict(root, 0) == "not known"
+
+
+def test_an_evaluation_of_other_weights_or_problems_is_refused(tmp_path):
+    root = write_campaign(tmp_path, {"x": {1: ONE, 2: ONE}})
+    for seed in (1, 2):
+        files = {"toy.parquet": "a" * 64}
+        path = root / f"x/seed-{seed}/evaluation/settings.json"
+        path.write_text(json.dumps({"files": files}))
+    read_results_of(root)
+    path.write_text(json.dumps({"files": {"toy.parquet": "b" * 64}}))
+    with pytest.raises(DataError, match="x/seed-1 and x/seed-2 .* different files toy.parquet"):
+        read_results_of(root)
+    path.write_text(json.dumps({"files": files}))
+    results = root / "x/seed-2/evaluation/results.json"
+    results.write_text(results.read_text().replace("/x/seed-2/model", "/x/seed-2/checkpoints/20"))
+    with pytest.raises(DataError, match="checkpoints/20, expected the weights of the run's last"):
+        read_results_of(root)
+
+
+@pytest.mark.parametrize(
+    ("claim", "says"),
+    [
+        ({"source": "tyo"}, "is of tyo, on which none of its runs was evaluated; choose from toy"),
+        ({"measure": "acc_t2"}, "is of acc_t2 on toy, which has accuracy"),
+    ],
+)
+def test_a_claim_that_no_run_can_decide_is_an_error_once_all_are_there(tmp_path, claim, says):
+    wanted = [{"arm": "x", "source": "toy", "measure": "accuracy", "below": 0.5} | claim]
+    write_campaign(tmp_path / "half", {"x": {1: ONE}}, claims=wanted)
+    read_results_of(tmp_path / "half")
+    write_campaign(tmp_path / "whole", {"x": {1: ONE, 2: ONE}}, claims=wanted)
+    with pytest.raises(ConfigError, match=says):
+        read_results_of(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("permille", range(0, 1001, 7))
+@pytest.mark.parametrize("bound", ["at_least", "below"])
+def test_a_bound_is_compared_as_it_is_shown(bound, permille):
+    share = permille / 1000
+    claim = Claim("x", "toy", "accuracy", **{bound: share})
+    found = Estimate(share, share, share)
+    assert side_of(claim, found) == ("holds" if bound == "at_least" else "fails")
 
 
 def test_a_seed_without_the_measure_leaves_a_claim_unknown(tmp_path):
@@ -301,7 +378,7 @@ def test_work_is_right_where_a_first_response_ends_in_the_answer(tmp_path):
     write_results(
         folder / "evaluation",
         {"two_turn/hard": [problem.id]},
-        model="m",
+        model=str(folder / "model"),
         sampling={},
         num_responses=4,
         wall_s={"two_turn/hard": 1.0},

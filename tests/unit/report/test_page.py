@@ -218,6 +218,47 @@ def test_runs_that_differ_in_their_seed_are_one_arm(tmp_path):
     assert arms[2].name == "sage probe_n=2"
 
 
+def test_methods_whose_runs_have_their_names_are_arms_of_their_own(tmp_path):
+    """A value that holds the run's name is no place of the run."""
+    names = ("sage", "sage-light", "grpo")
+    runs = [write_run(tmp_path / name, method=name) for name in names]
+    arms = group_arms([read_folder(each) for each in runs])
+    assert [arm.name for arm in arms] == list(names)
+
+
+def test_a_run_with_the_seeds_of_another_is_no_second_seed(tmp_path):
+    runs = [write_run(tmp_path / name, rows=[metrics(1, 0.4)], seed=1) for name in ("a", "b")]
+    found = [read_folder(each) for each in (*runs, runs[0])]
+    arms = group_arms(found)
+    assert [len(arm.runs) for arm in arms] == [1, 1, 1]
+    # Of one seed: no interval over seeds, a line for each.
+    lines = [line for line in all_charts(arms)[0].figure.data if line.mode == "lines+markers"]
+    assert len(lines) == 3
+
+
+def test_long_ids_that_begin_alike_are_problems_of_their_own(tmp_path):
+    names = ["x" * 400 + str(number) for number in range(80)]
+    half = "p\ud800"
+    run = write_run(tmp_path / "run", [record(1, name, "01") for name in (*names, half)])
+    found = {visit.problem_id for visit in read_folder(run).visits}
+    assert len(found) == 81
+    for name in found:
+        assert len(name) < 430 and name.encode()
+
+
+def test_odd_names_of_metrics_cost_no_page(tmp_path):
+    row = metrics(1) | {"hint/used_level_x": 1.0, "val-core/\ud800/acc/mean@4": 0.5}
+    page = render_page([read_folder(write_run(tmp_path / "run", rows=[row]))], {}, 5_000_000)
+    assert page.encode()
+
+
+def test_rewards_of_ungraded_responses_are_numbers(tmp_path):
+    row = record(1, "a", "01") | {"rewards": [2.0, 1.0]}
+    row["rounds"][0]["accuracies"] = [2.0, 1.0]
+    [run] = compact_runs([read_folder(write_run(tmp_path / "run", [row]))], 10**6)["runs"]
+    assert run["visits"][0][5] == (2.0, 1.0)  # 0 would have the page read them from the marks
+
+
 def test_arms_of_a_campaign_are_named_by_their_folders(tmp_path):
     # Four settings apart: too many for a name.
     search = {"probe_n": 2, "start": "remembered", "a": 1, "b": 2}

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from recipe.hint.errors import DataError
+from recipe.hint.main_report import main
 from recipe.hint.report.runs import read_run
 from recipe.hint.report.training import draw_learning, training_table
 
@@ -95,3 +96,13 @@ def test_a_figure_without_matplotlib_is_told_in_one_line(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(DataError, match="a figure needs matplotlib: install it, or leave"):
         draw_learning([make_run(tmp_path / "a")], "tiny/hard", tmp_path / "a.svg")
+
+
+def test_runs_of_one_name_are_told_apart_by_their_folders(tmp_path, capsys):
+    folders = [tmp_path / place / "run" for place in ("x", "y")]
+    for folder in folders:
+        folder.parent.mkdir()
+        make_run(folder)
+    assert main([*map(str, folders), "--problems", "200"]) == 0
+    lines = capsys.readouterr().out.splitlines()[2:4]
+    assert [line.split(" | ")[0] for line in lines] == [f"| {folder}" for folder in folders]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Any
 
 from omegaconf import OmegaConf
@@ -12,7 +13,8 @@ from omegaconf.errors import OmegaConfBaseException
 from recipe.hint.report.page.folder import PageRun
 
 # Where a run lies, and how long it goes on: not what it is.
-_PLACES = {"hint.run_dir", "trainer.experiment_name", "trainer.default_local_dir"}
+_FOLDERS = ("hint.run_dir", "trainer.default_local_dir")
+_PLACES = {*_FOLDERS, "trainer.experiment_name"}
 _LENGTH = {"trainer.total_training_steps", "trainer.save_freq", "trainer.test_freq"}
 _VALUE_CHARS = 300
 
@@ -72,12 +74,17 @@ def changed_settings(runs: Sequence[PageRun], defaults: Mapping[str, Any]) -> li
 
 
 def group_arms(runs: Sequence[PageRun]) -> list[Arm]:
-    """Return the arms in the order of their first runs, named by what tells them apart."""
+    """Return the arms in the order of their first runs, named by what tells them apart.
+
+    A run with the seeds of an earlier one says nothing about other seeds: it is an arm of its own.
+    """
     arms: dict[frozenset[tuple[str, str]], list[PageRun]] = {}
     for number, run in enumerate(runs):
         # A run without settings is an arm of its own.
-        key = _identity(run) if run.config else [("run", str(number))]
-        arms.setdefault(frozenset(key), []).append(run)
+        key = frozenset(_identity(run) if run.config else [("run", str(number))])
+        if any(_seeds(run) == _seeds(other) for other in arms.get(key, ())):
+            key |= {("again", str(number + 1))}
+        arms.setdefault(key, []).append(run)
     names = [_arm_name(key, arms) for key in arms]
     return [
         Arm(f"{name} ({_place(group[0])})" if names.count(name) > 1 else name, tuple(group))
@@ -92,12 +99,16 @@ def _place(run: PageRun) -> str:
 
 def _identity(run: PageRun) -> Iterator[tuple[str, str]]:
     """Yield the settings that make the arm: without seeds, places and lengths."""
-    places = [str(value) for name in sorted(_PLACES) if (value := run.setting(name))]
+    places = [PurePath(str(value)) for name in _FOLDERS if (value := run.setting(name))]
     for name, value in leaves(run.config).items():
-        shown = _shown(value)
-        is_place = any(place in shown for place in places)
+        path = PurePath(value) if isinstance(value, str) and value else None
+        is_place = name in _PLACES or any(path and path.is_relative_to(each) for each in places)
         if not (is_place or name in _LENGTH or name.endswith("seed")):
-            yield name, shown
+            yield name, _shown(value)
+
+
+def _seeds(run: PageRun) -> tuple[Any, Any]:
+    return run.setting("hint.seed"), run.setting("data.seed")
 
 
 def _arm_name(key: frozenset, arms: Mapping[frozenset, Sequence[PageRun]]) -> str:

@@ -30,7 +30,7 @@ CURVES: dict[str, Callable[[Row], float]] = {
     "Prompts trained under a hint, share": lambda row: (
         row["hint/prompts_with_hint"] / row["hint/prompts"]
     ),
-    "Problems never solved, %": lambda row: row["reward_tracking/pct_never_solved"],
+    "Problems never solved, hints included, %": lambda row: row["reward_tracking/pct_never_solved"],
     "Tokens sampled per step": lambda row: row["hint/rollout_tokens"] + row["hint/tokens"],
     "Seconds per step": lambda row: row["timing_s/step"],
     "Entropy, nats": lambda row: row["actor/entropy"],

@@ -14,10 +14,11 @@ import yaml
 
 from recipe.hint.campaign import run_name
 from recipe.hint.errors import DataError
-from recipe.hint.report.page.visits import Visit, read_sample, read_visit
+from recipe.hint.report.page.visits import Visit, read_sample, read_visit, text
+from recipe.hint.schema import MAX_LEVELS
 
 _DAMAGE = (LookupError, TypeError, ValueError, AttributeError, OverflowError, RecursionError)
-_NO_HINT, _LEVEL = "hint/used_no_hint", "hint/used_level_"
+_NO_HINT, LEVEL = "hint/used_no_hint", "hint/used_level_"
 MAX_LINE_BYTES = 4_000_000  # a longer one is damaged: a record has some kB, a sample 32 KiB
 
 
@@ -65,7 +66,7 @@ class PageRun:
     def levels(self) -> set[int]:
         """The hint levels that prompts were trained under, 0 without a hint."""
         names = {name for row in self.training for name in row}
-        found = {int(name.removeprefix(_LEVEL)) for name in names if name.startswith(_LEVEL)}
+        found = {int(name.removeprefix(LEVEL)) for name in names if is_level(name)}
         return found | ({0} if _NO_HINT in names else set())
 
     @property
@@ -74,9 +75,16 @@ class PageRun:
         return max((int(row["step"]) for row in self.training), default=0)
 
 
+def is_level(name: str) -> bool:
+    """Return whether a metric counts the prompts of a hint level that there may be."""
+    level = name.removeprefix(LEVEL)
+    is_number = name.startswith(LEVEL) and level.isascii() and level.isdecimal()
+    return is_number and len(level) <= 3 and 0 < int(level) <= MAX_LEVELS
+
+
 def level_share(row: Mapping[str, float], level: int) -> float:
     """Return the share of a step's prompts that were trained under a level, 0 without a hint."""
-    return row.get(f"{_LEVEL}{level}" if level else _NO_HINT, 0.0) / row["hint/prompts"]
+    return row.get(f"{LEVEL}{level}" if level else _NO_HINT, 0.0) / max(row["hint/prompts"], 1.0)
 
 
 def read_folder(folder: str | Path, *, with_visits: bool = True) -> PageRun:
@@ -130,7 +138,7 @@ def _rows(path: Path, read: Callable[[Any], Any], run: PageRun) -> Iterator[Any]
 def _metrics_row(row: Mapping[str, Any]) -> dict[str, float]:
     """Return the finite numbers; verl writes ``nan`` where a run went wrong."""
     numbers = {
-        str(name): float(value)
+        text(name): float(value)
         for name, value in row.items()
         if isinstance(value, int | float) and abs(value) < 1e300 and math.isfinite(value)
     }

@@ -98,7 +98,7 @@ def _visit(visit: Visit, max_level: int | None, words: Words) -> list[Any]:
         row += [each.marks, each.num_ungraded, each.tokens, round(each.seconds, 2)]
         rounds.append([*row, each.parents] if each.parents else row)
     trained = "".join(visit.rounds[at].marks[turn : turn + 1] for at, turn in visit.rows)
-    is_plain = [*map(float, trained.replace("?", "2"))] == list(visit.rewards)
+    is_plain = "?" not in trained and [*map(float, trained)] == list(visit.rewards)
     compact = [
         visit.step,
         words[visit.problem_id],

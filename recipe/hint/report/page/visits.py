@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -93,7 +94,7 @@ def read_visit(row: Mapping[str, Any]) -> Visit:
     leaked = {each.level for each in rounds} & set(row.get("leaked_levels", ()))
     return Visit(
         step=int(row["step"]),
-        problem_id=str(row["problem_id"])[:_SHORT_CHARS],
+        problem_id=problem_name(row["problem_id"]),
         rounds=rounds,
         rows=rows,
         rewards=rewards,
@@ -143,7 +144,7 @@ def read_sample(row: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "step": int(row["step"]),
         "why": [str(name)[:40] for name in row["why"]],
-        "problem_id": str(row["problem_id"])[:_SHORT_CHARS],
+        "problem_id": problem_name(row["problem_id"]),
         "source": text(row.get("data_source", ""), _SHORT_CHARS),
         "problem": text(row["problem"]),
         "answer": text(row["answer"]),
@@ -160,6 +161,15 @@ def read_sample(row: Mapping[str, Any]) -> dict[str, Any]:
         "responses": [_response(each) for each in row["responses"][:_MAX_TURNS]],
         "left_out": int(row.get("left_out", 0)),
     }
+
+
+def problem_name(value: Any) -> str:
+    """Return a problem's id in UTF-8; a long one is cut, and its digest tells it from others."""
+    name = text(value)
+    if name == str(value) and len(name) <= _SHORT_CHARS:
+        return name
+    digest = hashlib.sha256(str(value).encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{name[:_SHORT_CHARS]} ({digest[:12]})"
 
 
 def text(value: Any, limit: int = TEXT_CHARS) -> str:
