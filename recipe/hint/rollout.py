@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any
 
 from recipe.hint.conversations import conversations
 from recipe.hint.credit.rows import CreditRow
@@ -31,9 +31,8 @@ from recipe.hint.record import (
 )
 from recipe.hint.schema import Opinion, Problem, ProblemState, Response, Verdict, seed_at
 from recipe.hint.settings import HintSettings, style_of
+from recipe.hint.together import together
 from recipe.hint.turns import Place, Prompt, PromptContext, Round, Row, Sample, Train, Turn, path
-
-_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,25 +163,14 @@ class PromptRollout:
             verdicts = await self._engine.grade(self._problem, responses)
         leaks = [False] * len(responses)
         if request.finds_leaks:
-            leaks = await self._leaks(responses, [made[at][1] for at in places])
+            found = await self._engine.leaks(self._problem, responses)
+            # A right attempt has the answer; a guard that withheld it there would tell that.
+            is_known = [self._is_right(made[at][1]) for at in places]
+            leaks = [leak and not known for leak, known in zip(found, is_known, strict=True)]
         return [
             Turn(made[at][0].messages, prompts[at], response, verdict, made[at][1], leaks=leak)
             for at, response, verdict, leak in zip(places, responses, verdicts, leaks, strict=True)
         ]
-
-    async def _leaks(
-        self, responses: Sequence[Response], parents: Sequence[Place | None]
-    ) -> list[bool]:
-        """Return which texts give the answer away; where a right response has it, none can.
-
-        Feedback that repeats it says nothing new, and a guard that withheld it would tell the
-        solver that it is right.
-        """
-        verdicts = [self._turn(parent).verdict if parent else None for parent in parents]
-        is_open = [not (verdict and verdict.score > 0) for verdict in verdicts]
-        asked = [each for each, is_asked in zip(responses, is_open, strict=True) if is_asked]
-        found = iter(await self._engine.leaks(self._problem, asked))
-        return [is_asked and next(found) for is_asked in is_open]
 
     async def _responses(
         self,
@@ -196,7 +184,7 @@ class PromptRollout:
         if request.given:
             return [[self._engine.given(text) for text in request.given] for _ in made]
         if request.asks_teacher:
-            return await _together(
+            return await together(
                 self._replies(request, prompt, seed, rows)
                 for (prompt, _), seed in zip(made, seeds, strict=True)
             )
@@ -213,7 +201,7 @@ class PromptRollout:
             raise ValueError("this method asks a teacher but none is set up")
         own: dict[str, Any] = request.sampling.given() if request.sampling else {}
         how = self._teacher.sampling._replace(**own)
-        replies = await _together(
+        replies = await together(
             self._teacher.reply(prompt.messages, how._replace(seed=seed + row)) for row in rows
         )
         return [
@@ -240,6 +228,10 @@ class PromptRollout:
 
     def _turn(self, place: Place) -> Turn:
         return self._rounds[place.round].turns[place.turn]
+
+    def _is_right(self, place: Place | None) -> bool:
+        verdict = self._turn(place).verdict if place else None
+        return verdict is not None and verdict.score > 0
 
     # -- hints ----------------------------------------------------------------------------------
 
@@ -372,13 +364,3 @@ class PromptRollout:
             [turn.verdict for turn in asked.values() if turn.verdict],
         )
         return dict(zip(asked, found, strict=True))
-
-
-async def _together(coroutines: Iterable[Coroutine[Any, Any, _T]]) -> list[_T]:
-    """Await all; when one raises, the others end too."""
-    tasks = [asyncio.ensure_future(each) for each in coroutines]
-    try:
-        return await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:
-            task.cancel()

@@ -305,7 +305,8 @@ def check_settings_are_read(
     source = source_of(settings, cls)
     own = settings.methods.get(cls.settings_node.removeprefix("hint."))
     asks_teacher = "teacher" in (getattr(own, "guide", ""), getattr(own, "solver", ""))
-    unread = own.unread() if hasattr(own, "unread") else {}
+    of_own = getattr(own, "unread", None)
+    unread: dict[str, str] = of_own() if of_own else {}
     for name in given:
         node, _, leaf = name.rpartition(".")
         value = getattr(own, leaf, None) if node == cls.settings_node else None

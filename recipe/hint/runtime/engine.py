@@ -32,6 +32,7 @@ from recipe.hint.schema import (
     Verdict,
     seed_at,
 )
+from recipe.hint.together import together
 from recipe.hint.turns import RoleSampling, Turn
 from recipe.hint.verify.overlong import Overlong
 
@@ -137,21 +138,12 @@ class GroupClient:
             if waiting:
                 await asyncio.sleep(_PAUSE_S)
         # Each with tokens of its own in its prompt now, so each alone.
-        tasks = [
-            asyncio.ensure_future(
-                self._go_on(
-                    each.prompt_ids, response, replace(each.sampling, n=1), each.seed + number
-                )
-            )
+        await together(
+            self._go_on(each.prompt_ids, response, replace(each.sampling, n=1), each.seed + number)
             for each in groups
             for number, response in enumerate(each.responses)
             if response.finish == STOPPED
-        ]
-        try:
-            await asyncio.gather(*tasks)
-        finally:
-            for task in tasks:
-                task.cancel()
+        )
         return [each.responses for each in groups]
 
     def _within(self, prompt_ids: Sequence[int], sampling: Sampling) -> Sampling:

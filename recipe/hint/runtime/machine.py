@@ -7,8 +7,8 @@ import os
 import platform
 import subprocess
 from collections import Counter
-from pathlib import Path
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
 import ray

@@ -22,6 +22,7 @@ from vllm.lora.request import LoRARequest
 from vllm.sampling_params import RequestOutputKind
 
 from recipe.hint.runtime.weight_sender import job_name
+from recipe.hint.together import together
 
 CPU_EXTENSION = "recipe.hint.runtime.cpu.rollout.CpuWorkerExtension"
 
@@ -117,12 +118,7 @@ class GroupHttpServer(vLLMHttpServer):
         Raises:
             TimeoutError: If one of them is not done after ``limit_s``; the others end too.
         """
-        tasks = [asyncio.ensure_future(self.generate_group(*each, limit_s)) for each in asked]
-        try:
-            return await asyncio.gather(*tasks)
-        finally:
-            for task in tasks:
-                task.cancel()
+        return await together(self.generate_group(*each, limit_s) for each in asked)
 
     async def _loaded_lora(self) -> LoRARequest | None:
         """Return the adapter that the trainer syncs, once it is there, as verl does."""

@@ -10,13 +10,11 @@ import yaml
 from campaign_runs import CONVERSATIONS, ONE, claims, write_campaign
 from response_rows import rows, write_rows
 
-from recipe.hint.campaign import Claim
 from recipe.hint.errors import ConfigError, DataError
-from recipe.hint.evaluation.estimators import Estimate
 from recipe.hint.evaluation.results import write_results
 from recipe.hint.main_report import main
 from recipe.hint.problems.columns import read_problems
-from recipe.hint.report.campaign import read_results_of, side_of
+from recipe.hint.report.campaign import read_results_of
 from recipe.hint.report.campaign_page import results_page
 from recipe.hint.tiny.two_turn.task import response
 
@@ -60,96 +58,6 @@ def test_two_turns_have_what_the_second_changed(tmp_path):
     )
 
 
-def verdict(root, claim):
-    result = read_results_of(root)
-    return result.verdict(result.campaign.claims[claim])[1]
-
-
-def test_a_bound_holds_where_the_interval_of_every_seed_is_on_its_side(tmp_path):
-    many = {f"p{number}": "-+ -+" for number in range(40)}  # +1 on 40 problems
-    # +1/2 on all: 1 - 0.025 ** (1 / 40) = 8.8 % of other problems may differ, by -1.5 or +0.5.
-    # So 0.37 to 0.54.
-    some = {f"p{number}": "-+ --" for number in range(40)}
-    asked = claims({"at_least": 0.35}, {"at_least": 0.8}, {"below": 0.6})
-    root = write_campaign(tmp_path, {"x": {1: many, 2: some}}, claims=asked)
-    # 0.6 is above all of `some` and below all of `many`.
-    assert [verdict(root, each) for each in range(3)] == ["holds", "fails", "fails"]
-
-
-def test_a_bound_is_not_known_to_hold_while_a_seed_is_missing_but_known_to_fail(tmp_path):
-    some = {f"p{number}": "-+ --" for number in range(40)}
-    asked = claims({"at_least": 0.35}, {"at_least": 0.6})
-    root = write_campaign(tmp_path, {"x": {1: some}}, claims=asked)
-    assert [verdict(root, each) for each in range(2)] == ["not known", "fails"]
-
-
-def test_more_than_another_arm_is_a_difference_whose_interval_is_above_0(tmp_path):
-    better = {f"p{number}": "-+ --" for number in range(40)}
-    alike = {f"p{number}": "-- --" if number % 2 else "-+ -+" for number in range(40)}
-    worse = {f"p{number}": "-- --" for number in range(40)}
-    arms = {"x": better, "alike": alike, "worse": worse}
-    asked = [
-        {"arm": "x", "source": "toy", "measure": "acc_t2", "more_than": other}
-        for other in ("worse", "alike")
-    ]
-    asked += [asked[1] | {"arm": "alike", "more_than": "x"}]
-    asked += [asked[0] | {"arm": "worse", "more_than": "x"}]
-    runs = {name: dict.fromkeys((1, 2, 3), each) for name, each in arms.items()}
-    root = write_campaign(tmp_path, runs, claims=asked, seeds=[1, 2, 3])
-    # A claim and its opposite may both be undecided.
-    verdicts = ["holds", "undecided", "undecided", "fails"]
-    assert [verdict(root, each) for each in range(4)] == verdicts
-    for seed in (2, 3):
-        shutil.rmtree(root / f"x/seed-{seed}")
-        (root / "campaign.yaml").write_text(
-            (root / "campaign.yaml").read_text().replace("- 2\n", "").replace("- 3\n", "")
-        )
-    assert [verdict(root, each) for each in range(4)] == ["not known"] * 4  # one seed
-
-
-def test_an_end_that_is_shown_as_the_bound_is_taken_as_the_bound(tmp_path):
-    bounds = claims({"at_least": 0.30}, {"below": 0.10}, {"more_than": "y"})
-    sides = [
-        side_of(Claim(**claim), Estimate(value, value - 0.05, value + 0.05))
-        for claim, value in zip(bounds, (0.34962, 0.04998, 0.0502), strict=True)
-    ]
-    # 29.962 is shown as 30.0, 9.998 as 10.0, 0.02 as 0.0.
-    assert sides == ["holds", "undecided", "undecided"]
-
-
-def test_by_moves_the_bound_of_a_comparison():
-    claim = {"arm": "x", "source": "toy", "measure": "accuracy", "more_than": "y", "by": -0.02}
-    # No more than 2 points below y: from -1 on surely, from -3 on perhaps, below -2 surely not.
-    ends = [(-0.01, 0.05), (-0.03, 0.05), (-0.05, -0.03)]
-    sides = [side_of(Claim(**claim), Estimate(low, low, high)) for low, high in ends]
-    assert sides == ["holds", "undecided", "fails"]
-
-
-def test_a_budget_is_a_ratio_of_tokens_with_an_interval_over_seeds(tmp_path):
-    factors = {1: 1.0, 2: 1.1, 3: 1.21}
-    budgets = [{"arm": "x", "tokens_of": "y", "at_most": each} for each in (1.5, 1.15, 0.8)]
-    arms = {name: dict.fromkeys(factors, ONE) for name in ("x", "y")}
-    root = write_campaign(tmp_path, arms, seeds=list(factors), budgets=budgets)
-    for seed, factor in factors.items():
-        for arm, more in (("x", 1000 * factor - 1000), ("y", 0)):
-            row = {"step": 3, "hint/prompts": 2, "hint/rollout_tokens": 0, "hint/tokens": more}
-            with open(root / f"{arm}/seed-{seed}/metrics.jsonl", "a") as metrics:
-                metrics.write(json.dumps(row) + "\n")
-    # 1,000 tokens of y. Logarithms 0, l, 2 l with l = ln 1.1: mean l, error l / sqrt(3), t(2) =
-    # 4.303. So 1.1 ** (1 -+ 4.303 / sqrt(3)): 0.87 to 1.39.
-    result = read_results_of(root)
-    told = [result.cost(each) for each in result.campaign.budgets]
-    assert told == [
-        ("1.10 (0.87 - 1.39)", "holds"),
-        ("1.10 (0.87 - 1.39)", "undecided"),
-        ("1.10 (0.87 - 1.39)", "fails"),
-    ]
-    assert "| **x: at most 0.8 times the tokens of y** " in results_page([result])
-    shutil.rmtree(root / "y/seed-2")
-    result = read_results_of(root)
-    assert result.cost(result.campaign.budgets[0]) == ("1.00; 1.21", "not known")
-
-
 def test_levels_are_shares_of_the_prompts_in_each_quarter(tmp_path):
     root = write_campaign(tmp_path, {"x": {1: ONE}, "y": {1: ONE}}, seeds=[1])
     # Eight steps of 4 prompts: from the third on one prompt at level 1, from the seventh on two.
@@ -169,105 +77,6 @@ def test_levels_are_shares_of_the_prompts_in_each_quarter(tmp_path):
     cells = [each.strip() for each in table.split("\n")[4].split("|")[1:-1]]
     assert cells == ["x", "100 / 0", "75 / 25", "75 / 25", "50 / 50"]
     assert not table.split("\n")[5].strip()  # y has no levels
-
-
-@pytest.mark.parametrize(
-    ("claim", "says"),
-    [
-        ({"measure": "acc2", "below": 0.1}, "measure=acc2; choose from acc_t1, acc_t2, delta"),
-        ({"at_least": 30}, "has delta at 30; give a share from -1 to 1, not per cent"),
-        ({"measure": "acc_t2", "at_least": -0.1}, "give a share from 0 to 1"),
-        ({"more_than": "y", "by": -2}, "by=-2; give a share above -1 and below 1, not per cent"),
-        ({"more_than": "x", "by": -0.02}, "a claim compares x with itself"),
-        ({"below": 0.1, "by": 0.1}, "by=0.1; give a share .* beside more_than"),
-    ],
-)
-def test_a_claim_that_can_say_nothing_is_refused(tmp_path, claim, says):
-    with pytest.raises(ConfigError, match=says):
-        write_campaign(tmp_path, {"x": {}, "y": {}}, claims=claims(claim))
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [
-        lambda lines: lines[:-1],  # step 2 is lost
-        lambda lines: [lines[0], lines[1].replace("hint/tokens", "hint/token"), lines[2]],
-        lambda lines: [*lines[:2], "{\n", lines[2]],
-        lambda lines: [lines[0], lines[2]],
-    ],
-    ids=["a step less", "a number less", "a damaged line", "no first step"],
-)
-def test_a_budget_of_a_run_without_a_part_of_its_lines_is_not_known(tmp_path, damage):
-    budgets = [{"arm": "x", "tokens_of": "y", "at_most": 1.5}]
-    arms = {name: dict.fromkeys((1, 2, 3), ONE) for name in ("x", "y")}
-    root = write_campaign(tmp_path, arms, seeds=[1, 2, 3], budgets=budgets)
-    result = read_results_of(root)
-    assert result.cost(result.campaign.budgets[0]) == ("1.00 (1.00 - 1.00)", "holds")
-    path = root / "x/seed-2/metrics.jsonl"
-    path.write_text("".join(damage(path.read_text().splitlines(keepends=True))))
-    result = read_results_of(root)
-    assert result.cost(result.campaign.budgets[0])[1] == "not known"
-
-
-def test_a_comparison_of_responses_that_were_drawn_differently_is_not_known(tmp_path):
-    most, none = ({f"p{n}": letters for n in range(40)} for letters in ("++++", "----"))
-    arms = {"x": dict.fromkeys((1, 2, 3), most), "y": dict.fromkeys((1, 2, 3), none)}
-    claim = {"arm": "x", "source": "toy", "measure": "accuracy", "more_than": "y"}
-    root = write_campaign(tmp_path, arms, seeds=[1, 2, 3], claims=[claim])
-    assert verdict(root, 0) == "holds"
-    for path in root.glob("y/*/evaluation/results.json"):
-        path.write_text(path.read_text().replace('"temperature": 1.0', '"temperature": 0.1'))
-    assert verdict(root, 0) == "not known"
-
-
-def test_an_evaluation_of_other_weights_or_problems_is_refused(tmp_path):
-    root = write_campaign(tmp_path, {"x": {1: ONE, 2: ONE}})
-    for seed in (1, 2):
-        files = {"toy.parquet": "a" * 64}
-        path = root / f"x/seed-{seed}/evaluation/settings.json"
-        path.write_text(json.dumps({"files": files}))
-    read_results_of(root)
-    path.write_text(json.dumps({"files": {"toy.parquet": "b" * 64}}))
-    with pytest.raises(DataError, match="x/seed-1 and x/seed-2 .* different files toy.parquet"):
-        read_results_of(root)
-    path.write_text(json.dumps({"files": files}))
-    results = root / "x/seed-2/evaluation/results.json"
-    results.write_text(results.read_text().replace("/x/seed-2/model", "/x/seed-2/checkpoints/20"))
-    with pytest.raises(DataError, match="checkpoints/20, expected the weights of the run's last"):
-        read_results_of(root)
-
-
-@pytest.mark.parametrize(
-    ("claim", "says"),
-    [
-        ({"source": "tyo"}, "is of tyo, on which none of its runs was evaluated; choose from toy"),
-        ({"measure": "acc_t2"}, "is of acc_t2 on toy, which has accuracy"),
-    ],
-)
-def test_a_claim_that_no_run_can_decide_is_an_error_once_all_are_there(tmp_path, claim, says):
-    wanted = [{"arm": "x", "source": "toy", "measure": "accuracy", "below": 0.5} | claim]
-    write_campaign(tmp_path / "half", {"x": {1: ONE}}, claims=wanted)
-    read_results_of(tmp_path / "half")
-    write_campaign(tmp_path / "whole", {"x": {1: ONE, 2: ONE}}, claims=wanted)
-    with pytest.raises(ConfigError, match=says):
-        read_results_of(tmp_path / "whole")
-
-
-@pytest.mark.parametrize("permille", range(0, 1001, 7))
-@pytest.mark.parametrize("bound", ["at_least", "below"])
-def test_a_bound_is_compared_as_it_is_shown(bound, permille):
-    share = permille / 1000
-    claim = Claim("x", "toy", "accuracy", **{bound: share})
-    found = Estimate(share, share, share)
-    assert side_of(claim, found) == ("holds" if bound == "at_least" else "fails")
-
-
-def test_a_seed_without_the_measure_leaves_a_claim_unknown(tmp_path):
-    many = {f"p{number}": "-+ -+" for number in range(40)}
-    root = write_campaign(
-        tmp_path, {"x": {1: many, 2: dict.fromkeys(many, "++")}}, claims=claims({"at_least": 0.3})
-    )
-    assert verdict(root, 0) == "not known"  # seed 2 has responses of one turn
 
 
 def test_a_folder_that_holds_another_run_is_refused(tmp_path):
