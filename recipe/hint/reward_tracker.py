@@ -94,6 +94,7 @@ class RewardTracker:
             result[f"pct_indexes_in_{name}"] = _percent(inside, known.size)
         result["pct_indexes_in_1"] = _percent(known == 1, known.size)
         result["pct_never_solved"] = _percent(self._column("best_level") == _NEVER, count)
+        result["pct_never_solved_unhinted"] = _percent(self._column("best_level") > 0, count)
         result["pct_never_mixed"] = _percent(~self._column("was_mixed"), count)
         return result
 

@@ -98,6 +98,9 @@ def test_never_solved_stays_false_once_a_rollout_was_right_at_any_level():
     tracker = tracker_of(record(groups=[(0, [0, 0]), (1, [0, 1])]))
     tracker.update([record(groups=[(0, [0, 0])])])
     assert tracker.metrics()["pct_never_solved"] == 0.0
+    assert tracker.metrics()["pct_never_solved_unhinted"] == 100.0
+    tracker.update([record(groups=[(0, [0, 1])])])
+    assert tracker.metrics()["pct_never_solved_unhinted"] == 0.0
 
 
 def test_the_state_survives_a_file_and_equals_the_original():

@@ -17,6 +17,7 @@ from recipe.hint.report.runs import accuracies
 _LATE: Sequence[tuple[str, str, Callable[[float], float]]] = (
     ("groups with signal, %", "hint/zero_signal_after", lambda share: 100 * (1 - share)),
     ("never solved, hints included, %", "reward_tracking/pct_never_solved", float),
+    ("never solved without a hint, %", "reward_tracking/pct_never_solved_unhinted", float),
     ("never gave signal, %", "reward_tracking/pct_never_mixed", float),
     ("prompts with a hint", "hint/prompts_with_hint", float),
     ("hints that leak", "hint/leaked", float),

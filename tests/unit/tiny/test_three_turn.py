@@ -34,13 +34,13 @@ def test_steps_that_stand_alone_read_as_lines_and_a_code():
     steps = task.Steps(("inc", "dbl", "tri", "neg"), (4, 7, 2, 8))
     assert steps.problem == "A: inc 4\nB: dbl 7\nC: tri 2\nD: neg 8\nGive the code of all results."
     # 4 + 1, 2 * 7 = 14, 3 * 2, -8 mod 10
-    assert steps.solution == "A=5\nB=4\nC=6\nD=2\n\\boxed{5462}"
+    assert steps.solution == ("A: inc 4=5\nB: dbl 7=4\nC: tri 2=6\nD: neg 8=2\n\\boxed{5462}")
     assert steps_of(steps.problem) == steps
 
 
 def test_a_slip_is_named_by_its_step_and_feedback_reads_back():
     steps = task.Steps(("inc", "dbl", "tri", "neg"), (4, 7, 2, 8))
-    assert task.slips_of(steps, task.response((5, 4, 7, 2))) == [2]
+    assert task.slips_of(steps, steps.response((5, 4, 7, 2))) == [2]
     assert task.slips_of(steps, steps.solution) == []
     assert task.feedback_on(2) == "Step C is wrong."
     assert [task.named_step(task.feedback_on(step)) for step in range(4)] == [0, 1, 2, 3]
@@ -90,7 +90,7 @@ def asked(example):
 
 def test_the_rates_of_guided_plays_are_counted_from_attempt_feedback_and_refinement():
     steps = task.Steps(("inc", "dbl", "tri", "neg"), (4, 7, 2, 8))  # 5462
-    wrong, right = task.response((5, 4, 7, 2)), steps.solution
+    wrong, right = steps.response((5, 4, 7, 2)), steps.solution
 
     def play(attempt, feedback, refined):
         return measure.Play(steps, attempt, feedback, refined)

@@ -15,7 +15,6 @@ from recipe.hint.tiny.three_turn.task import (
     NO_SLIP,
     draw_steps,
     feedback_on,
-    response,
 )
 from recipe.hint.tiny.two_turn.task import NUM_STEPS
 
@@ -48,7 +47,7 @@ def draw(rng: random.Random) -> Example:
     first = [*steps.results]
     if slip is not None:
         first[slip] = rng.choice([digit for digit in range(10) if digit != first[slip]])
-    attempt = response(first)
+    attempt = steps.response(first)
     (kind,) = rng.choices(list(KIND_WEIGHTS), list(KIND_WEIGHTS.values()))
     if kind != "refine":
         request = feedback_request(TEXTS, steps.problem, attempt)
@@ -67,7 +66,7 @@ def draw(rng: random.Random) -> Example:
             *question(steps.problem),
             {"role": "assistant", "content": attempt},
             {"role": "user", "content": fill(TEXTS.refine, feedback=feedback)},
-            {"role": "assistant", "content": response(refined)},
+            {"role": "assistant", "content": steps.response(refined)},
         ],
     )
 

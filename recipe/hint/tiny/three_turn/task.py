@@ -29,9 +29,20 @@ class Steps:
     @property
     def problem(self) -> str:
         """The question as the student reads it."""
+        return "\n".join([*self._lines, PROBLEM_CLOSING])
+
+    @property
+    def _lines(self) -> list[str]:
         steps = zip(STEP_LABELS, self.operations, self.inputs, strict=True)
-        lines = [f"{label}: {name} {digit}" for label, name, digit in steps]
-        return "\n".join([*lines, PROBLEM_CLOSING])
+        return [f"{label}: {name} {digit}" for label, name, digit in steps]
+
+    def response(self, results: Sequence[int]) -> str:
+        """Return the text of a response: each step with its result, then the box.
+
+        A step is written out again, so that whoever checks a result finds its step beside it.
+        """
+        lines = [f"{step}={result}" for step, result in zip(self._lines, results, strict=True)]
+        return "\n".join([*lines, f"{BOX_OPENING}{''.join(map(str, results))}}}"])
 
     @property
     def results(self) -> tuple[int, ...]:
@@ -47,14 +58,7 @@ class Steps:
     @property
     def solution(self) -> str:
         """The response without a fault."""
-        return response(self.results)
-
-
-def response(results: Sequence[int]) -> str:
-    """Return the text of a response: one line per step, then the box."""
-    steps = zip(STEP_LABELS, results, strict=True)
-    lines = [f"{label}={result}" for label, result in steps]
-    return "\n".join([*lines, f"{BOX_OPENING}{''.join(map(str, results))}}}"])
+        return self.response(self.results)
 
 
 def distinct_steps(family: str, count: int, rng: random.Random) -> list[Steps]:
