@@ -125,7 +125,7 @@ class PromptRollout:
             found = {
                 turn.parent
                 for turn in turns
-                if turn.verdict and (turn.verdict.score > 0 or turn.verdict.is_ungraded)
+                if turn.verdict and not turn.verdict.is_known_as(request.unless)
             }
             if again := [each for each in usable if each[1] in found]:
                 turns += await self._turns(request, again, range(count, size))

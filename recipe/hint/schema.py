@@ -130,6 +130,10 @@ class Verdict:
         """True when the verifier failed, so the answer may be right or wrong."""
         return self.reason in UNGRADED
 
+    def is_known_as(self, what: Literal["wrong", "right"]) -> bool:
+        """Return whether it was graded so; where the verifier failed it is neither."""
+        return not self.is_ungraded and (self.score > 0) == (what == "right")
+
     @property
     def trained(self) -> float:
         """What the response trains with."""

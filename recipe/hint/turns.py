@@ -251,7 +251,7 @@ class Sample:
         asks_teacher: Whether the endpoint of ``hint.teacher`` writes the responses. They have no
             tokens and cannot train.
         finds_leaks: Whether texts are searched for the final answer (``Turn.leaks``).
-        completes: Fill the group up to G when one of ``n`` is right or could not be graded.
+        completes: Fill the group up to G unless all of ``n`` are as ``unless`` says.
         writes_hints_early: Have the hints written while this group is being sampled.
         is_off_schedule: Outside the method's search or schedule: the group trains whatever it
             brings, and the level remembered of the problem stays what it was.
@@ -267,6 +267,7 @@ class Sample:
     asks_teacher: bool = False
     finds_leaks: bool = False
     completes: bool = False
+    unless: Literal["wrong", "right"] = "wrong"
     writes_hints_early: bool = False
     is_off_schedule: bool = False
 

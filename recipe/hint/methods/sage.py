@@ -3,41 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
 
-from recipe.hint.errors import ConfigError
 from recipe.hint.methods.base import Method, check_below_group, unhinted
+from recipe.hint.methods.search import SearchSettings
 from recipe.hint.schema import Problem, ProblemState
 from recipe.hint.turns import Round, Sample, Train, at_level
-
-
-@dataclass(frozen=True)
-class SearchSettings:
-    """How the hint is escalated; the defaults are the paper's search.
-
-    Attributes:
-        probe_n: Rollouts that probe a level below the highest; the group is completed where one
-            of them is right. 0: the whole group at once.
-        start: ``zero``, or ``remembered``: one below the level that worked last.
-        after_zero: Where level 0 fails: the ``next`` level, or ``remembered``: the lowest that
-            worked last, the highest where none did.
-        write_early: Write the hints while level 0 is sampled, where it failed last.
-
-    Raises:
-        ConfigError: If ``probe_n`` is negative.
-    """
-
-    probe_n: int = 0
-    start: Literal["zero", "remembered"] = "zero"
-    after_zero: Literal["next", "remembered"] = "next"
-    write_early: bool = False
-
-    def __post_init__(self) -> None:
-        if self.probe_n < 0:
-            raise ConfigError(
-                f"hint.search.probe_n={self.probe_n} must be 0 (no probe) or a number of rollouts"
-            )
 
 
 class Sage(Method):
@@ -54,7 +24,8 @@ class Sage(Method):
 
     def check_run(self, *, group_size: int, use_kl_in_reward: bool) -> None:
         """Refuse a probe that is a whole group."""
-        check_below_group("hint.search.probe_n", self.settings.probe_n, group_size)
+        for name in ("probe_n", "unanimous_n"):
+            check_below_group(f"hint.search.{name}", getattr(self.settings, name), group_size)
 
     def open(self, problem: Problem, state: ProblemState) -> Sample:
         """Return level 0, or the level where the last rollout says that the search will end."""
@@ -62,7 +33,8 @@ class Sage(Method):
         if self.settings.start == "remembered":
             level = min(max(state.worked_level - 1, 0), self.max_level)
         will_fail = level == 0 and state.visits > 0 and state.worked_level != 0
-        return self._request(level, writes_early=self.settings.write_early and will_fail)
+        writes_early = self.settings.write_early and will_fail
+        return self._request(level, state, writes_early=writes_early)
 
     def react(
         self, problem: Problem, state: ProblemState, rounds: Sequence[Round]
@@ -70,11 +42,11 @@ class Sage(Method):
         """Escalate while nobody is right; then train on the newest group, sampled whole."""
         last = rounds[-1]
         if not self.ends_escalation(last):
-            return self._request(self._after(last.level, state))
+            return self._request(self._after(last.level, state), state)
         sampled = [each for each in rounds if each.is_sampled]
         if not sampled:
             return unhinted()
-        if not sampled[-1].is_whole:
+        if not sampled[-1].is_whole and sampled[-1].request.unless == "wrong":
             return Sample(sampled[-1].request.prompt, is_off_schedule=True)
         return self.train_last_sampled(rounds)
 
@@ -84,6 +56,13 @@ class Sage(Method):
             return level + 1
         return max(state.worked_level, 1) if state.worked_level >= 0 else self.max_level
 
-    def _request(self, level: int, *, writes_early: bool = False) -> Sample:
+    def _request(self, level: int, state: ProblemState, *, writes_early: bool = False) -> Sample:
         probe_n = self.settings.probe_n if level < self.max_level else 0
-        return Sample(at_level(level), n=probe_n, completes=True, writes_hints_early=writes_early)
+        expected = self.settings.expected(level, state) if level < self.max_level else None
+        return Sample(
+            at_level(level),
+            n=self.settings.unanimous_n if expected else probe_n,
+            completes=True,
+            unless=expected or "wrong",
+            writes_hints_early=writes_early,
+        )

@@ -73,7 +73,9 @@ def test_every_method_of_one_turn_has_its_traces():
 
 RESUMED = {
     **{name: BUILT[name] for name in ("grpo", "sage", "sage-light", "fixed", "seele", "prefix-rl")},
-    "sage that remembers": Sage(max_level=3, settings=SearchSettings(1, "remembered", True)),
+    "sage that remembers": Sage(
+        max_level=3, settings=SearchSettings(probe_n=1, start="remembered", write_early=True)
+    ),
     "fixed that refreshes": Fixed(max_level=3, draws=Draws(hint_dropout=0.5)),
     "light that refreshes": SageLight(max_level=3, draws=Draws(hint_dropout=0.5)),
     "ghpo that starts cold": Ghpo(max_level=3, settings=GhpoSettings(cold_start_steps=4)),

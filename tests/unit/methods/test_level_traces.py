@@ -220,7 +220,9 @@ def test_the_same_place_in_a_run_draws_the_same_seeds_and_another_step_draws_oth
 
 VARIANTS = {
     **{name: cls(max_level=3) for name, cls in METHODS.items() if not cls.has_own_credit},
-    "sage that probes": Sage(max_level=3, settings=SearchSettings(1, "remembered", True)),
+    "sage that probes": Sage(
+        max_level=3, settings=SearchSettings(probe_n=1, start="remembered", write_early=True)
+    ),
     "fixed that refreshes": Fixed(max_level=3, draws=Draws(hint_dropout=0.5)),
     "ghpo that drops": Ghpo(max_level=3, settings=GhpoSettings(max_solved=1, on_all_failed="drop")),
 }

@@ -234,3 +234,63 @@ def test_where_level_0_fails_the_level_that_worked_last_is_next(worked, levels):
     solved = run(method, outcomes | {0: MIXED}, state=state).record
     assert solved.levels == (0,)  # level 0 is always asked first
     assert run(sage(), outcomes, state=state).record.levels == (0, 1, 2, 3)
+
+
+# -- what was unanimous the last time --------------------------------------------------------------
+
+SOLVED = ProblemState(visits=1, level=0, accuracy=1.0, worked_level=0)
+AT_TWO = ProblemState(visits=1, level=0, accuracy=0.0, worked_level=2)
+NOWHERE = ProblemState(visits=1, level=0, accuracy=0.0, worked_level=-1)
+
+
+@pytest.mark.parametrize(
+    ("state", "outcomes", "sampled"),
+    [
+        # All right the last time: two rollouts, and no more while both are.
+        (SOLVED, {0: RIGHT}, [2]),
+        (SOLVED, {0: [1, 0, 1, 1]}, [4]),
+        # One is wrong, and so are all: the search goes on as ever.
+        (SOLVED, {0: WRONG, 1: MIXED}, [4, 4]),
+        # A grade that failed is neither right nor wrong.
+        (SOLVED, {0: ["timeout", 1, 1, 1]}, [4]),
+        # Nobody was right at levels 0 and 1; at 2 somebody was.
+        (AT_TWO, {0: WRONG, 1: WRONG, 2: MIXED}, [2, 2, 4]),
+        (AT_TWO, {0: WRONG, 1: [0, 1, 0, 0]}, [2, 4]),
+        (AT_TWO, {0: [1, 0, 0, 0]}, [4]),
+        # Nobody anywhere; the highest level is a whole group.
+        (NOWHERE, {0: WRONG, 1: WRONG, 2: WRONG, 3: MIXED}, [2, 2, 2, 4]),
+        # Right and wrong ones the last time, or no last time.
+        (ProblemState(visits=1, accuracy=0.5, worked_level=0), {0: RIGHT}, [4]),
+        (ProblemState(), {0: RIGHT}, [4]),
+        # Of levels above one that was solved nothing is known.
+        (SOLVED, {0: WRONG, 1: WRONG, 2: MIXED}, [4, 4, 4]),
+    ],
+)
+def test_a_group_that_was_unanimous_is_whole_only_where_it_is_not_so_again(
+    state, outcomes, sampled
+):
+    record = run(sage(unanimous_n=2), outcomes, state=state).record
+    assert [len(each.accuracies) for each in record.rounds] == sampled
+    assert record.levels == tuple(range(len(sampled)))
+
+
+def test_a_part_of_a_group_that_is_right_again_trains_without_signal():
+    outcome = run(sage(unanimous_n=2), {0: RIGHT}, state=SOLVED)
+    assert [row.credit.reward for row in outcome.rows] == [1.0, 1.0]
+    assert not outcome.record.has_signal and not outcome.record.is_dropped
+
+
+def test_what_was_unanimous_is_completed_to_the_group_that_one_request_would_have_given():
+    outcomes = {0: [1, 0, 1, 1]}
+    found = [
+        [each.token_ids_T for each in responses(run(method, outcomes, state=SOLVED))]
+        for method in (sage(), sage(unanimous_n=2))
+    ]
+    assert found[0] == found[1]
+
+
+def test_an_unanimous_n_of_a_whole_group_is_refused():
+    with pytest.raises(ConfigError, match="unanimous_n=4"):
+        sage(unanimous_n=4).check_run(group_size=4, use_kl_in_reward=False)
+    with pytest.raises(ConfigError, match="unanimous_n=-1"):
+        SearchSettings(unanimous_n=-1)

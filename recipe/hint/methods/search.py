@@ -1,0 +1,52 @@
+"""How SAGE's search may be cheaper than the paper's, which the defaults are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from recipe.hint.errors import ConfigError
+from recipe.hint.schema import ProblemState
+
+
+@dataclass(frozen=True)
+class SearchSettings:
+    """How the hint is escalated; the defaults are the paper's search.
+
+    Attributes:
+        probe_n: Rollouts that probe a level below the highest; the group is completed where one
+            of them is right. 0: the whole group at once.
+        start: ``zero``, or ``remembered``: one below the level that worked last.
+        after_zero: Where level 0 fails: the ``next`` level, or ``remembered``: the lowest that
+            worked last, the highest where none did.
+        unanimous_n: Rollouts that come first where the last visit says that a group below the
+            highest level will have no signal: all right, or nobody. The group is completed where
+            one of them is not so. 0: the whole group at once.
+        write_early: Write the hints while level 0 is sampled, where it failed last.
+
+    Raises:
+        ConfigError: If ``probe_n`` or ``unanimous_n`` is negative.
+    """
+
+    probe_n: int = 0
+    unanimous_n: int = 0
+    start: Literal["zero", "remembered"] = "zero"
+    after_zero: Literal["next", "remembered"] = "next"
+    write_early: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("probe_n", "unanimous_n"):
+            if getattr(self, name) < 0:
+                raise ConfigError(
+                    f"hint.search.{name}={getattr(self, name)} must be 0 (no probe) or a number of "
+                    f"rollouts"
+                )
+
+    def expected(self, level: int, state: ProblemState) -> Literal["wrong", "right"] | None:
+        """Return what all of a group were at the last visit; ``None``: both, or it is unknown."""
+        if not self.unanimous_n or not state.visits or state.level:
+            return None
+        if level == 0 and state.accuracy == 1:
+            return "right"
+        is_below = level < state.worked_level or state.worked_level < 0
+        return "wrong" if state.accuracy == 0 and is_below else None
