@@ -103,9 +103,8 @@ class Score(Method):
 
     @property
     def oracles(self) -> tuple[str, ...]:
-        """Those that are on."""
-        names = ("show_failed_test", "feedback_only_if_wrong")
-        return tuple(name for name in names if getattr(self.settings, name, False))
+        """The failed test that a prompt shows."""
+        return ("show_failed_test",) if self.settings.show_failed_test else ()
 
     @property
     def trains_solver(self) -> bool:
@@ -162,8 +161,8 @@ class Score(Method):
             return Train(rows)
         # By preference what the policy said: of other texts there are no tokens.
         order = sorted(range(len(rounds)), key=lambda at: rounds[at].request.asks_teacher)
-        silent = (at for at in order if rounds[at].is_sampled and not rounds[at].request.given)
-        return self.dropped(Train(tuple(Row(at, 0.0) for at in places(rounds, next(silent)))))
+        said = (at for at in order if rounds[at].is_sampled and not rounds[at].request.given)
+        return self.dropped(Train(tuple(Row(place, 0.0) for place in places(rounds, next(said)))))
 
     def solver_rows(self, state: ProblemState, rounds: Sequence[Round]) -> tuple[Row, ...]:
         """Return the rows of the sampled first turns, and of the last ones.

@@ -139,6 +139,12 @@ class ScoreGuided(Score):
         return of_guide or (self.settings.train_solver and super().needs_reference)
 
     @property
+    def oracles(self) -> tuple[str, ...]:
+        """The failed test that a prompt shows, and that right attempts get no feedback."""
+        own = ("feedback_only_if_wrong",) if self.settings.feedback_only_if_wrong else ()
+        return (*super().oracles, *own)
+
+    @property
     def trains_solver(self) -> bool:
         """Whether the solver is one of the roles that train."""
         return self.settings.train_solver
