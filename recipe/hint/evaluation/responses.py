@@ -21,7 +21,7 @@ from recipe.hint.schema import Reason
 from recipe.hint.verify.maths.reading import vote_key
 
 # Reasons of an answer that was read and graded; all others say why there is nothing to compare.
-GRADED = frozenset({"correct", "wrong"})
+GRADED = frozenset({"correct", "wrong", "too_slow"})
 _SHOWN = 3  # problems that a message lists
 _Count = Annotated[int, Field(ge=0, lt=2**63)]
 

@@ -89,7 +89,8 @@ def _conditions(result: CampaignResult) -> list[str]:
         *_told("Drawn", runs, _drawn),
         f"- Settings of all: `{' '.join(result.campaign.settings)}`",
         *_told("Machine", runs, lambda run: str(_of_machine(run, "machine").get("driver", ""))),
-        *_told("Versions", runs, lambda run: _listed(_of_machine(run, "version"))),
+        *_told("Versions", runs, lambda run: _listed(_versions(run, {"commit"}))),
+        *_told("Commit", runs, lambda run: str(_of_machine(run, "version").get("commit", ""))),
     ]
     damaged = [
         f"{run.training.name} {count} of {name}"
@@ -105,25 +106,33 @@ def _conditions(result: CampaignResult) -> list[str]:
         else:
             lines.append(f"- **Not finished**: {run.name} {what}")
     if seeds:
-        listed = (f"{arm} ({', '.join(each)})" for arm, each in seeds.items())
-        lines.append(f"- **Not run** (seeds): {', '.join(listed)}")
+        lines.append(f"- **Not run** (seeds): {_by_arm(seeds)}")
     return lines
+
+
+def _by_arm(seeds: Mapping[str, Sequence[str]]) -> str:
+    return ", ".join(f"{arm} ({', '.join(each)})" for arm, each in seeds.items())
 
 
 def _told(title: str, runs: Sequence[SeedResult], about: Callable[[SeedResult], str]) -> list[str]:
     """Return a line of what all runs share; where they differ, one for each, with its runs."""
-    names: dict[str, list[str]] = {}
+    found: dict[str, dict[str, list[str]]] = {}
     for run in runs:
-        names.setdefault(about(run), []).append(run.training.name)
-    names.pop("", None)
-    if len(names) == 1:
-        return [f"- {title}: {next(iter(names))}"]
-    return [f"- {title} ({', '.join(of_runs)}): {text}" for text, of_runs in names.items()]
+        arm, _, seed = run.training.name.partition("/seed-")
+        found.setdefault(about(run), {}).setdefault(arm, []).append(seed)
+    if len(found) == 1:
+        return [f"- {title}: {text}" for text in found if text]
+    return [f"- {title} of {_by_arm(seeds)}: {text or 'not kept'}" for text, seeds in found.items()]
 
 
 def _drawn(run: SeedResult) -> str:
     sampling = {name: value for name, value in sorted(run.sampling.items()) if name != "seed"}
     return f"K = {run.num_responses} each ({_listed(sampling)})"
+
+
+def _versions(run: SeedResult, without: set[str]) -> Mapping[str, Any]:
+    found = _of_machine(run, "version")
+    return {name: value for name, value in found.items() if name not in without}
 
 
 def _of_machine(run: SeedResult, part: str) -> Mapping[str, Any]:

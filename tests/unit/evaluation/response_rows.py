@@ -10,6 +10,7 @@ REASONS = {
     "-": "wrong",
     "n": "no_answer",
     "m": "malformed",
+    "s": "too_slow",
     "t": "timeout",
     "e": "error",
     "c": "truncated",

@@ -46,6 +46,12 @@ def test_an_ungraded_response_counts_as_nothing_right_and_is_shown():
     assert summary(1, a="+", b="t")["undecided"] == 0.5
 
 
+def test_a_program_that_is_too_slow_is_an_answer_and_a_wrong_one():
+    slow, wrong = summary(1, a="+", b="s"), summary(1, a="+", b="-")
+    names = ("avg", "no_answer", "undecided", "timeouts", "errors")
+    assert [slow[name] for name in names] == [wrong[name] for name in names]
+
+
 @pytest.mark.parametrize(("letter", "value"), [("+", 1.0), ("-", 0.0)])
 def test_all_correct_and_none_correct(letter, value):
     numbers = summary(a=4 * letter, b=4 * letter)

@@ -117,8 +117,8 @@ def test_the_page_tells_what_became_of_a_run_and_what_sets_evaluations_apart(tmp
         metrics.write("damaged\n")
     page = results_page([read_results_of(root)])
     assert "- **Not finished**: x/seed-2 at step 2, ended by: the loss is nan at step 2\n" in page
-    assert "- Drawn (x/seed-1, y/seed-1): K = 4 each (temperature 1.0)\n" in page
-    assert "- Drawn (y/seed-2): K = 4 each (temperature 0.0)\n" in page
+    assert "- Drawn of x (1), y (1): K = 4 each (temperature 1.0)\n" in page
+    assert "- Drawn of y (2): K = 4 each (temperature 0.0)\n" in page
     assert "- **Damaged lines, left out**: y/seed-1 1 of metrics.jsonl\n" in page
 
 
