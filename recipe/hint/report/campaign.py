@@ -289,7 +289,13 @@ def keep_results(
                 )
             write_whole(path, text)
     lost = {run.name: what for run, what in result.missing if what != _NOT_RUN}
-    if lost := _read_lost(output) | lost:
+    lost = {
+        name: what
+        for name, what in (_read_lost(output) | lost).items()
+        if not kept_file(output / name).is_file()
+    }
+    (output / _LOST_FILE).unlink(missing_ok=True)
+    if lost:
         write_whole(output / _LOST_FILE, json.dumps(lost, indent=1) + "\n")
     if not there.exists():
         write_whole(there, (Path(folder) / CAMPAIGN_FILE).read_text(encoding="utf-8"))

@@ -126,3 +126,4 @@ def test_what_became_of_a_run_that_did_not_finish_is_kept_until_it_is_made(tmp_p
     whole = write_campaign(tmp_path / "whole", {"x": {2: ONE}})
     keep_results(whole, kept)
     assert line not in results_page([read_results_of(kept)])
+    assert not (kept / "lost.json").exists()
