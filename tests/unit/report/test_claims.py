@@ -185,13 +185,11 @@ def test_a_claim_that_no_run_can_decide_is_an_error_once_all_are_there(tmp_path,
         read_results_of(tmp_path / "whole")
 
 
-@pytest.mark.parametrize("permille", range(0, 1001, 7))
-@pytest.mark.parametrize("bound", ["at_least", "below"])
-def test_a_bound_is_compared_as_it_is_shown(bound, permille):
-    share = permille / 1000
-    claim = Claim("x", "toy", "accuracy", **{bound: share})
-    found = Estimate(share, share, share)
-    assert side_of(claim, found) == ("holds" if bound == "at_least" else "fails")
+@pytest.mark.parametrize(("bound", "verdict"), [("at_least", "holds"), ("below", "fails")])
+def test_a_bound_is_compared_as_it_is_shown(bound, verdict):
+    for share in (permille / 1000 for permille in range(1001)):
+        claim = Claim("x", "toy", "accuracy", **{bound: share})
+        assert side_of(claim, Estimate(share, share, share)) == verdict
 
 
 def test_a_seed_without_the_measure_leaves_a_claim_unknown(tmp_path):
