@@ -89,7 +89,7 @@ def _conditions(result: CampaignResult) -> list[str]:
         *_told("Drawn", runs, _drawn),
         f"- Settings of all: `{' '.join(result.campaign.settings)}`",
         *_told("Machine", runs, lambda run: str(_of_machine(run, "machine").get("driver", ""))),
-        *_told("Versions", runs, lambda run: _listed(_versions(run, {"commit"}))),
+        *_told("Versions", runs, lambda run: _listed(_versions(run))),
         *_told("Commit", runs, lambda run: str(_of_machine(run, "version").get("commit", ""))),
     ]
     damaged = [
@@ -130,9 +130,10 @@ def _drawn(run: SeedResult) -> str:
     return f"K = {run.num_responses} each ({_listed(sampling)})"
 
 
-def _versions(run: SeedResult, without: set[str]) -> Mapping[str, Any]:
+def _versions(run: SeedResult) -> Mapping[str, Any]:
+    """Return those of packages; the commit has a line of its own."""
     found = _of_machine(run, "version")
-    return {name: value for name, value in found.items() if name not in without}
+    return {name: value for name, value in found.items() if name != "commit"}
 
 
 def _of_machine(run: SeedResult, part: str) -> Mapping[str, Any]:
