@@ -9,7 +9,7 @@ from statistics import fmean
 from typing import Any
 
 from recipe.hint.schema import Response
-from recipe.hint.turns import Place, Round, path, places
+from recipe.hint.turns import Place, Round, path, places, turn_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ def mean_facts(found: Sequence[Conversation]) -> list[dict[str, float]]:
 def _compared(rounds: Sequence[Round], first: Place, last: Place) -> Conversation:
     (one, before), (two, after) = (
         (turn.response, turn.verdict)
-        for turn in (rounds[place.round].turns[place.turn] for place in (first, last))
+        for turn in (turn_at(rounds, place) for place in (first, last))
     )
     assert before and after, "both ends are graded"
     is_same = first == last or before.extracted == after.extracted != ""

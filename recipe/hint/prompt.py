@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from recipe.hint.errors import ConfigError
 
@@ -75,6 +76,8 @@ _FIELDS = {
 }
 
 Message = dict[str, str]
+# How a hint enters the conversation (``with_hint``).
+Style = Literal["paper", "release", "prefill"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +117,35 @@ def load_texts(mapping: dict[str, object], source: str) -> Texts:
             if f"{{{name}}}" not in getattr(texts, key):
                 raise ConfigError(f"{source}: {key} must contain {{{name}}}")
     return texts
+
+
+def with_hint(
+    messages: Sequence[Message], hint: str, texts: Texts, style: Style = "paper"
+) -> list[Message]:
+    """Return the data set's conversation with ``hint`` in it.
+
+    ``paper`` appends to the last user turn and leaves every other token as it was, so the
+    un-hinted prompt's text stays a prefix up to the end of that turn. ``release`` is the form of
+    the authors' release: its own system prompt and a ``Question:`` line. ``prefill`` makes the hint
+    the beginning of the response, which the policy goes on from.
+
+    Raises:
+        ConfigError: If the conversation does not end with a user turn.
+    """
+    if not messages or messages[-1]["role"] != "user":
+        role = messages[-1]["role"] if messages else "nothing"
+        raise ConfigError(f"a prompt must end with a user turn to take a hint; it ends with {role}")
+    if style == "prefill":
+        return [*messages, {"role": "assistant", "content": hint}]
+    question = messages[-1]["content"]
+    if style == "release":
+        body = f"Question:\n{question}\n\n{texts.hint_lead}\n{hint}"
+        return [
+            {"role": "system", "content": ANSWER_SYSTEM_PROMPT},
+            {"role": "user", "content": body},
+        ]
+    last = {**messages[-1], "content": f"{question}\n{texts.hint_lead}\n{hint}"}
+    return [*messages[:-1], last]
 
 
 def fold_system(messages: Sequence[Message]) -> list[Message]:

@@ -32,7 +32,18 @@ from recipe.hint.record import (
 from recipe.hint.schema import Opinion, Problem, ProblemState, Response, Verdict, seed_at
 from recipe.hint.settings import HintSettings, style_of
 from recipe.hint.together import together
-from recipe.hint.turns import Place, Prompt, PromptContext, Round, Row, Sample, Train, Turn, path
+from recipe.hint.turns import (
+    Place,
+    Prompt,
+    PromptContext,
+    Round,
+    Row,
+    Sample,
+    Train,
+    Turn,
+    path,
+    turn_at,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,8 +176,11 @@ class PromptRollout:
         if request.finds_leaks:
             found = await self._engine.leaks(self._problem, responses)
             # A right attempt has the answer; a guard that withheld it there would tell that.
-            is_known = [self._is_right(made[at][1]) for at in places]
-            leaks = [leak and not known for leak, known in zip(found, is_known, strict=True)]
+            parents = [made[at][1] for at in places]
+            leaks = [
+                leak and not (parent and self._turn(parent).is_right)
+                for leak, parent in zip(found, parents, strict=True)
+            ]
         return [
             Turn(made[at][0].messages, prompts[at], response, verdict, made[at][1], leaks=leak)
             for at, response, verdict, leak in zip(places, responses, verdicts, leaks, strict=True)
@@ -227,11 +241,7 @@ class PromptRollout:
         return seed_at(self._settings.seed, self._step, self._problem.id, *coordinates)
 
     def _turn(self, place: Place) -> Turn:
-        return self._rounds[place.round].turns[place.turn]
-
-    def _is_right(self, place: Place | None) -> bool:
-        verdict = self._turn(place).verdict if place else None
-        return verdict is not None and verdict.score > 0
+        return turn_at(self._rounds, place)
 
     # -- hints ----------------------------------------------------------------------------------
 

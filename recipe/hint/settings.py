@@ -15,10 +15,9 @@ from recipe.hint.errors import ConfigError
 from recipe.hint.hints.teacher_settings import TeacherSettings
 from recipe.hint.methods import METHODS, Method, get_method
 from recipe.hint.methods.base import Draws
-from recipe.hint.prompt import Texts, load_texts
+from recipe.hint.prompt import Style, Texts, load_texts
 from recipe.hint.samples import SampleSettings
 from recipe.hint.schema import MAX_LEVELS
-from recipe.hint.turns import Style
 from recipe.hint.typed import read_typed
 
 BUILT_IN_LEVELS = 3

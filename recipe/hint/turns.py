@@ -13,15 +13,12 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import ClassVar, Literal, NamedTuple
 
-from recipe.hint.errors import ConfigError
 from recipe.hint.hints.base import HintResult
 from recipe.hint.hints.fitting import cut_at_sentence
-from recipe.hint.prompt import ANSWER_SYSTEM_PROMPT, Message, Texts
+from recipe.hint.prompt import Message, Style, Texts, with_hint
 from recipe.hint.schema import USABLE_HINTS, HintStatus, Problem, Response, Verdict
 
 Messages = tuple[Message, ...]
-# How a hint enters the conversation (``with_hint``).
-Style = Literal["paper", "release", "prefill"]
 
 
 class Place(NamedTuple):
@@ -50,6 +47,16 @@ class Turn:
     verdict: Verdict | None = None
     parent: Place | None = None
     leaks: bool = False
+
+    @property
+    def is_graded(self) -> bool:
+        """Whether the turn has a grade that the verifier did not fail on."""
+        return self.verdict is not None and not self.verdict.is_ungraded
+
+    @property
+    def is_right(self) -> bool:
+        """Whether the verdict says so, whatever the response earns for its form or length."""
+        return self.verdict is not None and self.verdict.score > 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,35 +193,6 @@ class FollowUp(PromptSpec):
         reply = {"role": "assistant", "content": parent.response.text}
         asked = {"role": "user", "content": self.instruction}
         return context.within((*parent.messages, reply, asked), parent=parent)
-
-
-def with_hint(
-    messages: Sequence[Message], hint: str, texts: Texts, style: Style = "paper"
-) -> list[Message]:
-    """Return the data set's conversation with ``hint`` in it.
-
-    ``paper`` appends to the last user turn and leaves every other token as it was, so the
-    un-hinted prompt's text stays a prefix up to the end of that turn. ``release`` is the form of
-    the authors' release: its own system prompt and a ``Question:`` line. ``prefill`` makes the hint
-    the beginning of the response, which the policy goes on from.
-
-    Raises:
-        ConfigError: If the conversation does not end with a user turn.
-    """
-    if not messages or messages[-1]["role"] != "user":
-        role = messages[-1]["role"] if messages else "nothing"
-        raise ConfigError(f"a prompt must end with a user turn to take a hint; it ends with {role}")
-    if style == "prefill":
-        return [*messages, {"role": "assistant", "content": hint}]
-    question = messages[-1]["content"]
-    if style == "release":
-        body = f"Question:\n{question}\n\n{texts.hint_lead}\n{hint}"
-        return [
-            {"role": "system", "content": ANSWER_SYSTEM_PROMPT},
-            {"role": "user", "content": body},
-        ]
-    last = {**messages[-1], "content": f"{question}\n{texts.hint_lead}\n{hint}"}
-    return [*messages[:-1], last]
 
 
 def at_level(level: int) -> PromptSpec:
@@ -387,9 +365,14 @@ class Train:
             raise ValueError("Train has no rows; give at least one, or dropped ones (is_dropped)")
 
 
+def turn_at(rounds: Sequence[Round], place: Place) -> Turn:
+    """Return the turn at a place."""
+    return rounds[place.round].turns[place.turn]
+
+
 def path(rounds: Sequence[Round], place: Place) -> tuple[Place, ...]:
     """Return the turns of a conversation from its first to ``place``."""
-    parent = rounds[place.round].turns[place.turn].parent
+    parent = turn_at(rounds, place).parent
     return (*(path(rounds, parent) if parent else ()), place)
 
 

@@ -16,9 +16,8 @@ from recipe.hint.errors import ConfigError
 from recipe.hint.methods.base import Method
 from recipe.hint.methods.final_turns import FinalTurns
 from recipe.hint.methods.prompts import Revise
-from recipe.hint.methods.score import is_graded
 from recipe.hint.schema import Problem, ProblemState
-from recipe.hint.turns import Round, Row, Sample, Train, path, places
+from recipe.hint.turns import Round, Row, Sample, Train, path, places, turn_at
 
 
 @dataclass(frozen=True)
@@ -138,8 +137,8 @@ class Archer(Method):
         for index in range(len(rounds)):
             for place in places(rounds, index):
                 earns = self.settings.rewards_first or place not in gone_on_from
-                turn = rounds[index].turns[place.turn]
-                if earns and not is_graded(turn):
+                turn = turn_at(rounds, place)
+                if earns and not turn.is_graded:
                     unknown |= {*path(rounds, place)}
                 reward = self.reward(turn) if earns else 0.0
                 rows.append(Row(place, reward, f"turn{index + 1}", self.settings.kl_coef))

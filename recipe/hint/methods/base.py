@@ -12,8 +12,9 @@ from recipe.hint.credit.archer import UtteranceCritic
 from recipe.hint.credit.rows import DROPPED, CreditRow
 from recipe.hint.credit.tokens import TokenFacts
 from recipe.hint.errors import ConfigError
+from recipe.hint.prompt import Style
 from recipe.hint.schema import FINAL_HINT_FAILURES, Problem, ProblemState, seed_at
-from recipe.hint.turns import Bare, Place, Round, Row, Sample, Style, Train, Turn
+from recipe.hint.turns import Bare, Place, Round, Row, Sample, Train, Turn, turn_at
 
 
 @dataclass(frozen=True)
@@ -238,7 +239,7 @@ class Method:
 
     def row(self, rounds: Sequence[Round], place: Place, group: str = "") -> Row:
         """Return a turn that trains with its own reward."""
-        return Row(place, self.reward(rounds[place.round].turns[place.turn]), group)
+        return Row(place, self.reward(turn_at(rounds, place)), group)
 
     def dropped(self, train: Train) -> Train:
         """Return the decision without its signal: nothing in policy or critic changes by it."""

@@ -16,7 +16,7 @@ from recipe.hint.methods.base import Method
 from recipe.hint.methods.final_turns import FinalTurns
 from recipe.hint.methods.prompts import Revise
 from recipe.hint.schema import Problem, ProblemState
-from recipe.hint.turns import Place, Round, Row, Sample, Train, Turn, path, places
+from recipe.hint.turns import Place, Round, Row, Sample, Train, path, places, turn_at
 
 # The fact of a last turn that names the turn which it goes on from, by its number in its round.
 AFTER = "after"
@@ -227,7 +227,7 @@ class Score(Method):
         if self.settings.solver_credit == "joint":
             own = [each for each in last if path(rounds, each)[0] == place] or own
         turns = [turn_at(rounds, each) for each in own]
-        known = [self.reward(turn) for turn in turns if is_graded(turn)]
+        known = [self.reward(turn) for turn in turns if turn.is_graded]
         return sum(known) / len(known) if known else None
 
     def last_reward(
@@ -236,17 +236,7 @@ class Score(Method):
         """Return what the last turn of a conversation earns; ``None`` where no grade says it."""
         first, last = turn_at(rounds, steps[0]), turn_at(rounds, steps[-1])
         if is_stage1 or self.settings.solver_credit == "joint":
-            return self.reward(last) if is_graded(last) else None
-        if not (is_graded(first) and is_graded(last)):
+            return self.reward(last) if last.is_graded else None
+        if not (first.is_graded and last.is_graded):
             return None
         return progress_reward(self.reward(first), self.reward(last), self.settings.alpha)
-
-
-def is_graded(turn: Turn) -> bool:
-    """Return whether a turn has a grade, and the verifier did not fail on it."""
-    return turn.verdict is not None and not turn.verdict.is_ungraded
-
-
-def turn_at(rounds: Sequence[Round], place: Place) -> Turn:
-    """Return the turn at a place."""
-    return rounds[place.round].turns[place.turn]

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 
 from recipe.hint.errors import ConfigError
 from recipe.hint.methods.prompts import Feedback, Refine
-from recipe.hint.methods.score import Score, ScoreSettings, turn_at
+from recipe.hint.methods.score import Score, ScoreSettings
 from recipe.hint.schema import Problem, ProblemState
 from recipe.hint.turns import (
     Place,
@@ -17,9 +17,9 @@ from recipe.hint.turns import (
     Row,
     Sample,
     Train,
-    Turn,
     path,
     places,
+    turn_at,
 )
 
 GUIDE = "guide"
@@ -183,7 +183,7 @@ class ScoreGuided(Score):
         """Return the request for feedback."""
         settings = self.settings
         if settings.feedback_only_if_wrong:
-            first = tuple(place for place in first if not _is_right(turn_at(rounds, place)))
+            first = tuple(place for place in first if not turn_at(rounds, place).is_right)
         return Sample(
             Feedback(settings.show_failed_test),
             n=self.feedbacks,
@@ -255,8 +255,3 @@ class ScoreGuided(Score):
     def guide_group(self, steps: Sequence[Place]) -> str:
         """Return the group of feedback, from its conversation."""
         return GUIDE
-
-
-def _is_right(turn: Turn) -> bool:
-    """Return the verdict, whatever a response earns for its form or length."""
-    return turn.verdict is not None and turn.verdict.score > 0

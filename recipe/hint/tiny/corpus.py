@@ -11,9 +11,8 @@ import random
 from dataclasses import dataclass
 
 from recipe.hint.hints.self_generated import hint_request
-from recipe.hint.prompt import ANSWER_SYSTEM_PROMPT, Message, Texts
+from recipe.hint.prompt import ANSWER_SYSTEM_PROMPT, Message, Texts, with_hint
 from recipe.hint.tiny.task import EASY, HARD, Chain, hint_response, hint_sizes, hints_of
-from recipe.hint.turns import with_hint
 
 TEXTS = Texts()
 KINDS = ("plain", "hinted", "hint_writing")

@@ -12,10 +12,9 @@ from transformers import PreTrainedTokenizerFast
 
 from recipe.hint.errors import DataError
 from recipe.hint.hints.self_generated import hint_request
-from recipe.hint.prompt import Message
+from recipe.hint.prompt import Message, with_hint
 from recipe.hint.tiny.corpus import TEXTS, question
 from recipe.hint.tiny.task import NUM_LEVELS, Chain, boxed_code, is_faithful, read_hint_response
-from recipe.hint.turns import with_hint
 
 GROUP_SIZE = 8
 MAX_RESPONSE_TOKENS = 64

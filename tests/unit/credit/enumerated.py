@@ -19,12 +19,11 @@ from fakes import Numbered, problem
 from recipe.hint.engine import BareEngine
 from recipe.hint.hints.base import HintSource, WrittenText
 from recipe.hint.methods.base import Method
-from recipe.hint.prompt import Texts, fill
+from recipe.hint.prompt import Texts, fill, with_hint
 from recipe.hint.record import Outcome
 from recipe.hint.rollout import Parts, PromptRollout
 from recipe.hint.schema import Problem, ProblemState, Response, Verdict
 from recipe.hint.settings import HintSettings
-from recipe.hint.turns import with_hint
 
 PROBLEM = problem()
 LATE = 1000  # after every cold start and warm-up

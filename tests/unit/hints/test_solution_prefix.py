@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from recipe.hint.hints.self_generated import parse_hint_levels
 from recipe.hint.hints.solution_prefix import SolutionPrefix, answer_start, unit_ends
 from recipe.hint.methods.ghpo import Ghpo
-from recipe.hint.prompt import Texts
+from recipe.hint.prompt import Texts, with_hint
 from recipe.hint.schema import Problem
-from recipe.hint.turns import with_hint
 
 CASES = json.loads((Path(__file__).parents[2] / "golden/prefixes.json").read_text())
 RATIOS = (0.25, 0.5, 0.75)

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from recipe.hint.hints.self_generated import hint_request
-from recipe.hint.prompt import Texts
+from recipe.hint.prompt import Texts, with_hint
 from recipe.hint.runtime.chat_template import (
     Renderer,
     end_of_turn,
@@ -16,7 +16,7 @@ from recipe.hint.runtime.chat_template import (
 from recipe.hint.schema import Response
 from recipe.hint.tiny.architectures import FAMILIES
 from recipe.hint.tiny.random_model import build_tokenizer
-from recipe.hint.turns import Turn, with_hint
+from recipe.hint.turns import Turn
 
 SYSTEM = {"role": "system", "content": "Put the answer in a box."}
 # Ends in spaces, which some templates trim, and where a line break may join the last token.

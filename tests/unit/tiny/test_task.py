@@ -14,12 +14,11 @@ from transformers import AutoTokenizer
 from recipe.hint.errors import DataError
 from recipe.hint.hints.self_generated import hint_request
 from recipe.hint.main_tiny import read_arguments
-from recipe.hint.prompt import ANSWER_SYSTEM_PROMPT, HINT_SYSTEM_PROMPT, Texts
+from recipe.hint.prompt import ANSWER_SYSTEM_PROMPT, HINT_SYSTEM_PROMPT, Texts, with_hint
 from recipe.hint.runtime.chat_template import plain_ids
 from recipe.hint.schema import hint_columns
 from recipe.hint.tiny import build, corpus, pretrain, task, tokenizer
 from recipe.hint.tiny.worlds import ONE_TURN, TWO_TURN
-from recipe.hint.turns import with_hint
 
 ROOT = Path(__file__).parents[3]
 TINY = ROOT / ONE_TURN.folder

@@ -15,12 +15,11 @@ from recipe.hint.errors import ConfigError, DataError
 from recipe.hint.hints.self_generated import hint_request
 from recipe.hint.methods import BASELINE
 from recipe.hint.problems.columns import read_problems
-from recipe.hint.prompt import Texts
+from recipe.hint.prompt import Texts, with_hint
 from recipe.hint.runtime.preflight.model import MAX_MODEL_LEN, Model
 from recipe.hint.runtime.preflight.settings import ROLLOUT, files_of, setting
 from recipe.hint.schema import Problem, whole_sets
 from recipe.hint.settings import HintSettings
-from recipe.hint.turns import with_hint
 
 TRAIN, VAL = "data.train_files", "data.val_files"
 _PROMPT = f"{ROLLOUT}.prompt_length"
