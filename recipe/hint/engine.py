@@ -12,7 +12,7 @@ from recipe.hint.turns import RoleSampling, Turn
 
 
 class Engine(Protocol):
-    """What the loop needs from the outside."""
+    """The model, the tokenizer and the verifier, as the rollout loop uses them."""
 
     @property
     def group_size(self) -> int:
@@ -24,7 +24,7 @@ class Engine(Protocol):
         ...
 
     def follow(self, turn: Turn, messages: Sequence[Message]) -> list[int]:
-        """Return the tokens of a conversation that goes on from a turn."""
+        """Return the tokens of a conversation that continues a turn."""
         ...
 
     def fits(self, prompt_ids: Sequence[int]) -> bool:
@@ -83,10 +83,10 @@ class Engine(Protocol):
 
 
 class BareEngine:
-    """What engines without a model derive from: all fits, nothing leaks, no judge is asked."""
+    """Base of engines without a model: every prompt fits, nothing leaks, no judge is asked."""
 
     def render(self, messages: Sequence[Message]) -> list[int]:
-        """Refuse: what tokens are is each engine's own."""
+        """Refuse: each engine defines its own tokens."""
         raise NotImplementedError(f"{type(self).__name__} renders nothing")
 
     def follow(self, turn: Turn, messages: Sequence[Message]) -> list[int]:
@@ -102,7 +102,7 @@ class BareEngine:
         return Response([0] * len(text.split()), [], text, is_truncated=False, is_given=True)
 
     def continued(self, prompt_ids: Sequence[int], response: Response) -> str:
-        """Return its text: words are no tokens here."""
+        """Return the response's text: there is no tokenizer here."""
         return response.text
 
     async def sample(
@@ -112,7 +112,7 @@ class BareEngine:
         rows: range | None = None,
         sampling: RoleSampling | None = None,
     ) -> list[Response]:
-        """Refuse: what is sampled without a model is each engine's own."""
+        """Refuse: each engine defines what it samples without a model."""
         raise NotImplementedError(f"{type(self).__name__} samples nothing")
 
     async def sample_each(

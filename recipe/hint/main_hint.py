@@ -65,7 +65,7 @@ def run_command(
     *,
     runs_here: bool = True,
 ) -> None:
-    """Do what a command line asks for: a run, the jobs of a sweep, or an answer of Hydra's.
+    """Do what a command line asks for: a run, the jobs of a sweep, or one of Hydra's own actions.
 
     Args:
         script: The program, which runs each job of a sweep.
@@ -105,7 +105,7 @@ def run_command(
 
 
 def warm_processes(config: DictConfig) -> contextlib.AbstractContextManager[Any]:
-    """Have a CPU run's imports made once, while its settings are checked.
+    """Import a CPU run's libraries once, while its settings are checked.
 
     Not for processes that a running cluster starts, and not with ``HINT_NO_FORK_SERVER=1``.
     """
@@ -147,7 +147,7 @@ def read_command(argv: Sequence[str]) -> tuple[list[str], list[str]]:
 
 @contextlib.contextmanager
 def complaints() -> Iterator[None]:
-    """Tell every error of ours or of the settings' syntax in one line, with exit code 2."""
+    """Print every error of ours, or in the settings' syntax, in one line and exit with code 2."""
     try:
         yield
     except HintError as error:

@@ -99,9 +99,9 @@ def guide_metrics(records: Sequence[PromptRecord]) -> dict[str, float]:
 
 
 def _writing(records: Sequence[PromptRecord], asked: Sequence[PromptRecord]) -> dict[str, float]:
-    """Return what became of the requests for hints, one per problem that needed them.
+    """Return the outcome of the requests for hints, one per problem that needed them.
 
-    Failures are counted over all problems: a turn that nobody wrote or that has no room is one too.
+    Failures are counted over all problems, including turns that nobody wrote or that have no room.
     """
     failed = {reason: _num_with(reason, records) for reason in _HINT_FAILURES}
     num_without = sum(_num_with(reason, asked) for reason in _NO_HINTS)

@@ -1,4 +1,4 @@
-"""What a prompt rollout came to: the rows that train, the record for metrics and tracker, excerpts.
+"""The outcome of a prompt rollout: rows that train, the record for metrics and tracker, excerpts.
 
 Every text of the excerpts has a limit and so has every prompt, whatever the policy writes. Which
 prompts of a step people get to read is decided in ``samples``.
@@ -101,7 +101,7 @@ class PromptRecord:
         earning_bases: What those above 0 rest on.
         num_ignored: Verdicts that left a part of the answer out.
         num_second: Verdicts that the second judge had an opinion on.
-        num_disagreed: Those where it was another one.
+        num_disagreed: Verdicts that it disagreed with.
         shapes: Forms of right answers that are not their gold answer's form.
         conversations: First and last turn of each conversation that has several graded ones.
     """

@@ -1,4 +1,4 @@
-"""What is remembered of each problem between its prompt rollouts: fixed size per id."""
+"""What is remembered of each problem between its visits, in a fixed size per id."""
 
 from __future__ import annotations
 
@@ -142,8 +142,8 @@ class RewardTracker:
 def _accuracy_at_plan(record: PromptRecord) -> float:
     """Return the accuracy of the last group at the planned level; -1 when it is unknown.
 
-    Of conversations it is that of their ends, in the mean over first turns: the last group is but
-    those that went on.
+    For conversations it is the accuracy of their last turns, averaged over first turns: the last
+    round holds only those that went on.
     """
     if record.conversations:
         if any(each.num_ungraded for each in record.rounds):

@@ -48,7 +48,7 @@ from recipe.hint.turns import (
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What every prompt rollout of a run is made of, beside its problem."""
+    """What all prompt rollouts of a run share."""
 
     method: Method
     source: HintSource | None
@@ -175,7 +175,8 @@ class PromptRollout:
         leaks = [False] * len(responses)
         if request.finds_leaks:
             found = await self._engine.leaks(self._problem, responses)
-            # A right attempt has the answer; a guard that withheld it there would tell that.
+            # Feedback may repeat the answer of a right attempt: to withhold it would tell the
+            # solver that the attempt is right.
             parents = [made[at][1] for at in places]
             leaks = [
                 leak and not (parent and self._turn(parent).is_right)
@@ -194,7 +195,7 @@ class PromptRollout:
         seeds: Sequence[int],
         rows: range,
     ) -> list[list[Response]]:
-        """Return the rows of every prompt: known, of the teacher, or sampled."""
+        """Return the responses to every prompt: given, written by the teacher, or sampled."""
         if request.given:
             return [[self._engine.given(text) for text in request.given] for _ in made]
         if request.asks_teacher:
@@ -210,7 +211,7 @@ class PromptRollout:
     async def _replies(
         self, request: Sample, prompt: Prompt, seed: int, rows: range
     ) -> list[Response]:
-        """Return the teacher's texts, those that it gave."""
+        """Return the texts that the teacher has answered with."""
         if self._teacher is None:
             raise ValueError("this method asks a teacher but none is set up")
         own: dict[str, Any] = request.sampling.given() if request.sampling else {}
@@ -225,10 +226,10 @@ class PromptRollout:
         ]
 
     def _coordinates(self, request: Sample, parent: Place | None) -> tuple[object, ...]:
-        """Return what tells the seeds of a request from those of the others in this rollout."""
+        """Return coordinates that set the seeds of a request apart from this rollout's others."""
         if parent:
             return request.level, request.prompt.kind, len(self._rounds), *parent
-        # What is sampled again at its level is new, but for a probe that its group completes.
+        # A level that is sampled again gets new seeds, unless a whole group completes its probe.
         before = sum(
             (each.is_whole or (each.is_sampled and not each.request.completes))
             and each.request.parents is None
@@ -278,7 +279,7 @@ class PromptRollout:
         opinions: dict[Place, Opinion],
     ) -> Outcome:
         rows = tuple(self._trained(row, uid) for row in train.rows)
-        # Some go along for the critic alone; of a dropped prompt all do.
+        # Rows of weight 0 are there for the critic only; those of a dropped prompt all count.
         counted = tuple(row for row in train.rows if row.weight) or train.rows
         groups = tuple(row.group for row in counted)
         has_turns = any(each.request.parents is not None for each in self._rounds)
@@ -337,7 +338,7 @@ class PromptRollout:
         return TrainedRow(prompt_ids_T, turn, credit)
 
     def _session(self, first: Place) -> int:
-        """Return the number of a conversation: how many begin before it."""
+        """Return the index of a conversation: the number of first turns before it."""
         earlier = self._rounds[: first.round]
         return first.turn + sum(not turn.parent for each in earlier for turn in each.turns)
 

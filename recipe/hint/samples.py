@@ -1,4 +1,4 @@
-"""Which prompts of a step are kept for people to read: a few drawn blindly, and odd ones."""
+"""Which prompts of a step are kept for reading: a few drawn at random, and odd ones."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class Sampler:
         self._new_share = sum(bool(new & set(each.shapes)) for each in records) / max(
             len(records), 1
         )
-        # A list, not one by one: what a prompt brings is unseen for the rest of the step too.
+        # All at once: a shape that is new in one prompt is still unseen in the rest of the step.
         self._counts.update([name for record in records for name in self._shapes_of(record)])
         self._prompts += len(records)
         if len(self._counts) > _MAX_SHAPES:

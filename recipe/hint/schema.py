@@ -1,6 +1,6 @@
 """The values that travel between the layers, and where they come from: rows and seeds.
 
-All are frozen but responses on their way (``Sampled``).
+All are frozen except responses in flight (``Sampled``).
 
 Shapes: ``G`` rollouts of one problem, ``L`` hint levels (0 means no hint), ``T`` tokens.
 A failure is one of these values too, with a reason; nothing here is ever ``None`` to mean "failed".
@@ -66,8 +66,8 @@ HINT_COLUMN = "hint_level_{level}"
 class Problem:
     """One row of a training file, as methods and hint sources see it.
 
-    ``hints[k - 1]`` are the texts that the file gives for level k, several of them to choose from
-    (``whole_sets``); one may be empty.
+    ``hints[k - 1]`` are the texts that the file gives for level k; where there are several, one is
+    chosen (``whole_sets``), and some may be empty.
     ``row`` is JSON: the row's ``data_source``, ``ground_truth`` and ``extra_info`` as they stand
     there, for a user's own reward function.
     """
@@ -114,7 +114,7 @@ class Verdict:
             such as a unit that the gold answer does not have.
         reward: What the response trains with where a user's own function or the over-long penalty
             says so; ``None``: the score.
-        detail: What the test that failed says of a program. It may hold the test itself.
+        detail: Message of a program's failed test. It may contain the test itself.
     """
 
     score: float
@@ -131,7 +131,7 @@ class Verdict:
         return self.reason in UNGRADED
 
     def is_known_as(self, what: Literal["wrong", "right"]) -> bool:
-        """Return whether it was graded so; where the verifier failed it is neither."""
+        """Return whether it was graded as ``what``; an ungraded response is neither."""
         return not self.is_ungraded and (self.score > 0) == (what == "right")
 
     @property
@@ -144,7 +144,8 @@ class Verdict:
 class Response:
     """One generation; ``log_probs_T`` are the server's, for the sampled tokens.
 
-    ``text`` is whole where the prompt gave its beginning, whose tokens are the prompt's.
+    If the prompt contains the beginning of the response, ``text`` includes it, while its tokens
+    belong to the prompt.
     ``min_step`` and ``max_step`` are the oldest and the newest version of the weights. A response
     with ``is_given`` was not sampled: it has no log-probabilities, and no version.
     """
@@ -179,13 +180,13 @@ class ParseFailure:
     excerpt: str
 
 
-# What the tracker can tell apart, and level 0.
+# The tracker keeps a level in one byte, in which 255 stands for "never solved".
 MAX_LEVELS = 254
 
 
 @dataclass(frozen=True, slots=True)
 class ProblemState:
-    """What the tracker remembers of one problem, of fixed size, and the step of its next rollout.
+    """The fixed-size state that the tracker keeps of one problem, and the step of its next rollout.
 
     Attributes:
         visits: How many prompt rollouts the problem had.
@@ -205,9 +206,9 @@ class ProblemState:
     step: int = 0
 
     def within(self, max_level: int) -> ProblemState:
-        """Return what is known to a run with so many levels, which another may have begun.
+        """Return the state for a run with ``max_level`` levels; an earlier start may have had more.
 
-        The accuracy at a level that it does not have is unknown.
+        The accuracy at a level that the run does not have becomes unknown.
         """
         return replace(
             self,
@@ -313,7 +314,7 @@ def _plain(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else str(value)
 
 
-# How a server calls a response that a weight update has stopped.
+# Finish reason of a response that a weight update has stopped.
 STOPPED = "abort"
 
 
@@ -328,7 +329,7 @@ class Sampling:
     top_k: int = -1
 
     def fields(self, seed: int | None) -> dict[str, Any]:
-        """Return the fields of vLLM's SamplingParams; without a seed vLLM draws as it likes."""
+        """Return the fields of vLLM's SamplingParams; without a seed vLLM draws its own."""
         return {
             "n": self.n,
             "max_tokens": self.max_tokens,
@@ -341,9 +342,9 @@ class Sampling:
 
 @dataclass(slots=True)
 class Sampled:
-    """One response, as far as it is there.
+    """One response, as far as it has been sampled.
 
-    ``log_probs_T`` are those that each token was sampled with, under the weights of its time;
+    ``log_probs_T`` are those that each token was sampled with, under the weights at that time;
     ``min_step`` and ``max_step`` are the versions of the first and the last token's weights. Tokens
     are in arrays: the garbage collector walks every number of every list, for half a second where
     2,048 prompts are under way.
@@ -369,7 +370,7 @@ class Sampled:
 
 @dataclass(slots=True)
 class SampledGroup:
-    """The responses to one prompt, as far as they are there."""
+    """The responses to one prompt, as far as they have been sampled."""
 
     prompt_ids: list[int]
     sampling: Sampling
@@ -386,6 +387,6 @@ class SampledGroup:
 
     @property
     def is_unbegun(self) -> bool:
-        """Whether a weight update stopped it before its first token: it can be asked anew."""
+        """Whether a weight update stopped it before its first token: it can be requested again."""
         is_empty = not any(each.token_ids_T for each in self.responses)
         return is_empty and any(each.finish == STOPPED for each in self.responses)

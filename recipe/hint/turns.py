@@ -63,7 +63,7 @@ class Turn:
 class Prompt:
     """A conversation, or the status that says why there is none.
 
-    ``prompt_ids_T`` are its tokens where it had to be rendered to see whether it fits.
+    ``prompt_ids_T`` are its tokens if it had to be rendered to check that it fits.
     """
 
     messages: Messages = ()
@@ -78,21 +78,21 @@ class Prompt:
 
     @property
     def begun(self) -> str:
-        """What the response begins with already."""
+        """The beginning of the response, if the prompt already contains one."""
         last = self.messages[-1]
         return last["content"] if last["role"] == "assistant" else ""
 
 
 @dataclass(frozen=True, slots=True)
 class PromptContext:
-    """What a prompt may be made of.
+    """What a prompt is built from.
 
     Attributes:
-        render: Gives the tokens of a conversation.
-        follow: Gives those of one that goes on from an earlier turn.
-        fits: Whether so many tokens are within ``rollout.prompt_length``.
-        hint_levels: Writes the hints of this prompt rollout; later calls give the same ones.
-        turn: Finds an earlier turn.
+        render: Returns the tokens of a conversation.
+        follow: Returns the tokens of a conversation that continues an earlier turn.
+        fits: Whether a prompt is within ``rollout.prompt_length``.
+        hint_levels: Writes the hints of this prompt rollout; later calls return the same ones.
+        turn: Looks an earlier turn up.
     """
 
     problem: Problem
@@ -112,7 +112,7 @@ class PromptContext:
         hint: str = "",
         parent: Turn | None = None,
     ) -> Prompt:
-        """Return a conversation, or one that goes on from a turn, or that it is too long."""
+        """Return the prompt of a conversation, or a ``too_long`` one if it does not fit."""
         prompt_ids_T = self.follow(parent, messages) if parent else self.render(messages)
         if not self.fits(prompt_ids_T):
             return Prompt(status="too_long", hint=hint)
@@ -220,8 +220,8 @@ class Sample:
     Attributes:
         prompt: How the prompt is made.
         n: Generations per prompt; 0 is the group size G.
-        parents: Earlier turns to go on from; ``None``: the problem itself. Of no turns at all
-            comes a round without turns.
+        parents: Earlier turns to continue; ``None``: the problem itself. An empty tuple gives a
+            round without turns.
         is_graded: Whether the responses are graded.
         role: Who speaks: ``solver``, ``guide``, ...
         sampling: How; ``None``: with the settings of the rollouts.
@@ -229,10 +229,10 @@ class Sample:
         asks_teacher: Whether the endpoint of ``hint.teacher`` writes the responses. They have no
             tokens and cannot train.
         finds_leaks: Whether texts are searched for the final answer (``Turn.leaks``).
-        completes: Fill the group up to G unless all of ``n`` are as ``unless`` says.
+        completes: Complete the group to G unless all ``n`` responses are as ``unless`` says.
         writes_hints_early: Have the hints written while this group is being sampled.
-        is_off_schedule: Outside the method's search or schedule: the group trains whatever it
-            brings, and the level remembered of the problem stays what it was.
+        is_off_schedule: Outside the method's search or schedule: the group trains whatever its
+            outcome, and the level remembered for the problem does not change.
     """
 
     prompt: PromptSpec = Bare()
@@ -255,26 +255,26 @@ class Sample:
         return self.prompt.level
 
     def count(self, group_size: int) -> int:
-        """Return the generations asked of each prompt; a probe is at most a whole group."""
+        """Return the number of generations per prompt; a probe is at most a whole group."""
         count = len(self.given) or self.n or group_size
         return min(count, group_size) if self.completes else count
 
     def whole_size(self, group_size: int) -> int:
-        """Return the generations of a prompt that make its round whole."""
+        """Return the number of generations per prompt that make the round whole."""
         return self.count(group_size) if self.parents and not self.completes else group_size
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What a request came to; without turns its prompt could not be made.
+    """The result of a request; it has no turns if its prompt could not be made.
 
     Accuracies are 1 for right and 0 for wrong, whatever a method adds to them for training.
 
     Attributes:
         hint_status: What became of the hint, or of the first prompt that could not be made.
         hint: The text that the prompt showed.
-        is_whole: Whether the group is complete, which a probe is not, nor one whose prompt is
-            missing for some parent.
+        is_whole: Whether the group is complete. False for a probe, and if the prompt could not be
+            made for some parent.
     """
 
     request: Sample
@@ -349,9 +349,9 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Train:
-    """The decision: what trains, in this order.
+    """The decision: the rows that train, in this order.
 
-    ``is_dropped``: the rows are published without any signal, so that they change nothing.
+    ``is_dropped``: the rows are published without a training signal.
 
     Raises:
         ValueError: If there are no rows: the prompt would end without a record.

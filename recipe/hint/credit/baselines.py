@@ -26,7 +26,7 @@ def advantages(rows: Sequence[CreditRow], baseline: Baseline = "leave_one_out") 
 
 
 def rewards_of(rows: Sequence[CreditRow]) -> np.ndarray:
-    """Return what the rows earned, shape ``(N,)``."""
+    """Return the rewards of the rows, shape ``(N,)``."""
     return np.array([row.reward for row in rows], dtype=np.float64)
 
 
@@ -74,7 +74,7 @@ def group_spread(rows: Sequence[CreditRow]) -> np.ndarray:
 def against_mean(rows: Sequence[CreditRow], *, by_std: bool = True) -> np.ndarray:
     """Return (reward - mean) / (deviation + 1e-6) of each row's group, shape ``(N,)``: verl's GRPO.
 
-    A row alone in its group has its reward itself.
+    A row alone in its group keeps its raw reward, as in verl: its mean counts as 0.
 
     Args:
         rows: Those of one batch, in any order.

@@ -1,4 +1,4 @@
-"""Numbers of a step's credit, by who speaks at which turn."""
+"""Metrics of a step's credit, by role and turn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ArCHer's critic learns from: utterances of this step and of earlier ones, as token ids."""
+"""ArCHer's replay buffer: utterances of this step and of earlier ones, as token ids."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One training row as credit sees it: who said it, in which conversation, and what it earned."""
+"""One training row as credit sees it: role, place in its conversation, and reward."""
 
 from __future__ import annotations
 

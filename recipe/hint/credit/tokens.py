@@ -1,4 +1,4 @@
-"""From one advantage a row to one a token, with the KL penalty of the row."""
+"""From one advantage per row to one per token, with the row's KL penalty."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 @dataclass(frozen=True, slots=True)
 class TokenFacts:
-    """What the policy gives the tokens of a batch before it is updated; 0 in padding.
+    """Log-probabilities and entropies of a batch's tokens before the update; 0 in padding.
 
     Attributes:
         log_probs_NT: Log-probability of each token, at the temperature of the rollouts.

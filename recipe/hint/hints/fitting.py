@@ -1,4 +1,4 @@
-"""Where a text may end: between sentences or pieces, never inside mathematics or a command."""
+"""Where a text may be cut: between sentences or pieces, never inside mathematics or a command."""
 
 from __future__ import annotations
 

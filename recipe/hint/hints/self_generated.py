@@ -30,7 +30,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from recipe.hint.hints.base import Generate, HintResult
-from recipe.hint.prompt import Message, Texts
+from recipe.hint.prompt import Message, Texts, fill
 from recipe.hint.schema import HintLevels, ParseFailure, Problem
 
 
@@ -51,8 +51,8 @@ class SelfGenerated:
     ) -> HintResult:
         """Return the first response that parses.
 
-        The final answer alone is never shown as a solution. An empty response means
-        that the request did not fit: asking again would not help.
+        The final answer alone is never shown as a solution. A response without tokens means that
+        the request did not fit: asking again would not help.
         """
         if not problem.solution.strip():
             return HintResult("missing_solution")
@@ -72,12 +72,9 @@ class SelfGenerated:
 
 def hint_request(texts: Texts, problem: str, solution: str) -> list[Message]:
     """Return the conversation that asks the policy for a set of hints."""
-    # One pass, not str.format: problems and templates may hold braces of their own.
-    fields = {"problem": problem, "solution": solution}
-    user = re.sub(r"\{(problem|solution)\}", lambda match: fields[match[1]], texts.hint_user)
     return [
         {"role": "system", "content": texts.hint_system},
-        {"role": "user", "content": user},
+        {"role": "user", "content": fill(texts.hint_user, problem=problem, solution=solution)},
     ]
 
 

@@ -1,4 +1,4 @@
-"""ArCHer: a critic of whole utterances, off policy, gives the advantages of the turns."""
+"""ArCHer: an off-policy critic of whole utterances gives the advantages of the turns."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from recipe.hint.turns import Round, Row, Sample, Train, path, places, turn_at
 
 @dataclass(frozen=True)
 class ArcherSettings:
-    """The critic and the conversation; the defaults are the original's, but for the updates.
+    """The critic and the conversation; the defaults are the original's, except for ``updates``.
 
     Attributes:
         variant: ``full``: two turns, double Q and V, slow target and replay. ``bandit``: the same

@@ -1,4 +1,4 @@
-"""What every method is: a decision before sampling, and one after each round."""
+"""The base of every method: a decision before sampling, and one after each round."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class NoSettings:
 
 @dataclass(frozen=True)
 class Draws:
-    """What a method draws at random: from the run's seed, the problem and its visits so far.
+    """A method's random draws, derived from the run's seed, the problem and its visits so far.
 
-    ``hint_dropout`` is the share, in [0, 1], of the visits after a hinted one that go without.
+    ``hint_dropout`` is the share, in [0, 1], of visits after a hinted one that go without a hint.
     """
 
     seed: int = 1
@@ -58,7 +58,7 @@ class Method:
         supports_dropout: Whether ``hint.dropout_share`` is read.
         max_level: Strongest hint level; 0 without hints.
         increments: Pieces that each level of the source is cut into, each a level of its own.
-        drops_groups: Whether a group may train nothing, for its rewards are made equal.
+        drops_groups: Whether a group may be dropped, which makes its rewards equal.
         has_own_credit: Whether :meth:`advantages` takes the place of verl's estimator.
         has_turns: Whether its conversations have several turns, in validation too.
         needs_solution: Whether it trains on the reference solutions themselves.
@@ -121,7 +121,7 @@ class Method:
 
     @property
     def oracles(self) -> tuple[str, ...]:
-        """Its settings by which a later turn depends on the verdict, in validation too."""
+        """Its settings that make a later turn depend on the verdict, in validation too."""
         return ()
 
     def validation(self) -> Method:
@@ -150,12 +150,12 @@ class Method:
 
     @property
     def opening(self) -> tuple[str, int]:
-        """The setting of how many first steps go another way, and its value; 0: none."""
+        """Name and value of the setting for how many first steps differ from the rest; 0: none."""
         return "", 0
 
     @property
     def num_given(self) -> int:
-        """Responses of the data (``Problem.attempts``) that conversations go on from."""
+        """Number of responses of the data (``Problem.attempts``) that conversations continue."""
         return 0
 
     @property
@@ -170,7 +170,7 @@ class Method:
 
     @property
     def holds_rows(self) -> bool:
-        """Whether turns of the policy that do not train go along, for the critic alone."""
+        """Whether turns of the policy that do not train are published for the critic only."""
         return False
 
     @property
@@ -242,7 +242,7 @@ class Method:
         return Row(place, self.reward(turn_at(rounds, place)), group)
 
     def dropped(self, train: Train) -> Train:
-        """Return the decision without its signal: nothing in policy or critic changes by it."""
+        """Return the decision without its signal, so that it changes neither policy nor critic."""
         rows = (
             Row(row.place, 0.0, row.group, weight=0.0, facts={**row.facts, DROPPED: 1.0})
             for row in train.rows
@@ -261,7 +261,7 @@ class Method:
 
 
 def check_below_group(name: str, value: int, group_size: int) -> None:
-    """Refuse a number of rollouts that a whole group does not exceed.
+    """Refuse a number of rollouts that is not below the group size.
 
     Raises:
         ConfigError: Naming the setting.

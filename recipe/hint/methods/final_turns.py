@@ -1,4 +1,4 @@
-"""What a method of several turns plays in validation: its conversations, by their last turns."""
+"""Validation of a method with several turns: its conversations, scored by their last turns."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class Conversing(Protocol):
 class FinalTurns(Method):
     """Play another method's turns and keep the last graded one of each conversation.
 
-    Its facts compare it with the first one. What would train is not asked: turns of a teacher,
-    or without a grade, count as any other.
+    The row's facts compare that turn with the first one. Whether a turn would train does not
+    matter: a teacher's turns, and ungraded ones, count like any other.
     """
 
     def __init__(self, method: Conversing) -> None:

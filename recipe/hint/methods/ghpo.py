@@ -25,7 +25,7 @@ class GhpoSettings:
             ``fixed_all`` hints every group at ``level``; ``none`` never hints.
         level: Level of the fixed modes.
         cold_start_steps: First steps of the run without hints.
-        max_solved: A group is difficult when at most so many of its rollouts are right.
+        max_solved: A group is difficult if at most this many of its rollouts are right.
         on_all_failed: What trains when the highest level is difficult too.
         accuracy_weight: Factor of the accuracy in the reward.
         format_weight: Factor of the form in the reward.
@@ -86,7 +86,7 @@ class Ghpo(Method):
             )
 
     def check_run(self, *, group_size: int, use_kl_in_reward: bool) -> None:
-        """Refuse to drop groups where verl's KL penalty would make them train after all."""
+        """Refuse to drop groups if verl's KL penalty would make them train after all."""
         check_below_group("hint.ghpo.max_solved", self.settings.max_solved, group_size)
         if self.settings.on_all_failed == "drop" and use_kl_in_reward:
             raise ConfigError(
@@ -108,7 +108,7 @@ class Ghpo(Method):
             self.check_opening_ends(num_steps)
 
     def open(self, problem: Problem, state: ProblemState) -> Sample:
-        """Return no hint, but in the baseline that hints every group."""
+        """Return a request without a hint, except in ``fixed_all``, which hints every group."""
         if state.step <= self.settings.cold_start_steps:
             return unhinted()
         return Sample(at_level(self.settings.level if self.settings.mode == "fixed_all" else 0))

@@ -14,7 +14,7 @@ _PLACES = np.linspace(-1.0, 2.0, 61)
 
 
 class Observation(NamedTuple):
-    """What so many responses at a level came to: the share that is right, in [0, 1]."""
+    """The share of right responses, in [0, 1], among ``num_responses`` at one level."""
 
     level: int
     accuracy: float

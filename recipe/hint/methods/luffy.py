@@ -19,11 +19,11 @@ from recipe.hint.turns import Place, Round, Sample, Train
 
 @dataclass(frozen=True)
 class LuffySettings:
-    """How the solution is learnt from.
+    """How the policy learns from the solution.
 
     Attributes:
-        gamma: Of the shaping f(p) = p / (p + gamma) of a solution's token probabilities.
-        norm_adv_by_std: Whether a group's advantages are divided by its deviation.
+        gamma: Constant of the shaping f(p) = p / (p + gamma) of a solution's token probabilities.
+        norm_adv_by_std: Whether a group's advantages are divided by its standard deviation.
 
     Raises:
         ConfigError: If ``gamma`` is not above 0.
@@ -38,10 +38,10 @@ class LuffySettings:
 
 
 class Luffy(Method):
-    """Compare G sampled responses with the solution, and imitate it as far as they fail.
+    """Compare G sampled responses with the solution, and imitate it the more of them fail.
 
-    A solution that the verifier does not call right stays out of the group, and so does every one
-    where nothing is right and a grade failed: what may be right is not pushed down.
+    A solution that the verifier does not call right stays out of the group. So does every solution
+    if no response is right but a grade failed: a response that may be right is not pushed down.
 
     Source: Yan et al. 2025, arXiv:2504.14945. Deviations: docs/deviations.md#luffy.
     """

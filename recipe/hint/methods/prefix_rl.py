@@ -1,4 +1,4 @@
-"""PrefixRL: go on from the beginning of an earlier success, or begin anew."""
+"""PrefixRL: continue a prefix of an earlier success, or start from the bare prompt."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class PrefixRlSettings:
 class PrefixRl(Method):
     """Go on from the beginning of a right response, of a length drawn at each visit.
 
-    Level k of the hints is a prefix; it stands in the policy's own turn, so that what follows is
-    sampled and trained where the bare prompt would get to. Some visits draw no prefix, and a
-    problem without one never has one.
+    Level k of the hints is a prefix. It stands in the policy's own turn, so that responses are
+    sampled and trained from a state that the bare prompt can reach. Some visits draw no prefix, and
+    a problem without a prefix always trains bare.
 
     Source: Setlur et al. 2026, arXiv:2601.18795. Deviations: docs/deviations.md#prefix-rl.
     """

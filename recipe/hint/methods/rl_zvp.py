@@ -1,4 +1,4 @@
-"""RL-ZVP: a group whose rewards are all equal trains too, token by token, by the entropy."""
+"""RL-ZVP: a group with equal rewards trains too, each token in proportion to its entropy."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ class Sage(Method):
             check_below_group(f"hint.search.{name}", getattr(self.settings, name), group_size)
 
     def open(self, problem: Problem, state: ProblemState) -> Sample:
-        """Return level 0, or the level where the last rollout says that the search will end."""
+        """Return level 0, or one below the level that worked last (``start=remembered``)."""
         level = 0
         if self.settings.start == "remembered":
             level = min(max(state.worked_level - 1, 0), self.max_level)
@@ -39,7 +39,7 @@ class Sage(Method):
     def react(
         self, problem: Problem, state: ProblemState, rounds: Sequence[Round]
     ) -> Sample | Train:
-        """Escalate while nobody is right; then train on the newest group, sampled whole."""
+        """Escalate while no response is right, then train on the newest group, sampled whole."""
         last = rounds[-1]
         if not self.ends_escalation(last):
             return self._request(self._after(last.level, state), state)

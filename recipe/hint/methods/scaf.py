@@ -37,7 +37,7 @@ class ScafSettings:
 
 
 class Scaf(Method):
-    """Where a whole group fails, one injected response takes the place of one that failed.
+    """If a whole group fails, an injected right response replaces one of the failed ones.
 
     Level (t - 1) * increments + i shows the first i pieces of tier t: knowledge, planning,
     solution. The group stays one group: its advantages come from all G rewards, and each rollout
@@ -64,7 +64,7 @@ class Scaf(Method):
         self.max_level = max_level * self.increments
 
     def check_run(self, *, group_size: int, use_kl_in_reward: bool) -> None:
-        """Refuse to sample as much under guidance as without."""
+        """Refuse as many guided rollouts as a whole group has."""
         check_below_group("hint.scaf.rollouts", self.settings.rollouts, group_size)
 
     @property
@@ -92,7 +92,7 @@ class Scaf(Method):
         return Sample(Hinted(last.level + 1), n=self.settings.rollouts)
 
     def _inject(self, rounds: Sequence[Round]) -> Train:
-        """Replace the last row of the group, which all failed, by the first one to inject."""
+        """Replace the last row of the group, all of which failed, by the first right response."""
         escalated = len(rounds) - 1
         right = next(row for row, each in enumerate(rounds[-1].accuracies_G) if each > 0)
         own = self.train_round(rounds, 0).rows[:-1]

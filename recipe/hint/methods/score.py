@@ -18,7 +18,7 @@ from recipe.hint.methods.prompts import Revise
 from recipe.hint.schema import Problem, ProblemState
 from recipe.hint.turns import Place, Round, Row, Sample, Train, path, places, turn_at
 
-# The fact of a last turn that names the turn which it goes on from, by its number in its round.
+# Fact of a last turn: the index, within its round, of the turn that it continues.
 AFTER = "after"
 
 
@@ -138,7 +138,7 @@ class Score(Method):
         return self.next_turn(problem, rounds) or self.after_last(state, rounds)
 
     def next_turn(self, problem: Problem, rounds: Sequence[Round]) -> Sample | None:
-        """Return the request that follows; ``None`` at the end of the conversations."""
+        """Return the next request; ``None`` at the end of the conversations."""
         given = problem.attempts[: self.settings.offline_attempts]
         if len(rounds) == 1 and given:
             return Sample(given=given)
@@ -159,16 +159,16 @@ class Score(Method):
         """Return the decision to train on rows; without any, that nothing trains."""
         if rows:
             return Train(rows)
-        # By preference what the policy said: of other texts there are no tokens.
+        # Preferably turns of the policy: a teacher's texts have no tokens.
         order = sorted(range(len(rounds)), key=lambda at: rounds[at].request.asks_teacher)
         said = (at for at in order if rounds[at].is_sampled and not rounds[at].request.given)
         return self.dropped(Train(tuple(Row(place, 0.0) for place in places(rounds, next(said)))))
 
     def solver_rows(self, state: ProblemState, rounds: Sequence[Round]) -> tuple[Row, ...]:
-        """Return the rows of the sampled first turns, and of the last ones.
+        """Return the rows of the sampled first turns and of the last turns.
 
-        What a row earns is a difference or a mean of grades. Where one of them failed it is
-        unknown, and there is no row: 0 would be the worst of some groups and the best of others.
+        A row's reward is a difference or a mean of grades. If one of them failed, the reward is
+        unknown and there is no row: 0 would be the worst of some groups and the best of others.
         """
         settings, is_stage1 = self.settings, self.is_stage1(state)
         facts = {"is_stage1": float(is_stage1)}

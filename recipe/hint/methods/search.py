@@ -1,4 +1,4 @@
-"""How SAGE's search may be cheaper than the paper's, which the defaults are."""
+"""Options that make SAGE's search cheaper; the defaults are the paper's search."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ class SearchSettings:
     """How the hint is escalated; the defaults are the paper's search.
 
     Attributes:
-        probe_n: Rollouts that probe a level below the highest; the group is completed where one
-            of them is right. 0: the whole group at once.
+        probe_n: Rollouts that probe a level below the highest; the group is completed if one of
+            them is right. 0: the whole group at once.
         start: ``zero``, or ``remembered``: one below the level that worked last.
         after_zero: Where level 0 fails: the ``next`` level, or ``remembered``: the lowest that
             worked last, the highest where none did.
-        unanimous_n: Rollouts that come first where the last visit says that a group below the
-            highest level will have no signal: all right, or nobody. The group is completed where
-            one of them is not so. 0: the whole group at once.
-        write_early: Write the hints while level 0 is sampled, where it failed last.
+        unanimous_n: Rollouts that come first if the last visit predicts a group without signal
+            below the highest level: all right, or none. The group is completed if one of them
+            turns out otherwise. 0: the whole group at once.
+        write_early: Write the hints while level 0 is sampled, if it failed at the last visit.
 
     Raises:
         ConfigError: If ``probe_n`` or ``unanimous_n`` is negative.
@@ -43,7 +43,7 @@ class SearchSettings:
                 )
 
     def expected(self, level: int, state: ProblemState) -> Literal["wrong", "right"] | None:
-        """Return what all of a group were at the last visit; ``None``: both, or it is unknown."""
+        """Return what the last visit predicts of every response; ``None``: both, or unknown."""
         if not self.unanimous_n or not state.visits or state.level:
             return None
         if level == 0 and state.accuracy == 1:

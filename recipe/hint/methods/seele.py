@@ -1,4 +1,4 @@
-"""SEELE: as much of the solution as makes the problem half solved."""
+"""SEELE: show as much of the solution as gets about half of the responses right."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class SeeleSettings:
     Attributes:
         target: Accuracy that the group should have.
         probes: Rounds of ``probe_n`` responses before the group, each at the level that the
-            rounds before it ask for.
-        probe_n: Responses of one of them.
+            earlier rounds suggest.
+        probe_n: Responses per probe.
 
     Raises:
         ConfigError: If the target is no accuracy between 0 and 1, or there is no probe.
@@ -54,7 +54,7 @@ class Seele(Method):
         check_below_group("hint.seele.probe_n", self.settings.probe_n, group_size)
 
     def open(self, problem: Problem, state: ProblemState) -> Sample:
-        """Return a probe where the problem's last accuracy asks for it."""
+        """Return a probe at the level that the problem's last accuracy suggests."""
         return self._probe(state, ())
 
     def react(

@@ -1,4 +1,4 @@
-"""SFT: imitate the reference solutions; after some steps, if wanted, GRPO."""
+"""SFT: imitate the reference solutions, optionally followed by GRPO."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from recipe.hint.turns import Place, Round, Row, Sample, Train
 
 @dataclass(frozen=True)
 class SftSettings:
-    """How long it goes on.
+    """How long the method imitates.
 
     Attributes:
         steps: First steps of the run that imitate; the others are GRPO. ``None``: all of them.
@@ -72,7 +72,7 @@ class Sft(Method):
     def react(
         self, problem: Problem, state: ProblemState, rounds: Sequence[Round]
     ) -> Sample | Train:
-        """Train on it; a solution that is missing or cut is dropped."""
+        """Train on the solution or the group; a solution that is missing or cut is dropped."""
         if not rounds[0].request.given:
             return self.train_round(rounds, 0)
         train = Train((Row(Place(0, 0), 1.0),))

@@ -1,4 +1,4 @@
-"""ArCHer's critic in a step: transitions into the replay buffer, updates, judgements back."""
+"""ArCHer's critic within a step: fill the replay buffer, update, return Q and V."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def transitions_of(
 
 
 def _state_alone(transition: Transition) -> Transition:
-    """Return the next state with an utterance of one token, of which V sees nothing."""
+    """Return the next state with a one-token utterance, which V does not see."""
     state_T = transition.next_state_T
     return Transition(state_T, state_T[:1], 0.0, state_T[:0], transition.step)
 

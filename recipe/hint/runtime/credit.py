@@ -40,7 +40,7 @@ _AGREEMENT = ["responses", "response_mask", "old_log_probs", "rollout_log_probs"
 
 
 class CreditMixin(_Trainer):
-    """What a method with credit of its own changes in verl's step; for the others nothing.
+    """Changes verl's step for a method with credit of its own; for all others it changes nothing.
 
     Such a method has several rows per conversation. An update takes the rows of as many prompts as
     ``ppo_mini_batch_size`` says, however many rows they have.
@@ -100,10 +100,10 @@ class CreditMixin(_Trainer):
             return super()._update_actor(batch, metrics)
 
     def _compute_old_log_prob(self, batch: Any, metrics: dict) -> Any:
-        """Compute verl's; rows that were not sampled have no part in a comparison with vLLM's.
+        """Compute verl's, and leave rows that were not sampled out of the comparison with vLLM.
 
-        Their own log-probabilities take the place of those that vLLM does not have, so that
-        rollout correction weighs them with 1.
+        Such rows get the trainer's log-probabilities in place of vLLM's, so that rollout correction
+        weighs them with 1.
         """
         batch = super()._compute_old_log_prob(batch, metrics)
         keys, partition = batch.keys, batch.partition_id
@@ -123,7 +123,7 @@ class CreditMixin(_Trainer):
         return batch
 
     def _compute_values(self, batch: Any, metrics: dict) -> Any:
-        """Compute verl's; of a critic of utterances, after it has learnt from them."""
+        """Compute verl's, or an utterance critic's after it has learnt from the step's rows."""
         if not self._learner:
             return super()._compute_values(batch, metrics)
         fields = ["prompts", "responses", "response_mask", "extra_fields"]

@@ -1,7 +1,7 @@
 """The model, the tokenizer and the verifier behind the rollout loop.
 
-``GroupClient`` asks the rollout servers for whole groups: a weight update stops responses, and they
-go on after it. ``VllmEngine`` makes the loop's engine of it.
+``GroupClient`` asks the rollout servers for whole groups; responses that a weight update stops
+continue after it. ``VllmEngine`` is the rollout loop's engine on top of it.
 """
 
 from __future__ import annotations
@@ -59,13 +59,13 @@ class Asks(Protocol):
 
 
 class Turns:
-    """Turns of the event loop, each for one caller: what many do in the same one holds it up."""
+    """Lets one caller per pass of the event loop work, so that many at once do not block it."""
 
     def __init__(self) -> None:
         self._lock = asyncio.Lock()
 
     async def next(self) -> None:
-        """Wait for a turn that no other caller has."""
+        """Wait for a pass of the event loop that no other caller uses."""
         async with self._lock:
             await asyncio.sleep(0)
 
@@ -117,7 +117,7 @@ class GroupClient:
     async def sample_each(
         self, prompts: Sequence[list[int]], sampling: Sampling, seeds: Sequence[int]
     ) -> list[list[Sampled]]:
-        """Sample a group of each prompt, as :meth:`sample` does, with one call of one server.
+        """Sample a group for each prompt, as :meth:`sample` does, in one call to one server.
 
         Raises:
             StallError: If no server answers within ``timeout_s``.
@@ -137,7 +137,7 @@ class GroupClient:
             waiting = [each for each in waiting if each.is_unbegun]
             if waiting:
                 await asyncio.sleep(_PAUSE_S)
-        # Each with tokens of its own in its prompt now, so each alone.
+        # Each response now has its own tokens in its prompt, so each is a request of its own.
         await together(
             self._go_on(each.prompt_ids, response, replace(each.sampling, n=1), each.seed + number)
             for each in groups
@@ -147,7 +147,7 @@ class GroupClient:
         return [each.responses for each in groups]
 
     def _within(self, prompt_ids: Sequence[int], sampling: Sampling) -> Sampling:
-        """Return the settings with responses as long as there is room for."""
+        """Return the settings with ``max_tokens`` limited to the room that the prompt leaves."""
         room = self._max_model_len - len(prompt_ids)
         if not self.has_room(prompt_ids):
             raise ValueError(
@@ -165,7 +165,7 @@ class GroupClient:
                 response.finish = "length"
                 return
             rest = replace(sampling, max_tokens=sampling.max_tokens - count)
-            # Not the same seed again: it would draw the noise of the first tokens a second time.
+            # Not the same seed again: it would repeat the random draws of the first tokens.
             fields = rest.fields(self._seed(seed_at(seed, "after", count)))
             response.add(await self._ask([*prompt_ids, *response.token_ids_T], fields), 0)
             if response.finish == STOPPED:
@@ -175,14 +175,14 @@ class GroupClient:
         return seed if self.is_seeded else None
 
     async def score(self, prompt_ids: list[int], token_ids: list[int]) -> list[float]:
-        """Return log-probabilities of ``token_ids`` after a prompt, as far as the context goes.
+        """Return log-probabilities of ``token_ids`` after a prompt, as far as they fit the context.
 
-        The policy's own, without temperature or top-p.
+        They are the policy's own, without temperature or top-p.
 
         Raises:
             StallError: If no server answers within ``timeout_s``.
         """
-        # One more token is sampled: vLLM has no request without.
+        # One more token is sampled: vLLM refuses a request for none.
         token_ids = token_ids[: max(self._max_model_len - 1 - len(prompt_ids), 0)]
         if not token_ids:
             return []
@@ -225,9 +225,9 @@ class GroupClient:
 
 
 class VllmEngine:
-    """What a prompt rollout needs, on real parts.
+    """The rollout loop's engine on a real model, tokenizer and verifier.
 
-    ``responses`` and ``hints`` are the settings of the two kinds of request.
+    ``responses`` and ``hints`` are the sampling settings of the two kinds of request.
     """
 
     def __init__(
@@ -318,7 +318,7 @@ class VllmEngine:
         return [[_response(each, next(in_order)) for each in group] for group in groups]
 
     def given(self, text: str) -> Response:
-        """Return a known text as a response; above the longest response it is cut."""
+        """Return a given text as a response, cut to the longest response allowed."""
         ids, longest = self._renderer.response(text), self._responses.max_tokens
         return Response(ids[:longest], [], text, len(ids) > longest, is_given=True)
 

@@ -1,4 +1,4 @@
-"""verl's replay buffer, watched: it polls faster, and a rollout that cannot end is an error."""
+"""Guards verl's replay buffer: it polls faster, and a rollout that cannot end is an error."""
 
 from __future__ import annotations
 
@@ -118,9 +118,9 @@ class _Guarded(_Buffer):
     def _materialize_batch(
         self, partition_id: str, selected_prompt_uids: list[str], partition_snapshot: Any
     ) -> Any:
-        """verl's own; the rows in the order of their prompts, not in that of their ends.
+        """verl's own, with rows ordered by when their prompts were sent, not by when they finished.
 
-        A step then adds up the same numbers in the same order whenever it is made.
+        A repeated step then adds up the same numbers in the same order.
         """
 
         def place(key: str) -> tuple[int, int, int]:
@@ -136,7 +136,7 @@ class _Guarded(_Buffer):
     def _evict_terminal_groups(
         self, global_steps: int, partition_id: str, eviction_reasons: Any
     ) -> Any:
-        """verl's own, with a limit on what is filtered: it would go on sampling for ever.
+        """verl's own, with a limit on filtered groups; without it, sampling could go on forever.
 
         Raises:
             HintError: If more than ``max_filtered`` groups of one step had nothing to teach.
@@ -204,7 +204,7 @@ class _Guarded(_Buffer):
         self._settled = settled
 
     def _count(self, partition: str) -> None:
-        """Add what this poll saw, and tell of the prompts that have failed since the last one."""
+        """Add what this poll saw, and report prompts that have failed since the last one."""
         tally = self.tallies[partition]
         finished, failed = self.finished_keys[partition], self.failure_keys[partition]
         tally.finished |= finished
@@ -217,7 +217,7 @@ class _Guarded(_Buffer):
             self._tell([tags.get(uid, {}) for uid in sorted(new)], partition)
 
     def _tell(self, tags: list[dict[str, Any]], partition: str) -> None:
-        """Report failed prompts, and end the run where the rest cannot be better.
+        """Report failed prompts, and end the run if the rest cannot succeed either.
 
         Raises:
             HintError: If nothing can be generated any more, or most of a batch failed: of the

@@ -28,7 +28,7 @@ _HINT_COLUMN = "hint_level_"
 _EMPTY: dict[str, Any] = {"metrics": {}, "multi_modal_inputs": {}}
 RECORD_FIELD, SAMPLE_FIELD, CREDIT_FIELD = "hint_record", "hint_sample", "hint_credit"
 warnings.filterwarnings("ignore", message="The PyTorch API of nested tensors is in prototype")
-# Packing a write holds up the event loop: 40 ms at both limits. One prompt may be longer alone.
+# Packing a write blocks the event loop, for 40 ms at both limits. One prompt alone may exceed them.
 _PROMPTS_PER_WRITE, _TOKENS_PER_WRITE = 16, 256_000
 
 
@@ -62,7 +62,7 @@ class _Finished:
 
 
 class Publisher:
-    """Writes what is finished, one call after the other; what ends during a call shares the next.
+    """Writes finished rollouts, one call at a time; those that finish during a call share the next.
 
     A batch write is four round trips for any number of rows.
     """
@@ -133,10 +133,10 @@ async def _write_or_blame(finished: list[_Finished], partition: str) -> None:
 
 
 class Columns(dict[str, Any]):
-    """Rows as columns, which TransferQueue takes for a TensorDict: it wants items and a size.
+    """Rows as columns, which TransferQueue accepts like a TensorDict: it needs items and a size.
 
-    It sends plain values, whatever they come in, and has a TensorDict wrap and unwrap each for it.
-    Rows of one length are stacked, as verl does.
+    It sends plain values in any case; a TensorDict would wrap and unwrap each of them.
+    Rows of equal length are stacked, as in verl.
     """
 
     def __init__(self, rows: Sequence[dict[str, Any]]) -> None:
@@ -149,7 +149,7 @@ def _column(values: list[Any]) -> Any:
         return values
     if len({value.shape for value in values}) == 1:
         return torch.stack(values)
-    # TransferQueue takes it apart again, three times: ten times as long where it is jagged.
+    # TransferQueue unpacks it three times, which takes ten times as long with a jagged layout.
     return torch.nested.as_nested_tensor(values, layout=torch.strided)
 
 
@@ -159,9 +159,9 @@ def rows_of(
     """Yield key, fields and tag of each row; record and sample travel on the first.
 
     verl normalises the rewards of rows with the same ``uid`` together: that of the prompt, and
-    ``uid/GROUP`` where a row has a group of its own. Each row has the prompt of its own turn. Of a
-    dropped group every reward is 0 and one token a row is left in the
-    loss, so that it adds nothing and a batch of dropped groups still has a mean.
+    ``uid/GROUP`` where a row has a group of its own. Each row has the prompt of its own turn. In a
+    dropped group every reward is 0 and one token per row stays in the loss: it adds nothing, and a
+    batch of dropped groups still has a mean.
 
     Args:
         outcome: What the rollout came to.
@@ -216,8 +216,8 @@ def _tensors(
 ) -> dict[str, torch.Tensor]:
     """Return the tensors of verl's own row layout for one generation.
 
-    A teacher's text, of which a validation keeps the grade, has no tokens; verl takes no row
-    without, so it gets one.
+    A teacher's text has no tokens, but a validation keeps its grade; verl needs at least one token
+    per row, so it gets one.
     """
     prompt_T, response_T = (
         torch.from_numpy(np.frombuffer(array("q", ids_T), dtype=np.int64))

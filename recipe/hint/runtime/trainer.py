@@ -77,7 +77,7 @@ class HintMixin(CreditMixin):
 
     def _fetch_one_gen_batch(self) -> Any:
         batch = super()._fetch_one_gen_batch()
-        # Each look at `batch[name]` builds the whole column.
+        # Every access to `batch[name]` builds the whole column.
         self.replay_buffer.note_order(tu.unwrap_non_tensor_data(uid) for uid in batch["uid"])
         names = sorted(_ID_COLUMNS & set(batch.keys()))
         columns = [[tu.unwrap_non_tensor_data(value) for value in batch[name]] for name in names]
@@ -131,7 +131,7 @@ class HintMixin(CreditMixin):
         return batch
 
     def _records_of(self, batch: Any) -> list[PromptRecord]:
-        """Return the step's records, by uid: padding repeats rows, so a uid may come twice."""
+        """Return the step's records, from first rows; padding, which copies one, is left out."""
         first_rows = [
             key for key in batch.keys if key.endswith("_0_0") and not key.startswith("pad")
         ]
@@ -148,7 +148,7 @@ class HintMixin(CreditMixin):
         return dataclasses.replace(record, step=self.global_steps)
 
     def _learn_of_discarded(self, keys: list[str], partition: str) -> None:
-        """What a group showed of its problem holds, though it does not train."""
+        """Update the tracker with groups that are thrown away: what they showed still holds."""
         self.tracker.update([self._record(extra) for extra in _extra_fields(keys, partition)])
 
     def _val_metrics_update(
@@ -159,7 +159,7 @@ class HintMixin(CreditMixin):
         sample_turns: list,
         expected_acc_counts: dict | None = None,
     ) -> dict[str, float]:
-        """Return verl's metrics; of a method with turns, what they change, with intervals."""
+        """Return verl's metrics; for a method with turns also what they change, with intervals."""
         infos = reward_extra_infos_dict
         metrics = super()._val_metrics_update(
             data_sources, sample_uids, infos, sample_turns, expected_acc_counts
@@ -218,8 +218,8 @@ class HintMixin(CreditMixin):
     def _setup(self) -> None:
         with self._limit("start-up of the trainer and the vLLM replicas", "start_s"):
             super()._setup()
-        # Full collections of garbage leave out what is there for the whole run: it takes them half
-        # a second each time, in the middle of a step.
+        # Keep objects that live for the whole run out of full garbage collections, which would take
+        # half a second each, in the middle of a step.
         gc.freeze()
 
     def on_sample_end(self) -> None:
@@ -307,7 +307,7 @@ class HintMixin(CreditMixin):
 
 
 def _queue_actors(config: DictConfig) -> dict[str, Any]:
-    """Return TransferQueue's actors by what an error calls them."""
+    """Return TransferQueue's actors by the name that an error message gives them."""
     actors = {
         "TransferQueue's controller": ray.get_actor(
             "TransferQueueController", namespace="transfer_queue"

@@ -35,7 +35,7 @@ from recipe.hint.settings import build_method, read_texts, settings_of
 logger = logging.getLogger(__name__)
 # The plain class behind verl's Ray actor class.
 _WorkerTQ: Any = getattr(AgentLoopWorkerTQ, "__ray_actor_class__")  # noqa: B009 - Ray sets it
-# Nothing can be generated any more after one of these.
+# After one of these errors nothing more can be generated.
 _FATAL = (StallError, RayActorError)
 _PROMPTS_PER_CALL = 64
 _FATAL_NAMES = ("EngineDeadError", "EngineGenerateError", "ActorDiedError")
@@ -68,7 +68,7 @@ class HintWorker(_WorkerTQ):
         engine = traced(engines.build(rollout, settings))
         teacher = teacher_of(method, settings, texts, rollout, rollout)
         self._training = Parts(method, source, engine, settings, texts, teacher)
-        # No source of hints: level 0 by construction. Nothing is kept of it.
+        # Without a source of hints validation is at level 0 by construction. No samples are kept.
         off = replace(settings, samples=NO_SAMPLES, logprob_gain_every=0)
         engine = traced(engines.build(rollout.val_kwargs))
         teacher = teacher_of(method, settings, texts, rollout, rollout.val_kwargs)
@@ -76,7 +76,7 @@ class HintWorker(_WorkerTQ):
         gc.freeze()  # as in the trainer's process
 
     async def ping(self) -> str:
-        """Say at once what is waited for; a dead or stuck worker cannot."""
+        """Report at once what the worker waits for; a dead or stuck worker cannot."""
         if not self._under_way:
             return IDLE
         # In order of their start.
@@ -88,7 +88,7 @@ class HintWorker(_WorkerTQ):
         )
 
     async def generate_sequences(self, batch: Any) -> None:
-        """Do as verl does; all prompts are marked in one call before the first of them starts."""
+        """Start the prompts as verl does, after marking all of them as running in one call."""
         await self._turns.next()  # many calls come at once
         # Once: each look at `batch["uid"]` builds the whole column.
         uids: Any = [tu.unwrap_non_tensor_data(uid) for uid in batch["uid"]]
@@ -125,10 +125,10 @@ class HintWorker(_WorkerTQ):
             self._under_way.pop(uid, None)
 
     async def roll_out(self, parts: Parts, problem: Problem, prompt: dict, step: int) -> Outcome:
-        """Run the rollout of one prompt to its end, when one of ``hint.max_in_flight`` is free.
+        """Run one prompt rollout to its end, once one of ``hint.max_in_flight`` slots is free.
 
-        verl submits a whole validation set at once. What waits here has no request in vLLM's own
-        queue, where the time up to ``rollout_s`` would run.
+        verl submits a whole validation set at once. A prompt that waits here has no request in
+        vLLM's own queue, where the limit ``rollout_s`` would already be running.
         """
         state = ProblemState(**{**prompt.get("hint_state_of_problem", {}), "step": step})
         rollout = PromptRollout(problem, state, parts)
