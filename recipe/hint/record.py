@@ -254,8 +254,8 @@ def odd_shape(problem: Problem, verdict: Verdict) -> str:
 def verdict_counts(
     problem: Problem, rounds: Sequence[Round], opinions: Mapping[Place, Opinion]
 ) -> dict[str, Any]:
-    """Return the fields of a record that say how all responses of a prompt were graded."""
-    verdicts = [verdict for each in rounds for verdict in each.verdicts]
+    """Return the fields of a record that say how all sampled responses were graded."""
+    verdicts = [verdict for each in rounds if not each.request.given for verdict in each.verdicts]
     shapes = sorted({odd_shape(problem, verdict) for verdict in verdicts} - {""})
     given = Counter(opinions.values())
     return {

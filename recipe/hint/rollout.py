@@ -239,7 +239,9 @@ class PromptRollout:
         return (request.level, "again", before) if before else (request.level,)
 
     def _seed(self, *coordinates: object) -> int:
-        return seed_at(self._settings.seed, self._step, self._problem.id, *coordinates)
+        repeat = self._state.repeat
+        again = ("repeat", repeat) if repeat else ()
+        return seed_at(self._settings.seed, self._step, self._problem.id, *coordinates, *again)
 
     def _turn(self, place: Place) -> Turn:
         return turn_at(self._rounds, place)
@@ -283,8 +285,9 @@ class PromptRollout:
         counted = tuple(row for row in train.rows if row.weight) or train.rows
         groups = tuple(row.group for row in counted)
         has_turns = any(each.request.parents is not None for each in self._rounds)
-        sampled = [row for row in rows if not row.turn.response.is_given]
-        verdicts = [row.turn.verdict for row in sampled if row.turn.verdict]
+        trained = [self._turn(row.place) for row in counted]
+        sampled = [turn for turn in trained if not turn.response.is_given]
+        verdicts = [turn.verdict for turn in sampled if turn.verdict]
         is_unhinted = self._settings.conditioning == "unhinted"
         record = PromptRecord(
             problem_id=self._problem.id,
@@ -295,7 +298,7 @@ class PromptRollout:
             rewards=tuple(row.reward for row in counted),
             accuracies=tuple(verdict.score for verdict in verdicts),
             groups=groups if any(groups) else (),
-            trained_tokens=sum(len(row.turn.response.token_ids_T) for row in sampled),
+            trained_tokens=sum(len(turn.response.token_ids_T) for turn in sampled),
             hint_calls=written.calls,
             hint_tokens=written.tokens,
             hint_seconds=round(self._hint_seconds, 4),
@@ -364,6 +367,7 @@ class PromptRollout:
         asked = {
             Place(number, place): turn
             for number, each in enumerate(self._rounds)
+            if not each.request.given
             for place, turn in enumerate(each.turns)
             if turn.verdict and self._seed("second judge", number, place) < limit
         }

@@ -196,6 +196,8 @@ class ProblemState:
         accepted_level: The highest level that the last one trained on.
         worked_level: The lowest level at which a response of the last one was right; -1: none.
         step: The training step, from 1.
+        repeat: How often the problem was sent before at this step: the end of an epoch and the
+            beginning of the next may meet in one.
     """
 
     visits: int = 0
@@ -204,6 +206,7 @@ class ProblemState:
     accepted_level: int = 0
     worked_level: int = -1
     step: int = 0
+    repeat: int = 0
 
     def within(self, max_level: int) -> ProblemState:
         """Return the state for a run with ``max_level`` levels; an earlier start may have had more.

@@ -150,6 +150,7 @@ def test_the_histories_of_a_batch_are_found_by_building_each_column_once(monkeyp
         )
         monkeypatch.setattr(PPOTrainer, "_fetch_one_gen_batch", lambda self: batch)
         trainer = TRAINERS["sync"].__new__(TRAINERS["sync"])
+        trainer.global_steps, trainer._sent_at = 1, -1
         asked = []
         empty = RewardTracker().state("nobody")
         sent = []
@@ -173,6 +174,33 @@ def test_the_histories_of_a_batch_are_found_by_building_each_column_once(monkeyp
     # One built anew for every row takes time by the square of the rows.
     columns = ["raw_prompt", "reward_model", "extra_info", "uid"]
     assert looks(4) == looks(32) == Counter(columns)
+
+
+def test_a_problem_that_a_step_holds_twice_is_sampled_with_other_seeds_the_second_time(monkeypatch):
+    """The end of an epoch and the beginning of the next may meet in one step."""
+
+    def batch_of(*names):
+        return tu.get_tensordict(
+            {
+                "raw_prompt": [[{"role": "user", "content": name}] for name in names],
+                "reward_model": [{"ground_truth": "1"} for _ in names],
+                "extra_info": [{"index": name} for name in names],
+                "uid": [f"uid-{name}" for name in names],
+            }
+        )
+
+    batches = iter([batch_of("a", "b"), batch_of("b", "a", "c"), batch_of("a")])
+    monkeypatch.setattr(PPOTrainer, "_fetch_one_gen_batch", lambda self: next(batches))
+    trainer = TRAINERS["sync"].__new__(TRAINERS["sync"])
+    trainer.tracker, trainer._sent_at = RewardTracker(), -1
+    trainer.replay_buffer = SimpleNamespace(note_order=list)
+
+    def repeats(step):
+        trainer.global_steps = step
+        states = trainer._fetch_one_gen_batch()["hint_state_of_problem"]
+        return [tu.unwrap_non_tensor_data(state)["repeat"] for state in states]
+
+    assert [repeats(1), repeats(1), repeats(2)] == [[0, 0], [1, 1, 0], [0]]
 
 
 # -- checkpoints ----------------------------------------------------------------------------------

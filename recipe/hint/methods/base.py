@@ -91,12 +91,13 @@ class Method:
         self.settings: Any = self.settings_cls() if settings is None else settings
         self.draws = draws or Draws()
 
-    def check_run(self, *, group_size: int, use_kl_in_reward: bool) -> None:
+    def check_run(self, *, group_size: int, use_kl_in_reward: bool, num_updates: int = 1) -> None:
         """Refuse settings that do not fit the run's.
 
         Args:
             group_size: Responses of a whole group, G.
             use_kl_in_reward: Whether verl takes each response's KL from its reward.
+            num_updates: Mini-batches of one batch.
 
         Raises:
             ConfigError: Naming both settings.

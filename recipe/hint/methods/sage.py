@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from recipe.hint.methods.base import Method, check_below_group, unhinted
+from recipe.hint.methods.base import Method, unhinted
 from recipe.hint.methods.search import SearchSettings
 from recipe.hint.schema import Problem, ProblemState
 from recipe.hint.turns import Round, Sample, Train, at_level
@@ -22,10 +22,9 @@ class Sage(Method):
     settings_node = "hint.search"
     uses_hints = True
 
-    def check_run(self, *, group_size: int, use_kl_in_reward: bool) -> None:
-        """Refuse a probe that is a whole group."""
-        for name in ("probe_n", "unanimous_n"):
-            check_below_group(f"hint.search.{name}", getattr(self.settings, name), group_size)
+    def check_run(self, *, group_size: int, use_kl_in_reward: bool, num_updates: int = 1) -> None:
+        """Refuse a search that does not fit the run."""
+        self.settings.check_run(group_size, num_updates)
 
     def open(self, problem: Problem, state: ProblemState) -> Sample:
         """Return level 0, or one below the level that worked last (``start=remembered``)."""

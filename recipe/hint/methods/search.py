@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from recipe.hint.errors import ConfigError
+from recipe.hint.methods.base import check_below_group
 from recipe.hint.schema import ProblemState
 
 
@@ -41,6 +42,24 @@ class SearchSettings:
                     f"hint.search.{name}={getattr(self, name)} must be 0 (no probe) or a number of "
                     f"rollouts"
                 )
+
+    def check_run(self, group_size: int, num_updates: int) -> None:
+        """Refuse a probe that is a whole group, and unequal groups where a batch is split.
+
+        verl fills a batch that lacks rows at its end, so its last mini-batch would have next to
+        none.
+
+        Raises:
+            ConfigError: Naming the setting and the run's.
+        """
+        for name in ("probe_n", "unanimous_n"):
+            check_below_group(f"hint.search.{name}", getattr(self, name), group_size)
+        if self.unanimous_n and num_updates > 1:
+            raise ConfigError(
+                f"hint.search.unanimous_n={self.unanimous_n} makes groups of unequal size and "
+                f"needs one update a batch, got {num_updates}; set "
+                f"actor_rollout_ref.actor.ppo_mini_batch_size to the batch size, or unanimous_n=0"
+            )
 
     def expected(self, level: int, state: ProblemState) -> Literal["wrong", "right"] | None:
         """Return what the last visit predicts of every response; ``None``: both, or unknown."""

@@ -49,7 +49,7 @@ class Seele(Method):
     uses_hints = True
     source = "solution_prefix"
 
-    def check_run(self, *, group_size: int, use_kl_in_reward: bool) -> None:
+    def check_run(self, *, group_size: int, use_kl_in_reward: bool, num_updates: int = 1) -> None:
         """Refuse a probe that is a whole group."""
         check_below_group("hint.seele.probe_n", self.settings.probe_n, group_size)
 

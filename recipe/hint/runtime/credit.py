@@ -141,7 +141,10 @@ class CreditMixin(_Trainer):
             [responses[place] for place in places],
             self.global_steps,
         )
-        told = self._learner.learn(fresh, self.global_steps)
+        kept = [
+            each for row, each in zip(rows, fresh, strict=True) if DROPPED not in row.facts
+        ]  # what a dropped conversation earned is unknown
+        told = self._learner.learn(kept, self.global_steps) if kept else {}
         metrics.update({f"critic/{name}": value for name, value in told.items()})
         judged_N4 = self._learner.judge(fresh)
         self._judged = {

@@ -111,6 +111,11 @@ class _Guarded(_Buffer):
         self._begin(global_steps, partition_id)
         return super().wait_for_sampleable(global_steps, partition_id, target_count)
 
+    def get_sampleable_count(self, global_steps: int, partition_id: str) -> int:
+        """verl's own, which looks once and does not wait: between waits no clock runs."""
+        self._progress_at = None
+        return super().get_sampleable_count(global_steps, partition_id)
+
     def note_order(self, uids: Iterable[str]) -> None:
         """Take the prompts that are sent, in their order."""
         self.places |= zip(uids, self.sent, strict=False)

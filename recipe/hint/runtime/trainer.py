@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import gc
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,7 @@ class HintMixin(CreditMixin):
         self._records_of_step: list[PromptRecord] = []
         self._samples_of_step: dict[str, bytes] = {}
         self._metrics_of_step: dict[str, Any] = {}
+        self._sent_at, self._sent = -1, Counter[str]()
         super().__init__(config)
         # verl calls it before the checkpoint is marked: ours to call, after.
         self._callback, self.checkpoint_callback = self.checkpoint_callback, CheckpointCallback()
@@ -77,14 +79,18 @@ class HintMixin(CreditMixin):
 
     def _fetch_one_gen_batch(self) -> Any:
         batch = super()._fetch_one_gen_batch()
+        if self.global_steps != self._sent_at:
+            self._sent_at, self._sent = self.global_steps, Counter()
         # Every access to `batch[name]` builds the whole column.
         self.replay_buffer.note_order(tu.unwrap_non_tensor_data(uid) for uid in batch["uid"])
         names = sorted(_ID_COLUMNS & set(batch.keys()))
         columns = [[tu.unwrap_non_tensor_data(value) for value in batch[name]] for name in names]
         states = []
         for values in zip(*columns, strict=True):
-            problem = problem_from_row(dict(zip(names, values, strict=True)))
-            states.append(dataclasses.asdict(self.tracker.state(problem.id)))
+            name = problem_from_row(dict(zip(names, values, strict=True))).id
+            state = dataclasses.replace(self.tracker.state(name), repeat=self._sent[name])
+            self._sent[name] += 1
+            states.append(dataclasses.asdict(state))
         tu.assign_non_tensor_stack(batch, "hint_state_of_problem", states)
         return batch
 

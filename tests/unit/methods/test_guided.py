@@ -206,6 +206,17 @@ def test_the_roles_take_turns_in_phases():
     assert trained == [{"solver"}, {"solver"}, {"guide"}] * 2
 
 
+def test_a_record_has_the_accuracies_and_tokens_of_the_rows_that_train():
+    """The solver's phase; a critic also needs the guide's rows, which have weight 0."""
+    method = mlmt(t_low=1, t_high=1, baseline="value")
+    outcome = talk(method, {0: [0, 1], GUIDE: [0, 0], 1: [1, 0]}, step=1)
+    solver = [row for row in outcome.rows if row.credit.role == "solver"]
+    assert len(outcome.rows) == 6 and len(solver) == 4
+    record = outcome.record
+    assert len(record.rows) == len(record.accuracies) == sum(record.reasons.values()) == 4
+    assert record.trained_tokens == sum(len(row.turn.response.token_ids_T) for row in solver)
+
+
 def test_validation_has_one_conversation_per_sample_even_of_a_tree():
     method = mlmt(feedbacks=3, refinements=2).validation()
     outcome = talk(method, {0: [0, 1], GUIDE: [0, 0], 1: [1, 0]})

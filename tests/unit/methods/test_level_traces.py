@@ -208,13 +208,15 @@ def test_the_hinted_prompt_extends_the_unhinted_one():
 
 
 def test_the_same_place_in_a_run_draws_the_same_seeds_and_another_step_draws_others():
-    def seeds(step):
+    def seeds(step, repeat=0):
         engine = ScriptedEngine(dict.fromkeys(range(4), WRONG))
-        run(sage(), {}, engine=engine, step=step)
+        run(sage(), {}, engine=engine, step=step, state=ProblemState(repeat=repeat))
         return engine.seeds
 
     assert seeds(5) == seeds(5)
     assert not set(seeds(5)) & set(seeds(6))
+    # A step that holds a problem twice, at the end of an epoch, draws others for it too.
+    assert not set(seeds(5)) & set(seeds(5, repeat=1))
     assert len(set(seeds(5))) == 4
 
 

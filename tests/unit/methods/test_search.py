@@ -289,6 +289,14 @@ def test_what_was_unanimous_is_completed_to_the_group_that_one_request_would_hav
     assert found[0] == found[1]
 
 
+def test_groups_of_unequal_size_are_refused_where_a_batch_has_several_mini_batches():
+    """128 prompts x 8, of which 85 all right with two rows each: 514 rows, and a last one of 2."""
+    with pytest.raises(ConfigError, match=r"unanimous_n=2 .* got 2; set .*ppo_mini_batch_size"):
+        sage(unanimous_n=2).check_run(group_size=8, use_kl_in_reward=False, num_updates=2)
+    sage(unanimous_n=2).check_run(group_size=8, use_kl_in_reward=False, num_updates=1)
+    sage().check_run(group_size=8, use_kl_in_reward=False, num_updates=2)
+
+
 def test_an_unanimous_n_of_a_whole_group_is_refused():
     with pytest.raises(ConfigError, match="unanimous_n=4"):
         sage(unanimous_n=4).check_run(group_size=4, use_kl_in_reward=False)

@@ -31,7 +31,13 @@ from recipe.hint.runtime.preflight.folder import check_disk, check_run_folder, c
 from recipe.hint.runtime.preflight.keys import check_unread
 from recipe.hint.runtime.preflight.machine import check_machine
 from recipe.hint.runtime.preflight.model import MODEL, Model, load_model
-from recipe.hint.runtime.preflight.settings import ROLLOUT, check_sections, check_settings, setting
+from recipe.hint.runtime.preflight.settings import (
+    ROLLOUT,
+    check_sections,
+    check_settings,
+    num_updates,
+    setting,
+)
 from recipe.hint.runtime.preflight.turns import (
     check_attempts,
     check_conversations,
@@ -85,7 +91,9 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
     check_settings(with_models)
     group = config.actor_rollout_ref.rollout.n
     method.check_run(
-        group_size=group, use_kl_in_reward=setting(config, "algorithm.use_kl_in_reward")
+        group_size=group,
+        use_kl_in_reward=setting(config, "algorithm.use_kl_in_reward"),
+        num_updates=num_updates(config),
     )
     unchecked = check_machine(config)
     folder = check_run_folder(config)

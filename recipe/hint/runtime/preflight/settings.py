@@ -213,6 +213,13 @@ def _check_separate(config: DictConfig) -> None:
         )
 
 
+def num_updates(config: DictConfig) -> int:
+    """Return the mini-batches of a batch's share between two weight syncs."""
+    steps = f"trainer.v1.{setting(config, 'trainer.v1.trainer_mode')}.parameter_sync_step"
+    share = setting(config, "data.train_batch_size") // (setting(config, steps) or 1)
+    return share // setting(config, _MINI)
+
+
 def _check_batch(config: DictConfig) -> None:
     """Check the batch in shares, one between two weight syncs, and a share in mini-batches."""
     batch, mini = setting(config, "data.train_batch_size"), setting(config, _MINI)
