@@ -362,7 +362,7 @@ def _entries(
         for row, turn in enumerate(each.turns):
             place = Place(number, row)
             verdict = turn.verdict or _NO_VERDICT
-            reward = rewards.get(place, verdict.trained)
+            reward = rewards.get(place, verdict.train_reward)
             second = opinions.get(place, "not_asked")
             rows.setdefault((number, verdict, reward, place in rewards, second), []).append(row)
     entries = []

@@ -135,7 +135,7 @@ class Verdict:
         return not self.is_ungraded and (self.score > 0) == (what == "right")
 
     @property
-    def trained(self) -> float:
+    def train_reward(self) -> float:
         """What the response trains with."""
         return self.score if self.reward is None else self.reward
 

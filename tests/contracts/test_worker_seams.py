@@ -22,7 +22,7 @@ from recipe.hint.engine import BareEngine
 from recipe.hint.methods.base import Method
 from recipe.hint.prompt import Texts
 from recipe.hint.rollout import Parts
-from recipe.hint.runtime.engine import GroupClient, Sampling, Turns
+from recipe.hint.runtime.engine import GroupClient, LoopPasses, Sampling
 from recipe.hint.runtime.sampling_guard import IDLE
 from recipe.hint.runtime.tracing import Traces
 from recipe.hint.runtime.worker import HintManager, HintWorker
@@ -118,7 +118,7 @@ def idle_worker(monkeypatch, calls):
     monkeypatch.setattr(tq, "async_kv_batch_put", put)
     monkeypatch.setattr(HintWorker, "_run_prompt", run_prompt)
     worker = object.__new__(HintWorker)
-    worker._turns = Turns()
+    worker._passes = LoopPasses()
     rollout = {"temperature": 1.0, "top_p": 1.0, "top_k": -1, "calculate_log_probs": True}
     rollout |= {"agent": {"default_agent_loop": "single"}, "val_kwargs": dict(rollout)}
     worker.config = OmegaConf.create({"actor_rollout_ref": {"rollout": rollout}})

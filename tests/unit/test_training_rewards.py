@@ -81,7 +81,7 @@ def test_the_overlong_penalty_changes_what_trains_and_no_accuracy():
     right, own = Verdict(1.0, "correct"), Verdict(0.0, "wrong", reward=3.0)
     verdicts, _ = judged(Overlong(100, 20, 1.0), (80, right), (90, right), (100, own))
     # 20 tokens of buffer: 0/20, 10/20 and 20/20 of the factor
-    assert [verdict.trained for verdict in verdicts] == [1.0, 0.5, 2.0]
+    assert [verdict.train_reward for verdict in verdicts] == [1.0, 0.5, 2.0]
     assert [verdict.score for verdict in verdicts] == [1.0, 1.0, 0.0]
     assert [verdict.reason for verdict in verdicts] == ["correct", "correct", "wrong"]
     without, _ = judged(None, (100, right))

@@ -118,7 +118,7 @@ class Method:
     def reward(self, turn: Turn) -> float:
         """Return what a graded turn trains with."""
         assert turn.verdict is not None, "a turn without a grade has no reward of its own"
-        return turn.verdict.trained
+        return turn.verdict.train_reward
 
     @property
     def oracles(self) -> tuple[str, ...]:

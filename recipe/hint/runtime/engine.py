@@ -58,7 +58,7 @@ class Asks(Protocol):
         ...
 
 
-class Turns:
+class LoopPasses:
     """Lets one caller per pass of the event loop work, so that many at once do not block it."""
 
     def __init__(self) -> None:
@@ -248,7 +248,7 @@ class VllmEngine:
         self._hints = hints
         self._second = grading.second
         self._overlong = grading.overlong
-        self._turns = Turns()
+        self._passes = LoopPasses()
 
     def graded_by(self, verifier: Grader) -> VllmEngine:
         """Return the same engine with another verifier."""
@@ -306,9 +306,9 @@ class VllmEngine:
             )
         own: dict[str, Any] = sampling.given() if sampling else {}
         how = replace(self._responses, **own, n=count)
-        await self._turns.next()
+        await self._passes.next()
         groups = await self._client.sample_each(prompts, how, seeds)
-        await self._turns.next()
+        await self._passes.next()
         texts = self._tokenizer.batch_decode(
             # As arrays: transformers looks at every number of a list.
             [np.asarray(each.token_ids_T) for group in groups for each in group],
@@ -355,7 +355,7 @@ class VllmEngine:
         return [
             replace(
                 verdict,
-                reward=verdict.trained + self._overlong.penalty(len(response.token_ids_T)),
+                reward=verdict.train_reward + self._overlong.penalty(len(response.token_ids_T)),
             )
             for verdict, response in zip(verdicts_G, responses_G, strict=True)
         ]

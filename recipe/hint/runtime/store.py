@@ -174,8 +174,8 @@ def rows_of(
     }
     for number, trained in enumerate(outcome.rows):
         response, verdict = trained.turn.response, trained.turn.verdict
-        is_ours = len(response.token_ids_T) > 0 and not response.is_given
-        if not is_ours:  # as if the weights of the step had sampled it with certainty
+        is_sampled = len(response.token_ids_T) > 0 and not response.is_given
+        if not is_sampled:  # as if the weights of the step had sampled it with certainty
             zeros, step = [0.0] * len(response.token_ids_T), row["global_steps"] - 1
             response = replace(
                 response, log_probs_T=zeros, min_step=step, max_step=step, is_given=True

@@ -23,7 +23,7 @@ from recipe.hint.errors import StallError
 from recipe.hint.record import Outcome
 from recipe.hint.rollout import Parts, PromptRollout
 from recipe.hint.runtime import store
-from recipe.hint.runtime.engine import Turns
+from recipe.hint.runtime.engine import LoopPasses
 from recipe.hint.runtime.engine_builder import EngineBuilder
 from recipe.hint.runtime.hint_sources import guarded_source, teacher_of
 from recipe.hint.runtime.sampling_guard import IDLE
@@ -51,7 +51,7 @@ class HintWorker(_WorkerTQ):
         tq.init()
         self.background_tasks = set()
 
-        self._turns = Turns()
+        self._passes = LoopPasses()
         self._publisher = store.Publisher()
         self._under_way: dict[str, tuple[Any, float]] = {}  # uid -> problem, when it began
         config = self.config
@@ -89,12 +89,12 @@ class HintWorker(_WorkerTQ):
 
     async def generate_sequences(self, batch: Any) -> None:
         """Start the prompts as verl does, after marking all of them as running in one call."""
-        await self._turns.next()  # many calls come at once
+        await self._passes.next()  # many calls come at once
         # Once: each look at `batch["uid"]` builds the whole column.
         uids: Any = [tu.unwrap_non_tensor_data(uid) for uid in batch["uid"]]
         is_validation: Any = "validate" in batch and tu.unwrap_non_tensor_data(batch["validate"])
         await store.mark(uids, _partition(is_validation), "running")
-        await self._turns.next()
+        await self._passes.next()
         await _WorkerTQ.generate_sequences(self, batch)
 
     async def _run_prompt(

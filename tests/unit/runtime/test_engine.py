@@ -8,7 +8,7 @@ from fakes import Balancer, problem
 
 from recipe.hint.errors import StallError
 from recipe.hint.runtime.chat_template import Renderer
-from recipe.hint.runtime.engine import Grading, GroupClient, Sampling, Turns, VllmEngine
+from recipe.hint.runtime.engine import Grading, GroupClient, LoopPasses, Sampling, VllmEngine
 from recipe.hint.schema import Verdict
 
 
@@ -221,7 +221,7 @@ def test_a_given_text_above_the_longest_response_is_cut_and_truncated():
 
 def test_each_of_many_callers_has_a_turn_of_the_event_loop_of_its_own():
     async def turns_of(count):
-        turn, taken, turns = 0, [], Turns()
+        turn, taken, turns = 0, [], LoopPasses()
 
         async def caller():
             await turns.next()

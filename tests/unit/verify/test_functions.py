@@ -97,7 +97,7 @@ def test_an_async_function_and_one_of_keywords_are_called_too(rewards):
     with pool_of(rewards, "by_keyword", function_kwargs={"more": 1}) as pool:
         [verdict] = graded(pool, "5")
     assert verdict.extracted == "data_source extra_info ground_truth more solution_str"
-    assert (verdict.score, verdict.trained) == (0.0, 2.0)
+    assert (verdict.score, verdict.train_reward) == (0.0, 2.0)
 
 
 def test_what_fails_is_counted_and_named_and_the_rest_is_graded(rewards, caplog):
