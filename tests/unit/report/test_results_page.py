@@ -22,3 +22,27 @@ def test_each_campaign_is_the_one_that_can_be_made():
     for path in EVIDENCE.glob(f"*/{CAMPAIGN_FILE}"):
         made_by = Path("configs/campaign") / f"{path.parent.name}.yaml"
         assert read_campaign(path) == read_campaign(made_by)
+
+
+def test_the_readmes_table_says_what_the_page_says():
+    """Its columns: hard, easy, tokens as a multiple of grpo's."""
+    page = Path("docs/results.md").read_text(encoding="utf-8")
+    rows = cells_of(page, "Cost")
+    hard, easy = (
+        cells_of(page, f"Held-out problems, tiny/{kind}", "| arm") for kind in ("hard", "easy")
+    )
+    readme = Path("README.md").read_text(encoding="utf-8")
+    told = cells_of(readme, "The problem", "| per cent solved after 120 steps, five seeds")
+    assert list(told) == ["`grpo`", "`sage-light`", "`sage`"]
+    for name, cells in told.items():
+        arm = name.strip("`")
+        assert hard[arm][0] == easy[arm][0] == "5"
+        assert cells == [hard[arm][1], easy[arm][1], rows[arm][1]]
+
+
+def cells_of(text, heading, table="| arm"):
+    """The rows of the first table under a heading, by their first cell."""
+    part = text.split(f"# {heading}\n", 1)[1].split(table, 1)[1]
+    rows = part.split("\n\n", 1)[0].splitlines()[2:]
+    split = [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
+    return {first: rest for first, *rest in split}
