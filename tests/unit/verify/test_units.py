@@ -63,6 +63,7 @@ MENTIONS = {
         "degree_Celsius",
     },
     "Let $F_1$ and $F_2$ be the foci, $\\min(a, b) = 3$.": set(),
+    "Let $f \\circ F$ and $F \\circ C$ be maps of $[0, 5]$.": set(),
     "A pen costs $3 and a book $12.50.": {"dollar"},
     "A pen costs \\$3.": {"dollar"},
     "Find $3 + 4$ and $5x$ if $x = 2$.": set(),

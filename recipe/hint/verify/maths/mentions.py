@@ -91,7 +91,7 @@ def _is_unit(token: str, place: _Place, rest: str) -> bool:
         return is_behind and (place.has_font or token != "in")
     if len(token) > 1:
         return is_behind or place.has_font or place.before in _BEFORE
-    if place.before in ("°", r"\circ", r"\degree", "degrees"):
+    if place.is_unit and place.before in ("°", r"\circ", r"\degree", "degrees"):
         return token in "CF"
     is_end = place.has_font or _ENDS_UNIT.match(rest) is not None
     return place.before == "/" or (is_behind and is_end and not place.has_hyphen)
