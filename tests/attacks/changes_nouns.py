@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import random
+import re
 
 from attacks.kinds import FONTS, changes, wrapped
-from attacks.numbers import UNITS
+from attacks.numbers import UNIT_SIGNS, UNITS
 from attacks.shapes import Gold
 
 Rng = random.Random
@@ -18,6 +19,32 @@ def _(rng: Rng, gold: Gold) -> str | None:
         return None
     name = rng.choice([name for name in UNITS if name != asked[0]])
     return gold.numeral + rng.choice([rf"\text{{ {name}}}", rf"\ \mathrm{{{name}}}", f" {name}"])
+
+
+@changes("a unit that the problem does not mention")
+def _(rng: Rng, gold: Gold) -> str | None:
+    unit = rng.choice([*UNITS, *UNIT_SIGNS])
+    stem = UNITS.get(unit, unit)
+    is_said = (
+        gold.mentions(stem) if unit in UNITS else re.search(rf"[0-9}}~ ]{stem}\b", gold.problem)
+    )
+    if not gold.numeral or not gold.number or not gold.problem or is_said:
+        return None
+    if gold.mentions(
+        *UNIT_SIGNS.get(unit, ()),
+        "$",
+        "dollar",
+        "how much",
+        "cent",
+        "mph",
+        "kg",
+        "km",
+        "ft",
+        "lb",
+        "oz",
+    ):
+        return None
+    return gold.numeral + rng.choice([rf"\text{{ {unit}}}", rf"\ \mathrm{{{unit}}}"])
 
 
 @changes("another currency")

@@ -14,6 +14,12 @@ UNITS = {
     "inches": "inch", "kilometers": "kilometer", "kilograms": "kilogram", "pounds": "pound",
     "ounces": "ounce", "gallons": "gallon", "dollars": "dollar", "cents": "cent",
 }  # fmt: skip
+# Signs of units, and what else names these units in a problem.
+UNIT_SIGNS = {
+    "m": ("meter", "metre"), "g": ("gram",), "s": ("sec",), "h": ("hour", "hr"), "ha": ("hectare",),
+    "N": ("newton",), "K": ("kelvin",), "C": ("celsius",), "F": ("fahrenheit",), "L": ("lit",),
+    "microseconds": (), "mg": ("milligram",), "kWh": ("kilowatt",), "mi": ("mile",),
+}  # fmt: skip
 FOREIGN = "٠٦۷५๓7７𝟕𝟔𝟘"
 WORDS = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "

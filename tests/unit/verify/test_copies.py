@@ -9,7 +9,6 @@ from recipe.hint.verify.maths.compare import Comparison
 from recipe.hint.verify.maths.copies import repeats_one
 from recipe.hint.verify.maths.grade import equal, last_box
 from recipe.hint.verify.maths.reading import read
-from recipe.hint.verify.maths.words import load_units
 
 
 def tree(text):
@@ -48,7 +47,6 @@ def test_the_values_of_the_formulas_are_asked_for_once_however_many_answers_ther
         return False
 
     monkeypatch.setattr(copies, "_has_value", counted)
-    load_units()
     problem = " ".join(f"${n}+1$" for n in range(2, 42))
     for num_answers in (5, 10, 20):
         asked.clear()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from recipe.hint.verify.maths import questions
+from recipe.hint.verify.maths import asked, questions
 from recipe.hint.verify.maths import sets as maths_sets
 from recipe.hint.verify.maths.numeric import approximate
 from recipe.hint.verify.maths.tree import (
@@ -115,7 +115,7 @@ class Comparison:
     def _may_drop_name(self, gold: Node, name: Node, value: Node) -> bool:
         if gold.kind in ("tuple", "matrix") and value.kind == "list":
             return False  # x = 1, 2 is no pair
-        if name.kind == "word" and not questions.may_drop_name(name.value, self.problem):
+        if name.kind == "word" and not asked.may_drop_name(name.value, self.problem):
             return False
         self.ignored.append("name")
         return is_sorted(names_of(name))
@@ -176,7 +176,7 @@ class Comparison:
             return unit.unit == unit_of_other.unit and self.equal(left, right)
         if unit_of_other.unit:
             self._go_on()
-            if not questions.may_drop_unit(unit_of_other.unit, self.problem):
+            if not asked.may_drop_unit(unit_of_other.unit, self.problem):
                 return False
             self.ignored.append(unit_of_other.text)
         return self.equal(left, right)
@@ -188,7 +188,7 @@ class Comparison:
         if other.noun == gold.noun:
             return True
         self._go_on()
-        if gold.unit or gold.noun or not questions.has_noun(other.noun, self.problem):
+        if gold.unit or gold.noun or not asked.has_noun(other.noun, self.problem):
             return False
         self.ignored.append(other.noun)
         return True

@@ -23,7 +23,6 @@ from recipe.hint.verify.maths.compare import Comparison, NeedsAlgebra
 from recipe.hint.verify.maths.questions import asks_for_several, is_finished
 from recipe.hint.verify.maths.reading import Reading, read
 from recipe.hint.verify.maths.tree import NoValue
-from recipe.hint.verify.maths.words import NeedsUnits, load_units
 
 # What the calling thread reads; a longer answer is left to the worker.
 _MAX_QUICK_CHARS = 300
@@ -142,7 +141,6 @@ def compare(answer: str, candidate: str, problem: str = "") -> Equality:
     Raises:
         ValueError: The stated tolerance is not a positive number.
     """
-    load_units()
     gold, stated = _gold_text(answer)
     tolerance = _tolerance(gold, stated)
     if tolerance is None and (quick := _quick_equal(gold, candidate, problem)) is not None:
@@ -160,7 +158,6 @@ def equal(answer: str, candidate: str, problem: str = "") -> bool:
 
 def is_text_only(answer: str) -> bool:
     """Whether a gold answer cannot be read, so that only the same text is right."""
-    load_units()
     return not read(_gold_text(answer)[0]).trees
 
 
@@ -209,7 +206,7 @@ def _quick_equal(gold: str, candidate: str, problem: str) -> Equality | None:
         if not left.trees or not right.trees:
             return Equality(False, "text")
         return _trees_equal(left, right, Comparison(problem, is_quick=True))
-    except (NeedsAlgebra, NeedsUnits):
+    except NeedsAlgebra:
         return None
 
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from recipe.hint.verify.maths.lexer import ACCENTS, SHORT_WORDS, Token, tokens
 from recipe.hint.verify.maths.parser import parse
 from recipe.hint.verify.maths.tree import Node, Unread, exact
-from recipe.hint.verify.maths.words import NeedsUnits
 
 # A longer answer is compared as text: no answer form needs more.
 _MAX_READ_CHARS = 2000
@@ -41,10 +40,7 @@ class Reading:
 
 def vote_key(text: str) -> str:
     """What equal answers share in a vote: a rational value, else the tokens of the text."""
-    try:
-        reading = read(text)
-    except NeedsUnits:  # as good as any other spelling: 5 cm and 5 are two votes
-        return " ".join(text.split())
+    reading = read(text)
     value = exact(reading.trees[0]) if reading.trees else None
     if value is None:
         return " ".join(reading.text)

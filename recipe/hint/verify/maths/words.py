@@ -1,19 +1,16 @@
 """Words of an answer: numbers, scales, percent, units of measure, counted nouns.
 
-Units come from pint's registry, of which only the units of ``_UNITS`` are taken; it supplies their
-spellings, plurals, prefixes and dimensions. A word is never dropped because it is unknown: what
-is not read here makes the whole answer a text.
+A word is never dropped because it is unknown: what is not read here makes the whole answer a text.
 """
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
-PERCENT = "percent"
+from recipe.hint.verify.maths.units import PERCENT, POWER_WORDS, Unit, name_of, read_unit
+
 _ONES = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
     "sixteen seventeen eighteen nineteen"
@@ -33,8 +30,7 @@ _PARTS = {
     "eighth": 8, "ninth": 9, "tenth": 10, "hundredth": 100, "thousandth": 1000,
 }  # fmt: skip
 _PARTS |= {("halves" if word == "half" else f"{word}s"): value for word, value in _PARTS.items()}
-_POWER_WORDS = {"squared": 2, "cubed": 3}
-_BEFORE_UNIT = {"square": 2, "sq": 2, "cubic": 3, "cu": 3}
+_COUNTS = frozenset({*_NUMBERS, *_SCALES, *_PARTS, *POWER_WORDS})
 # Words that change what a value says, count or compare; never part of a counted noun.
 _NO_NOUNS = frozenset(
     "a about above after all almost an and any approximately are around as at away be before below "
@@ -53,32 +49,17 @@ _NO_NOUNS = frozenset(
     "anti fake never nonsense remainder short eleventh twelfth thirteenth fourteenth fifteenth "
     "sixteenth seventeenth eighteenth nineteenth twentieth thirtieth fortieth fiftieth sixtieth "
     "seventieth eightieth ninetieth millionth billionth trillionth".split()
-) | set(_NUMBERS) | set(_SCALES) | set(_PARTS) | set(_POWER_WORDS)  # fmt: skip
+) | _COUNTS  # fmt: skip
 
-_UNITS = frozenset(
-    "meter inch foot yard mile nautical_mile light_year angstrom micron gram pound ounce ton "
-    "metric_ton carat second minute hour day week month year decade century liter gallon quart "
-    "pint cup tablespoon teaspoon fluid_ounce hectare acre degree radian arcminute "
-    "degree_Celsius degree_Fahrenheit kelvin newton joule watt volt ampere ohm hertz pascal "
-    "calorie bit byte mole mile_per_hour kilometer_per_hour horsepower atmosphere bar "
-    "electron_volt knot coulomb farad tesla henry lumen lux candela watt_hour stone "
-    "cubic_centimeter".split()
+# Of these the words that count nothing else where the problem itself asks for them: more apples.
+_MAY_BE_ASKED = frozenset(
+    "more left less fewer times pair pairs square squares cube cubes quarter quarters extra "
+    "additional remaining missing other root roots ones power powers halves tens hundreds "
+    "thousands short positive negative odd even correct incorrect right wrong imaginary "
+    "double triple true false log logs of".split()
 )
-ONE_LETTER = {
-    "m": "meter", "g": "gram", "s": "second", "h": "hour", "l": "liter", "L": "liter",
-    "N": "newton", "J": "joule", "W": "watt", "V": "volt", "A": "ampere", "K": "kelvin",
-    "C": "degree_Celsius", "F": "degree_Fahrenheit",
-}  # fmt: skip
-# Letters that are also scales or common names: a unit only where the other side has it too.
-_MONEY = {
-    "dollar": "dollar", "dollars": "dollar", "usd": "dollar", "$": "dollar", "cent": "cent",
-    "cents": "cent", "euro": "euro", "euros": "euro", "eur": "euro", "€": "euro", "gbp": "gbp",
-    "£": "gbp", "rupee": "rupee", "rupees": "rupee", "yen": "yen", "yuan": "yuan",
-}  # fmt: skip
-_COUNTED = {"unit": "unit", "units": "unit"}  # "5 square units" is 5
-_MARKS = {"%": "percent", "°": "degree", "\\circ": "degree", "\\degree": "degree", "\\$": "$"}
+TAILS = frozenset("left remaining old".split())  # 12 miles left, 15 years old
 _MAX_NOUN_WORDS = 4
-Unit = tuple[tuple[str, int], ...]  # canonical names and exponents, in order
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,8 +118,17 @@ def _part(words: Sequence[str]) -> Fraction | None:
 def is_noun(word: str) -> bool:
     """Whether a word can name something: no comparison, negation, number or operation."""
     return not any(
-        part.removesuffix("s") in _NO_NOUNS or part in _NO_NOUNS for part in word.lower().split("-")
+        part in _NO_NOUNS or _is_count(part.removesuffix("s")) for part in word.lower().split("-")
     )
+
+
+def _is_count(word: str) -> bool:
+    return word in _COUNTS or (word.endswith("th") and word in _NO_NOUNS)  # thirteenths
+
+
+def is_plain_noun(word: str) -> bool:
+    """Whether a word is a noun that needs no more than to be in the problem: no unit either."""
+    return is_noun(word) and name_of(word) is None
 
 
 def _whole_number(words: Sequence[str]) -> Fraction | None:
@@ -179,127 +169,23 @@ def read_suffix(words: Sequence[str]) -> Suffix | None:
     scale, power = Fraction(1), 1
     while rest and rest[0].lower() in _SCALES:
         scale *= _SCALES[rest.pop(0).lower()]
-    if rest and rest[0].lower() in _POWER_WORDS and scale == 1:
-        power = _POWER_WORDS[rest.pop(0).lower()]
+    if rest and rest[0].lower() in POWER_WORDS and scale == 1:
+        power = POWER_WORDS[rest.pop(0).lower()]
     if not rest:
         return Suffix(scale, power, text=text)
     unit = read_unit(rest)
     if unit is not None:
         return Suffix(scale, power, unit, text=text)
+    if rest[-1].lower() in TAILS and (unit := read_unit(rest[:-1])) is not None:
+        return Suffix(scale, power, unit, noun=rest[-1].lower(), text=text)
     noun = _read_noun(rest)
     return Suffix(scale, power, noun=noun, text=text) if noun else None
 
 
 def _read_noun(words: Sequence[str]) -> str:
     are_nouns = len(words) <= _MAX_NOUN_WORDS and all(
-        len(word) > 2 and word.replace("-", "").isalpha() and word.isascii()
-        and is_noun(word)
-        and name_of(word) is None
-        for word in words
+        word.replace("-", "").isalpha() and word.isascii()
+        and (word in _MAY_BE_ASKED or (len(word) > 2 and is_noun(word)))
+        for word in (each.lower() for each in words)
     )  # fmt: skip
     return " ".join(words).lower() if are_nouns else ""
-
-
-def read_unit(words: Sequence[str]) -> Unit | None:
-    """``None`` unless all of the words make one unit; ``/`` and ``per`` divide."""
-    over = [place for place, word in enumerate(words) if word in ("/", "per")]
-    if len(over) > 1:
-        return None
-    top = _read_factors(words[: over[0]] if over else words)
-    bottom = _read_factors(words[over[0] + 1 :]) if over else {}
-    if not top or bottom is None or (over and not bottom):
-        return None
-    return canonical({**top, **{name: top.get(name, 0) - power for name, power in bottom.items()}})
-
-
-def _read_factors(words: Sequence[str]) -> dict[str, int] | None:
-    """Units side by side with their exponents: ``square feet``, ``cm ^ 2``, ``metres squared``."""
-    powers: dict[str, int] = {}
-    rest, last, pending = list(words), "", 1
-    while rest:
-        word = rest.pop(0)
-        lower = word.lower()
-        exponent = 0
-        if word == "^":
-            exponent = int(rest.pop(0)) if rest and rest[0] in ("1", "2", "3") else 0
-        elif lower in _POWER_WORDS:
-            exponent = _POWER_WORDS[lower]
-        if exponent and last:
-            powers[last], last = exponent, ""
-        elif lower in _BEFORE_UNIT and pending == 1:
-            pending = _BEFORE_UNIT[lower]
-        elif (name := name_of(word)) is not None and name not in powers:
-            if last == "degree" and name in ("degree_Celsius", "degree_Fahrenheit"):
-                del powers["degree"]
-            powers[name], last, pending = pending, name, 1
-        else:
-            return None
-    return powers if pending == 1 else None
-
-
-def canonical(powers: dict[str, int]) -> Unit:
-    """Units in order, compound ones taken apart."""
-    merged = dict(powers)
-    for name, parts in (
-        ("mile_per_hour", {"mile": 1, "hour": -1}),
-        ("kilometer_per_hour", {"kilometer": 1, "hour": -1}),
-        ("cubic_centimeter", {"centimeter": 3}),
-    ):
-        if name in merged:
-            count = merged.pop(name)
-            for part, power in parts.items():
-                merged[part] = merged.get(part, 0) + power * count
-    return tuple(sorted((name, power) for name, power in merged.items() if power))
-
-
-@functools.lru_cache(maxsize=4096)
-def name_of(word: str) -> str | None:
-    """The canonical name of one unit, ``None`` when ``word`` is none."""
-    word = _MARKS.get(word, word)
-    lower = word.lower()
-    if lower in (PERCENT, "percentage"):
-        return PERCENT
-    if lower in _MONEY or lower in _COUNTED:
-        return _MONEY.get(lower) or _COUNTED[lower]
-    if len(word) == 1:
-        return ONE_LETTER.get(word)
-    if word in _MARKS.values():
-        return word
-    if len(word) > 20 or not word.isalpha() or not word.isascii() or lower in ("as", "at", "am"):
-        return None
-    tried = dict.fromkeys((word, lower, lower.removesuffix("s")))
-    for spelling in tried:
-        for prefix, unit, _ in _registry().parse_unit_name(spelling):
-            if unit in _UNITS and not (prefix and unit in ("inch", "ton", "degree", "day", "pint")):
-                return prefix + unit
-    return None
-
-
-class NeedsUnits(Exception):
-    """A word may be a unit, and the registry is not loaded in this process."""
-
-
-_loaded: list[Any] = []
-
-
-def load_units() -> None:
-    """Load pint's registry, half a second once; before that its units raise ``NeedsUnits``."""
-    if not _loaded:
-        from pint import UnitRegistry
-
-        _loaded.append(UnitRegistry())
-
-
-def _registry() -> Any:
-    if not _loaded:
-        raise NeedsUnits
-    return _loaded[0]
-
-
-def dimension_of(name: str) -> str:
-    """The dimension of a unit, as text."""
-    if name in _MONEY.values():
-        return "money"
-    if name in (PERCENT, "unit"):
-        return name
-    return str(_registry().get_dimensionality(name))

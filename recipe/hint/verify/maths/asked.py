@@ -1,0 +1,212 @@
+"""What the problem's own text asks for: the names, nouns and units that an answer may carry."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Sequence
+
+from recipe.hint.verify.maths.mentions import (
+    MAX_CHARS,
+    is_ordinary,
+    mentioned_units,
+    without_possessives,
+)
+from recipe.hint.verify.maths.units import Unit, kind_of, read_unit
+from recipe.hint.verify.maths.words import TAILS, is_plain_noun
+
+# Symbols that are also scales or common names; without a problem they are not left out.
+_DOUBTFUL = frozenset(
+    "kelvin ampere volt watt joule newton degree_Celsius degree_Fahrenheit".split()
+)
+_ANGLE = re.compile(r"angl|degree|°|\\circ\b|rotat|temperature|latitude|longitude|\barc")
+_MEASURE = re.compile(  # what is asked for has the power of a length
+    r"(?:[Ww]hat is|[Ff]ind|[Cc]ompute|[Dd]etermine|[Cc]alculate) "
+    r"(?:(?:the|its|their|total|surface) ){0,3}"
+    r"(area|volume|length|perimeter|distance|height|width|radius|diameter|circumference)"
+)
+_SPACE = re.compile(r"area|volume|surface|region|square|cub(?:e|ic)")
+_POWERS = {"area": 2, "volume": 3}
+# Names of quantities that a problem may ask for without the word.
+_NAMES = frozenset(
+    "answer total area perimeter volume length width height radius slope distance speed time cost "
+    "price profit sum product ratio probability number mean median average max min maximum minimum "
+    "gcd lcm value result remainder angle rate".split()
+)
+_PLAIN_UNITS = ((("unit", 1),), (("unit", 2),), (("unit", 3),))
+_ASKED = re.compile(
+    r"\b(?:[Hh]ow many|(?:[Ff]ind|[Ww]hat(?: is| was|['’]s)|[Cc]ompute|[Dd]etermine|[Cc]alculate)"
+    r" the (?:total )?number of) ((?:[A-Za-z/-]{1,30} ?){1,5})"
+)
+_MEASURED_IN = re.compile(r"\bin ((?:[A-Za-z/^]{1,20} ?){1,4})")
+_CUT = frozenset(
+    "are is was were do does did will would can could of have has had than in on for to at by from "
+    "that who which with must should should there he she they it his her their".split()
+)
+_AGE = re.compile(
+    r"\b[Hh]ow old\b|\b(?:[Ww]hat|[Ff]ind|[Cc]alculate|[Dd]etermine)\b[^.?]{0,40}\bages?\b"
+)
+_OTHER_AGE = re.compile(r"\b(?:month|week|day|hour)s?[ -](?:old|young)")
+_LEFT = re.compile(r"\b([A-Za-z]{1,30}) (left|remaining)\b")
+# Whoever left, and what is on the left.
+_NOT_LEFT = frozenset("the to on from of and he she they it who i we you his her its".split())
+_MONEY = re.compile(
+    r"\b[Hh]ow much (?:money\b|(?:did|do|does|will|would|can|could|should|must|is|are)\b"
+    r"[^.?]{0,80}\b(?:make|earn|pay|spend|cost|owe|save|charge|worth)\b)"
+)
+_HOW = re.compile(r"\b[Hh]ow (far|tall|wide|deep|heavy)\b")
+_KINDS_ASKED = dict.fromkeys(("far", "tall", "wide", "deep"), "length") | {"heavy": "mass"}
+_CENTS = re.compile(r"\bcents?\b|¢")
+_COINS = re.compile(r"\b(?:penn(?:y|ies)|nickels?|dimes?|quarters?|coins?)\b")
+_WORD = re.compile(r"[A-Za-z]+")
+
+
+@functools.lru_cache(maxsize=256)
+def question(problem: str) -> str:
+    """The last sentence with a question mark, and the last sentence."""
+    sentences = re.split(r"(?<=[.?!])\s+", problem[-MAX_CHARS:].strip())
+    asked = [each for each in sentences if each.endswith("?")]
+    return " ".join(dict.fromkeys([*asked[-1:], sentences[-1]]))
+
+
+def may_drop_name(name: str, problem: str) -> bool:
+    """Whether a word left of ``=`` names what the problem asks for."""
+    return not problem or name.lower() in _NAMES or _singular(name) in _words_of(problem)
+
+
+def has_noun(noun: str, problem: str) -> bool:
+    """Whether a counted noun is the problem's own.
+
+    All its words have to be in the text, and in what ``how many`` asks for where that is there.
+    A noun with a word that may also compare or measure has to be what is asked for, from its first
+    word on: ``more apples``, ``pairs of shoes``. ``left`` and ``old`` have to be asked for too.
+    """
+    words = noun.split()
+    if words[-1] in TAILS and _asks_for_tail(words[-1], problem):
+        words = words[:-1]
+    if not words or not problem:
+        return bool(problem)
+    if words[-1] == "old" or not all(is_plain_noun(word) for word in words):
+        start = _behind_how_many(problem)[: len(words)]
+        return [*map(_singular, words)] == [*map(_singular, start)] and words[-1] != "of"
+    parts = {_singular(part) for word in words for part in word.split("-")}
+    asked = {_singular(part) for word in _asked_words(problem) for part in word.split("-")}
+    return parts <= _words_of(problem) and (not asked or parts <= asked)
+
+
+def may_drop_unit(unit: Unit, problem: str) -> bool:
+    """Whether a unit may be left out against a value that has none.
+
+    Where the problem's text asks for one it has to be that; else the text has to mention it, and
+    no other of its kind. Degrees only need that the text has angles and nothing in radians, dollars
+    that it asks for money, and square units nothing.
+    """
+    if not problem:
+        return all(
+            name not in _DOUBTFUL and (power < 2 or kind_of(name) == "length")
+            for name, power in unit
+        )
+    asked = _asked_unit(problem)
+    if asked or _asked_words(problem):  # another unit, or no unit at all
+        return unit == asked or unit in _PLAIN_UNITS
+    kind = _asked_kind(problem)
+    if kind and unit not in _PLAIN_UNITS and all(kind_of(name) != kind for name, _ in unit):
+        return False
+    return all(
+        name == "unit" or (_has_power(name, power, unit, problem) and _is_told(name, problem))
+        for name, power in unit
+    )
+
+
+def _asked_kind(problem: str) -> str:
+    """What the question's own words measure; empty where they leave it open."""
+    asked = question(problem)
+    match = _HOW.search(asked)
+    return "money" if _MONEY.search(asked) else _KINDS_ASKED[match[1]] if match else ""
+
+
+def _has_power(name: str, power: int, unit: Unit, problem: str) -> bool:
+    """Whether a length has the power of what is asked for, and another unit none."""
+    if kind_of(name) != "length" or len(unit) > 1:
+        return power < 2
+    measure = _MEASURE.search(question(problem))
+    if measure is None:
+        return power == 1 or _SPACE.search(problem) is not None
+    return power == _POWERS.get(measure[1], 1)
+
+
+def _is_told(name: str, problem: str) -> bool:
+    units = mentioned_units(problem)
+    others = {other for other in units - {name} if kind_of(other) == kind_of(name)}
+    if name == "dollar" and not others:
+        is_asked = _MONEY.search(question(problem)) is not None
+        return name in units or (is_asked and not _COINS.search(problem))
+    if name == "dollar" and others == {"cent"}:  # pens at 50 cents and books at $5
+        return name in units and "$" in problem and not _CENTS.search(question(problem))
+    may_be_angle = name == "degree" and _ANGLE.search(problem) is not None
+    return not others and (name in units or may_be_angle)
+
+
+@functools.lru_cache(maxsize=256)
+def _words_of(problem: str) -> frozenset[str]:
+    """The words of a problem's text, in the singular."""
+    return frozenset(map(_singular, _WORD.findall(without_possessives(problem))))
+
+
+def _singular(word: str) -> str:
+    word = word.lower()
+    if word.endswith("ies"):
+        return word[:-3] + "y"
+    for ending in ("es", "s"):
+        if word.endswith(ending) and len(word) > len(ending) + 2:
+            return word.removesuffix("s").removesuffix("e")
+    return word.removesuffix("e")
+
+
+def _asks_for_tail(word: str, problem: str) -> bool:
+    """Whether the question asks how many are left, or how old someone is."""
+    asked = question(problem)
+    if word == "old":
+        return word in _asked_words(problem) or _AGE.search(asked) is not None
+    before = [match[1] for match in _LEFT.finditer(asked) if match[2] == word]
+    return any(each.islower() and each not in _NOT_LEFT for each in before)
+
+
+@functools.lru_cache(maxsize=256)
+def _behind_how_many(problem: str) -> tuple[str, ...]:
+    """The words behind the last ``how many``; empty without one."""
+    asked = list(_ASKED.finditer(problem[:MAX_CHARS]))
+    return tuple(asked[-1][1].split()) if asked else ()
+
+
+def _asked_words(problem: str) -> tuple[str, ...]:
+    """The noun behind the last ``how many``, its adjectives before it; empty without one."""
+    words = _behind_how_many(problem)
+    cut = next((n for n, word in enumerate(words) if word.lower() in _CUT), len(words))
+    return words[:cut]
+
+
+def _asked_unit(problem: str) -> Unit:
+    """The unit behind the last ``how many``, or, in the question, ``in``; years for an age."""
+    words = _asked_words(problem)
+    for start in range(min(3, len(words))):
+        unit = _longest_unit(words[start:])
+        if unit:
+            return unit
+    asked = question(problem)
+    found = [_longest_unit(_split_unit(match[1])) for match in _MEASURED_IN.finditer(asked)]
+    is_age = not words and _AGE.search(asked) and not _OTHER_AGE.search(problem)
+    return next((unit for unit in reversed(found) if unit), (("year", 1),) if is_age else ())
+
+
+def _split_unit(text: str) -> list[str]:
+    return re.findall(r"[A-Za-z]+|[/^]", text)
+
+
+def _longest_unit(words: Sequence[str]) -> Unit:
+    for end in range(len(words), 0, -1):
+        unit = read_unit([part for word in words[:end] for part in _split_unit(word)])
+        is_other = words[0] == "in" or len(words[0]) < 2 or is_ordinary(words[0])
+        if unit is not None and not is_other:
+            return unit
+    return ()
