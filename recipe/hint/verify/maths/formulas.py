@@ -87,6 +87,7 @@ class Formulas(Cursor):
         self._depth = 0
         self._nested = 0  # inside any bracket
         self._in_bars = 0
+        self._in_tuple = 0  # there a sign pair is one value, not two members
 
     def _atom(self) -> Node:
         raise NotImplementedError

@@ -73,6 +73,8 @@ class _Parser(Atoms):
         """Elements between commas, semicolons, ``and``, ``or``."""
         parts = self._elements(SEPARATORS)
         word = self._word
+        if "or" not in word and any(part.kind == "list" for part in parts):
+            word = "pm"
         if len(parts) == 1:
             return parts[0]
         names = sum(part.kind == "label" for part in parts)
@@ -125,7 +127,7 @@ class _Parser(Atoms):
             sides.append(self._sets())
         self._depth -= 1
         if not relations:
-            return _single(sides[0])
+            return sides[0] if self._in_tuple else _single(sides[0])
         return _relation(sides, relations)
 
     def _sets(self) -> Node:
@@ -249,7 +251,7 @@ def _quantity(node: Node, suffix: Suffix | None) -> Node:
 
 
 def _single(node: Node) -> Node:
-    return Node("list", _expanded(node)) if has_sign_pair(node) else node
+    return Node("list", _expanded(node), "pm") if has_sign_pair(node) else node
 
 
 def _expanded(node: Node) -> tuple[Node, Node]:
