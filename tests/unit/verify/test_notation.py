@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 
-from recipe.hint.verify import grade_maths
+from recipe.hint.verify import grade_maths, quick_verdict
 
 BRACKETS = (("(", ")"), ("[", "]"), (r"\begin{pmatrix}", r"\end{pmatrix}"))
 
@@ -32,3 +32,20 @@ def test_a_sign_pair_inside_a_bracket_makes_two_brackets_and_no_longer_one():
             assert not accepts(spliced, answer), answer
             assert not accepts(spliced, answer.strip("()[]")), answer  # nor without brackets
         assert not any(accepts(bracketed(pair, each), answer) for each in with_sign)
+
+
+def test_a_sum_that_the_gold_lacks_is_refused_before_it_is_added_up():
+    rng = random.Random(7)
+    bodies = ("k^{n}", r"\sin(k n)", r"\sqrt[7]{k+\sin(k)}", r"\log(k+n^2)", r"\frac{1}{k+n}")
+    for gold, body in itertools.product(("n", "(-1)^n", r"\sqrt{n}+1", r"\sqrt{2}"), bodies):
+        series = rng.choice((r"\sum", r"\prod")) + rf"_{{k=1}}^{{{rng.randint(1500, 1990)}}} {body}"
+        for answer in (rf"{gold}+0\cdot {series}", rf"{gold}\cdot 1^{{{series}}}"):
+            # no algebra: the calling process decides, in milliseconds
+            assert quick_verdict(rf"\boxed{{{answer}}}", gold).reason == "wrong"
+
+
+def test_a_sum_that_is_worked_out_on_the_other_side_is_still_right():
+    assert accepts("5050", r"\sum_{k=1}^{100} k = 5050")
+    assert accepts("x^2+x+1", r"\sum_{k=0}^{2} x^k = 1+x+x^2")
+    assert not accepts("5050", r"\sum_{k=1}^{100} k") and not accepts("5050", r"\sum_{k=1}^{99} k")
+    assert accepts(r"\sum_{k=1}^{10} k^n", r"\sum_{j=1}^{10} j^n")

@@ -27,6 +27,7 @@ _EXPAND = re.compile(r"\b[Ee]xpand\b")
 _SCALES = frozenset(10**power for power in range(16))
 _NEUTRAL = {"mul": _SCALES, "div": _SCALES, "pow": {1}, "add": {0}, "sub": {0}}
 _PLAIN = frozenset({"num", "sym", "const"})
+_UNDONE = frozenset("floor ceil abs".split())
 
 
 def repeats_one(
@@ -91,6 +92,19 @@ def has_form(problem: str, gold: Node, answer: Node) -> bool:
 def is_worked(node: Node) -> bool:
     """Whether it is more than a number or a name."""
     return is_worked(node.items[0]) if node.kind == "neg" else node.kind not in _PLAIN
+
+
+def is_done(answer: Node, golds: Sequence[Node]) -> bool:
+    """Whether every operation that asks for work is one of the gold answer's."""
+    kinds = {each.kind for each in _nodes(answer) if each.kind in ("sum", "prod", "det")}
+    kinds |= {each.kind for each in _nodes(answer) if each.kind in _UNDONE and not names_in(each)}
+    return kinds <= {each.kind for gold in golds for each in _nodes(gold)}
+
+
+def _nodes(node: Node) -> Iterator[Node]:
+    yield node
+    for item in node.items:
+        yield from _nodes(item)
 
 
 def _divides(node: Node) -> bool:

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 
-from recipe.hint.verify.maths.copies import has_form, is_worked, repeats_one, sides_of
+from recipe.hint.verify.maths.copies import has_form, is_done, is_worked, repeats_one, sides_of
 from recipe.hint.verify.maths.reading import read
 from recipe.hint.verify.maths.tree import (
     STRUCTURES,
@@ -221,7 +221,6 @@ _FORMULA = re.compile(
 )
 _MAX_FORMULAS = 60
 _RATIONAL = frozenset("num add sub neg mul div pow binom fact".split())
-_UNDONE = frozenset("sum prod det floor ceil abs".split())
 _MIN_DECIMALS = 5  # a gold answer with as many may be a rounding of anything
 
 
@@ -254,7 +253,7 @@ def is_finished(
     )
     if not golds:
         return True
-    if not all(_is_done(each, golds) for each in answers):
+    if not all(is_done(each, golds) for each in answers):
         return False
     if not names_in(*answers) <= names or (is_rational and names_in(*answers)):
         return False
@@ -277,6 +276,17 @@ def is_finished(
         return False
     golds = list(dict.fromkeys(golds))
     return not repeats_one([*others.values()], golds, formulas, equal, is_rational=is_rational)
+
+
+def leaves_work(gold: Node, answer: Node) -> bool:
+    """Whether the answer, equal or not, has an operation left that the gold answer lacks.
+
+    It costs no evaluation: a sum of thousands of terms that cannot be right is never added up.
+    """
+    golds, sides = list(_formulas(gold)), sides_of(gold, answer) or [answer]
+    return bool(golds) and not any(
+        all(is_done(each, golds) for each in _formulas(side)) for side in sides
+    )
 
 
 def _is_solved(gold: Node, answer: Node, problem: str, equal: Callable[[Node, Node], bool]) -> bool:
@@ -315,19 +325,6 @@ def _size(node: Node) -> int:
 
 def _has_only(node: Node, kinds: frozenset[str]) -> bool:
     return node.kind in kinds and all(_has_only(item, kinds) for item in node.items)
-
-
-def _is_done(answer: Node, golds: list[Node]) -> bool:
-    """Whether every operation that asks for work is one of the gold answer's."""
-    kinds = {each.kind for each in _nodes(answer) if each.kind in ("sum", "prod", "det")}
-    kinds |= {each.kind for each in _nodes(answer) if each.kind in _UNDONE and not names_in(each)}
-    return kinds <= {each.kind for gold in golds for each in _nodes(gold)}
-
-
-def _nodes(node: Node) -> Iterator[Node]:
-    yield node
-    for item in node.items:
-        yield from _nodes(item)
 
 
 @functools.lru_cache(maxsize=256)
