@@ -49,3 +49,42 @@ def test_a_sum_that_is_worked_out_on_the_other_side_is_still_right():
     assert accepts("x^2+x+1", r"\sum_{k=0}^{2} x^k = 1+x+x^2")
     assert not accepts("5050", r"\sum_{k=1}^{100} k") and not accepts("5050", r"\sum_{k=1}^{99} k")
     assert accepts(r"\sum_{k=1}^{10} k^n", r"\sum_{j=1}^{10} j^n")
+
+
+FORMULAS = (("$", "$"), ("$$", "$$"), (r"\[ ", r" \]"), (r"\(", r"\)"), ("$x = ", "$"))
+# What stands before and behind a box: the first change its value, the second do not.
+CHANGING = [(sign, "") for sign in ("-", "- ", r"-\,", r"\pm", r"\mp ", "−", "-1\\cdot", "0-")]
+CHANGING += [(factor, "") for factor in ("2", r"2\cdot ", r"\pi", r"\frac{1}{2}", r"\sqrt{3}\,")]
+CHANGING += [("", tail) for tail in (r"\pi", "^2", "^{-1}", r"\cdot 3", "/4", r"\times 10^3", "i")]
+CHANGING += [(r"\frac{", "}{2}"), (r"-\frac{", "}{3}"), (r"-\left(", r"\right)"), ("-", r"^\circ")]
+CHANGING += [("-", r"\text{ cm}"), ("", r"\pi\text{ cm}^2"), (r"-\$", "")]
+KEEPING = [("", tail) for tail in (".", "!", r"^\circ", r"^{\circ}", r"\%", r"\text{ cm}^2", r"\ ")]
+KEEPING += [("", tail) for tail in (r"\text{ and so on}", r"\pmod{7}", " = y", r"\,\mathrm{m/s}")]
+KEEPING += [
+    ("", tail) for tail in (r"\quad (1)", r"\tag{2}", r"\checkmark", "x^2", r"^{\text{th}}")
+]
+KEEPING += [(r"\$", ""), ("+", ""), ("{", "}"), (r"\textbf{", "}"), ("2^{", "}"), ("3+", "i")]
+KEEPING += [(r"\left(", r"\right)"), ("x-", ""), (r"2\text{ or }", "")]
+PROSE = [("- ", ""), ("**", "**"), ("so - ", " dollars"), ("$x$ - ", ""), ("=15\n", "% of it")]
+PROSE += [
+    ("It is ", " (five)"),
+    ("", " - done"),
+    ("1. ", "\n\n2"),
+    ("costs $10 - so ", "!"),
+    ("", "th"),
+]
+
+
+def test_a_sign_factor_or_power_at_the_box_makes_the_answer_another():
+    for (start, end), (left, right) in itertools.product(FORMULAS, CHANGING):
+        response = rf"So it is {start}{left}\boxed{{5}}{right}{end}."
+        assert grade_maths(response, "5").reason == "malformed", response
+
+
+def test_units_words_and_punctuation_at_the_box_change_nothing():
+    for (start, end), (left, right) in itertools.product(FORMULAS, KEEPING):
+        response = rf"So it is {start}{left}\boxed{{5}}{right}{end}."
+        assert grade_maths(response, "5").reason == "correct", response
+    for left, right in PROSE:
+        assert grade_maths(rf"{left}\boxed{{5}}{right}", "5").reason == "correct", (left, right)
+        assert grade_maths(rf"{left}$\boxed{{5}}${right}", "5").reason == "correct", (left, right)
