@@ -88,3 +88,36 @@ def test_units_words_and_punctuation_at_the_box_change_nothing():
     for left, right in PROSE:
         assert grade_maths(rf"{left}\boxed{{5}}{right}", "5").reason == "correct", (left, right)
         assert grade_maths(rf"{left}$\boxed{{5}}${right}", "5").reason == "correct", (left, right)
+
+
+def test_a_gold_with_a_fraction_for_an_exponent_may_be_answered_with_a_root():
+    rng = random.Random(9)
+    for base, (top, bottom) in itertools.product((2, 3, 10), ((1, 2), (1, 3), (2, 3), (1, 100))):
+        gold = f"{base}^{{{top}/{bottom}}}"
+        root = rf"\sqrt[{bottom}]{{{base**top}}}"
+        assert accepts(gold, root) and accepts(f"{gold}, 8", f"{root}, 8")
+        for wrong in (
+            rf"\sqrt[{bottom}]{{{base**top + rng.randint(1, 9)}}}",
+            rf"\sqrt[{bottom + 1}]{{{base**top}}}",
+            rf"{root}+x-x",
+            rf"{root}+\sum_{{k=1}}^{{2}}k-3",
+        ):
+            assert not accepts(gold, wrong), wrong
+    assert not accepts("2^{10}", r"\sqrt{1048576}")  # whole exponents: to be worked out
+
+
+def test_infinity_may_be_written_as_a_bound_of_an_inequality():
+    for bound, (mark, bracket) in itertools.product((-3, 0, 2), (("<", "()"), (r"\le ", "[]"))):
+        above = rf"{bracket[0]}{bound},\infty)"
+        below = rf"(-\infty,{bound}{bracket[1]}"
+        assert accepts(above, rf"{bound}{mark}x<\infty")
+        assert accepts(below, rf"-\infty<x{mark}{bound}")
+        for gold, other in itertools.permutations((above, below)):
+            assert not accepts(gold, rf"-\infty<x{mark}{bound}" if gold == above else other)
+        for wrong in (
+            rf"{bound}{mark}x\le\infty",  # infinity is no member
+            rf"{bound}{mark}x<-\infty",
+            rf"{bound + 1}{mark}x<\infty",
+            rf"{bound}{mark}x<{bound + 7}",
+        ):
+            assert not accepts(above, wrong), wrong

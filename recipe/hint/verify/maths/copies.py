@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
 
 from recipe.hint.verify.maths.tree import (
     STRUCTURES,
@@ -105,6 +106,12 @@ def _nodes(node: Node) -> Iterator[Node]:
     yield node
     for item in node.items:
         yield from _nodes(item)
+
+
+def has_broken_power(node: Node) -> bool:
+    """Whether a power is a root in other signs: ``2^{1/2}``."""
+    is_broken = node.kind == "pow" and (exact(node.items[1]) or Fraction(0)).denominator > 1
+    return is_broken or any(map(has_broken_power, node.items))
 
 
 def _divides(node: Node) -> bool:

@@ -13,7 +13,14 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 
-from recipe.hint.verify.maths.copies import has_form, is_done, is_worked, repeats_one, sides_of
+from recipe.hint.verify.maths.copies import (
+    has_broken_power,
+    has_form,
+    is_done,
+    is_worked,
+    repeats_one,
+    sides_of,
+)
 from recipe.hint.verify.maths.reading import read
 from recipe.hint.verify.maths.tree import (
     STRUCTURES,
@@ -248,7 +255,7 @@ def is_finished(
     is_rational = (
         not names
         and not is_near
-        and all(_has_only(each, _RATIONAL) for each in golds)
+        and all(_has_only(each, _RATIONAL) and not has_broken_power(each) for each in golds)
         and not any(each.kind == "num" and each.value.decimals >= _MIN_DECIMALS for each in golds)
     )
     if not golds:
@@ -311,7 +318,7 @@ def _formulas(node: Node) -> Iterator[Node]:
     elif node.kind == "chain":
         yield from _formulas(min(node.items, key=_size))
     elif node.kind == "relation":  # the bounds; its variable is a name
-        yield from (item for item in node.items if not names_in(item))
+        yield from (each for each in node.items if not names_in(each) and not is_infinite(each))
     elif node.kind in STRUCTURES:
         for item in node.items:
             yield from _formulas(item)
