@@ -6,6 +6,7 @@ import itertools
 import random
 
 from recipe.hint.verify import grade_maths, quick_verdict
+from recipe.hint.verify.choice import choice_verdict
 
 BRACKETS = (("(", ")"), ("[", "]"), (r"\begin{pmatrix}", r"\end{pmatrix}"))
 
@@ -121,3 +122,58 @@ def test_infinity_may_be_written_as_a_bound_of_an_inequality():
             rf"{bound}{mark}x<{bound + 7}",
         ):
             assert not accepts(above, wrong), wrong
+
+
+def test_a_remainder_may_carry_the_modulus_that_the_question_states():
+    rng = random.Random(15)
+    for _ in range(40):
+        modulus = rng.randint(5, 60)
+        value = rng.randrange(1, modulus)
+        problem = f"What is the remainder when $3^{{200}}$ is divided by {modulus}?"
+        for mark in (r"\pmod{%s}", r" \pmod {%s}", r"\bmod %s", r"\mod{%s}"):
+            tail = mark % modulus
+            assert accepts(str(value), f"{value}{tail}", problem)
+            assert accepts(str(value), rf"x \equiv {value} {tail}", problem)
+            for wrong in (
+                f"{value + modulus}{tail}",  # no remainder
+                f"{value - modulus}{tail}",
+                f"{(value + 1) % modulus}{tail}",
+                f"{value}{mark % (modulus + 1)}",
+                f"{value - 1}+1{tail}",
+                f"{value}{tail}+{modulus}",
+                rf"2x \equiv {2 * value} {tail}",
+            ):
+                assert not accepts(str(value), wrong, problem), wrong
+            assert not accepts(str(value), f"{value}{tail}", f"{modulus} of us are here. How many?")
+            assert not accepts(f"{value}{tail}", str(value))
+
+
+def test_rows_of_a_matrix_may_be_set_apart_and_a_base_may_stand_in_brackets():
+    for gap in ("4pt", "-2 mm", "0.5em", "1ex"):
+        column = rf"\begin{{pmatrix}} 1 \\[{gap}] 2 \end{{pmatrix}}"
+        assert accepts(r"\begin{pmatrix}1\\2\end{pmatrix}", column)
+        assert not accepts(r"\begin{pmatrix}1\\3\end{pmatrix}", column)
+    assert not accepts(r"\begin{pmatrix}1\\2\end{pmatrix}", r"\begin{pmatrix}1\\[4]2\end{pmatrix}")
+    for base in (5, 8, 16):
+        assert accepts(f"43_{{{base}}}", f"43_{{({base})}}")
+        assert not accepts(f"43_{{{base}}}", f"43_{{({base + 1})}}")
+
+
+def test_a_letter_may_have_a_size_a_font_and_space_around_it():
+    for before, after in itertools.product(
+        ("", r"\,", r"\ ", r"\large ", r"\quad", "~"), ("", r"\,", "~", r"\ ")
+    ):
+        for letter in ("B", r"\textbf{B}", r"\bm{B}", r"\text{B}.", r"\mathbf{(B)}"):
+            response = rf"\boxed{{{before}{letter}{after}}}"
+            assert choice_verdict(response, "B").reason == "correct", response
+            assert choice_verdict(response, "C").reason == "wrong"
+    for text in (
+        "AB",
+        r"A\,B",
+        r"\textbf{A}\textbf{B}",
+        r"\large A B",
+        r"B\quad A",
+        r"\large",
+        "~",
+    ):
+        assert choice_verdict(rf"\boxed{{{text}}}", "B").reason == "malformed", text

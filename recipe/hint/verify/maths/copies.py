@@ -28,6 +28,7 @@ _EXPAND = re.compile(r"\b[Ee]xpand\b")
 _SCALES = frozenset(10**power for power in range(16))
 _NEUTRAL = {"mul": _SCALES, "div": _SCALES, "pow": {1}, "add": {0}, "sub": {0}}
 _PLAIN = frozenset({"num", "sym", "const"})
+_RATIONAL = frozenset("num add sub neg mul div pow binom fact".split())
 _UNDONE = frozenset("floor ceil abs".split())
 
 
@@ -108,10 +109,10 @@ def _nodes(node: Node) -> Iterator[Node]:
         yield from _nodes(item)
 
 
-def has_broken_power(node: Node) -> bool:
-    """Whether a power is a root in other signs: ``2^{1/2}``."""
-    is_broken = node.kind == "pow" and (exact(node.items[1]) or Fraction(0)).denominator > 1
-    return is_broken or any(map(has_broken_power, node.items))
+def is_arithmetic(node: Node) -> bool:
+    """Whether it is numerals and rational arithmetic alone; ``2^{1/2}`` is a root."""
+    is_root = node.kind == "pow" and (exact(node.items[1]) or Fraction(0)).denominator > 1
+    return node.kind in _RATIONAL and not is_root and all(map(is_arithmetic, node.items))
 
 
 def _divides(node: Node) -> bool:

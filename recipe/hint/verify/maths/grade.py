@@ -23,6 +23,7 @@ from recipe.hint.verify.maths.around import changes_value
 from recipe.hint.verify.maths.compare import Comparison, NeedsAlgebra
 from recipe.hint.verify.maths.questions import asks_for_several, is_finished, leaves_work
 from recipe.hint.verify.maths.reading import Reading, read
+from recipe.hint.verify.maths.residues import without_moduli
 from recipe.hint.verify.maths.tree import NoValue
 from recipe.hint.verify.maths.words import NeedsUnits, load_units
 
@@ -186,15 +187,18 @@ def _trees_equal(gold: Reading, other: Reading, comparison: Comparison) -> Equal
     for left in golds:
         for right in other.trees:
             comparison.ignored.clear()
-            if leaves_work(left, right):
+            plain = without_moduli(left, right, comparison.problem)
+            if plain != right:
+                comparison.ignored.append("modulus")
+            if leaves_work(left, plain):
                 known = True
                 continue
             try:
-                is_equal = comparison.equal(left, right)
+                is_equal = comparison.equal(left, plain)
             except NoValue:
                 continue
             known = True
-            if is_equal and is_finished(left, right, comparison.problem, again, is_near=is_near):
+            if is_equal and is_finished(left, plain, comparison.problem, again, is_near=is_near):
                 return Equality(True, _basis(comparison), "; ".join(comparison.ignored)[:200])
     return Equality(False, _basis(comparison)) if known else None
 

@@ -14,7 +14,14 @@ import re
 from dataclasses import replace
 
 from recipe.hint.verify.maths.atoms import Atoms, spliced
-from recipe.hint.verify.maths.formulas import CLOSERS, MAX_DEPTH, RELATIONS, SEPARATORS, STOPS
+from recipe.hint.verify.maths.formulas import (
+    CLOSERS,
+    MAX_DEPTH,
+    MODULI,
+    RELATIONS,
+    SEPARATORS,
+    STOPS,
+)
 from recipe.hint.verify.maths.lexer import Token
 from recipe.hint.verify.maths.tree import (
     STRUCTURES,
@@ -70,7 +77,8 @@ class _Parser(Atoms):
     _word = ""
 
     def answer(self) -> Node:
-        """Elements between commas, semicolons, ``and``, ``or``."""
+        """Elements between commas, semicolons, ``and``, ``or``; a ``=`` before all is nothing."""
+        self.accept("=")
         parts = self._elements(SEPARATORS)
         word = self._word
         if "or" not in word and any(part.kind == "list" for part in parts):
@@ -155,6 +163,9 @@ class _Parser(Atoms):
         suffix = self._suffix()
         if currency:
             suffix = _in_currency(currency, suffix)
+        if self.text() in MODULI and node.kind == "num" and not is_negative and not currency:
+            self._at += 1
+            return Node("residue", (node, self._atom()))
         return _quantity(Node("neg", (node,)) if is_negative else node, suffix)
 
     def _is_currency(self, ahead: int = 0) -> bool:
@@ -259,6 +270,10 @@ def _expanded(node: Node) -> tuple[Node, Node]:
 
 
 def _relation(sides: list[Node], relations: list[str]) -> Node:
+    relations = ["=" if kind == r"\equiv" else kind for kind in relations]
+    if any(side.kind == "residue" for side in sides):
+        if len(sides) != 2 or relations != ["="] or sides[0].kind != "sym":
+            raise Unread("a congruence of no known form")
     if set(relations) <= {"=", r"\approx"}:
         return _equation(sides, relations)
     pair = len(sides) == 2

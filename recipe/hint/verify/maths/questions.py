@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 
 from recipe.hint.verify.maths.copies import (
-    has_broken_power,
     has_form,
+    is_arithmetic,
     is_done,
     is_worked,
     repeats_one,
@@ -42,7 +42,7 @@ from recipe.hint.verify.maths.words import (
 )
 
 _DOUBTFUL = frozenset("K A V W J N C F".split())
-_POINT = re.compile(r"ordered (?:pair|triple)|\bpoints?\b|coordinates|\$\([a-z], ?[a-z]\)\$")
+_POINT = re.compile(r"ordered (?:pair|triple)|\bpoints?\b|coordinates|\$\([a-z], ?\\?[a-z]+\)\W?\$")
 _FRACTION = re.compile(r"\b(?:fraction|decimal)\b")
 _INTERVAL = re.compile(r"interval|inequalit|\bdomain\b|\brange\b|<|>|\\[lg]eq?\b")
 _ORDER = re.compile(
@@ -88,6 +88,11 @@ def _question(problem: str) -> str:
     sentences = re.split(r"(?<=[.?!])\s+", problem[-20_000:].strip())
     asked = [each for each in sentences if each.endswith("?")]
     return " ".join(dict.fromkeys([*asked[-1:], sentences[-1]]))
+
+
+def asks(for_what: re.Pattern[str], problem: str) -> bool:
+    """Whether the question, not only the story, has a match."""
+    return for_what.search(_question(problem)) is not None
 
 
 def asks_for_fraction(problem: str) -> bool:
@@ -227,7 +232,6 @@ _FORMULA = re.compile(
     re.DOTALL,
 )
 _MAX_FORMULAS = 60
-_RATIONAL = frozenset("num add sub neg mul div pow binom fact".split())
 _MIN_DECIMALS = 5  # a gold answer with as many may be a rounding of anything
 
 
@@ -255,7 +259,7 @@ def is_finished(
     is_rational = (
         not names
         and not is_near
-        and all(_has_only(each, _RATIONAL) and not has_broken_power(each) for each in golds)
+        and all(map(is_arithmetic, golds))
         and not any(each.kind == "num" and each.value.decimals >= _MIN_DECIMALS for each in golds)
     )
     if not golds:
@@ -264,7 +268,7 @@ def is_finished(
         return False
     if not names_in(*answers) <= names or (is_rational and names_in(*answers)):
         return False
-    if is_rational and not all(_has_only(each, _RATIONAL) for each in answers):
+    if is_rational and not all(map(is_arithmetic, answers)):
         return False
     keys = {key(each) for each in golds}
     if len(golds) == len(answers) == 1 and not has_form(problem, golds[0], answers[0]):
@@ -286,10 +290,7 @@ def is_finished(
 
 
 def leaves_work(gold: Node, answer: Node) -> bool:
-    """Whether the answer, equal or not, has an operation left that the gold answer lacks.
-
-    It costs no evaluation: a sum of thousands of terms that cannot be right is never added up.
-    """
+    """Whether the answer, equal or not, has an operation left that the gold answer lacks."""
     golds, sides = list(_formulas(gold)), sides_of(gold, answer) or [answer]
     return bool(golds) and not any(
         all(is_done(each, golds) for each in _formulas(side)) for side in sides
@@ -328,10 +329,6 @@ def _formulas(node: Node) -> Iterator[Node]:
 
 def _size(node: Node) -> int:
     return 1 + sum(map(_size, node.items))
-
-
-def _has_only(node: Node, kinds: frozenset[str]) -> bool:
-    return node.kind in kinds and all(_has_only(item, kinds) for item in node.items)
 
 
 @functools.lru_cache(maxsize=256)
