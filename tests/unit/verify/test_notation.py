@@ -161,7 +161,7 @@ def test_rows_of_a_matrix_may_be_set_apart_and_a_base_may_stand_in_brackets():
 
 def test_a_letter_may_have_a_size_a_font_and_space_around_it():
     for before, after in itertools.product(
-        ("", r"\,", r"\ ", r"\large ", r"\quad", "~"), ("", r"\,", "~", r"\ ")
+        ("", r"\,", r"\ ", r"\large ", r"\quad ", "~"), ("", r"\,", "~", r"\ ")
     ):
         for letter in ("B", r"\textbf{B}", r"\bm{B}", r"\text{B}.", r"\mathbf{(B)}"):
             response = rf"\boxed{{{before}{letter}{after}}}"
@@ -177,3 +177,44 @@ def test_a_letter_may_have_a_size_a_font_and_space_around_it():
         "~",
     ):
         assert choice_verdict(rf"\boxed{{{text}}}", "B").reason == "malformed", text
+
+
+def test_a_point_beside_an_inequality_and_points_left_out_are_sets_of_numbers():
+    rng = random.Random(12)
+    for _ in range(30):
+        low, high = sorted(rng.sample(range(-20, 20), 2))
+        both = rf"(-\infty,{low})\cup\{{{high}\}}"
+        for right in (rf"x<{low}\text{{ or }}x={high}", rf"x={high}\text{{ or }}x<{low}"):
+            assert accepts(both, right)
+            assert not accepts(both, right.replace("or", "and"))
+            assert not accepts(both, right.replace("<", r"\le "))
+            assert not accepts(both, right.replace(f"x={high}", f"x={high + 1}"))
+            assert not accepts(both, right.replace(f"x={high}", f"y={high}"))
+        ray = rf"({low},{high})\cup({high},\infty)"
+        for right in (rf"x>{low}, x\ne {high}", rf"x\ne {high}, x>{low}"):
+            assert accepts(ray, right)
+            assert not accepts(ray, right.replace(",", r"\text{ or }"))
+            assert not accepts(ray, right.replace(rf"\ne {high}", rf"\ne {high + 1}"))
+            assert not accepts(ray, right.replace(r"\ne", "="))
+            assert not accepts(ray, right.replace("x>", "y>"))
+            assert not accepts(ray, rf"{right}, x<{high + 5}")  # two bounds: and, or?
+
+
+def test_points_left_out_may_share_one_sign():
+    for value in range(1, 9):
+        gold = rf"(-\infty,-{value})\cup(-{value},{value})\cup({value},\infty)"
+        pair = rf"x\ne\pm {value}"
+        assert accepts(gold, pair) and accepts(gold, rf"x\ne {value}, -{value}")
+        assert accepts(gold, rf"x \neq -{value} \text{{ and }} {value}")
+        assert accepts(rf"(0,{value})\cup({value},\infty)", f"x>0, {pair}")
+        for wrong in (
+            rf"x\ne\pm {value + 1}",
+            rf"x\ne {value}",
+            rf"x\ne {value}, {value + 1}",
+            rf"x\ne {value}\text{{ or }}-{value}",
+            rf"{pair}\text{{ or }}x={value}",
+            rf"x=\pm {value}",
+            rf"x\ne {value}, y\ne -{value}",
+        ):
+            assert not accepts(gold, wrong), wrong
+        assert not accepts(f"{value},-{value}", pair) and not accepts(r"\mathbb{R}", pair)

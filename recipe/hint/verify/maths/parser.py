@@ -81,14 +81,20 @@ class _Parser(Atoms):
         self.accept("=")
         parts = self._elements(SEPARATORS)
         word = self._word
-        if "or" not in word and any(part.kind == "list" for part in parts):
+        if "or" not in word and any(part.value == "pm" for part in parts):
             word = "pm"
         if len(parts) == 1:
             return parts[0]
         names = sum(part.kind == "label" for part in parts)
         first = parts[0]
-        if first.kind == "label" and (
-            names == 1 or all(p.kind == "label" and p.items[0] == first.items[0] for p in parts)
+        parts = _excluded(parts, word)
+        is_bounded = any(part.kind == "relation" for part in parts)
+        if (
+            first.kind == "label"
+            and not is_bounded
+            and (
+                names == 1 or all(p.kind == "label" and p.items[0] == first.items[0] for p in parts)
+            )
         ):
             # x = 1, 2 and x = 1, x = 2: one name for all
             values = tuple(p.items[1] if p.kind == "label" else p for p in parts)
@@ -269,6 +275,23 @@ def _expanded(node: Node) -> tuple[Node, Node]:
     return with_sign(node, 1), with_sign(node, -1)
 
 
+def _excluded(parts: list[Node], word: str) -> list[Node]:
+    r"""``x \ne 1, -1`` as two relations.
+
+    Raises:
+        Unread: ``or`` stands beside ``x \ne \pm 1``, which says "and".
+    """
+    is_pair = any(part.kind == "list" and part.items[0].kind == "relation" for part in parts)
+    if is_pair and "or" in word:
+        raise Unread("and, or")
+    first, *others = parts
+    if first.kind != "relation" or first.value != (r"\ne",) or "or" in word:
+        return parts
+    if any(each.kind in STRUCTURES | {"chain"} or names_in(each) for each in others):
+        return parts
+    return [first, *(replace(first, items=(first.items[0], each)) for each in others)]
+
+
 def _relation(sides: list[Node], relations: list[str]) -> Node:
     relations = ["=" if kind == r"\equiv" else kind for kind in relations]
     if any(side.kind == "residue" for side in sides):
@@ -277,6 +300,9 @@ def _relation(sides: list[Node], relations: list[str]) -> Node:
     if set(relations) <= {"=", r"\approx"}:
         return _equation(sides, relations)
     pair = len(sides) == 2
+    if relations == [r"\ne"] and sides[0].kind == "sym" and has_sign_pair(sides[1]):
+        both = (Node("relation", (sides[0], each), (r"\ne",)) for each in _expanded(sides[1]))
+        return Node("list", tuple(both), "and")
     is_set = sides[-1].kind in ("tuple", "set", "union", "inter", "minus", "sym")
     if relations == [r"\in"] and is_name(sides[0]) and is_set:
         return Node("label", (sides[0], _single(sides[1])))
