@@ -15,9 +15,15 @@ from recipe.hint.verify.maths.grade import last_box
 
 _MAX_CHARS = 80  # a letter and its wrapping; longer text is something else
 _STYLE = re.compile(
-    r"\\(?:boxed|text|textbf|textit|textrm|textsf|mathrm|mathbf|mathsf|boldsymbol)\{(.*)\}"
+    r"\\(?:boxed|text|textbf|textit|textrm|textsf|textnormal|textup|mathrm|mathbf|mathsf|mathit|boldsymbol|bm)\{(.*)\}"
 )
 _PAIRS = (("$", "$"), ("**", "**"), (r"\(", r"\)"), ("(", ")"), ("[", "]"), ("{", "}"))
+# Spaces and sizes on either side.
+_NOTHING = re.compile(
+    r"(?:\s|~|\\[,;:!> ]"
+    r"|\\(?:q?quad|[lL]arge|LARGE|[hH]uge|small|normalsize|displaystyle)(?![A-Za-z]))+"
+)
+_SPACE_BEHIND = re.compile(r"(?:~|\\[,;:!> ]?|\\q?quad)$")
 _LABEL = re.compile(r"(?:option|choice|answer)(?: is)?\s*:?\s*(?![a-z])", re.IGNORECASE)
 _LETTER = re.compile(r"([A-Za-z])[.):]?")
 
@@ -59,6 +65,8 @@ def _unwrap(text: str) -> str:
     for left, right in _PAIRS:
         if text.startswith(left) and text.endswith(right) and len(text) > len(left + right):
             return text[len(left) : -len(right)]
-    if match := _LABEL.match(text):
+    if match := _NOTHING.match(text) or _LABEL.match(text):
         return text[match.end() :]
-    return text
+    if match := _SPACE_BEHIND.search(text):
+        return text[: match.start()]
+    return text.removesuffix(".") if text.endswith("}.") else text

@@ -176,8 +176,10 @@ class Atoms(Formulas):
         """``(1, 2)``, ``[1, 2)``, ``(x + 1)``; what is left of ``[5]`` is no answer form."""
         opener = self.take().text
         self._nested += 1
+        self._in_tuple += 1
         bars, self._in_bars = self._in_bars, 0
         parts = self._elements(frozenset({",", ";"}))
+        self._in_tuple -= 1
         self._nested -= 1
         self._in_bars = bars
         closer = self.take().text
@@ -187,12 +189,14 @@ class Atoms(Formulas):
             if opener + closer != "()" and parts[0].kind != "matrix":
                 raise Unread("one value in square brackets")
             return _lone(parts[0])
-        return Node("tuple", spliced(tuple(parts)), opener + closer)
+        return Node("tuple", tuple(parts), opener + closer)
 
     def _set(self) -> Node:
         self.take(r"\{")
         self._nested += 1
+        outer, self._in_tuple = self._in_tuple, 0
         parts = [] if self.text() == r"\}" else self._elements(frozenset({",", ";"}))
+        self._in_tuple = outer
         self._nested -= 1
         self.take(r"\}")
         return Node("set", spliced(tuple(parts)))
@@ -264,6 +268,7 @@ class Atoms(Formulas):
             raise Unread(begin)
         rows: list[Node] = []
         self._nested += 1
+        self._in_tuple += 1
         while not self.text().startswith(r"\end{"):
             cells = [self._element()]
             while self.accept("&"):
@@ -271,6 +276,7 @@ class Atoms(Formulas):
             rows.append(Node("tuple", tuple(cells), "()"))
             if not self.accept(r"\\"):
                 break
+        self._in_tuple -= 1
         self._nested -= 1
         self.take(rf"\end{{{name}}}")
         if not rows or len({len(row.items) for row in rows}) != 1:

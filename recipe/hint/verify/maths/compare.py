@@ -278,7 +278,7 @@ class Comparison:
         if other.kind == "set":
             return False
         if other.kind == "list":
-            is_tuple = gold.value == "()" and other.value != "or"
+            is_tuple = gold.value == "()" and other.value not in ("or", "pm")
             is_interval = len(gold.items) == 2 and questions.asks_for_interval(self.problem)
             return is_tuple and not is_interval and self._ordered(gold, other)
         is_vector = len(gold.items) > 2 and {gold.value, other.value} <= {"()", "[]"}
@@ -295,7 +295,7 @@ class Comparison:
             return self._ordered(gold, other)
         items = (*gold.items, *other.items)
         if any(item.kind in ("relation", "sym", "word") for item in items):
-            words = {str(node.value or "") for node in (gold, other)} - {""}
+            words = {str(node.value or "") for node in (gold, other)} - {"", "pm"}
             if len(words) > 1:
                 return False  # and, or
         if len(gold.items) == len(other.items) and self._unordered(gold.items, other.items):
@@ -337,7 +337,7 @@ class Comparison:
             return self._ordered(left, right)
         # A vector may be written as a column, a row, or (1, 2, 3).
         brackets = [flat(node) for node in (left, right)]
-        if any(node is None for node in brackets) or "or" in (gold.value, other.value):
+        if any(node is None for node in brackets) or {"or", "pm"} & {gold.value, other.value}:
             return False
         return self._ordered(*brackets)  # pyright: ignore[reportArgumentType]
 

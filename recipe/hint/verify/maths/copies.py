@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
 
 from recipe.hint.verify.maths.tree import (
     STRUCTURES,
@@ -27,6 +28,8 @@ _EXPAND = re.compile(r"\b[Ee]xpand\b")
 _SCALES = frozenset(10**power for power in range(16))
 _NEUTRAL = {"mul": _SCALES, "div": _SCALES, "pow": {1}, "add": {0}, "sub": {0}}
 _PLAIN = frozenset({"num", "sym", "const"})
+_RATIONAL = frozenset("num add sub neg mul div pow binom fact".split())
+_UNDONE = frozenset("floor ceil abs".split())
 
 
 def repeats_one(
@@ -91,6 +94,25 @@ def has_form(problem: str, gold: Node, answer: Node) -> bool:
 def is_worked(node: Node) -> bool:
     """Whether it is more than a number or a name."""
     return is_worked(node.items[0]) if node.kind == "neg" else node.kind not in _PLAIN
+
+
+def is_done(answer: Node, golds: Sequence[Node]) -> bool:
+    """Whether every operation that asks for work is one of the gold answer's."""
+    kinds = {each.kind for each in _nodes(answer) if each.kind in ("sum", "prod", "det")}
+    kinds |= {each.kind for each in _nodes(answer) if each.kind in _UNDONE and not names_in(each)}
+    return kinds <= {each.kind for gold in golds for each in _nodes(gold)}
+
+
+def _nodes(node: Node) -> Iterator[Node]:
+    yield node
+    for item in node.items:
+        yield from _nodes(item)
+
+
+def is_arithmetic(node: Node) -> bool:
+    """Whether it is numerals and rational arithmetic alone; ``2^{1/2}`` is a root."""
+    is_root = node.kind == "pow" and (exact(node.items[1]) or Fraction(0)).denominator > 1
+    return node.kind in _RATIONAL and not is_root and all(map(is_arithmetic, node.items))
 
 
 def _divides(node: Node) -> bool:

@@ -12,7 +12,8 @@ _MAX_BITS = 4000  # of a numeral with a base
 MAX_DEPTH = 40
 _MARKS = {r"\circ": r"\degree", r"\degree": r"\degree", "'": "'"}
 SEPARATORS = frozenset({",", ";", "and", "or"})
-RELATIONS = frozenset({"=", "<", ">", r"\le", r"\ge", r"\ne", r"\in", r"\approx"})
+RELATIONS = frozenset({"=", "<", ">", r"\le", r"\ge", r"\ne", r"\in", r"\approx", r"\equiv"})
+MODULI = frozenset({r"\pmod", r"\mod", r"\bmod"})
 STOPS = SEPARATORS | RELATIONS | {":", r"\cup", r"\cap", r"\setminus", "&", r"\\"}
 CLOSERS = frozenset({")", "]", "}", r"\}", r"\rfloor", r"\rceil"})
 _SIGNS = {"+": "add", "-": "sub", r"\pm": "pm", r"\mp": "mp"}
@@ -87,6 +88,7 @@ class Formulas(Cursor):
         self._depth = 0
         self._nested = 0  # inside any bracket
         self._in_bars = 0
+        self._in_tuple = 0  # there a sign pair is one value, not two members
 
     def _atom(self) -> Node:
         raise NotImplementedError
@@ -235,6 +237,8 @@ class Formulas(Cursor):
         self.take("_")
         index = self._raw_script()
         if node.kind == "num":
+            if index.startswith("( ") and index.endswith(" )"):
+                index = index[2:-2]
             digits = node.value
             if digits.value.numerator.bit_length() > _MAX_BITS:
                 raise Unread("a numeral of too many digits")

@@ -14,14 +14,16 @@ from __future__ import annotations
 
 import logging
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal
 
 from recipe.hint.schema import Basis, Verdict
+from recipe.hint.verify.maths.around import changes_value
 from recipe.hint.verify.maths.compare import Comparison, NeedsAlgebra
-from recipe.hint.verify.maths.questions import asks_for_several, is_finished
+from recipe.hint.verify.maths.questions import asks_for_several, is_finished, leaves_work
 from recipe.hint.verify.maths.reading import Reading, read
+from recipe.hint.verify.maths.residues import without_moduli
 from recipe.hint.verify.maths.tree import NoValue
 
 # What the calling thread reads; a longer answer is left to the worker.
@@ -37,10 +39,17 @@ _POSITIVE = re.compile(r"([0-9]*\.?[0-9]+(?:e[+-]?[0-9]{1,2})?)(%?)", re.IGNOREC
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """The last box of a response; ``text`` is its content, empty unless ``closed``."""
+    """The last box of a response.
+
+    Attributes:
+        state: Whether there is one, and whether it ends.
+        text: Its content, empty unless ``closed``.
+        place: Where its command begins, and behind its last brace.
+    """
 
     state: Literal["absent", "open", "closed"]
     text: str = ""
+    place: tuple[int, int] = field(default=(0, 0), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +81,8 @@ def quick_verdict(
     gold, tolerance = _gold_text(answer)
     if not gold:
         return Verdict(0.0, "error", box.text)
+    if changes_value(response, *box.place):
+        return Verdict(0.0, "malformed", box.text)
     try:
         equality = None if tolerance else _quick_equal(gold, box.text, problem)
     except Exception:  # noqa: BLE001 - a fault of the reader must end no run: the worker says "error"
@@ -109,19 +120,20 @@ def last_box(response: str) -> Box:
         return Box("absent")
     if response[last : last + 1] != "{":
         return Box("open")
-    stack: list[int] = []  # where the open braces of boxes begin, -1 for other braces
-    around: frozenset[int] = frozenset()  # the boxes around the last one, and itself
+    stack: list[tuple[int, int]] = []  # of open braces: where a box begins and its content, or -1
+    place = (0, 0)
+    around: frozenset[tuple[int, int]] = frozenset()  # the boxes around the last one, and itself
     content = None
     for match in _BRACE.finditer(response):
         if match[0].endswith("{") and match[0] != r"\{":
-            stack.append(match.end() if match[1] else -1)
+            stack.append((match.start(), match.end()) if match[1] else (-1, -1))
             if match.end() == last + 1:
-                around = frozenset(start for start in stack if start >= 0)
+                around = frozenset(box for box in stack if box[0] >= 0)
         elif match[0] == "}" and stack:
-            start = stack.pop()
-            if start in around:
-                content = slice(start, match.start())
-    return Box("open") if content is None else Box("closed", response[content].strip())
+            box = stack.pop()
+            if box in around:
+                content, place = slice(box[1], match.start()), (box[0], match.end())
+    return Box("open") if content is None else Box("closed", response[content].strip(), place)
 
 
 def _last_match(response: str) -> int | None:
@@ -172,12 +184,18 @@ def _trees_equal(gold: Reading, other: Reading, comparison: Comparison) -> Equal
     for left in golds:
         for right in other.trees:
             comparison.ignored.clear()
+            plain = without_moduli(left, right, comparison.problem)
+            if plain != right:
+                comparison.ignored.append("modulus")
+            if leaves_work(left, plain):
+                known = True
+                continue
             try:
-                is_equal = comparison.equal(left, right)
+                is_equal = comparison.equal(left, plain)
             except NoValue:
                 continue
             known = True
-            if is_equal and is_finished(left, right, comparison.problem, again, is_near=is_near):
+            if is_equal and is_finished(left, plain, comparison.problem, again, is_near=is_near):
                 return Equality(True, _basis(comparison), "; ".join(comparison.ignored)[:200])
     return Equality(False, _basis(comparison)) if known else None
 

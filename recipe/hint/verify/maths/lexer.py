@@ -78,7 +78,8 @@ FUNCTIONS = frozenset(
 ACCENTS = frozenset("vec hat bar overline tilde dot underline widehat angle triangle".split())
 _KNOWN = FUNCTIONS | ACCENTS | frozenset(
     "frac binom sqrt surd cuberoot le ge ne cdot ldots emptyset degree setminus lor land circ "
-    "approx infty cup cap in pm mp euro pounds lfloor rfloor lceil rceil R sum prod max min".split()
+    "approx infty cup cap in pm mp euro pounds lfloor rfloor lceil rceil R sum prod max min "
+    "equiv pmod mod bmod".split()
 )  # fmt: skip
 _NOTHING = frozenset(
     "left right displaystyle textstyle scriptstyle limits nolimits big Big bigg Bigg bigl bigr "
@@ -118,6 +119,7 @@ _MASTER = re.compile(
     r"|(?P<command>\\[A-Za-z]+)"
     r"|(?P<vulgar>[½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞])"
     r"|(?P<delimiter>\\[()\[\]])"
+    r"|(?P<row>\\\\\[-?[0-9.]{1,5}\s?(?:em|ex|pt|mm|cm|in|px)\])"
     r"|(?P<escape>\\[{}%$|\\&#_])"
     r"|(?P<letters>[A-Za-z]+)"
     r"|(?P<super>[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ]+)|(?P<sub>[₀₁₂₃₄₅₆₇₈₉]+)"
@@ -191,6 +193,9 @@ class _Lexer:
 
     def _env(self, text: str) -> None:
         self._put("op", text.split("}")[0] + "}" if text.startswith(r"\begin") else text)
+
+    def _row(self, text: str) -> None:
+        self._put("op", r"\\")  # a new row, however far below
 
     def _escape(self, text: str) -> None:
         known = {"\\{": r"\{", "\\}": r"\}", "\\%": "%", "\\$": r"\$", "\\|": r"\|", "\\\\": r"\\"}

@@ -14,7 +14,14 @@ import re
 from dataclasses import replace
 
 from recipe.hint.verify.maths.atoms import Atoms, spliced
-from recipe.hint.verify.maths.formulas import CLOSERS, MAX_DEPTH, RELATIONS, SEPARATORS, STOPS
+from recipe.hint.verify.maths.formulas import (
+    CLOSERS,
+    MAX_DEPTH,
+    MODULI,
+    RELATIONS,
+    SEPARATORS,
+    STOPS,
+)
 from recipe.hint.verify.maths.lexer import Token
 from recipe.hint.verify.maths.tree import (
     STRUCTURES,
@@ -70,15 +77,24 @@ class _Parser(Atoms):
     _word = ""
 
     def answer(self) -> Node:
-        """Elements between commas, semicolons, ``and``, ``or``."""
+        """Elements between commas, semicolons, ``and``, ``or``; a ``=`` before all is nothing."""
+        self.accept("=")
         parts = self._elements(SEPARATORS)
         word = self._word
+        if "or" not in word and any(part.value == "pm" for part in parts):
+            word = "pm"
         if len(parts) == 1:
             return parts[0]
         names = sum(part.kind == "label" for part in parts)
         first = parts[0]
-        if first.kind == "label" and (
-            names == 1 or all(p.kind == "label" and p.items[0] == first.items[0] for p in parts)
+        parts = _excluded(parts, word)
+        is_bounded = any(part.kind == "relation" for part in parts)
+        if (
+            first.kind == "label"
+            and not is_bounded
+            and (
+                names == 1 or all(p.kind == "label" and p.items[0] == first.items[0] for p in parts)
+            )
         ):
             # x = 1, 2 and x = 1, x = 2: one name for all
             values = tuple(p.items[1] if p.kind == "label" else p for p in parts)
@@ -125,7 +141,7 @@ class _Parser(Atoms):
             sides.append(self._sets())
         self._depth -= 1
         if not relations:
-            return _single(sides[0])
+            return sides[0] if self._in_tuple else _single(sides[0])
         return _relation(sides, relations)
 
     def _sets(self) -> Node:
@@ -153,6 +169,9 @@ class _Parser(Atoms):
         suffix = self._suffix()
         if currency:
             suffix = _in_currency(currency, suffix)
+        if self.text() in MODULI and node.kind == "num" and not is_negative and not currency:
+            self._at += 1
+            return Node("residue", (node, self._atom()))
         return _quantity(Node("neg", (node,)) if is_negative else node, suffix)
 
     def _is_currency(self, ahead: int = 0) -> bool:
@@ -249,17 +268,41 @@ def _quantity(node: Node, suffix: Suffix | None) -> Node:
 
 
 def _single(node: Node) -> Node:
-    return Node("list", _expanded(node)) if has_sign_pair(node) else node
+    return Node("list", _expanded(node), "pm") if has_sign_pair(node) else node
 
 
 def _expanded(node: Node) -> tuple[Node, Node]:
     return with_sign(node, 1), with_sign(node, -1)
 
 
+def _excluded(parts: list[Node], word: str) -> list[Node]:
+    r"""``x \ne 1, -1`` as two relations.
+
+    Raises:
+        Unread: ``or`` stands beside ``x \ne \pm 1``, which says "and".
+    """
+    is_pair = any(part.kind == "list" and part.items[0].kind == "relation" for part in parts)
+    if is_pair and "or" in word:
+        raise Unread("and, or")
+    first, *others = parts
+    if first.kind != "relation" or first.value != (r"\ne",) or "or" in word:
+        return parts
+    if any(each.kind in STRUCTURES | {"chain"} or names_in(each) for each in others):
+        return parts
+    return [first, *(replace(first, items=(first.items[0], each)) for each in others)]
+
+
 def _relation(sides: list[Node], relations: list[str]) -> Node:
+    relations = ["=" if kind == r"\equiv" else kind for kind in relations]
+    if any(side.kind == "residue" for side in sides):
+        if len(sides) != 2 or relations != ["="] or sides[0].kind != "sym":
+            raise Unread("a congruence of no known form")
     if set(relations) <= {"=", r"\approx"}:
         return _equation(sides, relations)
     pair = len(sides) == 2
+    if relations == [r"\ne"] and sides[0].kind == "sym" and has_sign_pair(sides[1]):
+        both = (Node("relation", (sides[0], each), (r"\ne",)) for each in _expanded(sides[1]))
+        return Node("list", tuple(both), "and")
     is_set = sides[-1].kind in ("tuple", "set", "union", "inter", "minus", "sym")
     if relations == [r"\in"] and is_name(sides[0]) and is_set:
         return Node("label", (sides[0], _single(sides[1])))

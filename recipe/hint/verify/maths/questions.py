@@ -14,7 +14,14 @@ from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
 
 from recipe.hint.verify.maths.asked import question as _question
-from recipe.hint.verify.maths.copies import has_form, is_worked, repeats_one, sides_of
+from recipe.hint.verify.maths.copies import (
+    has_form,
+    is_arithmetic,
+    is_done,
+    is_worked,
+    repeats_one,
+    sides_of,
+)
 from recipe.hint.verify.maths.reading import read
 from recipe.hint.verify.maths.tree import (
     STRUCTURES,
@@ -26,7 +33,7 @@ from recipe.hint.verify.maths.tree import (
     names_in,
 )
 
-_POINT = re.compile(r"ordered (?:pair|triple)|\bpoints?\b|coordinates|\$\([a-z], ?[a-z]\)\$")
+_POINT = re.compile(r"ordered (?:pair|triple)|\bpoints?\b|coordinates|\$\([a-z], ?\\?[a-z]+\)\W?\$")
 _FRACTION = re.compile(r"\b(?:fraction|decimal)\b")
 _INTERVAL = re.compile(r"interval|inequalit|\bdomain\b|\brange\b|<|>|\\[lg]eq?\b")
 _ORDER = re.compile(
@@ -40,6 +47,11 @@ _SEVERAL = re.compile(  # the word for what is asked is a plural, or the answer 
 )
 _COUNT = re.compile(r"\b[Hh]ow (?:many|much)\b")
 _PERCENT = re.compile(r"(?<![0-9])(?<![0-9] )(?<![0-9]\\)(?:[Pp]ercent|%)")
+
+
+def asks(for_what: re.Pattern[str], problem: str) -> bool:
+    """Whether the question, not only the story, has a match."""
+    return for_what.search(_question(problem)) is not None
 
 
 def asks_for_fraction(problem: str) -> bool:
@@ -83,8 +95,6 @@ _FORMULA = re.compile(
     re.DOTALL,
 )
 _MAX_FORMULAS = 60
-_RATIONAL = frozenset("num add sub neg mul div pow binom fact".split())
-_UNDONE = frozenset("sum prod det floor ceil abs".split())
 _MIN_DECIMALS = 5  # a gold answer with as many may be a rounding of anything
 
 
@@ -112,16 +122,16 @@ def is_finished(
     is_rational = (
         not names
         and not is_near
-        and all(_has_only(each, _RATIONAL) for each in golds)
+        and all(map(is_arithmetic, golds))
         and not any(each.kind == "num" and each.value.decimals >= _MIN_DECIMALS for each in golds)
     )
     if not golds:
         return True
-    if not all(_is_done(each, golds) for each in answers):
+    if not all(is_done(each, golds) for each in answers):
         return False
     if not names_in(*answers) <= names or (is_rational and names_in(*answers)):
         return False
-    if is_rational and not all(_has_only(each, _RATIONAL) for each in answers):
+    if is_rational and not all(map(is_arithmetic, answers)):
         return False
     keys = {key(each) for each in golds}
     if len(golds) == len(answers) == 1 and not has_form(problem, golds[0], answers[0]):
@@ -140,6 +150,14 @@ def is_finished(
         return False
     golds = list(dict.fromkeys(golds))
     return not repeats_one([*others.values()], golds, formulas, equal, is_rational=is_rational)
+
+
+def leaves_work(gold: Node, answer: Node) -> bool:
+    """Whether the answer, equal or not, has an operation left that the gold answer lacks."""
+    golds, sides = list(_formulas(gold)), sides_of(gold, answer) or [answer]
+    return bool(golds) and not any(
+        all(is_done(each, golds) for each in _formulas(side)) for side in sides
+    )
 
 
 def _is_solved(gold: Node, answer: Node, problem: str, equal: Callable[[Node, Node], bool]) -> bool:
@@ -164,7 +182,7 @@ def _formulas(node: Node) -> Iterator[Node]:
     elif node.kind == "chain":
         yield from _formulas(min(node.items, key=_size))
     elif node.kind == "relation":  # the bounds; its variable is a name
-        yield from (item for item in node.items if not names_in(item))
+        yield from (each for each in node.items if not names_in(each) and not is_infinite(each))
     elif node.kind in STRUCTURES:
         for item in node.items:
             yield from _formulas(item)
@@ -174,23 +192,6 @@ def _formulas(node: Node) -> Iterator[Node]:
 
 def _size(node: Node) -> int:
     return 1 + sum(map(_size, node.items))
-
-
-def _has_only(node: Node, kinds: frozenset[str]) -> bool:
-    return node.kind in kinds and all(_has_only(item, kinds) for item in node.items)
-
-
-def _is_done(answer: Node, golds: list[Node]) -> bool:
-    """Whether every operation that asks for work is one of the gold answer's."""
-    kinds = {each.kind for each in _nodes(answer) if each.kind in ("sum", "prod", "det")}
-    kinds |= {each.kind for each in _nodes(answer) if each.kind in _UNDONE and not names_in(each)}
-    return kinds <= {each.kind for gold in golds for each in _nodes(gold)}
-
-
-def _nodes(node: Node) -> Iterator[Node]:
-    yield node
-    for item in node.items:
-        yield from _nodes(item)
 
 
 @functools.lru_cache(maxsize=256)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from recipe.hint.verify.maths.numeric import approximate
-from recipe.hint.verify.maths.tree import Node, NoValue, exact, infinity_sign, names_in
+from recipe.hint.verify.maths.tree import STRUCTURES, Node, NoValue, exact, infinity_sign, names_in
 from recipe.hint.verify.maths.values import same_value
 
 _MAX_PARTS = 60
@@ -128,9 +128,10 @@ def _parts(node: Node) -> list[Part]:
 
 
 def _union(node: Node) -> list[Part]:
-    if node.kind == "list" and not all(item.kind == "relation" for item in node.items):
-        raise NoValue("a list is no set of numbers")
-    is_exclusion = node.kind == "list" and all(item.value == (r"\ne",) for item in node.items)
+    if node.kind == "list":
+        node = replace(node, items=tuple(map(_as_relation, node.items)))
+    # x > 2, x \ne 5: a comma before \ne means "and"; between two inequalities it may be "or"
+    is_exclusion = sum(item.value != (r"\ne",) for item in node.items) <= 1
     if node.kind == "list" and (node.value == "and" or (not node.value and is_exclusion)):
         parts = real_set(node.items[0])
         for item in node.items[1:]:
@@ -139,6 +140,20 @@ def _union(node: Node) -> list[Part]:
     if node.kind == "list" and node.value != "or":
         raise NoValue("inequalities side by side")
     return [part for item in node.items for part in _parts(item)]
+
+
+def _as_relation(node: Node) -> Node:
+    """A member of a list of relations; ``x = 1`` among them is {1}.
+
+    Raises:
+        NoValue: It is none.
+    """
+    if node.kind == "relation":
+        return node
+    if node.kind == "label" and node.items[0].kind == "sym":
+        if node.items[1].kind not in STRUCTURES | {"chain"}:
+            return Node("set", node.items[1:])
+    raise NoValue("a list is no set of numbers")
 
 
 def _difference(node: Node) -> list[Part]:

@@ -12,7 +12,8 @@ from recipe.hint.verify.maths.words import Suffix, is_noun
 
 _FUNCTION_NAMES = frozenset("fghpquFGHPQ")
 STRUCTURES = frozenset(
-    "list tuple set union inter minus matrix ratio relation label quantity word numeral".split()
+    "list tuple set union inter minus matrix ratio relation label quantity word numeral "
+    "residue".split()
 )
 _MAX_BITS = 40_000  # of an exact numerator or denominator
 _MAX_FACTORIAL = 3000
@@ -29,7 +30,7 @@ class Node:
     Attributes:
         kind: ``num sym const add sub neg mul div pow root log fn fact abs floor ceil binom degree
             sum prod pm mp`` for a formula; ``list tuple interval set union inter minus matrix
-            ratio relation label quantity numeral word`` for what holds formulas.
+            ratio relation label quantity numeral residue word`` for what holds formulas.
         items: Its parts.
         value: What is no part: a number, a name, brackets, relations, a suffix.
     """

@@ -1,0 +1,84 @@
+r"""Whether what stands around a box, in the same formula, changes the value inside it.
+
+``$-\boxed{5}$``, ``$\boxed{5}\pi$`` and ``\frac{\boxed{5}}{2}`` are no answer 5: who is not sure of
+a sign or factor would leave it out of the box. The side of the formula is read with a letter in
+the box's place. Units, degrees, percent, words and punctuation change nothing; nor is anything held
+against a box that is one term or exponent of many, has variables around it (``\boxed{3}x^2``), or
+stands in what cannot be read.
+"""
+
+from __future__ import annotations
+
+import re
+
+from recipe.hint.verify.maths.reading import read
+from recipe.hint.verify.maths.tree import Node, exact, names_in
+from recipe.hint.verify.maths.words import NeedsUnits
+
+_REACH = 80  # characters that are looked at on each side
+_LETTER = r"\mathscr{B}"
+_BOX = Node("sym", value=_LETTER)
+_RELATION = (
+    r"=|<|>|\\(?:approx|equiv|ne|neq|leq?|geq?|in|to|Rightarrow|Longrightarrow|implies|iff"
+    r"|therefore|q?quad)(?![A-Za-z])|&|\\\\"
+)
+_BEGIN = re.compile(rf"(?<!\\)\$\$?|\\\[|\\\(|{_RELATION}")
+_END = re.compile(rf"[.,;:]\s|(?<!\\)\$|\\\]|\\\)|\n|\\end\{{|\\tag|{_RELATION}")
+_WORD = re.compile(r"\\(?:text|mbox|math|operatorname)[a-z]{0,6}\s?\{|(?<![A-Za-z\\])[A-Za-z]{2}")
+_DOLLARS = re.compile(r"(?<!\\)\$\$?")
+
+
+def changes_value(response: str, start: int, end: int) -> bool:
+    r"""Whether a sign, a factor, a divisor or a power stands at the box ``response[start:end]``."""
+    left = _before(response, start)
+    right = _END.split(response[end : end + _REACH], maxsplit=1)[0]
+    right = _WORD.split(right, maxsplit=1)[0].rstrip(" .,;:!")
+    if right.lstrip().startswith(("(", "[", "**")):
+        right = ""  # a remark
+    if not (left or "").strip() and not right.strip():
+        return False
+    sides = [f"{left or ''} {_LETTER} {right}"]
+    if left and right:
+        sides.append(f"{left} {_LETTER}")
+    for side in sides:
+        try:
+            trees = read(side).trees
+        except NeedsUnits:
+            continue
+        if trees:
+            return _is_scaled(trees[0]) is True
+    return False
+
+
+def _before(response: str, start: int) -> str | None:
+    """What stands between the box and where its side of the formula begins; ``None`` in prose."""
+    text = response[max(0, start - _REACH) : start]
+    marks = list(_BEGIN.finditer(text))
+    if not marks:
+        return None
+    if marks[-1][0].startswith("$"):
+        paragraph = response[:start].rpartition("\n\n")[2]
+        if len(_DOLLARS.findall(paragraph)) % 2 == 0:  # it ends the formula before
+            return None
+    text = text[marks[-1].end() :]
+    return None if _WORD.search(text) or "\n" in text.lstrip() else text
+
+
+def _is_scaled(node: Node) -> bool | None:
+    """Whether a tree is the box times or to the power of something; ``None`` if it is neither."""
+    if node == _BOX:
+        return False
+    kind, items = node.kind, node.items
+    if kind in ("quantity", "degree"):
+        return _is_scaled(items[0])
+    if kind == "list" and node.value == "pm":  # of 0 plus and minus the box
+        return any(_is_scaled(item) for item in items)
+    if kind in ("add", "sub") and exact(items[0]) == 0:
+        inner = _is_scaled(items[1])
+        return inner if kind == "add" or inner is None else True
+    if kind not in ("neg", "mul", "div", "pow") or names_in(node) != {_LETTER}:
+        return None
+    inner = [item for item in items if names_in(item)]
+    if len(inner) != 1 or (kind == "pow" and inner[0] is not items[0]):
+        return None
+    return None if _is_scaled(inner[0]) is None else True

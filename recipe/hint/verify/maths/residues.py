@@ -1,0 +1,38 @@
+r"""``12 \pmod{17}`` is 12 where the problem asks for a remainder of division by 17."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from recipe.hint.verify.maths.questions import asks
+from recipe.hint.verify.maths.tree import Node, exact
+
+_ASKED = re.compile(
+    r"\bremainder|\bresidue|\bmodul|\bmod\b|\\[pb]?mod(?![a-z])|\\equiv(?![a-z])|\bcongruen"
+)
+
+
+def without_moduli(gold: Node, node: Node, problem: str) -> Node:
+    """An answer without the modulus that the question states, unless the gold answer has one."""
+    return node if _has_residue(gold) else _without(node, problem)
+
+
+def _has_residue(node: Node) -> bool:
+    return node.kind == "residue" or any(map(_has_residue, node.items))
+
+
+def _without(node: Node, problem: str) -> Node:
+    if node.kind == "residue":
+        return node.items[0] if _is_asked(*node.items, problem) else node
+    if node.kind not in ("label", "list", "set"):
+        return node
+    return replace(node, items=tuple(_without(item, problem) for item in node.items))
+
+
+def _is_asked(value: Node, modulus: Node, problem: str) -> bool:
+    number, size = exact(value), exact(modulus)
+    if number is None or size is None or not 0 <= number < size or size.denominator > 1:
+        return False
+    stated = re.search(rf"(?<![0-9.,]){size}(?![0-9]|[.,][0-9])", problem[-20_000:])
+    return stated is not None and asks(_ASKED, problem)
