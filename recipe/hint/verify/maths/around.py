@@ -13,7 +13,6 @@ import re
 
 from recipe.hint.verify.maths.reading import read
 from recipe.hint.verify.maths.tree import Node, exact, names_in
-from recipe.hint.verify.maths.words import NeedsUnits
 
 _REACH = 80  # characters that are looked at on each side
 _LETTER = r"\mathscr{B}"
@@ -41,11 +40,7 @@ def changes_value(response: str, start: int, end: int) -> bool:
     if left and right:
         sides.append(f"{left} {_LETTER}")
     for side in sides:
-        try:
-            trees = read(side).trees
-        except NeedsUnits:
-            continue
-        if trees:
+        if trees := read(side).trees:
             return _is_scaled(trees[0]) is True
     return False
 
