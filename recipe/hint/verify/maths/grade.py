@@ -19,6 +19,7 @@ from fractions import Fraction
 from typing import Literal
 
 from recipe.hint.schema import Basis, Verdict
+from recipe.hint.verify.maths.asked import read_answer, with_names
 from recipe.hint.verify.maths.compare import Comparison, NeedsAlgebra
 from recipe.hint.verify.maths.questions import asks_for_several, is_finished
 from recipe.hint.verify.maths.reading import Reading, read
@@ -147,7 +148,8 @@ def compare(answer: str, candidate: str, problem: str = "") -> Equality:
     tolerance = _tolerance(gold, stated)
     if tolerance is None and (quick := _quick_equal(gold, candidate, problem)) is not None:
         return quick
-    left, right = read(gold), read(candidate)
+    left = read(gold)
+    right = read_answer(candidate, left, problem)
     if left.text == right.text:
         return Equality(True, "text")
     return _trees_equal(left, right, Comparison(problem, tolerance)) or Equality(False, "text")
@@ -173,7 +175,8 @@ def _trees_equal(gold: Reading, other: Reading, comparison: Comparison) -> Equal
     again = Comparison(tolerance=comparison.tolerance, is_quick=comparison.is_quick).equal
     is_near = comparison.tolerance is not None
     for left in golds:
-        for right in other.trees:
+        for tree in other.trees:
+            right = with_names(tree, left, comparison.problem)
             comparison.ignored.clear()
             try:
                 is_equal = comparison.equal(left, right)
@@ -203,7 +206,8 @@ def _quick_equal(gold: str, candidate: str, problem: str) -> Equality | None:
     if max(len(gold), len(candidate)) > _MAX_QUICK_CHARS:
         return None
     try:
-        left, right = read(gold), read(candidate)
+        left = read(gold)
+        right = read_answer(candidate, left, problem)
         if left.text == right.text:
             return Equality(True, "text")
         if not left.trees or not right.trees:

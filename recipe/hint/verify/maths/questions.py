@@ -211,7 +211,7 @@ def may_drop_unit(unit: Unit, problem: str) -> bool:
     return True
 
 
-_FORMULA = re.compile(
+FORMULA = re.compile(
     r"\$\$([^$]{1,300})\$\$|\$([^$]{1,300})\$|\\\[(.{1,300}?)\\\]|\\\((.{1,300}?)\\\)"
     r"|(\\[dt]?frac[^ $]{1,60})"
     # without a mark: digits, signs, and letters that stand alone
@@ -334,7 +334,7 @@ def _nodes(node: Node) -> Iterator[Node]:
 def formulas_of(problem: str) -> tuple[frozenset[str], tuple[Node, ...], tuple[Node, ...]]:
     """The keys of all formulas in a text and of their sides; its equations; its values."""
     keys, equations, values = set[str](), [], []
-    for match in list(_FORMULA.finditer(problem[-20_000:]))[:_MAX_FORMULAS]:
+    for match in list(FORMULA.finditer(problem[-20_000:]))[:_MAX_FORMULAS]:
         text = next(filter(None, match.groups())).strip().rstrip(".,;? (-")
         for tree in read(text).trees:
             if tree.kind in ("relation", "label"):
