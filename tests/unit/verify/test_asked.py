@@ -140,6 +140,9 @@ def test_no_other_expression_may_stand_there():
         ("Let $K$ be the area of the triangle.", "[ABC]=7", "7"),
         ("The slope $m$ is asked for, and $b$.", "b=3,m=4", "(3,4)"),
         ("", "b=3,m=4", "3,4"),
+        ("What are $p$ and $q$?", "p=3,p=4", "3,4"),
+        ("What are $p$ and $q$?", "q=3,4", "3,4"),
+        ("What are $p$ and $q$?", "p=3,4,q=4", "3,4"),
     ],
 )
 def test_a_name_or_equation_that_says_something_else_is_wrong(problem, answer, gold):
