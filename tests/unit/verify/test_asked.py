@@ -163,6 +163,7 @@ def test_a_name_or_equation_that_says_something_else_is_wrong(problem, answer, g
         ("The area is written $[ABCD]$. Which is it?", "[ABCD]=7", "7"),
         ("Solve the system.", "x=2, y=1", "(2,1)"),
         ("", "a=2, b=1", "2,1"),
+        ("What are $p$ and $q$?", r"\text{Answer} = 3, 4", "3,4"),
     ],
 )
 def test_what_says_the_same_is_right(problem, answer, gold):

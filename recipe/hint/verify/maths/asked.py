@@ -172,7 +172,8 @@ def unnamed(label: Node, gold: Node, problem: str) -> Node | None:
     if gold.kind in ("tuple", "matrix") and values.kind == "list":
         return None  # x = 1, 2 is no pair
     if names.kind != "tuple":
-        is_of_all = values.kind == "list" and asks_for_each(gold, problem)
+        is_list = names.kind != "word" and values.kind == "list"
+        is_of_all = is_list and asks_for_each(gold, problem)
         return None if is_of_all else values  # p = 3, p = 4 leaves q out
     order = _order(names.items, gold, problem)
     written = tuple(map(key, names.items))
