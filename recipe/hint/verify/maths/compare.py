@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from recipe.hint.verify.maths import asked, questions
+from recipe.hint.verify.maths import named, questions
 from recipe.hint.verify.maths import sets as maths_sets
 from recipe.hint.verify.maths.numeric import approximate
 from recipe.hint.verify.maths.tree import (

@@ -19,7 +19,7 @@ from fractions import Fraction
 from typing import Literal
 
 from recipe.hint.schema import Basis, Verdict
-from recipe.hint.verify.maths.asked import read_answer, with_names
+from recipe.hint.verify.maths.named import read_answer, with_names
 from recipe.hint.verify.maths.compare import Comparison, NeedsAlgebra
 from recipe.hint.verify.maths.questions import asks_for_several, is_finished
 from recipe.hint.verify.maths.reading import Reading, read
