@@ -154,7 +154,7 @@ def _(rng: Rng, gold: Gold) -> str | None:
     parts = list(gold.parts if gold.parts else members if left == r"\{" else ())
     if len(parts) < 2 or any(re.fullmatch("[0-9]{3}", part) for part in parts):
         return None
-    if gold.mentions("order", "respectively", "sequence", "first"):
+    if gold.mentions("order", "respectively", "sequence", "first", "$ and $", "$, and $"):
         return None
     rng.shuffle(parts)
     joint = rng.choice(

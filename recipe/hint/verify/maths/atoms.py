@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from recipe.hint.verify.maths.formulas import DELIMITED, Formulas, symbol
 from recipe.hint.verify.maths.lexer import ACCENTS, FUNCTIONS, Token, vulgar
-from recipe.hint.verify.maths.tree import Node, Unread, decimal, num, whole
+from recipe.hint.verify.maths.tree import Node, Unread, decimal, num, points_of, whole
 
 
 class Atoms(Formulas):
@@ -186,6 +186,8 @@ class Atoms(Formulas):
         if closer not in (")", "]"):
             raise Unread(f"{opener} closed by {closer}")
         if len(parts) == 1:
+            if opener + closer == "[]" and (points := points_of(parts[0])):
+                return Node("sym", value=f"[{points}]")  # the area of a polygon
             if opener + closer != "()" and parts[0].kind != "matrix":
                 raise Unread("one value in square brackets")
             return _lone(parts[0])

@@ -1,7 +1,7 @@
 r"""Whether two trees say the same: the shape of the gold answer rules, values are left to algebra.
 
-Order counts in tuples, intervals, matrices and ratios; not in lists, sets and unions. A bare list
-is taken for the set or tuple that the gold answer asks for.
+Order counts in tuples, intervals, matrices and ratios, in lists where the question says so; not in
+sets and unions. A bare list is taken for the set or tuple that the gold answer asks for.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from recipe.hint.verify.maths import asked, questions
+from recipe.hint.verify.maths import asked, named, questions
 from recipe.hint.verify.maths import sets as maths_sets
 from recipe.hint.verify.maths.numeric import approximate
 from recipe.hint.verify.maths.tree import (
@@ -24,11 +24,9 @@ from recipe.hint.verify.maths.tree import (
     infinity_sign,
     is_infinite,
     is_rounded,
-    is_sorted,
     marks_of,
     multiplied,
     names_in,
-    names_of,
     num,
     parted,
     pointed,
@@ -100,10 +98,10 @@ class Comparison:
                     return self._relations(*pair)
             if rest.kind == "list" and any(item.kind == "label" for item in rest.items):
                 return self._named(label, rest)
-            if label is other and not self._may_drop_name(gold, *label.items):
-                return False
-            pair = (gold.items[1], other) if gold.kind == "label" else (gold, other.items[1])
-            return self._equal(*pair)
+            if label is gold:
+                return self._equal(gold.items[1], other)
+            value = self._without_name(gold, other)
+            return value is not None and self._equal(gold, value)
         names = [folded(each.items[0]) or repr(each.items[0]) for each in (gold, other)]
         if names[0] == names[1]:
             return self._equal(gold.items[1], other.items[1])
@@ -112,13 +110,13 @@ class Comparison:
             return False
         return self._relations(*(Node("relation", e.items, ("=",)) for e in (gold, other)))
 
-    def _may_drop_name(self, gold: Node, name: Node, value: Node) -> bool:
-        if gold.kind in ("tuple", "matrix") and value.kind == "list":
-            return False  # x = 1, 2 is no pair
+    def _without_name(self, gold: Node, label: Node) -> Node | None:
+        """The value of an answer's label, where its name is one that the problem may ask for."""
+        name = label.items[0]
         if name.kind == "word" and not asked.may_drop_name(name.value, self.problem):
-            return False
+            return None
         self.ignored.append("name")
-        return is_sorted(names_of(name))
+        return named.unnamed(label, gold, self.problem)
 
     def _named(self, label: Node, values: Node) -> bool:
         """``(a, b) = (1, 2)`` and ``b = 2, a = 1``: by name."""
@@ -266,9 +264,10 @@ class Comparison:
             return self.equal(*pair)
         if gold.kind == "tuple" and all(item.kind == "relation" for item in other.items):
             return self._sets_of_numbers(gold, other)
-        named = [item.items[0] for item in other.items if item.kind == "label"]
-        if gold.kind == "tuple" and not is_sorted([str(name.value) for name in named]):
+        arranged = named.arranged(other, gold, self.problem) if gold.kind == "tuple" else other
+        if arranged is None:
             return False  # y = 1, x = 2 is (2, 1)
+        other = arranged
         if gold.kind == "list":
             if other.kind == "tuple" and other.value != "()":
                 return False
@@ -289,7 +288,11 @@ class Comparison:
         marks, marks_of_other = marks_of(gold), marks_of(other)
         if marks and not marks_of_other:
             return self._ordered(gold, other)
-        if marks_of_other and not marks:
+        is_ordered = named.asks_for_each(gold, self.problem)
+        if (marks_of_other or is_ordered) and not marks:
+            if any(item.kind == "label" for item in other.items):
+                arranged = named.arranged(other, gold, self.problem)
+                return arranged is not None and self._ordered(gold, arranged)
             return marks_of_other == sorted(marks_of_other) and self._ordered(gold, other)
         if not marks and questions.asks_for_order(self.problem):
             return self._ordered(gold, other)

@@ -21,6 +21,7 @@ from typing import Literal
 from recipe.hint.schema import Basis, Verdict
 from recipe.hint.verify.maths.around import changes_value
 from recipe.hint.verify.maths.compare import Comparison, NeedsAlgebra
+from recipe.hint.verify.maths.named import read_answer, with_names
 from recipe.hint.verify.maths.questions import asks_for_several, is_finished, leaves_work
 from recipe.hint.verify.maths.reading import Reading, read
 from recipe.hint.verify.maths.residues import without_moduli
@@ -157,7 +158,8 @@ def compare(answer: str, candidate: str, problem: str = "") -> Equality:
     tolerance = _tolerance(gold, stated)
     if tolerance is None and (quick := _quick_equal(gold, candidate, problem)) is not None:
         return quick
-    left, right = read(gold), read(candidate)
+    left = read(gold)
+    right = read_answer(candidate, left, problem)
     if left.text == right.text:
         return Equality(True, "text")
     return _trees_equal(left, right, Comparison(problem, tolerance)) or Equality(False, "text")
@@ -182,7 +184,8 @@ def _trees_equal(gold: Reading, other: Reading, comparison: Comparison) -> Equal
     again = Comparison(tolerance=comparison.tolerance, is_quick=comparison.is_quick).equal
     is_near = comparison.tolerance is not None
     for left in golds:
-        for right in other.trees:
+        for tree in other.trees:
+            right = with_names(tree, left, comparison.problem)
             comparison.ignored.clear()
             plain = without_moduli(left, right, comparison.problem)
             if plain != right:
@@ -218,7 +221,8 @@ def _quick_equal(gold: str, candidate: str, problem: str) -> Equality | None:
     if max(len(gold), len(candidate)) > _MAX_QUICK_CHARS:
         return None
     try:
-        left, right = read(gold), read(candidate)
+        left = read(gold)
+        right = read_answer(candidate, left, problem)
         if left.text == right.text:
             return Equality(True, "text")
         if not left.trees or not right.trees:

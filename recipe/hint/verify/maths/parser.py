@@ -85,7 +85,7 @@ class _Parser(Atoms):
             word = "pm"
         if len(parts) == 1:
             return parts[0]
-        names = sum(part.kind == "label" for part in parts)
+        names = sum(p.kind == "label" or p.value == ("=",) for p in parts)
         first = parts[0]
         parts = _excluded(parts, word)
         is_bounded = any(part.kind == "relation" for part in parts)
@@ -329,6 +329,10 @@ def _equation(sides: list[Node], relations: list[str]) -> Node:
         return Node("label", (sides[1], _single(sides[0])))
     if not names_in(*sides):
         return Node("chain", tuple(sides), tuple(relations))
-    if any(map(has_sign_pair, sides)) or r"\approx" in relations or len(sides) != 2:
+    if any(map(has_sign_pair, sides)) or r"\approx" in relations:
         raise Unread("an equation of no known form")
+    if len(sides) > 2:  # m + n = 100 + 16 = 116
+        if names_in(*sides[1:]):
+            raise Unread("a chain of equations")
+        return Node("label", (sides[0], Node("chain", tuple(sides[1:]), tuple(relations[1:]))))
     return Node("relation", tuple(sides), tuple(relations))

@@ -86,7 +86,7 @@ def asks_for_percent(problem: str) -> bool:
     return _PERCENT.search(_question(problem)) is not None
 
 
-_FORMULA = re.compile(
+FORMULA = re.compile(
     r"\$\$([^$]{1,300})\$\$|\$([^$]{1,300})\$|\\\[(.{1,300}?)\\\]|\\\((.{1,300}?)\\\)"
     r"|(\\[dt]?frac[^ $]{1,60})"
     # without a mark: digits, signs, and letters that stand alone
@@ -198,7 +198,7 @@ def _size(node: Node) -> int:
 def formulas_of(problem: str) -> tuple[frozenset[str], tuple[Node, ...], tuple[Node, ...]]:
     """The keys of all formulas in a text and of their sides; its equations; its values."""
     keys, equations, values = set[str](), [], []
-    for match in list(_FORMULA.finditer(problem[-20_000:]))[:_MAX_FORMULAS]:
+    for match in list(FORMULA.finditer(problem[-20_000:]))[:_MAX_FORMULAS]:
         text = next(filter(None, match.groups())).strip().rstrip(".,;? (-")
         for tree in read(text).trees:
             if tree.kind in ("relation", "label"):

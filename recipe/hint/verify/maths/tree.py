@@ -6,6 +6,7 @@ import functools
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 from recipe.hint.verify.maths.words import Suffix, is_noun
@@ -15,6 +16,7 @@ STRUCTURES = frozenset(
     "list tuple set union inter minus matrix ratio relation label quantity word numeral "
     "residue".split()
 )
+_NEAR = 3  # places in the alphabet: h, k and x, y, z
 _MAX_BITS = 40_000  # of an exact numerator or denominator
 _MAX_FACTORIAL = 3000
 
@@ -90,6 +92,16 @@ def is_name(node: Node) -> bool:
     return False
 
 
+def points_of(node: Node) -> str:
+    """The letters of ``ABC`` and longer, the corners of a polygon; of all else nothing."""
+    letters = ""
+    while node.kind == "mul" and node.value is None and node.items[1].kind == "sym":
+        letters = f"{node.items[1].value}{letters}"
+        node = node.items[0]
+    letters = f"{node.value}{letters}" if node.kind in ("sym", "word") else ""
+    return letters if len(letters) > 2 and letters.isalpha() and letters.isupper() else ""
+
+
 def has_sign_pair(node: Node) -> bool:
     r"""Whether a ``\pm`` is in it."""
     return node.kind in ("pm", "mp") or any(has_sign_pair(item) for item in node.items)
@@ -104,15 +116,13 @@ def with_sign(node: Node, sign: int) -> Node:
     return Node("add" if is_plus else "sub", items)
 
 
-def names_of(node: Node) -> list[str]:
-    """The names of ``(x, y)``; none for another node."""
-    return [str(item.value) for item in node.items] if node.kind == "tuple" else []
-
-
 def is_sorted(names: list[str]) -> bool:
-    """Whether names come as one would list them: r, theta and x, y."""
+    """Whether names come as one would list them: r, theta and x, y; b, m have no such order."""
     plain = [name.strip("\\") for name in names]
-    return plain == sorted(plain)
+    is_near = all(
+        len(one + other) > 2 or ord(other) - ord(one) <= _NEAR for one, other in pairwise(plain)
+    )
+    return is_near and plain == sorted(plain)
 
 
 def folded(node: Node) -> str:

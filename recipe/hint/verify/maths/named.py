@@ -1,0 +1,203 @@
+"""What the problem asks for by name, ``$m+n$`` or ``$p$ and $q$``, and the order it gives to names.
+
+An answer may repeat left of ``=`` what is asked for, ``m+n = 116``, and nothing else that is no
+name. Names are taken in the order in which the problem lists them, ``$(m,b)$`` or ``$w, d, a$``.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from recipe.hint.verify.maths.questions import FORMULA, key
+from recipe.hint.verify.maths.reading import Reading, read
+from recipe.hint.verify.maths.tree import Node, is_name, is_sorted, names_in
+
+_WORDS = (
+    r"(?:(?:the|all|both|possible|exact|numerical|real|complex|positive|negative|nonnegative|prime|"
+    r"maximum|minimum|largest|smallest|greatest|least|integers?|numbers?|constants?|coefficients?|"
+    r"following|sum|difference|product|quotient|ratio|quantity|expression|function|polynomial|"
+    r"equation|vector|matrix|angles?|lengths?|two|three|four|rational|natural|whole|unique|"
+    r"variables?|parameters?|unknowns?|digits?|primes?|terms?)\s{1,3})*"
+)
+_VERBS = (
+    r"(?:find|determine|compute|calculate|evaluate|what (?:is|are|was|were|does|do|must)|"
+    r"(?:what|which)(?= (?:real |integer )?values? ))(?![a-z])"
+)
+_ASKING = re.compile(
+    rf"(?<![a-z])(?:{_VERBS}|give|state|express)\s{{1,3}}{_WORDS}(?:values?\s+of\s{{1,3}}{_WORDS})?$",
+    re.IGNORECASE,
+)
+_VERB = re.compile(rf"(?<![a-z]){_VERBS}", re.IGNORECASE)
+_MAX_BEFORE = 120  # characters of a question before its formula
+_BETWEEN = re.compile(r"(?:,\s*(?:and\s*)?|\s+and\s+)(?:both\s+)?", re.IGNORECASE)
+_MAX_FORMULAS = 60
+_MAX_ANSWER = 1000  # characters of an answer with a name that is not read
+_MAX_SIDES = 6
+_AREA = re.compile(r"\[[A-Z]{3,6}\]")
+_NO_NAME = frozenset("relation chain label tuple list set word quantity".split())
+
+
+class _Listing(NamedTuple):
+    """Formulas that stand side by side in a problem, in brackets or not."""
+
+    keys: tuple[str, ...]
+    is_bracket: bool
+    is_asked: bool
+
+
+@functools.lru_cache(maxsize=256)
+def _listings(problem: str) -> tuple[_Listing, ...]:
+    """All of a problem's text, in its order."""
+    text = problem[-20_000:]
+    verbs = [match.start() for match in _VERB.finditer(text)]
+    found: list[_Listing] = []
+    listed: list[str] = []
+    is_asked, end = False, 0
+    for match in [*FORMULA.finditer(text)][-_MAX_FORMULAS:]:
+        raw = next(filter(None, match.groups())).strip()
+        inside = raw.rstrip(".,;? (-")
+        if not listed or not _BETWEEN.fullmatch(_glue(text, end, match.start())):
+            found.append(_Listing(tuple(listed), False, is_asked))
+            before = text[max(end, match.start() - _MAX_BEFORE) : match.start()]
+            is_last = not verbs or verbs[-1] < match.start()
+            is_asked = is_last and _ASKING.search(before) is not None
+            listed = []
+        reading = read(inside)
+        tree = reading.trees[-1] if reading.trees else Node("unread", value=reading.text)
+        brackets = tree.items[0] if tree.kind == "label" else tree
+        if brackets.kind == "tuple" and brackets.value == "()":
+            found.append(_Listing(tuple(map(key, brackets.items)), True, is_asked))
+        members = tree.items if tree.kind == "list" else (tree,)
+        listed += ["" if each.kind in _NO_NAME else key(each) for each in members]
+        end = match.end()
+    found.append(_Listing(tuple(listed), False, is_asked))
+    return tuple(each for each in found if each.keys and all(each.keys))
+
+
+def _glue(text: str, start: int, end: int) -> str:
+    """What stands between two formulas, with the comma inside the first: ``$a,$ and $b$``."""
+    before = text[max(0, start - 3) : start].rstrip("$)]\\ ")
+    between = text[start:end]
+    return f",{between}" if before.endswith(",") and "," not in between else between
+
+
+def _asked(problem: str) -> tuple[str, ...]:
+    """The keys of what the last question lists; empty where it asks in words."""
+    found = [each.keys for each in _listings(problem) if each.is_asked > each.is_bracket]
+    return found[-1] if found else ()
+
+
+def asks_for_each(values: Node, problem: str) -> bool:
+    """Whether the question lists as many different things as there are values."""
+    asked = _asked(problem)
+    return (
+        1 < len(asked) == len(set(asked)) == len(values.items)
+        and not any(item.kind in ("tuple", "list", "label") for item in values.items)
+    )  # fmt: skip
+
+
+def read_answer(text: str, gold: Reading, problem: str) -> Reading:
+    """An answer as read; of ``f(1,2) = 5`` the 5 where the problem asks for the unread f(1,2)."""
+    reading = read(text)
+    if reading.trees or not gold.trees or len(text) > _MAX_ANSWER or "=" not in text:
+        return reading
+    for place in [match.start() for match in re.finditer("=", text)][:_MAX_SIDES]:
+        name, value = text[:place], text[place + 1 :]
+        if name.count("$") % 2 and value.count("$") % 2:
+            name, value = name.replace("$", "", 1), value.rstrip().removesuffix("$")
+        if key(Node("unread", value=read(name).text)) in _asked(problem):
+            return read(value)
+    return reading
+
+
+def may_stand_left(name: Node, problem: str) -> bool:
+    """Whether what stands left of ``=`` is a name, or what the problem asks for.
+
+    A function and an area have to be the problem's own: ``v(t)``, ``[ABC]``.
+    """
+    is_area = name.kind == "sym" and _AREA.fullmatch(name.value) is not None
+    if is_name(name) and not is_area:
+        return True
+    if not names_in(name) or not problem:
+        return False  # 4 = 5
+    asked = _asked(problem)
+    if asked or not (is_area or _is_applied(name)):
+        return key(name) in asked
+    text = name.value if is_area else "{}({})".format(*(_written(item) for item in name.items))
+    return text in re.sub(r"\s|\\(?:left|right)", "", problem[-20_000:])
+
+
+def _is_applied(node: Node) -> bool:
+    is_pair = node.kind == "mul" and len(node.items) == 2 and node.value is None
+    return is_pair and node.items[0].kind == "sym" and node.items[1].kind in ("sym", "num")
+
+
+def _written(node: Node) -> str:
+    return str(node.value.value if node.kind == "num" else node.value)
+
+
+def with_names(answer: Node, gold: Node, problem: str) -> Node:
+    """``m+n = 116`` as a name and its value where the problem asks for m+n."""
+    if any(each.kind == "relation" for each in (gold, *gold.items)):
+        return answer
+    if answer.kind == "list":
+        parts = (with_names(item, gold, problem) for item in answer.items)
+        return Node("list", tuple(parts), answer.value)
+    if answer.kind != "relation" or answer.value != ("=",) or is_name(answer.items[0]):
+        return answer  # x = x^2 is no name and its value
+    return Node("label", answer.items) if may_stand_left(answer.items[0], problem) else answer
+
+
+def arranged(values: Node, gold: Node, problem: str) -> Node | None:
+    """Named values in the order of the problem, else of the alphabet; ``None`` where neither is."""
+    names = [item.items[0] for item in values.items if item.kind == "label"]
+    if len(names) < len(values.items):
+        return values if is_sorted([_plain(name) for name in names]) else None
+    order = _order(names, gold, problem)
+    parts = {key(item.items[0]): item for item in values.items}
+    return Node(values.kind, tuple(parts[each] for each in order), values.value) if order else None
+
+
+def unnamed(label: Node, gold: Node, problem: str) -> Node | None:
+    """The values of ``(x, y) = (1, 2)`` arranged likewise; of another label its value.
+
+    ``None`` where the name is none that the problem may ask for, or tells no order.
+    """
+    names, values = label.items
+    if not may_stand_left(names, problem):
+        return None
+    if gold.kind in ("tuple", "matrix") and values.kind == "list":
+        return None  # x = 1, 2 is no pair
+    if names.kind != "tuple":
+        is_list = names.kind != "word" and values.kind == "list"
+        is_of_all = is_list and asks_for_each(gold, problem)
+        return None if is_of_all else values  # p = 3, p = 4 leaves q out
+    order = _order(names.items, gold, problem)
+    written = tuple(map(key, names.items))
+    if order == written:
+        return values
+    if not order or values.kind != "tuple" or len(values.items) != len(written):
+        return None
+    parts = dict(zip(written, values.items, strict=True))
+    return Node(values.kind, tuple(parts[each] for each in order), values.value)
+
+
+def _order(names: Sequence[Node], gold: Node, problem: str) -> tuple[str, ...]:
+    """The keys as the problem lists them: what it asks for, for a tuple its brackets before that.
+
+    Without a list those of the alphabet, if they are written so; else none.
+    """
+    written = tuple(map(key, names))
+    is_tuple = gold.kind in ("tuple", "matrix")
+    found = [each for each in _listings(problem) if len(each.keys) == len(set(each.keys))]
+    found = [each for each in reversed(found) if set(each.keys) == set(written)]
+    if found and len(set(written)) == len(written):
+        return min(found, key=lambda e: (is_tuple and not e.is_bracket, not e.is_asked)).keys
+    return written if is_sorted([_plain(name) for name in names]) else ()
+
+
+def _plain(name: Node) -> str:
+    return str(name.value) if name.kind in ("sym", "word", "const") else key(name)
