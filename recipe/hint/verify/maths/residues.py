@@ -24,7 +24,7 @@ def _has_residue(node: Node) -> bool:
 
 def _without(node: Node, problem: str) -> Node:
     if node.kind == "residue":
-        return node.items[0] if _is_asked(*node.items, problem) else node
+        return node.items[0] if _is_asked(node.items[0], node.items[1], problem) else node
     if node.kind not in ("label", "list", "set"):
         return node
     return replace(node, items=tuple(_without(item, problem) for item in node.items))
