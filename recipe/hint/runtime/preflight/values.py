@@ -131,7 +131,7 @@ def check_types(config: DictConfig, defaults: Mapping[str, Any]) -> None:
         config: Composed by Hydra.
         defaults: verl's, by dotted name; what belongs to somebody else is not among them.
     """
-    for name, default in (defaults | dict.fromkeys(BOOLS, False)).items():
+    for name, default in {**defaults, **dict.fromkeys(BOOLS, False)}.items():
         if not isinstance(default, bool | int | float) or name in OTHERWISE_TYPED:
             continue
         check_type(name, setting(config, name), bool if isinstance(default, bool) else float)
