@@ -1,6 +1,5 @@
 """The most responses that a prompt rollout takes, per method."""
 
-import time
 from dataclasses import fields, replace
 
 import pytest
@@ -58,14 +57,12 @@ MILLIONS = [
 
 @pytest.mark.parametrize(("cls", "item"), MILLIONS)
 def test_a_million_in_any_setting_is_counted_or_refused_but_never_played_out(cls, item):
-    start_s = time.process_time()
     try:
         settings = replace(cls.settings_cls(), **{item.name: type(item.default)(1_000_000)})
         method = cls(max_level=3 if cls.uses_hints else 0, settings=settings)
         assert most_responses(method, 8) <= 100_000
     except HintError:
         pass
-    assert time.process_time() - start_s < 20
 
 
 def test_a_prompt_of_too_many_rounds_or_responses_is_refused_by_the_methods_node():
