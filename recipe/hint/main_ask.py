@@ -25,8 +25,18 @@ from omegaconf import DictConfig
 from recipe.hint.errors import DataError
 from recipe.hint.main_hint import run_command
 from recipe.hint.problems.columns import Labels, make_row, read_problems, write_rows
+from recipe.hint.problems.rows import FieldFault, check_row
 from recipe.hint.report.asked import asked_lines
 from recipe.hint.schema import Kind
+
+# What describes a problem of one's own; one of a file has its own.
+_OF_TEXT = ("answer", "solution", "kind", "system_prompt")
+# By the column that each becomes.
+_ARGUMENTS = {
+    "reward_model.ground_truth": "--answer",
+    "solution": "--solution",
+    "prompt": "--problem with --system-prompt",
+}
 
 
 class _Parser(argparse.ArgumentParser):
@@ -54,8 +64,8 @@ def read_arguments(argv: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
     parser.add_argument("--file", type=Path, help="a file that main_prepare.py wrote")
     parser.add_argument("--problem", metavar="TEXT", help="a problem of your own")
     parser.add_argument("--answer", metavar="A", help="its ground truth")
-    parser.add_argument("--solution", default="", metavar="S", help="what hints are written from")
-    parser.add_argument("--kind", default="maths", choices=get_args(Kind))
+    parser.add_argument("--solution", metavar="S", help="what hints are written from")
+    parser.add_argument("--kind", choices=get_args(Kind), help="default: maths")
     parser.add_argument("--system-prompt", help="empty for none (default: the kind's)")
     parser.add_argument("--all", action="store_true", help="show every response")
     given, settings = parser.parse_known_args(argv)
@@ -63,6 +73,10 @@ def read_arguments(argv: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
         parser.error("give --id ID of a problem in a file, or --problem TEXT --answer A")
     if given.problem is not None and not (given.answer or "").strip():
         parser.error("--problem needs --answer A: the responses are graded by it")
+    own, others = ("--id", _OF_TEXT) if given.problem is None else ("--problem", ("file",))
+    if unread := [name for name in others if getattr(given, name) is not None]:
+        names = " ".join(f"--{name.replace('_', '-')}" for name in unread)
+        parser.error(f"{names} would not be read with {own}; drop it")
     return given, settings
 
 
@@ -70,8 +84,9 @@ def ask_and_show(given: argparse.Namespace, config: DictConfig) -> None:
     """Check the question and the settings, run, and print."""
     from recipe.hint.evaluation.draw import apply_evaluation_mode
     from recipe.hint.runtime.merging import merge_model
-    from recipe.hint.runtime.preflight.run import preflight_evaluation
+    from recipe.hint.runtime.preflight.run import check_given_to_question, preflight_evaluation
 
+    check_given_to_question(config, sys.argv[1:])
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "question.parquet"
         write_question(given, config, file)
@@ -101,10 +116,14 @@ def write_question(given: argparse.Namespace, config: DictConfig, target: Path) 
         row = make_row(
             given.problem,
             given.answer,
-            solution=given.solution,
-            labels=Labels("ask", "test", given.kind),
+            solution=given.solution or "",
+            labels=Labels("ask", "test", given.kind or "maths"),
             system_prompt=given.system_prompt,
         )
+        try:
+            check_row(row)
+        except FieldFault as fault:
+            raise DataError(f"{_ARGUMENTS.get(fault.column, '--problem')}: {fault}") from fault
         write_rows([row], target)
         return
     from recipe.hint.runtime.preflight.data import TRAIN, VAL, check_given

@@ -40,9 +40,14 @@ def check_and_launch(config: DictConfig) -> None:
     from recipe.hint.evaluation.draw import apply_evaluation_mode
     from recipe.hint.evaluation.play import evaluated_method
     from recipe.hint.runtime.merging import merge_model
-    from recipe.hint.runtime.preflight.run import preflight, preflight_evaluation
+    from recipe.hint.runtime.preflight.run import (
+        check_given_to_evaluation,
+        preflight,
+        preflight_evaluation,
+    )
 
     if config.trainer.eval_only:
+        check_given_to_evaluation(config, sys.argv[1:])
         apply_evaluation_mode(config, evaluated_method(config))
         summary = preflight_evaluation(config)
     else:

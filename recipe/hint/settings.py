@@ -287,7 +287,11 @@ _HINT_SETTINGS = {
 
 
 def check_settings_are_read(
-    method_name: str, given: Iterable[str], settings: HintSettings | None = None
+    method_name: str,
+    given: Iterable[str],
+    settings: HintSettings | None = None,
+    *,
+    who: str = "",
 ) -> None:
     """Refuse a setting that was given on the command line but that nothing reads.
 
@@ -295,6 +299,7 @@ def check_settings_are_read(
         method_name: Value of ``trainer.method``.
         given: Dotted names that the user set.
         settings: The ``hint:`` node, which names the source of hints.
+        who: What does not read it, for the message (default: the method).
 
     Raises:
         ConfigError: Naming the setting and who reads it.
@@ -319,8 +324,8 @@ def check_settings_are_read(
         reader = _reader(name, cls, source)
         if reader:
             raise ConfigError(
-                f"{name} is not read by trainer.method={method_name}; only {reader} reads it. "
-                f"Drop the setting or change the method"
+                f"{name} is not read by {who or f'trainer.method={method_name}'}; only {reader} "
+                f"reads it. Drop the setting or change the method"
             )
 
 

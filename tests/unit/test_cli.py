@@ -76,7 +76,7 @@ def test_the_names_of_the_multi_turn_reference_are_taken():
         "actor_rollout_ref.actor.optim.lr=5e-6",
         "data.max_response_length=512",
         "actor_rollout_ref.rollout.temperature=0.7",
-        "actor_rollout_ref.actor.grad_clip=1.0",
+        "actor_rollout_ref.actor.optim.clip_grad=1.0",
         "trainer.test_freq=25",
         "trainer.save_freq=23",
         "hint.score_guided.stage1_steps=138",

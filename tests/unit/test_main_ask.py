@@ -72,6 +72,14 @@ def test_settings_pass_through_in_their_order():
         ([], "give --id ID of a problem in a file, or --problem TEXT --answer A"),
         (["--id", "1", "--problem", "x"], "give --id ID of a problem in a file, or --problem"),
         (["--problem", "x"], "--problem needs --answer A"),
+        *(
+            (["--id", "1", name, "maths"], f"{name} would not be read with --id")
+            for name in ("--answer", "--solution", "--kind", "--system-prompt")
+        ),
+        (
+            ["--problem", "x", "--answer", "1", "--file", "f.parquet"],
+            "--file would not be read with --problem",
+        ),
     ],
 )
 def test_a_question_that_is_none_ends_in_one_line(argv, told, capsys):
@@ -79,3 +87,16 @@ def test_a_question_that_is_none_ends_in_one_line(argv, told, capsys):
         read_arguments(argv)
     [line] = capsys.readouterr().err.splitlines()
     assert line.startswith(f"error: {told}")
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (["--answer", "AB", "--kind", "choice"], "--answer: .*one letter.*'AB'"),
+        (["--answer", "pass", "--kind", "program"], "--answer: "),
+    ],
+)
+def test_an_answer_that_is_none_of_its_kind_is_told_by_its_argument(files, given, told):
+    with pytest.raises(DataError, match=f"^{told}") as caught:
+        question(files, "--problem", "Which?", *given)
+    assert "question.parquet" not in str(caught.value)

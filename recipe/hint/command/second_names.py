@@ -25,7 +25,7 @@ ALIASES = {
     "rollout_size": "data.train_batch_size",
     "eval_size": "data.val_max_samples",
     "lm_lr": "actor_rollout_ref.actor.optim.lr",
-    "max_grad_norm": "actor_rollout_ref.actor.grad_clip",
+    "max_grad_norm": "actor_rollout_ref.actor.optim.clip_grad",
     "max_new_tokens": "data.max_response_length",
     "max_tokens": "data.max_response_length",
     "temperature": "actor_rollout_ref.rollout.temperature",

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from recipe.hint.errors import ConfigError
 from recipe.hint.methods.base import Method
 from recipe.hint.schema import Problem, ProblemState, Response, Verdict
 from recipe.hint.turns import Round, Sample, Turn
 
 _LATE = 1_000_000  # past every cold start and warm-up
+# Of one prompt. Each round is played here, and waits for the one before it in a run.
+_MOST_ROUNDS = 300
+_MOST_RESPONSES = 100_000
 _WRONG = Turn((), [], Response([], [], "", is_truncated=False), Verdict(0.0, "wrong"))
 _RIGHT = replace(_WRONG, verdict=Verdict(1.0, "correct"))
 _UNGRADED = replace(_WRONG, verdict=None)
@@ -18,6 +22,9 @@ def most_responses(method: Method, group_size: int) -> int:
     """Return the responses sampled for a new problem that is never solved, late in a run.
 
     That is the most for a method that searches until a response is right.
+
+    Raises:
+        ConfigError: If they take more rounds than any run could wait for.
     """
     return _responses(method, group_size, _WRONG)
 
@@ -32,8 +39,16 @@ def _responses(method: Method, group_size: int, graded: Turn) -> int:
     state = ProblemState(step=_LATE)
     decision = method.open(problem, state)
     rounds: list[Round] = []
+    total = 0
     while isinstance(decision, Sample):
         parents = (None,) if decision.parents is None else decision.parents
+        total += len(parents) * decision.count(group_size)
+        if len(rounds) == _MOST_ROUNDS or total > _MOST_RESPONSES:
+            raise ConfigError(
+                f"one prompt would take more than {_MOST_ROUNDS} rounds or {_MOST_RESPONSES:,} "
+                f"responses; lower the numbers in {method.settings_node or 'hint'}, or "
+                f"actor_rollout_ref.rollout.n={group_size}"
+            )
         turn = graded if decision.is_graded else _UNGRADED
         turns = tuple(
             replace(turn, parent=parent)

@@ -1,5 +1,11 @@
 """The most responses that a prompt rollout takes, per method."""
 
+from dataclasses import fields, replace
+
+import pytest
+
+from recipe.hint.errors import ConfigError, HintError
+from recipe.hint.methods import METHODS
 from recipe.hint.methods.cost import fewest_responses, most_responses
 from recipe.hint.methods.fixed import Fixed
 from recipe.hint.methods.ghpo import Ghpo, GhpoSettings
@@ -10,6 +16,7 @@ from recipe.hint.methods.sage_light import SageLight
 from recipe.hint.methods.scaf import Scaf, ScafSettings
 from recipe.hint.methods.score import Score
 from recipe.hint.methods.score_guided import GuidedSettings, ScoreGuided
+from recipe.hint.methods.seele import Seele, SeeleSettings
 
 
 def test_one_group_where_nothing_is_searched():
@@ -38,3 +45,32 @@ def test_where_everything_is_right_a_search_ends_and_later_turns_are_played_all_
     assert fewest_responses(Mlmt(settings=MlmtSettings(feedbacks=2)), 8) == (1 + 2 + 2) * 8
     only_wrong = ScoreGuided(settings=GuidedSettings(feedback_only_if_wrong=True))
     assert (fewest_responses(only_wrong, 8), most_responses(only_wrong, 8)) == (8, 3 * 8)
+
+
+MILLIONS = [
+    pytest.param(cls, item, id=f"{name} {item.name}")
+    for name, cls in METHODS.items()
+    for item in fields(cls.settings_cls)
+    if isinstance(item.default, int | float) and not isinstance(item.default, bool)
+]
+
+
+@pytest.mark.parametrize(("cls", "item"), MILLIONS)
+def test_a_million_in_any_setting_is_counted_or_refused_but_never_played_out(cls, item):
+    try:
+        settings = replace(cls.settings_cls(), **{item.name: type(item.default)(1_000_000)})
+        method = cls(max_level=3 if cls.uses_hints else 0, settings=settings)
+        assert most_responses(method, 8) <= 100_000
+    except HintError:
+        pass
+
+
+def test_a_prompt_of_too_many_rounds_or_responses_is_refused_by_the_methods_node():
+    with pytest.raises(
+        ConfigError, match=r"more than 300 rounds .*lower the numbers in hint\.seele"
+    ):
+        most_responses(Seele(max_level=3, settings=SeeleSettings(probes=1_000_000)), 8)
+    with pytest.raises(ConfigError, match=r"100,000 responses.*hint\.mlmt"):
+        most_responses(Mlmt(settings=MlmtSettings(feedbacks=1_000_000)), 8)
+    with pytest.raises(ConfigError, match=r"rollout\.n=1000000000"):
+        most_responses(Grpo(), 1_000_000_000)

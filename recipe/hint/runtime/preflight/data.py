@@ -58,9 +58,14 @@ def check_given(config: DictConfig, names: Sequence[str]) -> None:
 
 
 def read_files(config: DictConfig, name: str) -> list[DataFile]:
-    """Read the files of ``data.train_files`` or ``data.val_files``."""
-    files = []
+    """Read the files of ``data.train_files`` or ``data.val_files``; each may be given once."""
+    files: list[DataFile] = []
+    places: set[Path] = set()
     for path in files_of(config, name):
+        place = Path(path).resolve()
+        if place in places:
+            raise DataError(f"{name} has the file {place} twice; drop one of them")
+        places.add(place)
         if Path(path).suffix != ".parquet":
             raise DataError(
                 f"{name}={path}: the name must end in .parquet; main_prepare.py writes such a file "

@@ -78,8 +78,13 @@ def check_run_folder(config: DictConfig) -> str:
 
 def _start_of(config: DictConfig) -> str:
     root, mode = Path(setting(config, _ROOT)), setting(config, "trainer.resume_mode")
+    path = setting(config, "trainer.resume_from_path")
+    if path is not None and mode != "resume_path":
+        raise ConfigError(
+            f"trainer.resume_from_path={path} would not be read with trainer.resume_mode={mode}; "
+            f"give trainer.resume_mode=resume_path, or drop the path"
+        )
     if mode == "resume_path":
-        path = setting(config, "trainer.resume_from_path")
         if not isinstance(path, str) or not Path(path).is_dir() or "global_step_" not in path:
             raise ConfigError(
                 f"trainer.resume_from_path={path} must be an existing folder global_step_N when "

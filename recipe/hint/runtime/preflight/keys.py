@@ -5,15 +5,17 @@ from __future__ import annotations
 import dataclasses
 import functools
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
+from hydra.utils import get_class
 from omegaconf import DictConfig, OmegaConf
 
 from recipe.hint.command.compose import flat_names, nearest
 from recipe.hint.errors import ConfigError, VerifierError
 from recipe.hint.runtime.preflight.settings import ACTOR, REF, ROLLOUT, leaves, names, setting
+from recipe.hint.runtime.preflight.values import check_type, check_types
 from recipe.hint.runtime.rewards import FUNCTION, KWARGS, MANAGER, grade_options, overlong_of
 from recipe.hint.settings import HintSettings, method_defaults
 from recipe.hint.verify.pool.processes import WorkerFactory
@@ -47,6 +49,7 @@ OPEN = (
 
 _GRADED = "rewards come from the project's verifier (hint.verify.*) or your own function"
 _ONE_TURN = "a prompt is one turn of whole groups, and no agent loop or tool of verl's runs"
+_NOT_V1 = "nothing of verl's V1 trainers and FSDP engine looks at it"
 _NO_MANAGER = (
     "the search needs an accuracy per response between two groups, so no reward manager of verl's "
     "runs; give the function to reward.custom_reward_function"
@@ -69,6 +72,20 @@ _UNREAD = {
     "responses give val_kwargs.temperature=0 and val_kwargs.n=1",
     "actor_rollout_ref.model.lora.": "it is for verl's Megatron engine; FSDP reads lora_rank, "
     "lora_alpha and target_modules of actor_rollout_ref.model, and lora.merge",
+    **dict.fromkeys(
+        (f"{ACTOR}.grad_clip", "critic.grad_clip"),
+        "verl's FSDP engine clips by optim.clip_grad of the same section; give that",
+    ),
+    **{
+        f"{name}.optim.total_training_steps": "verl writes the run's own number over it"
+        for name in (ACTOR, "critic")
+    },
+    **dict.fromkeys(names("algorithm", "use_pf_ppo pf_ppo."), _NOT_V1),
+    **dict.fromkeys(names("trainer", "balance_batch esi_redundant_time"), _NOT_V1),
+    **dict.fromkeys(names("data", "reward_fn_key return_raw_input_ids"), _NOT_V1),
+    **dict.fromkeys(names(ACTOR, "freeze_vision_tower use_prefix_grouper"), _NOT_V1),
+    **dict.fromkeys(names(ROLLOUT, "over_sample_rate multi_stage_wake_up"), _NOT_V1),
+    "actor_rollout_ref.nccl_timeout": _NOT_V1,
     "ray_kwargs.timeline_json_file": "verl's own main_ppo writes it, and that does not run",
     "trainer.default_hdfs_dir": "verl's FSDP checkpoints are written to trainer.default_local_dir "
     "alone; copy them from there",
@@ -89,6 +106,7 @@ _UNREAD = {
 }
 # Read, and wrong here.
 _UNSUPPORTED = {
+    "data.prompt_key": "prompts are in the column `prompt` (docs/data.md)",
     "model_engine": "the trainer is FSDP: the other engines are not among the locked packages, and "
     "evaluation merges checkpoints of FSDP only",
     f"{ROLLOUT}.enable_rollout_routing_replay": "a whole-group request returns no expert routes",
@@ -108,10 +126,30 @@ _DEFAULTS = {
     f"{ROLLOUT}.repetition_penalty": 1.0,
 }
 _START_LIMIT_S = 120.0
+_MODEL = "actor_rollout_ref.model"
+_CORRECTION = "algorithm.rollout_correction"
+# The beginning of a name -> what must be set for verl to read it, where that is one setting.
+_READ_BESIDE = {
+    **dict.fromkeys(names(ACTOR, "kl_loss_coef kl_loss_type"), f"{ACTOR}.use_kl_loss"),
+    **dict.fromkeys(names("algorithm", "kl_ctrl. kl_penalty"), "algorithm.use_kl_in_reward"),
+    **dict.fromkeys(names(_CORRECTION, "rollout_is_"), f"{_CORRECTION}.rollout_is"),
+    f"{_CORRECTION}.rollout_rs_threshold": f"{_CORRECTION}.rollout_rs",
+    **dict.fromkeys(
+        names("algorithm.filter_groups", "metric max_num_gen_batches max_inflight_gen_batches"),
+        "algorithm.filter_groups.enable",
+    ),
+}
+# The same, where it must not be set: rows are packed by their tokens then.
+_READ_WITHOUT = {
+    f"{ACTOR}.ppo_micro_batch_size_per_gpu": f"{ACTOR}.use_dynamic_bsz",
+    f"{ROLLOUT}.log_prob_micro_batch_size_per_gpu": f"{ROLLOUT}.log_prob_use_dynamic_bsz",
+    f"{REF}.log_prob_micro_batch_size_per_gpu": f"{REF}.log_prob_use_dynamic_bsz",
+    "critic.ppo_micro_batch_size_per_gpu": "critic.use_dynamic_bsz",
+}
 
 
 def check_keys(config: DictConfig) -> None:
-    """Refuse a key that neither verl nor this recipe reads, wherever it was given.
+    """Refuse a key that neither verl nor this recipe reads, and a value of another type.
 
     A mapping that is empty or null in verl's file is somebody else's (vLLM's arguments, the model's
     configuration): what is in it is not looked at. In a section with a dataclass of verl's, the
@@ -123,6 +161,8 @@ def check_keys(config: DictConfig) -> None:
         section, _, key = name.rpartition(".")
         fields = _fields(target)
         if key in fields:
+            if bool in (fields[key], *get_args(fields[key])):
+                check_type(name, setting(config, name), bool)
             continue
         others = [*names(section, " ".join(fields)), *flat_names({"hint": found["hint"]})]
         meant = nearest(name, [*flat_names(known), *others])
@@ -130,6 +170,7 @@ def check_keys(config: DictConfig) -> None:
             f"{name} is a key that neither verl nor this recipe reads: it would change nothing"
             f"{f'; did you mean {meant}?' if meant else '; drop it'}"
         )
+    check_types(config, defaults())
 
 
 def check_unread(config: DictConfig, settings: HintSettings) -> None:
@@ -137,15 +178,16 @@ def check_unread(config: DictConfig, settings: HintSettings) -> None:
 
     A setting that has verl's default is not looked at.
     """
-    defaults = dict(leaves(_known())) | _DEFAULTS
+    usual = dict(leaves(_known())) | _DEFAULTS
     # Sorted: a setting of the rollouts comes before those that take its value.
     for name, value in sorted(leaves(OmegaConf.to_container(config))):
-        if value is None or value == defaults.get(name) or name.startswith(_READ):
+        if value is None or value == usual.get(name) or name.startswith(_READ):
             continue
         text = str(value).lower() if isinstance(value, bool) else value
         for why, verdict in ((_UNREAD, "would not be read"), (_UNSUPPORTED, "is not supported")):
             if head := next((head for head in why if name.startswith(head)), None):
                 raise ConfigError(f"{name}={text} {verdict}: {why[head]}; drop the setting")
+    _check_clip(config)
     manager = setting(config, MANAGER)
     if manager not in ("naive", "dapo"):
         raise ConfigError(
@@ -164,11 +206,81 @@ def check_unread(config: DictConfig, settings: HintSettings) -> None:
             factory.close()
 
 
+def check_read_beside(config: DictConfig, given: Iterable[str], has_critic: bool) -> None:
+    """Refuse settings of the command line that only some other setting makes verl read.
+
+    Presets give some of them for whoever turns that on; a value that is verl's default is not
+    looked at.
+
+    Args:
+        config: The run's, as verl will get it.
+        given: Names of the command line.
+        has_critic: Whether there is one.
+    """
+    for name in given:
+        value = setting(config, name)
+        if value is None or isinstance(value, DictConfig) or value == defaults().get(name):
+            continue
+        if need := _missing_beside(config, name, has_critic):
+            raise ConfigError(
+                f"{name}={value} would not be read: verl reads it only with {need}; drop the "
+                f"setting, or give that"
+            )
+
+
+def _missing_beside(config: DictConfig, name: str, has_critic: bool) -> str:
+    """Return what would have to be set for verl to read a setting; empty where it is."""
+    mode = setting(config, "trainer.v1.trainer_mode")
+    for head, switch in _READ_BESIDE.items():
+        if name.startswith(head) and not setting(config, switch):
+            return f"{switch}={'true' if setting(config, switch) is False else '...'}"
+    for head, switch in _READ_WITHOUT.items():
+        if name.startswith(head) and setting(config, switch):
+            return f"{switch}=false"
+    for other in ("colocate_async", "separate_async"):
+        if name.startswith(f"trainer.v1.{other}.") and mode != other:
+            return f"trainer.v1.trainer_mode={other} (here: {mode})"
+    if name.startswith("critic.") and name != "critic.enable" and not has_critic:
+        return (
+            "a critic (algorithm.adv_estimator=gae, critic.enable=true, or a method that has one)"
+        )
+    rank, adapter = (
+        setting(config, f"{_MODEL}.{key}") for key in ("lora_rank", "lora_adapter_path")
+    )
+    needs_lora = name.startswith(names(_MODEL, "lora_alpha target_modules exclude_modules"))
+    return f"{_MODEL}.lora_rank=..." if needs_lora and not (rank or adapter) else ""
+
+
+def _check_clip(config: DictConfig) -> None:
+    """Refuse a clip ratio that two others stand in for."""
+    name, *others = names(ACTOR, "clip_ratio clip_ratio_low clip_ratio_high")
+    value, low, high = (setting(config, each) for each in (name, *others))
+    if value != defaults()[name] and low is not None and high is not None:
+        raise ConfigError(
+            f"{name}={value} would not be read: {others[0]}={low} and {others[1]}={high} are taken "
+            f"in its place; give these two, or null for both"
+        )
+
+
+@functools.cache
+def defaults() -> dict[str, Any]:
+    """Return verl's defaults by dotted name, resolved, without what belongs to somebody else."""
+    config = OmegaConf.load(_verls_file())
+    return {
+        name: OmegaConf.select(config, name)
+        for name, _ in leaves(OmegaConf.to_container(config, resolve=False))
+        if not name.startswith(OPEN)
+    }
+
+
+def _verls_file() -> Path:
+    return Path(os.environ["HINT_VERL_CONFIG"]) / "_generated_ppo_trainer.yaml"
+
+
 @functools.cache
 def _known() -> dict[str, Any]:
     """Return verl's settings with their defaults, and ours among them."""
-    file = Path(os.environ["HINT_VERL_CONFIG"]) / "_generated_ppo_trainer.yaml"
-    known: Any = OmegaConf.to_container(OmegaConf.load(file), resolve=False)
+    known: Any = OmegaConf.to_container(OmegaConf.load(_verls_file()), resolve=False)
     for name in (*OURS, *READ_BY_VERL, *_TYPED):
         *sections, key = name.split(".")
         functools.reduce(dict.__getitem__, sections, known)[key] = None
@@ -190,10 +302,10 @@ def _unknown(
             yield from _unknown(value, known[key], f"{name}.")
 
 
-def _fields(target: str) -> set[str]:
-    """Return the fields of one of verl's dataclasses; its import takes seconds."""
+def _fields(target: str) -> dict[str, Any]:
+    """Return the fields of one of verl's dataclasses with their types; its import takes seconds."""
     if not target:
-        return set()
-    from hydra.utils import get_class
-
-    return {field.name for field in dataclasses.fields(get_class(target))}
+        return {}
+    cls = get_class(target)
+    types = get_type_hints(cls)
+    return {field.name: types[field.name] for field in dataclasses.fields(cls)}

@@ -19,6 +19,7 @@ _CPUS_PER_TRAINER = 3
 _CPUS_PER_ROLLOUT = 2
 # The task runner and TransferQueue's controller hold one each; actors without a request need none.
 _CPUS_OF_DRIVER = 2
+_NEWEST_CLUSTER = Path("/tmp/ray/ray_current_cluster")  # where Ray itself looks
 
 
 def num_gpus(environment: Mapping[str, str] = os.environ) -> int:
@@ -64,6 +65,7 @@ def check_machine(config: DictConfig) -> list[str]:
     if setting(config, "ray_kwargs.ray_init.address") or os.environ.get("RAY_ADDRESS"):
         return []
     nodes, found = setting(config, "trainer.nnodes"), num_gpus()
+    _check_cluster(config, nodes)
     # Devices of the largest node; of the only one, with those that only roll out.
     wanted = setting(config, "trainer.n_gpus_per_node")
     wanted += _rollout_devices(config) if nodes == 1 else 0
@@ -86,6 +88,16 @@ def check_machine(config: DictConfig) -> list[str]:
     if not setting(config, _NUM_CPUS):
         lines.append(f"CPU slots: {cpus_needed(config)} are needed on the first node")
     return [f"not checked without the GPU: {line}" for line in lines]
+
+
+def _check_cluster(config: DictConfig, nodes: int) -> None:
+    """Check that several nodes are a cluster; Ray also joins the newest one of this machine."""
+    if nodes > 1 and not setting(config, "preflight_only") and not _NEWEST_CLUSTER.exists():
+        raise ConfigError(
+            f"trainer.nnodes={nodes} needs a cluster, and Ray would start one of this machine "
+            f"alone: start it with ray start and give RAY_ADDRESS=HOST:PORT (docs/clusters.md), or "
+            f"set trainer.nnodes=1"
+        )
 
 
 def _rollout_devices(config: DictConfig) -> int:

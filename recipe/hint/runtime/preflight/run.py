@@ -7,7 +7,7 @@ the machine, the folder, then files and model (``data.py``).
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from recipe.hint.runtime.models import ask_for_models
 from recipe.hint.runtime.preflight import data
 from recipe.hint.runtime.preflight.data import VAL, DataFile, Lengths
 from recipe.hint.runtime.preflight.folder import check_disk, check_run_folder, check_same_run
-from recipe.hint.runtime.preflight.keys import check_unread
+from recipe.hint.runtime.preflight.keys import check_read_beside, check_unread
 from recipe.hint.runtime.preflight.machine import check_machine
 from recipe.hint.runtime.preflight.model import MODEL, Model, load_model
 from recipe.hint.runtime.preflight.settings import (
@@ -36,6 +36,7 @@ from recipe.hint.runtime.preflight.settings import (
     check_sections,
     check_settings,
     num_updates,
+    reference_and_critic,
     setting,
 )
 from recipe.hint.runtime.preflight.turns import (
@@ -47,15 +48,19 @@ from recipe.hint.runtime.preflight.turns import (
     check_turns,
     check_warmup,
 )
+from recipe.hint.runtime.preflight.values import check_values
 from recipe.hint.settings import (
     HintSettings,
     build_method,
     check_settings_are_read,
     read_settings,
     read_texts,
+    settings_of,
     source_of,
     style_of,
 )
+
+_SAMPLING = ("temperature", "top_p", "top_k")
 
 
 def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
@@ -70,9 +75,7 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
     """
     config, settings = _resolved(config)
     texts = read_texts(settings)
-    name = setting(config, "trainer.method")
-    if not isinstance(name, str):
-        raise ConfigError(f"trainer.method={name} must be the name of a method")
+    name = _method_name(config)
     method = build_method(config.trainer, settings)
     check_settings_are_read(name, given_settings(argv), settings)
     settings = replace(
@@ -88,7 +91,9 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
     with_models = config.copy()
     ask_for_models(with_models, method)
     choose_attention(with_models)  # a critic needs flash-attn on a GPU
+    check_values(config)
     check_settings(with_models)
+    check_read_beside(config, given_settings(argv), reference_and_critic(with_models)[1])
     group = config.actor_rollout_ref.rollout.n
     method.check_run(
         group_size=group,
@@ -139,6 +144,13 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
     ]
 
 
+def _method_name(config: DictConfig) -> str:
+    name = setting(config, "trainer.method")
+    if not isinstance(name, str):
+        raise ConfigError(f"trainer.method={name} must be the name of a method")
+    return name
+
+
 def _oracles(method: Method) -> list[str]:
     """Return a warning for each setting that makes accuracies those of policy and verifier."""
     return [
@@ -155,6 +167,40 @@ def _check_teacher(settings: HintSettings) -> None:
     check_reached(settings.teacher, os.environ)
 
 
+def check_given_to_evaluation(config: DictConfig, argv: Sequence[str]) -> None:
+    """Refuse settings that an evaluation does not read; the settings are still as they were given.
+
+    A command line with a method, an experiment or the order of the training data may be that of a
+    run whose weights are evaluated: it gives what its method reads.
+
+    Raises:
+        ConfigError: Naming the setting, and the one that is read.
+    """
+    given, settings = given_settings(argv), settings_of(config)
+    check_settings_are_read(_method_name(config), given, settings)
+    if given.keys() & {"trainer.method", "experiment", "data.seed"}:
+        return
+    check_settings_are_read(
+        evaluated_method(config), given, settings, who="trainer.eval_only=true, without hints"
+    )
+    _check_sampling_given(given, ROLLOUT, f"{ROLLOUT}.val_kwargs", "an evaluation")
+
+
+def check_given_to_question(config: DictConfig, argv: Sequence[str]) -> None:
+    """Refuse settings that a question to a model does not read: it samples as training does."""
+    given = given_settings(argv)
+    check_settings_are_read(_method_name(config), given, settings_of(config))
+    _check_sampling_given(given, f"{ROLLOUT}.val_kwargs", ROLLOUT, "main_ask.py")
+
+
+def _check_sampling_given(given: Collection[str], unread: str, read: str, who: str) -> None:
+    for name in _SAMPLING:
+        if f"{unread}.{name}" in given and f"{read}.{name}" not in given:
+            raise ConfigError(
+                f"{unread}.{name} would not be read: {who} samples with {read}.{name}; give that"
+            )
+
+
 def preflight_evaluation(config: DictConfig) -> list[str]:
     """Check an evaluation's settings, machine, data and model; write nothing.
 
@@ -167,6 +213,7 @@ def preflight_evaluation(config: DictConfig) -> list[str]:
         _check_teacher(settings)
     data.check_given(config, (VAL, MODEL))
     check_unread(config, settings)
+    check_values(config)
     check_settings(config)
     unchecked = check_machine(config)
     check_run_folder(config)

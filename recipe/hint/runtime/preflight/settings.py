@@ -1,10 +1,11 @@
-"""Checks of settings that need no file: ranges, values that must agree, and verl's own checks."""
+"""Checks of settings that need no file: values that must agree, and verl's own checks."""
 
 from __future__ import annotations
 
 import contextlib
 import io
 import re
+import traceback
 import warnings
 from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
@@ -25,31 +26,6 @@ def names(section: str, keys: str) -> tuple[str, ...]:
 ACTOR, ROLLOUT, REF = names("actor_rollout_ref", "actor rollout ref")
 _MINI, _GROUP = f"{ACTOR}.ppo_mini_batch_size", f"{ROLLOUT}.n"
 _SECTIONS = ("trainer", "hint", "data", "actor_rollout_ref", "algorithm", "reward", "ray_kwargs")
-_WHOLE = (
-    *names("data", "train_batch_size max_prompt_length max_response_length"),
-    *names(ROLLOUT, "prompt_length response_length val_kwargs.n agent.num_workers"),
-    *names(ROLLOUT, "tensor_model_parallel_size max_model_len"),
-    *names("trainer", "nnodes n_gpus_per_node total_epochs save_freq test_freq"),
-    *names("trainer", "total_training_steps max_actor_ckpt_to_keep"),
-    *("transfer_queue.backend.SimpleStorage.num_data_storage_units", _MINI),
-    *names("algorithm.filter_groups", "max_num_gen_batches max_inflight_gen_batches"),
-    "ray_kwargs.ray_init.num_cpus",
-)
-_OR_NULL = (
-    *names("trainer", "total_training_steps max_actor_ckpt_to_keep"),
-    *(f"{ROLLOUT}.max_model_len", "ray_kwargs.ray_init.num_cpus"),
-)
-# Where it is not 1.
-_SMALLEST = {"trainer.save_freq": -1, "trainer.test_freq": -1, f"{ROLLOUT}.max_model_len": 2}
-_CHOICES = {
-    "trainer.device": ("cuda", "cpu"),
-    "trainer.v1.trainer_mode": ("sync", "colocate_async", "separate_async"),
-    "trainer.resume_mode": ("auto", "disable", "resume_path"),
-    f"{ROLLOUT}.name": ("vllm",),
-    f"{ACTOR}.strategy": ("fsdp", "fsdp2"),
-    # What every row carries: what it trains with, and whether it is right.
-    "algorithm.filter_groups.metric": ("reward", "acc"),
-}
 _TRACERS = ("mlflow", "trackio", "weave")
 # In the update, and where log-probabilities are computed: whether rows are packed by tokens, the
 # tokens of a micro-batch, and the rows of one.
@@ -105,33 +81,19 @@ def check_sections(config: DictConfig) -> None:
 
 def check_settings(config: DictConfig) -> None:
     """Check everything that follows from the settings alone."""
-    _check_values(config)
     _check_sampling(config)
     _check_trace(config)
     if not setting(config, "trainer.eval_only"):
+        _check_validation(config)
         _check_separate(config)
         _check_batch(config)
         _check_passes(config)
         _check_with_verl(config)
 
 
-def _is_whole(value: Any, smallest: int) -> bool:
+def is_whole(value: Any, smallest: int) -> bool:
+    """Return whether a value is a whole number of at least ``smallest``."""
     return isinstance(value, int) and not isinstance(value, bool) and value >= smallest
-
-
-def _check_values(config: DictConfig) -> None:
-    for name in _WHOLE:
-        value, smallest = setting(config, name), _SMALLEST.get(name, 1)
-        if not _is_whole(value, smallest) and not (value is None and name in _OR_NULL):
-            raise ConfigError(f"{name}={value} must be a whole number of at least {smallest}")
-    for name in (f"{ROLLOUT}.temperature", f"{ACTOR}.optim.lr"):
-        value = setting(config, name)
-        if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
-            raise ConfigError(f"{name}={value} must be a number above 0")
-    for name, choices in _CHOICES.items():
-        value = setting(config, name)
-        if value not in choices:
-            raise ConfigError(f"{name}={value} is not a choice; choose one of {', '.join(choices)}")
 
 
 def _check_sampling(config: DictConfig) -> None:
@@ -142,7 +104,7 @@ def _check_sampling(config: DictConfig) -> None:
             f"{ROLLOUT}.response_length={given} and data.max_response_length={twin} are two names "
             f"of one length; give both the same value"
         )
-    if not _is_whole(rollout.n, 2):
+    if not is_whole(rollout.n, 2):
         raise ConfigError(
             f"{_GROUP}={rollout.n} must be a whole number of at least 2: an advantage compares the "
             f"rollouts of one group, and a single one has nothing to be compared with"
@@ -156,6 +118,16 @@ def _check_sampling(config: DictConfig) -> None:
         raise ConfigError(
             f"{ROLLOUT}.val_kwargs.n={val.n} with val_kwargs.temperature=0 would give one response "
             f"{val.n} times; set n to 1 or the temperature above 0"
+        )
+
+
+def _check_validation(config: DictConfig) -> None:
+    """Check that a run that is to validate alone does so: verl would train otherwise."""
+    first, alone = names("trainer", "val_before_train val_only")
+    if setting(config, alone) and not setting(config, first):
+        raise ConfigError(
+            f"{alone}=true with {first}=false would train: verl validates alone only where it "
+            f"validates first; set {first}=true, or drop {alone}"
         )
 
 
@@ -185,7 +157,7 @@ def _check_separate(config: DictConfig) -> None:
     device, transfer = setting(config, "trainer.device"), f"{ROLLOUT}.checkpoint_engine"
     what = f"trainer.v1.trainer_mode=separate_async with trainer.device={device}"
     for name in names(ROLLOUT, "nnodes n_gpus_per_node"):
-        if not _is_whole(setting(config, name), 1):
+        if not is_whole(setting(config, name), 1):
             raise ConfigError(
                 f"{what} needs devices for the rollouts alone, but {name}={setting(config, name)}; "
                 f"give a whole number of at least 1 (those of the trainer have their own settings)"
@@ -223,6 +195,13 @@ def num_updates(config: DictConfig) -> int:
 def _check_batch(config: DictConfig) -> None:
     """Check the batch in shares, one between two weight syncs, and a share in mini-batches."""
     batch, mini = setting(config, "data.train_batch_size"), setting(config, _MINI)
+    fetched = setting(config, "data.gen_batch_size") or batch
+    # Elsewhere verl fetches single prompts, whatever is given.
+    if setting(config, "trainer.v1.trainer_mode") == "sync" and batch % fetched:
+        raise ConfigError(
+            f"data.gen_batch_size={fetched} does not divide data.train_batch_size={batch}: a step "
+            f"takes whole fetches; drop it, or give a divisor"
+        )
     steps = f"trainer.v1.{setting(config, 'trainer.v1.trainer_mode')}.parameter_sync_step"
     num_shares = setting(config, steps) or 1
     given = f"data.train_batch_size={batch}"
@@ -259,7 +238,7 @@ def _check_passes(config: DictConfig) -> None:
             )
         if setting(config, dynamic):
             _check_row_fits(config, tokens, setting(config, tokens), parallel)
-        elif not _is_whole(size, 1) or (rows // ranks) % size:
+        elif not is_whole(size, 1) or (rows // ranks) % size:
             raise ConfigError(
                 f"{micro}={size} must divide the {rows // ranks} rows that one process holds of a "
                 f"mini-batch ({_MINI} x {_GROUP} / processes); give a divisor, or {dynamic}=true"
@@ -299,7 +278,7 @@ def _sequence_parallel(config: DictConfig, engine: str) -> int:
 def _check_row_fits(config: DictConfig, name: str, limit: Any, parallel: int) -> None:
     prompt = setting(config, f"{ROLLOUT}.prompt_length")
     response = setting(config, f"{ROLLOUT}.response_length")
-    if not _is_whole(limit, 1) or limit * parallel < prompt + response:
+    if not is_whole(limit, 1) or limit * parallel < prompt + response:
         shared = f" x {parallel} (ulysses_sequence_parallel_size)" if parallel > 1 else ""
         raise ConfigError(
             f"{name}={limit}{shared} is below {ROLLOUT}.prompt_length={prompt} + "
@@ -336,7 +315,8 @@ def _check_with_verl(config: DictConfig) -> None:
     except refusals as error:
         full_key = re.search(r"full_key: (\S+)", str(error))
         section = full_key[1] if full_key else ""
-        message = " ".join(str(error.__cause__ or error).split())
+        # An assertion may have no words; its line has some.
+        message = " ".join(str(error.__cause__ or error).split()) or _line_of(error)
         words = set(re.findall(r"[a-z]+_\w+", message.replace("real_", "")))
         told = [
             f"{name}={value}"
@@ -346,3 +326,8 @@ def _check_with_verl(config: DictConfig) -> None:
         raise ConfigError(
             f"{', '.join(told[:3]) or section or 'a setting'}: verl refuses it: {message}"
         ) from error
+
+
+def _line_of(error: BaseException) -> str:
+    cause = error.__cause__ or error
+    return traceback.extract_tb(cause.__traceback__)[-1].line or type(cause).__name__

@@ -1,0 +1,236 @@
+"""Checks of single values: the type that verl's default has, the range, and the choices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from omegaconf import DictConfig, ListConfig
+
+from recipe.hint.errors import ConfigError
+from recipe.hint.runtime.preflight.settings import (
+    ACTOR,
+    REF,
+    ROLLOUT,
+    is_whole,
+    names,
+    setting,
+)
+
+# True or false, and null or not there in verl's file.
+BOOLS = (
+    *("preflight_only", "trainer.eval_only", "critic.enable", f"{ROLLOUT}.enable_sleep_mode"),
+    *("trainer.remove_previous_ckpt_in_save", "data.filter_prompts", "data.need_tools_kwargs"),
+)
+_FSDP = (f"{ACTOR}.fsdp_config", f"{REF}.fsdp_config", "critic.fsdp")
+_OPTIMS = (f"{ACTOR}.optim", "critic.optim")
+_VAL = f"{ROLLOUT}.val_kwargs"
+# Of another type than their default may be: FSDP2 takes a number of processes for the one, and
+# verl "0.5_2.0" (both bounds) for the other.
+OTHERWISE_TYPED = (
+    *(f"{name}.reshard_after_forward" for name in _FSDP),
+    "algorithm.rollout_correction.rollout_is_threshold",
+)
+_WHOLE = (
+    *names("data", "train_batch_size max_prompt_length max_response_length seed gen_batch_size"),
+    *names("data", "train_max_samples val_max_samples val_batch_size dataloader_num_workers"),
+    *names(ROLLOUT, "prompt_length response_length val_kwargs.n agent.num_workers"),
+    *names(ROLLOUT, "tensor_model_parallel_size max_model_len max_num_seqs"),
+    *names(ROLLOUT, "max_num_batched_tokens top_k val_kwargs.top_k"),
+    *names("trainer", "nnodes n_gpus_per_node total_epochs save_freq test_freq critic_warmup"),
+    *names("trainer", "total_training_steps max_actor_ckpt_to_keep log_val_generations"),
+    "transfer_queue.backend.SimpleStorage.num_data_storage_units",
+    *names(ACTOR, "ppo_mini_batch_size ppo_epochs"),
+    *names("algorithm.filter_groups", "max_num_gen_batches max_inflight_gen_batches"),
+    *("ray_kwargs.ray_init.num_cpus", "actor_rollout_ref.model.lora_rank"),
+    "trainer.v1.sampler.max_off_policy_threshold",
+)
+_OR_NULL = (
+    *names("trainer", "total_training_steps max_actor_ckpt_to_keep"),
+    *(f"{ROLLOUT}.max_model_len", "ray_kwargs.ray_init.num_cpus"),
+    *names("data", "seed gen_batch_size val_batch_size"),
+    *names(ACTOR, "clip_ratio_low clip_ratio_high"),
+    "trainer.v1.sampler.max_off_policy_threshold",
+)
+_ANY = -(2**63)
+# Where it is not 1.
+_SMALLEST = {
+    **dict.fromkeys(names("trainer", "save_freq test_freq"), -1),
+    **dict.fromkeys(names(ROLLOUT, "top_k val_kwargs.top_k"), -1),
+    **dict.fromkeys(names("data", "dataloader_num_workers val_batch_size"), 0),
+    **dict.fromkeys(("trainer.critic_warmup", "actor_rollout_ref.model.lora_rank"), 0),
+    **dict.fromkeys(names("data", "seed train_max_samples val_max_samples"), _ANY),
+    "trainer.log_val_generations": _ANY,
+    f"{ROLLOUT}.max_model_len": 2,
+}
+
+
+class _Range(NamedTuple):
+    """The numbers from ``low``, or above it, to ``high``."""
+
+    low: float
+    is_above: bool = False
+    high: float = float("inf")
+
+    def holds(self, value: Any) -> bool:
+        return (
+            isinstance(value, int | float)
+            and not isinstance(value, bool)
+            and (value > self.low if self.is_above else value >= self.low)
+            and value <= self.high
+        )
+
+    def __str__(self) -> str:
+        begin = f"{'above' if self.is_above else 'of at least'} {self.low:g}"
+        return begin if self.high == float("inf") else f"{begin} and at most {self.high:g}"
+
+
+_POSITIVE, _SHARE = _Range(0, is_above=True), _Range(0, is_above=True, high=1)
+_RANGES = {
+    **dict.fromkeys(names(ROLLOUT, "top_p val_kwargs.top_p gpu_memory_utilization"), _SHARE),
+    f"{ROLLOUT}.temperature": _POSITIVE,  # its rollouts are to differ
+    f"{_VAL}.temperature": _Range(0),
+    **{name: _POSITIVE for optim in _OPTIMS for name in names(optim, "lr clip_grad")},
+    **{f"{optim}.weight_decay": _Range(0) for optim in _OPTIMS},
+    **dict.fromkeys(names(ACTOR, "clip_ratio clip_ratio_low clip_ratio_high"), _Range(0)),
+    f"{ACTOR}.clip_ratio_c": _Range(1, is_above=True),
+}
+_DTYPES = ("fp32", "float32", "fp16", "float16", "bf16", "bfloat16", "16", "32", 16, 32)
+_CHOICES: dict[str, tuple[Any, ...]] = {
+    "trainer.device": ("cuda", "cpu"),
+    "trainer.v1.trainer_mode": ("sync", "colocate_async", "separate_async"),
+    "trainer.v1.sampler.max_off_policy_strategy": ("drop", "wait"),
+    "trainer.resume_mode": ("auto", "disable", "resume_path"),
+    f"{ROLLOUT}.name": ("vllm",),
+    f"{ROLLOUT}.dtype": ("auto", "half", "float16", "bfloat16", "float", "float32"),
+    f"{ACTOR}.strategy": ("fsdp", "fsdp2"),
+    # What every row carries: what it trains with, and whether it is right.
+    "algorithm.filter_groups.metric": ("reward", "acc"),
+    "algorithm.rollout_correction.rollout_is": (None, "token", "sequence"),
+    **{f"{optim}.lr_scheduler_type": ("constant", "cosine") for optim in _OPTIMS},
+    **{f"{name}.{key}": _DTYPES for name in _FSDP for key in ("model_dtype", "dtype")},
+}
+# verl's KL estimators; with a + their gradient is another's.
+_KLS = ("kl", "k1", "abs", "mse", "k2", "low_var_kl", "k3")
+# Backends of trainer.logger that are packages of their own.
+_LOGGERS = ("wandb", "mlflow", "swanlab", "clearml", "trackio", "tensorboard")
+_CLASSES = (f"{ROLLOUT}.agent.agent_loop_manager_class", "trainer.checkpoint_callback_class")
+_CODE = ("trainer.v1.sampler.custom_sampler.path", "data.custom_cls.path")
+
+
+def check_types(config: DictConfig, defaults: Mapping[str, Any]) -> None:
+    """Refuse ``no`` for false and a text for a number, wherever verl's default is one.
+
+    Nothing else would: what is not empty counts as true, and a text is compared with a number only
+    inside Ray. ``null`` is no type.
+
+    Args:
+        config: Composed by Hydra.
+        defaults: verl's, by dotted name; what belongs to somebody else is not among them.
+    """
+    for name, default in {**defaults, **dict.fromkeys(BOOLS, False)}.items():
+        if not isinstance(default, bool | int | float) or name in OTHERWISE_TYPED:
+            continue
+        check_type(name, setting(config, name), bool if isinstance(default, bool) else float)
+
+
+def check_type(name: str, value: Any, expected: type) -> None:
+    """Refuse a value that is neither null nor of the type: ``bool``, or a number for the others."""
+    if value is None:
+        return
+    if expected is bool and not isinstance(value, bool):
+        raise ConfigError(f"{name}={value!r} must be true or false")
+    if expected is not bool and (isinstance(value, bool) or not isinstance(value, int | float)):
+        raise ConfigError(f"{name}={value} must be a number")
+
+
+def check_values(config: DictConfig) -> None:
+    """Refuse what is out of range or no choice, and code that is not there."""
+    for name in _WHOLE:
+        value, smallest = setting(config, name), _SMALLEST.get(name, 1)
+        if not is_whole(value, smallest) and not (value is None and name in _OR_NULL):
+            least = "" if smallest == _ANY else f" of at least {smallest}"
+            raise ConfigError(f"{name}={value} must be a whole number{least}")
+    for name, numbers in _RANGES.items():
+        value = setting(config, name)
+        if not numbers.holds(value) and not (value is None and name in _OR_NULL):
+            raise ConfigError(f"{name}={value} must be a number {numbers}")
+    for name, choices in _CHOICES.items():
+        _check_choice(name, setting(config, name), choices)
+    if not setting(config, "trainer.eval_only"):
+        _check_training(config)
+    for name in _CLASSES:
+        _check_class(name, setting(config, name))
+    for name in _CODE:
+        path = setting(config, name)
+        # verl takes pkg://MODULE too.
+        if path is not None and "://" not in str(path) and not Path(str(path)).is_file():
+            raise ConfigError(f"{name}={path}: no such file; give a Python file, or drop it")
+
+
+def _check_choice(name: str, value: Any, choices: Iterable[Any]) -> None:
+    if value in choices:
+        return
+    told = dict.fromkeys("null" if each is None else str(each) for each in choices)
+    raise ConfigError(f"{name}={value} is not a choice; choose one of {', '.join(told)}")
+
+
+def _check_training(config: DictConfig) -> None:
+    """Check what verl looks up by name in the first update, and the optimizer that it builds."""
+    from verl.trainer.ppo.core_algos import ADV_ESTIMATOR_REGISTRY, POLICY_LOSS_REGISTRY
+
+    _check_loggers(setting(config, "trainer.logger"))
+    for name in (f"{ACTOR}.kl_loss_type", "algorithm.kl_penalty"):
+        _check_choice(name, setting(config, name), (*_KLS, *(f"{each}+" for each in _KLS)))
+    registered = {
+        "algorithm.adv_estimator": ADV_ESTIMATOR_REGISTRY,
+        f"{ACTOR}.policy_loss.loss_mode": POLICY_LOSS_REGISTRY,
+    }
+    # A library of the user's may register more; the workers import it.
+    if not setting(config, "actor_rollout_ref.model.external_lib"):
+        for name, registry in registered.items():
+            _check_choice(name, setting(config, name), sorted(registry))
+    for optim in _OPTIMS:
+        module, name = (
+            setting(config, f"{optim}.{key}") for key in ("optimizer_impl", "optimizer")
+        )
+        if module == "torch.optim" and not hasattr(import_module(module), str(name)):
+            raise ConfigError(f"{optim}.optimizer={name} is no class of {module}; like AdamW")
+        betas = setting(config, f"{optim}.betas")
+        is_pair = isinstance(betas, list | tuple | ListConfig) and len(betas) == 2
+        if not is_pair or not all(_Range(0).holds(beta) and beta < 1 for beta in betas):
+            raise ConfigError(
+                f"{optim}.betas={betas} must be two numbers from 0 to below 1, like [0.9,0.999]"
+            )
+
+
+def _check_loggers(given: Any) -> None:
+    from verl.utils.tracking import Tracking
+
+    if not isinstance(given, str | list | tuple | ListConfig):
+        raise ConfigError(f"trainer.logger={given} must be a list, like [tensorboard], or []")
+    for each in [given] if isinstance(given, str) else given:
+        _check_choice("trainer.logger", each, [*Tracking.supported_backend, "tracking"])
+        if each in _LOGGERS and find_spec(each) is None:
+            raise ConfigError(
+                f"trainer.logger={each} is not installed; pip install {each}, or drop it"
+            )
+
+
+def _check_class(name: str, value: Any) -> None:
+    """Check that the module of a class is there; its import takes seconds."""
+    if value is None:
+        return
+    module, _, cls = str(value).rpartition(".")
+    try:
+        is_there = bool(module and cls) and find_spec(module) is not None
+    except (ImportError, ValueError):
+        is_there = False
+    if not is_there:
+        raise ConfigError(
+            f"{name}={value}: no module {module or value}; give a class as MODULE.CLASS that "
+            f"this Python can import, or drop it"
+        )

@@ -1,0 +1,90 @@
+"""What is given twice, to nobody, or to an evaluation that does not read it."""
+
+import pytest
+from omegaconf import OmegaConf
+
+from recipe.hint.errors import ConfigError, DataError
+from recipe.hint.problems.columns import make_row, write_rows
+from recipe.hint.runtime.preflight import machine
+from recipe.hint.runtime.preflight.data import read_files
+from recipe.hint.runtime.preflight.folder import check_run_folder
+from recipe.hint.runtime.preflight.machine import check_machine
+from recipe.hint.runtime.preflight.run import check_given_to_evaluation, check_given_to_question
+
+ROLLOUT = "actor_rollout_ref.rollout"
+WRONG_FOR_EVALUATION = {
+    f"{ROLLOUT}.temperature=0.1": r"rollout\.temperature .*samples with .*val_kwargs\.temperature",
+    f"{ROLLOUT}.top_p=0.9": r"an evaluation samples with .*val_kwargs\.top_p; give that",
+    "hint.source=teacher hint.max_level=2": "hint.source is not read by trainer.eval_only=true",
+    "trainer.method=grpo hint.max_tokens=3": "hint.max_tokens is not read by trainer.method=grpo",
+    "trainer.method=SAGE": "trainer.method='SAGE'",
+}
+EVALUATED = [
+    f"hint.seed=2 {ROLLOUT}.val_kwargs.temperature=0.1 data.max_response_length=40",
+    f"{ROLLOUT}.temperature=0.1 {ROLLOUT}.val_kwargs.temperature=0.1",
+    # The command lines of runs.
+    f"trainer.method=sage hint.search.probe_n=2 {ROLLOUT}.temperature=0.8",
+    "hint.seed=1 data.seed=1 hint.max_level=3",
+    "trainer.method=score hint.score.alpha=0",
+]
+WRONG_FOR_A_QUESTION = {
+    "trainer.method=grpo hint.source=teacher": "hint.source is not read by trainer.method=grpo",
+    f"{ROLLOUT}.val_kwargs.temperature=0.1": "main_ask.py samples with .*rollout.temperature",
+}
+
+
+def given(composed, text):
+    argv = text.split()
+    return composed("hardware=laptop", "hint.run_dir=x", *argv), argv
+
+
+@pytest.mark.parametrize("text", WRONG_FOR_EVALUATION)
+def test_an_evaluation_refuses_what_it_does_not_read(composed, text):
+    with pytest.raises(ConfigError, match=WRONG_FOR_EVALUATION[text]):
+        check_given_to_evaluation(*given(composed, text))
+
+
+@pytest.mark.parametrize("text", EVALUATED)
+def test_an_evaluation_takes_its_own_settings_and_those_of_a_run(composed, text):
+    check_given_to_evaluation(*given(composed, text))
+
+
+@pytest.mark.parametrize("text", WRONG_FOR_A_QUESTION)
+def test_a_question_refuses_what_it_does_not_read(composed, text):
+    with pytest.raises(ConfigError, match=WRONG_FOR_A_QUESTION[text]):
+        check_given_to_question(*given(composed, text))
+
+
+def test_a_file_is_read_once_however_its_path_is_spelt(tmp_path):
+    path = tmp_path / "a.parquet"
+    write_rows([make_row("1 + 1?", "2", row_id="a")], path)
+    (tmp_path / "b.parquet").symlink_to(path)
+    (tmp_path / "sub").mkdir()
+    for again in (path, tmp_path / "b.parquet", tmp_path / "sub/../a.parquet"):
+        config = OmegaConf.create({"data": {"val_files": [str(path), str(again)]}})
+        with pytest.raises(DataError, match=r"data\.val_files has the file .*a\.parquet twice"):
+            read_files(config, "data.val_files")
+
+
+@pytest.mark.parametrize("mode", ["auto", "disable"])
+def test_a_place_to_resume_from_that_the_mode_does_not_read_is_refused(composed, tmp_path, mode):
+    config = composed(
+        "hardware=laptop",
+        *(f"hint.run_dir={tmp_path}", "trainer.experiment_name=one"),
+        *(f"trainer.resume_from_path={tmp_path}", f"trainer.resume_mode={mode}"),
+    )
+    with pytest.raises(ConfigError, match=f"would not be read with trainer.resume_mode={mode}"):
+        check_run_folder(config)
+
+
+def test_several_nodes_need_a_cluster(composed, tmp_path, monkeypatch):
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setattr(machine, "_NEWEST_CLUSTER", tmp_path / "ray_current_cluster")
+    config = composed("hardware=laptop", "trainer.nnodes=2", "hint.run_dir=x")
+    with pytest.raises(ConfigError, match=r"nnodes=2 needs a cluster.*RAY_ADDRESS"):
+        check_machine(config)
+    (tmp_path / "ray_current_cluster").write_text("127.0.0.1:6379")
+    check_machine(config)
+    monkeypatch.setattr(machine, "_NEWEST_CLUSTER", tmp_path / "none")
+    monkeypatch.setenv("RAY_ADDRESS", "auto")
+    check_machine(config)
