@@ -78,8 +78,8 @@ def text(fields: Fields, column: str, *, is_required: bool = False) -> str:
     Raises:
         FieldFault: If it is no text or number, or is required and blank or absent.
     """
-    if is_required and column not in fields:
-        raise FieldFault(column, f"no such column; there are {', '.join(fields) or 'none'}")
+    if is_required:
+        _check_column(fields, column)
     value = fields.get(column)
     if isinstance(value, SpelledInt | SpelledFloat):
         value = value.spelling
@@ -101,18 +101,25 @@ def text(fields: Fields, column: str, *, is_required: bool = False) -> str:
     return value
 
 
-def texts(fields: Fields, column: str) -> list[str]:
+def texts(fields: Fields, column: str, *, is_required: bool = False) -> list[str]:
     """Return the texts of a field that is a list; null and absent are an empty list.
 
     Raises:
-        FieldFault: If it is no list, or an element is no text.
+        FieldFault: If it is no list, or an element is no text, or it is required and absent.
     """
+    if is_required:
+        _check_column(fields, column)
     value = fields.get(column)
     if value is None:
         return []
     if not isinstance(value, list):
         raise FieldFault(column, f"must be a list of texts, got {short(value)}")
     return [text({column: each}, column) for each in value]
+
+
+def _check_column(fields: Fields, column: str) -> None:
+    if column not in fields:
+        raise FieldFault(column, f"no such column; there are {', '.join(fields) or 'none'}")
 
 
 def _ending(path: Path) -> str:
