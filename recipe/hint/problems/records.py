@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from recipe.hint.errors import DataError
 from recipe.hint.problems.rows import FieldFault, one_line, short
-from recipe.hint.typed import finite
+from recipe.hint.typed import SpelledFloat, finite, spelled_float
 
 Fields = Mapping[str, Any]
 Numbered = Iterator[tuple[str, dict[str, Any]]]
@@ -214,16 +214,10 @@ class SpelledInt(int):
     spelling: str
 
 
-class SpelledFloat(float):
-    """A number that knows how the file wrote it (``0.50``)."""
-
-    spelling: str
-
-
 def _parsed(source: str, where: str) -> Any:
     try:
         return json.loads(
-            source, parse_int=_spelled_int, parse_float=_spelled_float, parse_constant=finite
+            source, parse_int=_spelled_int, parse_float=spelled_float, parse_constant=finite
         )
     except (ValueError, RecursionError) as error:
         raise DataError(f"{where} is not JSON: {error}") from error
@@ -234,12 +228,6 @@ def _spelled_int(spelling: str) -> SpelledInt | str:
     if len(spelling) > _MAX_INT_CHARS or not -(2**63) <= int(spelling) < 2**63:
         return spelling
     value = SpelledInt(spelling)
-    value.spelling = spelling
-    return value
-
-
-def _spelled_float(spelling: str) -> SpelledFloat:
-    value = SpelledFloat(finite(spelling))
     value.spelling = spelling
     return value
 
