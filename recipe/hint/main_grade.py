@@ -1,4 +1,4 @@
-"""Grades responses made elsewhere: ``main_grade.py IN.jsonl[.gz] OUT.jsonl``.
+"""Grades responses made elsewhere: ``main_grade.py IN.jsonl[.gz] OUT.jsonl[.gz]``.
 
 A row holds ``id``, ``kind`` (maths, choice or program), ``response`` and ``answer``, or for a
 program ``tests``; ``problem``, the problem's text, is optional. The output has the same rows in the
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import gzip
-import json
 import logging
 import os
 import sys
@@ -19,16 +18,17 @@ import zlib
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import AbstractContextManager, nullcontext
 from io import BufferedReader
 from itertools import islice
 from pathlib import Path
-from typing import NoReturn
+from typing import BinaryIO, NoReturn
 
 from tqdm import tqdm
 
 from recipe.hint.errors import HintError
 from recipe.hint.schema import UNGRADED, Verdict
-from recipe.hint.typed import finite
+from recipe.hint.typed import finite, write_json
 from recipe.hint.verify import GradeOptions, VerifierPool
 from recipe.hint.verify.rows import GradeRow, read_row
 from recipe.hint.whole_file import whole_file
@@ -92,6 +92,13 @@ def _opened(path: Path) -> _Source:
     return gzip.open(path, "rb") if path.suffix.lower() == ".gz" else path.open("rb")
 
 
+def _packed(file: BinaryIO, path: Path) -> AbstractContextManager[BinaryIO | gzip.GzipFile]:
+    """Return what packs into ``file`` where the name says so; equal rows give equal bytes."""
+    if path.suffix.lower() != ".gz":
+        return nullcontext(file)
+    return gzip.GzipFile("", "wb", fileobj=file, mtime=0)
+
+
 def _grade_file(pool: VerifierPool, source: _Source, output: Path) -> Counter[tuple[str, str]]:
     counts: Counter[tuple[str, str]] = Counter()
     # How much a packed file holds is known at its end.
@@ -99,11 +106,11 @@ def _grade_file(pool: VerifierPool, source: _Source, output: Path) -> Counter[tu
     size = None if is_packed else os.fstat(source.fileno()).st_size
     # None: shown on a terminal only.
     bar = tqdm(total=size, unit="B", unit_scale=True, disable=None, desc="grading")
-    with whole_file(output) as file, bar:
+    with whole_file(output) as place, _packed(place, output) as file, bar:
         for row, verdict in _graded(pool, source):
             result = {**row.fields, **{name: getattr(verdict, name) for name in _ADDED}}
             result |= {"message": row.message} if row.item is None else {}
-            file.write((json.dumps(result) + "\n").encode())
+            file.write((write_json(result) + "\n").encode())
             counts[row.kind, verdict.reason] += 1
             bar.update(row.num_bytes)
     return counts

@@ -28,11 +28,12 @@ from recipe.hint.problems import checks, offline_command, prefixes
 from recipe.hint.problems.columns import check_file, write_rows
 from recipe.hint.problems.prepare import Keys, Origin, Prepared, read_local
 from recipe.hint.problems.programs import check_programs
-from recipe.hint.problems.records import stem
 from recipe.hint.problems.rows import KINDS
 from recipe.hint.problems.sources import SOURCES, Source, find_source, read_source
 from recipe.hint.typed import finite
 from recipe.hint.verify.pool.workers import VerifierPool
+
+_KEYS = ("problem", "answer", "solution", "id", "options")
 
 
 class _Parser(argparse.ArgumentParser):
@@ -58,14 +59,11 @@ def _parser() -> _Parser:
     named = parser.add_argument_group("named sources")
     named.add_argument("--from", dest="given", type=Path, metavar="PATH", help="file or folder")
     named.add_argument("--revision", default="", help="another commit than the pinned one")
-    keys = Keys()
-    columns = parser.add_argument_group("columns of a file of your own")
-    columns.add_argument("--problem-key", default=keys.problem)
-    columns.add_argument("--answer-key", default=keys.answer)
-    columns.add_argument("--solution-key", default=keys.solution)
-    columns.add_argument("--id-key", default=keys.id)
-    columns.add_argument("--options-key", default=keys.options, help="list of a choice's options")
-    columns.add_argument("--kind", default=keys.kind, choices=KINDS, help="how answers are graded")
+    columns = parser.add_argument_group("a file of your own")
+    for name in _KEYS:
+        told = "list of a choice's options" if name == "options" else f"default: {name}"
+        columns.add_argument(f"--{name}-key", metavar="COLUMN", help=told)
+    columns.add_argument("--kind", choices=KINDS, help="how answers are graded (default: maths)")
     group = parser.add_argument_group("checks")
     group.add_argument("--tokenizer", help="model folder or name, for --max-prompt-tokens")
     group.add_argument("--max-prompt-tokens", type=int, metavar="N")
@@ -81,7 +79,7 @@ def _parser() -> _Parser:
     return parser
 
 
-def _check_arguments(given: argparse.Namespace) -> None:
+def _check_arguments(given: argparse.Namespace, source: Source | None) -> None:
     for name in ("limit", "max_prompt_tokens", "overlap_words"):
         value = getattr(given, name)
         if value is not None and value < 1:
@@ -92,8 +90,32 @@ def _check_arguments(given: argparse.Namespace) -> None:
         raise DataError("--tokenizer and --max-prompt-tokens are given together or not at all")
     if given.drop_overlap and not given.check_overlap:
         raise DataError("--drop-overlap needs --check-overlap BENCH.parquet")
+    own = [f"--{name}-key" for name in _named_columns(given)] + ["--kind"] * bool(given.kind)
+    if source is not None and own:
+        raise DataError(f"{own[0]} belongs to a file of your own, and {source.name} is a source")
+    if given.options_key is not None and given.kind != "choice":
+        got = f"--kind {given.kind}" if given.kind else "no --kind"
+        raise DataError(f"--options-key needs --kind choice, got {got}")
+    _check_output(given)
+
+
+def _check_output(given: argparse.Namespace) -> None:
     if given.output.suffix != ".parquet":
         raise DataError(f"{given.output}: the name must end in .parquet, by which verl reads it")
+    for name, path in (
+        ("IN", given.input),
+        ("--from", given.given),
+        *(("--check-overlap", each) for each in given.check_overlap),
+    ):
+        if path and given.output.exists() and Path(path).exists():
+            if given.output.samefile(path):
+                raise DataError(f"{given.output}: the same file as {name}; name another OUT")
+
+
+def _named_columns(given: argparse.Namespace) -> dict[str, str]:
+    """Return the columns that the command names, by what they hold."""
+    columns = {name: getattr(given, f"{name}_key") for name in _KEYS}
+    return {name: column for name, column in columns.items() if column is not None}
 
 
 def _read(given: argparse.Namespace, source: Source | None) -> Prepared:
@@ -111,16 +133,11 @@ def _read(given: argparse.Namespace, source: Source | None) -> Prepared:
         )
     if given.given or given.revision:
         raise DataError(f"--from and --revision belong to a named source, and {path} is a file")
-    keys = Keys(
-        given.problem_key,
-        given.answer_key,
-        given.solution_key,
-        given.id_key,
-        options=given.options_key,
-        kind=given.kind,
-    )
-    origin = Origin(given.source or stem(path), given.split or "train", given.system_prompt)
-    return read_local(path, keys=keys, origin=origin, limit=given.limit)
+    columns = _named_columns(given)
+    keys = Keys(**columns, kind=given.kind)
+    origin = Origin(given.source or "", given.split or "", given.system_prompt)
+    needs = {f"--{name}-key": column for name, column in columns.items()}
+    return read_local(path, keys=keys, origin=origin, needs=needs, limit=given.limit)
 
 
 def _check(
@@ -157,6 +174,11 @@ def _check(
         more = f" (and {len(refused) - 1} more warnings)" if refused[1:] else ""
         raise DataError(f"--strict: {refused[0].removeprefix('warning: ')}{more}")
     kept = [number for number in range(len(prepared.rows)) if number not in dropped]
+    if not kept:
+        raise DataError(
+            f"{prepared.path}: --drop-overlap leaves no problem: all {len(dropped)} share text with"
+            f" {', '.join(given.check_overlap)}; take benchmarks out, or raise --overlap-share"
+        )
     return prepared.only(kept), lines
 
 
@@ -206,12 +228,13 @@ def main(argv: Sequence[str] | None = None) -> None:
     given = parser.parse_args(argv)
     source = find_source(given.input)
     try:
-        _check_arguments(given)
+        _check_arguments(given, source)
         prepared = _read(given, source)
         if sys.stderr.isatty():
             print(f"checking {len(prepared.rows)} problems ...", file=sys.stderr)
         prepared, lines = _check(given, prepared, source)
-        write_rows(prepared.rows, given.output)
+        places = [f"{prepared.path}: {place}" for place in prepared.places]
+        write_rows(prepared.rows, given.output, places)
         print("\n".join([*lines, check_file(given.output).summary()]))
         print(f"sha256 {hashlib.sha256(given.output.read_bytes()).hexdigest()}")
     except HintError as error:

@@ -18,8 +18,9 @@ what the numbers mean.
 from __future__ import annotations
 
 import argparse
+import difflib
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -46,10 +47,33 @@ def main(argv: list[str] | None = None) -> int:
     commands |= {"same": _same, "samples": _samples, "campaign": _campaign, "keep": _keep}
     command = commands.get(argv[0] if argv else "")
     try:
+        if argv and not command and not Path(argv[0]).exists():
+            _suggest(argv[0], list(commands))
         return command(argv[1:]) if command else _training(argv)
     except (HintError, OSError) as error:
         print(f"error: {one_line(error)}", file=sys.stderr)
     return 2
+
+
+def _suggest(word: str, commands: list[str]) -> None:
+    """Refuse what is neither a folder nor a command but nearly one.
+
+    Raises:
+        ConfigError: Naming the command.
+    """
+    if near := difflib.get_close_matches(word, commands, 1):
+        raise ConfigError(f"{word} is neither a folder nor a command; did you mean {near[0]}?")
+
+
+def _file(ending: str) -> Callable[[str], Path]:
+    """Return what reads the name of a file to write, which has this ending."""
+
+    def path(name: str) -> Path:
+        if Path(name).suffix.lower() != ending:
+            raise argparse.ArgumentTypeError(f"{name}: the name must end in {ending}")
+        return Path(name)
+
+    return path
 
 
 def _training(argv: list[str]) -> int:
@@ -60,7 +84,7 @@ def _training(argv: list[str]) -> int:
     parser.add_argument(
         "--problems", type=int, help="problems behind an accuracy (default: counted in the files)"
     )
-    parser.add_argument("--figure", type=Path, help="an SVG file to write")
+    parser.add_argument("--figure", type=_file(".svg"), help="an SVG file to write")
     arguments = parser.parse_args(argv)
     if arguments.problems is not None and arguments.problems < 1:
         parser.error(f"--problems {arguments.problems}: it must be at least 1")
@@ -138,7 +162,7 @@ def _html(argv: list[str]) -> int:
     """Write the page of some runs."""
     parser = _parser(" html")
     parser.add_argument("runs", nargs="+", help="folders of training runs")
-    parser.add_argument("-o", "--output", type=Path, required=True, help="the HTML file to write")
+    parser.add_argument("-o", "--output", type=_file(".html"), required=True, help="the HTML file")
     parser.add_argument("--max-mb", type=float, default=5.0, help="size at most (default: 5)")
     given = parser.parse_args(argv)
     if not 3 <= given.max_mb <= 500:
@@ -164,8 +188,10 @@ def _campaign(argv: list[str]) -> int:
     """Write the page of some campaigns' results."""
     parser = _parser(" campaign")
     parser.add_argument("folders", nargs="+", help="folders that main_campaign.py or keep filled")
-    parser.add_argument("-o", "--output", type=Path, required=True, help="the Markdown to write")
-    parser.add_argument("--figure", type=Path, help="an SVG file to write: learning curves")
+    parser.add_argument(
+        "-o", "--output", type=_file(".md"), required=True, help="the Markdown file"
+    )
+    parser.add_argument("--figure", type=_file(".svg"), help="an SVG file: learning curves")
     parser.add_argument("--source", default="tiny/hard", help="data source of the figure")
     parser.add_argument("--arm", action="append", default=[], help="in the figure; repeatable")
     given = parser.parse_args(argv)

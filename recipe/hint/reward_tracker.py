@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Mapping
 from statistics import fmean
 from typing import Any
 
@@ -31,7 +32,8 @@ _DEFAULTS = {
     "accepted_level": 0,
     "worked_level": _NEVER,
 }
-STATE_VERSION = 2
+STATE_VERSION = 3
+_OLDEST_VERSION = 2  # its ids are an array of texts, which lose NUL characters at their ends
 
 
 class RewardTracker:
@@ -101,7 +103,8 @@ class RewardTracker:
     def state_dict(self) -> dict[str, Any]:
         """Return everything, as arrays that ``numpy.savez`` takes."""
         state: dict[str, Any] = {name: self._column(name).copy() for name in _FIELDS}
-        state["ids"] = np.array(list(self._row_of), dtype=np.str_)
+        # As JSON: an array of texts pads every id to the longest and cuts NULs from their ends.
+        state["ids"] = np.frombuffer(json.dumps(list(self._row_of)).encode(), np.uint8)
         state["version"] = np.int64(STATE_VERSION)
         return state
 
@@ -109,15 +112,23 @@ class RewardTracker:
         """Replace the content by a saved one.
 
         Raises:
-            ValueError: If the state was written by another version of this class.
+            ValueError: If another version wrote the state, an id is there twice, or a column is not
+                as long as the ids are many.
         """
-        if int(state["version"]) != STATE_VERSION:
-            raise ValueError(
-                f"tracker state has version {int(state['version'])}, "
-                f"this code reads {STATE_VERSION}"
-            )
-        ids = [str(problem_id) for problem_id in state["ids"]]
-        self._row_of = {problem_id: row for row, problem_id in enumerate(ids)}
+        ids = saved_ids(state)
+        row_of = {problem_id: row for row, problem_id in enumerate(ids)}
+        if len(row_of) < len(ids):
+            twice = next(each for row, each in enumerate(ids) if row_of[each] != row)
+            raise ValueError(f"tracker state holds the id {twice!r} twice, expected each id once")
+        for name in _FIELDS:
+            shape = np.shape(state[name]) if name in state else None
+            if shape != (len(ids),):
+                found = "missing" if shape is None else f"of shape {shape}"
+                raise ValueError(
+                    f"tracker state: `{name}` is {found}, expected one value for each of "
+                    f"{len(ids)} ids"
+                )
+        self._row_of = row_of
         size = max(64, len(ids))
         for name, dtype in _FIELDS.items():
             self._columns[name] = np.full(size, _DEFAULTS[name], dtype)
@@ -137,6 +148,23 @@ class RewardTracker:
         for name, value in _DEFAULTS.items():
             self._columns[name][row] = value
         return row
+
+
+def saved_ids(state: Mapping[str, Any]) -> list[str]:
+    """Return the problem ids of a saved state, in the order of its columns.
+
+    Raises:
+        ValueError: If the state was written by another version of this module.
+    """
+    version = int(state["version"])
+    if version == _OLDEST_VERSION:
+        return [str(problem_id) for problem_id in state["ids"]]
+    if version != STATE_VERSION:
+        raise ValueError(
+            f"tracker state has version {version}, this code reads {_OLDEST_VERSION} and "
+            f"{STATE_VERSION}"
+        )
+    return json.loads(np.asarray(state["ids"]).tobytes())
 
 
 def _accuracy_at_plan(record: PromptRecord) -> float:

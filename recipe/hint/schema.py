@@ -238,7 +238,7 @@ def problem_from_row(row: Mapping[str, Any]) -> Problem:
     accepted. The solution stays empty when the file has none: the answer never takes its place.
 
     Raises:
-        DataError: If the conversation or the ground truth is missing, or `first_attempts` a text.
+        DataError: If the conversation or the ground truth is missing.
     """
     messages = row.get("raw_prompt", row.get("prompt"))
     if messages is None or not len(messages):
@@ -252,11 +252,6 @@ def problem_from_row(row: Mapping[str, Any]) -> Problem:
     extra_info = row.get("extra_info") or {}
     index = extra_info.get("index")
     attempts = row.get("first_attempts")
-    if isinstance(attempts, str):
-        raise DataError(
-            f"the column `first_attempts` holds the text {attempts[:60]!r}; expected a list of "
-            f"texts in each row"
-        )
     # What a user's own reward function is called with.
     data_source = row.get("data_source", "")
     call = {"data_source": data_source, "ground_truth": truth, "extra_info": extra_info}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any, get_args, get_type_hints
 
@@ -91,14 +91,53 @@ def finite(text: str) -> float:
     return value
 
 
-def read_json(text: str | bytes) -> Any:
+class SpelledFloat(float):
+    """A number that knows how the file wrote it (``0.50``)."""
+
+    spelling: str
+
+
+def spelled_float(spelling: str) -> SpelledFloat:
+    """Return a number of a file with its spelling.
+
+    Raises:
+        ValueError: If it is not a finite one.
+    """
+    value = SpelledFloat(finite(spelling))
+    value.spelling = spelling
+    return value
+
+
+def write_json(value: Any) -> str:
+    """Return the JSON text of a value in which numbers keep their spelling.
+
+    Where it nests hundreds deep they are written as Python writes them.
+    """
+    try:
+        return _spelled(value)
+    except RecursionError:
+        return json.dumps(value)
+
+
+def _spelled(value: Any) -> str:
+    if isinstance(value, SpelledFloat):
+        return value.spelling
+    if isinstance(value, dict):
+        items = [f"{json.dumps(name)}: {_spelled(each)}" for name, each in value.items()]
+        return "{" + ", ".join(items) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join([_spelled(each) for each in value]) + "]"
+    return json.dumps(value)
+
+
+def read_json(text: str | bytes, parse_float: Callable[[str], float] = finite) -> Any:
     """Return the value of a JSON text. ``NaN``, ``Infinity`` and ``1e999`` are no JSON numbers.
 
     Raises:
         ValueError: If it is no JSON, holds such a number, or is nested too deep.
     """
     try:
-        return json.loads(text, parse_constant=finite, parse_float=finite)
+        return json.loads(text, parse_constant=finite, parse_float=parse_float)
     except RecursionError as error:
         raise ValueError("nested too deep") from error
 

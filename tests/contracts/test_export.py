@@ -1,5 +1,6 @@
 """A checkpoint of several ranks becomes one model folder with the same weights."""
 
+import re
 import shutil
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from torch.testing._internal.distributed.fake_pg import FakeStore
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from recipe.hint.main_export import main
+from recipe.hint.runtime.checkpoints import mark_complete
 
 BASE = Path(__file__).parents[2] / "data/tiny/base"
 
@@ -104,3 +106,61 @@ def test_what_cannot_be_exported_ends_in_one_line(tmp_path, trained, capsys):
     assert main([str(tmp_path), str(out)]) == 2
     assert "is not a checkpoint" in capsys.readouterr().err
     assert [each.name for each in tmp_path.iterdir()] == ["run"]
+
+
+def mark(folder):
+    """Mark as the trainer does, with every file's size."""
+    mark_complete(folder.parent, int(folder.name.rpartition("_")[2]))
+
+
+def cut_a_weight_file(folder):
+    path = folder / "actor/model_world_size_1_rank_0.pt"
+    path.write_bytes(path.read_bytes()[:-2000])
+    return folder
+
+
+def spoil_a_weight_file(folder):
+    (folder / "actor/model_world_size_1_rank_0.pt").write_bytes(b"no weights")
+    return folder
+
+
+def lose_the_configuration(folder):
+    (folder / "actor/huggingface/config.json").unlink()
+    return folder
+
+
+def rename(folder):
+    return folder.rename(folder.with_name("step40"))
+
+
+def move_out_of_the_run(folder):
+    target = folder.parents[2] / "elsewhere/checkpoints" / folder.name
+    target.parent.mkdir(parents=True)
+    return folder.rename(target)
+
+
+@pytest.mark.parametrize("is_marked", [True, False], ids=["with sizes", "of an earlier version"])
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (cut_a_weight_file, "is damaged: "),
+        (spoil_a_weight_file, "is damaged: "),
+        (lose_the_configuration, "config.json|holds no model's configuration"),
+        (rename, "step40 is not a checkpoint; give a folder checkpoints/global_step_N of a run"),
+        (move_out_of_the_run, "elsewhere is not the folder of a run"),
+    ],
+)
+def test_a_damaged_or_moved_checkpoint_ends_in_one_line_before_a_weight_is_written(
+    tmp_path, trained, capsys, monkeypatch, spoil, message, is_marked
+):
+    checkpoint = tmp_path / "run/checkpoints/global_step_7"
+    write_checkpoint(checkpoint, trained, 1)
+    if is_marked:
+        mark(checkpoint)
+    checkpoint = spoil(checkpoint)
+    written = []
+    monkeypatch.setattr(shutil, "copytree", lambda *folders: written.append(folders))
+    assert main([str(checkpoint), str(tmp_path / "out")]) == 2
+    err = capsys.readouterr().err
+    assert re.search(message, err) and err.splitlines()[-1].startswith("error: ")
+    assert not written and not (tmp_path / "out").exists()

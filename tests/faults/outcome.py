@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from recipe.hint.reward_tracker import saved_ids
+
 PROMPTS, GROUP = 8, 4
 # Clocks, memory, and names that are drawn anew in each run.
 _NOT_COMPARED = ("seconds", "timing", "perf/", "memory", "_s/", "uid", "throughput")
@@ -108,8 +110,10 @@ def _same_state(ours: Path, theirs: Path) -> bool:
     columns = []
     for folder in (ours, theirs):
         with np.load(folder / "hint_state.npz") as state:
-            order = np.argsort(state["ids"])
-            columns.append({n: state[n][order] for n in state if n != "version"})
+            ids = saved_ids(state)
+            order = np.argsort(ids)
+            columns.append({n: state[n][order] for n in state if n not in ("version", "ids")})
+            columns[-1]["ids"] = sorted(ids)
     return all(np.array_equal(columns[0][name], columns[1][name]) for name in columns[0])
 
 

@@ -16,6 +16,8 @@ from runs import (
     wait_for,
 )
 
+from recipe.hint.reward_tracker import saved_ids
+
 pytestmark = pytest.mark.slow
 STEPS = 6
 SETTINGS = (
@@ -40,8 +42,10 @@ def levels_of(run):
 
 def state_of(run, step):
     with np.load(run.folder / f"checkpoints/global_step_{step}/hint_state.npz") as state:
-        order = np.argsort(state["ids"])
-        return {name: state[name][order] for name in state if name != "version"}
+        ids = saved_ids(state)
+        order = np.argsort(ids)
+        columns = {n: state[n][order] for n in state if n not in ("version", "ids")}
+        return columns | {"ids": np.array(sorted(ids))}
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,8 @@ import io
 
 import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 from records import record
 
 from recipe.hint.reward_tracker import RewardTracker
@@ -103,13 +105,19 @@ def test_never_solved_stays_false_once_a_rollout_was_right_at_any_level():
     assert tracker.metrics()["pct_never_solved_unhinted"] == 0.0
 
 
-def test_the_state_survives_a_file_and_equals_the_original():
-    tracker = tracker_of(record("ä/1", groups=[(3, [0, 1])]), record("b", groups=[(0, [0, 0])]))
+def through_a_file(tracker):
+    """A tracker that has loaded what another one saved."""
     file = io.BytesIO()
     np.savez_compressed(file, **tracker.state_dict())
     file.seek(0)
     copy = RewardTracker()
     copy.load_state_dict(dict(np.load(file, allow_pickle=False)))
+    return copy
+
+
+def test_the_state_survives_a_file_and_equals_the_original():
+    tracker = tracker_of(record("ä/1", groups=[(3, [0, 1])]), record("b", groups=[(0, [0, 0])]))
+    copy = through_a_file(tracker)
     assert copy.state("ä/1") == tracker.state("ä/1")
     assert copy.metrics() == tracker.metrics()
     again = copy.state_dict()
@@ -119,8 +127,53 @@ def test_the_state_survives_a_file_and_equals_the_original():
 
 def test_a_state_of_another_version_is_refused():
     state = RewardTracker().state_dict() | {"version": np.int64(99)}
-    with pytest.raises(ValueError, match="version 99, this code reads 2"):
+    with pytest.raises(ValueError, match="version 99, this code reads 2 and 3"):
         RewardTracker().load_state_dict(state)
+
+
+@given(st.lists(st.text(max_size=6), unique=True, max_size=5))
+@example(["a", "a\0", "a\0\0", "", "\0", "\ud800"])
+def test_every_id_keeps_its_own_state_through_a_file(ids):
+    saved = tracker_of(*(record(each, groups=[(n, [0, 1])]) for n, each in enumerate(ids)))
+    loaded = through_a_file(saved)
+    assert len(loaded) == len(ids)
+    assert [loaded.state(each).level for each in ids] == list(range(len(ids)))
+
+
+def test_one_long_id_does_not_widen_the_others():
+    ids = [*map(str, range(2000)), "x" * 4000]
+    state = tracker_of(*(record(each, groups=[(0, [1])]) for each in ids)).state_dict()
+    # 2000 ids of 4 digits with quotes, comma and blank: 16 kB; padded to 4000 characters, 32 MB.
+    assert state["ids"].nbytes < 8 * 2000 + 4010
+
+
+def test_a_checkpoint_of_the_version_before_is_read():
+    tracker = tracker_of(record("a", groups=[(2, [1])]), record("b", groups=[(1, [1])]))
+    old = tracker.state_dict() | {"ids": np.array(["a", "b"]), "version": np.int64(2)}
+    copy = RewardTracker()
+    copy.load_state_dict(old)
+    assert (copy.state("a").level, copy.state("b").level) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"ids": np.array(["a", "a"]), "version": 2}, "the id 'a' twice, expected each id once"),
+        ({"level": np.array([1], np.uint8)}, r"`level` is of shape \(1,\), expected one .* of 2"),
+        ({"level": np.uint8(1)}, r"`level` is of shape \(\), expected one value"),
+        ({"visits": np.ones((2, 1))}, r"`visits` is of shape \(2, 1\)"),
+    ],
+)
+def test_a_state_whose_columns_and_ids_do_not_fit_is_refused_and_changes_nothing(change, message):
+    tracker = tracker_of(record("a", groups=[(2, [1])]), record("b", groups=[(1, [1])]))
+    kept = tracker_of(record("c", groups=[(3, [1])]))
+    with pytest.raises(ValueError, match=message):
+        kept.load_state_dict(tracker.state_dict() | change)
+    without = tracker.state_dict()
+    del without["accuracy"]
+    with pytest.raises(ValueError, match="`accuracy` is missing, expected one value"):
+        kept.load_state_dict(without)
+    assert kept.state("c").level == 3
 
 
 def test_the_state_does_not_grow_with_the_number_of_visits():

@@ -5,7 +5,7 @@ Rows are counted from 0 in every message, as a data frame counts them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from recipe.hint.errors import DataError
-from recipe.hint.problems.rows import FieldFault, check_row, one_line
+from recipe.hint.problems.rows import FieldFault, check_row, one_line, short
 from recipe.hint.prompt import ANSWER_SYSTEM_PROMPT
 from recipe.hint.schema import Kind, Problem, content_id, problem_from_row
 from recipe.hint.whole_file import whole_file
@@ -117,11 +117,14 @@ def make_row(
     }
 
 
-def write_rows(rows: Iterable[Mapping[str, Any]], path: str | Path) -> None:
+def write_rows(
+    rows: Iterable[Mapping[str, Any]], path: str | Path, places: Sequence[str] = ()
+) -> None:
     """Write ``rows`` in their order; equal rows give equal bytes.
 
     Columns beyond the contract (``hint_level_1``) are kept, in the order of their names. The file
-    appears whole or not at all: it is written beside its place and then moved.
+    appears whole or not at all: it is written beside its place and then moved. ``places`` say where
+    each row came from, for messages about a column.
 
     Raises:
         DataError: If the rows break the contract, or the name does not end in ``.parquet``.
@@ -133,7 +136,7 @@ def write_rows(rows: Iterable[Mapping[str, Any]], path: str | Path) -> None:
         raise DataError(f"{path}: the name must end in .parquet, by which verl picks its reader")
     for _ in _problems(path, rows):
         pass
-    table = _table(rows, path)
+    table = _table(rows, places or [f"{path}: row {number}" for number in range(len(rows))])
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         with whole_file(path) as file:
@@ -165,19 +168,46 @@ def check_file(path: str | Path) -> FileReport:
     return FileReport(str(path), num_rows, num_without_solution, num_content_ids)
 
 
-def _table(rows: list[Mapping[str, Any]], path: Path) -> pa.Table:
+def _table(rows: list[Mapping[str, Any]], places: Sequence[str]) -> pa.Table:
     extra = sorted({name for row in rows for name in row} - set(SCHEMA.names))
     types = {field.name: field.type for field in SCHEMA} | dict.fromkeys(extra)
     columns = {}
     for name, kind in types.items():
+        values = [row.get(name) for row in rows]
         try:
-            columns[name] = pa.array([row.get(name) for row in rows], kind)
+            columns[name] = pa.array(values, kind)
         except (pa.ArrowException, OverflowError) as error:
+            place = places[_first_unlike(values, kind)]
             raise DataError(
-                f"{path}: column `{name}` mixes types, and a column has one: {one_line(error)};"
-                " write all its values alike, or take the column out"
+                f"{place}, column `{name}`: mixes types with the rows before, and a column has one:"
+                f" {one_line(error)}; write all its values alike, or take the column out"
             ) from error
+        if _holds_nothing(columns[name].type):
+            first = next(number for number, value in enumerate(values) if value is not None)
+            raise DataError(
+                f"{places[first]}, column `{name}`: holds empty objects alone, which parquet cannot"
+                f" store, got {short(values[first])}; take the column out"
+            )
     return pa.table(columns)
+
+
+def _first_unlike(values: list[Any], kind: pa.DataType | None) -> int:
+    """Return the number of the first value that no column can hold with those before it."""
+    low, high = 0, len(values) - 1
+    while low < high:
+        middle = (low + high) // 2
+        try:
+            pa.array(values[: middle + 1], kind)
+            low = middle + 1
+        except (pa.ArrowException, OverflowError):
+            high = middle
+    return low
+
+
+def _holds_nothing(kind: pa.DataType) -> bool:
+    """Whether a part of the type is an object without fields."""
+    parts = [kind.field(number).type for number in range(kind.num_fields)]
+    return (pa.types.is_struct(kind) and not parts) or any(map(_holds_nothing, parts))
 
 
 def _rows(path: Path) -> Iterator[Row]:

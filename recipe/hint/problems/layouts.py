@@ -77,7 +77,7 @@ def plain_choice(fields: Fields, origin: Origin) -> Row:
             options.append(line[3:])
         elif options:
             options[-1] += f"\n{line}"  # an option of several lines
-    problem = with_options(question, options, row["answer"], "answer")
+    problem = with_options(question, options, row["answer"], ("problem", "answer"))
     return keys.row({**fields, "problem": problem}, origin)
 
 
@@ -110,7 +110,7 @@ def gpqa(fields: Fields, origin: Origin) -> Row:
     row_id = origin.id(text(fields, "Record ID"))
     order = sorted(range(4), key=lambda n: hashlib.sha256(f"{row_id}\x1f{n}".encode()).digest())
     letter = "ABCD"[order.index(0)]
-    problem = with_options(question, [options[n] for n in order], letter, names[0])
+    problem = with_options(question, [options[n] for n in order], letter, (names[1], names[0]))
     return origin.row(problem, letter, text(fields, "Explanation"), row_id=row_id, kind="choice")
 
 
@@ -119,7 +119,7 @@ def mmlu_pro(fields: Fields, origin: Origin) -> Row:
     """Read a list of options, and the answer as a letter and as a number."""
     options, letter = texts(fields, "options"), text(fields, "answer", is_required=True)
     question = text(fields, "question", is_required=True)
-    problem = with_options(question, options, letter, "answer")
+    problem = with_options(question, options, letter, ("options", "answer"))
     index = text(fields, "answer_index")
     if index and index != str(ord(letter[0]) - ord("A")):
         raise FieldFault("answer_index", f"{index} is not the place of the answer {letter}")

@@ -7,15 +7,16 @@ functions of ``layouts`` one of each record of a public set; ``prepare`` collect
 from __future__ import annotations
 
 import string
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from recipe.hint.errors import DataError
 from recipe.hint.problems.columns import SCHEMA, Labels, Row, make_row
 from recipe.hint.problems.records import Fields, read_records, stem, text, texts
-from recipe.hint.problems.rows import FieldFault, check_truth
+from recipe.hint.problems.rows import FieldFault, check_row, check_truth, prompt_fault
 from recipe.hint.schema import Kind, content_id
 from recipe.hint.verify.programs.checklist import with_entry_point
 
@@ -27,11 +28,12 @@ class Origin:
     """Where a record comes from; what all rows of one file have in common comes first.
 
     ``system_prompt`` is as in ``make_row``. ``name`` is empty but for a public set, whose ids begin
-    with it; ``file`` is the file inside the set, and ``number`` counts its records from 0.
+    with it; ``file`` is the file inside the set, and ``number`` counts its records from 0. For a
+    file of one's own ``source`` and ``split`` may be empty: ``read_local`` fills them.
     """
 
-    source: str
-    split: str = "train"
+    source: str = ""
+    split: str = ""
     system_prompt: str | None = None
     name: str = ""
     file: str = ""
@@ -53,12 +55,7 @@ class Origin:
         row_id: str = "",
         kind: Kind = "maths",
     ) -> Row:
-        """Return the row of a problem from here.
-
-        Raises:
-            FieldFault: If ``answer`` is no ground truth of this kind.
-        """
-        check_truth(kind, answer, "answer")
+        """Return the row of a problem from here; ``prepare`` checks it."""
         return make_row(
             problem,
             answer,
@@ -76,6 +73,7 @@ class Keys:
     ``options`` may be empty: the problem's text then holds the lettered options already.
     The answer of a ``program`` is Python source with asserts, or a list of its lines; a field
     ``entry_point`` names the function that tests with ``def check(candidate)`` are called with.
+    Without ``kind`` it is what an earlier preparation of the file said, else ``maths``.
     """
 
     problem: str = "problem"
@@ -83,7 +81,7 @@ class Keys:
     solution: str = "solution"
     id: str = "id"
     options: str = ""
-    kind: Kind = "maths"
+    kind: Kind | None = None
 
     @property
     def names(self) -> set[str]:
@@ -96,17 +94,19 @@ class Keys:
         Raises:
             FieldFault: If a field cannot be used; a problem and an answer are required.
         """
-        if self.kind == "program" and isinstance(fields.get(self.answer), list):
+        kind = self.kind or "maths"
+        if kind == "program" and isinstance(fields.get(self.answer), list):
             fields = {**fields, self.answer: "\n".join(texts(fields, self.answer))}
         problem = text(fields, self.problem, is_required=True)
         answer = text(fields, self.answer, is_required=True)
-        if self.kind == "program":
+        if kind == "program":
             answer = with_entry_point(answer, text(fields, "entry_point"))
-        check_truth(self.kind, answer, self.answer)
+        check_truth(kind, answer, self.answer)
         if self.options:
-            problem = with_options(problem, texts(fields, self.options), answer, self.answer)
+            options = texts(fields, self.options, is_required=True)
+            problem = with_options(problem, options, answer, (self.options, self.answer))
         solution, row_id = text(fields, self.solution), text(fields, self.id).strip()
-        row = origin.row(problem, answer, solution, row_id=row_id, kind=self.kind)
+        row = origin.row(problem, answer, solution, row_id=row_id, kind=kind)
         return {name: fields[name] for name in fields if name not in self.names} | row
 
 
@@ -114,7 +114,8 @@ class Keys:
 class Prepared:
     """The rows made of a file, and where each came from; both in the order of the file.
 
-    ``replaced`` are columns of the file whose names are the contract's: these were not kept.
+    ``replaced`` are columns of the file whose names are the contract's, and whose values were not
+    kept.
     """
 
     path: str
@@ -133,27 +134,46 @@ def read_local(
     *,
     keys: Keys = Keys(),
     origin: Origin | None = None,
+    needs: Mapping[str, str] | None = None,
     limit: int | None = None,
 ) -> Prepared:
     """Return the rows of a file of one's own; its ending says how it is read.
 
-    Without ``origin`` the source is the file's name without its ending. Lines past ``limit``
-    problems are not read.
+    Args:
+        path: The file.
+        keys: The names that it uses.
+        origin: What is said of all rows. A source or split that is empty, and a system prompt that
+            is not given, are those of an earlier preparation of the file; else the source is the
+            file's name without its ending, and the split ``train``.
+        needs: Columns that a record must have, each by the argument that names it.
+        limit: Number of problems after which the file is not read any more.
 
     Raises:
         DataError: Naming the file, the line or row, and the column.
     """
     path = Path(path)
-    origin = origin or Origin(stem(path))
+    origin = origin or Origin()
     names: set[str] = set()
+    replaced: set[str] = set()
+
+    def make(fields: Fields) -> Row:
+        row = _own_row(fields, keys, origin, stem(path))
+        both = (set(SCHEMA.names) & fields.keys()) - keys.names
+        replaced.update(name for name in both if fields[name] != row[name])
+        return row
 
     def rows() -> Iterator[tuple[str, Callable[[], Row]]]:
         for record in read_records(path):
             names.update(record.fields)
-            yield record.place, partial(keys.row, record.fields, origin)
+            yield record.place, partial(make, record.fields)
 
     prepared = prepare(str(path), rows(), limit=limit, keys=keys)
-    return replace(prepared, replaced=tuple(sorted((names & set(SCHEMA.names)) - keys.names)))
+    for argument, column in (needs or {}).items():
+        if column not in names:
+            raise DataError(
+                f"{path}: {argument} {column}: no such column; there are {', '.join(sorted(names))}"
+            )
+    return replace(prepared, replaced=tuple(sorted(replaced)))
 
 
 def prepare(
@@ -169,11 +189,12 @@ def prepare(
         path: What messages call the input.
         made: The place that messages give, and what makes the row or raises ``FieldFault``.
         limit: Number of problems after which ``made`` is not read any more.
-        keys: What messages call the columns of the id and the problem.
+        keys: What messages call the columns of the id, the problem and the answer.
 
     Raises:
         DataError: Naming the first fault of the file and the places of those like it.
     """
+    own = {"extra_info.index": keys.id, "reward_model.ground_truth": keys.answer}
     faults: dict[tuple[str, str], list[str]] = {}
     rows: list[Row] = []
     places: list[str] = []
@@ -181,9 +202,11 @@ def prepare(
     for place, make in made:
         try:
             row = make()
+            check_row(row)
             _check_id(row, place, place_of, keys)
         except FieldFault as fault:
-            faults.setdefault((fault.column, fault.what), []).append(place)
+            column = own.get(fault.column, fault.column)
+            faults.setdefault((column, fault.what), []).append(place)
         else:
             rows.append(row)
             places.append(place)
@@ -199,20 +222,54 @@ def prepare(
     return Prepared(path, tuple(rows), tuple(places))
 
 
-def with_options(question: str, options: Sequence[str], letter: str, column: str) -> str:
+def with_options(
+    question: str, options: Sequence[str], letter: str, columns: tuple[str, str]
+) -> str:
     """Return a question with its options below it, lettered from (A).
 
+    Args:
+        question: Its text.
+        options: Their texts.
+        letter: The answer.
+        columns: What messages call the columns of the options and of the answer.
+
     Raises:
-        FieldFault: If there are fewer than two options, or more than letters, or if ``letter``, the
-            answer in ``column``, comes after the last one's.
+        FieldFault: If there are fewer than two options, or more than letters, or if ``letter``
+            comes after the last one's.
     """
     letters = string.ascii_uppercase[: len(options)]
     if not 2 <= len(options) <= len(letters):
-        raise FieldFault("options", f"a choice needs 2 to 26 options, got {len(options)}")
+        raise FieldFault(columns[0], f"a choice needs 2 to 26 options, got {len(options)}")
     if letter > letters[-1]:
-        raise FieldFault(column, f"the options end with {letters[-1]}, the answer is {letter}")
+        raise FieldFault(columns[1], f"the options end with {letters[-1]}, the answer is {letter}")
     lines = [f"({name}) {option.strip()}" for name, option in zip(letters, options, strict=True)]
     return "\n".join([question.strip(), "", *lines])
+
+
+def _own_row(fields: Fields, keys: Keys, origin: Origin, name: str) -> Row:
+    """Return the row of a record; a conversation in it tells that it was prepared before."""
+    turns: Any = fields.get("prompt")
+    if prompt_fault(turns):
+        origin = replace(origin, source=origin.source or name, split=origin.split or "train")
+        return keys.row(fields, origin)
+    reward, extra = (_mapping(fields.get(each)) for each in ("reward_model", "extra_info"))
+    kind = reward.get("kind") or "maths"
+    system = turns[0]["content"] if turns[0]["role"] == "system" else ""
+    if origin.system_prompt is None and keys.kind in (None, kind):
+        origin = replace(origin, system_prompt=system)
+    source, split = text(fields, "data_source"), text(extra, "split")
+    origin = replace(
+        origin,
+        source=origin.source or source or name,
+        split=origin.split or split or "train",
+    )
+    row_id = text(fields, keys.id) or text(extra, "index")
+    keys = replace(keys, kind=keys.kind or kind)
+    return keys.row({**fields, keys.id: row_id}, origin)
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
 
 
 def places_text(places: Sequence[str]) -> str:

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from recipe.hint.errors import DataError
 from recipe.hint.problems.rows import FieldFault, one_line, short
-from recipe.hint.typed import finite
+from recipe.hint.typed import SpelledFloat, finite, spelled_float
 
 Fields = Mapping[str, Any]
 Numbered = Iterator[tuple[str, dict[str, Any]]]
@@ -78,8 +78,8 @@ def text(fields: Fields, column: str, *, is_required: bool = False) -> str:
     Raises:
         FieldFault: If it is no text or number, or is required and blank or absent.
     """
-    if is_required and column not in fields:
-        raise FieldFault(column, f"no such column; there are {', '.join(fields) or 'none'}")
+    if is_required:
+        _check_column(fields, column)
     value = fields.get(column)
     if isinstance(value, SpelledInt | SpelledFloat):
         value = value.spelling
@@ -101,18 +101,25 @@ def text(fields: Fields, column: str, *, is_required: bool = False) -> str:
     return value
 
 
-def texts(fields: Fields, column: str) -> list[str]:
+def texts(fields: Fields, column: str, *, is_required: bool = False) -> list[str]:
     """Return the texts of a field that is a list; null and absent are an empty list.
 
     Raises:
-        FieldFault: If it is no list, or an element is no text.
+        FieldFault: If it is no list, or an element is no text, or it is required and absent.
     """
+    if is_required:
+        _check_column(fields, column)
     value = fields.get(column)
     if value is None:
         return []
     if not isinstance(value, list):
         raise FieldFault(column, f"must be a list of texts, got {short(value)}")
     return [text({column: each}, column) for each in value]
+
+
+def _check_column(fields: Fields, column: str) -> None:
+    if column not in fields:
+        raise FieldFault(column, f"no such column; there are {', '.join(fields) or 'none'}")
 
 
 def _ending(path: Path) -> str:
@@ -207,16 +214,10 @@ class SpelledInt(int):
     spelling: str
 
 
-class SpelledFloat(float):
-    """A number that knows how the file wrote it (``0.50``)."""
-
-    spelling: str
-
-
 def _parsed(source: str, where: str) -> Any:
     try:
         return json.loads(
-            source, parse_int=_spelled_int, parse_float=_spelled_float, parse_constant=finite
+            source, parse_int=_spelled_int, parse_float=spelled_float, parse_constant=finite
         )
     except (ValueError, RecursionError) as error:
         raise DataError(f"{where} is not JSON: {error}") from error
@@ -227,12 +228,6 @@ def _spelled_int(spelling: str) -> SpelledInt | str:
     if len(spelling) > _MAX_INT_CHARS or not -(2**63) <= int(spelling) < 2**63:
         return spelling
     value = SpelledInt(spelling)
-    value.spelling = spelling
-    return value
-
-
-def _spelled_float(spelling: str) -> SpelledFloat:
-    value = SpelledFloat(finite(spelling))
     value.spelling = spelling
     return value
 

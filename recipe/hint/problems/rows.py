@@ -7,11 +7,16 @@ import warnings
 from collections.abc import Mapping
 from typing import Any, get_args
 
-from recipe.hint.schema import Kind
+from recipe.hint.schema import HINT_COLUMN, Kind
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 # How programs spell what is no number; a limit that does not exist is written in words or LaTeX.
 _NO_NUMBER = re.compile(r"\s*[+-]?(?:nan|inf)\s*", re.IGNORECASE)
+# How a problem marks an option: ``(A)`` anywhere, or a letter and a sign at a line's beginning.
+_MARK = re.compile(r"\(([A-Z])\)|^[ \t>*\-\[]*([A-Z])[*]*[).:\]]", re.MULTILINE)
+_LISTS_OPTIONS = re.compile(r"^[ \t]*\(A\).*^[ \t]*\(B\)", re.MULTILINE | re.DOTALL)
+_HINT_NAME = re.compile(HINT_COLUMN.format(level=r"\d+"))
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 class FieldFault(ValueError):
@@ -29,7 +34,7 @@ def check_row(row: Mapping[str, Any]) -> None:
     Raises:
         FieldFault: At the first column that breaks it.
     """
-    if fault := _prompt_fault(row.get("prompt")):
+    if fault := prompt_fault(row.get("prompt")):
         raise FieldFault("prompt", fault)
     problem, solution = row.get("problem"), row.get("solution")
     if not _is_text(problem):
@@ -39,21 +44,10 @@ def check_row(row: Mapping[str, Any]) -> None:
     for column in ("reward_model", "extra_info"):
         if not isinstance(row.get(column), Mapping | None):
             raise FieldFault(column, f"expected named fields, got {short(row.get(column))}")
-    reward = row.get("reward_model") or {}
-    column = "reward_model.ground_truth" if "ground_truth" in reward else "answer"
-    truth = reward.get("ground_truth", row.get("answer"))
-    kind = reward.get("kind") or "maths"
-    if kind not in KINDS:
-        what = f"expected one of {', '.join(KINDS)}, got {short(kind)}"
-        raise FieldFault("reward_model.kind", what)
-    if not _is_text(truth) and (isinstance(truth, bool) or not isinstance(truth, int | float)):
-        what = f"the ground truth is missing or no text or number: {short(truth)}"
-        raise FieldFault(column, what)
-    check_truth(kind, str(truth), column)
-    index = (row.get("extra_info") or {}).get("index")
-    if not (index is None or _is_text(index)) and type(index) is not int:
-        what = f"expected a text or an integer, got {short(index)}"
-        raise FieldFault("extra_info.index", what)
+    _check_reward(row)
+    if fault := _id_fault((row.get("extra_info") or {}).get("index")):
+        raise FieldFault("extra_info.index", fault)
+    _check_texts(row)
 
 
 def check_truth(kind: Kind, truth: str, column: str) -> None:
@@ -80,6 +74,59 @@ def check_truth(kind: Kind, truth: str, column: str) -> None:
         raise FieldFault(column, f"{truth.strip()} is not a finite number")
 
 
+def _check_reward(row: Mapping[str, Any]) -> None:
+    reward = row.get("reward_model") or {}
+    column = "reward_model.ground_truth" if "ground_truth" in reward else "answer"
+    truth = reward.get("ground_truth", row.get("answer"))
+    kind = reward.get("kind") or "maths"
+    if kind not in KINDS:
+        what = f"expected one of {', '.join(KINDS)}, got {short(kind)}"
+        raise FieldFault("reward_model.kind", what)
+    if not _is_text(truth) and (isinstance(truth, bool) or not isinstance(truth, int | float)):
+        what = f"the ground truth is missing or no text or number: {short(truth)}"
+        raise FieldFault(column, what)
+    check_truth(kind, str(truth), column)
+    if kind == "choice":
+        _check_option(row["problem"], str(truth), column)
+
+
+def _check_texts(row: Mapping[str, Any]) -> None:
+    for column in (name for name in row if _HINT_NAME.fullmatch(name)):
+        value = row[column]
+        if not isinstance(value, str | None) and not _is_list_of(str | None, value):
+            raise FieldFault(column, f"expected a text or a list of texts, got {short(value)}")
+    attempts = row.get("first_attempts")
+    if attempts is not None and not _is_list_of(str, attempts):
+        raise FieldFault("first_attempts", f"expected a list of texts, got {short(attempts)}")
+
+
+def _check_option(problem: str, letter: str, column: str) -> None:
+    """Check that a problem that lists its options has one of this letter.
+
+    Lists that do not begin their lines with ``(A)`` and ``(B)`` are not looked at.
+    """
+    if not _LISTS_OPTIONS.search(problem):
+        return
+    letters = sorted({inside or first for inside, first in _MARK.findall(problem)})
+    if letter not in letters:
+        what = f"the problem lists the options {', '.join(letters)}, the answer is {letter}"
+        raise FieldFault(column, what)
+
+
+def _id_fault(index: Any) -> str:
+    """Say what is wrong with an id; an empty text when nothing is."""
+    is_number = isinstance(index, int) and not isinstance(index, bool)
+    if not (index is None or is_number or _is_text(index)):
+        return f"expected a text or an integer, got {short(index)}"
+    if _CONTROL.search(str(index)):
+        return f"holds a control character, got {short(index)}; take it out"
+    return ""
+
+
+def _is_list_of(kind: Any, value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(each, kind) for each in value)
+
+
 def short(value: Any) -> str:
     """Return a value as a message shows it, 60 characters at most."""
     text = repr(value)
@@ -91,7 +138,7 @@ def one_line(error: BaseException) -> str:
     return " ".join(str(error).split())[:200]
 
 
-def _prompt_fault(prompt: Any) -> str:
+def prompt_fault(prompt: Any) -> str:
     """Say what is wrong with a conversation; an empty text when nothing is."""
     if not isinstance(prompt, list) or not prompt:
         return f"expected a list of turns with role and content, got {short(prompt)}"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import pickle
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,12 +12,12 @@ from typing import Any, Literal
 
 import torch
 from torch.distributed.tensor import DTensor, Shard
-from transformers import AutoConfig, AutoModelForCausalLM
+from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
 
 from recipe.hint.errors import ConfigError
 from recipe.hint.report.page.folder import PageRun, read_folder
 from recipe.hint.report.runs import accuracies
-from recipe.hint.runtime.checkpoints import COMPLETE
+from recipe.hint.runtime.checkpoints import COMPLETE, check_undamaged
 from recipe.hint.runtime.merging import checkpoint_of
 
 _DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
@@ -27,10 +29,12 @@ def export_model(checkpoint: str | Path, target: Path, dtype: Literal["fp32", "b
     verl's merger rounds to bf16; this keeps the trainer's fp32 where it is asked for.
 
     Raises:
-        ConfigError: If ``checkpoint`` is none or not whole, or ``target`` is there already.
+        ConfigError: If ``checkpoint`` is none, not whole or damaged, or ``target`` is there.
+        DataError: If it is not in its run's folder.
     """
     folder = checkpoint_of(checkpoint)
-    if folder is None:
+    step = re.fullmatch(r"global_step_(\d+)", folder.name) if folder else None
+    if folder is None or step is None:
         raise ConfigError(
             f"{checkpoint} is not a checkpoint; give a folder checkpoints/global_step_N of a run"
         )
@@ -38,9 +42,9 @@ def export_model(checkpoint: str | Path, target: Path, dtype: Literal["fp32", "b
         raise ConfigError(f"{folder} is not whole ({COMPLETE} is missing); take an earlier one")
     if target.exists():
         raise ConfigError(f"{target} is there already; give a folder that is not")
-    config = AutoConfig.from_pretrained(folder / "actor" / "huggingface")
-    with torch.device("meta"):
-        model = AutoModelForCausalLM.from_config(config, dtype=_DTYPES[dtype])
+    check_undamaged(folder)
+    card = model_card(read_folder(folder.parents[1], with_visits=False), int(step[1]), dtype)
+    model = _empty_model(folder / "actor" / "huggingface", _DTYPES[dtype])
     weights = {name: each.to(_DTYPES[dtype]) for name, each in merged_weights(folder / "actor")}
     if missing := model.state_dict().keys() - weights.keys():
         raise ConfigError(f"{folder} lacks the weights {', '.join(sorted(missing)[:3])}")
@@ -49,8 +53,6 @@ def export_model(checkpoint: str | Path, target: Path, dtype: Literal["fp32", "b
         # The tokenizer and generation settings as they are; the configuration with the new dtype.
         shutil.copytree(folder / "actor" / "huggingface", draft)
         model.save_pretrained(draft, state_dict=weights)
-        step = int(folder.name.rpartition("_")[2])
-        card = model_card(read_folder(folder.parents[1]), step, dtype)
         (draft / "README.md").write_text(card, encoding="utf-8")
         os.replace(draft, target)
     finally:
@@ -123,7 +125,28 @@ def _load(path: Path) -> dict[str, Any]:
     """Load a rank's file; like verl's own resuming, this trusts whoever wrote the checkpoint."""
     if not path.is_file():
         raise ConfigError(f"{path} is missing: copy the files of all ranks beside each other")
-    return torch.load(path, map_location="cpu", weights_only=False)
+    try:
+        return torch.load(path, map_location="cpu", weights_only=False)
+    except (RuntimeError, EOFError, pickle.UnpicklingError) as error:
+        raise ConfigError(
+            f"{path} is damaged: {_first_line(error)}; restore the file, or take another checkpoint"
+        ) from error
+
+
+def _empty_model(folder: Path, dtype: torch.dtype) -> PreTrainedModel:
+    try:
+        config = AutoConfig.from_pretrained(folder)
+    except (OSError, ValueError) as error:
+        raise ConfigError(
+            f"{folder} holds no model's configuration: {_first_line(error)}; restore config.json, "
+            f"or take another checkpoint"
+        ) from error
+    with torch.device("meta"):
+        return AutoModelForCausalLM.from_config(config, dtype=dtype)
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0][:200]
 
 
 def _plain(value: Any) -> str:

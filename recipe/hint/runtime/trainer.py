@@ -286,12 +286,14 @@ class HintMixin(CreditMixin):
             path = step_folder(trainer.default_local_dir, self.global_steps) / STATE_FILE
         if not path.exists():
             raise ConfigError(
-                f"{path} is missing: the checkpoint was not written by this recipe. "
-                "Give its weights as actor_rollout_ref.model.path with trainer.resume_mode=disable"
+                f"{path} is missing: the checkpoint was not written by this recipe. {_START_ANEW}"
             )
         self._resumed_from = path.parent
         with np.load(path, allow_pickle=False) as state:
-            self.tracker.load_state_dict(dict(state))
+            try:
+                self.tracker.load_state_dict(dict(state))
+            except ValueError as error:
+                raise ConfigError(f"{path}: {error}. {_START_ANEW}") from error
         shapes = path.with_name(SHAPES_FILE)
         if shapes.exists():  # older checkpoints have none
             self.sampler.load_state_dict(json.loads(shapes.read_text(encoding="utf-8")))
@@ -333,6 +335,7 @@ def _extra_fields(keys: list[str], partition: str) -> list[dict[str, Any]]:
 
 
 _SYNC = "the weight sync from the trainer to the vLLM replicas"
+_START_ANEW = "Give its weights as actor_rollout_ref.model.path with trainer.resume_mode=disable"
 _ID_COLUMNS = {"raw_prompt", "problem", "reward_model", "extra_info", "answer"}
 
 

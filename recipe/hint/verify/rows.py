@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 from recipe.hint.schema import Item, Kind
-from recipe.hint.typed import read_json
+from recipe.hint.typed import SpelledFloat, read_json, spelled_float
+from recipe.hint.verify.choice import read_letter
 from recipe.hint.verify.programs.checklist import with_entry_point
 
 _EXCERPT_CHARS = 200
@@ -47,7 +48,7 @@ def read_row(line: bytes, number: int) -> GradeRow:
         number: The line's place in the file, counted from 1.
     """
     try:
-        fields = read_json(line)
+        fields = read_json(line, spelled_float)
     except ValueError as problem:
         text = line[:_EXCERPT_CHARS].decode("utf-8", "replace").strip()
         message = f"line {number} is not JSON: {problem}"
@@ -71,16 +72,23 @@ def _read_item(fields: Mapping[str, Any]) -> Item:
         raise _Wrong(f"response={response!r} must be a text")
     _text(fields, "id", default="")
     answer = _tests(fields) if "tests" in fields else _text(fields, "answer")
+    if not answer.strip():
+        raise _Wrong("answer is empty; give the gold answer")
+    if kind == "choice" and not read_letter(answer):
+        raise _Wrong(f"answer={answer!r} must be one letter, for kind=choice")
     problem = _text(fields, "problem", default="")
-    is_truncated = bool(fields.get("is_truncated", False))
-    return Item(response, answer, is_truncated, kind, problem)  # pyright: ignore[reportArgumentType]
+    is_truncated = fields.get("is_truncated")
+    if not isinstance(is_truncated, bool | None):
+        raise _Wrong(f"is_truncated={is_truncated!r} must be true or false")
+    return Item(response, answer, bool(is_truncated), kind, problem)  # pyright: ignore[reportArgumentType]
 
 
 def _text(fields: Mapping[str, Any], name: str, default: str | None = None) -> str:
     value = fields.get(name, default)
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
         raise _Wrong(f"{name}={value!r} must be a text or a number")
-    return str(value)
+    # The verifier reads 1e3, not 1E3, as a power of ten.
+    return value.spelling.lower() if isinstance(value, SpelledFloat) else str(value)
 
 
 def _tests(fields: Mapping[str, Any]) -> str:

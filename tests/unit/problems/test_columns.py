@@ -13,6 +13,7 @@ from recipe.hint.errors import DataError
 from recipe.hint.problems.columns import (
     SCHEMA,
     FileReport,
+    Labels,
     check_file,
     make_row,
     read_problems,
@@ -265,7 +266,7 @@ def test_the_name_must_be_one_that_verl_reads(tmp_path):
 def test_a_column_of_mixed_types_is_refused(tmp_path):
     rows = [{**ROWS[0], "note": 1}, {**ROWS[1], "note": "x"}]
     with pytest.raises(
-        DataError, match="mixed.parquet: column `note` mixes types, and a column has one"
+        DataError, match="mixed.parquet: row 1, column `note`: mixes types with the rows before"
     ):
         write_rows(rows, tmp_path / "mixed.parquet")
 
@@ -291,3 +292,58 @@ def test_first_attempts_are_read(tmp_path, texts):
     problems = read_problems(write_any(tmp_path / "attempts.parquet", rows))
     assert problems[0].attempts == tuple(texts or ())
     assert problems[1].attempts == ()
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("hint_level_1", 5),
+        ("hint_level_2", [5]),
+        ("hint_level_12", {"a": "b"}),
+        ("hint_level_1", True),
+        ("first_attempts", 5),
+        ("first_attempts", "a text"),
+        ("first_attempts", ["a", None]),
+    ],
+)
+def test_a_column_of_texts_that_holds_something_else_is_refused_by_row(tmp_path, column, value):
+    rows = [{**ROWS[0], column: None}, {**ROWS[1], column: value}]
+    expected = f"row 1, column `{column}`: expected a"
+    with pytest.raises(DataError, match=f"any.parquet: {expected}"):
+        read_problems(write_any(tmp_path / "any.parquet", rows))
+    with pytest.raises(DataError, match=f"own.parquet: {expected}"):
+        write_rows(rows, tmp_path / "own.parquet")
+
+
+@pytest.mark.parametrize("sign", ["\0", "\n", "\x1f", "\x7f", "\x85"])
+def test_an_id_with_a_control_character_is_refused(tmp_path, sign):
+    rows = changed(0, extra_info={"index": f"a{sign}", "split": "train"})
+    told = "row 0, column `extra_info.index`: holds a control character, got 'a.*'; take it out"
+    with pytest.raises(DataError, match=told):
+        read_problems(write_any(tmp_path / "any.parquet", rows))
+
+
+OPTIONS = "Even?\n(A) 1\n(B) 2"
+
+
+@pytest.mark.parametrize(
+    ("problem", "letter", "listed"),
+    [
+        (OPTIONS, "D", "A, B"),
+        ("Is f(D) even?\n\n  (A) 1\n  (B) 2\n  (C) 3", "E", "A, B, C, D"),
+        (OPTIONS, "B", None),
+        ("(A) 1 (B) 2", "D", None),  # not a list of lines: not looked at
+        ("Which?\n(A) holds.\n(B) holds.\nA. one\nB. other\nC. both\nD. none", "D", None),
+        ("Which?\n(A) holds.\n(B) holds.\n- **C)** both\n[D] none", "D", None),
+        ("No list", "Z", None),
+    ],
+)
+def test_the_letter_of_a_choice_is_one_of_the_options_that_its_problem_lists(
+    tmp_path, problem, letter, listed
+):
+    row = make_row(problem, letter, labels=Labels("s", "train", "choice"))
+    if listed is None:
+        return write_rows([row], tmp_path / "a.parquet")
+    told = f"row 0, .*the problem lists the options {listed}, the answer is {letter}"
+    with pytest.raises(DataError, match=told):
+        write_rows([row], tmp_path / "a.parquet")

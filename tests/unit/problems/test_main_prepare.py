@@ -1,6 +1,7 @@
 """The program: from a file or a name to a parquet file, or one line and no file."""
 
 import hashlib
+import json
 import os
 import subprocess
 import sys
@@ -85,12 +86,59 @@ def test_a_broken_file_is_one_line_and_no_output(tmp_path, capsys, case):
         (["--from", "x"], "--from and --revision belong to a named source"),
         (["--check-overlap", "none.parquet"], "none.parquet: no such file"),
         (["--kind", "choice"], "line 1, column `answer`: the ground truth of a choice is one let"),
+        (["--options-key", "of"], "--options-key needs --kind choice, got no --kind"),
+        (["--options-key", "of", "--kind", "maths"], "needs --kind choice, got --kind maths"),
+        (["--solution-key", "soluton"], "--solution-key soluton: no such column; there are"),
+        (
+            ["--id-key", "nr"],
+            "--id-key nr: no such column; there are answer, id, problem, solution",
+        ),
+        (["--problem-key", "q"], "line 1, column `q`: no such column; there are id, problem"),
+        (["--answer-key", "a"], "line 1, column `a`: no such column; there are id, problem"),
     ],
 )
 def test_wrong_options_are_one_line_and_no_output(tmp_path, capsys, options, message):
     path = write(tmp_path / "in.jsonl", LINES)
     assert message in refusal(capsys, path, tmp_path / "out.parquet", *options)
     assert os.listdir(tmp_path) == ["in.jsonl"]
+
+
+def test_a_letter_without_its_option_is_told_by_the_files_own_names(tmp_path, capsys):
+    rows = [{"q": "Even?\n(A) 1\n(B) 2", "a": letter} for letter in "BD"]
+    path, out = write(tmp_path / "in.jsonl", rows), tmp_path / "out.parquet"
+    keys = ["--kind", "choice", "--problem-key", "q", "--answer-key", "a"]
+    told = refusal(capsys, path, out, *keys)
+    assert "in.jsonl: line 2, column `a`: the problem lists the options A, B, the answer" in told
+    path = write(tmp_path / "in.jsonl", [{"q": "Even?", "a": "B", "of": ["1"]}])
+    told = refusal(capsys, path, out, *keys, "--options-key", "opts")
+    assert "line 1, column `opts`: no such column; there are q, a, of" in told
+    told = refusal(capsys, path, out, *keys, "--options-key", "of")
+    assert "line 1, column `of`: a choice needs 2 to 26 options, got 1" in told
+
+
+@pytest.mark.parametrize("option", ["--problem-key=q", "--id-key=id", "--kind=maths"])
+def test_a_named_source_takes_no_option_of_a_file_of_ones_own(tmp_path, capsys, option):
+    folder = lay_out("aime24", tmp_path / "hub")
+    told = refusal(capsys, "aime24", tmp_path / "out.parquet", "--from", folder, option)
+    name = option.split("=")[0]
+    assert f"{name} belongs to a file of your own, and aime24 is a source" in told
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "told"),
+    [
+        ("hint_level_1", 5, "column `hint_level_1`: expected a text or a list of texts, got 5"),
+        ("first_attempts", "x", "column `first_attempts`: expected a list of texts, got 'x'"),
+        ("id", "a\u0000", "column `id`: holds a control character"),
+        ("note", 5, "column `note`: mixes types with the rows before"),
+    ],
+)
+def test_a_value_of_another_type_is_told_by_its_line(tmp_path, capsys, column, value, told):
+    # Line 1 is blank; the row before has a text where the last one has a number.
+    rows = [LINES[0] | {"note": "n"}, LINES[1] | {column: value}]
+    path = tmp_path / "in.jsonl"
+    path.write_text("\n" + "\n".join(map(json.dumps, rows)))
+    assert f"in.jsonl: line 3, {told}" in refusal(capsys, path, tmp_path / "out.parquet")
 
 
 def test_wrong_names_are_one_line(tmp_path, capsys):
@@ -138,7 +186,7 @@ def test_a_file_that_shares_everything_leaves_nothing_to_write(tmp_path, capsys)
     capsys.readouterr()
     options = ["--check-overlap", bench, "--drop-overlap"]
     told = refusal(capsys, path, tmp_path / "out.parquet", *options)
-    assert "no rows; at least one problem is needed" in told
+    assert f"--drop-overlap leaves no problem: all 1 share text with {bench}; take" in told
     assert not (tmp_path / "out.parquet").exists()
 
 

@@ -110,9 +110,13 @@ def test_a_column_of_the_contract_is_written_anew_and_that_is_told(tmp_path, cap
 
 
 def test_a_column_that_a_table_cannot_hold_is_named(tmp_path):
+    nothing = "row 0, column `level`: holds empty objects alone"
     for values, what in (
-        ([1, "x"], "column `level` mixes types"),
-        ([{}, {}], "a column cannot be stored"),
+        ([1, "x"], "row 1, column `level`: mixes types"),
+        ([1, 2, 2.5, None, [3], 4], "row 4, column `level`: mixes types"),
+        ([{}, {}], nothing),
+        ([[{}]], nothing),
+        ([{"a": {}}], nothing),
     ):
         rows = [
             {"problem": f"{v}?", "answer": "1", "level": v, "id": n} for n, v in enumerate(values)

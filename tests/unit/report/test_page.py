@@ -116,6 +116,36 @@ def test_no_line_of_a_record_or_sample_ends_the_page(tmp_path_factory, data):
     assert len(run.samples) + run.damaged["samples.jsonl"] == 1
 
 
+@pytest.mark.parametrize(
+    ("arguments", "ending"),
+    [
+        (["html", "RUN", "-o", "RUN/records.jsonl"], ".html"),
+        (["html", "RUN", "-o", "RUN/page"], ".html"),
+        (["campaign", "RUN", "-o", "RUN/records.jsonl"], ".md"),
+        (["campaign", "RUN", "-o", "RUN/a.md", "--figure", "RUN/records.jsonl"], ".svg"),
+        (["RUN", "--figure", "RUN/f.png"], ".svg"),
+        (["RUN", "--figure", "RUN/records.jsonl"], ".svg"),
+    ],
+)
+def test_a_report_is_written_only_to_a_name_of_its_form(tmp_path, capsys, arguments, ending):
+    records = tmp_path / "records.jsonl"
+    records.write_text("kept")
+    with pytest.raises(SystemExit, match="2"):
+        main([each.replace("RUN", str(tmp_path)) for each in arguments])
+    assert f"the name must end in {ending}" in capsys.readouterr().err
+    assert [each.name for each in tmp_path.iterdir()] == ["records.jsonl"]
+    assert records.read_text() == "kept"
+
+
+@pytest.mark.parametrize("word", ["comapre", "htlm", "evaluaton", "sampels", "campain", "kep"])
+def test_a_misspelt_command_is_told_the_nearest_one(tmp_path, monkeypatch, capsys, word):
+    monkeypatch.chdir(tmp_path)
+    assert main([word, "A", "B"]) == 2
+    assert "is neither a folder nor a command; did you mean " in capsys.readouterr().err
+    assert main(["outputs/A"]) == 2
+    assert "did you mean" not in capsys.readouterr().err
+
+
 def test_a_folder_that_is_no_run_ends_in_one_line(tmp_path, capsys):
     with pytest.raises(DataError, match="is not the folder of a run"):
         read_folder(tmp_path)
