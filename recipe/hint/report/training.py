@@ -71,6 +71,8 @@ def draw_learning(runs: Sequence[RunResult], source: str, path: Path) -> None:
         OSError: If the file cannot be written.
     """
     _check_source(runs, source)
+    # An arm of another campaign may have the same name, and never met these problems.
+    runs = [run for run in runs if run.accuracy(source)] or list(runs)
     try:
         import matplotlib
     except ImportError:

@@ -172,6 +172,21 @@ def test_the_figure_has_a_line_for_each_arm_that_was_asked_for(tmp_path, capsys)
     assert "--arm w has no finished run; choose from x, y, z" in capsys.readouterr().err
 
 
+def test_an_arm_of_another_campaign_and_other_problems_has_no_part_in_the_figure(tmp_path):
+    """Both have an arm ``x``; those of the second never met ``toy``."""
+    first = write_campaign(tmp_path / "first", {"x": {1: ONE, 2: ONE}})
+    second = write_campaign(tmp_path / "second", {"x": {1: ONE, 2: ONE}})
+    for path in second.rglob("metrics.jsonl"):
+        path.write_text(path.read_text().replace("val-core/toy/", "val-core/other/"))
+    figures = []
+    for number, folders in enumerate(([first], [first, second])):
+        page, figure = tmp_path / f"{number}.md", tmp_path / f"{number}.svg"
+        given = ["-o", str(page), "--source", "toy", "--figure", str(figure), "--arm", "x"]
+        assert main(["campaign", *map(str, folders), *given]) == 0
+        figures.append(figure.read_text())
+    assert figures[0] == figures[1]
+
+
 def test_work_is_right_where_a_first_response_ends_in_the_answer(tmp_path):
     problem = read_problems(TWO_TURN)[0]
     right, wrong = int(problem.answer), (int(problem.answer) + 1) % 10
