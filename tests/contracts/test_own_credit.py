@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from credit_rows import Trainer, advantages, config, filled, score
+from credit_trainer import Trainer, advantages, config, filled, score
 from transfer_queue import KVBatchMeta
 from verl.trainer.ppo.utils import need_reference_policy
 from verl.trainer.ppo.v1 import PPOTrainer

@@ -121,7 +121,7 @@ def test_what_fails_is_counted_and_named_and_the_rest_is_graded(rewards, caplog)
 
 def test_no_call_is_seen_by_the_next(rewards):
     with pool_of(rewards) as pool:
-        assert [each.trained for each in graded(pool, *["calls"] * 5)] == [1.0] * 5
+        assert [each.train_reward for each in graded(pool, *["calls"] * 5)] == [1.0] * 5
 
 
 def test_an_item_without_a_row_is_for_the_projects_verifier(rewards):
