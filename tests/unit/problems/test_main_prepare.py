@@ -88,7 +88,7 @@ def test_a_broken_file_is_one_line_and_no_output(tmp_path, capsys, case):
         (["--kind", "choice"], "line 1, column `answer`: the ground truth of a choice is one let"),
         (["--options-key", "of"], "--options-key needs --kind choice, got no --kind"),
         (["--options-key", "of", "--kind", "maths"], "needs --kind choice, got --kind maths"),
-        (["--solution-key", "soluton"], "--solution-key soluton: no such column; there are"),
+        (["--solution-key", "solutionn"], "--solution-key solutionn: no such column; there are"),
         (
             ["--id-key", "nr"],
             "--id-key nr: no such column; there are answer, id, problem, solution",

@@ -137,7 +137,7 @@ def test_a_report_is_written_only_to_a_name_of_its_form(tmp_path, capsys, argume
     assert records.read_text() == "kept"
 
 
-@pytest.mark.parametrize("word", ["comapre", "htlm", "evaluaton", "sampels", "campain", "kep"])
+@pytest.mark.parametrize("word", ["compear", "htlm", "evaluaton", "sampls", "campagn", "kep"])
 def test_a_misspelt_command_is_told_the_nearest_one(tmp_path, monkeypatch, capsys, word):
     monkeypatch.chdir(tmp_path)
     assert main([word, "A", "B"]) == 2

@@ -65,7 +65,6 @@ def check_machine(config: DictConfig) -> list[str]:
     if setting(config, "ray_kwargs.ray_init.address") or os.environ.get("RAY_ADDRESS"):
         return []
     nodes, found = setting(config, "trainer.nnodes"), num_gpus()
-    _check_cluster(config, nodes)
     # Devices of the largest node; of the only one, with those that only roll out.
     wanted = setting(config, "trainer.n_gpus_per_node")
     wanted += _rollout_devices(config) if nodes == 1 else 0
@@ -75,6 +74,7 @@ def check_machine(config: DictConfig) -> list[str]:
         _refuse_gpus(found, wanted, nodes)
     elif not is_short:
         _check_device_slots(config)
+    _check_cluster(config, nodes)
     if setting(config, _NUM_CPUS) or not is_elsewhere:
         _check_cpus(config)
     if not is_elsewhere:
