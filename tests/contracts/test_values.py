@@ -36,7 +36,7 @@ TYPES = {
         f"{name}={value}": rf"{name}={told} must be true or false"
         for name, value, told in (
             ("trainer.eval_only", "no", "'no'"),
-            ("trainer.eval_only", "flase", "'flase'"),
+            ("trainer.eval_only", "truee", "'truee'"),
             ("preflight_only", "yes", "'yes'"),
             ("data.shuffle", "no", "'no'"),
             ("algorithm.use_kl_in_reward", "off", "'off'"),
