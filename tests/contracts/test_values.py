@@ -178,10 +178,11 @@ def test_a_value_that_verl_takes_passes(laptop, given):
 def test_no_is_nowhere_taken_for_true(laptop):
     found = {name: value for name, value in defaults().items() if isinstance(value, bool)}
     assert len(found) > 100
+    config, _ = with_given(laptop, "")
     for name, value in found.items():
         if name in OTHERWISE_TYPED:
             continue
-        config, _ = with_given(laptop, f"{name}=no")
+        OmegaConf.update(config, name, "no")  # a copy for each would take a tenth of a second
         with pytest.raises(ConfigError, match=f"{re.escape(name)}='no' must be true or false"):
             check_types(config, {name: value})
 
