@@ -11,7 +11,8 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from recipe.hint.verify.maths.questions import FORMULA, key
+from recipe.hint.verify.maths.mentions import MAX_CHARS
+from recipe.hint.verify.maths.questions import FORMULA, MAX_FORMULAS, key
 from recipe.hint.verify.maths.reading import Reading, read
 from recipe.hint.verify.maths.tree import Node, is_name, is_sorted, names_in
 
@@ -33,7 +34,6 @@ _ASKING = re.compile(
 _VERB = re.compile(rf"(?<![a-z]){_VERBS}", re.IGNORECASE)
 _MAX_BEFORE = 120  # characters of a question before its formula
 _BETWEEN = re.compile(r"(?:,\s*(?:and\s*)?|\s+and\s+)(?:both\s+)?", re.IGNORECASE)
-_MAX_FORMULAS = 60
 _MAX_ANSWER = 1000  # characters of an answer with a name that is not read
 _MAX_SIDES = 6
 _AREA = re.compile(r"\[[A-Z]{3,6}\]")
@@ -51,12 +51,12 @@ class _Listing(NamedTuple):
 @functools.lru_cache(maxsize=256)
 def _listings(problem: str) -> tuple[_Listing, ...]:
     """All of a problem's text, in its order."""
-    text = problem[-20_000:]
+    text = problem[-MAX_CHARS:]
     verbs = [match.start() for match in _VERB.finditer(text)]
     found: list[_Listing] = []
     listed: list[str] = []
     is_asked, end = False, 0
-    for match in [*FORMULA.finditer(text)][-_MAX_FORMULAS:]:
+    for match in [*FORMULA.finditer(text)][-MAX_FORMULAS:]:
         raw = next(filter(None, match.groups())).strip()
         inside = raw.rstrip(".,;? (-")
         if not listed or not _BETWEEN.fullmatch(_glue(text, end, match.start())):
@@ -127,7 +127,7 @@ def may_stand_left(name: Node, problem: str) -> bool:
     if asked or not (is_area or _is_applied(name)):
         return key(name) in asked
     text = name.value if is_area else "{}({})".format(*(_written(item) for item in name.items))
-    return text in re.sub(r"\s|\\(?:left|right)", "", problem[-20_000:])
+    return text in re.sub(r"\s|\\(?:left|right)", "", problem[-MAX_CHARS:])
 
 
 def _is_applied(node: Node) -> bool:

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
 
-from recipe.hint.verify.maths.asked import question as _question
+from recipe.hint.verify.maths.asked import question
 from recipe.hint.verify.maths.copies import (
     has_form,
     is_arithmetic,
@@ -22,6 +22,7 @@ from recipe.hint.verify.maths.copies import (
     repeats_one,
     sides_of,
 )
+from recipe.hint.verify.maths.mentions import MAX_CHARS
 from recipe.hint.verify.maths.reading import read
 from recipe.hint.verify.maths.tree import (
     STRUCTURES,
@@ -51,39 +52,39 @@ _PERCENT = re.compile(r"(?<![0-9])(?<![0-9] )(?<![0-9]\\)(?:[Pp]ercent|%)")
 
 def asks(for_what: re.Pattern[str], problem: str) -> bool:
     """Whether the question, not only the story, has a match."""
-    return for_what.search(_question(problem)) is not None
+    return for_what.search(question(problem)) is not None
 
 
 def asks_for_fraction(problem: str) -> bool:
     """Whether 0.5 is meant where the gold answer says 50%."""
-    return _FRACTION.search(_question(problem)) is not None
+    return asks(_FRACTION, problem)
 
 
 def asks_for_point(problem: str) -> bool:
     """Whether ``(1, 2)`` is a pair; an interval where the problem speaks of none."""
-    return _POINT.search(_question(problem)) is not None
+    return asks(_POINT, problem)
 
 
 def asks_for_interval(problem: str) -> bool:
     """Whether ``(1, 2)`` is an interval, not a pair."""
-    return _INTERVAL.search(_question(problem)) is not None and not asks_for_point(problem)
+    return asks(_INTERVAL, problem) and not asks_for_point(problem)
 
 
 def asks_for_order(problem: str) -> bool:
     """Whether the question says in what order to list values."""
-    return _ORDER.search(_question(problem)) is not None
+    return asks(_ORDER, problem)
 
 
 def asks_for_several(problem: str) -> bool:
     """Whether the question may want more than one value; true where there is no question."""
     if not problem:
         return True
-    return bool(_SEVERAL.search(problem)) and not _COUNT.search(_question(problem))
+    return bool(_SEVERAL.search(problem)) and not asks(_COUNT, problem)
 
 
 def asks_for_percent(problem: str) -> bool:
     """Whether the question, not only the story, speaks of percent."""
-    return _PERCENT.search(_question(problem)) is not None
+    return asks(_PERCENT, problem)
 
 
 FORMULA = re.compile(
@@ -94,7 +95,7 @@ FORMULA = re.compile(
     r"(?:[-+*/^().0-9 ×÷·!]|[A-Za-z](?![A-Za-z])(?<![A-Za-z]{2})){0,60})",
     re.DOTALL,
 )
-_MAX_FORMULAS = 60
+MAX_FORMULAS = 60
 _MIN_DECIMALS = 5  # a gold answer with as many may be a rounding of anything
 
 
@@ -198,7 +199,7 @@ def _size(node: Node) -> int:
 def formulas_of(problem: str) -> tuple[frozenset[str], tuple[Node, ...], tuple[Node, ...]]:
     """The keys of all formulas in a text and of their sides; its equations; its values."""
     keys, equations, values = set[str](), [], []
-    for match in list(FORMULA.finditer(problem[-20_000:]))[:_MAX_FORMULAS]:
+    for match in list(FORMULA.finditer(problem[-MAX_CHARS:]))[:MAX_FORMULAS]:
         text = next(filter(None, match.groups())).strip().rstrip(".,;? (-")
         for tree in read(text).trees:
             if tree.kind in ("relation", "label"):

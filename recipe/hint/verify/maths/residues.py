@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from recipe.hint.verify.maths.mentions import MAX_CHARS
 from recipe.hint.verify.maths.questions import asks
 from recipe.hint.verify.maths.tree import Node, exact
 
@@ -34,5 +35,5 @@ def _is_asked(value: Node, modulus: Node, problem: str) -> bool:
     number, size = exact(value), exact(modulus)
     if number is None or size is None or not 0 <= number < size or size.denominator > 1:
         return False
-    stated = re.search(rf"(?<![0-9.,]){size}(?![0-9]|[.,][0-9])", problem[-20_000:])
+    stated = re.search(rf"(?<![0-9.,]){size}(?![0-9]|[.,][0-9])", problem[-MAX_CHARS:])
     return stated is not None and asks(_ASKED, problem)
