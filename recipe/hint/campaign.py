@@ -163,10 +163,21 @@ class Run:
 
     def _check_same(self, made: Any, place: Path) -> None:
         if made != self.as_json():
+            was, now = _difference(made, self.as_json())
             raise ConfigError(
-                f"{place} was made with {made}, now it is {self.as_json()}: delete it to make the "
-                f"run again, or give another -o"
+                f"{place} was made with {was}, now it is {now}: delete it to make the run again, "
+                f"or give another -o"
             )
+
+
+def _difference(made: Any, now: Any) -> list[str]:
+    """Return for each of two JSON values, as text, the lines that the other does not have."""
+    texts = [json.dumps(each, indent=0).replace('"', "").split("\n") for each in (made, now)]
+    lines = [[line.rstrip(",") for line in text] for text in texts]
+    return [
+        ", ".join(line for line in lines[mine] if line not in lines[1 - mine]) or "the same lines"
+        for mine in (0, 1)
+    ]
 
 
 def _read_made(path: Path) -> Any:

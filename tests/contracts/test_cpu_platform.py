@@ -60,7 +60,7 @@ def test_verl_does_not_tell_which_platform_was_asked_for_and_may_still_warn():
 
 def test_the_plugin_may_be_loaded_twice(seen):
     # By VERL_USE_EXTERNAL_MODULES and by the entry point; a second wrapper would hide the first.
-    assert seen["patches after a second install"] == [1] * 6
+    assert seen["patches after a second install"] == [1] * 7
 
 
 def test_the_backend_that_verl_asks_for_is_accepted_on_the_cpu(seen):
@@ -93,6 +93,14 @@ def test_log_probs_of_a_trainer_in_bf16_are_taken_in_fp32(seen):
     # From 16 to 32 the neighbours of a number in bf16 are 2^-3 = 0.125 apart.
     assert 0.03 < seen["log-probs without the patch"] < 0.125
     assert seen["log-probs"] < 1e-5
+
+
+def test_a_short_row_is_not_computed_at_the_length_of_a_long_one(seen):
+    # 12 x 10 + 4 x 300 = 1,320 tokens of text: four micro-batches, each of one long row and three
+    # short ones, 4 x 4 x 300. Sorted: 12 x 10 and four long rows, each alone.
+    assert seen["tokens in verl's micro-batches"] == [4800, 330, True]
+    assert seen["tokens in ours micro-batches"] == [1320, 300, True]
+    assert seen["smallest micro-batch"] == 1
 
 
 def test_every_call_that_verl_makes_on_its_device_exists(seen):

@@ -40,6 +40,7 @@ from recipe.hint.runtime.children import GRACE_S, end_children, ends_on_sigterm,
 from recipe.hint.runtime.folder_lock import claimed
 from recipe.hint.runtime.multirun import quoted
 from recipe.hint.runtime.partner import Place, Server, serving
+from recipe.hint.runtime.run_folder import RunFolder
 from recipe.hint.whole_file import write_whole
 
 SUMMARY = "phases.json"
@@ -131,6 +132,7 @@ class Alternation:
 
     def _export(self, weights: Weights) -> None:
         checkpoint = step_folder(self.root / weights.role / "checkpoints", weights.step)
+        RunFolder(self.root / weights.role).restore_metrics(weights.step, checkpoint)
         self.exports.mkdir(exist_ok=True)
         dtype = "fp32" if self.config.actor_rollout_ref.rollout.dtype == "float32" else "bf16"
         arguments = [str(checkpoint), str(self.exports / weights.name), "--dtype", dtype]

@@ -33,6 +33,7 @@ from recipe.hint.report.runs import read_rows
 from recipe.hint.runtime.checkpoints import newest_complete, step_folder
 from recipe.hint.runtime.children import end_children, ends_on_sigterm, start_child
 from recipe.hint.runtime.folder_lock import claimed
+from recipe.hint.runtime.run_folder import RunFolder
 from recipe.hint.whole_file import write_whole
 
 LOG = "campaign.log"
@@ -88,6 +89,11 @@ class Job:
             *(str(self.programs / "main_hint.py"), *self.run.settings),
             *("preflight_only=true", f"hint.run_dir={self.folder}"),
         ]
+
+    def complete_metrics(self) -> None:
+        """Add the last step's line where the training was killed after its checkpoint."""
+        step, _ = self._trained()
+        RunFolder(self.folder).restore_metrics(step, step_folder(self.folder / "checkpoints", step))
 
     def steps(self) -> int:
         """Return the last step that the run wrote metrics of; 0 where they cannot be read."""
@@ -176,6 +182,8 @@ class Driver:
         job.folder.mkdir(parents=True, exist_ok=True)
         write_whole(job.folder / RUN_FILE, json.dumps(job.run.as_json(), indent=1) + "\n")
         state, command = job.state(), job.command()
+        if state == "export":
+            job.complete_metrics()
         if state.startswith("train"):
             # Of weights that are no longer the run's.
             for name in (MODEL_FOLDER, "evaluation"):

@@ -44,7 +44,7 @@ def claimed(path: Path, *, wait_s: float = 0.0) -> Iterator[int]:
                 file.seek(0)
                 raise ConfigError(
                     f"{path.parent} is in use by another run ({file.read().decode()}): wait for "
-                    f"its end, or give another trainer.experiment_name"
+                    f"its end, or give another folder (trainer.experiment_name, or -o)"
                 ) from None
             except OSError:
                 break

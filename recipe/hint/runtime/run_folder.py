@@ -16,6 +16,8 @@ from recipe.hint.record import PromptRecord
 from recipe.hint.report.runs import read_rows
 from recipe.hint.whole_file import whole_file, write_whole
 
+METRICS_FILE = "hint_metrics.json"  # in a checkpoint: metrics of its step
+
 
 class RunFolder:
     """Paths and append-only files of ``hint.run_dir``."""
@@ -44,8 +46,17 @@ class RunFolder:
         """Add one line for a step."""
         _append(self.metrics, [{"step": step} | plain(metrics)])
 
-    def restore_metrics(self, step: int, metrics: dict[str, Any]) -> None:
-        """Add the line of a step whose run ended between its checkpoint and its line."""
+    def restore_metrics(self, step: int, checkpoint: Path) -> None:
+        """Add the line of a step whose run ended between its checkpoint and its line.
+
+        Args:
+            step: The step.
+            checkpoint: Folder that has the metrics that were known when it was saved.
+        """
+        path = checkpoint / METRICS_FILE
+        if not path.exists():  # older checkpoints have none
+            return
+        metrics = json.loads(path.read_text(encoding="utf-8"))
         rows = (row for row in self.read_metrics() if row["step"] == step)
         if not any(metrics.keys() <= row.keys() for row in rows):
             self.append_metrics(step, metrics)

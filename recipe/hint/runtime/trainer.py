@@ -40,7 +40,7 @@ from recipe.hint.runtime.credit import CreditMixin
 from recipe.hint.runtime.liveness import Liveness, ready, watch_servers
 from recipe.hint.runtime.models import ask_for_models
 from recipe.hint.runtime.reporter import StepReporter
-from recipe.hint.runtime.run_folder import RunFolder, plain
+from recipe.hint.runtime.run_folder import METRICS_FILE, RunFolder, plain
 from recipe.hint.runtime.sampling_guard import guard, retry_failed
 from recipe.hint.runtime.store import RECORD_FIELD, SAMPLE_FIELD
 from recipe.hint.runtime.watchdog import Watchdog
@@ -50,7 +50,6 @@ from recipe.hint.settings import build_method, settings_of
 from recipe.hint.whole_file import whole_file, write_whole
 
 SHAPES_FILE = "hint_shapes.json"
-METRICS_FILE = "hint_metrics.json"
 
 
 class HintMixin(CreditMixin):
@@ -240,8 +239,8 @@ class HintMixin(CreditMixin):
             super().on_init_end()
         if not self.config.trainer.get("val_only", False):
             self.folder.begin_after(self.global_steps)
-            if self._metrics_of_step:
-                self.folder.restore_metrics(self.global_steps, self._metrics_of_step)
+            if self._resumed_from:
+                self.folder.restore_metrics(self.global_steps, self._resumed_from)
 
     def on_step_end(self) -> None:
         with self._limit(_SYNC, "sync_s"):
@@ -297,9 +296,6 @@ class HintMixin(CreditMixin):
         shapes = path.with_name(SHAPES_FILE)
         if shapes.exists():  # older checkpoints have none
             self.sampler.load_state_dict(json.loads(shapes.read_text(encoding="utf-8")))
-        metrics = path.with_name(METRICS_FILE)
-        if metrics.exists():
-            self._metrics_of_step = json.loads(metrics.read_text(encoding="utf-8"))
         self.folder.say(f"resumed from step {self.global_steps} ({path.parent})")
 
     # -- reporting ------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from recipe.hint.runtime.checkpoints import (
 )
 from recipe.hint.runtime.merging import model_files
 from recipe.hint.runtime.preflight.folder import check_disk, check_run_folder
-from recipe.hint.runtime.run_folder import RunFolder
+from recipe.hint.runtime.run_folder import METRICS_FILE, RunFolder
 from recipe.hint.runtime.watchdog import Watchdog, read_fatal, write_fatal
 
 POINTER = "latest_checkpointed_iteration.txt"
@@ -150,10 +150,13 @@ def test_a_checkpoint_of_an_earlier_version_says_nothing_of_its_files(tmp_path, 
 def test_the_line_of_a_step_that_was_saved_and_not_logged_comes_back(tmp_path, lines):
     folder = RunFolder(tmp_path)
     folder.metrics.write_text(lines)
-    folder.restore_metrics(3, {"hint/prompts": 8, "actor/loss": float("nan")})
+    folder.restore_metrics(3, tmp_path)  # a checkpoint of before these were kept
+    assert folder.metrics.read_text() == lines
+    (tmp_path / METRICS_FILE).write_text('{"hint/prompts": 8, "actor/loss": NaN}')
+    folder.restore_metrics(3, tmp_path)
     whole = folder.metrics.read_text()
     assert whole == lines + '{"step": 3, "hint/prompts": 8, "actor/loss": NaN}\n'
-    folder.restore_metrics(3, {"hint/prompts": 8})  # it is there now
+    folder.restore_metrics(3, tmp_path)  # it is there now
     assert folder.metrics.read_text() == whole
 
 

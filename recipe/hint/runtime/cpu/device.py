@@ -1,4 +1,4 @@
-"""verl 0.9.1 on a machine without an accelerator: a platform and six small gaps closed.
+"""verl 0.9.1 on a machine without an accelerator: a platform and seven small gaps closed.
 
 Each gap is closed at run time in the processes of a CPU run only; nothing on disk changes.
 tests/contracts/test_cpu_platform.py holds one test per gap, so an upgrade fails there first.
@@ -10,15 +10,17 @@ import contextlib
 import functools
 import importlib.metadata
 import types
+from collections.abc import Sequence
 from multiprocessing import shared_memory
 from typing import Any
 
+import numpy as np
 import torch
 import torch.distributed
 from transformers import AutoModelForTokenClassification
 from verl.plugin.platform import platform_manager
 from verl.plugin.platform.platform_base import PlatformBase
-from verl.utils import torch_functional
+from verl.utils import seqlen_balancing, torch_functional
 
 
 def _nothing(*_args: Any, **_kwargs: Any) -> None:
@@ -180,6 +182,32 @@ def _take_log_probs_in_fp32() -> None:
     torch_functional.logprobs_from_logits_v2 = logprobs_from_logits
 
 
+def _keep_rows_of_a_length_together() -> None:
+    """Cut a batch into micro-batches along the lengths of its rows.
+
+    verl mixes long and short rows so that all micro-batches cost the same once padding is removed,
+    which takes flash attention. Here a short row is computed as long as the longest one beside it.
+    """
+    original = seqlen_balancing.get_seqlen_balanced_partitions
+
+    @functools.wraps(original)
+    def partitions(
+        seqlen_list: Sequence[int], k_partitions: int, equal_size: bool
+    ) -> list[list[int]]:
+        if equal_size or k_partitions == 1:
+            return original(seqlen_list, k_partitions, equal_size)
+        order_N = np.argsort(seqlen_list, kind="stable")
+        done_N = np.cumsum(np.asarray(seqlen_list)[order_N])
+        parts = np.arange(1, k_partitions)
+        cuts = np.searchsorted(done_N, done_N[-1] * parts / k_partitions, side="right")
+        # At least one row each, whatever one long row weighs.
+        cuts = np.maximum.accumulate(np.maximum(cuts, 1) - parts) + parts
+        cuts = np.minimum(cuts, len(order_N) - k_partitions + parts)
+        return [sorted(part.tolist()) for part in np.split(order_N, cuts)]
+
+    seqlen_balancing.get_seqlen_balanced_partitions = partitions
+
+
 def install() -> None:
     """Register the platform and close the gaps; safe to call twice in a process."""
     if platform_manager.PlatformRegistry.get("cpu") is CpuPlatform:
@@ -191,6 +219,7 @@ def install() -> None:
     _pin_nothing()
     _load_critics_without_flash_attention()
     _take_log_probs_in_fp32()
+    _keep_rows_of_a_length_together()
 
 
 def check_platform() -> None:
