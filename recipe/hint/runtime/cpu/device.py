@@ -188,7 +188,7 @@ def _keep_rows_of_a_length_together() -> None:
     verl mixes long and short rows so that all micro-batches cost the same once padding is removed,
     which takes flash attention. Here a short row is computed as long as the longest one beside it.
     """
-    original = seqlen_balancing.get_seqlen_balanced_partitions
+    original: Any = seqlen_balancing.get_seqlen_balanced_partitions
 
     @functools.wraps(original)
     def partitions(
