@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from recipe.hint.credit.rows import CreditRow
+from recipe.hint.credit.rows import DROPPED, CreditRow
 
 
 def credit_metrics(
@@ -18,7 +18,7 @@ def credit_metrics(
     """Return means over the rows of each role and turn, names beginning with ``credit/``.
 
     Args:
-        rows: Those of one batch.
+        rows: Those of one batch; what dropped ones earned is unknown, and they are left out.
         advantages_N: The advantage of each, before its weight and its KL.
         kls_N: Its log-ratio to the reference policy, in nats; 0 without one.
         targets_N: What the critic's value before it regresses on.
@@ -30,9 +30,9 @@ def credit_metrics(
         1 - Var(target - value) / Var(target).
     """
     found: dict[str, float] = {}
-    names = [f"credit/{row.role}_t{row.turn + 1}" for row in rows]
+    names = ["" if DROPPED in row.facts else f"credit/{row.role}_t{row.turn + 1}" for row in rows]
     rewards_N = np.array([row.reward for row in rows])
-    for name in sorted(set(names)):
+    for name in sorted({*names} - {""}):
         is_in_N = np.array([each == name for each in names])
         found[f"{name}/rows"] = float(is_in_N.sum())
         found[f"{name}/reward"] = float(rewards_N[is_in_N].mean())

@@ -1,12 +1,15 @@
 """ArCHer's targets, doubles and replay, by hand."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from credit_rows import row
 
 from recipe.hint.credit.archer import expectile_weights, q_targets, utterance_advantages
 from recipe.hint.credit.metrics import credit_metrics
 from recipe.hint.credit.replay import ReplayBuffer, Transition
-from recipe.hint.credit.rows import CreditRow
+from recipe.hint.credit.rows import DROPPED, CreditRow
 from recipe.hint.methods.archer import Archer, ArcherSettings
 
 
@@ -48,6 +51,17 @@ def test_the_values_are_measured_against_the_discounted_rewards_that_come():
     assert metrics["credit/solver_t1/explained_variance"] == 0.75
     bandit = Archer(settings=ArcherSettings(variant="bandit"))
     assert bandit.value_targets(rows[:2]).tolist() == [0.0, 1.0]
+
+
+def test_dropped_rows_are_no_part_of_the_metrics():
+    trained = [row(1.0, session=each, value=0.5) for each in (0, 1)]
+    dropped = [row(0.0, uid="v", value=2.0, facts={DROPPED: 1.0}) for _ in range(2)]
+    guides = [replace(each, role="guide") for each in dropped]
+    rows = [*trained, *dropped, *guides]
+    numbers = [np.array([1.0, 1.0, 0.0, 0.0, 0.0, 0.0]) for _ in range(3)]
+    # Without them one target for all: nothing to explain, and a mean reward of 1, not 1/2.
+    assert credit_metrics(rows, *numbers) == credit_metrics(trained, *(n[:2] for n in numbers))
+    assert credit_metrics(dropped, *(n[2:4] for n in numbers)) == {}
 
 
 def test_an_expectile_weighs_by_which_side_q_is_on():
