@@ -281,8 +281,9 @@ class PromptRollout:
         opinions: dict[Place, Opinion],
     ) -> Outcome:
         rows = tuple(self._trained(row, uid) for row in train.rows)
-        # Rows of weight 0 are there for the critic only; those of a dropped prompt all count.
-        counted = tuple(row for row in train.rows if row.weight) or train.rows
+        # Others are there for the critic only. A prompt of which nothing trains counts all.
+        trains = tuple(row for row in train.rows if row.weight or row.kl_coef)
+        counted = trains or train.rows
         groups = tuple(row.group for row in counted)
         has_turns = any(each.request.parents is not None for each in self._rounds)
         trained = [self._turn(row.place) for row in counted]
@@ -306,7 +307,7 @@ class PromptRollout:
             on_policy=not (is_unhinted and any(self._level(row) for row in train.rows)),
             reasons=dict(Counter(verdict.reason for verdict in verdicts)),
             is_off_schedule=self._rounds[0].request.is_off_schedule,
-            is_dropped=train.is_dropped,
+            is_dropped=train.is_dropped or not trains,
             logprob_gains=gains,
             conversations=conversations(self._rounds) if has_turns else (),
             **verdict_counts(self._problem, self._rounds, opinions),

@@ -217,6 +217,23 @@ def test_a_record_has_the_accuracies_and_tokens_of_the_rows_that_train():
     assert record.trained_tokens == sum(len(row.turn.response.token_ids_T) for row in solver)
 
 
+def test_a_prompt_with_rows_for_the_critic_alone_is_one_without_a_signal():
+    """All feedback leaks and is dropped in the guide's phase; the solver's rows have weight 0."""
+    method = mlmt(baseline="value", t_low=1, t_high=1, feedback_leaks="drop")
+    outcome = talk(method, {0: [0, 0], GUIDE: [1, 1], 1: [1, 0]}, step=2)
+    assert {(each.role, each.weight) for each in credits(outcome)} == {("solver", 0.0)}
+    assert rewards(outcome, "solver") == [1.0, 0.0, 1.0, 0.0]
+    assert outcome.record.is_dropped
+    assert not outcome.record.has_signal
+
+
+def test_a_guide_of_weight_zero_trains_by_its_kl_alone():
+    outcome = talk(
+        guided(guide_weight=0.0, baseline="value"), {0: [0, 0], GUIDE: [0, 0], 1: [1, 0]}
+    )
+    assert [each.round for each in outcome.record.rows] == [0, 0, 2, 2, 1, 1]
+
+
 def test_validation_has_one_conversation_per_sample_even_of_a_tree():
     method = mlmt(feedbacks=3, refinements=2).validation()
     outcome = talk(method, {0: [0, 1], GUIDE: [0, 0], 1: [1, 0]})
