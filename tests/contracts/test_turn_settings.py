@@ -62,6 +62,12 @@ WRONG = {
         for name in ("luffy", "rl-zvp")
     },
     **{
+        f"trainer.method={name} actor_rollout_ref.actor.policy_loss.loss_mode=geo_mean": (
+            f"loss_mode=geo_mean does not work with trainer.method={name}: it takes the mean adv"
+        )
+        for name in ("score", "score-guided", "mlmt", "archer")
+    },
+    **{
         f"trainer.method=ghpo algorithm.adv_estimator={name}": f"adv_estimator={name} does not work"
         for name in ("gae", "reinforce_plus_plus", "remax")
     },

@@ -86,6 +86,13 @@ def check_turns(config: DictConfig, method: Method) -> None:
                 f"{name}={_text(value)} does not work with "
                 f"trainer.method={config.trainer.method}: {why}; give {name}={_text(needed)}"
             )
+    name = f"{ACTOR}.policy_loss.loss_mode"
+    if (loss := setting(config, name)) == "geo_mean":
+        raise ConfigError(
+            f"{name}={loss} does not work with trainer.method={config.trainer.method}: it takes "
+            f"the mean advantage of a response, in which each token has a KL of its own, and the "
+            f"mean of each micro-batch, whatever its size; give {name}=vanilla"
+        )
     mode, scale = (setting(config, f"{ACTOR}.{name}") for name in _LOSS)
     if mode == "seq-mean-token-sum-norm" and scale is None:
         raise ConfigError(
