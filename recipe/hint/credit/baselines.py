@@ -92,13 +92,19 @@ def state_values(rows: Sequence[CreditRow]) -> np.ndarray:
     """Return the critic's value of the state before each turn, shape ``(N,)``.
 
     Raises:
-        ValueError: If a row has none: there is no critic.
+        ValueError: If a row has none: there is no critic; or one that is not finite, with which
+            no gradient would be: verl leaves such an update out, and goes on.
     """
     values = [row.value for row in rows if row.value is not None]
     if len(values) != len(rows):
         raise ValueError(
             f"{len(rows) - len(values)} of {len(rows)} rows have no value; expected the critic's "
             f"for each: set critic.enable=true or another baseline"
+        )
+    if not (is_finite_N := np.isfinite(values)).all():
+        raise ValueError(
+            f"the critic's value of {(~is_finite_N).sum()} of {len(rows)} rows is not finite; look "
+            f"at critic/vf_loss and critic/grad_norm, and give a lower critic.optim.lr"
         )
     return np.array(values, dtype=np.float64)
 

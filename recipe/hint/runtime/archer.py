@@ -118,6 +118,11 @@ class UtteranceLearner:
         rows = self._filled(transitions)
         tu.assign_non_tensor(rows, temperature=1.0, compute_loss=False)
         found_N4 = ask(rows).get()["utterance"].to_padded_tensor(0.0)
+        if not found_N4.isfinite().all():  # a target that is NaN would be taken for none
+            raise ValueError(
+                "the critic's Q or V of an utterance is not finite; look at critic/td_error and "
+                "critic/grad_norm, and give a lower critic.optim.lr"
+            )
         return found_N4[: len(transitions)].double().numpy()
 
     def _filled(self, transitions: Sequence[Transition]) -> TensorDict:

@@ -77,3 +77,12 @@ def test_a_batch_without_rows_has_no_baselines():
 def test_a_revision_earns_its_accuracy_and_alpha_times_what_it_changed(before, after, expected):
     # alpha = 10: 0, 1, 1 + alpha, -alpha.
     assert progress_reward(before, after, 10.0) == expected
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
+def test_a_value_that_is_not_finite_is_an_error(value):
+    rows = [row(1.0, value=0.5), row(0.0, value=value)]
+    with pytest.raises(
+        ValueError, match=r"value of 1 of 2 rows is not finite; .* critic\.optim\.lr"
+    ):
+        advantages(rows, "value")

@@ -136,6 +136,19 @@ def test_with_an_expectile_v_learns_from_what_was_drawn():
     assert workers.expectile == 0.9
 
 
+@pytest.mark.parametrize("asked", ["infer_target", "infer_batch"])
+def test_a_critic_that_is_not_finite_ends_the_run_and_is_not_taken_for_one_without_a_target(asked):
+    workers, made = learner()
+    heads = torch.full((3, 4), float("nan"))
+    answer = later({"utterance": torch.nested.as_nested_tensor(list(heads), layout=torch.jagged)})
+    setattr(workers, asked, lambda rows: answer)
+    with pytest.raises(
+        ValueError, match=r"Q or V of an utterance is not finite.*critic\.optim\.lr"
+    ):
+        made.learn([FIRST, LAST], step=1)
+        made.judge([FIRST, LAST])
+
+
 def test_batches_are_filled_up_to_a_multiple_of_the_processes_and_the_fill_teaches_nothing():
     workers, made = learner(processes=3)
     made.learn([FIRST, LAST], step=1)
