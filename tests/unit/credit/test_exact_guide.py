@@ -8,7 +8,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from enumerated import THREE, TWO, Policy, Words, asked_of_guide, bare, every_outcome, refined
+from enumerated import (
+    THREE,
+    TWO,
+    EnumeratingEngine,
+    Policy,
+    Words,
+    asked_of_guide,
+    bare,
+    every_outcome,
+    refined,
+)
 from updates import is_ascended, largest_difference, own_update
 
 from recipe.hint.methods.mlmt import Mlmt, MlmtSettings
@@ -216,3 +226,37 @@ def test_with_reward_zero_every_role_moves_to_the_reference():
         for place in (bare(), asked_of_guide(z), *(refined(z, g) for g in THREE.scores)):
             before_kl, after_kl = (each.kl(reference, place) for each in (policy, after))
             assert after_kl < before_kl
+
+
+@pytest.mark.parametrize("group_size", [2, 3])
+@BASELINES
+def test_feedback_that_is_dropped_takes_its_part_of_the_gradient_along(
+    monkeypatch, baseline, group_size
+):
+    """On wrong attempts "ab" leaks; the refinement is then another one, which pays nobody."""
+
+    async def leaks(engine, problem, responses):
+        return [each.text == "ab" for each in responses]
+
+    monkeypatch.setattr(EnumeratingEngine, "leaks", leaks)
+    policy = Policy(TWO)
+    method = guided(train_solver=False, feedback_leaks="drop", baseline=baseline, guide_kl_coef=0.0)
+    update = own_update(method, policy, state=STAGE2, group_size=group_size)
+    talk = Talk(policy)
+
+    def over_trained(value):
+        return policy.over(
+            bare(),
+            lambda z: talk.guide(
+                z, lambda g: 0.0 if g == "ab" and not TWO.right(z) else value(z, g)
+            ),
+        )
+
+    chance = over_trained(lambda z, g: 1.0)
+    earned = over_trained(lambda z, g: talk.right(z, g).item())
+    if baseline == "none":  # what is dropped counts as 0
+        assert is_ascended(update, policy, earned)
+        return
+    # The mean of those that train, where others do, pays for a row and does not see it.
+    is_compared = 1 - (1 - chance.item()) ** (group_size - 1)
+    assert is_ascended(update, policy, earned - (earned / chance).item() * is_compared * chance)
