@@ -92,6 +92,22 @@ def part_of(name, names):
     return any(name == each or name.startswith(f"{each}.") for each in names)
 
 
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"actor_rollout_ref.actor.loss_scale_factor": 7},
+        {"actor_rollout_ref.actor.policy_loss.loss_mode": "gspo"},
+        {"critic.optim.lr": 0.5},
+        {"critic.ppo_epochs": 3},
+    ],
+)
+def test_another_loss_or_another_critic_is_another_run(run, given):
+    [(name, value)] = given.items()
+    OmegaConf.update(run, name, value, force_add=True)
+    with pytest.raises(ConfigError, match=f"{name}=.*, now {value}: give the old value"):
+        check_same_run(run)
+
+
 def test_every_setting_that_defines_the_run_is_refused_with_both_values(run, tmp_path):
     before = (tmp_path / "config.yaml").read_bytes()
     draw = random.Random(7)

@@ -37,6 +37,7 @@ DEFINES = (
     *_of(ROLLOUT, "n prompt_length response_length temperature top_p top_k"),
     *_of(ACTOR, "optim strategy ppo_mini_batch_size ppo_epochs loss_agg_mode clip_ratio"),
     *_of(ACTOR, "clip_ratio_low clip_ratio_high use_kl_loss kl_loss_coef entropy_coeff"),
+    *(*_of(ACTOR, "loss_scale_factor policy_loss"), *_of("critic", "optim ppo_epochs")),
     # verl keeps one file per trainer process and reads them with as many.
     _DEVICES,
 )
