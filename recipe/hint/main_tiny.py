@@ -26,7 +26,7 @@ def read_arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     """Read the command line; an unknown part ends the program with a message."""
     parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     parser.add_argument("--world", default="one_turn", choices=WORLDS)
-    parser.add_argument("--out", type=Path, help="folder to write; data/tiny or data/two_turn")
+    parser.add_argument("--out", type=Path, help="folder to write; the world's own in data/")
     parser.add_argument("--only", default=",".join(PARTS), help=f"parts of {','.join(PARTS)}")
     parser.add_argument("--seed", type=int, help="seed of the pre-training")
     parser.add_argument("--steps", type=int, help="pre-training updates")

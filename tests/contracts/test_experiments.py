@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[2]
 FILES = {path.stem: path for path in (ROOT / "configs/experiment").glob("*.yaml")}
 # Of our own, not of a paper: on an embedded world.
-OWN = {"two_turn"}
+OWN = {"two_turn", "three_turn"}
 RUNS = list(csv.DictReader((ROOT / "configs/experiment/reported.csv").open(encoding="utf-8")))
 
 
@@ -87,7 +87,7 @@ def test_an_experiment_of_the_embedded_worlds_runs_as_it_is(name, tmp_path, monk
     monkeypatch.setattr(sys, "argv", argv)
     main_hint.main()
     said = capsys.readouterr().out
-    assert "data/two_turn/base: 0.89 M parameters" in said
+    assert f"data/{name}/base: 0.89 M parameters" in said
     assert "16 prompts x 8 rollouts" in said
 
 

@@ -27,8 +27,9 @@ from recipe.hint.report.page.folder import LEVEL, PageRun, is_level, read_folder
 from recipe.hint.report.runs import TOKENS
 from recipe.hint.tiny.two_turn.task import worked_digit
 
-_WORK = "two_turn/"
-_PACKAGED = Path(__file__).resolve().parents[3] / "data" / "two_turn"
+# Embedded worlds whose responses show their work after the box.
+_WORLDS = ("two_turn", "three_turn")
+_DATA = Path(__file__).resolve().parents[3] / "data"
 # Beginnings of the metrics' names that a page of results reads.
 _KEPT = (
     "step", "hint/prompts", "hint/used_", "hint/zero_signal_after", "hint/leaked",
@@ -183,9 +184,9 @@ def read_seed(place: Path, run: Run) -> SeedResult:
     training = read_folder(place, with_visits=False)
     training.name = run.name
     means = {source: _means(of_source) for source, of_source in groups.items()}
-    of_two_turns = [source for source in means if source.startswith(_WORK)]
-    answers = _answers(evaluation, training) if of_two_turns else {}
-    for source in of_two_turns:
+    with_work = [source for source in means if source.split("/")[0] in _WORLDS]
+    answers = _answers(evaluation, training) if with_work else {}
+    for source in with_work:
         if work := _work(evaluation, source, answers):
             means[source]["work"] = work
     sampling, files = stored["sampling"], _digests(evaluation)
@@ -217,7 +218,8 @@ def _answers(evaluation: Path, training: PageRun) -> dict[str, str]:
     given = training.setting("data.val_files")
     places = [Path(str(each)) for each in given] if isinstance(given, list) else []
     found = {}
-    for path in (*places, *(_PACKAGED / name for name in digests)):
+    packaged = (_DATA / world / name for world in _WORLDS for name in digests)
+    for path in (*places, *packaged):
         if path.is_file() and digests.get(path.name) == file_sha256(path):
             found.setdefault(path.name, path)
     if not digests or found.keys() != digests.keys():

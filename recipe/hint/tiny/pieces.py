@@ -20,7 +20,6 @@ from recipe.hint.prompt import (
 )
 from recipe.hint.tiny import task
 from recipe.hint.tiny.three_turn import corpus as three_turn_corpus
-from recipe.hint.tiny.three_turn import task as three_turn_task
 from recipe.hint.tiny.two_turn import corpus as two_turn_corpus
 from recipe.hint.tiny.two_turn import task as two_turn_task
 
@@ -45,24 +44,10 @@ def two_turn_pieces() -> list[str]:
 
 
 def three_turn_pieces() -> list[str]:
-    """Return the pieces of problems, responses, requests for feedback, and feedback."""
+    """Return the pieces of the two-turn world, of requests for feedback, and of feedback."""
     request = [GUIDE_SYSTEM, *re.split(r"\{problem\}|\{attempt\}", GUIDE_USER)]
-    feedback = map(three_turn_task.feedback_on, range(two_turn_task.NUM_STEPS))
-    found = [
-        *request,
-        three_turn_corpus.CHECK_SYSTEM,
-        *REFINE.split("{feedback}"),
-        NO_FEEDBACK,
-        three_turn_task.NO_SLIP,
-        *feedback,
-        f"\n{three_turn_task.PROBLEM_CLOSING}",
-        *_label_pieces(),
-        "A: ",
-        "A=",
-        *two_turn_task.ARITHMETIC,
-        *(f" {digit}" for digit in range(10)),
-        f"\n{task.BOX_OPENING}",
-    ]
+    feedback = [*three_turn_corpus.FEEDBACK, NO_FEEDBACK]
+    found = [*two_turn_pieces(), *request, *REFINE.split("{feedback}"), *feedback]
     return [piece for piece in found if piece]
 
 

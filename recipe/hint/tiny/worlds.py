@@ -12,7 +12,6 @@ from recipe.hint.tiny import corpus, measure, pieces, task
 from recipe.hint.tiny.pretrain import Draw, Recipe
 from recipe.hint.tiny.three_turn import corpus as three_turn_corpus
 from recipe.hint.tiny.three_turn import measure as three_turn_measure
-from recipe.hint.tiny.three_turn import task as three_turn_task
 from recipe.hint.tiny.two_turn import corpus as two_turn_corpus
 from recipe.hint.tiny.two_turn import measure as two_turn_measure
 from recipe.hint.tiny.two_turn import task as two_turn_task
@@ -103,10 +102,11 @@ TWO_TURN = World(
 THREE_TURN = World(
     source="three_turn",
     folder="data/three_turn",
-    train_sizes={"train": {"steps": 160}},
-    val_sizes={"steps": 150},
-    draw_items=three_turn_task.distinct_steps,
-    question=three_turn_corpus.question,
+    # Mostly hard: what nobody can know at once, feedback has to help with.
+    train_sizes={"train": {"easy": 48, "hard": 112}},
+    val_sizes={"easy": 100, "hard": 200},
+    draw_items=two_turn_task.distinct_puzzles,
+    question=two_turn_corpus.question,
     draw=three_turn_corpus.draw,
     pieces=pieces.three_turn_pieces(),
     quality=three_turn_measure.quality,

@@ -1,1 +1,1 @@
-"""The three-turn world: a guide can name the step that slipped, and a refinement does it again."""
+"""The three-turn world: a guide says what to do with the box, and a refinement does it."""

@@ -4,65 +4,51 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from recipe.hint.prompt import fill
 from recipe.hint.tiny.corpus import TEXTS
 from recipe.hint.tiny.measure import GROUP_SIZE, Sampler, mean
-from recipe.hint.tiny.task import boxed_code
-from recipe.hint.tiny.three_turn.corpus import CHECK_SYSTEM, feedback_request, question
-from recipe.hint.tiny.three_turn.task import (
-    NO_SLIP,
-    Steps,
-    named_step,
-    slips_of,
-    stated_results,
-)
+from recipe.hint.tiny.three_turn.corpus import FEEDBACK, KEEP, READ, feedback_request
+from recipe.hint.tiny.two_turn.corpus import question
+from recipe.hint.tiny.two_turn.task import Puzzle, boxed_digit, worked_digit
 
 
 @dataclass(frozen=True, slots=True)
 class Play:
     """One conversation of three turns: attempt, feedback, refinement."""
 
-    steps: Steps
+    puzzle: Puzzle
     attempt: str
     feedback: str
     refined: str
 
     @property
-    def slips(self) -> list[int]:
-        """The steps that the attempt has wrong."""
-        return slips_of(self.steps, self.attempt)
-
-    @property
-    def names(self) -> bool:
-        """Whether the feedback names a step."""
-        return named_step(self.feedback) is not None
+    def is_obeyed(self) -> bool:
+        """Whether the refinement boxes what the feedback asks for."""
+        first, second = boxed_digit(self.attempt), boxed_digit(self.refined)
+        if self.feedback == READ:
+            return second == worked_digit(self.attempt)
+        return (second == first) == (self.feedback == KEEP)
 
 
-def play(
-    sampler: Sampler, problems: Sequence[Steps], guide_system: str = TEXTS.guide_system
-) -> list[Play]:
+def play(sampler: Sampler, puzzles: Sequence[Puzzle]) -> list[Play]:
     """Play ``GROUP_SIZE`` conversations of three turns on every problem, sampled at T=1."""
-    asked = [steps for steps in problems for _ in range(GROUP_SIZE)]
-    conversations = [question(steps.problem) for steps in asked]
+    asked = [puzzle for puzzle in puzzles for _ in range(GROUP_SIZE)]
+    conversations = [question(puzzle.problem) for puzzle in asked]
     attempts = sampler.responses(conversations)
-    texts = replace(TEXTS, guide_system=guide_system)
     requests = [
-        feedback_request(texts, steps.problem, attempt)
-        for steps, attempt in zip(asked, attempts, strict=True)
+        feedback_request(TEXTS, puzzle.problem, attempt)
+        for puzzle, attempt in zip(asked, attempts, strict=True)
     ]
+    # With the seed of the turn before it a turn would draw the same digits again.
     feedback = replace(sampler, seed=sampler.seed + 1).responses(requests)
-    instructions = [fill(TEXTS.refine, feedback=text) for text in feedback]
     followed = [
         [
             *messages,
             {"role": "assistant", "content": attempt},
-            {"role": "user", "content": instruction},
+            {"role": "user", "content": fill(TEXTS.refine, feedback=text)},
         ]
-        for messages, attempt, instruction in zip(
-            conversations, attempts, instructions, strict=True
-        )
+        for messages, attempt, text in zip(conversations, attempts, feedback, strict=True)
     ]
     refined = replace(sampler, seed=sampler.seed + 2).responses(followed)
     return [Play(*each) for each in zip(asked, attempts, feedback, refined, strict=True)]
@@ -72,43 +58,35 @@ def rates(plays: Sequence[Play]) -> dict[str, float]:
     """Return shares in [0, 1].
 
     ``turn_1``, ``turn_2`` and ``delta``: accuracies of attempt and refinement; their difference.
-    ``named``: feedback that names the slip, of attempts with one. ``false_alarm``: feedback that
-    names a step, of attempts without. ``obeyed``: refinements with the named step right and the
-    others as they were, of those with feedback that names one. ``leaked``: feedback that holds the
-    answer. ``well_formed``: feedback that names a step or finds nothing.
+    ``work``: attempts whose work is right. ``read``: feedback that says to box what the work says.
+    ``obeyed``: refinements that do what the feedback says. ``well_formed``: feedback that is one
+    of the three that the base knows.
     """
-    turn_1 = mean([boxed_code(play.attempt) == play.steps.answer for play in plays])
-    turn_2 = mean([boxed_code(play.refined) == play.steps.answer for play in plays])
-    slipped = [play for play in plays if len(play.slips) == 1]
-    sound = [play for play in plays if not play.slips]
+    truth = [play.puzzle.results[-1] for play in plays]
+    turn_1 = mean(
+        [boxed_digit(play.attempt) == digit for play, digit in zip(plays, truth, strict=True)]
+    )
+    turn_2 = mean(
+        [boxed_digit(play.refined) == digit for play, digit in zip(plays, truth, strict=True)]
+    )
+    known = [play for play in plays if play.feedback in FEEDBACK]
     return {
         "turn_1": turn_1,
         "turn_2": turn_2,
         "delta": turn_2 - turn_1,
-        "named": mean([[named_step(play.feedback)] == play.slips for play in slipped]),
-        "false_alarm": mean([play.names for play in sound]),
-        "obeyed": mean(
-            [_is_obeyed(play) for play in plays if named_step(play.feedback) is not None]
+        "work": mean(
+            [worked_digit(play.attempt) == digit for play, digit in zip(plays, truth, strict=True)]
         ),
-        "leaked": mean([play.steps.answer in play.feedback for play in plays]),
-        "well_formed": mean([play.feedback == NO_SLIP or play.names for play in plays]),
+        "read": mean([play.feedback == READ for play in plays]),
+        "obeyed": mean([play.is_obeyed for play in known]),
+        "well_formed": mean([play.feedback in FEEDBACK for play in plays]),
     }
 
 
-def _is_obeyed(play: Play) -> bool:
-    wanted = stated_results(play.attempt)
-    step = named_step(play.feedback)
-    if step is None or step >= len(wanted):
-        return False
-    wanted[step] = play.steps.results[step]
-    return stated_results(play.refined) == wanted
-
-
-def quality(sampler: Sampler, items: Mapping[str, Sequence[Any]]) -> dict[str, float]:
-    """Return the advertised numbers: those of :func:`rates`.
-
-    ``check_named`` is the share of slips that are named where the guide is asked to check.
-    """
-    report = rates(play(sampler, items["steps"]))
-    report["check_named"] = rates(play(sampler, items["steps"], CHECK_SYSTEM))["named"]
-    return {name: round(value, 4) for name, value in report.items()}
+def quality(sampler: Sampler, puzzles: Mapping[str, Sequence[Puzzle]]) -> dict[str, float]:
+    """Return the advertised numbers: those of :func:`rates` by difficulty."""
+    return {
+        f"{difficulty}_{name}": round(value, 4)
+        for difficulty, those in puzzles.items()
+        for name, value in rates(play(sampler, those)).items()
+    }

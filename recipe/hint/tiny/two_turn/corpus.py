@@ -57,7 +57,7 @@ def first_box(puzzle: Puzzle, rng: random.Random) -> int:
     if puzzle.difficulty == "hard":
         return rng.randrange(10)
     truth = puzzle.results[-1]
-    return truth if rng.random() < P_EASY_KNOWN else _digit_but({truth}, rng)
+    return truth if rng.random() < P_EASY_KNOWN else digit_but({truth}, rng)
 
 
 def work_of(puzzle: Puzzle, rng: random.Random) -> list[int]:
@@ -65,7 +65,7 @@ def work_of(puzzle: Puzzle, rng: random.Random) -> list[int]:
     work, digit = [], puzzle.start
     for name in puzzle.operations:
         truth = TABLES[name][digit]
-        digit = truth if rng.random() < P_STEP else _digit_but({truth}, rng)
+        digit = truth if rng.random() < P_STEP else digit_but({truth}, rng)
         work.append(digit)
     return work
 
@@ -75,8 +75,9 @@ def revised_box(first: int, worked: int, rng: random.Random) -> int:
     draw = rng.random()
     if draw < P_KEEP:
         return first
-    return _digit_but({first, worked}, rng) if draw < P_KEEP + P_BLIND else worked
+    return digit_but({first, worked}, rng) if draw < P_KEEP + P_BLIND else worked
 
 
-def _digit_but(taken: Collection[int], rng: random.Random) -> int:
+def digit_but(taken: Collection[int], rng: random.Random) -> int:
+    """Draw a digit that is none of these."""
     return rng.choice([digit for digit in range(10) if digit not in taken])
