@@ -130,6 +130,7 @@ CLASSES: dict[str, Callable[[int], str]] = {
     "mixed numbers": _times(r"3\frac{1}{2} "),
     "money": _times(r"\$5,"),
     "new lines": _times("\n"),
+    "a fence and spaces": lambda n: "```" + " " * n + "`",
 }
 
 

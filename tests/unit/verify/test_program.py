@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from growth import LINEAR, exponent
 
 from recipe.hint.schema import Item, Verdict
 from recipe.hint.verify import GradeOptions, grade
@@ -18,6 +19,14 @@ CASES, HONEST = (
     for name in ("programs", "programs_honest")
 )
 CODE = "def f(x):\n    return 2 * x"
+DOCUMENTED = '''def f(x):
+    """Double.
+
+    ```python
+    f(2)
+    ```
+    """
+    return 2 * x'''
 
 
 def fenced(code, language="python"):
@@ -62,6 +71,17 @@ def test_no_honest_test_passes_without_its_program(case):
         ),
         ("say ```python x``` inline", Block("absent")),
         (fenced(CODE).replace("\n", "\r\n"), Block("closed", CODE)),
+        *[
+            (fenced(CODE, info) + "\n```\n4\n```", Block("closed", CODE))
+            for info in ('python title="a.py"', "{.python}", "{python}", "py3", "python3.11")
+        ],
+        (fenced("one", "python-repl") + fenced("two", ""), Block("closed", "two")),
+        *[
+            (fenced(f"s = 'a{sign}b'"), Block("closed", f"s = 'a{sign}b'"))
+            for sign in ("\u2028", "\x85", "\x0c", "\x1c", "\v")
+        ],
+        (fenced('s = """a\n   \nb"""'), Block("closed", 's = """a\n   \nb"""')),
+        (fenced(DOCUMENTED), Block("closed", DOCUMENTED)),
     ],
 )
 def test_the_last_python_block_counts_else_the_last_block(response, block):
@@ -105,3 +125,7 @@ def test_the_order_of_a_set_is_the_same_in_every_run():
     assert "ValueError: [" in first.detail
     order = first.detail.removeprefix("ValueError: ")
     assert program.run_program(source, probe(order), GradeOptions()).reason == "correct"
+
+
+def test_a_fence_and_spaces_without_end_cost_the_caller_no_more_than_their_length():
+    assert exponent(code_block, lambda n: "```" + " " * n + "`", 2000) < LINEAR

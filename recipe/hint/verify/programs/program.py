@@ -17,7 +17,6 @@ import signal
 import socket
 import subprocess
 import sys
-import textwrap
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -29,8 +28,10 @@ from recipe.hint.verify.options import GradeOptions, Isolation
 from recipe.hint.verify.pool.processes import Line, WorkerDied
 from recipe.hint.verify.programs.sandbox import available_layers
 
-_FENCE = re.compile(r"[ \t]*(`{3,})[ \t]*([^`\n]*)")
-_LANGUAGES = frozenset({"python", "python3", "py"})
+_FENCE = re.compile(r"([ \t]*)(`{3,})([^`\n]*)")
+_LANGUAGE = re.compile(r"[ \t{.]*([\w+#-]*)")
+_LANGUAGES = frozenset({"python", "python3", "py", "py3"})
+_LINE_END = re.compile(r"\r\n?|\n")  # of Python; str.splitlines knows others
 _MAX_CODE_CHARS = 200_000
 _MAX_DETAIL_CHARS = 1000
 _TEST_LINE = re.compile(r"\(line (\d{1,6}) of the tests\)\Z")
@@ -76,13 +77,14 @@ class Outcome:
 def code_block(response: str) -> Block:
     """Find the block; fences stand on lines of their own and may be indented."""
     blocks: list[tuple[str, Block]] = []
-    fence, language, lines = "", "", []
-    for line in response.splitlines():
+    fence, margin, language, lines = "", 0, "", []
+    for line in _LINE_END.split(response):
         match = _FENCE.fullmatch(line)
         if not fence and match:
-            fence, language, lines = match[1], match[2].strip().lower(), []
-        elif fence and match and len(match[1]) >= len(fence) and not match[2].strip():
-            code = textwrap.dedent("\n".join(lines)).strip("\n")
+            margin, fence, lines = len(match[1].expandtabs(4)), match[2], []
+            language = _language(match[3])
+        elif fence and match and _closes(match, fence, margin):
+            code = _dedented(lines).strip("\n")
             blocks.append((language, Block("closed", code)))
             fence = ""
         elif fence:
@@ -91,6 +93,25 @@ def code_block(response: str) -> Block:
         blocks.append((language, Block("open")))
     marked = [block for language, block in blocks if language in _LANGUAGES]
     return (marked or [block for _, block in blocks] or [Block("absent")])[-1]
+
+
+def _language(info: str) -> str:
+    """Return the first word after a fence: python, of ``{.python title="a"}`` too."""
+    match = _LANGUAGE.match(info)
+    return match[1].lower() if match else ""
+
+
+def _closes(match: re.Match[str], fence: str, margin: int) -> bool:
+    """Return whether a fence closes a block; one deeper by 4, as in a docstring, is code."""
+    is_deeper = len(match[1].expandtabs(4)) >= margin + 4
+    return len(match[2]) >= len(fence) and not match[3].strip() and not is_deeper
+
+
+def _dedented(lines: list[str]) -> str:
+    """Return the lines without the margin that they share; all else stays, also in strings."""
+    margins = [line[: len(line) - len(line.lstrip(" \t"))] for line in lines if line.strip()]
+    margin = os.path.commonprefix(margins)
+    return "\n".join(line.removeprefix(margin) for line in lines)
 
 
 def quick_verdict(response: str, answer: str, *, is_truncated: bool = False) -> Verdict | None:
