@@ -18,10 +18,10 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from recipe.hint.schema import Reason, Verdict
 from recipe.hint.verify.options import GradeOptions, Isolation
@@ -54,7 +54,7 @@ _NEEDED: dict[Isolation, frozenset[str]] = {
 }
 # After the program's end is noticed: how long its exit code may take.
 _EXIT_S = 1.0
-# At the wall clock's limit: how often both processes are looked at, 10 ms apart.
+# How often both processes are looked at: before the wall clock's limit and, 10 ms apart, at it.
 _LOOKS = 20
 
 
@@ -201,11 +201,10 @@ def run_program(
         reason, detail, is_over = "error", "", True
         try:
             line.send({"source": source, "tests": tests}, deadline)
-            reason, detail, is_over = line.receive(deadline)
-        except TimeoutError:
-            is_waiting = _are_asleep(program, asserts)
-            late = f"no verdict in {options.program_wall_s:g} s"
-            return Outcome("too_slow" if is_waiting else "timeout", late)
+            reason, detail, is_over = _receive(line, deadline, program, asserts)
+        except (TimeoutError, _Waited) as late:
+            what: Reason = "too_slow" if isinstance(late, _Waited) else "timeout"
+            return Outcome(what, f"no verdict in {options.program_wall_s:g} s")
         except WorkerDied:
             detail = "the process of the asserts ended"
         # The kernel counts ticks for the limit, and exactly for the usage: they differ somewhat.
@@ -215,17 +214,40 @@ def run_program(
         return Outcome(reason, detail)
 
 
-def _are_asleep(*processes: subprocess.Popen[bytes]) -> bool:
-    """Return whether all wait at one moment, so that none of them is short of the processor.
+class _Waited(Exception):
+    """The deadline passed, and the processes had nothing to do."""
+
+
+def _receive(line: Line, deadline: float, *processes: subprocess.Popen[bytes]) -> Any:
+    """Wait for the verdict.
+
+    Raises:
+        _Waited: The processes waited at most of the moments before the deadline, or at it.
+        TimeoutError: They did not, and so were short of the processor.
+        WorkerDied: The asserts ended.
+    """
+    pause_s = (deadline - time.monotonic()) / _LOOKS
+    num_waiting = num_looks = 0
+    while (left_s := deadline - time.monotonic()) > 0:
+        with contextlib.suppress(TimeoutError):
+            return line.receive(time.monotonic() + min(left_s, pause_s))
+        num_looks += 1
+        num_waiting += _are_waiting(processes)
+    for _ in range(_LOOKS):
+        if 2 * num_waiting > num_looks or _are_waiting(processes):
+            raise _Waited
+        time.sleep(0.01)
+    raise TimeoutError
+
+
+def _are_waiting(processes: Sequence[subprocess.Popen[bytes]]) -> bool:
+    """Return whether none has anything to do: asleep, or stopped by a signal of its own.
 
     Each runs, or may run, while it has something to do for the other.
     """
-    for _ in range(_LOOKS):
-        with contextlib.suppress(OSError):  # no /proc, or an end that was just reached
-            stats = [Path(f"/proc/{each.pid}/stat").read_text() for each in processes]
-            if all(stat.rpartition(")")[2].split()[0] == "S" for stat in stats):
-                return True
-        time.sleep(0.01)
+    with contextlib.suppress(OSError):  # no /proc, or an end that was just reached
+        stats = [Path(f"/proc/{each.pid}/stat").read_text() for each in processes]
+        return all(stat.rpartition(")")[2].split()[0] in "STt" for stat in stats)
     return False
 
 
