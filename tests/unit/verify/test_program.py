@@ -129,3 +129,12 @@ def test_the_order_of_a_set_is_the_same_in_every_run():
 
 def test_a_fence_and_spaces_without_end_cost_the_caller_no_more_than_their_length():
     assert exponent(code_block, lambda n: "```" + " " * n + "`", 2000) < LINEAR
+
+
+def test_the_line_that_a_failure_shows_is_not_the_programs_to_choose():
+    tests = "assert f(2) == 4\nassert f(77) == 154"
+    chosen = "(line 2 of the tests)"
+    at_import = grade_program(fenced(f"raise ValueError('{chosen}')"), tests)
+    in_call = grade_program(fenced(f"def f(x):\n    raise ValueError('{chosen}')"), tests)
+    assert at_import.detail == f"ValueError: {chosen}"
+    assert in_call.detail == (f"assert f(2) == 4\nValueError: {chosen} (line 1 of the tests)")

@@ -60,28 +60,30 @@ class _Tally:
         return any(self._lines.get(check) in lines for check in self.began)
 
 
-def grade(channel: Channel, source: str, tests: str) -> tuple[Reason, str, bool]:
-    """The reason of the verdict, a detail, and whether the program ended before its time."""
+def grade(channel: Channel, source: str, tests: str) -> tuple[Reason, str, int, bool]:
+    """Reason, detail, line of the tests or 0, and whether the program ended before its time."""
     try:
         plan = Checklist(tests)
         _import_all(plan.imports)
     except Unrunnable as error:
-        return "error", str(error), False
+        return "error", str(error), 0, False
     remote = Remote(channel)
     tally = _Tally(remote, plan.lines)
     _, problem = attempt(_run, remote, source, plan, tally)
     if remote.is_gone:
-        return "wrong", "the program ended, or sent what is no message", True
-    return *_verdict(remote, tally, problem), False
+        return "wrong", "the program ended, or sent what is no message", 0, True
+    reason, detail = _verdict(remote, tally, problem)
+    line = _line(problem)
+    return reason, f"{detail} (line {line} of the tests)" if line else detail, line, False
 
 
 def _verdict(remote: Remote, tally: _Tally, problem: BaseException | None) -> tuple[Reason, str]:
     if remote.trouble and (problem is None or isinstance(problem, Unsendable)):
         return "error", remote.trouble
-    if type(problem).__name__ == "SkipTest":
-        return "error", f"the tests skip a check{_place(problem)}"
+    if isinstance(problem, getattr(sys.modules.get("unittest"), "SkipTest", ())):
+        return "error", "the tests skip a check"
     if problem is not None:
-        return "wrong", f"{_shown(problem)}{_place(problem)}"
+        return "wrong", _shown(problem)
     if fault := tally.fault():
         return "wrong", fault
     if not remote.num_answers:
@@ -212,14 +214,14 @@ def _shown(problem: BaseException) -> str:
     return f"{type(problem).__name__}: {text}"[:500]
 
 
-def _place(problem: BaseException | None) -> str:
-    """The line of the tests that an exception comes from."""
-    place, step = "", problem.__traceback__ if problem is not None else None
+def _line(problem: BaseException | None) -> int:
+    """The line of the tests that an exception comes from; 0 for none."""
+    line, step = 0, problem.__traceback__ if problem is not None else None
     while step is not None:
         if step.tb_frame.f_code.co_filename == "tests.py":
-            place = f" (line {step.tb_lineno} of the tests)"
+            line = step.tb_lineno
         step = step.tb_next
-    return place
+    return line
 
 
 def main(arguments: list[str]) -> None:
@@ -234,9 +236,9 @@ def main(arguments: list[str]) -> None:
     problem = confine_self(cpu_s, memory_mib, layers, parent_pid)
     hello, _ = attempt(channel.receive)
     if problem:
-        verdict = ("error", f"the sandbox of the tests: {problem}", False)
+        verdict = ("error", f"the sandbox of the tests: {problem}", 0, False)
     elif hello != {"confined": True}:
-        verdict = ("error", f"the sandbox of the program: {hello}", False)
+        verdict = ("error", f"the sandbox of the program: {hello}", 0, False)
     else:
         request = worker.receive()
         verdict = grade(channel, request["source"], request["tests"])

@@ -34,7 +34,6 @@ _LANGUAGES = frozenset({"python", "python3", "py", "py3"})
 _LINE_END = re.compile(r"\r\n?|\n")  # of Python; str.splitlines knows others
 _MAX_CODE_CHARS = 200_000
 _MAX_DETAIL_CHARS = 1000
-_TEST_LINE = re.compile(r"\(line (\d{1,6}) of the tests\)\Z")
 _DEFAULTS = GradeOptions()
 _ROOT = Path(__file__).resolve().parents[4]
 _START = """
@@ -68,10 +67,11 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a program; ``detail`` is for people."""
+    """What became of a program; ``detail`` is for people, ``line`` the test that failed or 0."""
 
     reason: Reason
     detail: str = ""
+    line: int = 0
 
 
 def code_block(response: str) -> Block:
@@ -147,15 +147,14 @@ def grade_program(
     if outcome.reason == "error":
         logging.getLogger(__name__).warning("no verdict on a program: %s", outcome.detail)
     is_right = outcome.reason == "correct"
-    detail = "" if outcome.reason == "error" else _with_test(outcome.detail, answer)
+    detail = "" if outcome.reason == "error" else _with_test(outcome, answer)
     return Verdict(float(is_right), outcome.reason, code, "tests", detail=detail)
 
 
-def _with_test(detail: str, tests: str) -> str:
-    """Return a detail with the line of the tests that it names, as text that can be encoded."""
-    named = _TEST_LINE.search(detail)
-    lines = tests.splitlines()[int(named[1]) - 1 : int(named[1])] if named else []
-    shown = "\n".join([*(line.strip() for line in lines), detail])[:_MAX_DETAIL_CHARS]
+def _with_test(outcome: Outcome, tests: str) -> str:
+    """Return a detail with its line of the tests, as text that can be encoded."""
+    lines = _LINE_END.split(tests)[outcome.line - 1 : outcome.line] if outcome.line else []
+    shown = "\n".join([*(line.strip() for line in lines), outcome.detail])[:_MAX_DETAIL_CHARS]
     return shown.encode("utf-8", "replace").decode()
 
 
@@ -198,10 +197,10 @@ def run_program(
         for end in (far_control, left, right):  # so that the end of a process is seen
             end.close()
         line = Line(control)
-        reason, detail, is_over = "error", "", True
+        reason, detail, number, is_over = "error", "", 0, True
         try:
             line.send({"source": source, "tests": tests}, deadline)
-            reason, detail, is_over = _receive(line, deadline, program, asserts)
+            reason, detail, number, is_over = _receive(line, deadline, program, asserts)
         except (TimeoutError, _Waited) as late:
             what: Reason = "too_slow" if isinstance(late, _Waited) else "timeout"
             return Outcome(what, f"no verdict in {options.program_wall_s:g} s")
@@ -211,7 +210,7 @@ def run_program(
         least_s = 0.8 * options.program_cpu_s
         if is_over and any(_cpu_s_of(process) >= least_s for process in (program, asserts)):
             return Outcome("too_slow", "out of processor time")
-        return Outcome(reason, detail)
+        return Outcome(reason, detail, number)
 
 
 class _Waited(Exception):
