@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
+import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -30,6 +32,26 @@ def test_no_verdict_can_be_faked(case):
     outcome = run(case["source"], case["tests"])
     assert outcome.reason == case["reason"], outcome
     assert outcome.reason == "wrong" or outcome.detail
+
+
+def test_the_modules_that_attacks_name_exist():
+    """An attack on a module that has moved fails for want of it, and shows nothing."""
+    named = {name for case in CASES for name in re.findall(r"recipe(?:\.[a-z_]+)+", case["source"])}
+    assert len(named) >= 2
+    assert [name for name in sorted(named) if importlib.util.find_spec(name) is None] == []
+
+
+# What a result may be, and what may read it: with each, the list is emptied before it is compared.
+RESULTS = ("iter(())", "(x for x in ())", "Own()", "map(len, ())", "{}.keys().__iter__()")
+READERS = "sorted({}) list({}) tuple({}) set({}) sum({}) len(list({})) max({},default=0)".split()
+
+
+@pytest.mark.parametrize("result", RESULTS)
+def test_no_result_empties_what_it_is_compared_with(result):
+    source = f"class Own(list):\n    pass\ndef f(xs):\n    xs.clear()\n    return {result}"
+    for reader in READERS:
+        check = f"{reader.format('f(xs)')} == {reader.format('xs')}"
+        assert run(source, f"xs = [3, 1]\nassert {check}").reason == "wrong", check
 
 
 def test_there_are_attacks_of_ten_kinds():

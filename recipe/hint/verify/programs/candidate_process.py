@@ -75,8 +75,11 @@ class Program:
         reply = {"value": self._encode(value)}
         aliases = [place for place, each in enumerate(values) if each is value]
         reply |= {"alias": aliases[0]} if aliases else {}
-        changed = [encode(each, self._bare) for each in values]
-        return reply if changed == given else {**reply, "args": changed}
+        changed = [
+            None if encode(each, self._bare) == before else self._encode(each)
+            for each, before in zip(values, given, strict=True)
+        ]
+        return {**reply, "args": changed} if any(changed) else reply
 
     def _operate(self, kind: str, arguments: list[Any]) -> Any:
         if kind in wire.WAITING:

@@ -65,7 +65,9 @@ class Remote:
             PeerEnded: The program ended, or its reply is none.
             Unsendable: The tests pass an object that cannot be carried across.
         """
-        self._do_changes()
+        changing = {id(argument) for argument, _ in self._changes}
+        if not self._is_held or any(id(each) in changing for each in (*arguments, *named.values())):
+            self._do_changes()
         message = {"do": do, "args": [self._encode(each) for each in arguments]}
         if do == "call":
             message["named"] = {name: self._encode(each) for name, each in named.items()}
@@ -76,7 +78,8 @@ class Remote:
         given = (*arguments[1:], *named.values())
         changed, alias = reply.get("args"), reply.get("alias")
         if isinstance(changed, list) and len(changed) == len(given):
-            self._changes += zip(given, map(self._value, changed), strict=True)
+            pairs = zip(given, changed, strict=True)  # None: as it was
+            self._changes += [(each, self._value(form)) for each, form in pairs if form is not None]
             if not self._is_held:
                 self._do_changes()
         if type(alias) is int and 0 <= alias < len(given):
@@ -99,10 +102,10 @@ class Remote:
         return Unsendable(why)
 
     def hold(self) -> None:
-        """From now to ``release`` or the next call, arguments stay as the tests wrote them.
+        """From now to ``release`` or their next use, arguments stay as the tests wrote them.
 
-        In ``assert f(xs) == sorted(xs)`` the program could otherwise change what it is compared
-        with.
+        In ``assert sorted(f(xs)) == sorted(xs)`` the program could otherwise change what it is
+        compared with.
         """
         self._is_held = True
 
@@ -290,7 +293,7 @@ def _library_name(value: Any) -> list[str] | None:
 
 def _overwrite(argument: Any, changed: Any) -> None:
     """What the program did to a list, set or dict that it was given, done here too."""
-    if type(argument) is not type(changed):
+    if type(argument) is not type(changed) or isinstance(argument, standins.Ours):
         return
     if isinstance(argument, (list, bytearray)):
         argument[:] = changed

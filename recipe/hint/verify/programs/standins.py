@@ -32,6 +32,7 @@ _BASES: dict[str, type] = {
     kind.__name__: kind
     for kind in (int, float, complex, str, bytes, tuple, frozenset, list, dict, set, bytearray)
 }
+_CHANGING = (list, dict, set, bytearray)
 _KINDS = {"function": types.FunctionType, "generator": types.GeneratorType}
 
 
@@ -127,6 +128,8 @@ def make(remote: Remote, form: dict[str, Any], plain: Any) -> Any:
     has = tuple(name for name in form["has"] if name in _METHODS)
     name = str(form["name"]).replace("\0", "")
     is_data = plain is not None and type(plain) is info.base
+    if info.base not in (None, *_CHANGING) and not is_data:
+        raise TypeError("a value that never changes comes with it, and is asked for once")
     key = (name, has, info.base if is_data else None)
     if key not in _classes:
         body = {f"__{each}__": _METHODS[each] for each in has}

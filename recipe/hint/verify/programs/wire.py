@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import builtins
 import json
+import re
 
 TYPE_CHECKING = False  # as typing.TYPE_CHECKING, without the import
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 MAX_LINE_BYTES = 16 << 20
 _MAX_PLAIN_INT = 1 << 53
+_SURROGATE = re.compile("[\ud800-\udfff]")  # JSON reads two of them as one character
 # What a stand-in can pass on to the object that it stands for: Python's special methods.
 BINARY = "add sub mul truediv floordiv mod pow matmul divmod and or xor lshift rshift".split()
 ORDER = "lt le gt ge".split()
@@ -77,7 +79,9 @@ class Channel:
 def encode(value: Any, refer: Refer) -> Form:
     """Return ``value`` as JSON; ``refer(value)`` gives the form of what is no plain type."""
     kind = type(value)
-    if value is None or kind is bool or kind is str or kind is float:
+    if value is None or kind is bool or kind is float:
+        return value
+    if kind is str and not _SURROGATE.search(value):
         return value
     if kind is int and abs(value) < _MAX_PLAIN_INT:
         return value
@@ -148,6 +152,10 @@ _TYPES: dict[str, tuple[Callable[[Any, Refer], Form], Callable[[Any, Any, Resolv
     **dict.fromkeys(("bytes", "bytearray"), _HEX),
     **dict.fromkeys(("datetime.date", "datetime.time", "datetime.datetime"), _ISO),
     "int": (lambda value, _: hex(value), lambda _, value, __: int(value, 16)),
+    "str": (
+        lambda value, _: value.encode("utf-8", "surrogatepass").hex(),
+        lambda _, value, __: bytes.fromhex(value).decode("utf-8", "surrogatepass"),
+    ),
     "complex": (
         lambda value, _: [value.real, value.imag],
         lambda kind, value, _: kind(*value),
