@@ -14,18 +14,24 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
     """Open a file to write, which takes its place when the block ends well.
 
     It is written beside its place, brought to the disk and moved. A block that fails, and a process
-    that is killed in it, leave the place as it was.
+    that is killed in it, leave the place as it was. A link stays, and what it points to is
+    replaced. A device or a pipe cannot be replaced: it is written to.
 
     Raises:
         OSError: If the disk refuses.
     """
-    draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    if path.exists() and not path.is_file():
+        with path.open("wb") as file:  # refuses a folder
+            yield file
+        return
+    place = Path(os.path.realpath(path)) if path.is_symlink() else path
+    draft = place.with_name(f".{place.name}.{os.getpid()}.tmp")
     try:
         with draft.open("wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.replace(draft, path)
+        os.replace(draft, place)
     except OSError as error:
         if error.filename in (draft, str(draft)):
             error.filename, error.filename2 = str(path), None  # nobody knows of the draft

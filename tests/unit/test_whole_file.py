@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -61,3 +63,35 @@ def test_a_process_killed_while_it_writes_leaves_the_old_file(tmp_path):
 def test_a_missing_folder_is_an_error_of_the_system(tmp_path):
     with pytest.raises(FileNotFoundError):
         write_whole(tmp_path / "gone" / "note.txt", "new")
+
+
+def test_a_device_or_a_pipe_is_written_to_and_stays(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    end = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+
+    write_whole(pipe, "new")
+
+    assert os.read(end, 9) == b"new"
+    assert pipe.is_fifo()
+    os.close(end)
+
+
+def test_a_link_stays_and_its_file_is_replaced(tmp_path):
+    file, link = tmp_path / "disk" / "note.txt", tmp_path / "note.txt"
+    file.parent.mkdir()
+    link.symlink_to(file)
+
+    for text in ("first", "second"):  # before and after there is a file
+        write_whole(link, text)
+
+        assert link.is_symlink()
+        assert file.read_text() == text
+    assert [path.name for path in file.parent.iterdir()] == ["note.txt"]
+
+
+def test_a_folder_is_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for folder in (tmp_path, Path(), Path("/")):
+        with pytest.raises(IsADirectoryError):
+            write_whole(folder, "new")
