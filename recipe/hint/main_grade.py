@@ -71,8 +71,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     given = parser.parse_args(argv)
     if not given.output.parent.is_dir():
         parser.error(f"{given.output.parent}: no such folder; make it, or name another OUT.jsonl")
-    if given.output.exists() and given.input.exists() and given.output.samefile(given.input):
-        parser.error(f"{given.output}: the same file as IN.jsonl; name another OUT.jsonl")
+    files = {"IN.jsonl": given.input, "OUT.jsonl": given.output, "--audit FILE": given.audit}
+    taken: dict[str, str] = {}
+    for name, path in files.items():
+        first = taken.setdefault(os.path.realpath(path), name) if path else name
+        if first != name:
+            parser.error(f"{path}: the same file as {first}; name another {name}")
     try:
         options = GradeOptions(require_boxed=not given.no_box, program_isolation=given.isolation)
         pool = VerifierPool(given.workers, given.timeout_s, options=options, audit_path=given.audit)

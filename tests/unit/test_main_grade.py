@@ -165,12 +165,18 @@ def test_unusable_files_and_options_end_with_one_line_and_no_output(
 def test_the_input_is_never_written_over_and_a_missing_folder_is_named(tmp_path, capsys):
     path = tmp_path / "in.jsonl"
     path.write_text(json.dumps(MATHS) + "\n")
-    for output, says in (
-        (path, "the same file as IN.jsonl"),
-        (tmp_path / "no/o.jsonl", "no such folder"),
+    link, out = tmp_path / "link.jsonl", tmp_path / "out.jsonl"
+    link.symlink_to(path)
+    for output, more, says in (
+        (path, [], "the same file as IN.jsonl; name another OUT.jsonl"),
+        (link, [], "the same file as IN.jsonl; name another OUT.jsonl"),
+        (out, ["--audit", str(link)], "the same file as IN.jsonl; name another --audit FILE"),
+        (out, ["--audit", str(out)], "the same file as OUT.jsonl; name another --audit FILE"),
+        (tmp_path / "no/o.jsonl", [], "no such folder"),
+        (tmp_path, [], "Is a directory"),
     ):
         with pytest.raises(SystemExit, match="2"):
-            main_grade.main([str(path), str(output)])
+            main_grade.main([str(path), str(output), *more])
         err = capsys.readouterr().err
         assert says in err and err.count("\n") == 1
     assert path.read_text() == json.dumps(MATHS) + "\n"
