@@ -173,16 +173,23 @@ def _table(rows: list[Mapping[str, Any]], places: Sequence[str]) -> pa.Table:
     types = {field.name: field.type for field in SCHEMA} | dict.fromkeys(extra)
     columns = {}
     for name, kind in types.items():
-        values = [row.get(name) for row in rows]
         try:
-            columns[name] = pa.array(values, kind)
+            columns[name] = _column(name, rows, kind)
+        except UnicodeEncodeError as error:
+            place = places[_first_unlike(name, rows, kind)]
+            shown = name.encode(errors="backslashreplace").decode()
+            raise DataError(
+                f"{place}, column `{shown}`: holds half of a surrogate pair, which is no text; write"
+                " it in UTF-8"
+            ) from error
         except (pa.ArrowException, OverflowError) as error:
-            place = places[_first_unlike(values, kind)]
+            place = places[_first_unlike(name, rows, kind)]
             raise DataError(
                 f"{place}, column `{name}`: mixes types with the rows before, and a column has one:"
                 f" {one_line(error)}; write all its values alike, or take the column out"
             ) from error
         if _holds_nothing(columns[name].type):
+            values = [row.get(name) for row in rows]
             first = next(number for number, value in enumerate(values) if value is not None)
             raise DataError(
                 f"{places[first]}, column `{name}`: holds empty objects alone, which parquet cannot"
@@ -191,15 +198,21 @@ def _table(rows: list[Mapping[str, Any]], places: Sequence[str]) -> pa.Table:
     return pa.table(columns)
 
 
-def _first_unlike(values: list[Any], kind: pa.DataType | None) -> int:
-    """Return the number of the first value that no column can hold with those before it."""
-    low, high = 0, len(values) - 1
+def _column(name: str, rows: Sequence[Mapping[str, Any]], kind: pa.DataType | None) -> pa.Array:
+    if any(name in row for row in rows):
+        name.encode()  # refuses half of a surrogate pair, as the values' texts do
+    return pa.array([row.get(name) for row in rows], kind)
+
+
+def _first_unlike(name: str, rows: Sequence[Mapping[str, Any]], kind: pa.DataType | None) -> int:
+    """Return the number of the first row that no column can hold with those before it."""
+    low, high = 0, len(rows) - 1
     while low < high:
         middle = (low + high) // 2
         try:
-            pa.array(values[: middle + 1], kind)
+            _column(name, rows[: middle + 1], kind)
             low = middle + 1
-        except (pa.ArrowException, OverflowError):
+        except (pa.ArrowException, OverflowError, UnicodeEncodeError):
             high = middle
     return low
 

@@ -16,7 +16,7 @@ from typing import Any
 from recipe.hint.errors import DataError
 from recipe.hint.problems.columns import SCHEMA, Labels, Row, make_row
 from recipe.hint.problems.records import Fields, read_records, stem, text, texts
-from recipe.hint.problems.rows import FieldFault, check_row, check_truth, prompt_fault
+from recipe.hint.problems.rows import FieldFault, check_row, check_truth, prompt_fault, read_kind
 from recipe.hint.schema import Kind, content_id
 from recipe.hint.verify.programs.checklist import with_entry_point
 
@@ -253,7 +253,7 @@ def _own_row(fields: Fields, keys: Keys, origin: Origin, name: str) -> Row:
         origin = replace(origin, source=origin.source or name, split=origin.split or "train")
         return keys.row(fields, origin)
     reward, extra = (_mapping(fields.get(each)) for each in ("reward_model", "extra_info"))
-    kind = reward.get("kind") or "maths"
+    kind = read_kind(reward)
     system = turns[0]["content"] if turns[0]["role"] == "system" else ""
     if origin.system_prompt is None and keys.kind in (None, kind):
         origin = replace(origin, system_prompt=system)

@@ -50,6 +50,19 @@ def check_row(row: Mapping[str, Any]) -> None:
     _check_texts(row)
 
 
+def read_kind(reward: Mapping[str, Any]) -> Kind:
+    """Return the kind of a row by its ``reward_model``, ``maths`` where it does not say.
+
+    Raises:
+        FieldFault: If it is none.
+    """
+    kind = reward.get("kind") or "maths"
+    if kind not in KINDS:
+        what = f"expected one of {', '.join(KINDS)}, got {short(kind)}"
+        raise FieldFault("reward_model.kind", what)
+    return kind
+
+
 def check_truth(kind: Kind, truth: str, column: str) -> None:
     """Check that ``truth`` can be a ground truth of this kind.
 
@@ -78,10 +91,7 @@ def _check_reward(row: Mapping[str, Any]) -> None:
     reward = row.get("reward_model") or {}
     column = "reward_model.ground_truth" if "ground_truth" in reward else "answer"
     truth = reward.get("ground_truth", row.get("answer"))
-    kind = reward.get("kind") or "maths"
-    if kind not in KINDS:
-        what = f"expected one of {', '.join(KINDS)}, got {short(kind)}"
-        raise FieldFault("reward_model.kind", what)
+    kind = read_kind(reward)
     if not _is_text(truth) and (isinstance(truth, bool) or not isinstance(truth, int | float)):
         what = f"the ground truth is missing or no text or number: {short(truth)}"
         raise FieldFault(column, what)

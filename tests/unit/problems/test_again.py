@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recipe.hint import main_prepare
+from recipe.hint.errors import DataError
 from recipe.hint.problems.columns import SCHEMA, Labels, make_row, write_rows
 from recipe.hint.problems.prepare import Keys, Origin, read_local
 
@@ -127,3 +128,11 @@ def test_a_file_that_is_read_is_never_written_over(tmp_path, capsys):
         told = capsys.readouterr().err
         assert f"the same file as {name}; name another OUT" in told and told.count("\n") == 1
         assert once.read_bytes() == bench.read_bytes() == before
+
+
+@pytest.mark.parametrize("kind", ["chess", {"a": 1}, ["maths"], 3])
+def test_a_prepared_row_of_no_known_kind_is_told(tmp_path, kind):
+    row = {"problem": "1+1?", "answer": "2", "reward_model": {"kind": kind}}
+    row["prompt"] = [{"role": "user", "content": "1+1?"}]
+    with pytest.raises(DataError, match="line 1, column `reward_model.kind`: expected one of"):
+        read_local(write(tmp_path / "in.jsonl", [row]))

@@ -145,3 +145,30 @@ def test_a_packed_file_that_is_damaged_is_one_line(tmp_path, spoil, message):
 def test_a_packed_parquet_file_is_no_form(tmp_path):
     with pytest.raises(DataError, match=r"must end in one of \.jsonl, .*\.tsv.* have \.gz behind"):
         read_local(tmp_path / "a.parquet.gz")
+
+
+HALF = "\ud800"  # of a surrogate pair: JSON can write it, and no file of text can hold it
+
+
+@pytest.mark.parametrize(
+    ("more", "column"),
+    [
+        ({"note": HALF}, "note"),
+        ({"note": {"by": ["n", HALF]}}, "note"),
+        ({"note": {f"by{HALF}": "n"}}, "note"),
+        ({f"note{HALF}": "n"}, "note\\ud800"),
+        ({"hint_level_1": HALF}, "hint_level_1"),
+    ],
+)
+def test_half_of_a_surrogate_pair_in_any_column_is_told_with_its_line(
+    tmp_path, capsys, more, column
+):
+    rows = [{"problem": f"{n}+1?", "answer": "2"} for n in range(4)]
+    rows[2] |= more
+    out = tmp_path / "out.parquet"
+    with pytest.raises(SystemExit, match="2"):
+        main_prepare.main([str(write_rows(tmp_path / "in.jsonl", rows)), str(out)])
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1
+    assert f"line 3, column `{column}`: holds half of a surrogate pair" in told
+    assert not out.exists()
