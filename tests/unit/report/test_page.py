@@ -84,6 +84,28 @@ def test_damaged_lines_are_skipped_and_counted(tmp_path):
     assert "3 damaged lines of records.jsonl left out" in render_page([run], {})
 
 
+@pytest.mark.parametrize(
+    ("more", "num_damaged"),
+    [
+        ("since: 2020-01-01", 0),
+        ("since: 2020-01-01T00:00:00Z", 0),
+        ("data_of: !!binary aGk=", 0),
+        ("names: !!set {a, b}", 0),
+        ("own: &own {it: *own}", 1),
+        ("own: &own [*own]", 1),
+    ],
+)
+def test_any_value_of_a_config_is_shown_or_the_file_counts_as_damaged(tmp_path, more, num_damaged):
+    folder = write_run(tmp_path / "run", [record(1, "a", "01")], [], [metrics(1)])
+    with open(folder / "config.yaml", "a") as file:
+        file.write(more)
+    run = read_folder(folder)
+    assert run.damaged["config.yaml"] == num_damaged
+    # A name of the configuration is read among the run's own values.
+    page = render_page([run], {"hint": {"run_dir": "${trainer.experiment_name}"}})
+    assert ("2020-01-01" in page) == ("2020-01-01" in more)
+
+
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
     lambda inner: (

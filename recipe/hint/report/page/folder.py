@@ -146,7 +146,9 @@ def _metrics_row(row: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _yaml(text: str) -> Any:
-    return yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    """Return the values as JSON has them: a date is a text, what holds itself is none."""
+    value = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    return json.loads(json.dumps(value, default=str))
 
 
 def _mapping(path: Path, parse: Callable[[str], Any], run: PageRun) -> dict[str, Any]:
