@@ -10,7 +10,7 @@ from recipe.hint import main_gpu_check, main_report
 from recipe.hint.bench import gpu_check
 from recipe.hint.bench.commands import CommandError, Finished, run_command
 from recipe.hint.errors import DataError
-from recipe.hint.report.same import compare_records
+from recipe.hint.report.same import compare_records, vllm_difference
 
 pytestmark = pytest.mark.slow
 
@@ -198,3 +198,13 @@ def test_the_report_says_whether_two_runs_sampled_the_same(tmp_path, capsys):
     assert "b: trainer and vLLM differ by 4.0e-07 in the mean" in told
     assert main_report.main(["same", str(tmp_path / "a"), str(tmp_path / "c")]) == 1
     assert "the first that differs is of step 1" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("value", ["a", None, [1]])
+def test_a_difference_to_vllm_that_is_no_number_is_told(tmp_path, value):
+    names = [f"training/rollout_probs_diff_{which}" for which in ("mean", "max")]
+    rows = [{"step": step} | dict.fromkeys(names, 0.1) for step in (1, 2)]
+    rows[1][names[0]] = value
+    (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(DataError, match="rollout_probs_diff_max is no number"):
+        vllm_difference(tmp_path)

@@ -52,11 +52,22 @@ def compare_records(first: Path, second: Path) -> Sameness:
 
 
 def vllm_difference(folder: Path) -> tuple[float, float]:
-    """Return the mean and the largest difference of a token's probability to vLLM's."""
+    """Return the mean and the largest difference of a token's probability to vLLM's.
+
+    Raises:
+        DataError: If the run has no such numbers.
+    """
     rows = [row for row in read_rows(folder / "metrics.jsonl") if _MEAN in row and _MOST in row]
     if not rows:
         raise DataError(f"{folder}/metrics.jsonl has no {_MEAN} and {_MOST}")
-    return sum(row[_MEAN] for row in rows) / len(rows), max(row[_MOST] for row in rows)
+    try:
+        means, mosts = ([float(row[name]) for row in rows] for name in (_MEAN, _MOST))
+    except (TypeError, ValueError, OverflowError) as error:
+        raise DataError(
+            f"{folder}/metrics.jsonl: {_MEAN} or {_MOST} is no number: {error!r:.80}; take the "
+            f"line out"
+        ) from error
+    return sum(means) / len(means), max(mosts)
 
 
 def _rounds(folder: Path) -> dict[tuple[int, str], list[str]]:
