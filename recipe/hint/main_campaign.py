@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from recipe.hint.campaign import read_campaign
+from recipe.hint.command.arguments import Parser
 from recipe.hint.errors import HintError, Terminated, one_line
 from recipe.hint.runtime.campaign import Driver, Job, jobs_of, keep_file
 
@@ -26,9 +27,7 @@ _PROGRAMS = Path(__file__).resolve().parent
 
 def main(argv: list[str] | None = None) -> int:
     """Make, list or check the runs."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
         "campaign", type=Path, help="the YAML file, such as configs/campaign/*.yaml"
     )

@@ -10,14 +10,13 @@ import argparse
 import sys
 from pathlib import Path
 
+from recipe.hint.command.arguments import Parser
 from recipe.hint.errors import HintError, one_line
 
 
 def main(argv: list[str] | None = None) -> int:
     """Write the folder."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("checkpoint", type=Path, help="RUN/checkpoints/global_step_N")
     parser.add_argument("out", type=Path, help="folder to make")
     parser.add_argument("--dtype", choices=("bf16", "fp32"), default="bf16")

@@ -9,7 +9,6 @@ no output.
 
 from __future__ import annotations
 
-import argparse
 import gzip
 import logging
 import os
@@ -22,10 +21,11 @@ from contextlib import AbstractContextManager, nullcontext
 from io import BufferedReader
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO, NoReturn
+from typing import BinaryIO
 
 from tqdm import tqdm
 
+from recipe.hint.command.arguments import Parser
 from recipe.hint.errors import HintError
 from recipe.hint.schema import UNGRADED, Verdict
 from recipe.hint.typed import finite, write_json
@@ -41,15 +41,9 @@ _BAD = Verdict(0.0, "error")
 _Source = gzip.GzipFile | BufferedReader
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        """Print one line; argparse would print the usage before it."""
-        self.exit(2, f"{self.prog}: {message}\n")
-
-
-def _parser() -> _Parser:
+def _parser() -> Parser:
     options = GradeOptions()
-    parser = _Parser(description=str(__doc__).splitlines()[0])
+    parser = Parser(description=str(__doc__).splitlines()[0])
     parser.add_argument("input", type=Path, metavar="IN.jsonl", help="one JSON object per line")
     parser.add_argument("output", type=Path, metavar="OUT.jsonl")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, metavar="N")
@@ -88,7 +82,12 @@ def main(argv: Sequence[str] | None = None) -> None:
         parser.error(f"{given.input}: not a whole gzip file: {error}")
     except OSError as error:
         parser.error(f"{error.filename or given.output}: {error.strerror or error}")
-    _print_summary(counts, pool, given.audit)
+    try:
+        _print_summary(counts, pool, given.audit)
+        sys.stdout.flush()
+    except OSError as error:  # the file is whole; the exit code says how its rows were graded
+        print(f"{parser.prog}: no summary: {error.strerror}", file=sys.stderr)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at exit
     sys.exit(1 if any(reason in UNGRADED for _, reason in counts) else 0)
 
 

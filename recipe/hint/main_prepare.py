@@ -16,13 +16,14 @@ from __future__ import annotations
 import argparse
 import hashlib
 import logging
+import os
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from types import ModuleType
-from typing import NoReturn
 
+from recipe.hint.command.arguments import Parser
 from recipe.hint.errors import DataError, HintError
 from recipe.hint.problems import checks, offline_command, prefixes
 from recipe.hint.problems.columns import check_file, write_rows
@@ -36,14 +37,8 @@ from recipe.hint.verify.pool.workers import VerifierPool
 _KEYS = ("problem", "answer", "solution", "id", "options")
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        """Print one line; argparse would print the usage before it."""
-        self.exit(2, f"{self.prog}: {message}\n")
-
-
-def _parser() -> _Parser:
-    parser = _Parser(
+def _parser() -> Parser:
+    parser = Parser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
@@ -184,19 +179,28 @@ def _check(
 
 def _sources(argv: Sequence[str]) -> None:
     """Return the table of named sources."""
-    _Parser(
+    Parser(
         prog=f"{Path(sys.argv[0]).name} sources", description="Lists the named sources."
     ).parse_args(argv)
+    lines = []
     for source in SOURCES.values():
         counts = (f"{name} {split.num_rows or '?'}" for name, split in source.splits.items())
         pin = source.revision or "none on record: needs --revision"
-        print(f"{source.name}\n    {source.home}\n    commit {pin}")
-        print(f"    rows {', '.join(counts)}; licence {source.licence}; {source.paper}")
+        lines += [
+            source.name,
+            f"    {source.home}",
+            f"    commit {pin}",
+            f"    rows {', '.join(counts)}; licence {source.licence}; {source.paper}",
+        ]
+    try:
+        print("\n".join(lines), flush=True)
+    except BrokenPipeError:  # whoever reads has seen enough; the flush at exit needs a place
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _write_columns(name: str, command: ModuleType, argv: Sequence[str]) -> None:
     """Write hints into a file's columns, as ``command`` makes them."""
-    parser = _Parser(
+    parser = Parser(
         prog=f"{Path(sys.argv[0]).name} {name}",
         description=command.DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -230,7 +234,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     try:
         _check_arguments(given, source)
         prepared = _read(given, source)
-        if sys.stderr.isatty():
+        if sys.stderr and sys.stderr.isatty():
             print(f"checking {len(prepared.rows)} problems ...", file=sys.stderr)
         prepared, lines = _check(given, prepared, source)
         places = [f"{prepared.path}: {place}" for place in prepared.places]

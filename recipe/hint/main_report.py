@@ -26,6 +26,7 @@ from typing import Any, cast
 
 from omegaconf import OmegaConf
 
+from recipe.hint.command.arguments import Parser
 from recipe.hint.command.compose import CONFIG_DIR, primary_config, set_config_paths
 from recipe.hint.errors import ConfigError, DataError, HintError, one_line
 from recipe.hint.evaluation.comparison import compare_runs
@@ -262,8 +263,8 @@ def _default_settings() -> dict[str, Any]:
     return cast("dict[str, Any]", OmegaConf.to_container(config, resolve=False))
 
 
-def _parser(command: str) -> argparse.ArgumentParser:
-    return argparse.ArgumentParser(
+def _parser(command: str) -> Parser:
+    return Parser(
         prog=f"{Path(sys.argv[0]).name}{command}",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,

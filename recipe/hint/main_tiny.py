@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,8 @@ from pathlib import Path
 # time as soon as another process wants a core: measured 3.5 s instead of 0.4 s per update.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
+from recipe.hint.command.arguments import Parser  # noqa: E402
+from recipe.hint.errors import one_line  # noqa: E402
 from recipe.hint.tiny import build  # noqa: E402
 from recipe.hint.tiny.worlds import WORLDS  # noqa: E402
 
@@ -24,7 +27,7 @@ PARTS = ("problems", "tokenizer", "base", "measurement")
 
 def read_arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     """Read the command line; an unknown part ends the program with a message."""
-    parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
+    parser = Parser(description=str(__doc__).splitlines()[0])
     parser.add_argument("--world", default="one_turn", choices=WORLDS)
     parser.add_argument("--out", type=Path, help="folder to write; the world's own in data/")
     parser.add_argument("--only", default=",".join(PARTS), help=f"parts of {','.join(PARTS)}")
@@ -36,6 +39,10 @@ def read_arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     unknown = sorted(set(arguments.only) - set(PARTS))
     if unknown:
         parser.error(f"--only: unknown part {', '.join(unknown)}; choose from {', '.join(PARTS)}")
+    for name, least in (("seed", 0), ("steps", 1), ("threads", 1)):
+        value = getattr(arguments, name)
+        if value is not None and value < least:
+            parser.error(f"--{name} {value}: it must be at least {least}")
     return arguments
 
 
@@ -48,7 +55,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     given = {name: getattr(arguments, name) for name in ("seed", "steps")}
     changes = {name: value for name, value in given.items() if value is not None}
     world = replace(world, recipe=replace(world.recipe, **changes))
-    (out / "base").mkdir(parents=True, exist_ok=True)
+    try:
+        (out / "base").mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        print(f"error: {one_line(error)}; name another --out", file=sys.stderr)
+        sys.exit(2)
     if "problems" in arguments.only:
         build.build_problems(world, out)
     if "tokenizer" in arguments.only:

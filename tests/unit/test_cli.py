@@ -1,5 +1,7 @@
 """The command line before Hydra."""
 
+import importlib
+
 import pytest
 
 from recipe.hint.command.compose import choose_hardware, nearest
@@ -187,3 +189,14 @@ def test_two_words_for_one_value_agree():
 def test_a_bare_name_means_nothing_to_a_method_without_it():
     argv = ["trainer.method=grpo", "alpha=5", "stage2_steps=3"]
     assert resolve_aliases(argv) == argv
+
+
+@pytest.mark.parametrize("program", ["campaign", "export", "grade", "prepare", "report", "tiny"])
+def test_a_wrong_argument_is_told_in_one_line(program, capsys):
+    main = importlib.import_module(f"recipe.hint.main_{program}").main
+    for arguments in (["--no-such\noption"], ["a", "b", "-o", "c", "--no-such\noption"]):
+        with pytest.raises(SystemExit, match="2"):
+            main(arguments)
+        told = capsys.readouterr().err
+        assert told.count("\n") == 1
+        assert "unrecognized arguments: " in told or "required: " in told

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -213,3 +215,14 @@ def test_the_problem_of_a_row_reaches_the_grade(tmp_path, monkeypatch):
     assert end.value.code == 0
     assert [item.problem for item in items] == ["How many apples?"]
     assert json.loads((tmp_path / "out.jsonl").read_text())["problem"] == "How many apples?"
+
+
+def test_a_summary_that_cannot_be_shown_changes_no_exit_code(tmp_path):
+    path, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    path.write_text(json.dumps(MATHS) + "\n")
+    program = [sys.executable, main_grade.__file__, path, out, "--workers", "1"]
+    with open("/dev/full", "w") as full:
+        end = subprocess.run(program, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (end.returncode, end.stderr.count("\n")) == (0, 1)
+    assert "no summary: No space left on device" in end.stderr
+    assert json.loads(out.read_text())["reason"] == "correct"

@@ -179,8 +179,8 @@ def _table(rows: list[Mapping[str, Any]], places: Sequence[str]) -> pa.Table:
             place = places[_first_unlike(name, rows, kind)]
             shown = name.encode(errors="backslashreplace").decode()
             raise DataError(
-                f"{place}, column `{shown}`: holds half of a surrogate pair, which is no text; write"
-                " it in UTF-8"
+                f"{place}, column `{shown}`: holds half of a surrogate pair, which is no text;"
+                " write it in UTF-8"
             ) from error
         except (pa.ArrowException, OverflowError) as error:
             place = places[_first_unlike(name, rows, kind)]
