@@ -22,6 +22,7 @@ from typing import NoReturn, get_args
 import pyarrow.parquet as pq
 from omegaconf import DictConfig
 
+from recipe.hint.command.arguments import text
 from recipe.hint.errors import DataError
 from recipe.hint.main_hint import run_command
 from recipe.hint.problems.columns import Labels, make_row, read_problems, write_rows
@@ -62,11 +63,11 @@ def read_arguments(argv: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
     )
     parser.add_argument("--id", help="of a problem in --file, or in data.val_files or train_files")
     parser.add_argument("--file", type=Path, help="a file that main_prepare.py wrote")
-    parser.add_argument("--problem", metavar="TEXT", help="a problem of your own")
-    parser.add_argument("--answer", metavar="A", help="its ground truth")
-    parser.add_argument("--solution", metavar="S", help="what hints are written from")
+    parser.add_argument("--problem", type=text, metavar="TEXT", help="a problem of your own")
+    parser.add_argument("--answer", type=text, metavar="A", help="its ground truth")
+    parser.add_argument("--solution", type=text, metavar="S", help="what hints are written from")
     parser.add_argument("--kind", choices=get_args(Kind), help="default: maths")
-    parser.add_argument("--system-prompt", help="empty for none (default: the kind's)")
+    parser.add_argument("--system-prompt", type=text, help="empty for none (default: the kind's)")
     parser.add_argument("--all", action="store_true", help="show every response")
     given, settings = parser.parse_known_args(argv)
     if (given.id is None) == (given.problem is None):

@@ -23,7 +23,7 @@ from functools import partial
 from pathlib import Path
 from types import ModuleType
 
-from recipe.hint.command.arguments import Parser
+from recipe.hint.command.arguments import Parser, text
 from recipe.hint.errors import DataError, HintError
 from recipe.hint.problems import checks, offline_command, prefixes
 from recipe.hint.problems.columns import check_file, write_rows
@@ -45,11 +45,15 @@ def _parser() -> Parser:
     )
     parser.add_argument("input", metavar="IN", help="a file, or the name of a source")
     parser.add_argument("output", type=Path, metavar="OUT.parquet")
-    parser.add_argument("--source", help="data_source of the rows (default: the input's name)")
-    parser.add_argument("--split", help="default: train; a named source has its own")
+    parser.add_argument(
+        "--source", type=text, help="data_source of the rows (default: the input's name)"
+    )
+    parser.add_argument("--split", type=text, help="default: train; a named source has its own")
     parser.add_argument("--limit", type=int, help="take the first N problems")
     parser.add_argument(
-        "--system-prompt", help="text of the system turn, empty for none (default: the kind's)"
+        "--system-prompt",
+        type=text,
+        help="text of the system turn, empty for none (default: the kind's)",
     )
     named = parser.add_argument_group("named sources")
     named.add_argument("--from", dest="given", type=Path, metavar="PATH", help="file or folder")

@@ -1,6 +1,8 @@
 """The command line before Hydra."""
 
 import importlib
+import io
+import sys
 
 import pytest
 
@@ -200,3 +202,18 @@ def test_a_wrong_argument_is_told_in_one_line(program, capsys):
         told = capsys.readouterr().err
         assert told.count("\n") == 1
         assert "unrecognized arguments: " in told or "required: " in told
+
+
+@pytest.mark.parametrize(
+    ("program", "arguments"),
+    [("prepare", ["in.jsonl", "out.parquet", option]) for option in ("--source", "--split")]
+    + [("prepare", ["in.jsonl", "out.parquet", "--system-prompt"])]
+    + [("ask", ["--answer", "2", "--problem"]), ("ask", ["--problem", "1+1?", "--answer"])],
+)
+def test_a_text_whose_bytes_are_no_utf8_is_told_in_one_line(program, arguments, monkeypatch):
+    main = importlib.import_module(f"recipe.hint.main_{program}").main
+    monkeypatch.setattr(sys, "stderr", told := io.StringIO())
+    with pytest.raises(SystemExit, match="2"):
+        main([*arguments, "a\udcff"])
+    assert f"argument {arguments[-1]}: invalid text value: 'a\\udcff'" in told.getvalue()
+    assert told.getvalue().count("\n") == 1

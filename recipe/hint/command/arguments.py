@@ -12,3 +12,13 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Print one line; argparse would print the usage before it."""
         self.exit(2, f"{self.prog}: {' '.join(message.split())}\n")
+
+
+def text(value: str) -> str:
+    """Return a text of the command line.
+
+    Raises:
+        ValueError: If its bytes were no UTF-8.
+    """
+    value.encode()
+    return value
