@@ -160,7 +160,7 @@ def test_a_pair_is_evaluated_by_its_own_weights(tmp_path):
 @pytest.mark.parametrize(
     ("fault", "limits", "error", "says"),
     [
-        ("deaf", {"start_s": 1.0}, StallError, r"guide-0 did not answer within .*start_s=1 s"),
+        ("deaf", {"start_s": 5.0}, StallError, r"guide-0 did not answer within .*start_s=5 s"),
         ("tired", {"answer_s": 2.0}, StallError, r"guide-0 did not answer within .*answer_s=2 s"),
         ("mortal", {}, HintError, r"the server of guide-0 ended with exit code 5: server\.log"),
     ],
