@@ -163,6 +163,43 @@ def test_the_noun_that_is_asked_for_may_stand_in_the_answer_and_no_other_word(qu
             assert not accepts(rf"15\text{{ {text}}}", "15", problem), text
 
 
+# Words that make the number before them another; each has to be asked for as it is written.
+CHANGING = (
+    "square squares cube cubes cubic hundreds thousands halves quarter quarters root roots power "
+    "powers double doubled tripled triple quadruple quintuples tenfold twofold hundredfold squared "
+    "halved divided increased rounded repeated daily weekly infinitely permille promille myriads "
+    "quadrillions sextillion googols radical ternary negative positive odd multiples exponent "
+    "conjugate complement opposite undefined invalid pennies nickels dime pence fortnights log"
+).split()
+STORIES_OF = (
+    "Ann knows {word}. Find $x$.",
+    "Ann has {word} tiles. What does she have?",
+    "Ann has {word}. How many tiles does she have?",
+    "How many {singular} tiles does Ann have?",
+    "How many {singular} feet is the area?",
+)
+
+
+@pytest.mark.parametrize("word", CHANGING)
+def test_a_word_that_changes_a_number_is_no_noun_unless_it_is_what_is_asked(word):
+    singular = word.removesuffix("s")
+    for story in STORIES_OF:
+        problem = story.format(word=word, singular=singular)
+        for text in (word, singular, f"tiles {word}"):
+            for gold in ("5", "-12", r"\frac{3}{4}"):
+                assert not accepts(rf"{gold}\text{{ {text}}}", gold, problem), (problem, text)
+
+
+def test_a_plural_that_is_asked_for_may_stand_without_its_adjectives():
+    for noun in ("squares", "cubes", "quarters", "roots", "powers", "multiples", "pennies", "logs"):
+        for problem in (f"How many perfect {noun} are there?", f"How many {noun} can Ann see?"):
+            assert accepts(rf"5\text{{ {noun}}}", "5", problem), problem
+            assert not accepts(rf"5\text{{ {noun.removesuffix('s')}}}", "5", problem), problem
+            assert not accepts(rf"6\text{{ {noun}}}", "5", problem)
+    assert accepts(r"5\text{ ordered triples}", "5", "How many ordered triples are there?")
+    assert accepts(r"5\text{ triples}", "5", "How many ordered triples are there?")
+
+
 PRICES = {
     "Candles cost 50 cents each and plants $5. How much do 4 candles and 2 plants cost?": True,
     "A bear costs $4, every further one 50 cents less. How much does Ann pay?": True,

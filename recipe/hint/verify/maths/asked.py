@@ -13,7 +13,7 @@ from recipe.hint.verify.maths.mentions import (
     without_possessives,
 )
 from recipe.hint.verify.maths.units import Unit, kind_of, read_unit
-from recipe.hint.verify.maths.words import TAILS, is_plain_noun
+from recipe.hint.verify.maths.words import TAILS, changes_value, is_plain_noun
 
 # Symbols that are also scales or common names; without a problem they are not left out.
 _DOUBTFUL = frozenset(
@@ -38,6 +38,7 @@ _ASKED = re.compile(
     r"\b(?:[Hh]ow many|(?:[Ff]ind|[Ww]hat(?: is| was|['’]s)|[Cc]ompute|[Dd]etermine|[Cc]alculate)"
     r" the (?:total )?number of) ((?:[A-Za-z/-]{1,30} ?){1,5})"
 )
+_MAX_ASKED = 5  # words, as above
 _MEASURED_IN = re.compile(r"\bin ((?:[A-Za-z/^]{1,20} ?){1,4})")
 _CUT = frozenset(
     "are is was were do does did will would can could of have has had than in on for to at by from "
@@ -78,8 +79,8 @@ def has_noun(noun: str, problem: str) -> bool:
     """Whether a counted noun is the problem's own.
 
     All its words have to be in the text, and in what ``how many`` asks for where that is there.
-    A noun with a word that may also compare or measure has to be what is asked for, from its first
-    word on: ``more apples``, ``pairs of shoes``. ``left`` and ``old`` have to be asked for too.
+    A noun with a word that may also compare, measure or change the value has to be what is asked
+    for: ``more apples``, ``pairs of shoes``. ``left`` and ``old`` have to be asked for too.
     """
     words = noun.split()
     if words[-1] in TAILS and _asks_for_tail(words[-1], problem):
@@ -87,11 +88,29 @@ def has_noun(noun: str, problem: str) -> bool:
     if not words or not problem:
         return bool(problem)
     if words[-1] == "old" or not all(is_plain_noun(word) for word in words):
-        start = _behind_how_many(problem)[: len(words)]
-        return [*map(_singular, words)] == [*map(_singular, start)] and words[-1] != "of"
+        return _is_what_is_asked(words, problem)
     parts = {_singular(part) for word in words for part in word.split("-")}
     asked = {_singular(part) for word in _asked_words(problem) for part in word.split("-")}
     return parts <= _words_of(problem) and (not asked or parts <= asked)
+
+
+def _is_what_is_asked(words: Sequence[str], problem: str) -> bool:
+    """Whether words stand behind ``how many``, from the first on.
+
+    One that changes a value, ``square`` of "how many square tiles", has to end the asked noun as it
+    is written there; a plural always does, and then adjectives before it may be left out.
+    """
+    behind, noun = _behind_how_many(problem), _asked_words(problem)
+    start = behind[: len(words)]
+    is_start = [*map(_singular, words)] == [*map(_singular, start)]
+    last = words[-1]
+    if not changes_value(last) or last == "of":
+        return is_start and last != "of"
+    if is_start and last == start[-1].lower():
+        return last.endswith("s") or len(words) == len(noun)
+    is_whole = len(noun) < _MAX_ASKED  # its end may be cut off
+    end = [word.lower() for word in noun[-len(words) :]]
+    return is_whole and last.endswith("s") and [*words] == end
 
 
 def may_drop_unit(unit: Unit, problem: str) -> bool:

@@ -5,6 +5,7 @@ A word is never dropped because it is unknown: what is not read here makes the w
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -57,6 +58,22 @@ _MAY_BE_ASKED = frozenset(
     "additional remaining missing other root roots ones power powers halves tens hundreds "
     "thousands short positive negative odd even correct incorrect right wrong imaginary "
     "double triple true false log logs of".split()
+)
+# Of those the words that leave the value as it is: "5 more" of "how many more apples".
+_HARMLESS = frozenset(
+    "more left less fewer times pair pairs extra additional remaining missing other ones".split()
+)
+# To look at nouns, but they may change the value before them: tripled, daily, tenfold, octuples.
+_CHANGING = re.compile(
+    r"(?:[a-z]{2}(?<!e)ed|[a-z]{3}ly|(?:[a-z]fold|uple|uplet|illion)s?)(?![a-z])"
+)
+_CHANGING_NOUNS = frozenset(
+    "cubic permil permille promille basis bp ppm ppb myriad googol hex ternary quaternary quinary "
+    "radical squareroot cuberoot conjugate complement supplement opposite transpose derivative "
+    "approx circa infinite infinity undefined nil null naught void invalid impossible unsure "
+    "apiece ago hence multiple exponent percentile exponential recurring repeating halve halving "
+    "doubling tripling double triple penny pennie pence nickel dime fortnight millennia "
+    "millennium kilo mega giga milli micro nano hecto deca centi".split()
 )
 TAILS = frozenset("left remaining old".split())  # 12 miles left, 15 years old
 _MAX_NOUN_WORDS = 4
@@ -128,7 +145,15 @@ def _is_count(word: str) -> bool:
 
 def is_plain_noun(word: str) -> bool:
     """Whether a word is a noun that needs no more than to be in the problem: no unit either."""
-    return is_noun(word) and name_of(word) is None
+    return is_noun(word) and name_of(word) is None and not changes_value(word)
+
+
+def changes_value(word: str) -> bool:
+    """Whether a word behind a number may make it another: ``square``, ``hundreds``, ``tripled``."""
+    lower = word.lower()
+    parts = {form for part in lower.split("-") for form in (part, part.removesuffix("s"))}
+    is_listed = lower in _MAY_BE_ASKED - _HARMLESS or not parts.isdisjoint(_CHANGING_NOUNS)
+    return is_listed or _CHANGING.search(lower) is not None
 
 
 def _whole_number(words: Sequence[str]) -> Fraction | None:
