@@ -8,6 +8,8 @@ from recipe.hint.verify.maths.formulas import DELIMITED, Formulas, symbol
 from recipe.hint.verify.maths.lexer import ACCENTS, FUNCTIONS, Token, vulgar
 from recipe.hint.verify.maths.tree import Node, Unread, decimal, num, points_of, whole
 
+_MAX_DIGITS = 4000
+
 
 class Atoms(Formulas):
     """Reads atoms; lists inside brackets are read by the class below."""
@@ -73,6 +75,8 @@ class Atoms(Formulas):
             and following.kind == "sym"
         ):  # fmt: skip
             exponent = self._scientific(bool(point))
+            if exponent is not None and abs(exponent) + len(text) > _MAX_DIGITS:
+                raise Unread("a numeral of more digits than Python writes")
             if exponent is not None:
                 value = decimal(text) * Fraction(10) ** exponent
                 return num(value, max(0, len(decimals) - exponent))
@@ -226,6 +230,8 @@ class Atoms(Formulas):
         base: Node | None = None
         exponent: Node | None = None
         while self.text() in ("^", "_"):
+            if (base if self.text() == "_" else exponent) is not None:
+                raise Unread("two scripts of one kind")
             if self.take().text == "_":
                 base = self._argument() if self.kind() != "num" else self._atom()
             else:

@@ -140,7 +140,7 @@ class Formulas(Cursor):
             return False
         if kind == "num":  # (n - 2)2^n is a product, (2) 3 and x2 are none
             goes_on = self.text(1) in ("^", r"\sqrt") or self.kind(1) in ("sym", "run")
-            return self.text(-1) in (")", "}") and goes_on
+            return self.text(-1) == "!" or (self.text(-1) in (")", "}") and goes_on)
         if text == "|":
             return not self._in_bars
         return text in _ATOMS

@@ -233,6 +233,9 @@ class _Lexer:
         if not stripped:
             self._is_spaced = True
             return
+        if name in ("mathrm", "operatorname") and stripped in FUNCTIONS:
+            self._command(f"\\{stripped}")
+            return
         if (
             name not in _IN_TEXT
             and len(stripped) == 1

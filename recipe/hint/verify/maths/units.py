@@ -118,6 +118,8 @@ def read_unit(words: Sequence[str]) -> Unit | None:
     bottom = _read_factors(words[over[0] + 1 :]) if over else {}
     if not top or bottom is None or (over and not bottom) or not bottom.keys().isdisjoint(top):
         return None
+    if PERCENT in bottom or (PERCENT in top and len(top | bottom) > 1):
+        return None  # 5% cm is no 5 cm
     return canonical({**top, **{name: -power for name, power in bottom.items()}})
 
 
