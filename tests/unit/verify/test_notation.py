@@ -59,6 +59,7 @@ CHANGING += [(factor, "") for factor in ("2", r"2\cdot ", r"\pi", r"\frac{1}{2}"
 CHANGING += [("", tail) for tail in (r"\pi", "^2", "^{-1}", r"\cdot 3", "/4", r"\times 10^3", "i")]
 CHANGING += [(r"\frac{", "}{2}"), (r"-\frac{", "}{3}"), (r"-\left(", r"\right)"), ("-", r"^\circ")]
 CHANGING += [("-", r"\text{ cm}"), ("", r"\pi\text{ cm}^2"), (r"-\$", "")]
+CHANGING += [("", tail) for tail in ("6", "{6}", ",000", "{,}000", ".5")]
 KEEPING = [("", tail) for tail in (".", "!", r"^\circ", r"^{\circ}", r"\%", r"\text{ cm}^2", r"\ ")]
 KEEPING += [("", tail) for tail in (r"\text{ and so on}", r"\pmod{7}", " = y", r"\,\mathrm{m/s}")]
 KEEPING += [
@@ -218,3 +219,51 @@ def test_points_left_out_may_share_one_sign():
         ):
             assert not accepts(gold, wrong), wrong
         assert not accepts(f"{value},-{value}", pair) and not accepts(r"\mathbb{R}", pair)
+
+
+ALIKE = (  # one answer, and spellings of it
+    ("120", r"\frac{10!}{3!7!}", r"\frac{10!}{3! \cdot 7!}", r"\frac{10!}{7!3!}", "5!", "20(3!)"),
+    (r"\sin x", r"\operatorname{sin}x", r"\mathrm{sin}\,x", r"\operatorname{sin}(x)"),
+    (r"\log_2 3", r"\mathrm{log}_2 3", r"\operatorname{log}_{2}(3)", r"\log_{2}{3}"),
+    (r"\sin^2 x", r"\operatorname{sin}^2 x", r"\mathrm{sin}^{2}(x)"),
+)
+# The same with what LaTeX would not set, or with another value.
+UNLIKE = (
+    ("42", "3!8", "3!7!", "3!-7", "3!/7", "37!", "37"),
+    (r"\log_2 3", r"\log_7_2 3", r"\log_{2}_{2} 3", r"\mathrm{log}_3 2", r"\text{log}_2 3"),
+    (r"\sin^2 x", r"\sin^3^2 x", r"\sin^{2}^{2} x", r"\operatorname{sinh}^2 x"),
+    ("5", r"5\%\text{ cm}", r"5\text{ percent km}", r"5\text{ cm per percent}", r"5\%/\text{h}"),
+    ("0.5", r"0.5 \equiv \mathbb{R}", r"\mathbb{N} = 0.5", r"(0.5 \approx \mathbb{R})"),
+)
+
+
+def test_factorials_side_by_side_and_names_of_functions_in_a_font_are_read():
+    for gold, *others in ALIKE:
+        for other in others:
+            assert accepts(gold, other), other
+    for gold, *others in UNLIKE:
+        for other in others:
+            assert not accepts(gold, other), other
+
+
+def test_a_number_too_long_to_be_written_is_wrong_and_no_fault_of_the_verifier():
+    problem = "What is the remainder modulo 7 when $n$ is divided by 7?"
+    golds = ("5", "0", r"\sqrt{2}", "x^2", r"\{1,2\}", "(1,2)", "x>3", r"\pm3", "10^{-20}")
+    for gold, size in itertools.product(golds, ("9999", "-9999", "4300", "-5000")):
+        for text in ("1e{}", "0.1e{}", "x+1e{}", "1, 2.5e{}", r"5\pmod{{(10^{{{}}})}}", "1e{}!"):
+            answer = text.format(size)
+            assert grade_maths(rf"\boxed{{{answer}}}", gold, problem=problem).reason == "wrong"
+
+
+def test_a_degree_sign_inside_a_formula_needs_an_angle_in_the_problem():
+    for gold, answer in (
+        ("2x+1", r"2x^\circ+1"),
+        ("3+4i", r"3^\circ+4i"),
+        ("e^x", r"e^{x^\circ}"),
+        (r"\frac{x}{2}", r"\frac{x^\circ}{2}"),
+        ("(x+1, 2)", r"(x^\circ+1, 2)"),
+    ):
+        assert not accepts(gold, answer, "Find $f(x)$."), answer
+        assert accepts(gold, answer, "Find the angle $A$ in terms of $x$."), answer
+    assert accepts(r"90^\circ-\frac{x}{2}", r"90-\frac{x}{2}", "Find $f(x)$.")
+    assert accepts(r"\sqrt3+x", r"2\sin 60^\circ + x", "Find $f(x)$.")

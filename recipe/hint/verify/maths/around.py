@@ -24,11 +24,14 @@ _RELATION = (
 _BEGIN = re.compile(rf"(?<!\\)\$\$?|\\\[|\\\(|{_RELATION}")
 _END = re.compile(rf"[.,;:]\s|(?<!\\)\$|\\\]|\\\)|\n|\\end\{{|\\tag|{_RELATION}")
 _WORD = re.compile(r"\\(?:text|mbox|math|operatorname)[a-z]{0,6}\s?\{|(?<![A-Za-z\\])[A-Za-z]{2}")
+_DIGIT = re.compile(r"\{?[0-9]|(?:[.,]|\{,\})[0-9]")  # \boxed{5},000
 _DOLLARS = re.compile(r"(?<!\\)\$\$?")
 
 
 def changes_value(response: str, start: int, end: int) -> bool:
-    r"""Whether a sign, a factor, a divisor or a power stands at the box ``response[start:end]``."""
+    r"""Whether a sign, factor, power or digit stands at the box ``response[start:end]``."""
+    if _DIGIT.match(response, end):
+        return True
     left = _before(response, start)
     right = _END.split(response[end : end + _REACH], maxsplit=1)[0]
     right = _WORD.split(right, maxsplit=1)[0].rstrip(" .,;:!")

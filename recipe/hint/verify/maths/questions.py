@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
 
-from recipe.hint.verify.maths.asked import question
+from recipe.hint.verify.maths.asked import may_drop_unit, question
 from recipe.hint.verify.maths.copies import (
     has_form,
     is_arithmetic,
@@ -29,6 +29,7 @@ from recipe.hint.verify.maths.tree import (
     Node,
     NoValue,
     exact,
+    has_bare_degree,
     is_infinite,
     multiplied,
     names_in,
@@ -128,7 +129,7 @@ def is_finished(
     )
     if not golds:
         return True
-    if not all(is_done(each, golds) for each in answers):
+    if not all(is_done(each, golds) for each in answers) or _adds_degree(gold, answer, problem):
         return False
     if not names_in(*answers) <= names or (is_rational and names_in(*answers)):
         return False
@@ -151,6 +152,13 @@ def is_finished(
         return False
     golds = list(dict.fromkeys(golds))
     return not repeats_one([*others.values()], golds, formulas, equal, is_rational=is_rational)
+
+
+def _adds_degree(gold: Node, answer: Node, problem: str) -> bool:
+    r"""Whether a degree sign inside a formula has no place: ``2x^\circ + 1`` where no angle is."""
+    if has_bare_degree(gold) or not has_bare_degree(answer):
+        return False
+    return not may_drop_unit((("degree", 1),), problem)
 
 
 def leaves_work(gold: Node, answer: Node) -> bool:

@@ -72,7 +72,7 @@ def names_in(*nodes: Node) -> set[str]:
 def is_name(node: Node) -> bool:
     """Whether it can stand left of ``=`` as a name: ``x``, ``f(x)``, ``(x, y)``, ``Area``."""
     if node.kind == "sym":
-        return True
+        return not node.value.startswith(r"\mathbb")
     if node.kind == "word":
         return len(node.value.split()) == 1 and is_noun(node.value)
     if node.kind == "const":
@@ -105,6 +105,13 @@ def points_of(node: Node) -> str:
 def has_sign_pair(node: Node) -> bool:
     r"""Whether a ``\pm`` is in it."""
     return node.kind in ("pm", "mp") or any(has_sign_pair(item) for item in node.items)
+
+
+def has_bare_degree(node: Node) -> bool:
+    r"""Whether a degree sign stands outside of functions, where ``90^\circ - x`` is 90 - x."""
+    return node.kind == "degree" or (
+        node.kind != "fn" and any(has_bare_degree(item) for item in node.items)
+    )
 
 
 def with_sign(node: Node, sign: int) -> Node:
