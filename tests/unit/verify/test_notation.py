@@ -267,3 +267,29 @@ def test_a_degree_sign_inside_a_formula_needs_an_angle_in_the_problem():
         assert accepts(gold, answer, "Find the angle $A$ in terms of $x$."), answer
     assert accepts(r"90^\circ-\frac{x}{2}", r"90-\frac{x}{2}", "Find $f(x)$.")
     assert accepts(r"\sqrt3+x", r"2\sin 60^\circ + x", "Find $f(x)$.")
+
+
+EXACT = (
+    "Find the exact value of $y$.",
+    "Express your answer as a common fraction.",
+    "Simplify $y$.",
+    "Give $y$ in simplest radical form.",
+    "What is $y$ in lowest terms?",
+)
+
+
+def test_a_rounded_decimal_is_no_exact_value():
+    golds = (r"\sqrt{2}", "1.4142135624"), (r"\frac{1}{7}", "0.1428571429"), ("2", "2.0000000000")
+    for problem, (gold, decimal) in itertools.product(EXACT, golds):
+        is_exact = gold == "2"
+        assert accepts(gold, decimal, problem) is is_exact, (problem, gold)
+        assert accepts(gold, gold, problem) and accepts(gold, decimal, "Find $y$.")
+        assert accepts(gold, decimal, f"{problem} Round it to 10 decimal places.")
+        assert accepts(decimal, decimal, problem) and accepts(decimal, gold, problem)
+
+
+def test_a_percentage_that_is_stated_in_words_is_not_what_is_asked():
+    stated = "If Ann improves by forty percent, how many yards does she run?"
+    assert not accepts("75", r"75\%", stated) and not accepts("75", r"75\text{ percent}", stated)
+    asked = "Ann improves by forty percent. By what percent does Ben improve?"
+    assert accepts("75", r"75\%", asked) and accepts("75", "75", asked)

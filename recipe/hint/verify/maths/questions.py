@@ -28,6 +28,7 @@ from recipe.hint.verify.maths.tree import (
     STRUCTURES,
     Node,
     NoValue,
+    decimals,
     exact,
     has_bare_degree,
     is_infinite,
@@ -48,6 +49,14 @@ _SEVERAL = re.compile(  # the word for what is asked is a plural, or the answer 
     r"|tuples?|commas?|respectively|coordinates|points|vectors?|sets?)\b"
 )
 _COUNT = re.compile(r"\b[Hh]ow (?:many|much)\b")
+_EXACT = re.compile(
+    r"\bexact\b|\bfractions?\b|\bradicals?\b|(?:simplest|reduced) (?:\w+ )?form|lowest terms"
+    r"|in terms of \$?\\?pi\b|\b[Ss]implif(?:y|ied)\b"
+)
+_ROUNDED = re.compile(r"\bdecimal|\bnearest\b|\bround|\bapprox|\bestimat")
+_STATED_PERCENT = re.compile(
+    r"(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|teen|ty|hundred) percent"
+)
 _PERCENT = re.compile(r"(?<![0-9])(?<![0-9] )(?<![0-9]\\)(?:[Pp]ercent|%)")
 
 
@@ -85,7 +94,7 @@ def asks_for_several(problem: str) -> bool:
 
 def asks_for_percent(problem: str) -> bool:
     """Whether the question, not only the story, speaks of percent."""
-    return asks(_PERCENT, problem)
+    return _PERCENT.search(_STATED_PERCENT.sub(" ", question(problem))) is not None
 
 
 FORMULA = re.compile(
@@ -129,11 +138,13 @@ def is_finished(
     )
     if not golds:
         return True
-    if not all(is_done(each, golds) for each in answers) or _adds_degree(gold, answer, problem):
+    is_all_done = all(is_done(each, golds) for each in answers)
+    if not is_all_done or _adds_degree(gold, answer, problem):
         return False
     if not names_in(*answers) <= names or (is_rational and names_in(*answers)):
         return False
-    if is_rational and not all(map(is_arithmetic, answers)):
+    is_other_form = is_rational and not all(map(is_arithmetic, answers))
+    if is_other_form or _is_rounding(golds, answers, problem):
         return False
     keys = {key(each) for each in golds}
     if len(golds) == len(answers) == 1 and not has_form(problem, golds[0], answers[0]):
@@ -159,6 +170,17 @@ def _adds_degree(gold: Node, answer: Node, problem: str) -> bool:
     if has_bare_degree(gold) or not has_bare_degree(answer):
         return False
     return not may_drop_unit((("degree", 1),), problem)
+
+
+def _is_rounding(golds: list[Node], answers: list[Node], problem: str) -> bool:
+    """Whether a rounded decimal stands where the question asks for an exact value."""
+    written = [each for each in answers if decimals(each)]
+    if not written or any(map(decimals, golds)):
+        return False
+    if not asks(_EXACT, problem) or asks(_ROUNDED, problem):
+        return False
+    values = {exact(each) for each in golds}
+    return any(exact(each) not in values for each in written)
 
 
 def leaves_work(gold: Node, answer: Node) -> bool:
