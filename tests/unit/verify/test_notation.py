@@ -253,6 +253,8 @@ def test_a_number_too_long_to_be_written_is_wrong_and_no_fault_of_the_verifier()
         for text in ("1e{}", "0.1e{}", "x+1e{}", "1, 2.5e{}", r"5\pmod{{(10^{{{}}})}}", "1e{}!"):
             answer = text.format(size)
             assert grade_maths(rf"\boxed{{{answer}}}", gold, problem=problem).reason == "wrong"
+    for answer in (r"\lfloor ½, x\rfloor", r"\sqrt{½,}", r"\frac{¼,000}{2}"):
+        assert grade_maths(rf"\boxed{{{answer}}}", "5").reason == "wrong"
 
 
 def test_a_degree_sign_inside_a_formula_needs_an_angle_in_the_problem():

@@ -330,14 +330,14 @@ class Formulas(Cursor):
         node = self._sum()
         is_short = node.kind == "num" and node.value.value.numerator.bit_length() <= 10
         if is_short and self.text() == "," and not node.value.decimals:
-            digits = str(node.value.value)
+            digits = str(node.value.value)  # of a half "1/2"
             while self.text() == "," and self.kind(1) == "num" and len(digits) < 40:
                 group = self._tokens[self._at + 1].text
                 if len(group) != 3 or not group.isdigit():
                     break
                 digits += group
                 self._at += 2
-            return num(int(digits))
+            return num(whole(digits))
         return node
 
     def _end_of_element(self, start: int) -> int:
