@@ -169,7 +169,8 @@ CHANGING = (
     "powers double doubled tripled triple quadruple quintuples tenfold twofold hundredfold squared "
     "halved divided increased rounded repeated daily weekly infinitely permille promille myriads "
     "quadrillions sextillion googols radical ternary negative positive odd multiples exponent "
-    "conjugate complement opposite undefined invalid pennies nickels dime pence fortnights log"
+    "conjugate complement opposite undefined invalid pennies nickels dime pence fortnights log "
+    "mille grosses sqrt triplets twins grand"
 ).split()
 STORIES_OF = (
     "Ann knows {word}. Find $x$.",

@@ -73,7 +73,8 @@ _CHANGING_NOUNS = frozenset(
     "approx circa infinite infinity undefined nil null naught void invalid impossible unsure "
     "apiece ago hence multiple exponent percentile exponential recurring repeating halve halving "
     "doubling tripling double triple penny pennie pence nickel dime fortnight millennia "
-    "millennium kilo mega giga milli micro nano hecto deca centi".split()
+    "millennium kilo mega giga milli micro nano hecto deca centi mille mil sqrt grosse dozenth "
+    "trio triplet quartet twin ream grand quid buck deka deci semi".split()
 )
 TAILS = frozenset("left remaining old".split())  # 12 miles left, 15 years old
 _MAX_NOUN_WORDS = 4
