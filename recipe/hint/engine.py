@@ -23,7 +23,7 @@ class Engine(Protocol):
         """Return the tokens of a conversation, ready for the response."""
         ...
 
-    def follow(self, turn: Turn, messages: Sequence[Message]) -> list[int]:
+    def render_follow_up(self, turn: Turn, messages: Sequence[Message]) -> list[int]:
         """Return the tokens of a conversation that continues a turn."""
         ...
 
@@ -41,11 +41,11 @@ class Engine(Protocol):
         """Sample a group, or only ``rows`` of it: row i is the same response either way."""
         ...
 
-    def given(self, text: str) -> Response:
+    def given_response(self, text: str) -> Response:
         """Return a known text as a response: its tokens and the end of its turn."""
         ...
 
-    def continued(self, prompt_ids: Sequence[int], response: Response) -> str:
+    def continuation(self, prompt_ids: Sequence[int], response: Response) -> str:
         """Return the text that a response adds to one that its prompt already begins."""
         ...
 
@@ -67,7 +67,7 @@ class Engine(Protocol):
         """Return whether each text gives the final answer away, in order."""
         ...
 
-    async def score(self, prompt_ids: list[int], token_ids: list[int]) -> list[float]:
+    async def log_probs(self, prompt_ids: list[int], token_ids: list[int]) -> list[float]:
         """Return log-probabilities of a response's tokens after a prompt, as far as both fit."""
         ...
 
@@ -89,7 +89,7 @@ class BareEngine:
         """Refuse: each engine defines its own tokens."""
         raise NotImplementedError(f"{type(self).__name__} renders nothing")
 
-    def follow(self, turn: Turn, messages: Sequence[Message]) -> list[int]:
+    def render_follow_up(self, turn: Turn, messages: Sequence[Message]) -> list[int]:
         """Return the tokens of the whole conversation."""
         return self.render(messages)
 
@@ -97,11 +97,11 @@ class BareEngine:
         """Return true."""
         return True
 
-    def given(self, text: str) -> Response:
+    def given_response(self, text: str) -> Response:
         """Return a text as a response, a token for each word."""
         return Response([0] * len(text.split()), [], text, is_truncated=False, is_given=True)
 
-    def continued(self, prompt_ids: Sequence[int], response: Response) -> str:
+    def continuation(self, prompt_ids: Sequence[int], response: Response) -> str:
         """Return the response's text: there is no tokenizer here."""
         return response.text
 
@@ -132,7 +132,7 @@ class BareEngine:
         """Find no leak."""
         return [False] * len(responses)
 
-    async def score(self, prompt_ids: list[int], token_ids: list[int]) -> list[float]:
+    async def log_probs(self, prompt_ids: list[int], token_ids: list[int]) -> list[float]:
         """Refuse: there are no log-probabilities without a model."""
         raise NotImplementedError(f"{type(self).__name__} has no log-probabilities")
 

@@ -24,7 +24,7 @@ from recipe.hint.bench.settings import (
     read_arguments,
     split_arguments,
 )
-from recipe.hint.main_hint import complaints, run_command
+from recipe.hint.main_hint import errors_in_one_line, run_command
 
 
 def main() -> None:
@@ -44,7 +44,7 @@ def main() -> None:
     if command:
         command(sys.argv.pop(1))
         return
-    with complaints():
+    with errors_in_one_line():
         argv, bench = split_arguments(sys.argv[1:])
     own = [arg for arg in sys.argv[1:] if arg not in argv]
     run_command(__file__, argv, functools.partial(check_and_launch, bench), own)
@@ -66,7 +66,7 @@ def check_and_launch(bench: BenchSettings, config: DictConfig) -> None:
 
 def _control(name: str) -> None:
     """Run each size of the control plane and print one table."""
-    with complaints():
+    with errors_in_one_line():
         argv, settings = read_arguments(sys.argv[1:], "control.", ControlSettings)
     own = [name, *(arg for arg in sys.argv[1:] if arg not in argv)]
     run_command(__file__, argv, functools.partial(_launch_control, settings), own)
@@ -82,7 +82,7 @@ def _scale(_: str) -> None:
     """Print a row per simulated case, as it is there."""
     from recipe.hint.bench.scale import scale_lines
 
-    with complaints():
+    with errors_in_one_line():
         for line in scale_lines(sys.argv[1:]):
             print(line, flush=True)
 

@@ -15,6 +15,7 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
+from recipe.hint.command.aliases import resolve_aliases
 from recipe.hint.command.compose import (
     CONFIG_DIR,
     choose_hardware,
@@ -24,7 +25,6 @@ from recipe.hint.command.compose import (
     split_command,
 )
 from recipe.hint.command.help import help_text
-from recipe.hint.command.second_names import resolve_aliases
 from recipe.hint.errors import HintError, Terminated
 from recipe.hint.runtime.multirun import Sweep, is_multirun
 from recipe.hint.runtime.preflight.machine import has_gpu
@@ -79,7 +79,7 @@ def run_command(
         own_arguments: Further arguments of the program.
         runs_here: Whether ``start`` makes the run itself, not by other commands.
     """
-    with complaints():
+    with errors_in_one_line():
         sweep = Sweep(script, *read_command(argv), own_arguments)
 
         @hydra.main(config_path=str(CONFIG_DIR), config_name="hint_trainer", version_base=None)
@@ -88,7 +88,7 @@ def run_command(
                 print(sweep.run_job(config), flush=True)
                 return
             # In here too: Hydra would print the overrides beside an error that passes through it.
-            with complaints():
+            with errors_in_one_line():
                 from recipe.hint.runtime.attention import choose_attention
                 from recipe.hint.runtime.environment import set_environment
                 from recipe.hint.runtime.preflight.keys import check_keys
@@ -124,7 +124,7 @@ def warm_processes(config: DictConfig) -> contextlib.AbstractContextManager[Any]
 
 
 def read_command(argv: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return Hydra's options and the settings, with second names and presets resolved.
+    """Return Hydra's options and the settings, with aliases and presets resolved.
 
     Raises:
         ConfigError: On an argument that cannot be right.
@@ -151,7 +151,7 @@ def read_command(argv: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 @contextlib.contextmanager
-def complaints() -> Iterator[None]:
+def errors_in_one_line() -> Iterator[None]:
     """Print every error of ours, or in the settings' syntax, in one line and exit with code 2."""
     try:
         yield

@@ -47,7 +47,7 @@ from recipe.hint.turns import (
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class RolloutParts:
     """What all prompt rollouts of a run share."""
 
     method: Method
@@ -61,7 +61,7 @@ class Parts:
 class PromptRollout:
     """One problem at one step."""
 
-    def __init__(self, problem: Problem, state: ProblemState, parts: Parts) -> None:
+    def __init__(self, problem: Problem, state: ProblemState, parts: RolloutParts) -> None:
         self._problem = problem
         self._state = state.within(parts.method.max_level)
         self._method = parts.method
@@ -78,7 +78,7 @@ class PromptRollout:
             style_of(parts.settings, parts.method),
             parts.settings.too_long,
             render=engine.render,
-            follow=engine.follow,
+            render_follow_up=engine.render_follow_up,
             fits=engine.fits,
             hint_levels=self._hint_levels,
             turn=self._turn,
@@ -159,12 +159,12 @@ class PromptRollout:
         prompts = [
             prompt.prompt_ids_T or self._engine.render(prompt.messages) for prompt, _ in made
         ]
-        seeds = [self._seed(*self._coordinates(request, parent)) for _, parent in made]
+        seeds = [self._seed(*self._seed_coordinates(request, parent)) for _, parent in made]
         groups = await self._responses(request, made, prompts, seeds, rows)
         places = [index for index, group in enumerate(groups) for _ in group]
         responses = [
-            replace(response, text=prompt.begun + self._engine.continued(ids, response))
-            if prompt.begun
+            replace(response, text=prompt.prefill + self._engine.continuation(ids, response))
+            if prompt.prefill
             else response
             for (prompt, _), ids, group in zip(made, prompts, groups, strict=True)
             for response in group
@@ -197,7 +197,7 @@ class PromptRollout:
     ) -> list[list[Response]]:
         """Return the responses to every prompt: given, written by the teacher, or sampled."""
         if request.given:
-            return [[self._engine.given(text) for text in request.given] for _ in made]
+            return [[self._engine.given_response(text) for text in request.given] for _ in made]
         if request.asks_teacher:
             return await together(
                 self._replies(request, prompt, seed, rows)
@@ -214,7 +214,7 @@ class PromptRollout:
         """Return the texts that the teacher has answered with."""
         if self._teacher is None:
             raise ValueError("this method asks a teacher but none is set up")
-        own: dict[str, Any] = request.sampling.given() if request.sampling else {}
+        own: dict[str, Any] = request.sampling.overrides() if request.sampling else {}
         how = self._teacher.sampling._replace(**own)
         replies = await together(
             self._teacher.reply(prompt.messages, how._replace(seed=seed + row)) for row in rows
@@ -225,7 +225,7 @@ class PromptRollout:
             if isinstance(each, WrittenText)
         ]
 
-    def _coordinates(self, request: Sample, parent: Place | None) -> tuple[object, ...]:
+    def _seed_coordinates(self, request: Sample, parent: Place | None) -> tuple[object, ...]:
         """Return coordinates that set the seeds of a request apart from this rollout's others."""
         if parent:
             return request.level, request.prompt.kind, len(self._rounds), *parent
@@ -359,7 +359,7 @@ class PromptRollout:
         return await logprob_gains(
             [(turn.prompt_ids_T, list(turn.response.token_ids_T)) for turn in right],
             self._engine.render(self._problem.messages),
-            self._engine.score,
+            self._engine.log_probs,
         )
 
     async def _second_opinions(self) -> dict[Place, Opinion]:

@@ -1,6 +1,6 @@
 """The values that travel between the layers, and where they come from: rows and seeds.
 
-All are frozen except responses in flight (``Sampled``).
+All are frozen except responses in flight (``PartialResponse``).
 
 Shapes: ``G`` rollouts of one problem, ``L`` hint levels (0 means no hint), ``T`` tokens.
 A failure is one of these values too, with a reason; nothing here is ever ``None`` to mean "failed".
@@ -67,7 +67,7 @@ class Problem:
     """One row of a training file, as methods and hint sources see it.
 
     ``hints[k - 1]`` are the texts that the file gives for level k; where there are several, one is
-    chosen (``whole_sets``), and some may be empty.
+    chosen (``complete_sets``), and some may be empty.
     ``row`` is JSON: the row's ``data_source``, ``ground_truth`` and ``extra_info`` as they stand
     there, for a user's own reward function.
     """
@@ -289,7 +289,7 @@ def hint_columns(row: Mapping[str, Any]) -> tuple[tuple[str, ...], ...]:
     return tuple(levels)
 
 
-def whole_sets(hints: Sequence[Sequence[str]], max_level: int) -> list[list[str]]:
+def complete_sets(hints: Sequence[Sequence[str]], max_level: int) -> list[list[str]]:
     """Return the texts to choose from at levels 1..L, without the sets that lack one of them.
 
     Text i of every list is of set i, and a single text is of all sets. Lists of different lengths
@@ -339,7 +339,7 @@ class Sampling:
 
 
 @dataclass(slots=True)
-class Sampled:
+class PartialResponse:
     """One response, as far as it has been sampled.
 
     ``log_probs_T`` are those that each token was sampled with, under the weights at that time;
@@ -367,16 +367,16 @@ class Sampled:
 
 
 @dataclass(slots=True)
-class SampledGroup:
+class PartialGroup:
     """The responses to one prompt, as far as they have been sampled."""
 
     prompt_ids: list[int]
     sampling: Sampling
     seed: int
-    responses: list[Sampled] = field(default_factory=list)
+    responses: list[PartialResponse] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.responses = [Sampled() for _ in range(self.sampling.n)]
+        self.responses = [PartialResponse() for _ in range(self.sampling.n)]
 
     def add(self, group: dict[str, Any]) -> None:
         """Append what a server answered."""
@@ -384,7 +384,7 @@ class SampledGroup:
             response.add(group, number)
 
     @property
-    def is_unbegun(self) -> bool:
+    def is_unstarted(self) -> bool:
         """Whether a weight update stopped it before its first token: it can be requested again."""
         is_empty = not any(each.token_ids_T for each in self.responses)
         return is_empty and any(each.finish == STOPPED for each in self.responses)

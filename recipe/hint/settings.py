@@ -21,7 +21,7 @@ from recipe.hint.schema import MAX_LEVELS
 from recipe.hint.typed import read_typed
 
 BUILT_IN_LEVELS = 3
-_WRITTEN = ("self_generated", "teacher")
+_GENERATED = ("self_generated", "teacher")
 Source = Literal["self_generated", "dataset", "teacher", "solution_prefix"]
 
 
@@ -217,8 +217,8 @@ def build_method(trainer: Mapping[str, Any], settings: HintSettings) -> Method:
         ConfigError: If the name is unknown or a setting is out of range.
     """
     cls = get_method(trainer["method"])
-    is_begun = cls.uses_hints and style_of(settings, cls) == "prefill"
-    if is_begun and (settings.conditioning == "unhinted" or settings.logprob_gain_every):
+    is_prefill = cls.uses_hints and style_of(settings, cls) == "prefill"
+    if is_prefill and (settings.conditioning == "unhinted" or settings.logprob_gain_every):
         raise ConfigError(
             f"hint.conditioning={settings.conditioning} and hint.logprob_gain_every="
             f"{settings.logprob_gain_every}: with hint.style=prefill they must be hinted and 0, "
@@ -231,7 +231,7 @@ def build_method(trainer: Mapping[str, Any], settings: HintSettings) -> Method:
     elif cls.settings_node:
         own = settings.methods.get(cls.settings_node.removeprefix("hint."))
     source = source_of(settings, cls)
-    if cls.uses_hints and source in _WRITTEN:
+    if cls.uses_hints and source in _GENERATED:
         _check_asked_levels(settings)
     method = cls(
         max_level=num_levels(settings, source) if cls.uses_hints else 0,
@@ -276,7 +276,7 @@ _SOURCE_SETTINGS: dict[str, tuple[str, ...]] = {
     "hint.max_level": ("self_generated", "dataset", "teacher"),
     "hint.teacher": ("teacher",),
     "hint.prefix": ("solution_prefix",),
-    **{f"hint.{name}": _WRITTEN for name in ("max_tokens", "temperature", "top_p", "attempts")},
+    **{f"hint.{name}": _GENERATED for name in ("max_tokens", "temperature", "top_p", "attempts")},
 }
 # Those that only methods with hints read.
 _HINT_SETTINGS = {

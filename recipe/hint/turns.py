@@ -77,7 +77,7 @@ class Prompt:
         return self.status in USABLE_HINTS
 
     @property
-    def begun(self) -> str:
+    def prefill(self) -> str:
         """The beginning of the response, if the prompt already contains one."""
         last = self.messages[-1]
         return last["content"] if last["role"] == "assistant" else ""
@@ -89,7 +89,7 @@ class PromptContext:
 
     Attributes:
         render: Returns the tokens of a conversation.
-        follow: Returns the tokens of a conversation that continues an earlier turn.
+        render_follow_up: Returns the tokens of a conversation that continues an earlier turn.
         fits: Whether a prompt is within ``rollout.prompt_length``.
         hint_levels: Writes the hints of this prompt rollout; later calls return the same ones.
         turn: Looks an earlier turn up.
@@ -100,7 +100,7 @@ class PromptContext:
     style: Style
     too_long: str
     render: Callable[[Sequence[Message]], list[int]]
-    follow: Callable[[Turn, Sequence[Message]], list[int]]
+    render_follow_up: Callable[[Turn, Sequence[Message]], list[int]]
     fits: Callable[[Sequence[int]], bool]
     hint_levels: Callable[[], Awaitable[HintResult]]
     turn: Callable[[Place], Turn]
@@ -113,7 +113,7 @@ class PromptContext:
         parent: Turn | None = None,
     ) -> Prompt:
         """Return the prompt of a conversation, or a ``too_long`` one if it does not fit."""
-        prompt_ids_T = self.follow(parent, messages) if parent else self.render(messages)
+        prompt_ids_T = self.render_follow_up(parent, messages) if parent else self.render(messages)
         if not self.fits(prompt_ids_T):
             return Prompt(status="too_long", hint=hint)
         return Prompt(messages, status, hint, prompt_ids_T)
@@ -208,7 +208,7 @@ class RoleSampling:
     temperature: float | None = None
     top_p: float | None = None
 
-    def given(self) -> dict[str, float]:
+    def overrides(self) -> dict[str, float]:
         """Return what is set, by name."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 

@@ -14,7 +14,7 @@ from verl.utils import tensordict_utils as tu
 from recipe.hint.engine import BareEngine
 from recipe.hint.methods.score import Score, ScoreSettings
 from recipe.hint.prompt import Texts
-from recipe.hint.rollout import Parts, PromptRollout
+from recipe.hint.rollout import PromptRollout, RolloutParts
 from recipe.hint.runtime import store
 from recipe.hint.runtime.credit import CreditMixin
 from recipe.hint.runtime.models import ask_for_models
@@ -109,7 +109,7 @@ class Engine(BareEngine):
         made = [[*range(1, 2 + turn + row), self.right[turn].pop(0)] for row in rows]
         return [Response(ids, [-1.0] * len(ids), "text", False, 1, 1) for ids in made]
 
-    def given(self, text):
+    def given_response(self, text):
         return Response([*range(1, len(text)), 1], [], text, False, is_given=True)
 
     async def grade(self, problem, responses):
@@ -124,7 +124,7 @@ def filled(monkeypatch, method, rights, *, k1=0.0):
     for number, right in enumerate(rights):
         uid = f"uid{number}"
         item = Problem(f"p{number}", MESSAGES, "2+2", "four" + "!" * number, "4")
-        parts = Parts(method, None, Engine(right), HintSettings(), Texts())
+        parts = RolloutParts(method, None, Engine(right), HintSettings(), Texts())
         outcome = asyncio.run(PromptRollout(item, ProblemState(step=9), parts).run(uid, 9))
         for key, fields, tag in store.rows_of(outcome, {"uid": uid, "global_steps": 1}):
             keys.append(key)

@@ -158,9 +158,9 @@ def utterances():
         transition([5, 6, 7, 14, 9], [20, 21, 22], 0.0),
     ]
     online = [each.clone() for each in worker._shards()]
-    before = learner.judge(data)
+    before = learner.heads_of(data)
     told = [learner.learn(data, step) for step in range(1, 151)]
-    after = learner.judge(data)
+    after = learner.heads_of(data)
     # The target trails the weights; asking it leaves them as they are.
     kept = [each.clone() for each in worker._shards()]
     slow = learner._asked(learner._workers.infer_target, data)
@@ -176,14 +176,14 @@ def utterances():
         moved = learner._asked(learner._workers.infer_target, data)
         worker.load_checkpoint(folder)
         loaded = learner._asked(learner._workers.infer_target, data)
-        loaded_online = learner.judge(data)
+        loaded_online = learner.heads_of(data)
     return {
         "parameters moved": any(
             not torch.equal(a, b) for a, b in zip(online, worker._shards(), strict=True)
         ),
         "before": before.tolist(),
         "after": after.tolist(),
-        "V with other utterances": learner.judge(other)[:, 2:].tolist(),
+        "V with other utterances": learner.heads_of(other)[:, 2:].tolist(),
         "V": loaded_online[:, 2:].tolist(),
         "slow": slow.tolist(),
         "slow again": again.tolist(),

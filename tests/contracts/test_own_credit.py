@@ -102,7 +102,7 @@ class Learner:
         self.learnt += transitions
         return {"replay": float(len(self.learnt))}
 
-    def judge(self, transitions):
+    def heads_of(self, transitions):
         return np.zeros((len(transitions), 4))
 
 
@@ -118,7 +118,7 @@ def test_an_utterance_critic_learns_nothing_from_conversations_that_were_dropped
     trainer._compute_values(batch, metrics)
     assert len(trainer._learner.learnt) == num_learnt
     assert metrics == ({"critic/replay": 4.0} if num_learnt else {})
-    assert set(trainer._judged) == set(batch.keys) and len(batch.keys) == 4
+    assert set(trainer._critic_heads) == set(batch.keys) and len(batch.keys) == 4
 
 
 def test_other_methods_keep_verls_advantages(monkeypatch):

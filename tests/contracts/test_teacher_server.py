@@ -18,7 +18,7 @@ import pytest
 from engines import BASE, ROOT, environment
 
 from recipe.hint.hints.teacher import Teacher
-from recipe.hint.hints.teacher_settings import Sampling, TeacherSettings
+from recipe.hint.hints.teacher_settings import TeacherSampling, TeacherSettings
 from recipe.hint.problems.columns import read_problems, write_rows
 from recipe.hint.problems.offline_command import add_arguments, run
 from recipe.hint.prompt import Texts
@@ -85,7 +85,7 @@ def ask(url, folder, problems, *, max_tokens=128, **changes):
         base_url=url, model="tiny", api_key_env=KEY_NAME, cache_dir=str(folder), num_retries=0
     )
     teacher = Teacher(
-        replace(settings, **changes), texts=Texts(), sampling=Sampling(max_tokens=max_tokens)
+        replace(settings, **changes), texts=Texts(), sampling=TeacherSampling(max_tokens=max_tokens)
     )
 
     async def all_of_them():

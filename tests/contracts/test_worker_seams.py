@@ -21,7 +21,7 @@ from verl.workers.rollout.llm_server import FullyAsyncLLMServerClient, LLMServer
 from recipe.hint.engine import BareEngine
 from recipe.hint.methods.base import Method
 from recipe.hint.prompt import Texts
-from recipe.hint.rollout import Parts
+from recipe.hint.rollout import RolloutParts
 from recipe.hint.runtime.engine import GroupClient, LoopPasses, Sampling
 from recipe.hint.runtime.sampling_guard import IDLE
 from recipe.hint.runtime.tracing import Traces
@@ -226,7 +226,7 @@ class SlowEngine(BareEngine):
 def test_a_whole_validation_set_enters_the_engine_a_part_at_a_time():
     engine = SlowEngine()
     settings = HintSettings(samples=NO_SAMPLES)
-    parts = Parts(Method(), None, engine, settings, Texts())
+    parts = RolloutParts(Method(), None, engine, settings, Texts())
     worker = object.__new__(HintWorker)
     worker._slots = asyncio.Semaphore(3)
     prompts = [prompt_of(f"p{number}") for number in range(50)]

@@ -12,7 +12,7 @@ from chat_server import ChatServer, completion
 from fakes import problem
 
 from recipe.hint.hints.teacher import Client, Teacher
-from recipe.hint.hints.teacher_settings import Sampling, TeacherSettings
+from recipe.hint.hints.teacher_settings import TeacherSampling, TeacherSettings
 from recipe.hint.prompt import Texts
 
 KEY = "sk-very-secret"
@@ -24,7 +24,7 @@ def teacher(server: ChatServer, folder, **changes) -> Teacher:
     environment = {"TEACHER_KEY": KEY}
     settings = replace(FAST, base_url=server.url, cache_dir=str(folder), **changes)
     one = Teacher(
-        settings, texts=Texts(), sampling=Sampling(max_tokens=64), environment=environment
+        settings, texts=Texts(), sampling=TeacherSampling(max_tokens=64), environment=environment
     )
     one._client.send = hurried(one._client, server)
     return one

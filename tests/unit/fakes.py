@@ -15,7 +15,7 @@ from recipe.hint.hints.self_generated import SelfGenerated
 from recipe.hint.methods.base import Method
 from recipe.hint.prompt import Texts
 from recipe.hint.record import Outcome
-from recipe.hint.rollout import Parts, PromptRollout
+from recipe.hint.rollout import PromptRollout, RolloutParts
 from recipe.hint.schema import HintLevels, Problem, ProblemState, Response, Verdict
 from recipe.hint.settings import HintSettings
 
@@ -87,7 +87,7 @@ class ScriptedEngine(BareEngine):
             for row in rows
         ]
 
-    def given(self, text):
+    def given_response(self, text):
         """A text that begins with "cut" is too long, one with "wrong" wrong; others are right."""
         kind = (text.split() or [""])[0]
         return Response(
@@ -100,7 +100,7 @@ class ScriptedEngine(BareEngine):
             for ids, seed in zip(prompts, seeds, strict=True)
         ]
 
-    async def score(self, prompt_ids, token_ids):
+    async def log_probs(self, prompt_ids, token_ids):
         """A token is a quarter likelier for each level."""
         return [-1.0 + 0.25 * self.level_of(prompt_ids)] * len(token_ids)
 
@@ -178,7 +178,7 @@ def make_rollout(
     return PromptRollout(
         item or problem(),
         state or ProblemState(),
-        Parts(
+        RolloutParts(
             method=method,
             source=source if method.uses_hints else None,
             engine=engine,

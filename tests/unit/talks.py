@@ -8,7 +8,7 @@ from fakes import problem
 
 from recipe.hint.engine import BareEngine
 from recipe.hint.prompt import Texts
-from recipe.hint.rollout import Parts, PromptRollout
+from recipe.hint.rollout import PromptRollout, RolloutParts
 from recipe.hint.schema import ProblemState, Response, Verdict
 from recipe.hint.settings import HintSettings
 
@@ -45,7 +45,7 @@ class TurnEngine(BareEngine):
             for _ in range(count)
         ]
 
-    def given(self, text):
+    def given_response(self, text):
         # Its text says what it is.
         return Response([0, int(text == "right")], [], text, False, is_given=True)
 
@@ -61,7 +61,7 @@ async def roll_out(method, engine, *, step=1, item=None):
     made = PromptRollout(
         item or problem(),
         ProblemState(step=step),
-        Parts(method, None, engine, HintSettings(), Texts()),
+        RolloutParts(method, None, engine, HintSettings(), Texts()),
     )
     return await made.run("uid", step)
 

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
+from recipe.hint.command.aliases import NO_COUNTERPART, given_settings, resolve_aliases
 from recipe.hint.command.compose import choose_hardware, nearest
-from recipe.hint.command.second_names import NO_COUNTERPART, given_settings, resolve_aliases
 from recipe.hint.errors import ConfigError
 
 

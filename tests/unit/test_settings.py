@@ -9,7 +9,7 @@ import yaml
 
 from recipe.hint.errors import ConfigError
 from recipe.hint.methods import METHODS
-from recipe.hint.methods.sage_light import LightSettings
+from recipe.hint.methods.sage_light import SageLightSettings
 from recipe.hint.settings import (
     HintSettings,
     build_method,
@@ -35,7 +35,7 @@ def test_each_method_gives_the_configuration_its_settings_and_their_defaults():
         *("fixed", "search", "ghpo", "scaf", "score", "score_guided", "mlmt", "archer"),
         *("luffy", "sft", "rl_zvp", "seele", "prefix_rl"),
     }
-    assert defaults["trainer"] == asdict(LightSettings())
+    assert defaults["trainer"] == asdict(SageLightSettings())
     for cls in METHODS.values():
         if cls.settings_node.startswith("hint."):
             name = cls.settings_node.removeprefix("hint.")
@@ -200,7 +200,7 @@ def test_the_limit_of_progress_is_no_shorter_than_that_of_one_group():
 
 def built(name, **hint):
     node = method_defaults()["hint"] | hint
-    return build_method({"method": name, **asdict(LightSettings())}, read_settings(node))
+    return build_method({"method": name, **asdict(SageLightSettings())}, read_settings(node))
 
 
 def test_more_levels_than_the_tracker_tells_apart_are_refused():

@@ -219,7 +219,7 @@ def test_the_table_has_a_row_per_case_and_ratios_to_grpo():
 def test_time_in_a_part_inside_another_counts_once(monkeypatch):
     now = iter([0.0, 1.0, 3.0, 7.0, 12.0, 20.0])
     monkeypatch.setattr(parts.time, "perf_counter", lambda: next(now))
-    clocks = parts.Parts()  # 0
+    clocks = parts.Stopwatch()  # 0
     with clocks.part("outer"):  # 1
         with clocks.part("inner"):  # 3
             pass  # 7

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 
-class Parts:
+class Stopwatch:
     """Wall-clock seconds by part; time in a part that is called from another counts once."""
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ class Parts:
         self._since = now
 
 
-PARTS = Parts()
+PARTS = Stopwatch()
 
 
 def timed(prefix: str, *names: str) -> Any:

@@ -19,7 +19,7 @@ from recipe.hint.methods.sage import Sage
 from recipe.hint.prompt import Texts
 from recipe.hint.record import PromptRecord
 from recipe.hint.reward_tracker import RewardTracker
-from recipe.hint.rollout import Parts, PromptRollout
+from recipe.hint.rollout import PromptRollout, RolloutParts
 from recipe.hint.samples import NO_SAMPLES
 from recipe.hint.schema import Problem, seed_at
 from recipe.hint.settings import HintSettings
@@ -174,7 +174,9 @@ class Simulation:
         self, number: int, step: int, method: Method | None = None, source: Any = None
     ) -> PromptRecord:
         engine = SimulatedEngine(self._case.world, number, self._fleet)
-        parts = Parts(method or self._method, source or self._source, engine, _SETTINGS, Texts())
+        parts = RolloutParts(
+            method or self._method, source or self._source, engine, _SETTINGS, Texts()
+        )
         problem = _problem(number)
         state = replace(self._tracker.state(problem.id), step=_FIRST_STEP + step)
         outcome = await PromptRollout(problem, state, parts).run(f"{number}-{step}", step)
@@ -194,7 +196,7 @@ class Simulation:
         async def one(number: int) -> PromptRecord:
             async def roll_out(method: Method, source: Any) -> Any:
                 engine = SimulatedEngine(self._case.world, number, self._fleet)
-                parts = Parts(method, source, engine, _SETTINGS, Texts())
+                parts = RolloutParts(method, source, engine, _SETTINGS, Texts())
                 state = self._tracker.state(str(number))
                 return await PromptRollout(_problem(number), state, parts).run(str(number), step)
 

@@ -17,7 +17,7 @@ from recipe.hint.hints.base import HintResult, HintSource, WrittenText
 from recipe.hint.methods.base import Method
 from recipe.hint.prompt import Message
 from recipe.hint.record import Outcome
-from recipe.hint.rollout import Parts
+from recipe.hint.rollout import RolloutParts
 from recipe.hint.runtime.engine import Grader, VllmEngine
 from recipe.hint.runtime.hint_sources import guarded_source
 from recipe.hint.runtime.worker import HintWorker
@@ -80,7 +80,9 @@ class BenchWorker(HintWorker):
         """Return the processor time of this process since it started."""
         return time.process_time()
 
-    async def roll_out(self, parts: Parts, problem: Problem, prompt: dict, step: int) -> Outcome:
+    async def roll_out(
+        self, parts: RolloutParts, problem: Problem, prompt: dict, step: int
+    ) -> Outcome:
         """Run the rollout of the prompt's arm."""
         if parts is self._validation:
             return await HintWorker.roll_out(self, parts, problem, prompt, step)
@@ -96,7 +98,7 @@ class BenchWorker(HintWorker):
         trajectory = {**trajectory, "step": prompt["bench_round"]}
         await HintWorker._run_prompt(self, prompt, sampling_params, trajectory, trace)
 
-    def _arm(self, name: str) -> Parts:
+    def _arm(self, name: str) -> RolloutParts:
         trainer: Any = OmegaConf.to_container(self.config.trainer, resolve=True)
         method = build_method({**trainer, "method": method_of(name)}, self._settings)
         engine = self._constant_engine if name.endswith(CONSTANT) else self._engine
@@ -107,9 +109,11 @@ class BenchWorker(HintWorker):
             grader=engine.verifier,
             tokenizer=self.tokenizer,
         )
-        return Parts(method, source, engine, self._settings, self._training.texts)
+        return RolloutParts(method, source, engine, self._settings, self._training.texts)
 
-    async def _release(self, arm: Parts, problem: Problem, prompt: dict, step: int) -> Outcome:
+    async def _release(
+        self, arm: RolloutParts, problem: Problem, prompt: dict, step: int
+    ) -> Outcome:
 
         async def write(step: int) -> HintResult:
             async def generate(messages: list[Message], attempt: int) -> WrittenText:

@@ -18,7 +18,7 @@ from hydra.core.global_hydra import GlobalHydra
 from hydra.errors import MissingConfigException, OverrideParseException
 from omegaconf import DictConfig, OmegaConf
 
-from recipe.hint.command.second_names import given_settings
+from recipe.hint.command.aliases import given_settings
 from recipe.hint.errors import ConfigError
 from recipe.hint.settings import method_defaults
 

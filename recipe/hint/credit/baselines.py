@@ -45,7 +45,7 @@ def leave_one_out(rows: Sequence[CreditRow]) -> np.ndarray:
     return np.where(others > 0, (sums - rewards_N) / np.maximum(others, 1), 0.0)
 
 
-def is_alike(rows: Sequence[CreditRow]) -> np.ndarray:
+def has_equal_rewards(rows: Sequence[CreditRow]) -> np.ndarray:
     """Return whether all rewards of each row's group are equal, shape ``(N,)``."""
     rewards_N = rewards_of(rows)
     members_N = _members(rows)
@@ -71,7 +71,7 @@ def group_spread(rows: Sequence[CreditRow]) -> np.ndarray:
     return np.where(spread > 0, spread, 1.0)
 
 
-def against_mean(rows: Sequence[CreditRow], *, by_std: bool = True) -> np.ndarray:
+def grpo_advantages(rows: Sequence[CreditRow], *, by_std: bool = True) -> np.ndarray:
     """Return (reward - mean) / (deviation + 1e-6) of each row's group, shape ``(N,)``: verl's GRPO.
 
     A row alone in its group keeps its raw reward, as in verl: its mean counts as 0.

@@ -8,7 +8,7 @@ import numpy as np
 
 
 @dataclass(frozen=True, slots=True)
-class TokenFacts:
+class TokenStats:
     """Log-probabilities and entropies of a batch's tokens before the update; 0 in padding.
 
     Attributes:

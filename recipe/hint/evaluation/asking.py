@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from recipe.hint.methods import Method
-from recipe.hint.rollout import Parts, PromptRollout
+from recipe.hint.rollout import PromptRollout, RolloutParts
 from recipe.hint.samples import NO_SAMPLES
 from recipe.hint.schema import FINAL_HINT_FAILURES, Problem, ProblemState
 from recipe.hint.settings import style_of
@@ -38,7 +38,7 @@ def asked_method(method: Method) -> Method:
     return EveryLevel(max_level=method.max_level) if method.uses_hints else method.validation()
 
 
-async def ask(problem: Problem, parts: Parts) -> dict[str, Any]:
+async def ask(problem: Problem, parts: RolloutParts) -> dict[str, Any]:
     """Return the problem and all rounds with their whole texts, as JSON has them.
 
     Args:

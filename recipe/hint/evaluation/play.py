@@ -13,7 +13,7 @@ from recipe.hint.evaluation.draw import Job, response_row
 from recipe.hint.hints.base import Endpoint
 from recipe.hint.methods import BASELINE, METHODS, Method
 from recipe.hint.prompt import Texts
-from recipe.hint.rollout import Parts, PromptRollout
+from recipe.hint.rollout import PromptRollout, RolloutParts
 from recipe.hint.samples import NO_SAMPLES
 from recipe.hint.schema import ProblemState, seed_at
 from recipe.hint.settings import HintSettings, build_method, read_texts, settings_of
@@ -41,7 +41,7 @@ def played_turns(config: DictConfig) -> dict[str, Any] | None:
     return {"method": name, "settings": asdict(own), "texts": texts} | teacher
 
 
-def parts_of_turns(config: DictConfig, engine: Any, teacher_of: TeacherOf) -> Parts | None:
+def parts_of_turns(config: DictConfig, engine: Any, teacher_of: TeacherOf) -> RolloutParts | None:
     """Return what the conversations are made of; ``None`` for a method with one turn."""
     if evaluated_method(config) == BASELINE:
         return None
@@ -50,10 +50,10 @@ def parts_of_turns(config: DictConfig, engine: Any, teacher_of: TeacherOf) -> Pa
     method = build_method(config.trainer, settings)
     rollout = config.actor_rollout_ref.rollout
     teacher = teacher_of(method, settings, texts, rollout, rollout.val_kwargs)
-    return Parts(method.validation(), None, engine, settings, texts, teacher)
+    return RolloutParts(method.validation(), None, engine, settings, texts, teacher)
 
 
-async def played_rows(job: Job, *, parts: Parts) -> list[dict[str, Any]]:
+async def played_rows(job: Job, *, parts: RolloutParts) -> list[dict[str, Any]]:
     """Play K conversations; those that a killed run left on disk are played the same again."""
     name = f"{job.problem.data_source}/{job.problem.id}"
     rollout = PromptRollout(replace(job.problem, id=name), ProblemState(), parts)

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from recipe.hint.hints.teacher_settings import Sampling
+from recipe.hint.hints.teacher_settings import TeacherSampling
 from recipe.hint.prompt import Message
 from recipe.hint.schema import HintLevels, HintStatus, Problem
 
@@ -40,10 +40,10 @@ class Endpoint(Protocol):
     ``sampling`` is how where the request does not say; its seed is not used.
     """
 
-    sampling: Sampling
+    sampling: TeacherSampling
 
     async def reply(
-        self, messages: Sequence[Message], sampling: Sampling
+        self, messages: Sequence[Message], sampling: TeacherSampling
     ) -> WrittenText | HintStatus:
         """Return one text, or the status that says why there is none."""
         ...

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from recipe.hint.hints.base import Generate, HintResult, HintSource
 from recipe.hint.hints.fitting import cut_into
-from recipe.hint.schema import HINT_COLUMN, HintLevels, Problem, seed_at, whole_sets
+from recipe.hint.schema import HINT_COLUMN, HintLevels, Problem, complete_sets, seed_at
 
 
 class DatasetHints:
@@ -29,7 +29,7 @@ class DatasetHints:
     ) -> HintResult:
         """Return all levels, or ``missing_hint`` with the first column that has no text."""
         number = seed_at(self._seed, "dataset hint", problem.id) + num_before
-        levels = whole_sets(problem.hints, self._max_level)
+        levels = complete_sets(problem.hints, self._max_level)
         for level, texts in enumerate(levels, 1):
             if not texts:
                 return HintResult("missing_hint", detail=HINT_COLUMN.format(level=level))

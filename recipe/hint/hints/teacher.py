@@ -35,7 +35,7 @@ from recipe.hint.hints.self_generated import hint_request, parse_hint_levels
 from recipe.hint.hints.teacher_cache import CachedResponse, ResponseCache
 from recipe.hint.hints.teacher_settings import (
     Request,
-    Sampling,
+    TeacherSampling,
     TeacherSettings,
     make_request,
     read_key,
@@ -238,7 +238,7 @@ class Teacher:
         settings: TeacherSettings,
         *,
         texts: Texts,
-        sampling: Sampling,
+        sampling: TeacherSampling,
         attempts: int = 3,
         max_level: int = 3,
         environment: Mapping[str, str] = os.environ,
@@ -302,7 +302,7 @@ class Teacher:
         return HintResult("parse_failed", calls=calls, tokens=tokens, detail=detail)
 
     async def reply(
-        self, messages: Sequence[Message], sampling: Sampling
+        self, messages: Sequence[Message], sampling: TeacherSampling
     ) -> WrittenText | HintStatus:
         """Return the teacher's text, or ``generation_failed``; the log has the fault."""
         request = make_request(self._settings, sampling, messages=messages)

@@ -62,7 +62,7 @@ class TeacherSettings:
                 raise ConfigError(f"hint.teacher.body must not hold {name}; the teacher sets it")
 
 
-class Sampling(NamedTuple):
+class TeacherSampling(NamedTuple):
     """How responses are drawn; the settings ``hint.temperature`` and so on."""
 
     temperature: float = 1.0
@@ -80,7 +80,7 @@ class Request(NamedTuple):
 
 def make_request(
     settings: TeacherSettings,
-    sampling: Sampling,
+    sampling: TeacherSampling,
     *,
     messages: Sequence[Message],
     number: int = 0,

@@ -92,7 +92,7 @@ class Archer(Method):
     settings_node = "hint.archer"
     has_own_credit: ClassVar[bool] = True
     has_turns: ClassVar[bool] = True
-    second_names: ClassVar[Mapping[str, str]] = {
+    aliases: ClassVar[Mapping[str, str]] = {
         "epochs": "updates",
         "critic_lm": "critic.model.path",
         "critic_lr": "critic.optim.lr",

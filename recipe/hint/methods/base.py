@@ -10,7 +10,7 @@ import numpy as np
 
 from recipe.hint.credit.archer import UtteranceCritic
 from recipe.hint.credit.rows import DROPPED, CreditRow
-from recipe.hint.credit.tokens import TokenFacts
+from recipe.hint.credit.tokens import TokenStats
 from recipe.hint.errors import ConfigError
 from recipe.hint.prompt import Style
 from recipe.hint.schema import FINAL_HINT_FAILURES, Problem, ProblemState, seed_at
@@ -64,8 +64,8 @@ class Method:
         needs_solution: Whether it trains on the reference solutions themselves.
         needs_log_probs: Whether the trainer has to compute the log-probabilities of its rows
             before the update, which verl's bypass mode leaves out.
-        second_names: Names of settings in other implementations -> ours; with dots, any setting's.
-        second_values: Of such a name: their values -> ours.
+        aliases: Names of settings in other implementations -> ours; with dots, any setting's.
+        alias_values: Of such a name: their values -> ours.
     """
 
     settings_cls: ClassVar[type] = NoSettings
@@ -81,8 +81,8 @@ class Method:
     has_turns: ClassVar[bool] = False
     needs_solution: ClassVar[bool] = False
     needs_log_probs: ClassVar[bool] = False
-    second_names: ClassVar[Mapping[str, str]] = {}
-    second_values: ClassVar[Mapping[str, Mapping[str, str]]] = {}
+    aliases: ClassVar[Mapping[str, str]] = {}
+    alias_values: ClassVar[Mapping[str, Mapping[str, str]]] = {}
 
     def __init__(
         self, *, max_level: int = 0, settings: Any = None, draws: Draws | None = None
@@ -136,13 +136,13 @@ class Method:
             ConfigError: If the method's schedule does not fit in it.
         """
 
-    def check_opening_ends(self, num_steps: int) -> None:
-        """Refuse an :attr:`opening` that lasts as long as the run.
+    def check_first_phase_ends(self, num_steps: int) -> None:
+        """Refuse an :attr:`first_phase` that lasts as long as the run.
 
         Raises:
             ConfigError: Naming its setting.
         """
-        name, first = self.opening
+        name, first = self.first_phase
         if first >= num_steps:
             raise ConfigError(
                 f"{self.settings_node}.{name}={first} leaves none of the {num_steps} steps of the "
@@ -150,7 +150,7 @@ class Method:
             )
 
     @property
-    def opening(self) -> tuple[str, int]:
+    def first_phase(self) -> tuple[str, int]:
         """Name and value of the setting for how many first steps differ from the rest; 0: none."""
         return "", 0
 
@@ -170,7 +170,7 @@ class Method:
         return False
 
     @property
-    def holds_rows(self) -> bool:
+    def publishes_critic_rows(self) -> bool:
         """Whether turns of the policy that do not train are published for the critic only."""
         return False
 
@@ -200,7 +200,7 @@ class Method:
         """
         raise NotImplementedError("only a method with has_own_credit has advantages")
 
-    def token_weights(self, rows: Sequence[CreditRow], tokens: TokenFacts) -> np.ndarray:
+    def token_weights(self, rows: Sequence[CreditRow], tokens: TokenStats) -> np.ndarray:
         """Return the factor of each token's advantage, shape (N, T) or (N, 1): 1.
 
         Args:

@@ -98,14 +98,14 @@ class Ghpo(Method):
             )
 
     @property
-    def opening(self) -> tuple[str, int]:
+    def first_phase(self) -> tuple[str, int]:
         """The cold start, where anything follows it."""
         return "cold_start_steps", self.settings.cold_start_steps
 
     def check_steps(self, num_steps: int) -> None:
         """Refuse a cold start that lasts as long as the run."""
         if self.settings.mode != "none":
-            self.check_opening_ends(num_steps)
+            self.check_first_phase_ends(num_steps)
 
     def open(self, problem: Problem, state: ProblemState) -> Sample:
         """Return a request without a hint, except in ``fixed_all``, which hints every group."""

@@ -8,9 +8,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from recipe.hint.credit.baselines import against_mean
+from recipe.hint.credit.baselines import grpo_advantages
 from recipe.hint.credit.rows import CreditRow
-from recipe.hint.credit.tokens import TokenFacts
+from recipe.hint.credit.tokens import TokenStats
 from recipe.hint.errors import ConfigError
 from recipe.hint.methods.base import Method
 from recipe.hint.schema import Problem, ProblemState
@@ -66,9 +66,9 @@ class Luffy(Method):
 
     def advantages(self, rows: Sequence[CreditRow]) -> np.ndarray:
         """Return the advantages of GRPO, shape (N,), the solution a member of its group."""
-        return against_mean(rows, by_std=self.settings.norm_adv_by_std)
+        return grpo_advantages(rows, by_std=self.settings.norm_adv_by_std)
 
-    def token_weights(self, rows: Sequence[CreditRow], tokens: TokenFacts) -> np.ndarray:
+    def token_weights(self, rows: Sequence[CreditRow], tokens: TokenStats) -> np.ndarray:
         """Return p f'(p) = gamma p / (p + gamma)^2 for a solution's tokens, else 1, shape (N, T).
 
         The gradient of f(p) is p f'(p) times that of log p.

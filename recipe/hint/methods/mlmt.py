@@ -13,14 +13,14 @@ from recipe.hint.credit.baselines import state_values
 from recipe.hint.credit.rows import CreditRow
 from recipe.hint.errors import ConfigError
 from recipe.hint.methods.base import Draws
-from recipe.hint.methods.score import AFTER
-from recipe.hint.methods.score_guided import GUIDE, PLACE, GuidedSettings, ScoreGuided
+from recipe.hint.methods.score import PARENT_TURN
+from recipe.hint.methods.score_guided import GUIDE, GUIDE_TURN, ScoreGuided, ScoreGuidedSettings
 from recipe.hint.schema import ProblemState
 from recipe.hint.turns import Place
 
 
 @dataclass(frozen=True)
-class MlmtSettings(GuidedSettings):
+class MlmtSettings(ScoreGuidedSettings):
     """The tree of a prompt's turns, and who trains when.
 
     Attributes:
@@ -50,7 +50,7 @@ class MlmtSettings(GuidedSettings):
 
     node: ClassVar[str] = "hint.mlmt"
     not_negative: ClassVar[tuple[str, ...]] = (
-        *(*GuidedSettings.not_negative, "t_low", "t_high", "value_bonus"),
+        *(*ScoreGuidedSettings.not_negative, "t_low", "t_high", "value_bonus"),
     )
 
     def __post_init__(self) -> None:
@@ -92,14 +92,14 @@ class Mlmt(ScoreGuided):
 
     settings_cls = MlmtSettings
     settings_node = MlmtSettings.node
-    second_names: ClassVar[Mapping[str, str]] = {
-        **ScoreGuided.second_names,
+    aliases: ClassVar[Mapping[str, str]] = {
+        **ScoreGuided.aliases,
         "value_coef": "value_bonus",
         "stop_value_gradients": "value_grad",
         "value_model_name": "critic.model.path",
         "value_lr": "critic.optim.lr",
     }
-    second_values: ClassVar[Mapping[str, Mapping[str, str]]] = {
+    alias_values: ClassVar[Mapping[str, Mapping[str, str]]] = {
         "stop_value_gradients": {"true": "stop", "false": "full"}
     }
     validation_settings: ClassVar[dict[str, Any]] = {
@@ -125,9 +125,9 @@ class Mlmt(ScoreGuided):
         return super().needs_critic or self.settings.value_bonus > 0
 
     @property
-    def holds_rows(self) -> bool:
+    def publishes_critic_rows(self) -> bool:
         """Whether turns of the policy go along for the critic alone, in phases of one role too."""
-        return super().holds_rows or (self.needs_critic and self.settings.t_low > 0)
+        return super().publishes_critic_rows or (self.needs_critic and self.settings.t_low > 0)
 
     def check_steps(self, num_steps: int) -> None:
         """Refuse phases that leave a role out, and a stage I that the guide's steps would take."""
@@ -166,18 +166,20 @@ class Mlmt(ScoreGuided):
         if self.settings.value_grad == "stop":
             return targets_N
         return targets_N + self.settings.value_bonus * np.array(
-            [AFTER in each.facts for each in rows]
+            [PARENT_TURN in each.facts for each in rows]
         )
 
     def _with_bonus(self, rows: Sequence[CreditRow]) -> list[CreditRow]:
         after: dict[tuple[str, float], list[float]] = {}
         for row, value in zip(rows, state_values(rows), strict=True):
-            if AFTER in row.facts:
-                after.setdefault((row.prompt_uid, row.facts[AFTER]), []).append(value)
+            if PARENT_TURN in row.facts:
+                after.setdefault((row.prompt_uid, row.facts[PARENT_TURN]), []).append(value)
         bonus = self.settings.value_bonus
         return [
-            replace(row, reward=row.reward + bonus * mean(after[row.prompt_uid, row.facts[PLACE]]))
-            if PLACE in row.facts
+            replace(
+                row, reward=row.reward + bonus * mean(after[row.prompt_uid, row.facts[GUIDE_TURN]])
+            )
+            if GUIDE_TURN in row.facts
             else row
             for row in rows
         ]

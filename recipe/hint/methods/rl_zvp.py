@@ -8,9 +8,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from recipe.hint.credit.baselines import against_mean, is_alike
+from recipe.hint.credit.baselines import grpo_advantages, has_equal_rewards
 from recipe.hint.credit.rows import CreditRow
-from recipe.hint.credit.tokens import TokenFacts
+from recipe.hint.credit.tokens import TokenStats
 from recipe.hint.errors import ConfigError
 from recipe.hint.methods.base import Method
 from recipe.hint.schema import Problem, ProblemState
@@ -65,9 +65,9 @@ class RlZvp(Method):
     def advantages(self, rows: Sequence[CreditRow]) -> np.ndarray:
         """Return alpha or -alpha in a group of equal rewards, else those of GRPO, shape (N,)."""
         signs_N = np.where(_is_right(rows), 1.0, -1.0)
-        return np.where(_is_zero(rows), self.settings.alpha * signs_N, against_mean(rows))
+        return np.where(_is_zero(rows), self.settings.alpha * signs_N, grpo_advantages(rows))
 
-    def token_weights(self, rows: Sequence[CreditRow], tokens: TokenFacts) -> np.ndarray:
+    def token_weights(self, rows: Sequence[CreditRow], tokens: TokenStats) -> np.ndarray:
         """Return H_t where all are right, max H - H_t where all are wrong, else 1, (N, T)."""
         entropies_NT = tokens.entropies_NT * tokens.mask_NT
         highest_N1 = entropies_NT.max(axis=1, keepdims=True)
@@ -83,4 +83,4 @@ def _is_right(rows: Sequence[CreditRow]) -> np.ndarray:
 def _is_zero(rows: Sequence[CreditRow]) -> np.ndarray:
     """Return whether a row's group is all right or all wrong, for equal rewards, shape (N,)."""
     by_verdict = [replace(row, reward=row.facts[_RIGHT]) for row in rows]
-    return is_alike(rows) & is_alike(by_verdict)
+    return has_equal_rewards(rows) & has_equal_rewards(by_verdict)

@@ -11,7 +11,7 @@ from recipe.hint.turns import Sample, at_level
 
 
 @dataclass(frozen=True)
-class LightSettings:
+class SageLightSettings:
     """Thresholds on the problem's last accuracy, both in [0, 1].
 
     Raises:
@@ -35,7 +35,7 @@ class LightSettings:
             )
 
 
-def next_level(level: int, accuracy: float, max_level: int, settings: LightSettings) -> int:
+def next_level(level: int, accuracy: float, max_level: int, settings: SageLightSettings) -> int:
     """Return the level of the next prompt rollout.
 
     ``accuracy`` below zero means unknown (none before, failed hint, failed verifier): no change.
@@ -57,7 +57,7 @@ class SageLight(Method):
     ``hint_accuracy_min_threshold=0.35 hint_accuracy_max_threshold=1.0``.
     """
 
-    settings_cls = LightSettings
+    settings_cls = SageLightSettings
     settings_node = "trainer"
     uses_hints = True
     supports_dropout = True

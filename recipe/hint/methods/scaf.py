@@ -68,13 +68,13 @@ class Scaf(Method):
         check_below_group("hint.scaf.rollouts", self.settings.rollouts, group_size)
 
     @property
-    def opening(self) -> tuple[str, int]:
+    def first_phase(self) -> tuple[str, int]:
         """The warm-up."""
         return "warmup_steps", self.settings.warmup_steps
 
     def check_steps(self, num_steps: int) -> None:
         """Refuse a warm-up that lasts as long as the run."""
-        self.check_opening_ends(num_steps)
+        self.check_first_phase_ends(num_steps)
 
     def open(self, problem: Problem, state: ProblemState) -> Sample:
         """Return no guidance before the group has failed, and none at all during the warm-up."""

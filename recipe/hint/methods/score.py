@@ -19,7 +19,7 @@ from recipe.hint.schema import Problem, ProblemState
 from recipe.hint.turns import Place, Round, Row, Sample, Train, path, places, turn_at
 
 # Fact of a last turn: the index, within its round, of the turn that it continues.
-AFTER = "after"
+PARENT_TURN = "after"
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class Score(Method):
         return True
 
     @property
-    def opening(self) -> tuple[str, int]:
+    def first_phase(self) -> tuple[str, int]:
         """Stage I."""
         return "stage1_steps", self.settings.stage1_steps
 
@@ -185,7 +185,7 @@ class Score(Method):
             earned = self.last_reward(rounds, steps, is_stage1=is_stage1)
             if earned is None:
                 continue
-            after = {**facts, AFTER: float(steps[-2].turn)}
+            after = {**facts, PARENT_TURN: float(steps[-2].turn)}
             rows.append(Row(place, earned, self.last_group(steps), settings.beta1, facts=after))
         return tuple(rows)
 

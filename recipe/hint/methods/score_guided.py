@@ -24,11 +24,11 @@ from recipe.hint.turns import (
 
 GUIDE = "guide"
 # The fact of a guide's turn that names it, by its number in its round.
-PLACE = "place"
+GUIDE_TURN = "place"
 
 
 @dataclass(frozen=True)
-class GuidedSettings(ScoreSettings):
+class ScoreGuidedSettings(ScoreSettings):
     """What the guide is and earns, beside the solver's two stages.
 
     Attributes:
@@ -117,9 +117,9 @@ class ScoreGuided(Score):
     (docs/methods/score-guided.md). Deviations: docs/deviations.md#score-guided.
     """
 
-    settings_cls = GuidedSettings
-    settings_node = GuidedSettings.node
-    second_names: ClassVar[Mapping[str, str]] = {
+    settings_cls = ScoreGuidedSettings
+    settings_node = ScoreGuidedSettings.node
+    aliases: ClassVar[Mapping[str, str]] = {
         "train_guidance_model": "train_guide",
         "guidance_kl_coef": "guide_kl_coef",
     }
@@ -155,7 +155,7 @@ class ScoreGuided(Score):
         return "teacher" in (self.settings.guide, self.settings.solver)
 
     @property
-    def holds_rows(self) -> bool:
+    def publishes_critic_rows(self) -> bool:
         """Whether turns of the policy that do not train go along, for the critic alone."""
         settings = self.settings
         ours = (
@@ -200,8 +200,8 @@ class ScoreGuided(Score):
     def after_last(self, state: ProblemState, rounds: Sequence[Round]) -> Train:
         """Return the rows of the roles that train; nothing trains where none of them spoke."""
         solver, guide = self.trained_roles(state)
-        rows = self._held(self.solver_rows(state, rounds), is_trained=solver)
-        rows += self._held(self.guide_rows(state, rounds), is_trained=guide)
+        rows = self._rows_of_role(self.solver_rows(state, rounds), is_trained=solver)
+        rows += self._rows_of_role(self.guide_rows(state, rounds), is_trained=guide)
         ours = (row for row in rows if not rounds[row.place.round].request.asks_teacher)
         return self.trained(tuple(ours), rounds)
 
@@ -217,7 +217,7 @@ class ScoreGuided(Score):
         ended = {path(rounds, place)[0] for place in places(rounds, len(rounds) - 1)}
         return tuple(row for row in rows if path(rounds, row.place)[0] in ended)
 
-    def _held(self, rows: tuple[Row, ...], *, is_trained: bool) -> tuple[Row, ...]:
+    def _rows_of_role(self, rows: tuple[Row, ...], *, is_trained: bool) -> tuple[Row, ...]:
         """Return the rows of a role; of one that does not train, those that the critic needs."""
         if is_trained or not self.needs_critic:
             return rows if is_trained else ()
@@ -248,7 +248,7 @@ class ScoreGuided(Score):
                 reward -= settings.leak_penalty
             group = self.guide_group(path(rounds, place))
             coefs = settings.guide_kl_coef, settings.guide_weight
-            facts = {"leaks": float(leaks), PLACE: float(place.turn)}
+            facts = {"leaks": float(leaks), GUIDE_TURN: float(place.turn)}
             rows.append(Row(place, reward, group, *coefs, facts=facts))
         return tuple(rows)
 

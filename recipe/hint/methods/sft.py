@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from recipe.hint.credit.baselines import against_mean
+from recipe.hint.credit.baselines import grpo_advantages
 from recipe.hint.credit.rows import CreditRow
 from recipe.hint.errors import ConfigError
 from recipe.hint.methods.base import Method
@@ -59,7 +59,7 @@ class Sft(Method):
             )
 
     @property
-    def opening(self) -> tuple[str, int]:
+    def first_phase(self) -> tuple[str, int]:
         """The steps that imitate, where GRPO follows them."""
         return "steps", self.settings.steps or 0
 
@@ -81,4 +81,4 @@ class Sft(Method):
 
     def advantages(self, rows: Sequence[CreditRow]) -> np.ndarray:
         """Return 1 for solutions and the advantages of GRPO for sampled rows, shape (N,)."""
-        return np.where([row.is_given for row in rows], 1.0, against_mean(rows))
+        return np.where([row.is_given for row in rows], 1.0, grpo_advantages(rows))

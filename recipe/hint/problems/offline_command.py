@@ -10,7 +10,7 @@ from typing import Any
 
 from recipe.hint.errors import DataError
 from recipe.hint.hints.leak import graded_equal
-from recipe.hint.hints.teacher_settings import Sampling, TeacherSettings
+from recipe.hint.hints.teacher_settings import TeacherSampling, TeacherSettings
 from recipe.hint.problems.offline_hints import OfflineReport, write_offline_hints
 from recipe.hint.settings import HintSettings, read_texts
 from recipe.hint.typed import finite, read_json
@@ -83,7 +83,7 @@ def run(given: argparse.Namespace) -> OfflineReport:
     teacher = Teacher(
         settings,
         texts=texts,
-        sampling=Sampling(given.temperature, given.top_p, given.max_tokens, given.seed),
+        sampling=TeacherSampling(given.temperature, given.top_p, given.max_tokens, given.seed),
         attempts=given.attempts,
         max_level=given.max_level,
     )

@@ -71,7 +71,7 @@ class UtteranceLearner:
         means = {name: float(np.mean([each[name] for each in told])) for name in told[0]}
         return means | {"target_lag": float((lag / size) ** 0.5), "replay": float(len(self.replay))}
 
-    def judge(self, transitions: Sequence[Transition]) -> np.ndarray:
+    def heads_of(self, transitions: Sequence[Transition]) -> np.ndarray:
         """Return Q1, Q2, V1 and V2 of each, shape (N, 4)."""
         return self._asked(self._workers.infer_batch, transitions)
 

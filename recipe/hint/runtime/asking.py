@@ -10,7 +10,7 @@ from omegaconf import DictConfig
 
 from recipe.hint.evaluation.asking import ask
 from recipe.hint.problems.columns import read_problems
-from recipe.hint.rollout import Parts
+from recipe.hint.rollout import RolloutParts
 from recipe.hint.runtime.evaluation import start_replicas, watched
 from recipe.hint.runtime.hint_sources import guarded_source
 from recipe.hint.runtime.run_folder import RunFolder
@@ -39,6 +39,6 @@ class AskRunner(HintTaskRunner):
         )
         engine = builder.build(config.actor_rollout_ref.rollout, settings)
         with watched(manager, config, watchdog):
-            asked = asyncio.run(ask(problem, Parts(method, source, engine, settings, texts)))
+            asked = asyncio.run(ask(problem, RolloutParts(method, source, engine, settings, texts)))
         write_whole(folder.root / ASKED_FILE, json.dumps(asked, indent=1) + "\n")
         return {"rounds": len(asked["rounds"])}

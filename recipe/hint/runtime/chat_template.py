@@ -42,7 +42,7 @@ class Renderer:
             return self._rendered(messages)
         return [*self._rendered(turns), *plain_ids(self.tokenizer, last["content"])]
 
-    def follow(self, turn: Turn, messages: Sequence[Message]) -> list[int]:
+    def render_follow_up(self, turn: Turn, messages: Sequence[Message]) -> list[int]:
         """Return the token ids of a conversation that goes on from a turn.
 
         What was sampled stays as the policy saw it, token by token, where the template leaves the

@@ -23,7 +23,7 @@ from verl.workers.utils.padding import response_to_nested
 
 from recipe.hint.credit.metrics import credit_metrics
 from recipe.hint.credit.rows import DROPPED, CreditRow
-from recipe.hint.credit.tokens import TokenFacts, token_advantages
+from recipe.hint.credit.tokens import TokenStats, token_advantages
 from recipe.hint.methods import Method
 from recipe.hint.runtime.archer import HEADS, UtteranceLearner, transitions_of
 from recipe.hint.runtime.checkpoints import REPLAY_FILE, step_folder
@@ -50,7 +50,7 @@ class CreditMixin(_Trainer):
     _num_rows: int
     _rows_per_update: int
     _learner: UtteranceLearner | None = None
-    _judged: dict[str, dict[str, float]] = {}  # of this step's rows, by key
+    _critic_heads: dict[str, dict[str, float]] = {}  # of this step's rows, by key
     _resumed_from: Path | None = None
 
     def _init_resource_pool_mgr(self) -> None:
@@ -107,7 +107,7 @@ class CreditMixin(_Trainer):
         """
         batch = super()._compute_old_log_prob(batch, metrics)
         keys, partition = batch.keys, batch.partition_id
-        real = [(keys[place], batch.tags[place]) for place in _places(batch)]
+        real = [(keys[place], batch.tags[place]) for place in _real_rows(batch)]
         given = [key for key, tag in real if tag.get("is_given")]
         if not given:
             return batch
@@ -130,7 +130,7 @@ class CreditMixin(_Trainer):
         data: Any = tq.kv_batch_get(
             keys=batch.keys, partition_id=batch.partition_id, select_fields=fields
         )
-        places = _places(batch)
+        places = _real_rows(batch)
         rows = _credit_rows(data, places)
         prompts, responses = (
             [each.numpy() for each in data[name].unbind()] for name in ("prompts", "responses")
@@ -146,13 +146,13 @@ class CreditMixin(_Trainer):
         ]  # what a dropped conversation earned is unknown
         told = self._learner.learn(kept, self.global_steps) if kept else {}
         metrics.update({f"critic/{name}": value for name, value in told.items()})
-        judged_N4 = self._learner.judge(fresh)
-        self._judged = {
+        heads_N4 = self._learner.heads_of(fresh)
+        self._critic_heads = {
             batch.keys[place]: dict(zip(HEADS, heads.tolist(), strict=True))
-            for place, heads in zip(places, judged_N4, strict=True)
+            for place, heads in zip(places, heads_N4, strict=True)
         }
         values_NT = np.zeros((len(batch), int(data["response_mask"].offsets().diff().max())))
-        values_NT[places] = judged_N4[:, 2:].min(axis=1)[:, None]
+        values_NT[places] = heads_N4[:, 2:].min(axis=1)[:, None]
         nested = response_to_nested(torch.from_numpy(values_NT).float(), data["response_mask"])
         fields = TensorDict({"values": nested}, batch_size=len(batch))
         tq.kv_batch_put(keys=batch.keys, partition_id=batch.partition_id, fields=fields)
@@ -191,9 +191,9 @@ class CreditMixin(_Trainer):
         # Before: the correction may take tokens out of the loss, which have their KL all the same.
         data = tq.kv_batch_get(keys=keys, partition_id=partition, select_fields=_FIELDS)
         batch = super()._compute_advantage(batch, metrics)
-        places = _places(batch)
+        places = _real_rows(batch)
         rows = [
-            dataclasses.replace(row, facts={**row.facts, **self._judged.get(keys[place], {})})
+            dataclasses.replace(row, facts={**row.facts, **self._critic_heads.get(keys[place], {})})
             for row, place in zip(_credit_rows(data, places), places, strict=True)
         ]
         mask_NT = _padded(data["response_mask"])
@@ -202,7 +202,7 @@ class CreditMixin(_Trainer):
             k1_NT = _padded(data["old_log_probs"]) - _padded(data["ref_log_prob"])
         kls_N = (k1_NT * mask_NT).sum(axis=1)[places]
         advantages_N = self._method.advantages(rows)
-        tokens = _token_facts(data, mask_NT, places)
+        tokens = _token_stats(data, mask_NT, places)
         weights_N1 = np.array([[row.weight] for row in rows])
         weights_NT = weights_N1 * self._method.token_weights(rows, tokens)
         targets_N = self._method.value_targets(rows)
@@ -216,7 +216,7 @@ class CreditMixin(_Trainer):
             mask_NT[places],
         )
         targets_NT = np.zeros(mask_NT.shape)
-        targets_NT[places] = _kept_where_dropped(rows, targets_N)[:, None]
+        targets_NT[places] = _critic_targets(rows, targets_N)[:, None]
         found = {"advantages": own_NT, "returns": targets_NT}
         fields = TensorDict(
             {
@@ -228,24 +228,24 @@ class CreditMixin(_Trainer):
         return tq.kv_batch_put(keys=batch.keys, partition_id=partition, fields=fields)
 
 
-def _kept_where_dropped(rows: list[CreditRow], targets_N: np.ndarray) -> np.ndarray:
+def _critic_targets(rows: list[CreditRow], targets_N: np.ndarray) -> np.ndarray:
     """Return the targets, and the present value of a dropped row: its error is 0."""
     values_N = np.array([row.value or 0.0 for row in rows])
     return np.where([DROPPED in row.facts for row in rows], values_N, targets_N)
 
 
-def _places(batch: Any) -> list[int]:
+def _real_rows(batch: Any) -> list[int]:
     """Return where the rows stand that are no padding."""
     return [place for place, tag in enumerate(batch.tags) if not tag.get("is_padding")]
 
 
-def _token_facts(data: Any, mask_NT: np.ndarray, places: list[int]) -> TokenFacts:
+def _token_stats(data: Any, mask_NT: np.ndarray, places: list[int]) -> TokenStats:
     """Return the facts of the tokens that are no padding; 0 where verl computed none."""
     log_probs_NT, entropies_NT = (
         _padded(data[name]) * mask_NT if name in data else np.zeros(mask_NT.shape)
         for name in ("old_log_probs", "entropy")
     )
-    return TokenFacts(log_probs_NT[places], entropies_NT[places], mask_NT[places])
+    return TokenStats(log_probs_NT[places], entropies_NT[places], mask_NT[places])
 
 
 def _padded(nested: Any) -> np.ndarray:

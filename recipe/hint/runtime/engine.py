@@ -24,10 +24,10 @@ from recipe.hint.schema import (
     STOPPED,
     Item,
     Opinion,
+    PartialGroup,
+    PartialResponse,
     Problem,
     Response,
-    Sampled,
-    SampledGroup,
     Sampling,
     Verdict,
     seed_at,
@@ -104,7 +104,9 @@ class GroupClient:
         """Return whether a response to this prompt could have one token."""
         return len(prompt_ids) < self._max_model_len
 
-    async def sample(self, prompt_ids: list[int], sampling: Sampling, seed: int) -> list[Sampled]:
+    async def sample(
+        self, prompt_ids: list[int], sampling: Sampling, seed: int
+    ) -> list[PartialResponse]:
         """Sample one group; what a weight update stops goes on under the new weights.
 
         Raises:
@@ -116,7 +118,7 @@ class GroupClient:
 
     async def sample_each(
         self, prompts: Sequence[list[int]], sampling: Sampling, seeds: Sequence[int]
-    ) -> list[list[Sampled]]:
+    ) -> list[list[PartialResponse]]:
         """Sample a group for each prompt, as :meth:`sample` does, in one call to one server.
 
         Raises:
@@ -124,7 +126,7 @@ class GroupClient:
             ValueError: If a prompt leaves no room for a response.
         """
         groups = [
-            SampledGroup(ids, self._within(ids, sampling), seed)
+            PartialGroup(ids, self._within(ids, sampling), seed)
             for ids, seed in zip(prompts, seeds, strict=True)
         ]
         waiting = groups
@@ -134,12 +136,14 @@ class GroupClient:
             ]
             for each, group in zip(waiting, await self._ask_each(asked), strict=True):
                 each.add(group)
-            waiting = [each for each in waiting if each.is_unbegun]
+            waiting = [each for each in waiting if each.is_unstarted]
             if waiting:
                 await asyncio.sleep(_PAUSE_S)
         # Each response now has its own tokens in its prompt, so each is a request of its own.
         await together(
-            self._go_on(each.prompt_ids, response, replace(each.sampling, n=1), each.seed + number)
+            self._continue(
+                each.prompt_ids, response, replace(each.sampling, n=1), each.seed + number
+            )
             for each in groups
             for number, response in enumerate(each.responses)
             if response.finish == STOPPED
@@ -156,8 +160,8 @@ class GroupClient:
             )
         return replace(sampling, max_tokens=min(sampling.max_tokens, room))
 
-    async def _go_on(
-        self, prompt_ids: list[int], response: Sampled, sampling: Sampling, seed: int
+    async def _continue(
+        self, prompt_ids: list[int], response: PartialResponse, sampling: Sampling, seed: int
     ) -> None:
         while response.finish == STOPPED:
             count = len(response.token_ids_T)
@@ -174,7 +178,7 @@ class GroupClient:
     def _seed(self, seed: int) -> int | None:
         return seed if self.is_seeded else None
 
-    async def score(self, prompt_ids: list[int], token_ids: list[int]) -> list[float]:
+    async def log_probs(self, prompt_ids: list[int], token_ids: list[int]) -> list[float]:
         """Return log-probabilities of ``token_ids`` after a prompt, as far as they fit the context.
 
         They are the policy's own, without temperature or top-p.
@@ -260,9 +264,9 @@ class VllmEngine:
         """Return the token ids of a conversation."""
         return self._renderer.render(messages)
 
-    def follow(self, turn: Turn, messages: Sequence[Message]) -> list[int]:
+    def render_follow_up(self, turn: Turn, messages: Sequence[Message]) -> list[int]:
         """Return the token ids of a conversation that goes on from a turn."""
-        return self._renderer.follow(turn, messages)
+        return self._renderer.render_follow_up(turn, messages)
 
     def fits(self, prompt_ids: Sequence[int]) -> bool:
         """Return whether a prompt is within ``rollout.prompt_length``."""
@@ -304,7 +308,7 @@ class VllmEngine:
                 f"the prompt has {longest} tokens, actor_rollout_ref.rollout.prompt_length "
                 f"is {self._prompt_length}; raise it or filter the data"
             )
-        own: dict[str, Any] = sampling.given() if sampling else {}
+        own: dict[str, Any] = sampling.overrides() if sampling else {}
         how = replace(self._responses, **own, n=count)
         await self._passes.next()
         groups = await self._client.sample_each(prompts, how, seeds)
@@ -317,12 +321,12 @@ class VllmEngine:
         in_order = iter(texts)
         return [[_response(each, next(in_order)) for each in group] for group in groups]
 
-    def given(self, text: str) -> Response:
+    def given_response(self, text: str) -> Response:
         """Return a given text as a response, cut to the longest response allowed."""
         ids, longest = self._renderer.response(text), self._responses.max_tokens
         return Response(ids[:longest], [], text, len(ids) > longest, is_given=True)
 
-    def continued(self, prompt_ids: Sequence[int], response: Response) -> str:
+    def continuation(self, prompt_ids: Sequence[int], response: Response) -> str:
         """Return the response's text as it reads behind the prompt's last token."""
         return text_behind(self._tokenizer, prompt_ids[-1], response.token_ids_T)
 
@@ -332,9 +336,9 @@ class VllmEngine:
         texts = [each.text for each in responses]
         return [bool(each) for each in await find_leaks(texts, problem, equal)]
 
-    async def score(self, prompt_ids: list[int], token_ids: list[int]) -> list[float]:
+    async def log_probs(self, prompt_ids: list[int], token_ids: list[int]) -> list[float]:
         """Return log-probabilities of a response's tokens after a prompt."""
-        return await self._client.score(prompt_ids, token_ids)
+        return await self._client.log_probs(prompt_ids, token_ids)
 
     async def write(self, messages: list[Message], seed: int) -> WrittenText:
         """Sample one text with the hint writer's settings; empty when the request does not fit."""
@@ -369,7 +373,7 @@ class VllmEngine:
         return await self._second.ask(_items(problem, responses), verdicts)
 
 
-def _response(sampled: Sampled, text: str) -> Response:
+def _response(sampled: PartialResponse, text: str) -> Response:
     return Response(
         token_ids_T=sampled.token_ids_T,
         log_probs_T=sampled.log_probs_T,

@@ -13,7 +13,7 @@ from recipe.hint.hints.dataset import DatasetHints, Increments
 from recipe.hint.hints.leak import LeakGuard, graded_equal
 from recipe.hint.hints.self_generated import SelfGenerated
 from recipe.hint.hints.solution_prefix import SolutionPrefix, unit_ends
-from recipe.hint.hints.teacher_settings import Sampling
+from recipe.hint.hints.teacher_settings import TeacherSampling
 from recipe.hint.methods import Method
 from recipe.hint.prompt import Texts
 from recipe.hint.runtime.engine import Grader
@@ -51,7 +51,9 @@ def build_source(
     elif name == "dataset":
         source = DatasetHints(max_level=levels, seed=settings.seed)
     elif name == "teacher":
-        how = Sampling(settings.temperature, settings.top_p, settings.max_tokens, settings.seed)
+        how = TeacherSampling(
+            settings.temperature, settings.top_p, settings.max_tokens, settings.seed
+        )
         source = _build_teacher(settings, texts, levels, how)
     else:
         source = SelfGenerated(texts=texts, attempts=settings.attempts, max_level=levels)
@@ -79,12 +81,14 @@ def teacher_of(
     """
     if not method.asks_teacher:
         return None
-    how = Sampling(sampling.temperature, sampling.top_p, rollout.response_length, settings.seed)
+    how = TeacherSampling(
+        sampling.temperature, sampling.top_p, rollout.response_length, settings.seed
+    )
     return _build_teacher(settings, texts, 1, how)
 
 
 def _build_teacher(
-    settings: HintSettings, texts: Texts, levels: int, sampling: Sampling
+    settings: HintSettings, texts: Texts, levels: int, sampling: TeacherSampling
 ) -> Teacher:
     # Here: only a run with a teacher imports the HTTP library.
     from recipe.hint.hints.teacher import Teacher

@@ -18,7 +18,7 @@ from typing import Any
 
 from recipe.hint.errors import ConfigError, HintError, StallError
 from recipe.hint.hints.teacher import Client, Fault
-from recipe.hint.hints.teacher_settings import Sampling, TeacherSettings, make_request
+from recipe.hint.hints.teacher_settings import TeacherSampling, TeacherSettings, make_request
 from recipe.hint.runtime.children import end_children, start_child
 
 LOG = "server.log"
@@ -107,7 +107,7 @@ class Server:
     async def _ask(self) -> None:
         request = make_request(
             TeacherSettings(model=self.name),
-            Sampling(max_tokens=1),
+            TeacherSampling(max_tokens=1),
             # As a guide is asked: some templates refuse a system turn.
             messages=[{"role": "system", "content": "1"}, {"role": "user", "content": "1"}],
         )

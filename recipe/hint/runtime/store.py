@@ -43,12 +43,12 @@ async def mark(uids: Sequence[str], partition: str, status: str, **tags: Any) ->
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Finished:
-    """A prompt rollout that waits for its write; ``is_there`` is set when it can be read."""
+    """A prompt rollout that waits for its write; ``is_written`` is set when it can be read."""
 
     outcome: Outcome
     row: dict[str, Any]
     partition: str
-    is_there: asyncio.Future[None]
+    is_written: asyncio.Future[None]
 
     @property
     def num_tokens(self) -> int:
@@ -56,7 +56,7 @@ class _Finished:
         rows = self.outcome.rows
         return sum(len(row.prompt_ids_T) + len(row.turn.response.token_ids_T) for row in rows)
 
-    def can_share_a_write_with(self, other: _Finished) -> bool:
+    def has_columns_of(self, other: _Finished) -> bool:
         """Return whether both have the same columns: verl takes those of a write's first row."""
         return self.partition == other.partition and self.row.keys() == other.row.keys()
 
@@ -83,24 +83,24 @@ class Publisher:
             Exception: What the queue raises for these rows; others of the same write that can be
                 stored are.
         """
-        is_there = asyncio.get_running_loop().create_future()
-        self._waiting.append(_Finished(outcome, row, partition, is_there))
+        is_written = asyncio.get_running_loop().create_future()
+        self._waiting.append(_Finished(outcome, row, partition, is_written))
         if self._task is None:
             self._task = asyncio.create_task(self._write_waiting())
-        await is_there
+        await is_written
 
     async def _write_waiting(self) -> None:
         try:
             while self._waiting:
-                finished = self._take_a_write()
+                finished = self._next_write()
                 await _write_or_blame(finished, finished[0].partition)
         finally:
             self._task = None
 
-    def _take_a_write(self) -> list[_Finished]:
+    def _next_write(self) -> list[_Finished]:
         """Return what shares the next write: at least one prompt, up to the limits."""
         first = self._waiting[0]
-        alike = [each for each in self._waiting if each.can_share_a_write_with(first)]
+        alike = [each for each in self._waiting if each.has_columns_of(first)]
         totals = itertools.accumulate(each.num_tokens for each in alike)
         count = sum(total <= _TOKENS_PER_WRITE for total in totals)
         taken = alike[: min(max(count, 1), _PROMPTS_PER_WRITE)]
@@ -124,12 +124,12 @@ async def _write_or_blame(finished: list[_Finished], partition: str) -> None:
         if len(finished) > 1:
             for each in finished:
                 await _write_or_blame([each], partition)
-        elif not finished[0].is_there.done():
-            finished[0].is_there.set_exception(error)
+        elif not finished[0].is_written.done():
+            finished[0].is_written.set_exception(error)
         return
     for each in finished:
-        if not each.is_there.done():
-            each.is_there.set_result(None)
+        if not each.is_written.done():
+            each.is_written.set_result(None)
 
 
 class Columns(dict[str, Any]):

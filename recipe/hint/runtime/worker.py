@@ -21,7 +21,7 @@ from verl.utils import tensordict_utils as tu
 
 from recipe.hint.errors import StallError
 from recipe.hint.record import Outcome
-from recipe.hint.rollout import Parts, PromptRollout
+from recipe.hint.rollout import PromptRollout, RolloutParts
 from recipe.hint.runtime import store
 from recipe.hint.runtime.engine import LoopPasses
 from recipe.hint.runtime.engine_builder import EngineBuilder
@@ -67,12 +67,12 @@ class HintWorker(_WorkerTQ):
         self._traces = Traces() if is_tracing() else None
         engine = traced(engines.build(rollout, settings))
         teacher = teacher_of(method, settings, texts, rollout, rollout)
-        self._training = Parts(method, source, engine, settings, texts, teacher)
+        self._training = RolloutParts(method, source, engine, settings, texts, teacher)
         # Without a source of hints validation is at level 0 by construction. No samples are kept.
         off = replace(settings, samples=NO_SAMPLES, logprob_gain_every=0)
         engine = traced(engines.build(rollout.val_kwargs))
         teacher = teacher_of(method, settings, texts, rollout, rollout.val_kwargs)
-        self._validation = Parts(method.validation(), None, engine, off, texts, teacher)
+        self._validation = RolloutParts(method.validation(), None, engine, off, texts, teacher)
         gc.freeze()  # as in the trainer's process
 
     async def ping(self) -> str:
@@ -124,7 +124,9 @@ class HintWorker(_WorkerTQ):
         finally:
             self._under_way.pop(uid, None)
 
-    async def roll_out(self, parts: Parts, problem: Problem, prompt: dict, step: int) -> Outcome:
+    async def roll_out(
+        self, parts: RolloutParts, problem: Problem, prompt: dict, step: int
+    ) -> Outcome:
         """Run one prompt rollout to its end, once one of ``hint.max_in_flight`` slots is free.
 
         verl submits a whole validation set at once. A prompt that waits here has no request in

@@ -21,7 +21,7 @@ from recipe.hint.hints.base import HintSource, WrittenText
 from recipe.hint.methods.base import Method
 from recipe.hint.prompt import Texts, fill, with_hint
 from recipe.hint.record import Outcome
-from recipe.hint.rollout import Parts, PromptRollout
+from recipe.hint.rollout import PromptRollout, RolloutParts
 from recipe.hint.schema import Problem, ProblemState, Response, Verdict
 from recipe.hint.settings import HintSettings
 
@@ -220,7 +220,7 @@ class EnumeratingEngine(BareEngine):
             self._drawn[conversation, seed] = words[choice]
         return self._drawn[conversation, seed]
 
-    def given(self, text):
+    def given_response(self, text):
         return Response([*map(ord, text)], [], text, False, is_given=True)
 
     async def write(self, messages, seed):
@@ -259,7 +259,7 @@ def every_outcome(
 ) -> list[Way]:
     """Play a method through every way that it can go; their probabilities sum to 1."""
     source = source or (Numbered(method.max_level) if method.uses_hints else None)
-    parts = Parts(method, source, None, HintSettings(**settings), Texts())
+    parts = RolloutParts(method, source, None, HintSettings(**settings), Texts())
     state = state or ProblemState(step=LATE)
 
     async def play() -> list[Way]:

@@ -22,7 +22,7 @@ from enumerated import (
 from updates import is_ascended, largest_difference, own_update
 
 from recipe.hint.methods.mlmt import Mlmt, MlmtSettings
-from recipe.hint.methods.score_guided import GuidedSettings, ScoreGuided
+from recipe.hint.methods.score_guided import ScoreGuided, ScoreGuidedSettings
 from recipe.hint.schema import ProblemState
 
 STAGE1, STAGE2 = ProblemState(step=1), ProblemState(step=9)
@@ -30,7 +30,7 @@ NO_KL = {"beta1": 0.0, "beta2": 0.0, "guide_kl_coef": 0.0}
 
 
 def guided(**settings):
-    return ScoreGuided(settings=GuidedSettings(stage1_steps=1, **settings))
+    return ScoreGuided(settings=ScoreGuidedSettings(stage1_steps=1, **settings))
 
 
 def mlmt(**settings):

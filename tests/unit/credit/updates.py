@@ -14,7 +14,7 @@ from verl.utils import tensordict_utils as tu
 from verl.workers.config import FSDPActorConfig
 
 from recipe.hint.credit.rows import CreditRow
-from recipe.hint.credit.tokens import TokenFacts, token_advantages
+from recipe.hint.credit.tokens import TokenStats, token_advantages
 from recipe.hint.runtime import store
 
 # verl's GRPO divides by the group's deviation plus this.
@@ -90,7 +90,7 @@ def own_advantages(
     k1_NT = np.zeros(mask_NT.shape)
     if reference:
         k1_NT = (batch.log_probs(policy) - batch.log_probs(reference)).detach().numpy()
-    tokens = TokenFacts(
+    tokens = TokenStats(
         batch.log_probs(policy).detach().numpy(), batch.entropies(policy).numpy(), mask_NT
     )
     weights_N1 = np.array([[row.weight] for row in rows])

@@ -13,7 +13,7 @@ from recipe.hint.methods import METHODS
 from recipe.hint.methods.prefix_rl import PrefixRl
 from recipe.hint.prompt import Texts
 from recipe.hint.report.asked import asked_lines
-from recipe.hint.rollout import Parts
+from recipe.hint.rollout import RolloutParts
 from recipe.hint.settings import HintSettings
 
 NEVER = {0: [0, 0, 0], 1: [0, 0, 1], 2: ["truncated", 1, 1], 3: [1, 1, 1]}
@@ -22,7 +22,7 @@ NEVER = {0: [0, 0, 0], 1: [0, 0, 1], 2: ["truncated", 1, 1], 3: [1, 1, 1]}
 def asked(method, outcomes, **engine):
     levels = 3 if method.uses_hints else 0
     source = SelfGenerated(texts=Texts(), attempts=2, max_level=3) if method.uses_hints else None
-    parts = Parts(
+    parts = RolloutParts(
         method(max_level=levels),
         source,
         ScriptedEngine(outcomes, **engine),
@@ -34,7 +34,7 @@ def asked(method, outcomes, **engine):
 
 def test_hints_enter_the_prompt_as_in_the_methods_training():
     engine = ScriptedEngine({0: [0], 1: [0], 2: [1]})
-    parts = Parts(PrefixRl(max_level=2), Numbered(2), engine, HintSettings(), Texts())
+    parts = RolloutParts(PrefixRl(max_level=2), Numbered(2), engine, HintSettings(), Texts())
     asyncio.run(ask(problem(), parts))
     bare = "answer in a boxWhat is 1+1?"
     assert engine.prompts == [bare, f"{bare}hint 1", f"{bare}hint 2"]
@@ -67,7 +67,7 @@ def test_a_method_without_hints_is_asked_once():
 def test_a_method_with_turns_is_asked_for_its_turns():
     score = METHODS["score"]()
     engine = TurnEngine({0: [0, 1, 1], 1: [1, 1, 0]}, group_size=3)
-    parts = Parts(score, None, engine, HintSettings(), Texts())
+    parts = RolloutParts(score, None, engine, HintSettings(), Texts())
     found = asyncio.run(ask(problem(), parts))
     assert [each["prompt"] for each in found["rounds"]] == ["bare", "revise"]
     assert [turn["parent"] for turn in found["rounds"][1]["turns"]] == [[0, 0], [0, 1], [0, 2]]

@@ -11,7 +11,7 @@ from recipe.hint.hints.leak import LeakGuard
 from recipe.hint.methods.sage import Sage, SearchSettings
 from recipe.hint.metrics import step_metrics
 from recipe.hint.prompt import Texts
-from recipe.hint.rollout import Parts, PromptRollout
+from recipe.hint.rollout import PromptRollout, RolloutParts
 from recipe.hint.schema import HintLevels, Problem, ProblemState
 from recipe.hint.settings import HintSettings
 
@@ -55,7 +55,7 @@ def test_a_dropped_level_is_stepped_over_and_counted():
     visit = PromptRollout(
         PROBLEM,
         ProblemState(),
-        Parts(
+        RolloutParts(
             method=Sage(max_level=3, settings=SearchSettings()),
             source=guarded("drop"),
             engine=engine,

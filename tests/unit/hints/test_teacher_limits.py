@@ -12,7 +12,7 @@ from fakes import problem
 
 from recipe.hint.errors import ConfigError
 from recipe.hint.hints.teacher import Teacher
-from recipe.hint.hints.teacher_settings import Sampling, TeacherSettings
+from recipe.hint.hints.teacher_settings import TeacherSampling, TeacherSettings
 from recipe.hint.prompt import Texts
 
 
@@ -102,7 +102,7 @@ def test_a_missing_key_is_told_before_anything_is_asked(tmp_path, environment, m
         FAST, base_url="http://localhost/v1", cache_dir=str(tmp_path), api_key_env="K"
     )
     with pytest.raises(ConfigError, match=message) as caught:
-        Teacher(settings, texts=Texts(), sampling=Sampling(), environment=environment)
+        Teacher(settings, texts=Texts(), sampling=TeacherSampling(), environment=environment)
     assert "words" not in str(caught.value) or "two" not in str(caught.value)
 
 
@@ -119,7 +119,9 @@ def test_a_missing_key_is_told_before_anything_is_asked(tmp_path, environment, m
 def test_an_endpoint_that_cannot_be_one_is_refused(tmp_path, changes, message):
     settings = replace(FAST, base_url="http://localhost/v1", cache_dir=str(tmp_path))
     with pytest.raises(ConfigError, match=message):
-        Teacher(replace(settings, **changes), texts=Texts(), sampling=Sampling(), environment={})
+        Teacher(
+            replace(settings, **changes), texts=Texts(), sampling=TeacherSampling(), environment={}
+        )
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from recipe.hint.methods.sage import Sage
 from recipe.hint.metrics import step_metrics
 from recipe.hint.prompt import Texts
 from recipe.hint.record import PromptRecord
-from recipe.hint.rollout import Parts, PromptRollout
+from recipe.hint.rollout import PromptRollout, RolloutParts
 from recipe.hint.schema import ProblemState
 from recipe.hint.settings import HintSettings
 
@@ -72,7 +72,7 @@ def one_visit(source, index: int) -> PromptRollout:
     return PromptRollout(
         problem(solution=f"way {index}", problem_id=f"p{index}"),
         ProblemState(),
-        Parts(
+        RolloutParts(
             method=Sage(max_level=3),
             source=source,
             engine=ScriptedEngine({0: [0, 0], 1: [0, 1], 2: [0, 1], 3: [0, 1]}),

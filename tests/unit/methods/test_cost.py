@@ -15,7 +15,7 @@ from recipe.hint.methods.sage import Sage, SearchSettings
 from recipe.hint.methods.sage_light import SageLight
 from recipe.hint.methods.scaf import Scaf, ScafSettings
 from recipe.hint.methods.score import Score
-from recipe.hint.methods.score_guided import GuidedSettings, ScoreGuided
+from recipe.hint.methods.score_guided import ScoreGuided, ScoreGuidedSettings
 from recipe.hint.methods.seele import Seele, SeeleSettings
 
 
@@ -43,7 +43,7 @@ def test_where_everything_is_right_a_search_ends_and_later_turns_are_played_all_
     assert fewest_responses(Sage(max_level=3), 8) == 8
     assert fewest_responses(Score(), 8) == 2 * 8
     assert fewest_responses(Mlmt(settings=MlmtSettings(feedbacks=2)), 8) == (1 + 2 + 2) * 8
-    only_wrong = ScoreGuided(settings=GuidedSettings(feedback_only_if_wrong=True))
+    only_wrong = ScoreGuided(settings=ScoreGuidedSettings(feedback_only_if_wrong=True))
     assert (fewest_responses(only_wrong, 8), most_responses(only_wrong, 8)) == (8, 3 * 8)
 
 

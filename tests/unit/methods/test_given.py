@@ -7,7 +7,7 @@ import pytest
 from fakes import problem, run
 
 from recipe.hint.credit.rows import CreditRow
-from recipe.hint.credit.tokens import TokenFacts
+from recipe.hint.credit.tokens import TokenStats
 from recipe.hint.errors import ConfigError
 from recipe.hint.methods.cost import fewest_responses, most_responses
 from recipe.hint.methods.luffy import Luffy, LuffySettings
@@ -46,7 +46,7 @@ def test_a_tokens_weight_is_largest_where_its_probability_is_gamma():
     # p f'(p) = gamma p / (p + gamma)^2: 1/4 at p = gamma, less for what the policy knows already.
     probs_NT = np.array([[0.001, 0.1, 1.0]] * 2)
     rows = [CreditRow("p", "u", "", "", 0, 0, 1.0, is_given=given) for given in (True, False)]
-    facts = TokenFacts(np.log(probs_NT), np.zeros((2, 3)), np.ones((2, 3)))
+    facts = TokenStats(np.log(probs_NT), np.zeros((2, 3)), np.ones((2, 3)))
     given, sampled = Luffy().token_weights(rows, facts).tolist()
     assert given == pytest.approx([0.0001 / 0.101**2, 0.25, 0.1 / 1.1**2])
     assert sampled == [1.0, 1.0, 1.0]

@@ -8,14 +8,14 @@ from talks import GUIDE, TurnEngine, play
 from recipe.hint.errors import ConfigError
 from recipe.hint.methods.cost import most_responses
 from recipe.hint.methods.mlmt import Mlmt, MlmtSettings
-from recipe.hint.methods.score_guided import GuidedSettings, ScoreGuided
+from recipe.hint.methods.score_guided import ScoreGuided, ScoreGuidedSettings
 from recipe.hint.turns import Place, RoleSampling
 
 STAGE1 = 10
 
 
 def guided(**settings):
-    return ScoreGuided(settings=GuidedSettings(stage1_steps=STAGE1, **settings))
+    return ScoreGuided(settings=ScoreGuidedSettings(stage1_steps=STAGE1, **settings))
 
 
 def mlmt(**settings):
@@ -277,5 +277,5 @@ def test_settings_by_which_turns_know_the_verdict_are_named():
 
 def test_a_stage_of_a_solver_that_does_not_train_may_be_longer_than_the_run():
     with pytest.raises(ConfigError, match="stage1_steps=250 is above the 100 steps"):
-        ScoreGuided(settings=GuidedSettings()).check_steps(100)
-    ScoreGuided(settings=GuidedSettings(train_solver=False)).check_steps(100)
+        ScoreGuided(settings=ScoreGuidedSettings()).check_steps(100)
+    ScoreGuided(settings=ScoreGuidedSettings(train_solver=False)).check_steps(100)

@@ -15,7 +15,7 @@ from recipe.hint.methods.fixed import Fixed, FixedSettings
 from recipe.hint.methods.ghpo import Ghpo, GhpoSettings
 from recipe.hint.methods.grpo import Grpo
 from recipe.hint.methods.sage import Sage, SearchSettings
-from recipe.hint.methods.sage_light import LightSettings, SageLight, next_level
+from recipe.hint.methods.sage_light import SageLight, SageLightSettings, next_level
 from recipe.hint.schema import ProblemState
 
 WRONG, MIXED, RIGHT = [0, 0], [0, 1], [1, 1]
@@ -26,7 +26,7 @@ def sage():
 
 
 def light(**settings):
-    return SageLight(max_level=3, settings=LightSettings(**settings))
+    return SageLight(max_level=3, settings=SageLightSettings(**settings))
 
 
 def test_grpo_samples_one_group_without_a_hint_whatever_comes_out():
@@ -154,7 +154,7 @@ def test_light_starts_without_a_hint():
     ],
 )
 def test_light_moves_one_level_by_the_last_accuracy(level, accuracy, expected):
-    assert next_level(level, accuracy, 3, LightSettings()) == expected
+    assert next_level(level, accuracy, 3, SageLightSettings()) == expected
     record = run(
         light(),
         dict.fromkeys(range(4), MIXED),
@@ -175,14 +175,14 @@ def test_light_falls_back_to_no_hint_when_its_hint_fails():
 
 
 def test_paper_mode_of_light_raises_below_its_threshold_and_never_lowers():
-    paper = LightSettings(hint_accuracy_min_threshold=0.35, hint_accuracy_max_threshold=1.0)
+    paper = SageLightSettings(hint_accuracy_min_threshold=0.35, hint_accuracy_max_threshold=1.0)
     assert next_level(1, 0.34, 3, paper) == 2
     assert next_level(2, 1.0, 3, paper) == 2
 
 
 def test_thresholds_in_the_wrong_order_are_refused():
     with pytest.raises(ConfigError, match="0.5 is above .* give min <= max"):
-        LightSettings(hint_accuracy_min_threshold=0.5, hint_accuracy_max_threshold=0.35)
+        SageLightSettings(hint_accuracy_min_threshold=0.5, hint_accuracy_max_threshold=0.35)
 
 
 @pytest.mark.parametrize("level", [1, 2, 3])

@@ -9,7 +9,7 @@ from talks import TurnEngine, roll_out
 from recipe.hint import main_prepare
 from recipe.hint.methods.mlmt import Mlmt, MlmtSettings
 from recipe.hint.methods.score import Score, ScoreSettings
-from recipe.hint.methods.score_guided import GuidedSettings, ScoreGuided
+from recipe.hint.methods.score_guided import ScoreGuided, ScoreGuidedSettings
 from recipe.hint.problems.columns import read_problems
 from recipe.hint.schema import Item, Response
 from recipe.hint.verify.grading import grade
@@ -60,7 +60,7 @@ class ProgramEngine(TurnEngine):
 
 METHODS = {
     "score": (Score, ScoreSettings),
-    "score-guided": (ScoreGuided, GuidedSettings),
+    "score-guided": (ScoreGuided, ScoreGuidedSettings),
     "mlmt": (Mlmt, MlmtSettings),
 }
 ALL = pytest.mark.parametrize("name", METHODS)

@@ -10,15 +10,15 @@ from talks import GUIDE, TurnEngine
 
 from recipe.hint.errors import ConfigError, TeacherSilentError
 from recipe.hint.methods.mlmt import Mlmt, MlmtSettings
-from recipe.hint.methods.score_guided import GuidedSettings, ScoreGuided
+from recipe.hint.methods.score_guided import ScoreGuided, ScoreGuidedSettings
 from recipe.hint.prompt import Texts
-from recipe.hint.rollout import Parts, PromptRollout
+from recipe.hint.rollout import PromptRollout, RolloutParts
 from recipe.hint.runtime import store
 from recipe.hint.schema import ProblemState, Verdict
 from recipe.hint.settings import HintSettings, check_settings_are_read
 
 LOOK = "Look at line 2."
-METHODS = {"score-guided": (ScoreGuided, GuidedSettings), "mlmt": (Mlmt, MlmtSettings)}
+METHODS = {"score-guided": (ScoreGuided, ScoreGuidedSettings), "mlmt": (Mlmt, MlmtSettings)}
 ALL = pytest.mark.parametrize("name", METHODS)
 FROZEN = {"guide": "teacher", "train_guide": False, "guide_max_tokens": 32}
 
@@ -51,7 +51,7 @@ def play(
         async with ChatServer(script).running() as server:
             one = teacher(server, tmp_path, num_retries=retries)
             engine = engine_cls(right)
-            parts = Parts(method, None, engine, HintSettings(), Texts(), one)
+            parts = RolloutParts(method, None, engine, HintSettings(), Texts(), one)
             outcome = await PromptRollout(problem(), ProblemState(step=1), parts).run("uid", 1)
             return outcome, server.requests, engine
 
@@ -212,18 +212,20 @@ def test_of_a_solver_that_needs_no_feedback_nothing_trains_and_both_answers_coun
 @pytest.mark.parametrize("role", ["guide", "solver"])
 def test_a_teacher_that_would_train_is_refused(role):
     with pytest.raises(ConfigError, match=f"{role}=teacher needs .*train_{role}=false"):
-        GuidedSettings(**{role: "teacher"})
+        ScoreGuidedSettings(**{role: "teacher"})
 
 
 def test_two_teachers_leave_nothing_to_train():
     with pytest.raises(ConfigError, match="nothing would train"):
-        GuidedSettings(guide="teacher", train_guide=False, solver="teacher", train_solver=False)
+        ScoreGuidedSettings(
+            guide="teacher", train_guide=False, solver="teacher", train_solver=False
+        )
 
 
 def test_the_teachers_settings_are_read_where_it_guides_and_nowhere_else():
     given = ["hint.teacher.model"]
     for guide in ("teacher", "policy"):
-        own = GuidedSettings(**FROZEN | {"guide": guide})
+        own = ScoreGuidedSettings(**FROZEN | {"guide": guide})
         settings = HintSettings(methods={"score_guided": own})
         if guide == "teacher":
             check_settings_are_read("score-guided", given, settings)

@@ -146,13 +146,13 @@ def test_a_critic_that_is_not_finite_ends_the_run_and_is_not_taken_for_one_witho
         ValueError, match=r"Q or V of an utterance is not finite.*critic\.optim\.lr"
     ):
         made.learn([FIRST, LAST], step=1)
-        made.judge([FIRST, LAST])
+        made.heads_of([FIRST, LAST])
 
 
 def test_batches_are_filled_up_to_a_multiple_of_the_processes_and_the_fill_teaches_nothing():
     workers, made = learner(processes=3)
     made.learn([FIRST, LAST], step=1)
-    judged = made.judge([FIRST, LAST])
+    judged = made.heads_of([FIRST, LAST])
     assert all(size % 3 == 0 for size in workers.sizes)
     for batch in workers.trained:
         assert len(batch) == 18

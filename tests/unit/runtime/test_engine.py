@@ -189,7 +189,7 @@ def test_an_answer_is_scored_by_its_place_after_the_prompt():
     server = Server("length")
     engine, _ = make_engine(server)
     # The server's log-prob of token k of the sequence is -k: the answer's are at 2, 3 and 4.
-    assert asyncio.run(engine.score([1, 2], [5, 6, 7])) == [-2.0, -3.0, -4.0]
+    assert asyncio.run(engine.log_probs([1, 2], [5, 6, 7])) == [-2.0, -3.0, -4.0]
     [(prompt_ids, fields, _)] = server.requests
     assert prompt_ids == [1, 2, 5, 6, 7]
     assert (fields["max_tokens"], fields["prompt_logprobs"], fields["n"]) == (1, 0, 1)
@@ -198,14 +198,14 @@ def test_an_answer_is_scored_by_its_place_after_the_prompt():
 def test_an_answer_is_scored_as_far_as_the_context_holds_it():
     server = Server("length")
     engine, _ = make_engine(server, max_model_len=4)
-    assert asyncio.run(engine.score([1, 2], [5, 6, 7])) == [-2.0]  # 4 - 2 - 1 for the new token
-    assert asyncio.run(engine.score([1, 2, 3], [5])) == []
+    assert asyncio.run(engine.log_probs([1, 2], [5, 6, 7])) == [-2.0]  # 4 - 2 - 1 for the new token
+    assert asyncio.run(engine.log_probs([1, 2, 3], [5])) == []
     assert len(server.requests) == 1
 
 
 def test_a_given_text_becomes_its_tokens_and_the_end_of_its_turn():
     engine, _ = make_engine(Server("stop"))
-    response = engine.given("abc")
+    response = engine.given_response("abc")
     assert "".join(map(chr, response.token_ids_T)) == "abc>"
     assert (response.log_probs_T, response.is_truncated, response.is_given) == ([], False, True)
 
@@ -213,8 +213,8 @@ def test_a_given_text_becomes_its_tokens_and_the_end_of_its_turn():
 def test_a_given_text_above_the_longest_response_is_cut_and_truncated():
     engine, _ = make_engine(Server("stop"))
     # 19 characters and the end of the turn are the 20 tokens of a response.
-    assert not engine.given("x" * 19).is_truncated
-    response = engine.given("x" * 20)
+    assert not engine.given_response("x" * 19).is_truncated
+    response = engine.given_response("x" * 20)
     assert response.is_truncated
     assert len(response.token_ids_T) == 20
 

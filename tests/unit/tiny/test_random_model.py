@@ -134,7 +134,11 @@ def followed(renderer, ids, text=None, **facts):
     turn = Turn(ASKED, renderer.render(ASKED), Response(ids, [], text, False, **facts))
     reply = {"role": "assistant", "content": text}
     messages = [*ASKED, reply, {"role": "user", "content": "Read your solution again."}]
-    return turn, renderer.follow(turn, messages), renderer.template.build_initial_tokens(messages)
+    return (
+        turn,
+        renderer.render_follow_up(turn, messages),
+        renderer.template.build_initial_tokens(messages),
+    )
 
 
 def test_a_response_in_the_tokenizers_own_tokens_is_followed_as_the_template_renders_it(

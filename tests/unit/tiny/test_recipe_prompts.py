@@ -29,7 +29,7 @@ def built(spec, problem_text, attempt, feedback=None):
     context = PromptContext(
         *(problem, Texts(), "paper", "cut"),
         render=lambda messages: [],
-        follow=lambda turn, messages: [],
+        render_follow_up=lambda turn, messages: [],
         fits=lambda prompt_ids: True,
         hint_levels=lambda: pytest.fail("no hints here"),
         turn=turns.__getitem__,

@@ -18,7 +18,7 @@ from recipe.hint.problems.columns import read_problems
 from recipe.hint.prompt import Texts, with_hint
 from recipe.hint.runtime.preflight.model import MAX_MODEL_LEN, Model
 from recipe.hint.runtime.preflight.settings import ROLLOUT, files_of, setting
-from recipe.hint.schema import Problem, whole_sets
+from recipe.hint.schema import Problem, complete_sets
 from recipe.hint.settings import HintSettings
 
 TRAIN, VAL = "data.train_files", "data.val_files"
@@ -230,7 +230,7 @@ def _with_hints(files: Sequence[DataFile], settings: HintSettings) -> list[Probl
     problems = [problem for file in files for problem in file.problems]
     if settings.source == "dataset":
         levels = settings.max_level
-        found = [each for each in problems if all(whole_sets(each.hints, levels))]
+        found = [each for each in problems if all(complete_sets(each.hints, levels))]
         columns = " and ".join(f"`hint_level_{level}`" for level in range(1, levels + 1))
     else:
         found = [each for each in problems if each.solution.strip()]

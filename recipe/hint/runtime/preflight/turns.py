@@ -10,10 +10,10 @@ from omegaconf import DictConfig
 from recipe.hint.engine import BareEngine
 from recipe.hint.errors import ConfigError, DataError
 from recipe.hint.hints.base import WrittenText
-from recipe.hint.hints.teacher_settings import Sampling
+from recipe.hint.hints.teacher_settings import TeacherSampling
 from recipe.hint.methods import Method
 from recipe.hint.prompt import Message, Texts
-from recipe.hint.rollout import Parts, PromptRollout
+from recipe.hint.rollout import PromptRollout, RolloutParts
 from recipe.hint.runtime.chat_template import response_ids
 from recipe.hint.runtime.preflight.data import TRAIN, DataFile, Model
 from recipe.hint.runtime.preflight.settings import ACTOR, ROLLOUT, reference_and_critic, setting
@@ -129,7 +129,7 @@ def check_critic(config: DictConfig, method: Method) -> None:
                 f"a loss and batches of its own (docs/credit.md); drop the setting"
             )
     entropy = setting(config, f"{ACTOR}.entropy_coeff")
-    if entropy and method.holds_rows:
+    if entropy and method.publishes_critic_rows:
         raise ConfigError(
             f"{ACTOR}.entropy_coeff={entropy} would train the role that does not train, whose rows "
             f"go along for the critic of trainer.method={name}; give {ACTOR}.entropy_coeff=0"
@@ -159,7 +159,7 @@ def check_stages(config: DictConfig, method: Method, num_steps: int) -> None:
             f"{node}.t_low={low} needs trainer.v1.trainer_mode=sync: in {mode} a step trains on "
             f"prompts of several earlier ones, so that phases mix"
         )
-    name, first = method.opening
+    name, first = method.first_phase
     if first and first == num_steps - 1:
         raise ConfigError(
             f"{node}.{name}={first} leaves no step of {num_steps} to what follows: in {mode} a "
@@ -186,7 +186,7 @@ def check_warmup(config: DictConfig, method: Method, num_steps: int) -> None:
             f"trainer.method={config.trainer.method} has no critic that would learn meanwhile; "
             f"drop it"
         )
-    opening, first = method.opening
+    opening, first = method.first_phase
     t_low = getattr(method.settings, "t_low", 0)
     ends = {f"{method.settings_node}.{opening}": first, f"{method.settings_node}.t_low": t_low}
     for limit, steps in {"the run": num_steps, **ends}.items():
@@ -213,7 +213,7 @@ def check_conversations(
     counts = model.count_tokens([problem.messages for problem in problems])
     # Instructions are the same for all problems: the longest question makes the longest prompt.
     longest = problems[max(range(len(problems)), key=counts.__getitem__)]
-    parts = Parts(method.validation(), None, asker, _SETTINGS, texts, asker)
+    parts = RolloutParts(method.validation(), None, asker, _SETTINGS, texts, asker)
     asyncio.run(PromptRollout(longest, ProblemState(), parts).run("preflight", 0))
     for messages in asker.heard:
         model.check_template(asker.unmarked(messages, "x"))
@@ -293,7 +293,7 @@ class _Listener(BareEngine):
     group_size = 1
 
     def __init__(self, response_length: int) -> None:
-        self.sampling = Sampling(max_tokens=response_length)
+        self.sampling = TeacherSampling(max_tokens=response_length)
         self._response_length = response_length
         self._lengths: list[int] = []
         self.heard: list[Sequence[Message]] = []
@@ -335,7 +335,7 @@ class _Listener(BareEngine):
         return [Response([0], [0.0], text, is_truncated=False)]
 
     async def reply(
-        self, messages: Sequence[Message], sampling: Sampling
+        self, messages: Sequence[Message], sampling: TeacherSampling
     ) -> WrittenText | HintStatus:
         own = RoleSampling(max_tokens=sampling.max_tokens)
         [response] = await self.sample([], 0, sampling=own)

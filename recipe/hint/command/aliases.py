@@ -81,7 +81,7 @@ def given_settings(argv: Iterable[str]) -> dict[str, str]:
 
 
 def resolve_aliases(argv: Sequence[str]) -> list[str]:
-    """Replace second names by ours and verl's, and set twins together.
+    """Replace aliases by ours and verl's, and set twins together.
 
     Raises:
         ConfigError: If two names of one setting are given with different values, or a name of the
@@ -99,7 +99,7 @@ def resolve_aliases(argv: Sequence[str]) -> list[str]:
                     f"{second}={value} is not read by trainer.method={name}: "
                     f"{NO_COUNTERPART[second]}; drop it"
                 )
-        renamed = [_renamed(arg, names, method.second_values) for arg in argv]
+        renamed = [_renamed(arg, names, method.alias_values) for arg in argv]
     else:
         renamed = [_renamed(arg, ALIASES, {}) for arg in argv]
     _check_agree(argv, renamed)
@@ -184,5 +184,5 @@ def _of_method(cls: type[Method]) -> dict[str, str]:
     own = {item.name: item.name for item in fields(cls.settings_cls)}
     return {
         second: first if "." in first else f"{cls.settings_node}.{first}"
-        for second, first in {**own, **cls.second_names}.items()
+        for second, first in {**own, **cls.aliases}.items()
     }
