@@ -1,8 +1,4 @@
-"""The rollout of one prompt: the loop that every method runs in.
-
-The model, the tokenizer and the verifier are injected (:class:`Engine`), so the whole search is
-tested without any of them.
-"""
+"""The rollout of one prompt: the loop that every method runs in, tested without a model."""
 
 from __future__ import annotations
 
@@ -11,7 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from recipe.hint.conversations import conversations
 from recipe.hint.credit.rows import CreditRow
@@ -58,6 +54,15 @@ class RolloutParts:
     teacher: Endpoint | None = None
 
 
+class _Branch(NamedTuple):
+    """One prompt of a round: of the problem, or of one parent."""
+
+    prompt: Prompt
+    prompt_ids_T: list[int]
+    parent: Place | None
+    seed: int
+
+
 class PromptRollout:
     """One problem at one step."""
 
@@ -80,7 +85,7 @@ class PromptRollout:
             render=engine.render,
             render_follow_up=engine.render_follow_up,
             fits=engine.fits,
-            hint_levels=self._hint_levels,
+            write_hints=self._start_writing,
             turn=self._turn,
         )
 
@@ -118,55 +123,51 @@ class PromptRollout:
         if request.parents == ():
             return Round(request, is_whole=False)
         parents = request.parents or (None,)
-        made = [await self._prompt(request, parent) for parent in parents]
-        failed = next((prompt for prompt in made if not prompt.is_usable), made[0])
-        hint = made[0].hint
-        usable = [
-            (prompt, parent)
-            for prompt, parent in zip(made, parents, strict=True)
+        prompts = [await self._prompt(request, parent) for parent in parents]
+        status = next((each for each in prompts if not each.is_usable), prompts[0]).status
+        hint = prompts[0].hint
+        branches = [
+            self._branch(request, prompt, parent)
+            for prompt, parent in zip(prompts, parents, strict=True)
             if prompt.is_usable
         ]
-        if not usable:
-            return Round(request, (), failed.status, hint, is_whole=False)
+        if not branches:
+            return Round(request, (), status, hint, is_whole=False)
         start = time.perf_counter()
         size = self._engine.group_size
         count = request.count(size)
-        turns = await self._turns(request, usable, range(count))
-        if request.completes and count < size:
-            found = {
+        turns = await self._turns(request, branches, range(count))
+        if request.complete_unless and count < size:
+            surprising = {
                 turn.parent
                 for turn in turns
-                if turn.verdict and not turn.verdict.is_known_as(request.unless)
+                if turn.verdict and not turn.verdict.is_known_as(request.complete_unless)
             }
-            if again := [each for each in usable if each[1] in found]:
+            if again := [branch for branch in branches if branch.parent in surprising]:
                 turns += await self._turns(request, again, range(count, size))
         seconds = time.perf_counter() - start
-        status = failed.status
-        if request.asks_teacher and len(turns) < count * len(usable):
+        if request.asks_teacher and len(turns) < count * len(branches):
             if not turns:
                 raise TeacherSilentError(request.role)
             status = "generation_failed"
-        is_whole = len(turns) == request.whole_size(size) * len(parents)
+        is_whole = request.is_whole(len(turns), size)
         return Round(request, tuple(turns), status, hint, seconds, is_whole)
 
     async def _prompt(self, request: Sample, parent: Place | None) -> Prompt:
         return await request.prompt.build(self._context, self._turn(parent) if parent else None)
 
-    async def _turns(
-        self, request: Sample, made: Sequence[tuple[Prompt, Place | None]], rows: range
-    ) -> list[Turn]:
-        """Sample, grade and search the rows of every prompt, with one request each."""
-        prompts = [
-            prompt.prompt_ids_T or self._engine.render(prompt.messages) for prompt, _ in made
-        ]
-        seeds = [self._seed(*self._seed_coordinates(request, parent)) for _, parent in made]
-        groups = await self._responses(request, made, prompts, seeds, rows)
-        places = [index for index, group in enumerate(groups) for _ in group]
+    def _branch(self, request: Sample, prompt: Prompt, parent: Place | None) -> _Branch:
+        prompt_ids_T = prompt.prompt_ids_T or self._engine.render(prompt.messages)
+        seed = self._seed(*self._seed_coordinates(request, parent))
+        return _Branch(prompt, prompt_ids_T, parent, seed)
+
+    async def _turns(self, request: Sample, branches: Sequence[_Branch], rows: range) -> list[Turn]:
+        """Sample ``rows`` of every branch, grade them, and search them for leaks."""
+        groups = await self._responses(request, branches, rows)
+        origins = [branch for branch, group in zip(branches, groups, strict=True) for _ in group]
         responses = [
-            replace(response, text=prompt.prefill + self._engine.continuation(ids, response))
-            if prompt.prefill
-            else response
-            for (prompt, _), ids, group in zip(made, prompts, groups, strict=True)
+            self._with_prefill(branch, response)
+            for branch, group in zip(branches, groups, strict=True)
             for response in group
         ]
         verdicts: Sequence[Verdict | None] = [None] * len(responses)
@@ -175,49 +176,52 @@ class PromptRollout:
         leaks = [False] * len(responses)
         if request.finds_leaks:
             found = await self._engine.leaks(self._problem, responses)
-            # Feedback may repeat the answer of a right attempt: to withhold it would tell the
+            # Feedback may repeat the answer of a right attempt: withholding it would tell the
             # solver that the attempt is right.
-            parents = [made[at][1] for at in places]
             leaks = [
-                leak and not (parent and self._turn(parent).is_right)
-                for leak, parent in zip(found, parents, strict=True)
+                leak and not (origin.parent and self._turn(origin.parent).is_right)
+                for leak, origin in zip(found, origins, strict=True)
             ]
         return [
-            Turn(made[at][0].messages, prompts[at], response, verdict, made[at][1], leaks=leak)
-            for at, response, verdict, leak in zip(places, responses, verdicts, leaks, strict=True)
+            Turn(
+                origin.prompt.messages, origin.prompt_ids_T, response, verdict, origin.parent, leak
+            )
+            for origin, response, verdict, leak in zip(
+                origins, responses, verdicts, leaks, strict=True
+            )
         ]
 
+    def _with_prefill(self, branch: _Branch, response: Response) -> Response:
+        """Return the response with the beginning that its prompt already contains."""
+        if not branch.prompt.prefill:
+            return response
+        rest = self._engine.continuation(branch.prompt_ids_T, response)
+        return replace(response, text=branch.prompt.prefill + rest)
+
     async def _responses(
-        self,
-        request: Sample,
-        made: Sequence[tuple[Prompt, Place | None]],
-        prompts: Sequence[list[int]],
-        seeds: Sequence[int],
-        rows: range,
+        self, request: Sample, branches: Sequence[_Branch], rows: range
     ) -> list[list[Response]]:
         """Return the responses to every prompt: given, written by the teacher, or sampled."""
         if request.given:
-            return [[self._engine.given_response(text) for text in request.given] for _ in made]
+            return [[self._engine.given_response(text) for text in request.given] for _ in branches]
         if request.asks_teacher:
-            return await together(
-                self._replies(request, prompt, seed, rows)
-                for (prompt, _), seed in zip(made, seeds, strict=True)
-            )
-        if len(prompts) == 1:
-            return [await self._engine.sample(prompts[0], seeds[0], rows, request.sampling)]
-        seeds = [seed + rows.start for seed in seeds]
+            return await together(self._replies(request, branch, rows) for branch in branches)
+        if len(branches) == 1:
+            [only] = branches
+            return [await self._engine.sample(only.prompt_ids_T, only.seed, rows, request.sampling)]
+        prompts = [branch.prompt_ids_T for branch in branches]
+        seeds = [branch.seed + rows.start for branch in branches]
         return await self._engine.sample_each(prompts, seeds, len(rows), request.sampling)
 
-    async def _replies(
-        self, request: Sample, prompt: Prompt, seed: int, rows: range
-    ) -> list[Response]:
-        """Return the texts that the teacher has answered with."""
+    async def _replies(self, request: Sample, branch: _Branch, rows: range) -> list[Response]:
+        """Return the teacher's texts, without those that it failed to write."""
         if self._teacher is None:
             raise ValueError("this method asks a teacher but none is set up")
-        own: dict[str, Any] = request.sampling.overrides() if request.sampling else {}
-        how = self._teacher.sampling._replace(**own)
+        overrides: dict[str, Any] = request.sampling.overrides() if request.sampling else {}
+        sampling = self._teacher.sampling._replace(**overrides)
         replies = await together(
-            self._teacher.reply(prompt.messages, how._replace(seed=seed + row)) for row in rows
+            self._teacher.reply(branch.prompt.messages, sampling._replace(seed=branch.seed + row))
+            for row in rows
         )
         return [
             Response([], [], each.text, is_truncated=each.is_cut)
@@ -226,12 +230,12 @@ class PromptRollout:
         ]
 
     def _seed_coordinates(self, request: Sample, parent: Place | None) -> tuple[object, ...]:
-        """Return coordinates that set the seeds of a request apart from this rollout's others."""
+        """Return what tells the seeds of a request from those of this rollout's other requests."""
         if parent:
             return request.level, request.prompt.kind, len(self._rounds), *parent
         # A level that is sampled again gets new seeds, unless a whole group completes its probe.
         before = sum(
-            (each.is_whole or (each.is_sampled and not each.request.completes))
+            (each.is_whole or (each.is_sampled and not each.request.complete_unless))
             and each.request.parents is None
             and each.level == request.level
             for each in self._rounds
@@ -248,11 +252,8 @@ class PromptRollout:
 
     # -- hints ----------------------------------------------------------------------------------
 
-    async def _hint_levels(self) -> HintResult:
-        return await self._start_writing()
-
     def _start_writing(self) -> asyncio.Task[HintResult]:
-        """Have the hints written, once."""
+        """Start to write the hints at the first call; return the same task at every call."""
         if self._writing is None:
             self._writing = asyncio.ensure_future(self._write_hints())
         return self._writing
@@ -280,17 +281,34 @@ class PromptRollout:
         gains: tuple[float, ...],
         opinions: dict[Place, Opinion],
     ) -> Outcome:
-        rows = tuple(self._trained(row, uid) for row in train.rows)
-        # Others are there for the critic only. A prompt of which nothing trains counts all.
-        trains = tuple(row for row in train.rows if row.weight or row.kl_coef)
-        counted = trains or train.rows
+        rows = tuple(self._trained_row(row, uid) for row in train.rows)
+        record = self._record(uid, train, written, gains, opinions)
+        settings, sample = self._settings.samples, b""
+        if settings.prompts_per_step:
+            rewards = {row.place: row.reward for row in train.rows}
+            sample = pack_sample(
+                self._problem, self._rounds, rewards, opinions, settings.text_bytes
+            )
+        return Outcome(rows, record, sample)
+
+    def _record(
+        self,
+        uid: str,
+        train: Train,
+        written: HintResult,
+        gains: tuple[float, ...],
+        opinions: dict[Place, Opinion],
+    ) -> PromptRecord:
+        # The other rows are for the critic only. Where nothing trains, all rows count.
+        with_signal = tuple(row for row in train.rows if row.weight or row.kl_coef)
+        counted = with_signal or train.rows
         groups = tuple(row.group for row in counted)
         has_turns = any(each.request.parents is not None for each in self._rounds)
-        trained = [self._turn(row.place) for row in counted]
-        sampled = [turn for turn in trained if not turn.response.is_given]
+        turns = [self._turn(row.place) for row in counted]
+        sampled = [turn for turn in turns if not turn.response.is_given]
         verdicts = [turn.verdict for turn in sampled if turn.verdict]
         is_unhinted = self._settings.conditioning == "unhinted"
-        record = PromptRecord(
+        return PromptRecord(
             problem_id=self._problem.id,
             uid=uid,
             step=self._step,
@@ -307,32 +325,25 @@ class PromptRollout:
             on_policy=not (is_unhinted and any(self._level(row) for row in train.rows)),
             reasons=dict(Counter(verdict.reason for verdict in verdicts)),
             is_off_schedule=self._rounds[0].request.is_off_schedule,
-            is_dropped=train.is_dropped or not trains,
+            is_dropped=train.is_dropped or not with_signal,
             logprob_gains=gains,
             conversations=conversations(self._rounds) if has_turns else (),
             **verdict_counts(self._problem, self._rounds, opinions),
         )
-        settings, sample = self._settings.samples, b""
-        if settings.prompts_per_step:
-            rewards = {row.place: row.reward for row in train.rows}
-            sample = pack_sample(
-                self._problem, self._rounds, rewards, opinions, settings.text_bytes
-            )
-        return Outcome(rows, record, sample)
 
-    def _trained(self, row: Row, uid: str) -> TrainedRow:
+    def _trained_row(self, row: Row, uid: str) -> TrainedRow:
         turn = self._turn(row.place)
         prompt_ids_T = turn.prompt_ids_T
         if self._settings.conditioning == "unhinted" and self._level(row) and not turn.parent:
             prompt_ids_T = self._engine.render(self._problem.messages)
-        steps = path(self._rounds, row.place)
+        conversation = path(self._rounds, row.place)
         credit = CreditRow(
             problem_id=self._problem.id,
             prompt_uid=uid,
             group=row.group,
             role=self._rounds[row.place.round].request.role,
-            turn=len(steps) - 1,
-            session=self._session(steps[0]),
+            turn=len(conversation) - 1,
+            session=self._session(conversation[0]),
             reward=row.reward,
             kl_coef=row.kl_coef,
             weight=row.weight,

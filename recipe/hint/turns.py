@@ -1,4 +1,4 @@
-"""What the rollout loop and the methods say to each other: requests, what came back, decisions.
+"""What the rollout loop and the methods exchange: requests, results, decisions.
 
 A method asks for a :class:`Sample` of generations, sees it come back as a :class:`Round` of
 :class:`Turn`, and ends with :class:`Train`. The first prompt of a problem, a hinted one and a
@@ -38,7 +38,7 @@ class Turn:
         response: What was generated.
         verdict: Its grade; ``None`` when the request did not ask for one.
         parent: The earlier turn that the conversation goes on from; ``None``: the problem itself.
-        leaks: Whether the text holds the final answer, where the request asked.
+        has_leak: Whether the text holds the final answer, where the request asked.
     """
 
     messages: Messages
@@ -46,11 +46,11 @@ class Turn:
     response: Response
     verdict: Verdict | None = None
     parent: Place | None = None
-    leaks: bool = False
+    has_leak: bool = False
 
     @property
     def is_graded(self) -> bool:
-        """Whether the turn has a grade that the verifier did not fail on."""
+        """Whether the turn has a grade and the verifier did not fail."""
         return self.verdict is not None and not self.verdict.is_ungraded
 
     @property
@@ -91,8 +91,8 @@ class PromptContext:
         render: Returns the tokens of a conversation.
         render_follow_up: Returns the tokens of a conversation that continues an earlier turn.
         fits: Whether a prompt is within ``rollout.prompt_length``.
-        hint_levels: Writes the hints of this prompt rollout; later calls return the same ones.
-        turn: Looks an earlier turn up.
+        write_hints: Writes the hints of this prompt rollout; later calls return the same ones.
+        turn: Looks up an earlier turn.
     """
 
     problem: Problem
@@ -102,10 +102,10 @@ class PromptContext:
     render: Callable[[Sequence[Message]], list[int]]
     render_follow_up: Callable[[Turn, Sequence[Message]], list[int]]
     fits: Callable[[Sequence[int]], bool]
-    hint_levels: Callable[[], Awaitable[HintResult]]
+    write_hints: Callable[[], Awaitable[HintResult]]
     turn: Callable[[Place], Turn]
 
-    def within(
+    def fitting_prompt(
         self,
         messages: Messages,
         status: HintStatus = "none",
@@ -153,7 +153,7 @@ class Hinted(PromptSpec):
 
     async def build(self, context: PromptContext, parent: Turn | None) -> Prompt:
         """Return the hinted conversation; a hint that does not fit is cut, or its level skipped."""
-        written = await context.hint_levels()
+        written = await context.write_hints()
         if written.status != "ok":
             return Prompt(status=written.status)
         hint = written.hint_levels.at(self.level)
@@ -162,7 +162,7 @@ class Hinted(PromptSpec):
 
         def showing(text: str, status: HintStatus = "cut") -> Prompt:
             messages = with_hint(context.problem.messages, text, context.texts, context.style)
-            return context.within(tuple(messages), status, text)
+            return context.fitting_prompt(tuple(messages), status, text)
 
         whole = showing(hint, "ok")
         if whole.is_usable or context.too_long != "cut":
@@ -192,7 +192,7 @@ class FollowUp(PromptSpec):
             raise ValueError("FollowUp needs a parent; give Sample.parents")
         reply = {"role": "assistant", "content": parent.response.text}
         asked = {"role": "user", "content": self.instruction}
-        return context.within((*parent.messages, reply, asked), parent=parent)
+        return context.fitting_prompt((*parent.messages, reply, asked), parent=parent)
 
 
 def at_level(level: int) -> PromptSpec:
@@ -228,8 +228,9 @@ class Sample:
         given: Responses that are not sampled but known, such as a reference solution.
         asks_teacher: Whether the endpoint of ``hint.teacher`` writes the responses. They have no
             tokens and cannot train.
-        finds_leaks: Whether texts are searched for the final answer (``Turn.leaks``).
-        completes: Complete the group to G unless all ``n`` responses are as ``unless`` says.
+        finds_leaks: Whether texts are searched for the final answer (``Turn.has_leak``).
+        complete_unless: Complete the ``n`` responses to the whole group, G, unless all of them are
+            ``wrong`` (or ``right``); ``None``: never.
         writes_hints_early: Have the hints written while this group is being sampled.
         is_off_schedule: Outside the method's search or schedule: the group trains whatever its
             outcome, and the level remembered for the problem does not change.
@@ -244,8 +245,7 @@ class Sample:
     given: tuple[str, ...] = ()
     asks_teacher: bool = False
     finds_leaks: bool = False
-    completes: bool = False
-    unless: Literal["wrong", "right"] = "wrong"
+    complete_unless: Literal["wrong", "right"] | None = None
     writes_hints_early: bool = False
     is_off_schedule: bool = False
 
@@ -257,11 +257,14 @@ class Sample:
     def count(self, group_size: int) -> int:
         """Return the number of generations per prompt; a probe is at most a whole group."""
         count = len(self.given) or self.n or group_size
-        return min(count, group_size) if self.completes else count
+        return min(count, group_size) if self.complete_unless else count
 
-    def whole_size(self, group_size: int) -> int:
-        """Return the number of generations per prompt that make the round whole."""
-        return self.count(group_size) if self.parents and not self.completes else group_size
+    def is_whole(self, num_turns: int, group_size: int) -> bool:
+        """Return whether so many turns are a whole group, or all that was asked for each parent."""
+        if self.parents is None:
+            return num_turns == group_size
+        per_parent = group_size if self.complete_unless else self.count(group_size)
+        return num_turns == per_parent * len(self.parents) > 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,7 +52,7 @@ class Feedback(PromptSpec):
         def asked(attempt: str) -> Prompt:
             user = fill(texts.guide_user, problem=context.problem.text, attempt=attempt)
             system = {"role": "system", "content": texts.guide_system}
-            return context.within((system, {"role": "user", "content": user}))
+            return context.fitting_prompt((system, {"role": "user", "content": user}))
 
         failed = _failed_test(parent, texts) if self.shows_failed_test else ""
         longer = asked(f"{attempt}\n\n{failed}") if failed else None
@@ -77,7 +77,7 @@ class Refine(PromptSpec):
         """
         if parent is None or parent.parent is None:
             raise ValueError("Refine needs feedback as its parent; give Sample.parents")
-        is_withheld = self.withholds_leaks and parent.leaks
+        is_withheld = self.withholds_leaks and parent.has_leak
         feedback = context.texts.no_feedback if is_withheld else parent.response.text
         instruction = fill(context.texts.refine, feedback=feedback)
         return await FollowUp(instruction).build(context, context.turn(parent.parent))

@@ -45,7 +45,7 @@ class Sage(Method):
         sampled = [each for each in rounds if each.is_sampled]
         if not sampled:
             return unhinted()
-        if not sampled[-1].is_whole and sampled[-1].request.unless == "wrong":
+        if not sampled[-1].is_whole and sampled[-1].request.complete_unless == "wrong":
             return Sample(sampled[-1].request.prompt, is_off_schedule=True)
         return self.train_last_sampled(rounds)
 
@@ -61,7 +61,6 @@ class Sage(Method):
         return Sample(
             at_level(level),
             n=self.settings.unanimous_n if expected else probe_n,
-            completes=True,
-            unless=expected or "wrong",
+            complete_unless=expected or "wrong",
             writes_hints_early=writes_early,
         )

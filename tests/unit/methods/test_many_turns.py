@@ -243,18 +243,20 @@ class Revised(Method):
     """One follow-up of the first response, as the test asks for it."""
 
     n: int
-    completes: bool = False
+    complete_unless: str | None = None
 
     def react(self, problem, state, rounds):
         if len(rounds) == 1:
             again = FollowUp("Check your work.")
-            return Sample(again, n=self.n, parents=(Place(0, 0),), completes=self.completes)
+            return Sample(
+                again, n=self.n, parents=(Place(0, 0),), complete_unless=self.complete_unless
+            )
         assert (len(rounds[1].turns), rounds[1].is_whole) == EXPECTED[self]
         return self.train_round(rounds, 1)
 
 
 # Nobody is right in turn 1: a probe of 1 stays 1 of G = 2; 3 that are no probe are 3.
-EXPECTED = {Revised(1, completes=True): (1, False), Revised(1): (1, True), Revised(3): (3, True)}
+EXPECTED = {Revised(1, "wrong"): (1, False), Revised(1): (1, True), Revised(3): (3, True)}
 
 
 @pytest.mark.parametrize("method", EXPECTED)

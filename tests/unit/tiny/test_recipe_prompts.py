@@ -31,7 +31,7 @@ def built(spec, problem_text, attempt, feedback=None):
         render=lambda messages: [],
         render_follow_up=lambda turn, messages: [],
         fits=lambda prompt_ids: True,
-        hint_levels=lambda: pytest.fail("no hints here"),
+        write_hints=lambda: pytest.fail("no hints here"),
         turn=turns.__getitem__,
     )
     parent = turns[SECOND if feedback else FIRST]
