@@ -1,4 +1,4 @@
-"""What a conversation of several turns came to: its first and its last graded turn, compared."""
+"""Conversations of several turns: their first and last graded turns, compared."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Conversation:
         last: Place of the last one.
         acc_first: Its accuracy, 1 for right and 0 for wrong.
         acc_last: That of the last one.
-        is_same_answer: Whether both give the same answer, by its text; two without any do not.
+        is_same_answer: Whether both give the same text as answer; two without any do not.
         overlap: Share of words that both responses have in common, in [0, 1].
     """
 
@@ -65,11 +65,11 @@ def conversations(rounds: Sequence[Round]) -> tuple[Conversation, ...]:
         for place, turn in zip(places(rounds, index), each.turns, strict=True)
         if turn.verdict
     }
-    gone_on_from = {place for steps in graded.values() for place in steps[:-1]}
+    continued = {place for steps in graded.values() for place in steps[:-1]}
     return tuple(
         _compared(rounds, next(each for each in steps if each in graded), last)
         for last, steps in graded.items()
-        if last not in gone_on_from and steps[0].round in sampled
+        if last not in continued and steps[0].round in sampled
     )
 
 

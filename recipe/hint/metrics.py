@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from typing import get_args
 
 from recipe.hint.record import PromptRecord
-from recipe.hint.schema import Basis
+from recipe.hint.schema import FINAL_HINT_FAILURES, Basis
 
-_NO_HINTS = ("parse_failed", "missing_solution", "missing_hint", "generation_failed")
-_HINT_FAILURES = (*_NO_HINTS, "too_long")
+_HINT_FAILURES = (*FINAL_HINT_FAILURES, "too_long")
 
 
 def step_metrics(records: Sequence[PromptRecord], max_level: int) -> dict[str, float]:
@@ -104,7 +103,7 @@ def _writing(records: Sequence[PromptRecord], asked: Sequence[PromptRecord]) -> 
     Failures are counted over all problems, including turns that nobody wrote or that have no room.
     """
     failed = {reason: _num_with(reason, records) for reason in _HINT_FAILURES}
-    num_without = sum(_num_with(reason, asked) for reason in _NO_HINTS)
+    num_without = sum(_num_with(reason, asked) for reason in FINAL_HINT_FAILURES)
     return {
         "generate_requested": len(asked),
         "generate_success": len(asked) - num_without,

@@ -1,7 +1,6 @@
 """The outcome of a prompt rollout: rows that train, the record for metrics and tracker, excerpts.
 
-Every text of the excerpts has a limit and so has every prompt, whatever the policy writes. Which
-prompts of a step people get to read is decided in ``samples``.
+Excerpts are bounded per text and per prompt; ``samples`` chooses the prompts that are kept.
 """
 
 from __future__ import annotations
@@ -69,7 +68,7 @@ class RoundRecord:
             seconds=round(done.seconds, 4),
             role=done.request.role,
             parents=tuple(turn.parent for turn in done.turns if turn.parent),
-            leaks=sum(turn.leaks for turn in done.turns),
+            leaks=sum(turn.has_leak for turn in done.turns),
             is_given=bool(done.request.given),
         )
 
@@ -161,7 +160,7 @@ class PromptRecord:
 
     @property
     def num_injected(self) -> int:
-        """Rows that stand in a group that began with another prompt."""
+        """Rows of a group that were sampled in another round than its first row."""
         first: dict[str, int] = {}
         names = self.groups or ("",) * len(self.rows)
         return sum(
@@ -197,8 +196,8 @@ class PromptRecord:
         }
         values["rounds"] = tuple(map(RoundRecord.from_json, row["rounds"]))
         values["rows"] = tuple(Place(*place) for place in row["rows"])
-        talks = row.get("conversations", ())
-        values["conversations"] = tuple(map(Conversation.from_json, talks))
+        found = row.get("conversations", ())
+        values["conversations"] = tuple(map(Conversation.from_json, found))
         return cls(**values)
 
 
@@ -240,10 +239,9 @@ def shape(text: str) -> str:
 
 
 def odd_shape(problem: Problem, verdict: Verdict) -> str:
-    """Return the shape of an answer that earns and is not written as its gold answer is.
+    """Return the shape of a right answer that has another shape than its gold answer, else "".
 
-    Empty for all others: the golds of a data set have many shapes, so only the difference tells.
-    A program and its tests have no shape in common.
+    Always "" for programs.
     """
     if verdict.score <= 0 or problem.kind == "program":
         return ""
@@ -291,15 +289,15 @@ def pack_sample(
     opinions: Mapping[Place, Opinion],
     text_bytes: int,
 ) -> bytes:
-    """Return one prompt's sample, compressed: most of them are never looked into.
+    """Return one prompt's sample: compressed JSON, at most ``MAX_SAMPLE_BYTES`` before.
 
-    As JSON it has at most ``MAX_SAMPLE_BYTES``. Responses of one round with the same verdict share
-    an entry, which shows one of them. What finds no room is counted in ``left_out``.
+    Responses of one round with the same verdict share an entry, which shows one of them. What does
+    not fit is counted in ``left_out``.
 
     Args:
         problem: The problem.
         rounds: All that was sampled, whether it trains or not.
-        rewards: What the turns that train train with.
+        rewards: Those of the turns that train.
         opinions: Those of the second judge.
         text_bytes: Length of one text at most.
     """

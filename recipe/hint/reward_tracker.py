@@ -20,7 +20,7 @@ _FIELDS = {
     "accuracy": np.float32,  # at that level; -1 when unknown
     "best_level": np.uint8,  # lowest level at which a rollout was right
     "was_mixed": np.bool_,  # it trained on unequal rewards at least once
-    "accepted_level": np.uint8,  # highest level that trained last
+    "accepted_level": np.uint8,  # highest level that trained last, `ProblemState.highest_level`
     "worked_level": np.uint8,  # lowest level with a right response last
 }
 _DEFAULTS = {
@@ -37,11 +37,7 @@ _OLDEST_VERSION = 2  # its ids are an array of texts, which lose NUL characters 
 
 
 class RewardTracker:
-    """Bounded state per problem id, on the driver; four verbs and a look-up.
-
-    Memory is 13 bytes per problem, however often it comes; what came before
-    is in the append-only ``records.jsonl``.
-    """
+    """13 bytes per problem id, on the driver; the history is in ``records.jsonl``."""
 
     def __init__(self) -> None:
         self._row_of: dict[str, int] = {}
@@ -61,7 +57,7 @@ class RewardTracker:
             visits=int(columns["visits"][row]),
             level=int(columns["level"][row]),
             accuracy=round(float(columns["accuracy"][row]), 6),
-            accepted_level=int(columns["accepted_level"][row]),
+            highest_level=int(columns["accepted_level"][row]),
             worked_level=-1 if worked == _NEVER else worked,
         )
 
@@ -170,8 +166,7 @@ def saved_ids(state: Mapping[str, Any]) -> list[str]:
 def _accuracy_at_plan(record: PromptRecord) -> float:
     """Return the accuracy of the last group at the planned level; -1 when it is unknown.
 
-    For conversations it is the accuracy of their last turns, averaged over first turns: the last
-    round holds only those that went on.
+    For conversations: the mean over first turns of the accuracy of their last turns.
     """
     if record.conversations:
         if any(each.num_ungraded for each in record.rounds):

@@ -1,6 +1,6 @@
 """The values that travel between the layers, and where they come from: rows and seeds.
 
-All are frozen except responses in flight (``PartialResponse``).
+All are frozen except responses that are being sampled (``PartialResponse``).
 
 Shapes: ``G`` rollouts of one problem, ``L`` hint levels (0 means no hint), ``T`` tokens.
 A failure is one of these values too, with a reason; nothing here is ever ``None`` to mean "failed".
@@ -42,9 +42,7 @@ HintStatus = Literal[
 # With one of these there is a prompt to sample from.
 USABLE_HINTS: frozenset[str] = frozenset({"none", "ok", "cut"})
 # After one of these no level of this prompt rollout can have a hint.
-FINAL_HINT_FAILURES: frozenset[str] = frozenset(
-    {"parse_failed", "missing_solution", "missing_hint", "generation_failed"}
-)
+FINAL_HINT_FAILURES = ("parse_failed", "missing_solution", "missing_hint", "generation_failed")
 # What a verdict rests on.
 Basis = Literal[
     "none",  # nothing was compared
@@ -59,7 +57,8 @@ Basis = Literal[
 Opinion = Literal["not_asked", "none", "agrees", "disagrees"]
 # A verdict with one of these reasons says nothing about the answer.
 UNGRADED: frozenset[str] = frozenset({"timeout", "error"})
-HINT_COLUMN = "hint_level_{level}"
+HINT_COLUMN_PREFIX = "hint_level_"
+HINT_COLUMN = HINT_COLUMN_PREFIX + "{level}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +80,7 @@ class Problem:
     kind: Kind = "maths"
     hints: tuple[tuple[str, ...], ...] = ()
     row: str = ""
-    attempts: tuple[str, ...] = ()
+    first_attempts: tuple[str, ...] = ()
 
 
 class Item(NamedTuple):
@@ -180,7 +179,7 @@ class ParseFailure:
     excerpt: str
 
 
-# The tracker keeps a level in one byte, in which 255 stands for "never solved".
+# The tracker keeps a level in one byte; 255 means "never solved".
 MAX_LEVELS = 254
 
 
@@ -193,7 +192,7 @@ class ProblemState:
         level: The level planned at the last one that followed the method's rule.
         accuracy: Its accuracy at ``level``; -1.0 when it is unknown (there was none, the hint
             failed, or the verifier did).
-        accepted_level: The highest level that the last one trained on.
+        highest_level: The highest level that the last one trained on.
         worked_level: The lowest level at which a response of the last one was right; -1: none.
         step: The training step, from 1.
         repeat: How often the problem was sent before at this step: the end of an epoch and the
@@ -203,21 +202,29 @@ class ProblemState:
     visits: int = 0
     level: int = 0
     accuracy: float = -1.0
-    accepted_level: int = 0
+    highest_level: int = 0
     worked_level: int = -1
     step: int = 0
     repeat: int = 0
 
+    @classmethod
+    def from_queue(cls, values: Mapping[str, Any], step: int) -> ProblemState:
+        """Return the state that travelled with a prompt."""
+        values = dict(values)
+        if "accepted_level" in values:  # a queue saved by an earlier version
+            values["highest_level"] = values.pop("accepted_level")
+        return cls(**{**values, "step": step})
+
     def within(self, max_level: int) -> ProblemState:
         """Return the state for a run with ``max_level`` levels; an earlier start may have had more.
 
-        The accuracy at a level that the run does not have becomes unknown.
+        The accuracy at a level that the run lacks becomes unknown.
         """
         return replace(
             self,
             level=min(self.level, max_level),
             accuracy=self.accuracy if self.level <= max_level else -1.0,
-            accepted_level=min(self.accepted_level, max_level),
+            highest_level=min(self.highest_level, max_level),
             worked_level=min(self.worked_level, max_level),
         )
 
@@ -251,7 +258,7 @@ def problem_from_row(row: Mapping[str, Any]) -> Problem:
         raise DataError(f"no `reward_model.ground_truth` for the problem {text[:60]!r}")
     extra_info = row.get("extra_info") or {}
     index = extra_info.get("index")
-    attempts = row.get("first_attempts")
+    first_attempts = row.get("first_attempts")
     # What a user's own reward function is called with.
     data_source = row.get("data_source", "")
     call = {"data_source": data_source, "ground_truth": truth, "extra_info": extra_info}
@@ -265,7 +272,7 @@ def problem_from_row(row: Mapping[str, Any]) -> Problem:
         kind=reward.get("kind") or "maths",
         hints=hint_columns(row),
         row=json.dumps(call, default=_plain),
-        attempts=tuple(attempts) if attempts is not None else (),
+        first_attempts=tuple(first_attempts) if first_attempts is not None else (),
     )
 
 
@@ -290,13 +297,11 @@ def hint_columns(row: Mapping[str, Any]) -> tuple[tuple[str, ...], ...]:
 
 
 def complete_sets(hints: Sequence[Sequence[str]], max_level: int) -> list[list[str]]:
-    """Return the texts to choose from at levels 1..L, without the sets that lack one of them.
+    """Return the texts to choose from at levels 1..L, without sets in which a level is blank.
 
-    Text i of every list is of set i, and a single text is of all sets. Lists of different lengths
-    are no sets, and lose their blanks alone.
-
-    Returns:
-        A list per level; an empty one where a level has no text.
+    Text i of every list belongs to set i, a single text to all sets. If the lists differ in
+    length there are no sets, and only blank texts are left out. A level without texts gets an
+    empty list.
     """
     levels = [list(texts) for texts in hints[:max_level]]
     levels += [[] for _ in range(max_level - len(levels))]
@@ -308,7 +313,7 @@ def complete_sets(hints: Sequence[Sequence[str]], max_level: int) -> list[list[s
 
 
 def _plain(value: Any) -> Any:
-    """Return arrays as lists, and what JSON has no name for (dates, bytes) as text."""
+    """Return an array as a list, and any other value that JSON lacks (dates, bytes) as text."""
     return value.tolist() if hasattr(value, "tolist") else str(value)
 
 

@@ -25,7 +25,7 @@ def test_a_new_problem_has_the_empty_history():
 def test_the_accuracy_is_that_of_the_planned_level():
     tracker = tracker_of(record(groups=[(2, [0, 1, 1, 0])]))
     assert tracker.state("p") == ProblemState(
-        visits=1, level=2, accuracy=0.5, accepted_level=2, worked_level=2
+        visits=1, level=2, accuracy=0.5, highest_level=2, worked_level=2
     )  # 2 of 4
 
 
@@ -47,7 +47,7 @@ def test_groups_are_found_by_id_in_whatever_order_they_come():
     for order in ([first, second], [second, first]):
         tracker = tracker_of(*order)
         assert tracker.state("a") == ProblemState(1, 0, 1.0, worked_level=0)
-        assert tracker.state("b") == ProblemState(1, 1, 0.0, accepted_level=1)
+        assert tracker.state("b") == ProblemState(1, 1, 0.0, highest_level=1)
 
 
 def test_the_lowest_level_that_worked_at_the_last_visit_is_remembered_and_then_forgotten():
@@ -62,14 +62,14 @@ def test_a_visit_outside_the_schedule_leaves_level_and_accuracy_as_they_were():
     tracker.update([record(groups=[(0, [0, 0])], is_off_schedule=True)])
     state = tracker.state("p")
     assert (state.visits, state.level, state.accuracy) == (2, 2, 0.5)
-    assert state.accepted_level == 0  # so that it is not left out twice in a row
+    assert state.highest_level == 0  # so that it is not left out twice in a row
 
 
 def test_a_guided_rollout_counts_as_signal_and_as_a_hint():
     rows = ((0, 0), (1, 0))
     mixed = record(groups=[(0, [0, 0]), (3, [1])], accepted=0, rows=rows)
     tracker = tracker_of(mixed)
-    assert tracker.state("p").accepted_level == 3
+    assert tracker.state("p").highest_level == 3
     assert tracker.metrics()["pct_never_mixed"] == 0.0
 
 
@@ -184,3 +184,8 @@ def test_the_state_does_not_grow_with_the_number_of_visits():
         sizes.append(sum(column.nbytes for column in tracker.state_dict().values()))
     assert sizes[0] == sizes[-1]
     assert tracker.state("p69").visits == 200
+
+
+def test_a_state_from_a_queue_of_an_earlier_version_is_read():
+    found = ProblemState.from_queue({"visits": 1, "accepted_level": 2}, step=7)
+    assert found == ProblemState(visits=1, highest_level=2, step=7)

@@ -15,16 +15,19 @@ import torch
 import transfer_queue as tq
 
 from recipe.hint.record import Outcome, TrainedRow
-from recipe.hint.schema import Response
+from recipe.hint.schema import HINT_COLUMN_PREFIX, Response
 from recipe.hint.typed import shallow
 
-# Columns that only the rollout needs; every row of the queue would carry them G times.
-_NOT_STORED = (
-    *("problem", "solution", "answer", "first_attempts"),
-    *("hint_state_of_problem", "agent_name"),
-)
-_HINT_COLUMN = "hint_level_"
-# Columns of verl's rows that have nothing to say here.
+# Columns that only the rollout needs; the queue would hold each of them G times.
+_NOT_STORED = {
+    "problem",
+    "solution",
+    "answer",
+    "first_attempts",
+    "hint_state_of_problem",
+    "agent_name",
+}
+# Columns that verl expects and that are empty here.
 _EMPTY: dict[str, Any] = {"metrics": {}, "multi_modal_inputs": {}}
 RECORD_FIELD, SAMPLE_FIELD, CREDIT_FIELD = "hint_record", "hint_sample", "hint_credit"
 warnings.filterwarnings("ignore", message="The PyTorch API of nested tensors is in prototype")
@@ -33,7 +36,7 @@ _PROMPTS_PER_WRITE, _TOKENS_PER_WRITE = 16, 256_000
 
 
 async def mark(uids: Sequence[str], partition: str, status: str, **tags: Any) -> None:
-    """Set the status of prompts: running, then exactly one of finished and failure."""
+    """Set the status of prompts: ``running``, then ``finished`` or ``failure``."""
     await tq.async_kv_batch_put(
         keys=list(uids),
         partition_id=partition,
@@ -43,7 +46,7 @@ async def mark(uids: Sequence[str], partition: str, status: str, **tags: Any) ->
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Finished:
-    """A prompt rollout that waits for its write; ``is_written`` is set when it can be read."""
+    """A prompt rollout that waits to be written."""
 
     outcome: Outcome
     row: dict[str, Any]
@@ -57,7 +60,7 @@ class _Finished:
         return sum(len(row.prompt_ids_T) + len(row.turn.response.token_ids_T) for row in rows)
 
     def has_columns_of(self, other: _Finished) -> bool:
-        """Return whether both have the same columns: verl takes those of a write's first row."""
+        """Return whether both can share a write: verl takes its columns from the first row."""
         return self.partition == other.partition and self.row.keys() == other.row.keys()
 
 
@@ -80,8 +83,7 @@ class Publisher:
             partition: ``train`` or ``val``.
 
         Raises:
-            Exception: What the queue raises for these rows; others of the same write that can be
-                stored are.
+            Exception: What the queue raises for these rows. Others of the same write are stored.
         """
         is_written = asyncio.get_running_loop().create_future()
         self._waiting.append(_Finished(outcome, row, partition, is_written))
@@ -98,7 +100,7 @@ class Publisher:
             self._task = None
 
     def _next_write(self) -> list[_Finished]:
-        """Return what shares the next write: at least one prompt, up to the limits."""
+        """Take the prompts of the next write: at least one, up to the limits."""
         first = self._waiting[0]
         alike = [each for each in self._waiting if each.has_columns_of(first)]
         totals = itertools.accumulate(each.num_tokens for each in alike)
@@ -109,7 +111,7 @@ class Publisher:
 
 
 async def _write_or_blame(finished: list[_Finished], partition: str) -> None:
-    """Write once; when it fails, each prompt alone: the error reaches those it belongs to."""
+    """Write all at once; if that fails, write each prompt alone, so that only faulty ones raise."""
     try:
         rows = []
         for each in finished:
@@ -133,10 +135,9 @@ async def _write_or_blame(finished: list[_Finished], partition: str) -> None:
 
 
 class Columns(dict[str, Any]):
-    """Rows as columns, which TransferQueue accepts like a TensorDict: it needs items and a size.
+    """Rows as columns, in place of a TensorDict, which would wrap and unwrap every plain value.
 
-    It sends plain values in any case; a TensorDict would wrap and unwrap each of them.
-    Rows of equal length are stacked, as in verl.
+    Tensors of equal shape are stacked, as in verl.
     """
 
     def __init__(self, rows: Sequence[dict[str, Any]]) -> None:
@@ -170,7 +171,7 @@ def rows_of(
     shared = {
         name: value
         for name, value in (row | _EMPTY).items()
-        if name not in _NOT_STORED and not name.startswith(_HINT_COLUMN)
+        if name not in _NOT_STORED and not name.startswith(HINT_COLUMN_PREFIX)
     }
     for number, trained in enumerate(outcome.rows):
         response, verdict = trained.turn.response, trained.turn.verdict
@@ -214,10 +215,9 @@ def rows_of(
 def _tensors(
     trained: TrainedRow, response: Response, *, is_dropped: bool
 ) -> dict[str, torch.Tensor]:
-    """Return the tensors of verl's own row layout for one generation.
+    """Return the tensors of one row in verl's layout.
 
-    A teacher's text has no tokens, but a validation keeps its grade; verl needs at least one token
-    per row, so it gets one.
+    A teacher's text has no tokens and gets one, since verl needs at least one per row.
     """
     prompt_T, response_T = (
         torch.from_numpy(np.frombuffer(array("q", ids_T), dtype=np.int64))

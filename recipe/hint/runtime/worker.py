@@ -1,4 +1,4 @@
-"""verl's agent-loop worker with the prompt rollout in place of one session per response."""
+"""verl's agent-loop worker, with one prompt rollout in place of a session per response."""
 
 from __future__ import annotations
 
@@ -68,18 +68,18 @@ class HintWorker(_WorkerTQ):
         engine = traced(engines.build(rollout, settings))
         teacher = teacher_of(method, settings, texts, rollout, rollout)
         self._training = RolloutParts(method, source, engine, settings, texts, teacher)
-        # Without a source of hints validation is at level 0 by construction. No samples are kept.
-        off = replace(settings, samples=NO_SAMPLES, logprob_gain_every=0)
+        # Validation has no source of hints and keeps no samples.
+        quiet = replace(settings, samples=NO_SAMPLES, logprob_gain_every=0)
         engine = traced(engines.build(rollout.val_kwargs))
         teacher = teacher_of(method, settings, texts, rollout, rollout.val_kwargs)
-        self._validation = RolloutParts(method.validation(), None, engine, off, texts, teacher)
+        self._validation = RolloutParts(method.validation(), None, engine, quiet, texts, teacher)
         gc.freeze()  # as in the trainer's process
 
     async def ping(self) -> str:
-        """Report at once what the worker waits for; a dead or stuck worker cannot."""
+        """Report at once what the worker waits for."""
         if not self._under_way:
             return IDLE
-        # In order of their start.
+        # The oldest.
         name, began = next(iter(self._under_way.values()))
         seconds = time.monotonic() - began
         return (
@@ -132,7 +132,7 @@ class HintWorker(_WorkerTQ):
         verl submits a whole validation set at once. A prompt that waits here has no request in
         vLLM's own queue, where the limit ``rollout_s`` would already be running.
         """
-        state = ProblemState(**{**prompt.get("hint_state_of_problem", {}), "step": step})
+        state = ProblemState.from_queue(prompt.get("hint_state_of_problem", {}), step)
         rollout = PromptRollout(problem, state, parts)
         async with self._slots:
             return await rollout.run(prompt["uid"], step)
@@ -147,10 +147,9 @@ class HintManager(AgentLoopManagerTQ):
         self.agent_loop_workers_class = ray.remote(HintWorker)
 
     def generate_sequences(self, prompts: Any) -> None:
-        """Send the prompts to the workers, as verl does, but in calls of a few each.
+        """Send the prompts to the workers, as verl does, but in several calls each.
 
-        A worker reads a call and starts its prompts without a pause: 0.2 to 0.5 s of its event
-        loop for 1,024 prompts.
+        One call with 1,024 prompts would block a worker's event loop for 0.2 to 0.5 s.
         """
         workers = self.agent_loop_workers
         num_rounds = math.ceil(len(prompts) / (_PROMPTS_PER_CALL * len(workers)))

@@ -75,7 +75,7 @@ def moved(policy, conversation, by_std=True, **options):
         # Hint dropout and first steps without a hint: another prompt, the same estimator.
         (
             Fixed(max_level=2, draws=Draws(hint_dropout=1.0)),
-            ProblemState(visits=1, accepted_level=2),
+            ProblemState(visits=1, highest_level=2),
             bare(),
         ),
         (Ghpo(max_level=2), ProblemState(step=1), bare()),

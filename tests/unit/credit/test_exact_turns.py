@@ -79,7 +79,7 @@ def test_given_first_attempts_add_second_turns_and_train_no_first_one():
     policy = Policy(THREE)
     given = ("seven", "eight")
     method = score(alpha=2.0, beta1=0.0, offline_attempts=2)
-    update = own_update(method, policy, state=STAGE2, item=replace(PROBLEM, attempts=given))
+    update = own_update(method, policy, state=STAGE2, item=replace(PROBLEM, first_attempts=given))
     first = policy.mean(bare(), lambda z: THREE.scores[z])
 
     def second(conversation, before):

@@ -129,7 +129,7 @@ def test_a_first_turn_without_room_for_a_second_trains_alone():
 
 
 def test_given_first_attempts_are_extra_conversations_whose_second_turn_trains():
-    item = replace(problem(), attempts=("wrong", "right", "right"))
+    item = replace(problem(), first_attempts=("wrong", "right", "right"))
     outcome = talk({0: [1, 0], 1: [1, 1, 1, 0]}, method=score(offline_attempts=2), item=item)
     assert [each.prompt for each in outcome.record.rounds] == ["bare", "bare", "revise"]
     # Turn 2: right-right 1, wrong-right 11; of the given ones wrong-right 11, right-wrong -10.

@@ -131,7 +131,7 @@ def test_an_early_ladder_is_the_one_that_would_have_been_written_later():
 
 def test_dropout_leaves_out_the_hint_of_a_problem_that_trained_with_one():
     hinted, plain = (
-        ProblemState(visits=1, level=1, accepted_level=2),
+        ProblemState(visits=1, level=1, highest_level=2),
         ProblemState(visits=1, level=1),
     )
     for method in (
@@ -149,7 +149,7 @@ def test_the_share_of_dropped_hints_is_that_of_the_setting_and_its_draw_repeats(
     method = Fixed(max_level=3, settings=FixedSettings(2), draws=Draws(hint_dropout=0.25, seed=7))
 
     def draws():
-        states = (ProblemState(visits=visits, accepted_level=2) for visits in range(400))
+        states = (ProblemState(visits=visits, highest_level=2) for visits in range(400))
         return [method.open(_problem(), state).level == 0 for state in states]
 
     assert draws() == draws()
@@ -195,10 +195,10 @@ def test_the_log_prob_gain_is_measured_on_right_responses_that_train_under_a_hin
 
 def test_by_default_nothing_of_this_happens():
     assert SearchSettings() == SearchSettings(probe_n=0, start="zero", write_early=False)
-    assert not Draws().drops_hint(_problem(), ProblemState(visits=1, accepted_level=2))
+    assert not Draws().drops_hint(_problem(), ProblemState(visits=1, highest_level=2))
 
 
-@pytest.mark.parametrize("state", [{"level": 1}, {"accepted_level": 1}, {"worked_level": 2}])
+@pytest.mark.parametrize("state", [{"level": 1}, {"highest_level": 1}, {"worked_level": 2}])
 @pytest.mark.parametrize("name", [name for name, cls in METHODS.items() if cls.uses_hints])
 def test_what_a_run_with_more_levels_remembered_asks_for_none_that_is_not_there(name, state):
     """A checkpoint may go on with fewer levels (``trainer.resume_from_path``)."""

@@ -290,8 +290,8 @@ def test_a_disk_that_fills_up_leaves_the_old_file_and_no_half_one(tmp_path):
 def test_first_attempts_are_read(tmp_path, texts):
     rows = changed(0, first_attempts=texts)
     problems = read_problems(write_any(tmp_path / "attempts.parquet", rows))
-    assert problems[0].attempts == tuple(texts or ())
-    assert problems[1].attempts == ()
+    assert problems[0].first_attempts == tuple(texts or ())
+    assert problems[1].first_attempts == ()
 
 
 @pytest.mark.parametrize(

@@ -144,9 +144,9 @@ def check_critic(config: DictConfig, method: Method) -> None:
 
 
 def check_stages(config: DictConfig, method: Method, num_steps: int) -> None:
-    """Refuse phases that asynchronous modes would mix, and an opening that nothing follows there.
+    """Refuse phases that asynchronous modes would mix, and a first phase that fills the run there.
 
-    Prompts are sent a step before the one that trains on them there, and take their phase along.
+    In these modes a prompt is sent a step before it trains, and keeps the phase of that step.
 
     Raises:
         ConfigError: Naming the setting.
@@ -186,9 +186,9 @@ def check_warmup(config: DictConfig, method: Method, num_steps: int) -> None:
             f"trainer.method={config.trainer.method} has no critic that would learn meanwhile; "
             f"drop it"
         )
-    opening, first = method.first_phase
+    phase, first = method.first_phase
     t_low = getattr(method.settings, "t_low", 0)
-    ends = {f"{method.settings_node}.{opening}": first, f"{method.settings_node}.t_low": t_low}
+    ends = {f"{method.settings_node}.{phase}": first, f"{method.settings_node}.t_low": t_low}
     for limit, steps in {"the run": num_steps, **ends}.items():
         if 0 < steps < warmup:
             raise ConfigError(
@@ -266,13 +266,13 @@ def check_attempts(
     for file in files if count else ():
         for row, problem in enumerate(file.problems):
             place = f"{file.path}: row {row} of {TRAIN}"
-            if len(problem.attempts) < count:
+            if len(problem.first_attempts) < count:
                 raise DataError(
-                    f"{place} has {len(problem.attempts)} texts in the column `first_attempts`, "
-                    f"and offline_attempts={count} goes on from as many; add responses to it, or "
-                    f"set offline_attempts to the fewest that a row has"
+                    f"{place} has {len(problem.first_attempts)} texts in the column "
+                    f"`first_attempts`, and offline_attempts={count} goes on from as many; add "
+                    f"responses to it, or set offline_attempts to the fewest that a row has"
                 )
-            for text in problem.attempts[:count]:
+            for text in problem.first_attempts[:count]:
                 if not text.strip():
                     raise DataError(
                         f"{place} has a blank text in the column `first_attempts`, which no "
