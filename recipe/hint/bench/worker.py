@@ -66,9 +66,9 @@ class BenchWorker(HintWorker):
         HintWorker.__init__(self, *args, **kwargs)
         engine = self._training.engine
         assert isinstance(engine, VllmEngine)
-        grader = Remembering(engine.verifier)
-        self._engine = engine.graded_by(grader)
-        self._constant_engine = self._engine.graded_by(Constant(grader.seen))
+        grader = Remembering(engine.grader)
+        self._engine = engine.with_grader(grader)
+        self._constant_engine = self._engine.with_grader(Constant(grader.seen))
         self._arms = {arm: self._arm(arm) for arm in bench_of(self.config).arms}
 
     async def generate_sequences(self, batch: Any) -> None:
@@ -106,7 +106,7 @@ class BenchWorker(HintWorker):
             self._settings,
             self._training.texts,
             method,
-            grader=engine.verifier,
+            grader=engine.grader,
             tokenizer=self.tokenizer,
         )
         return RolloutParts(method, source, engine, self._settings, self._training.texts)

@@ -21,8 +21,8 @@ class UtteranceCritic:
         updates: Updates per training step.
         batch_size: Transitions of one update.
         capacity: Transitions that are kept.
-        expectile: Which expectile of Q over the actions in the data V regresses on; ``None``: the
-            mean over the actions of this step, which are those of the present policy.
+        expectile: V is this expectile of Q over the replayed actions; ``None``: the mean of Q over
+            this step's actions, those of the present policy.
     """
 
     gamma: float
@@ -38,8 +38,8 @@ def q_targets(
 ) -> np.ndarray:
     """Return what Q1 and Q2 regress on: r + gamma (1 - done) V_i(s'), shape ``(N, 2)``.
 
-    ``next_values_N2`` are the slow target's values of the next states; where a conversation is
-    done they are not read. With every utterance the last, this is regression on the reward.
+    ``next_values_N2`` are the slow target's values of the next states, not read where a
+    conversation is done. If every utterance is the last one, this is regression on the reward.
     """
     bootstrap_N2 = np.where(is_done_N[:, None], 0.0, gamma * next_values_N2)
     return rewards_N[:, None] + bootstrap_N2
@@ -53,9 +53,8 @@ def utterance_advantages(q_N2: np.ndarray, v_N2: np.ndarray) -> np.ndarray:
 def expectile_weights(q: Any, v: Any, expectile: float) -> Any:
     """Return the weight of each squared error of V, for arrays and tensors alike.
 
-    ``expectile`` where Q is above V, the rest of 1 where it is below. 0.5 weighs all alike and
-    gives V the mean of Q over the actions in the data; towards 1 V goes to the best of them,
-    without an action of the present policy (Kostrikov et al. 2021, arXiv:2110.06169).
+    ``expectile`` where Q is above V, ``1 - expectile`` below. With 0.5 V is the mean of Q over the
+    actions in the data, towards 1 it is the best of them (Kostrikov et al. 2021, arXiv:2110.06169).
     """
     return abs(expectile - (q < v) * 1.0)
 

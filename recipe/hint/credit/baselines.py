@@ -1,8 +1,7 @@
 """Baselines: what a reward is compared with.
 
-A baseline that does not depend on the action it is subtracted from leaves the expected gradient as
-it is. Each of these holds to that: the other rows of a group, nothing, or the critic's value of the
-state before the turn (docs/credit.md).
+None of those of :func:`minus_baseline` depends on the row's own action, so they leave the expected
+gradient unchanged (docs/credit.md).
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ EPSILON = 1e-6
 Baseline = Literal["leave_one_out", "none", "value"]
 
 
-def advantages(rows: Sequence[CreditRow], baseline: Baseline = "leave_one_out") -> np.ndarray:
+def minus_baseline(rows: Sequence[CreditRow], baseline: Baseline = "leave_one_out") -> np.ndarray:
     """Return reward minus baseline of each row, shape ``(N,)``."""
     return rewards_of(rows) - _BASELINES[baseline](rows)
 
@@ -33,8 +32,8 @@ def rewards_of(rows: Sequence[CreditRow]) -> np.ndarray:
 def leave_one_out(rows: Sequence[CreditRow]) -> np.ndarray:
     """Return the mean reward of the *other* rows of each row's group, shape ``(N,)``.
 
-    A group is rows of one prompt rollout with one group name. A row alone in its group is compared
-    with 0: whether others are there does not depend on its action, so it stays unbiased.
+    A group is the rows of one prompt rollout with one group name. A row alone in its group is
+    compared with 0.
 
     Source: Kool et al. 2019, "Buy 4 REINFORCE samples, get a baseline for free".
     """
@@ -59,8 +58,8 @@ def has_equal_rewards(rows: Sequence[CreditRow]) -> np.ndarray:
 def group_spread(rows: Sequence[CreditRow]) -> np.ndarray:
     """Return the standard deviation of each row's group, unbiased, shape ``(N,)``; 1 where it is 0.
 
-    Dividing by it makes problems of every difficulty count alike, which is no longer the gradient
-    of the mean reward.
+    Dividing by it weights problems of every difficulty alike; that is no longer the gradient of the
+    mean reward.
     """
     rewards_N = rewards_of(rows)
     members_N = _members(rows)
@@ -92,8 +91,8 @@ def state_values(rows: Sequence[CreditRow]) -> np.ndarray:
     """Return the critic's value of the state before each turn, shape ``(N,)``.
 
     Raises:
-        ValueError: If a row has none: there is no critic; or one that is not finite, with which
-            no gradient would be: verl leaves such an update out, and goes on.
+        ValueError: If a row has none, because there is no critic, or one that is not finite: verl
+            would skip the update without a word.
     """
     values = [row.value for row in rows if row.value is not None]
     if len(values) != len(rows):
@@ -109,12 +108,12 @@ def state_values(rows: Sequence[CreditRow]) -> np.ndarray:
     return np.array(values, dtype=np.float64)
 
 
-def _nothing(rows: Sequence[CreditRow]) -> np.ndarray:
+def _zeros(rows: Sequence[CreditRow]) -> np.ndarray:
     return np.zeros(len(rows))
 
 
 def _members(rows: Sequence[CreditRow]) -> np.ndarray:
-    """Return the number of each row's group, shape ``(N,)``."""
+    """Return the index of each row's group, shape ``(N,)``."""
     numbers: dict[tuple[str, str], int] = {}
     return np.array(
         [numbers.setdefault((row.prompt_uid, row.group), len(numbers)) for row in rows],
@@ -124,6 +123,6 @@ def _members(rows: Sequence[CreditRow]) -> np.ndarray:
 
 _BASELINES: dict[Baseline, Callable[[Sequence[CreditRow]], np.ndarray]] = {
     "leave_one_out": leave_one_out,
-    "none": _nothing,
+    "none": _zeros,
     "value": state_values,
 }

@@ -65,7 +65,7 @@ class ReplayBuffer:
         return [self._kept[index] for index in chosen]
 
     def state_dict(self) -> dict[str, np.ndarray]:
-        """Return all transitions as flat arrays; a field of tokens with where each one ends."""
+        """Return all transitions as flat arrays; for token fields also where each text ends."""
         state = {
             "reward": np.array([each.reward for each in self._kept], dtype=np.float64),
             "step": np.array([each.step for each in self._kept], dtype=np.int64),
@@ -77,11 +77,11 @@ class ReplayBuffer:
         return state
 
     def load_state_dict(self, state: dict[str, np.ndarray]) -> None:
-        """Replace the transitions; with a smaller capacity than they had, the newest stay."""
+        """Replace the transitions; if they exceed the capacity, the newest stay."""
         texts = [np.split(state[name], state[f"{name}_ends"][:-1]) for name in _TOKENS]
         self._kept.clear()
         for number in range(len(state["reward"])):
-            # Copies: a view would keep all tokens until the last transition is gone.
+            # Copied: a view would keep all tokens alive.
             state_T, action_T, next_state_T = (each[number].copy() for each in texts)
             reward, step = float(state["reward"][number]), int(state["step"][number])
             self._kept.append(Transition(state_T, action_T, reward, next_state_T, step))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-# The fact of a row that trains nothing.
+# Fact of a row without a training signal.
 DROPPED = "is_dropped"
 
 
@@ -23,9 +23,9 @@ class CreditRow:
         reward: What the method gives the turn.
         kl_coef: Coefficient of the KL divergence from the reference policy, 0: none.
         weight: Multiplies the advantage.
-        is_given: The response was not sampled but known.
+        is_given: Whether the response was given, not sampled.
         value: The critic's value of the state before the turn; ``None`` without a critic.
-        facts: What else the method says of the turn, such as ``r1``.
+        facts: Further numbers that the method keeps of the turn, by name.
     """
 
     problem_id: str

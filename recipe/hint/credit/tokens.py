@@ -29,12 +29,11 @@ def token_advantages(
     k1_NT: np.ndarray,
     mask_NT: np.ndarray,
 ) -> np.ndarray:
-    """Return weight x advantage + what is left of the KL penalty, shape ``(N, T)``.
+    """Return weight x advantage - coefficient x KL from the token on, shape ``(N, T)``.
 
     On policy, KL(policy || reference) of a response has the gradient
-    E[sum_t (sum_{u >= t} k1_u) grad log p(y_t)], k1_u = log p(y_u) - log p_ref(y_u). So a token
-    pays for itself and for what comes after it; a term of the loss itself would have one
-    coefficient for all rows.
+    E[sum_t (sum_{u >= t} k1_u) grad log p(y_t)], k1_u = log p(y_u) - log p_ref(y_u): a token pays
+    for itself and for all after it. verl's KL loss has only one coefficient for all rows.
 
     Args:
         advantages_N: One advantage a row.

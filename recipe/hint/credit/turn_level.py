@@ -14,7 +14,7 @@ LAST = -1
 def next_rows(rows: Sequence[CreditRow]) -> np.ndarray:
     """Return the index of the row that follows each in its conversation, shape ``(N,)``.
 
-    ``LAST`` stands where none does. A turn that did not train (no row) is passed over.
+    ``LAST`` where none does. Turns without a row are skipped.
 
     Raises:
         ValueError: If two rows of a conversation are the same turn: it is a tree, and no single
@@ -65,7 +65,7 @@ def turn_gae(
 
 
 def _from_the_end(following_N: np.ndarray) -> list[int]:
-    """Return the rows with each after the one that follows it."""
+    """Return the indices of the rows, each behind the row that follows it."""
     before = {int(after): row for row, after in enumerate(following_N) if after != LAST}
     order = []
     for row in np.flatnonzero(following_N == LAST):

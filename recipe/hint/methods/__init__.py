@@ -18,7 +18,7 @@ from recipe.hint.methods.score_guided import ScoreGuided
 from recipe.hint.methods.seele import Seele
 from recipe.hint.methods.sft import Sft
 
-# The first one is the baseline: benchmarks compare with it, and evaluations need no other.
+# The first one is the baseline, which benchmarks compare with and evaluations use.
 METHODS: dict[str, type[Method]] = {
     "grpo": Grpo,
     "sage": Sage,
@@ -38,9 +38,6 @@ METHODS: dict[str, type[Method]] = {
 }
 
 BASELINE = next(iter(METHODS))
-# What the authors of SAGE released: benchmarks measure these by default, and the first one makes
-# the decisions where the release's own way to roll out is measured.
-RELEASED = ("sage", "sage-light")
 
 
 def get_method(name: str) -> type[Method]:

@@ -72,7 +72,7 @@ class ArcherSettings:
             )
 
     def unread(self) -> dict[str, str]:
-        """Return the settings that do nothing beside the others -> what would make them count."""
+        """Return the settings without effect -> what would give them one."""
         if self.variant == "lite":
             of_critic = ("tau", "updates", "batch_size", "capacity", "expectile")
             return dict.fromkeys(of_critic, "variant=full or bandit")
@@ -110,7 +110,7 @@ class Archer(Method):
 
     @property
     def utterance_critic(self) -> UtteranceCritic | None:
-        """The critic of utterances, but for ``lite``."""
+        """The critic of utterances; ``lite`` uses verl's."""
         settings = self.settings
         if settings.variant == "lite":
             return None
@@ -126,35 +126,35 @@ class Archer(Method):
     def react(
         self, problem: Problem, state: ProblemState, rounds: Sequence[Round]
     ) -> Sample | Train:
-        """Go on from every first turn, but as a bandit; then train on all turns.
+        """Continue every first turn (``bandit`` does not), then train on all turns.
 
-        A conversation with a grade that failed has no rows: what it earned is unknown.
+        A conversation without the grades that it needs has no rows: what it earned is unknown.
         """
         if request := self.next_turn(problem, rounds):
             return request
-        gone_on_from = {turn.parent for turn in rounds[-1].turns}
+        continued = {turn.parent for turn in rounds[-1].turns}
         rows, unknown = [], set()
         for index in range(len(rounds)):
             for place in places(rounds, index):
-                earns = self.settings.rewards_first or place not in gone_on_from
+                earns = self.settings.rewards_first or place not in continued
                 turn = turn_at(rounds, place)
                 if earns and not turn.is_graded:
-                    unknown |= {*path(rounds, place)}
+                    unknown.update(path(rounds, place))
                 reward = self.reward(turn) if earns else 0.0
                 rows.append(Row(place, reward, f"turn{index + 1}", self.settings.kl_coef))
-        known = tuple(row for row in rows if not unknown & {*path(rounds, row.place)})
+        known = tuple(row for row in rows if unknown.isdisjoint(path(rounds, row.place)))
         return Train(known) if known else self.dropped(Train(tuple(rows)))
 
     def next_turn(self, problem: Problem, rounds: Sequence[Round]) -> Sample | None:
-        """Return the request to revise; ``None`` where nothing follows."""
+        """Request the revisions; ``bandit`` has none."""
         if len(rounds) > 1 or self.settings.variant == "bandit":
             return None
         return Sample(Revise(), n=1, parents=places(rounds, 0))
 
     def advantages(self, rows: Sequence[CreditRow]) -> np.ndarray:
-        """Return min Q - min V of each utterance, shape (N,); of ``lite``, GAE over the turns."""
+        """Return min Q - min V of each utterance, shape (N,); for ``lite`` GAE over the turns."""
         if self.utterance_critic is None:
-            return self._traces(rows)
+            return self._gae(rows)
         q_N2, v_N2 = (
             np.array([[row.facts[f"{head}{i}"] for i in (1, 2)] for row in rows]).reshape(-1, 2)
             for head in "qv"
@@ -162,19 +162,19 @@ class Archer(Method):
         return utterance_advantages(q_N2, v_N2)
 
     def value_targets(self, rows: Sequence[CreditRow]) -> np.ndarray:
-        """Return the lambda-returns of ``lite``, shape (N,); else the discounted rewards to come.
+        """Return the lambda-returns for ``lite``, shape (N,), else the discounted rewards to come.
 
-        The critic of utterances has targets of its own: those here only measure its V.
+        The latter only measure V: the critic of utterances computes its own targets.
         """
         if self.utterance_critic is None:
-            return state_values(rows) + self._traces(rows)
+            return state_values(rows) + self._gae(rows)
         gamma = self.settings.gamma
         return turn_gae(rewards_of(rows), np.zeros(len(rows)), next_rows(rows), gamma, 1.0)
 
     def validation(self) -> Method:
-        """Return the same conversations, of which the last turns count."""
+        """Return the same conversations, scored by their last turns."""
         return FinalTurns(self)
 
-    def _traces(self, rows: Sequence[CreditRow]) -> np.ndarray:
+    def _gae(self, rows: Sequence[CreditRow]) -> np.ndarray:
         gamma, lam = self.settings.gamma, self.settings.lam
         return turn_gae(rewards_of(rows), state_values(rows), next_rows(rows), gamma, lam)

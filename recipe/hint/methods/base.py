@@ -24,9 +24,9 @@ class NoSettings:
 
 @dataclass(frozen=True)
 class Draws:
-    """A method's random draws, derived from the run's seed, the problem and its visits so far.
+    """A method's random draws, from the run's seed, the problem and its visits so far.
 
-    ``hint_dropout`` is the share, in [0, 1], of visits after a hinted one that go without a hint.
+    ``hint_dropout``: the probability that the visit after a hinted one goes without a hint.
     """
 
     seed: int = 1
@@ -38,7 +38,7 @@ class Draws:
 
     def drops_hint(self, problem: Problem, state: ProblemState) -> bool:
         """Return whether this prompt rollout goes without a hint."""
-        if not self.hint_dropout or not state.accepted_level:
+        if not self.hint_dropout or not state.highest_level:
             return False
         return self.uniform("refresh", problem, state) < self.hint_dropout
 
@@ -46,15 +46,14 @@ class Draws:
 class Method:
     """Sample one group without a hint and train on it: the neutral decision.
 
-    A method is pure: it sees what came back, says what to do, and holds no state. It declares
-    here what the rest of the package has to know about it.
+    A method is pure and holds no state. Its attributes tell the rest of the package what it needs.
 
     Attributes:
         settings_cls: A frozen dataclass of its settings; their defaults are the configuration's.
-        settings_node: Where they stand: ``hint.NAME``, or ``trainer``.
-        uses_hints: Whether a source of hints has to be set up.
-        source: The source of hints where ``hint.source`` names none.
-        style: How they enter the prompt where ``hint.style`` does not say.
+        settings_node: Their node in the configuration: ``hint.NAME``, or ``trainer``.
+        uses_hints: Whether it needs a source of hints.
+        source: The source of hints if ``hint.source`` names none.
+        style: How hints enter the prompt if ``hint.style`` does not say.
         supports_dropout: Whether ``hint.dropout_share`` is read.
         max_level: Strongest hint level; 0 without hints.
         increments: Pieces that each level of the source is cut into, each a level of its own.
@@ -64,8 +63,9 @@ class Method:
         needs_solution: Whether it trains on the reference solutions themselves.
         needs_log_probs: Whether the trainer has to compute the log-probabilities of its rows
             before the update, which verl's bypass mode leaves out.
-        aliases: Names of settings in other implementations -> ours; with dots, any setting's.
-        alias_values: Of such a name: their values -> ours.
+        aliases: Names of settings in other implementations -> ours; a name with dots may be any
+            setting.
+        alias_values: Name in another implementation -> its values -> ours.
     """
 
     settings_cls: ClassVar[type] = NoSettings
@@ -115,6 +115,10 @@ class Method:
             return Sample()
         return self.train_round(rounds, len(rounds) - 1)
 
+    def next_turn(self, problem: Problem, rounds: Sequence[Round]) -> Sample | None:
+        """Return the next turn's request; ``None`` at the end of the conversations."""
+        return None
+
     def reward(self, turn: Turn) -> float:
         """Return what a graded turn trains with."""
         assert turn.verdict is not None, "a turn without a grade has no reward of its own"
@@ -151,12 +155,12 @@ class Method:
 
     @property
     def first_phase(self) -> tuple[str, int]:
-        """Name and value of the setting for how many first steps differ from the rest; 0: none."""
+        """Name and value of the setting that says how many first steps differ; 0: none."""
         return "", 0
 
     @property
     def num_given(self) -> int:
-        """Number of responses of the data (``Problem.attempts``) that conversations continue."""
+        """How many of ``Problem.first_attempts`` conversations continue."""
         return 0
 
     @property
@@ -171,7 +175,7 @@ class Method:
 
     @property
     def publishes_critic_rows(self) -> bool:
-        """Whether turns of the policy that do not train are published for the critic only."""
+        """Whether turns of the policy that do not train are published for the critic."""
         return False
 
     @property
@@ -181,11 +185,11 @@ class Method:
 
     @property
     def utterance_critic(self) -> UtteranceCritic | None:
-        """How a critic of whole utterances learns; ``None``: the critic, if any, is verl's."""
+        """How a critic of whole utterances learns; ``None``: there is none, or verl's."""
         return None
 
     def value_targets(self, rows: Sequence[CreditRow]) -> np.ndarray:
-        """Return what the critic's value before each turn regresses on, shape (N,).
+        """Return the critic's target for the state before each turn, shape (N,).
 
         Args:
             rows: Those of one batch, in any order.
@@ -243,7 +247,7 @@ class Method:
         return Row(place, self.reward(turn_at(rounds, place)), group)
 
     def dropped(self, train: Train) -> Train:
-        """Return the decision without its signal, so that it changes neither policy nor critic."""
+        """Return the same rows without a signal: they change neither policy nor critic."""
         rows = (
             Row(row.place, 0.0, row.group, weight=0.0, facts={**row.facts, DROPPED: 1.0})
             for row in train.rows
@@ -251,7 +255,7 @@ class Method:
         return Train(tuple(rows), is_dropped=True)
 
     def ends_escalation(self, last: Round) -> bool:
-        """Return whether no stronger hint follows; a verifier failure is no reason for one."""
+        """Return whether the search is over; a failed verifier ends it too."""
         return (
             last.request.is_off_schedule
             or last.is_solved

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
 from recipe.hint.conversations import conversations
 from recipe.hint.errors import TeacherSilentError
@@ -12,26 +11,13 @@ from recipe.hint.schema import Problem, ProblemState
 from recipe.hint.turns import Round, Row, Sample, Train
 
 
-class Conversing(Protocol):
-    """A method of several turns."""
-
-    def open(self, problem: Problem, state: ProblemState) -> Sample:
-        """Return what is sampled first."""
-        ...
-
-    def next_turn(self, problem: Problem, rounds: Sequence[Round]) -> Sample | None:
-        """Return the request that follows; ``None`` at the end of the conversations."""
-        ...
-
-
 class FinalTurns(Method):
     """Play another method's turns and keep the last graded one of each conversation.
 
-    The row's facts compare that turn with the first one. Whether a turn would train does not
-    matter: a teacher's turns, and ungraded ones, count like any other.
+    The row's facts compare that turn with the first one. Turns that would not train count too.
     """
 
-    def __init__(self, method: Conversing) -> None:
+    def __init__(self, method: Method) -> None:
         super().__init__()
         self._method = method
 
@@ -42,10 +28,10 @@ class FinalTurns(Method):
     def react(
         self, problem: Problem, state: ProblemState, rounds: Sequence[Round]
     ) -> Sample | Train:
-        """Return the method's next turn, and in the end the last turns with their facts.
+        """Return the method's next turn, in the end the last turns with their facts.
 
         Raises:
-            TeacherSilentError: If a teacher left some of them without an answer.
+            TeacherSilentError: If a teacher left a turn unanswered.
         """
         if request := self._method.next_turn(problem, rounds):
             return request

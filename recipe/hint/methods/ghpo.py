@@ -52,7 +52,7 @@ class GhpoSettings:
             )
 
     def unread(self) -> dict[str, str]:
-        """Return the settings that do nothing beside the others -> what would make them count."""
+        """Return the settings without effect -> what would give them one."""
         return {} if self.mode.startswith("fixed") else {"level": "mode=fixed_all"}
 
 
@@ -99,7 +99,7 @@ class Ghpo(Method):
 
     @property
     def first_phase(self) -> tuple[str, int]:
-        """The cold start, where anything follows it."""
+        """The cold start."""
         return "cold_start_steps", self.settings.cold_start_steps
 
     def check_steps(self, num_steps: int) -> None:

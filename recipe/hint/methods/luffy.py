@@ -40,8 +40,8 @@ class LuffySettings:
 class Luffy(Method):
     """Compare G sampled responses with the solution, and imitate it the more of them fail.
 
-    A solution that the verifier does not call right stays out of the group. So does every solution
-    if no response is right but a grade failed: a response that may be right is not pushed down.
+    The solution stays out of the group if the verifier does not call it right, and if no response
+    is right but a grade failed: a response that may be right must not be pushed down.
 
     Source: Yan et al. 2025, arXiv:2504.14945. Deviations: docs/deviations.md#luffy.
     """

@@ -28,12 +28,13 @@ class MlmtSettings(ScoreGuidedSettings):
             ``score``: SCoRe's stages.
         feedbacks: Feedback sampled per first turn, m.
         refinements: Refinements sampled per feedback, k.
-        value_bonus: lambda, the weight of the critic's value after the feedback in what the guide
-            earns; above 0 it needs the critic, the policy as solver, and a guide that trains.
+        value_bonus: lambda, the weight of the critic's value after the feedback in the guide's
+            reward; above 0 it needs the critic, the policy as solver, and a guide that trains.
         value_grad: ``stop``: the critic learns from rewards alone. ``full``: it ascends the guide's
-            objective too, which adds lambda to what its value after the feedback regresses on.
-        t_low: Steps in a row that train the solver alone, before
-        t_high: steps that train the guide alone. Both 0: every step trains both.
+            objective too, which adds lambda to its target after the feedback.
+        t_low: Steps that train the solver alone; ``t_high`` steps follow. Both 0: every step trains
+            both roles.
+        t_high: Steps that train the guide alone.
 
     Raises:
         ConfigError: If a number is out of range, or settings exclude each other.
@@ -50,7 +51,10 @@ class MlmtSettings(ScoreGuidedSettings):
 
     node: ClassVar[str] = "hint.mlmt"
     not_negative: ClassVar[tuple[str, ...]] = (
-        *(*ScoreGuidedSettings.not_negative, "t_low", "t_high", "value_bonus"),
+        *ScoreGuidedSettings.not_negative,
+        "t_low",
+        "t_high",
+        "value_bonus",
     )
 
     def __post_init__(self) -> None:
@@ -83,10 +87,10 @@ class MlmtSettings(ScoreGuidedSettings):
 
 
 class Mlmt(ScoreGuided):
-    """Attempt, feedback, refinement: both roles earn whether the refinement is right.
+    """Attempt, feedback, refinement: both roles earn the reward of the refinement.
 
-    Every turn is compared with turns that stand in the same place: first turns of one prompt,
-    feedback on one attempt, refinements of one feedback where there are several.
+    A turn is compared with its siblings: first turns of one prompt, feedback on one attempt,
+    refinements of one feedback where there are several.
     Source: MLMT-RL (docs/methods/mlmt.md). Deviations: docs/deviations.md#mlmt.
     """
 
@@ -126,11 +130,11 @@ class Mlmt(ScoreGuided):
 
     @property
     def publishes_critic_rows(self) -> bool:
-        """Whether turns of the policy go along for the critic alone, in phases of one role too."""
+        """Whether the critic sees turns that do not train, such as those of the waiting role."""
         return super().publishes_critic_rows or (self.needs_critic and self.settings.t_low > 0)
 
     def check_steps(self, num_steps: int) -> None:
-        """Refuse phases that leave a role out, and a stage I that the guide's steps would take."""
+        """Refuse phases that leave a role out, and a stage I that outlasts the solver's phase."""
         super().check_steps(num_steps)
         first, t_low = self.settings.stage1_steps, self.settings.t_low
         if t_low >= num_steps:
@@ -145,31 +149,29 @@ class Mlmt(ScoreGuided):
             )
 
     def advantages(self, rows: Sequence[CreditRow]) -> np.ndarray:
-        """Return reward minus baseline, shape (N,); to the guide's reward its bonus is added.
+        """Return reward minus baseline, shape (N,), with the bonus in the guide's reward.
 
-        The bonus is lambda times V of the state that the feedback leads to. V* of the optimal
-        solver is taken as 0 (docs/deviations.md#mlmt).
+        The bonus is lambda times V of the state after the feedback; V* of the optimal solver is
+        taken as 0 (docs/deviations.md#mlmt).
         """
         return super().advantages(self._with_bonus(rows) if self.settings.value_bonus else rows)
 
     def value_targets(self, rows: Sequence[CreditRow]) -> np.ndarray:
-        """Return the rewards, shape (N,); as a baseline V also knows the bonus of the feedback.
+        """Return the rewards, shape (N,), with the guide's bonus where V is its baseline.
 
-        Half the squared error minus lambda V has the gradient V - (reward + lambda): ascending the
-        guide's objective in the critic's weights is a higher target, so V settles lambda too high.
+        ``value_grad=full``: half the squared error minus lambda V has the gradient
+        V - (reward + lambda), so after the feedback the target is lambda higher.
         """
         settings = self.settings
-        if settings.value_bonus and settings.baseline == "value":
-            targets_N = super().value_targets(self._with_bonus(rows))
-        else:
-            targets_N = super().value_targets(rows)
-        if self.settings.value_grad == "stop":
+        has_bonus = settings.value_bonus and settings.baseline == "value"
+        targets_N = super().value_targets(self._with_bonus(rows) if has_bonus else rows)
+        if settings.value_grad == "stop":
             return targets_N
-        return targets_N + self.settings.value_bonus * np.array(
-            [PARENT_TURN in each.facts for each in rows]
-        )
+        is_last_N = np.array([PARENT_TURN in row.facts for row in rows])
+        return targets_N + settings.value_bonus * is_last_N
 
     def _with_bonus(self, rows: Sequence[CreditRow]) -> list[CreditRow]:
+        """Add to each feedback's reward lambda times the mean V of the states that it leads to."""
         after: dict[tuple[str, float], list[float]] = {}
         for row, value in zip(rows, state_values(rows), strict=True):
             if PARENT_TURN in row.facts:
@@ -192,15 +194,15 @@ class Mlmt(ScoreGuided):
         is_low = (state.step - 1) % (low + high) < low
         return is_low, not is_low
 
-    def guide_group(self, steps: Sequence[Place]) -> str:
-        """Return one group for the prompt, or one per attempt where it gets several."""
-        return f"{GUIDE}{_name(steps[0])}" if self.feedbacks > 1 else GUIDE
+    def guide_group(self, conversation: Sequence[Place]) -> str:
+        """Return one group per attempt if it gets several feedbacks, else one for the prompt."""
+        return f"{GUIDE}{_name(conversation[0])}" if self.feedbacks > 1 else GUIDE
 
-    def last_group(self, steps: Sequence[Place]) -> str:
-        """Return the group of the nearest turn that several refinements go on from."""
+    def last_group(self, conversation: Sequence[Place]) -> str:
+        """Return the group of the nearest turn that several refinements continue."""
         if self.refinements > 1:
-            return f"turn2{_name(steps[-2])}"
-        return f"turn2{_name(steps[0])}" if self.feedbacks > 1 else "turn2"
+            return f"turn2{_name(conversation[-2])}"
+        return f"turn2{_name(conversation[0])}" if self.feedbacks > 1 else "turn2"
 
 
 def _name(place: Place) -> str:

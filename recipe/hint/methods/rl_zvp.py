@@ -42,8 +42,8 @@ class RlZvpSettings:
 class RlZvp(Method):
     """Push all-right groups up and all-wrong ones down, each token by its entropy.
 
-    A wrong response's tokens lose alpha (max H - H_t): the surer the policy was, the more. Other
-    groups are those of GRPO.
+    A wrong response's token loses alpha (max H - H_t), most where the policy was sure. Mixed groups
+    train as in GRPO.
 
     Source: Le et al. 2025, arXiv:2509.21880, equation (5). Deviations: docs/deviations.md#rl-zvp.
     """
@@ -56,7 +56,7 @@ class RlZvp(Method):
     def react(
         self, problem: Problem, state: ProblemState, rounds: Sequence[Round]
     ) -> Sample | Train:
-        """Train on the group; one that may be right but could not be graded is dropped."""
+        """Train on the group; drop it if nothing is right and a grade failed."""
         rows = self.train_round(rounds, 0).rows
         of_rows = zip(rows, rounds[0].accuracies_G, strict=True)
         train = Train(tuple(replace(row, facts={_RIGHT: float(acc > 0)}) for row, acc in of_rows))
@@ -76,11 +76,11 @@ class RlZvp(Method):
 
 
 def _is_right(rows: Sequence[CreditRow]) -> np.ndarray:
-    """Return the verdict on each row, whatever it trains with, shape (N,)."""
+    """Return whether the verdict on each row is right, shape (N,)."""
     return np.array([bool(row.facts[_RIGHT]) for row in rows])
 
 
 def _is_zero(rows: Sequence[CreditRow]) -> np.ndarray:
-    """Return whether a row's group is all right or all wrong, for equal rewards, shape (N,)."""
+    """Return whether each row's group has equal verdicts and equal rewards, shape (N,)."""
     by_verdict = [replace(row, reward=row.facts[_RIGHT]) for row in rows]
     return has_equal_rewards(rows) & has_equal_rewards(by_verdict)

@@ -13,11 +13,11 @@ from recipe.hint.turns import Bare, Hinted, Place, Round, Sample, Train
 
 @dataclass(frozen=True)
 class ScafSettings:
-    """The scaffold.
+    """How guidance is cut into pieces and tried.
 
     Attributes:
         increments: Pieces of each tier, shown one after the other.
-        rollouts: Responses sampled at each of these steps.
+        rollouts: Responses sampled per piece.
         warmup_steps: First steps of the run without guidance.
 
     Raises:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from recipe.hint.credit.baselines import advantages
+from recipe.hint.credit.baselines import minus_baseline
 from recipe.hint.credit.rows import CreditRow
 from recipe.hint.credit.shaping import progress_reward
 from recipe.hint.errors import ConfigError
@@ -18,7 +18,7 @@ from recipe.hint.methods.prompts import Revise
 from recipe.hint.schema import Problem, ProblemState
 from recipe.hint.turns import Place, Round, Row, Sample, Train, path, places, turn_at
 
-# Fact of a last turn: the index, within its round, of the turn that it continues.
+# Fact of a last turn: the number, in its round, of the turn that it continues.
 PARENT_TURN = "after"
 
 
@@ -29,17 +29,17 @@ class ScoreSettings:
     Attributes:
         stage1_steps: Steps of stage I; stage II is the rest of the run.
         alpha: Weight of the change from the first to the last turn, in stage II.
-        beta1: KL coefficient of both turns; in stage I of the last one.
+        beta1: KL coefficient of both turns in stage II, of the last turn in stage I.
         beta2: KL coefficient of the first turn in stage I.
         adaptive_beta2: Scale ``beta2`` at each step so that the KL of the first turns is as large
             as the advantages of the last ones, by a factor of at most 10 either way.
         solver_credit: ``score``: in stage II the first turn earns its own reward and the last one
             the change on top. ``joint``: both earn the last one's reward.
-        offline_attempts: Conversations per prompt, beside the group, whose first turn is taken
-            from the column ``first_attempts`` of the data; their later turns train.
+        offline_attempts: Further conversations per prompt that begin with a text of the column
+            ``first_attempts``; their later turns train.
         baseline: What a reward is compared with: the others of its turn, nothing, or the critic's
             value of the state before the turn.
-        show_failed_test: Of programs: the prompt of the next turn holds the test that failed.
+        show_failed_test: Whether the next prompt shows the test that a program failed.
 
     Raises:
         ConfigError: If a number is negative.
@@ -57,7 +57,11 @@ class ScoreSettings:
 
     node: ClassVar[str] = "hint.score"
     not_negative: ClassVar[tuple[str, ...]] = (
-        *("stage1_steps", "alpha", "beta1", "beta2", "offline_attempts"),
+        "stage1_steps",
+        "alpha",
+        "beta1",
+        "beta2",
+        "offline_attempts",
     )
 
     def __post_init__(self) -> None:
@@ -66,7 +70,7 @@ class ScoreSettings:
                 raise ConfigError(f"{self.node}.{name}={getattr(self, name)} must not be negative")
 
     def unread(self) -> dict[str, str]:
-        """Return the settings that do nothing beside the others -> what would make them count."""
+        """Return the settings without effect -> what would give them one."""
         found = {}
         if self.solver_credit == "joint":
             found["alpha"] = "solver_credit=score"
@@ -89,7 +93,7 @@ class Score(Method):
     settings_node: ClassVar[str] = ScoreSettings.node
     has_own_credit: ClassVar[bool] = True
     has_turns: ClassVar[bool] = True
-    # In validation a prompt has as many conversations as samples.
+    # In validation every conversation is sampled.
     validation_settings: ClassVar[dict[str, Any]] = {"offline_attempts": 0}
 
     def check_steps(self, num_steps: int) -> None:
@@ -108,7 +112,7 @@ class Score(Method):
 
     @property
     def trains_solver(self) -> bool:
-        """Whether the stages are of any turn that trains."""
+        """Whether the solver's turns train, for whom the stages are."""
         return True
 
     @property
@@ -118,13 +122,14 @@ class Score(Method):
 
     @property
     def num_given(self) -> int:
-        """Those of ``offline_attempts``."""
+        """``offline_attempts``."""
         return self.settings.offline_attempts
 
     @property
     def needs_reference(self) -> bool:
-        """Whether a KL coefficient that is read is above 0."""
-        return self.settings.beta1 > 0 or self.settings.beta2 > 0 < self.settings.stage1_steps
+        """Whether a KL coefficient is above 0 at some step."""
+        settings = self.settings
+        return settings.beta1 > 0 or (settings.beta2 > 0 and settings.stage1_steps > 0)
 
     @property
     def needs_critic(self) -> bool:
@@ -134,12 +139,12 @@ class Score(Method):
     def react(
         self, problem: Problem, state: ProblemState, rounds: Sequence[Round]
     ) -> Sample | Train:
-        """Go on from every first turn, then train on all turns."""
+        """Continue every first turn, then train on all turns."""
         return self.next_turn(problem, rounds) or self.after_last(state, rounds)
 
     def next_turn(self, problem: Problem, rounds: Sequence[Round]) -> Sample | None:
-        """Return the next request; ``None`` at the end of the conversations."""
-        given = problem.attempts[: self.settings.offline_attempts]
+        """Request the given first attempts, then the turns that follow all first ones."""
+        given = problem.first_attempts[: self.settings.offline_attempts]
         if len(rounds) == 1 and given:
             return Sample(given=given)
         if rounds[-1].request.parents is None:
@@ -153,22 +158,24 @@ class Score(Method):
 
     def after_last(self, state: ProblemState, rounds: Sequence[Round]) -> Train:
         """Return the decision on whole conversations."""
-        return self.trained(self.solver_rows(state, rounds), rounds)
+        return self.train_or_drop(self.solver_rows(state, rounds), rounds)
 
-    def trained(self, rows: tuple[Row, ...], rounds: Sequence[Round]) -> Train:
-        """Return the decision to train on rows; without any, that nothing trains."""
+    def train_or_drop(self, rows: tuple[Row, ...], rounds: Sequence[Round]) -> Train:
+        """Return the decision to train on rows; without any, drop a sampled round."""
         if rows:
             return Train(rows)
-        # Preferably turns of the policy: a teacher's texts have no tokens.
-        order = sorted(range(len(rounds)), key=lambda at: rounds[at].request.asks_teacher)
-        said = (at for at in order if rounds[at].is_sampled and not rounds[at].request.given)
-        return self.dropped(Train(tuple(Row(place, 0.0) for place in places(rounds, next(said)))))
+        sampled = [
+            index for index, each in enumerate(rounds) if each.is_sampled and not each.request.given
+        ]
+        # A round of the policy if there is one: a teacher's texts have no tokens.
+        index = min(sampled, key=lambda index: rounds[index].request.asks_teacher)
+        return self.dropped(Train(tuple(Row(place, 0.0) for place in places(rounds, index))))
 
     def solver_rows(self, state: ProblemState, rounds: Sequence[Round]) -> tuple[Row, ...]:
         """Return the rows of the sampled first turns and of the last turns.
 
-        A row's reward is a difference or a mean of grades. If one of them failed, the reward is
-        unknown and there is no row: 0 would be the worst of some groups and the best of others.
+        A reward is a difference or a mean of grades. Where a grade failed it is unknown, and there
+        is no row: 0 would be the worst reward of some groups and the best of others.
         """
         settings, is_stage1 = self.settings, self.is_stage1(state)
         facts = {"is_stage1": float(is_stage1)}
@@ -181,21 +188,22 @@ class Score(Method):
             kl_coef = settings.beta2 if is_stage1 else settings.beta1
             rows.append(Row(place, earned, "turn1", kl_coef, facts=facts))
         for place in last:
-            steps = path(rounds, place)
-            earned = self.last_reward(rounds, steps, is_stage1=is_stage1)
+            conversation = path(rounds, place)
+            earned = self.last_reward(rounds, conversation, is_stage1=is_stage1)
             if earned is None:
                 continue
-            after = {**facts, PARENT_TURN: float(steps[-2].turn)}
-            rows.append(Row(place, earned, self.last_group(steps), settings.beta1, facts=after))
+            group = self.last_group(conversation)
+            own = {**facts, PARENT_TURN: float(conversation[-2].turn)}
+            rows.append(Row(place, earned, group, settings.beta1, facts=own))
         return tuple(rows)
 
-    def last_group(self, steps: Sequence[Place]) -> str:
-        """Return the group of a last turn, from its conversation."""
+    def last_group(self, conversation: Sequence[Place]) -> str:
+        """Return the group of a conversation's last turn."""
         return "turn2"
 
     def advantages(self, rows: Sequence[CreditRow]) -> np.ndarray:
-        """Return reward minus baseline, shape (N,): a turn is compared with the same turn."""
-        return advantages(rows, self.settings.baseline)
+        """Return reward minus baseline, shape (N,)."""
+        return minus_baseline(rows, self.settings.baseline)
 
     def kl_coefs(self, rows: Sequence[CreditRow], kls_N: np.ndarray) -> np.ndarray:
         """Return the rows' own coefficients, shape (N,); with ``adaptive_beta2`` scaled."""
@@ -211,18 +219,18 @@ class Score(Method):
         return np.where(is_first_N, scale * coefs_N, coefs_N)
 
     def validation(self) -> Method:
-        """Return the same conversations, of which the last turns count."""
+        """Return the same conversations, scored by their last turns."""
         settings = replace(self.settings, **self.validation_settings)
         return FinalTurns(type(self)(settings=settings))
 
     def is_stage1(self, state: ProblemState) -> bool:
-        """Return whether a step is one of stage I."""
+        """Return whether the step belongs to stage I."""
         return state.step <= self.settings.stage1_steps
 
     def _first_reward(
         self, rounds: Sequence[Round], place: Place, last: Sequence[Place]
     ) -> float | None:
-        """Return what a first turn earns in stage II; ``None`` where no grade says it."""
+        """Return what a first turn earns in stage II; ``None`` without a grade."""
         own = [place]
         if self.settings.solver_credit == "joint":
             own = [each for each in last if path(rounds, each)[0] == place] or own
@@ -231,10 +239,10 @@ class Score(Method):
         return sum(known) / len(known) if known else None
 
     def last_reward(
-        self, rounds: Sequence[Round], steps: Sequence[Place], *, is_stage1: bool
+        self, rounds: Sequence[Round], conversation: Sequence[Place], *, is_stage1: bool
     ) -> float | None:
-        """Return what the last turn of a conversation earns; ``None`` where no grade says it."""
-        first, last = turn_at(rounds, steps[0]), turn_at(rounds, steps[-1])
+        """Return what the last turn of a conversation earns; ``None`` without the grades."""
+        first, last = turn_at(rounds, conversation[0]), turn_at(rounds, conversation[-1])
         if is_stage1 or self.settings.solver_credit == "joint":
             return self.reward(last) if last.is_graded else None
         if not (first.is_graded and last.is_graded):

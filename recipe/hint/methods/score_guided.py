@@ -23,7 +23,7 @@ from recipe.hint.turns import (
 )
 
 GUIDE = "guide"
-# The fact of a guide's turn that names it, by its number in its round.
+# Fact of a guide's turn: its number in its round.
 GUIDE_TURN = "place"
 
 
@@ -32,23 +32,24 @@ class ScoreGuidedSettings(ScoreSettings):
     """What the guide is and earns, beside the solver's two stages.
 
     Attributes:
-        guide: Who gives feedback. ``policy``: the policy itself in another role. ``teacher``:
-            another model, behind the endpoint of ``hint.teacher``; it stays as it is.
-        solver: Who answers and refines, likewise.
-        train_guide: Whether the guide's turns train. A guide that is the policy changes with the
-            solver either way.
+        guide: Who gives feedback: the ``policy`` in another role, or the ``teacher``, an untrained
+            model behind the endpoint of ``hint.teacher``.
+        solver: Who answers and refines: ``policy`` or ``teacher``.
+        train_guide: Whether the guide's turns train. If the guide is the policy it changes with
+            the solver in any case.
         train_solver: Whether the solver's turns train.
         guide_kl_coef: KL coefficient of the guide's turns.
         guide_weight: Factor of the guide's advantages.
         guide_reward: ``right``: 1 for a right refinement and 0 for a wrong one; ``signed``: 1, -1.
-        guide_max_tokens: Longest feedback; ``null``: that of a response.
-        guide_temperature: Of a guide that does not train; ``null``: that of the rollouts.
-        guide_top_p: Likewise.
+        guide_max_tokens: Longest feedback in tokens; ``null``: as long as a response.
+        guide_temperature: Temperature of a guide that does not train; ``null``: the rollouts'.
+        guide_top_p: Top-p of a guide that does not train; ``null``: the rollouts'.
         feedback_leaks: Feedback that gives the final answer away, on attempts that are not right:
             ``measure`` (count it), ``drop`` (the solver does not see it, and it does not train),
             ``penalise`` (the guide earns ``leak_penalty`` less). Validation measures.
         leak_penalty: See ``feedback_leaks``.
-        feedback_only_if_wrong: Feedback on wrong attempts only, an ablation that asks the verifier.
+        feedback_only_if_wrong: Give feedback on wrong attempts only (an ablation: the verifier
+            decides).
 
     Raises:
         ConfigError: If a number is out of range, or nothing trains.
@@ -70,7 +71,10 @@ class ScoreGuidedSettings(ScoreSettings):
 
     node: ClassVar[str] = "hint.score_guided"
     not_negative: ClassVar[tuple[str, ...]] = (
-        *(*ScoreSettings.not_negative, "guide_kl_coef", "guide_weight", "leak_penalty"),
+        *ScoreSettings.not_negative,
+        "guide_kl_coef",
+        "guide_weight",
+        "leak_penalty",
     )
 
     def __post_init__(self) -> None:
@@ -102,11 +106,12 @@ class ScoreGuidedSettings(ScoreSettings):
                 raise ConfigError(f"{self.node}.{name}={value} is out of range; give 1.0 or null")
 
     def unread(self) -> dict[str, str]:
-        """Return the settings that do nothing beside the others -> what would make them count."""
+        """Return the settings without effect -> what would give them one."""
         found = super().unread()
         if self.feedback_leaks != "penalise":
             found["leak_penalty"] = "feedback_leaks=penalise"
-        return found  # not those of a role that waits: with two policies it trains next
+        # Settings of a role that does not train count: with two policies it trains next.
+        return found
 
 
 class ScoreGuided(Score):
@@ -123,14 +128,13 @@ class ScoreGuided(Score):
         "train_guidance_model": "train_guide",
         "guidance_kl_coef": "guide_kl_coef",
     }
-    # Neither the verifier nor the reference answer says what a validation shows.
+    # In validation the reference answer must not decide what the solver sees.
     validation_settings: ClassVar[dict[str, Any]] = {
         **Score.validation_settings,
         "feedback_leaks": "measure",
     }
-    # Feedback per attempt, refinements per feedback.
-    feedbacks: int = 1
-    refinements: int = 1
+    feedbacks: int = 1  # per first turn
+    refinements: int = 1  # per feedback
 
     @property
     def needs_reference(self) -> bool:
@@ -140,13 +144,13 @@ class ScoreGuided(Score):
 
     @property
     def oracles(self) -> tuple[str, ...]:
-        """The failed test that a prompt shows, and that right attempts get no feedback."""
+        """``show_failed_test`` and ``feedback_only_if_wrong``, where they are set."""
         own = ("feedback_only_if_wrong",) if self.settings.feedback_only_if_wrong else ()
         return (*super().oracles, *own)
 
     @property
     def trains_solver(self) -> bool:
-        """Whether the solver is one of the roles that train."""
+        """Whether the solver trains."""
         return self.settings.train_solver
 
     @property
@@ -156,13 +160,13 @@ class ScoreGuided(Score):
 
     @property
     def publishes_critic_rows(self) -> bool:
-        """Whether turns of the policy that do not train go along, for the critic alone."""
+        """Whether the critic sees turns of a role of the policy that does not train."""
         settings = self.settings
-        ours = (
+        roles = (
             (settings.solver, settings.train_solver),
             (settings.guide, settings.train_guide),
         )
-        return self.needs_critic and ("policy", False) in ours
+        return self.needs_critic and ("policy", False) in roles
 
     def open(self, problem: Problem, state: ProblemState) -> Sample:
         """Return the first turns' request."""
@@ -198,18 +202,17 @@ class ScoreGuided(Score):
         )
 
     def after_last(self, state: ProblemState, rounds: Sequence[Round]) -> Train:
-        """Return the rows of the roles that train; nothing trains where none of them spoke."""
-        solver, guide = self.trained_roles(state)
-        rows = self._rows_of_role(self.solver_rows(state, rounds), is_trained=solver)
-        rows += self._rows_of_role(self.guide_rows(state, rounds), is_trained=guide)
+        """Return the policy's rows: of roles that train, and those that the critic needs."""
+        trains_solver, trains_guide = self.trained_roles(state)
+        rows = self._rows_of_role(self.solver_rows(state, rounds), is_trained=trains_solver)
+        rows += self._rows_of_role(self.guide_rows(state, rounds), is_trained=trains_guide)
         ours = (row for row in rows if not rounds[row.place.round].request.asks_teacher)
-        return self.trained(tuple(ours), rounds)
+        return self.train_or_drop(tuple(ours), rounds)
 
     def solver_rows(self, state: ProblemState, rounds: Sequence[Round]) -> tuple[Row, ...]:
-        """Return the solver's rows; none of a conversation that a teacher left without an answer.
+        """Return the solver's rows, without conversations that a teacher left unanswered.
 
-        What it would have come to is unknown, and its first turn would train by other rewards than
-        those that it is compared with.
+        Their outcome is unknown, so their first turns would not earn what the others earn.
         """
         rows = super().solver_rows(state, rounds)
         if all(each.hint_status != "generation_failed" for each in rounds):
@@ -218,9 +221,11 @@ class ScoreGuided(Score):
         return tuple(row for row in rows if path(rounds, row.place)[0] in ended)
 
     def _rows_of_role(self, rows: tuple[Row, ...], *, is_trained: bool) -> tuple[Row, ...]:
-        """Return the rows of a role; of one that does not train, those that the critic needs."""
-        if is_trained or not self.needs_critic:
-            return rows if is_trained else ()
+        """Return a role's rows; if it does not train, rows for the critic, or none."""
+        if is_trained:
+            return rows
+        if not self.needs_critic:
+            return ()
         return tuple(replace(row, weight=0.0, kl_coef=0.0) for row in rows)
 
     def trained_roles(self, state: ProblemState) -> tuple[bool, bool]:
@@ -228,30 +233,31 @@ class ScoreGuided(Score):
         return self.settings.train_solver, self.settings.train_guide
 
     def guide_rows(self, state: ProblemState, rounds: Sequence[Round]) -> tuple[Row, ...]:
-        """Return the rows of the feedback whose refinement has a grade, and was shown it."""
+        """Return the rows of the feedback that was shown and whose refinements have grades."""
         refined: dict[Place, list[float]] = {}
         for place in places(rounds, len(rounds) - 1):
-            turn, steps = turn_at(rounds, place), path(rounds, place)
-            earned = self.last_reward(rounds, steps, is_stage1=self.is_stage1(state))
+            turn, conversation = turn_at(rounds, place), path(rounds, place)
+            earned = self.last_reward(rounds, conversation, is_stage1=self.is_stage1(state))
             if turn.parent and earned is not None:
                 refined.setdefault(turn.parent, []).append(self.reward(turn))
         settings = self.settings
         rows = []
         for place, rewards in refined.items():
-            leaks = turn_at(rounds, place).leaks
-            if leaks and settings.feedback_leaks == "drop":
-                continue  # the refinement says nothing of a text that the solver did not see
+            has_leak = turn_at(rounds, place).has_leak
+            if has_leak and settings.feedback_leaks == "drop":
+                continue  # the solver did not see it
             reward = sum(rewards) / len(rewards)
             if settings.guide_reward == "signed":
                 reward = 2 * reward - 1
-            if leaks and settings.feedback_leaks == "penalise":
+            if has_leak and settings.feedback_leaks == "penalise":
                 reward -= settings.leak_penalty
             group = self.guide_group(path(rounds, place))
-            coefs = settings.guide_kl_coef, settings.guide_weight
-            facts = {"leaks": float(leaks), GUIDE_TURN: float(place.turn)}
-            rows.append(Row(place, reward, group, *coefs, facts=facts))
+            facts = {"leaks": float(has_leak), GUIDE_TURN: float(place.turn)}
+            rows.append(
+                Row(place, reward, group, settings.guide_kl_coef, settings.guide_weight, facts)
+            )
         return tuple(rows)
 
-    def guide_group(self, steps: Sequence[Place]) -> str:
-        """Return the group of feedback, from its conversation."""
+    def guide_group(self, conversation: Sequence[Place]) -> str:
+        """Return the group of the feedback that ends a conversation."""
         return GUIDE

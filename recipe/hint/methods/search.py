@@ -1,4 +1,4 @@
-"""Options that make SAGE's search cheaper; the defaults are the paper's search."""
+"""The settings of SAGE's search: options that make it cheaper."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from recipe.hint.schema import ProblemState
 
 @dataclass(frozen=True)
 class SearchSettings:
-    """How the hint is escalated; the defaults are the paper's search.
+    """How the hint is escalated; the defaults are the paper's.
 
     Attributes:
         probe_n: Rollouts that probe a level below the highest; the group is completed if one of
@@ -62,7 +62,7 @@ class SearchSettings:
             )
 
     def expected(self, level: int, state: ProblemState) -> Literal["wrong", "right"] | None:
-        """Return what the last visit predicts of every response; ``None``: both, or unknown."""
+        """Return what the last visit predicts for all responses; ``None``: both, or unknown."""
         if not self.unanimous_n or not state.visits or state.level:
             return None
         if level == 0 and state.accuracy == 1:

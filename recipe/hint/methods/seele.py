@@ -23,7 +23,7 @@ class SeeleSettings:
         probe_n: Responses per probe.
 
     Raises:
-        ConfigError: If the target is no accuracy between 0 and 1, or there is no probe.
+        ConfigError: If the target is not between 0 and 1, or there is no probe.
     """
 
     target: float = 0.5
@@ -60,9 +60,9 @@ class Seele(Method):
     def react(
         self, problem: Problem, state: ProblemState, rounds: Sequence[Round]
     ) -> Sample | Train:
-        """Probe on, then train on one group at the level found.
+        """Probe, then train on one group at the level found.
 
-        A level that cannot be shown is left out; where no hint can be had, a bare group trains.
+        A level that cannot be shown is left out; without any hint a bare group trains.
         """
         last = rounds[-1]
         num_sampled = sum(each.is_sampled for each in rounds)

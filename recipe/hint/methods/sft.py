@@ -60,7 +60,7 @@ class Sft(Method):
 
     @property
     def first_phase(self) -> tuple[str, int]:
-        """The steps that imitate, where GRPO follows them."""
+        """The steps that imitate, if GRPO follows them."""
         return "steps", self.settings.steps or 0
 
     def open(self, problem: Problem, state: ProblemState) -> Sample:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from credit_rows import row
 
-from recipe.hint.credit.baselines import advantages, group_spread, leave_one_out, state_values
+from recipe.hint.credit.baselines import group_spread, leave_one_out, minus_baseline, state_values
 from recipe.hint.credit.shaping import progress_reward
 
 
@@ -23,11 +23,11 @@ def test_groups_are_those_of_one_prompt_rollout_whatever_the_order_of_the_rows()
 
 
 def test_a_row_alone_in_its_group_keeps_its_reward():
-    assert advantages([row(3.0), row(2.0, group="h")]).tolist() == [3.0, 2.0]
+    assert minus_baseline([row(3.0), row(2.0, group="h")]).tolist() == [3.0, 2.0]
 
 
 def test_equal_rewards_teach_nothing():
-    assert advantages([row(0.7)] * 8).tolist() == pytest.approx([0.0] * 8, abs=1e-15)
+    assert minus_baseline([row(0.7)] * 8).tolist() == pytest.approx([0.0] * 8, abs=1e-15)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -48,12 +48,12 @@ def test_leave_one_out_is_what_the_loop_over_the_others_gives(seed):
 
 
 def test_without_a_baseline_the_reward_stays_whole():
-    assert advantages([row(3.0), row(1.0)], "none").tolist() == [3.0, 1.0]
+    assert minus_baseline([row(3.0), row(1.0)], "none").tolist() == [3.0, 1.0]
 
 
 def test_the_critics_baseline_is_the_value_of_the_state_before_the_turn():
     rows = [row(1.0, value=0.25), row(0.0, value=0.75)]
-    assert advantages(rows, "value").tolist() == [0.75, -0.75]
+    assert minus_baseline(rows, "value").tolist() == [0.75, -0.75]
 
 
 def test_a_row_without_a_value_is_an_error_that_says_what_to_set():
@@ -85,4 +85,4 @@ def test_a_value_that_is_not_finite_is_an_error(value):
     with pytest.raises(
         ValueError, match=r"value of 1 of 2 rows is not finite; .* critic\.optim\.lr"
     ):
-        advantages(rows, "value")
+        minus_baseline(rows, "value")

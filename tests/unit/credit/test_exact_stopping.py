@@ -15,7 +15,7 @@ from verl.protocol import DataProto
 from verl.trainer.ppo.core_algos import AdvantageEstimator
 from verl.trainer.ppo.v1.utils import compute_advantage_for_multi_trajectories
 
-from recipe.hint.credit.baselines import advantages, rewards_of
+from recipe.hint.credit.baselines import minus_baseline, rewards_of
 from recipe.hint.credit.turn_level import next_rows, turn_gae
 from recipe.hint.methods.base import Method
 from recipe.hint.methods.prompts import Revise
@@ -47,14 +47,14 @@ class ReturnsToGo(Stopping):
     def advantages(self, rows):
         returns_N = turn_gae(rewards_of(rows), np.zeros(len(rows)), next_rows(rows), 1.0, 1.0)
         rows = [replace(row, reward=value) for row, value in zip(rows, returns_N, strict=True)]
-        return advantages(rows)
+        return minus_baseline(rows)
 
 
 class SumOfCentredTurns(Stopping):
     """Each turn's reward minus its turn's mean, then summed over the turns still to come."""
 
     def advantages(self, rows):
-        centred_N = advantages(rows)
+        centred_N = minus_baseline(rows)
         return turn_gae(centred_N, np.zeros(len(rows)), next_rows(rows), 1.0, 1.0)
 
 
@@ -139,7 +139,7 @@ class Valued(Stopping):
         )
 
     def advantages(self, rows):
-        return advantages(rows, "value")
+        return minus_baseline(rows, "value")
 
 
 def arbitrary(*names):
