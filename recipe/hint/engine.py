@@ -1,4 +1,4 @@
-"""What a prompt rollout needs from the outside: the model, the tokenizer and the verifier."""
+"""What the rollout loop needs from the outside; ``runtime.engine`` provides it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Engine(Protocol):
         ...
 
     def fits(self, prompt_ids: Sequence[int]) -> bool:
-        """Return whether a prompt is within the prompt length of the rollouts."""
+        """Return whether a prompt is within ``rollout.prompt_length``."""
         ...
 
     async def sample(
@@ -42,11 +42,11 @@ class Engine(Protocol):
         ...
 
     def given_response(self, text: str) -> Response:
-        """Return a known text as a response: its tokens and the end of its turn."""
+        """Return a given text as a response: its tokens and the end of its turn."""
         ...
 
     def continuation(self, prompt_ids: Sequence[int], response: Response) -> str:
-        """Return the text that a response adds to one that its prompt already begins."""
+        """Return the text of a response without the beginning that its prompt contains."""
         ...
 
     async def sample_each(
@@ -56,7 +56,7 @@ class Engine(Protocol):
         count: int,
         sampling: RoleSampling | None = None,
     ) -> list[list[Response]]:
-        """Sample ``count`` responses of each prompt, those that :meth:`sample` gives, at once."""
+        """Sample the first ``count`` responses of each prompt, as :meth:`sample` does, at once."""
         ...
 
     async def grade(self, problem: Problem, responses_G: list[Response]) -> list[Verdict]:
@@ -86,7 +86,7 @@ class BareEngine:
     """Base of engines without a model: every prompt fits, nothing leaks, no judge is asked."""
 
     def render(self, messages: Sequence[Message]) -> list[int]:
-        """Refuse: each engine defines its own tokens."""
+        """Refuse: subclasses define the tokens."""
         raise NotImplementedError(f"{type(self).__name__} renders nothing")
 
     def render_follow_up(self, turn: Turn, messages: Sequence[Message]) -> list[int]:
@@ -102,7 +102,7 @@ class BareEngine:
         return Response([0] * len(text.split()), [], text, is_truncated=False, is_given=True)
 
     def continuation(self, prompt_ids: Sequence[int], response: Response) -> str:
-        """Return the response's text: there is no tokenizer here."""
+        """Return the response's text."""
         return response.text
 
     async def sample(
@@ -112,7 +112,7 @@ class BareEngine:
         rows: range | None = None,
         sampling: RoleSampling | None = None,
     ) -> list[Response]:
-        """Refuse: each engine defines what it samples without a model."""
+        """Refuse: subclasses define what they sample."""
         raise NotImplementedError(f"{type(self).__name__} samples nothing")
 
     async def sample_each(

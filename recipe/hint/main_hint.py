@@ -70,14 +70,14 @@ def run_command(
     *,
     runs_here: bool = True,
 ) -> None:
-    """Do what a command line asks for: a run, the jobs of a sweep, or one of Hydra's own actions.
+    """Start a run, the jobs of a sweep, or one of Hydra's own actions.
 
     Args:
         script: The program, which runs each job of a sweep.
-        argv: Its arguments that are Hydra's.
-        start: Makes a run of its settings; sections and keys are checked, the environment is set.
+        argv: The arguments for Hydra.
+        start: Starts a run; sections and keys have been checked, the environment is set.
         own_arguments: Further arguments of the program.
-        runs_here: Whether ``start`` makes the run itself, not by other commands.
+        runs_here: Whether ``start`` trains in this process tree, not through other commands.
     """
     with errors_in_one_line():
         sweep = Sweep(script, *read_command(argv), own_arguments)
@@ -103,7 +103,7 @@ def run_command(
                         print(line, flush=True)
                     start(config)
 
-        # Options last: one whose value may be left out would take a setting for it.
+        # Options last: one with an optional value would take the next setting for it.
         sys.argv[1:] = [*sweep.settings, *sweep.folder_settings(), *sweep.options]
         run()
         sweep.check()

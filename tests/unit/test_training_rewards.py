@@ -72,7 +72,7 @@ def judged(overlong, *pairs, item=None):
     """The verdicts of an engine for (tokens, verdict) pairs, and its judge."""
     grade = Decided(*(verdict for _, verdict in pairs))
     engine = VllmEngine.__new__(VllmEngine)
-    engine.verifier, engine._overlong = grade, overlong
+    engine.grader, engine._overlong = grade, overlong
     responses = [Response([1] * tokens, [0.0] * tokens, "text", False) for tokens, _ in pairs]
     return asyncio.run(engine.grade(item or problem(), responses)), grade
 

@@ -1,4 +1,4 @@
-"""What a source of hints is: it turns a problem into a set of hints, or says why it cannot."""
+"""A source of hints: it turns a problem into a set of hints, or says why it cannot."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class HintResult:
 class Endpoint(Protocol):
     """A model behind an address, which is asked for single texts.
 
-    ``sampling`` is how where the request does not say; its seed is not used.
+    ``sampling``: the defaults of a request; their seed is not used.
     """
 
     sampling: TeacherSampling

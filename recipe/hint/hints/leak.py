@@ -25,7 +25,7 @@ from recipe.hint.schema import HintLevels, Item, Problem, Verdict
 LeakPolicy = Literal["measure", "drop", "redact"]
 # (answer, candidates) -> whether each of them equals the answer.
 Equal = Callable[[str, Sequence[str]], Awaitable[list[bool]]]
-Grader = Callable[[Sequence[Item]], Awaitable[list[Verdict]]]
+GradeMany = Callable[[Sequence[Item]], Awaitable[list[Verdict]]]
 
 REDACTED = "[...]"
 
@@ -77,7 +77,7 @@ def redact(hint: str, leaks: Sequence[Leak]) -> str:
     return hint
 
 
-def graded_equal(grade: Grader) -> Equal:
+def graded_equal(grade: GradeMany) -> Equal:
     """Return equality by a verifier of boxed answers; an ungraded candidate is another value."""
 
     async def equal(answer: str, candidates: Sequence[str]) -> list[bool]:

@@ -23,7 +23,7 @@ _PLAIN = 0.5  # the expectile that is the mean
 
 
 class UtteranceLearner:
-    """The driver's side of the critic: what it learns from, and what it says of a step's rows.
+    """The driver's side of the critic: replay buffer, updates, and Q and V of a step's rows.
 
     Args:
         settings: How it learns.

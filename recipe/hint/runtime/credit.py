@@ -1,4 +1,4 @@
-"""A method's own credit in verl's step: rows out of the queue, one advantage per token back."""
+"""A method's own credit in verl's step: it reads rows and writes an advantage per token."""
 
 from __future__ import annotations
 
@@ -31,26 +31,25 @@ from recipe.hint.runtime.critic import CriticWorker, UtteranceCriticWorker, turn
 from recipe.hint.runtime.store import CREDIT_FIELD
 from recipe.hint.whole_file import whole_file
 
-# What a type checker sees as the base of the mixin.
+# The mixin's base, for type checkers only.
 _Trainer = PPOTrainer if TYPE_CHECKING else object
 _FIELDS = ["response_mask", "old_log_probs", "ref_log_prob", "values", "extra_fields", "entropy"]
-# Metrics of vLLM against the trainer, and what they are made of.
-_COMPARED = ("training/rollout_probs_diff_", "training/rollout_actor_probs_")
-_AGREEMENT = ["responses", "response_mask", "old_log_probs", "rollout_log_probs"]
+# Metrics that compare vLLM with the trainer, and the columns that they need.
+_AGREEMENT_METRICS = ("training/rollout_probs_diff_", "training/rollout_actor_probs_")
+_AGREEMENT_FIELDS = ["responses", "response_mask", "old_log_probs", "rollout_log_probs"]
 
 
 class CreditMixin(_Trainer):
-    """Changes verl's step for a method with credit of its own; for all others it changes nothing.
+    """Changes verl's step for methods with credit of their own, and for them alone.
 
-    Such a method has several rows per conversation. An update takes the rows of as many prompts as
-    ``ppo_mini_batch_size`` says, however many rows they have.
+    An update takes the rows of ``ppo_mini_batch_size`` prompts, however many rows they have.
     """
 
     _method: Method
     _num_rows: int
     _rows_per_update: int
     _learner: UtteranceLearner | None = None
-    _critic_heads: dict[str, dict[str, float]] = {}  # of this step's rows, by key
+    _critic_heads: dict[str, dict[str, float]] = {}  # row's key -> Q and V, of this step
     _resumed_from: Path | None = None
 
     def _init_resource_pool_mgr(self) -> None:
@@ -100,22 +99,24 @@ class CreditMixin(_Trainer):
             return super()._update_actor(batch, metrics)
 
     def _compute_old_log_prob(self, batch: Any, metrics: dict) -> Any:
-        """Compute verl's, and leave rows that were not sampled out of the comparison with vLLM.
+        """Compute verl's; compare only sampled rows with vLLM.
 
-        Such rows get the trainer's log-probabilities in place of vLLM's, so that rollout correction
-        weighs them with 1.
+        Given rows get the trainer's log-probabilities as vLLM's, so that rollout correction gives
+        them weight 1.
         """
         batch = super()._compute_old_log_prob(batch, metrics)
         keys, partition = batch.keys, batch.partition_id
-        real = [(keys[place], batch.tags[place]) for place in _real_rows(batch)]
-        given = [key for key, tag in real if tag.get("is_given")]
+        tags = {keys[index]: batch.tags[index] for index in _real_rows(batch)}
+        given = [key for key, tag in tags.items() if tag.get("is_given")]
         if not given:
             return batch
-        for name in [name for name in metrics if name.startswith(_COMPARED)]:
+        for name in [name for name in metrics if name.startswith(_AGREEMENT_METRICS)]:
             del metrics[name]
-        sampled = [key for key, tag in real if not tag.get("is_given")]
+        sampled = [key for key, tag in tags.items() if not tag.get("is_given")]
         if sampled and self.config.actor_rollout_ref.rollout.calculate_log_probs:
-            data = tq.kv_batch_get(keys=sampled, partition_id=partition, select_fields=_AGREEMENT)
+            data = tq.kv_batch_get(
+                keys=sampled, partition_id=partition, select_fields=_AGREEMENT_FIELDS
+            )
             metrics.update(calculate_debug_metrics(DataProto(batch=data.to_padded_tensor())))
         own = tq.kv_batch_get(keys=given, partition_id=partition, select_fields=["old_log_probs"])
         fields = TensorDict({"rollout_log_probs": own["old_log_probs"]}, batch_size=len(given))
@@ -123,39 +124,36 @@ class CreditMixin(_Trainer):
         return batch
 
     def _compute_values(self, batch: Any, metrics: dict) -> Any:
-        """Compute verl's, or an utterance critic's after it has learnt from the step's rows."""
+        """Compute verl's, or train the utterance critic on the step's rows and take its V."""
         if not self._learner:
             return super()._compute_values(batch, metrics)
         fields = ["prompts", "responses", "response_mask", "extra_fields"]
         data: Any = tq.kv_batch_get(
             keys=batch.keys, partition_id=batch.partition_id, select_fields=fields
         )
-        places = _real_rows(batch)
-        rows = _credit_rows(data, places)
+        real = _real_rows(batch)
+        rows = _credit_rows(data, real)
         prompts, responses = (
             [each.numpy() for each in data[name].unbind()] for name in ("prompts", "responses")
         )
         fresh = transitions_of(
             rows,
-            [prompts[place] for place in places],
-            [responses[place] for place in places],
+            [prompts[index] for index in real],
+            [responses[index] for index in real],
             self.global_steps,
         )
-        kept = [
-            each for row, each in zip(rows, fresh, strict=True) if DROPPED not in row.facts
-        ]  # what a dropped conversation earned is unknown
-        told = self._learner.learn(kept, self.global_steps) if kept else {}
-        metrics.update({f"critic/{name}": value for name, value in told.items()})
+        # What a dropped conversation earned is unknown.
+        known = [each for row, each in zip(rows, fresh, strict=True) if DROPPED not in row.facts]
+        learnt = self._learner.learn(known, self.global_steps) if known else {}
+        metrics.update({f"critic/{name}": value for name, value in learnt.items()})
         heads_N4 = self._learner.heads_of(fresh)
         self._critic_heads = {
-            batch.keys[place]: dict(zip(HEADS, heads.tolist(), strict=True))
-            for place, heads in zip(places, heads_N4, strict=True)
+            batch.keys[index]: dict(zip(HEADS, heads.tolist(), strict=True))
+            for index, heads in zip(real, heads_N4, strict=True)
         }
         values_NT = np.zeros((len(batch), int(data["response_mask"].offsets().diff().max())))
-        values_NT[places] = heads_N4[:, 2:].min(axis=1)[:, None]
-        nested = response_to_nested(torch.from_numpy(values_NT).float(), data["response_mask"])
-        fields = TensorDict({"values": nested}, batch_size=len(batch))
-        tq.kv_batch_put(keys=batch.keys, partition_id=batch.partition_id, fields=fields)
+        values_NT[real] = heads_N4[:, 2:].min(axis=1)[:, None]
+        _write_columns(batch, data["response_mask"], values=values_NT)
         return batch
 
     def _update_critic(self, batch: Any, metrics: dict) -> Any:
@@ -166,7 +164,7 @@ class CreditMixin(_Trainer):
 
     @contextlib.contextmanager
     def _sized_in_rows(self) -> Iterator[None]:
-        """Give verl the size of an update in rows; it multiplies prompts by the group size."""
+        """Set verl's mini-batch size to rows, since verl multiplies prompts by the group size."""
         if not self._method.has_own_credit:
             yield
             return
@@ -184,79 +182,83 @@ class CreditMixin(_Trainer):
                 node.ppo_mini_batch_size = size
 
     def _compute_advantage(self, batch: Any, metrics: dict) -> Any:
-        """Compute verl's, with its rollout correction, and put the method's own in their place."""
+        """Compute verl's, for its rollout correction, and replace them by the method's."""
         if not self._method.has_own_credit:
             return super()._compute_advantage(batch, metrics)
         keys, partition = batch.keys, batch.partition_id
-        # Before: the correction may take tokens out of the loss, which have their KL all the same.
+        # Before verl's correction, which may mask tokens whose KL still counts.
         data = tq.kv_batch_get(keys=keys, partition_id=partition, select_fields=_FIELDS)
         batch = super()._compute_advantage(batch, metrics)
-        places = _real_rows(batch)
+        real = _real_rows(batch)
         rows = [
-            dataclasses.replace(row, facts={**row.facts, **self._critic_heads.get(keys[place], {})})
-            for row, place in zip(_credit_rows(data, places), places, strict=True)
+            dataclasses.replace(row, facts={**row.facts, **self._critic_heads.get(keys[index], {})})
+            for row, index in zip(_credit_rows(data, real), real, strict=True)
         ]
         mask_NT = _padded(data["response_mask"])
         k1_NT = np.zeros(mask_NT.shape)
         if "ref_log_prob" in data:
             k1_NT = _padded(data["old_log_probs"]) - _padded(data["ref_log_prob"])
-        kls_N = (k1_NT * mask_NT).sum(axis=1)[places]
+        kls_N = (k1_NT * mask_NT).sum(axis=1)[real]
         advantages_N = self._method.advantages(rows)
-        tokens = _token_stats(data, mask_NT, places)
+        tokens = _token_stats(data, mask_NT, real)
         weights_N1 = np.array([[row.weight] for row in rows])
         weights_NT = weights_N1 * self._method.token_weights(rows, tokens)
         targets_N = self._method.value_targets(rows)
         metrics.update(credit_metrics(rows, advantages_N, kls_N, targets_N))
         own_NT = np.zeros(mask_NT.shape)
-        own_NT[places] = token_advantages(
+        own_NT[real] = token_advantages(
             advantages_N,
             weights_NT,
             self._method.kl_coefs(rows, kls_N),
-            k1_NT[places],
-            mask_NT[places],
+            k1_NT[real],
+            mask_NT[real],
         )
         targets_NT = np.zeros(mask_NT.shape)
-        targets_NT[places] = _critic_targets(rows, targets_N)[:, None]
-        found = {"advantages": own_NT, "returns": targets_NT}
-        fields = TensorDict(
-            {
-                name: response_to_nested(torch.from_numpy(each).float(), data["response_mask"])
-                for name, each in found.items()
-            },
-            batch_size=len(batch),
-        )
-        return tq.kv_batch_put(keys=batch.keys, partition_id=partition, fields=fields)
+        targets_NT[real] = _critic_targets(rows, targets_N)[:, None]
+        return _write_columns(batch, data["response_mask"], advantages=own_NT, returns=targets_NT)
+
+
+def _write_columns(batch: Any, response_mask: Any, **columns_NT: np.ndarray) -> Any:
+    """Write a number per token of every row into the queue; return what the queue returns."""
+    fields = TensorDict(
+        {
+            name: response_to_nested(torch.from_numpy(each).float(), response_mask)
+            for name, each in columns_NT.items()
+        },
+        batch_size=len(batch),
+    )
+    return tq.kv_batch_put(keys=batch.keys, partition_id=batch.partition_id, fields=fields)
 
 
 def _critic_targets(rows: list[CreditRow], targets_N: np.ndarray) -> np.ndarray:
-    """Return the targets, and the present value of a dropped row: its error is 0."""
+    """Return the targets; a dropped row's is its present value, so its error is 0."""
     values_N = np.array([row.value or 0.0 for row in rows])
     return np.where([DROPPED in row.facts for row in rows], values_N, targets_N)
 
 
 def _real_rows(batch: Any) -> list[int]:
-    """Return where the rows stand that are no padding."""
-    return [place for place, tag in enumerate(batch.tags) if not tag.get("is_padding")]
+    """Return the indices of the rows that are not padding."""
+    return [index for index, tag in enumerate(batch.tags) if not tag.get("is_padding")]
 
 
-def _token_stats(data: Any, mask_NT: np.ndarray, places: list[int]) -> TokenStats:
-    """Return the facts of the tokens that are no padding; 0 where verl computed none."""
+def _token_stats(data: Any, mask_NT: np.ndarray, real: list[int]) -> TokenStats:
+    """Return the statistics of the real rows' tokens; 0 where verl computed none."""
     log_probs_NT, entropies_NT = (
         _padded(data[name]) * mask_NT if name in data else np.zeros(mask_NT.shape)
         for name in ("old_log_probs", "entropy")
     )
-    return TokenStats(log_probs_NT[places], entropies_NT[places], mask_NT[places])
+    return TokenStats(log_probs_NT[real], entropies_NT[real], mask_NT[real])
 
 
 def _padded(nested: Any) -> np.ndarray:
     return nested.to_padded_tensor(0).double().numpy()
 
 
-def _credit_rows(data: Any, places: list[int]) -> list[CreditRow]:
-    """Return the rows of the batch that are no padding, with the critic's values where it is on."""
+def _credit_rows(data: Any, real: list[int]) -> list[CreditRow]:
+    """Return the real rows of the batch, with the critic's values if there is a critic."""
     extra: list[Any] = [tu.unwrap_non_tensor_data(each) for each in data["extra_fields"]]
     values = data["values"].to_padded_tensor(0.0)[:, 0].tolist() if "values" in data else None
     return [
-        CreditRow(**extra[place][CREDIT_FIELD] | {"value": values[place] if values else None})
-        for place in places
+        CreditRow(**extra[index][CREDIT_FIELD] | {"value": values[index] if values else None})
+        for index in real
     ]

@@ -1,8 +1,4 @@
-"""The model, the tokenizer and the verifier behind the rollout loop.
-
-``GroupClient`` asks the rollout servers for whole groups; responses that a weight update stops
-continue after it. ``VllmEngine`` is the rollout loop's engine on top of it.
-"""
+"""The engine of a run: vLLM's servers, the chat template and the verifier."""
 
 from __future__ import annotations
 
@@ -20,6 +16,7 @@ from recipe.hint.hints.base import WrittenText
 from recipe.hint.hints.leak import find_leaks, graded_equal
 from recipe.hint.prompt import Message
 from recipe.hint.runtime.chat_template import Renderer, text_behind
+from recipe.hint.runtime.second_judge import SecondJudge
 from recipe.hint.schema import (
     STOPPED,
     Item,
@@ -36,7 +33,7 @@ from recipe.hint.together import together
 from recipe.hint.turns import RoleSampling, Turn
 from recipe.hint.verify.overlong import Overlong
 
-# Between two requests of a response that a weight update has stopped.
+# Before a response that a weight update has stopped is requested again.
 _PAUSE_S = 0.2
 
 
@@ -47,14 +44,6 @@ class Grader(Protocol):
         self, items: Sequence[Item], ids: Sequence[str] | None = None
     ) -> list[Verdict]:
         """Return one verdict per item; ``ids`` of the prompts are for the log."""
-        ...
-
-
-class Asks(Protocol):
-    """The second judge."""
-
-    async def ask(self, items: Sequence[Item], verdicts: Sequence[Verdict]) -> list[Opinion]:
-        """Return one opinion per verdict; raise nothing."""
         ...
 
 
@@ -72,21 +61,18 @@ class LoopPasses:
 
 @dataclass(frozen=True, slots=True)
 class Grading:
-    """Who grades: the verifier, a second judge that changes nothing, and the over-long penalty.
-
-    The penalty is added to what a response trains with, and to nothing else.
-    """
+    """Who grades, who is asked about the grades, and the penalty on over-long responses."""
 
     grader: Grader
-    second: Asks | None = None
+    second_judge: SecondJudge | None = None
     overlong: Overlong | None = None
 
 
 class GroupClient:
-    """Sends whole groups to the rollout servers through verl's load balancer.
+    """Sends whole groups to the rollout servers; continues responses that a weight update stops.
 
     Args:
-        llm_client: verl's.
+        llm_client: verl's client, which balances the load.
         max_model_len: Longest prompt and response together, in tokens.
         timeout_s: Longest time of one request in vLLM.
         is_seeded: Whether responses get seeds.
@@ -107,7 +93,7 @@ class GroupClient:
     async def sample(
         self, prompt_ids: list[int], sampling: Sampling, seed: int
     ) -> list[PartialResponse]:
-        """Sample one group; what a weight update stops goes on under the new weights.
+        """Sample one group; continue what a weight update stops under the new weights.
 
         Raises:
             StallError: If no server answers within ``timeout_s``.
@@ -139,7 +125,7 @@ class GroupClient:
             waiting = [each for each in waiting if each.is_unstarted]
             if waiting:
                 await asyncio.sleep(_PAUSE_S)
-        # Each response now has its own tokens in its prompt, so each is a request of its own.
+        # A stopped response continues behind its own tokens, so each is a request of its own.
         await together(
             self._continue(
                 each.prompt_ids, response, replace(each.sampling, n=1), each.seed + number
@@ -229,10 +215,7 @@ class GroupClient:
 
 
 class VllmEngine:
-    """The rollout loop's engine on a real model, tokenizer and verifier.
-
-    ``responses`` and ``hints`` are the sampling settings of the two kinds of request.
-    """
+    """The engine of the rollout loop (:class:`~recipe.hint.engine.Engine`) on vLLM."""
 
     def __init__(
         self,
@@ -240,24 +223,24 @@ class VllmEngine:
         renderer: Renderer,
         *,
         grading: Grading,
-        responses: Sampling,
-        hints: Sampling | None = None,
+        response_sampling: Sampling,
+        hint_sampling: Sampling | None = None,
     ) -> None:
         self._client = client
         self._tokenizer = renderer.tokenizer
         self._renderer = renderer
         self._prompt_length = renderer.prompt_length
-        self.verifier = grading.grader
-        self._responses = responses
-        self._hints = hints
-        self._second = grading.second
+        self.grader = grading.grader
+        self._response_sampling = response_sampling
+        self._hint_sampling = hint_sampling
+        self._second_judge = grading.second_judge
         self._overlong = grading.overlong
         self._passes = LoopPasses()
 
-    def graded_by(self, verifier: Grader) -> VllmEngine:
-        """Return the same engine with another verifier."""
+    def with_grader(self, grader: Grader) -> VllmEngine:
+        """Return the same engine with another grader."""
         other = copy(self)
-        other.verifier = verifier
+        other.grader = grader
         return other
 
     def render(self, messages: Sequence[Message]) -> list[int]:
@@ -275,7 +258,7 @@ class VllmEngine:
     @property
     def group_size(self) -> int:
         """G."""
-        return self._responses.n
+        return self._response_sampling.n
 
     @property
     def is_seeded(self) -> bool:
@@ -308,10 +291,10 @@ class VllmEngine:
                 f"the prompt has {longest} tokens, actor_rollout_ref.rollout.prompt_length "
                 f"is {self._prompt_length}; raise it or filter the data"
             )
-        own: dict[str, Any] = sampling.overrides() if sampling else {}
-        how = replace(self._responses, **own, n=count)
+        overrides: dict[str, Any] = sampling.overrides() if sampling else {}
+        settings = replace(self._response_sampling, **overrides, n=count)
         await self._passes.next()
-        groups = await self._client.sample_each(prompts, how, seeds)
+        groups = await self._client.sample_each(prompts, settings, seeds)
         await self._passes.next()
         texts = self._tokenizer.batch_decode(
             # As arrays: transformers looks at every number of a list.
@@ -323,7 +306,7 @@ class VllmEngine:
 
     def given_response(self, text: str) -> Response:
         """Return a given text as a response, cut to the longest response allowed."""
-        ids, longest = self._renderer.response(text), self._responses.max_tokens
+        ids, longest = self._renderer.response(text), self._response_sampling.max_tokens
         return Response(ids[:longest], [], text, len(ids) > longest, is_given=True)
 
     def continuation(self, prompt_ids: Sequence[int], response: Response) -> str:
@@ -332,7 +315,7 @@ class VllmEngine:
 
     async def leaks(self, problem: Problem, responses: list[Response]) -> list[bool]:
         """Return whether each text gives the final answer away, by the rules of the hint guard."""
-        equal = graded_equal(self.verifier.grade_many)
+        equal = graded_equal(self.grader.grade_many)
         texts = [each.text for each in responses]
         return [bool(each) for each in await find_leaks(texts, problem, equal)]
 
@@ -342,18 +325,18 @@ class VllmEngine:
 
     async def write(self, messages: list[Message], seed: int) -> WrittenText:
         """Sample one text with the hint writer's settings; empty when the request does not fit."""
-        assert self._hints is not None, "a method without hints asked for one"
+        assert self._hint_sampling is not None, "a method without hints asked for one"
         prompt_ids = self.render(messages)
         if not self._client.has_room(prompt_ids):
             return WrittenText("", 0)
-        [written] = await self._client.sample(prompt_ids, self._hints, seed)
+        [written] = await self._client.sample(prompt_ids, self._hint_sampling, seed)
         text = self._tokenizer.decode(written.token_ids_T.tolist(), skip_special_tokens=True)
         return WrittenText(text, len(written.token_ids_T), written.finish == "length")
 
     async def grade(self, problem: Problem, responses_G: list[Response]) -> list[Verdict]:
         """Return one verdict per response, in order."""
         items = _items(problem, responses_G)
-        verdicts_G = await self.verifier.grade_many(items, [problem.id] * len(items))
+        verdicts_G = await self.grader.grade_many(items, [problem.id] * len(items))
         if self._overlong is None:
             return verdicts_G
         return [
@@ -368,9 +351,9 @@ class VllmEngine:
         self, problem: Problem, responses: list[Response], verdicts: list[Verdict]
     ) -> list[Opinion]:
         """Return one opinion per verdict, in order; `not_asked` without a second judge."""
-        if self._second is None:
+        if self._second_judge is None:
             return ["not_asked"] * len(verdicts)
-        return await self._second.ask(_items(problem, responses), verdicts)
+        return await self._second_judge.ask(_items(problem, responses), verdicts)
 
 
 def _response(sampled: PartialResponse, text: str) -> Response:
@@ -386,9 +369,6 @@ def _response(sampled: PartialResponse, text: str) -> Response:
 
 def _items(problem: Problem, responses: Sequence[Response]) -> list[Item]:
     return [
-        Item(
-            *(each.text, problem.answer, each.is_truncated, problem.kind, problem.text),
-            row=problem.row,
-        )
+        Item(each.text, problem.answer, each.is_truncated, problem.kind, problem.text, problem.row)
         for each in responses
     ]

@@ -51,28 +51,33 @@ class EngineBuilder:
         self.grader = build_grader(settings.verify, worker.config, audit)
         self._overlong = overlong_of(worker.config)
 
-    def build(self, sampling: DictConfig, hints: HintSettings | None = None) -> VllmEngine:
+    def build(self, sampling: DictConfig, settings: HintSettings | None = None) -> VllmEngine:
         """Return an engine with the sampling settings of ``rollout`` or its ``val_kwargs``.
 
         Args:
             sampling: The node with ``n``, ``temperature``, ``top_p`` and ``top_k``.
-            hints: Sampling of the hint writer, and the share of the second judge; without it the
-                engine writes no hints and asks no second judge.
+            settings: Of the hint writer and the second judge; without them the engine writes no
+                hints and asks no second judge.
         """
-        second = build_second_judge(hints.samples) if hints else None
+        second_judge = build_second_judge(settings.samples) if settings else None
+        hint_sampling = None
+        if settings:
+            hint_sampling = Sampling(
+                n=1,
+                max_tokens=settings.max_tokens,
+                temperature=settings.temperature,
+                top_p=settings.top_p,
+            )
         return VllmEngine(
             self._client,
             self._renderer,
-            grading=Grading(self.grader, second, self._overlong),
-            responses=Sampling(
+            grading=Grading(self.grader, second_judge, self._overlong),
+            response_sampling=Sampling(
                 n=sampling.n,
                 max_tokens=self._rollout.response_length,
                 temperature=sampling.temperature,
                 top_p=sampling.top_p,
                 top_k=sampling.top_k,
             ),
-            hints=hints
-            and Sampling(
-                n=1, max_tokens=hints.max_tokens, temperature=hints.temperature, top_p=hints.top_p
-            ),
+            hint_sampling=hint_sampling,
         )

@@ -1,4 +1,4 @@
-"""verl's trainers plus hint state: what is known of a problem goes out, records come back."""
+"""verl's trainers plus the state of problems: it goes out with prompts, records come back."""
 
 from __future__ import annotations
 
@@ -50,10 +50,14 @@ from recipe.hint.settings import build_method, settings_of
 from recipe.hint.whole_file import whole_file, write_whole
 
 SHAPES_FILE = "hint_shapes.json"
+_SYNC = "the weight sync from the trainer to the vLLM replicas"
+_START_ANEW = "Give its weights as actor_rollout_ref.model.path with trainer.resume_mode=disable"
+# What `problem_from_row` reads a problem's id from.
+_ID_COLUMNS = {"raw_prompt", "problem", "reward_model", "extra_info", "answer"}
 
 
 class HintMixin(CreditMixin):
-    """What the recipe adds to any of verl's trainers; the rest of the step is verl's."""
+    """What the recipe adds to any of verl's trainers."""
 
     replay_buffer: Any  # guarded: it has the checks of `sampling_guard`
 
@@ -71,10 +75,10 @@ class HintMixin(CreditMixin):
         self._metrics_of_step: dict[str, Any] = {}
         self._sent_at, self._sent = -1, Counter[str]()
         super().__init__(config)
-        # verl calls it before the checkpoint is marked: ours to call, after.
+        # Called by `_save_checkpoint`: verl would call it before the checkpoint is complete.
         self._callback, self.checkpoint_callback = self.checkpoint_callback, CheckpointCallback()
 
-    # -- submit: what a method may know of a problem travels with its prompt --------------------
+    # -- submit: a problem's state travels with its prompt --------------------------------------
 
     def _fetch_one_gen_batch(self) -> Any:
         batch = super()._fetch_one_gen_batch()
@@ -98,8 +102,7 @@ class HintMixin(CreditMixin):
     def step(self, metrics: dict, timing_raw: dict) -> Any:
         """Run verl's step: one update, or ``parameter_sync_step`` of them on a share each.
 
-        Our metrics come after them: verl averages what its updates report, and half a step's
-        counts would be shown for the whole.
+        Our metrics are added after all updates: verl would average the counts of the shares.
         """
         self._records_of_step = records = []
         self._samples_of_step = {}
@@ -114,14 +117,14 @@ class HintMixin(CreditMixin):
         filtered = metrics.get("training/filter_groups/evicted_samples", 0)
         metrics["hint/filtered_prompts"] = float(filtered)
         metrics.update({f"hint/{name}": value for name, value in self._method.metrics().items()})
-        talks = {each.uid: mean_facts(each.conversations) for each in records}
+        facts_by_uid = {each.uid: mean_facts(each.conversations) for each in records}
         rows = self.sampler.update(self.global_steps, records, self._samples_of_step)
         self.folder.append_samples(rows)
         for prefix, values in (
             ("hint", hint_metrics.step_metrics(records, self._method.max_level)),
             ("verify", hint_metrics.verify_metrics(records) | self.sampler.metrics()),
             ("reward_tracking", self.tracker.metrics()),
-            ("turns", turn_metrics(talks) | hint_metrics.guide_metrics(records)),
+            ("turns", turn_metrics(facts_by_uid) | hint_metrics.guide_metrics(records)),
         ):
             metrics.update({f"{prefix}/{name}": value for name, value in values.items()})
         return batch
@@ -153,7 +156,7 @@ class HintMixin(CreditMixin):
         return dataclasses.replace(record, step=self.global_steps)
 
     def _learn_of_discarded(self, keys: list[str], partition: str) -> None:
-        """Update the tracker with groups that are thrown away: what they showed still holds."""
+        """Update the tracker with groups that do not train."""
         self.tracker.update([self._record(extra) for extra in _extra_fields(keys, partition)])
 
     def _val_metrics_update(
@@ -164,7 +167,7 @@ class HintMixin(CreditMixin):
         sample_turns: list,
         expected_acc_counts: dict | None = None,
     ) -> dict[str, float]:
-        """Return verl's metrics; for a method with turns also what they change, with intervals."""
+        """Return verl's metrics, and for a method with turns how its answers change."""
         infos = reward_extra_infos_dict
         metrics = super()._val_metrics_update(
             data_sources, sample_uids, infos, sample_turns, expected_acc_counts
@@ -230,7 +233,7 @@ class HintMixin(CreditMixin):
     def on_sample_end(self) -> None:
         with self._limit("stopping the vLLM replicas", "sync_s"):
             super().on_sample_end()
-        # Until the end of the step; the rollouts before have a limit of their own (`guard`).
+        # Until the end of the step. The rollouts before it have their own limit (`guard`).
         limit = self._limit("the update on the trainer's devices", "update_s")
         self._after_rollout.enter_context(limit)
 
@@ -277,7 +280,7 @@ class HintMixin(CreditMixin):
         super()._load_checkpoint()
         if self.global_steps == 0:
             return
-        if self.trainer_mode != "sync":  # which keeps no queue
+        if self.trainer_mode != "sync":  # only asynchronous modes keep a queue
             retry_failed()
         if trainer.resume_mode == "resume_path":
             path = Path(trainer.resume_from_path) / STATE_FILE
@@ -328,11 +331,6 @@ def _extra_fields(keys: list[str], partition: str) -> list[dict[str, Any]]:
     data = tq.kv_batch_get(keys=keys, partition_id=partition, select_fields=["extra_fields"])
     values: list[Any] = [tu.unwrap_non_tensor_data(extra) for extra in data["extra_fields"]]
     return values
-
-
-_SYNC = "the weight sync from the trainer to the vLLM replicas"
-_START_ANEW = "Give its weights as actor_rollout_ref.model.path with trainer.resume_mode=disable"
-_ID_COLUMNS = {"raw_prompt", "problem", "reward_model", "extra_info", "answer"}
 
 
 class HintTrainerSync(HintMixin, PPOTrainerSync):

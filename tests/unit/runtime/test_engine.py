@@ -70,8 +70,8 @@ def make_engine(server, *, max_model_len=100, timeout_s=5.0, prompt_length=50):
         client,
         Renderer(Tokenizer(), Template(), prompt_length),
         grading=Grading(AlwaysWrong()),
-        responses=Sampling(n=3, max_tokens=20, temperature=1.0, top_p=0.9),
-        hints=Sampling(n=1, max_tokens=11, temperature=0.7),
+        response_sampling=Sampling(n=3, max_tokens=20, temperature=1.0, top_p=0.9),
+        hint_sampling=Sampling(n=1, max_tokens=11, temperature=0.7),
     )
     return engine, balancer
 
