@@ -9,7 +9,7 @@ from statistics import fmean
 from typing import Any
 
 from recipe.hint.schema import Response
-from recipe.hint.turns import Place, Round, path, places, turn_at
+from recipe.hint.turns import Place, Round, conversation_to, places, turn_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def conversations(rounds: Sequence[Round]) -> tuple[Conversation, ...]:
     """
     sampled = {index for index, each in enumerate(rounds) if not each.request.given}
     graded = {
-        place: path(rounds, place)
+        place: conversation_to(rounds, place)
         for index, each in enumerate(rounds)
         for place, turn in zip(places(rounds, index), each.turns, strict=True)
         if turn.verdict

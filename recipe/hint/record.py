@@ -18,7 +18,7 @@ from recipe.hint.conversations import Conversation
 from recipe.hint.credit.rows import CreditRow
 from recipe.hint.schema import HintStatus, Opinion, Problem, Verdict
 from recipe.hint.turns import Place, Round, Turn
-from recipe.hint.typed import shallow
+from recipe.hint.typed import fields_of
 
 MAX_SAMPLE_BYTES = 32_768
 _SHORT_BYTES = 300  # of an extracted or an ignored text
@@ -178,9 +178,9 @@ class PromptRecord:
 
     def as_json(self) -> dict[str, Any]:
         """Return plain values, as written to ``records.jsonl`` and carried by the rows."""
-        return shallow(self) | {
-            "rounds": [shallow(each) for each in self.rounds],
-            "conversations": [shallow(each) for each in self.conversations],
+        return fields_of(self) | {
+            "rounds": [fields_of(each) for each in self.rounds],
+            "conversations": [fields_of(each) for each in self.conversations],
             "planned_level": self.planned_level,
             "accepted_level": self.accepted_level,
         }

@@ -37,7 +37,7 @@ from recipe.hint.turns import (
     Sample,
     Train,
     Turn,
-    path,
+    conversation_to,
     turn_at,
 )
 
@@ -336,7 +336,7 @@ class PromptRollout:
         prompt_ids_T = turn.prompt_ids_T
         if self._settings.conditioning == "unhinted" and self._level(row) and not turn.parent:
             prompt_ids_T = self._engine.render(self._problem.messages)
-        conversation = path(self._rounds, row.place)
+        conversation = conversation_to(self._rounds, row.place)
         credit = CreditRow(
             problem_id=self._problem.id,
             prompt_uid=uid,

@@ -68,12 +68,12 @@ class SampleSettings:
 NO_SAMPLES = SampleSettings(prompts_per_step=0, second_judge_share=0.0)
 
 
-class Sampler:
+class SampleChooser:
     """Chooses a step's prompts; remembers how often each odd shape has earned.
 
-    One place in four is drawn blindly (``random``): an unbiased picture of the step. The others
-    go to odd prompts, to each kind of oddness in turn, the rarest first; places that no odd prompt
-    claims stay empty. All draws are seeded by (seed, step, problem id).
+    One place in four is drawn at random: an unbiased picture of the step. The others go to odd
+    prompts, to each kind of oddness in turn, the rarest first, and stay empty without such prompts.
+    All draws are seeded by (seed, step, problem id).
     """
 
     def __init__(self, settings: SampleSettings, seed: int) -> None:

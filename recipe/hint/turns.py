@@ -373,10 +373,10 @@ def turn_at(rounds: Sequence[Round], place: Place) -> Turn:
     return rounds[place.round].turns[place.turn]
 
 
-def path(rounds: Sequence[Round], place: Place) -> tuple[Place, ...]:
-    """Return the turns of a conversation from its first to ``place``."""
+def conversation_to(rounds: Sequence[Round], place: Place) -> tuple[Place, ...]:
+    """Return the places of a conversation's turns from its first to ``place``."""
     parent = turn_at(rounds, place).parent
-    return (*(path(rounds, parent) if parent else ()), place)
+    return (*(conversation_to(rounds, parent) if parent else ()), place)
 
 
 def places(rounds: Sequence[Round], index: int) -> tuple[Place, ...]:

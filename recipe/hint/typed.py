@@ -25,7 +25,7 @@ _EXPECTED = {
 }
 
 
-def shallow(value: Any) -> dict[str, Any]:
+def fields_of(value: Any) -> dict[str, Any]:
     """Return the fields of a dataclass by name; ``asdict`` copies what is in them too."""
     return {each.name: getattr(value, each.name) for each in fields(value)}
 

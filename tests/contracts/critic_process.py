@@ -21,7 +21,7 @@ from verl.utils.config import omega_conf_to_dataclass
 from verl.workers.config import TrainingWorkerConfig
 from verl.workers.engine_workers import TrainingWorker
 
-from recipe.hint.credit.archer import UtteranceCritic
+from recipe.hint.credit.archer import UtteranceCriticSettings
 from recipe.hint.credit.replay import Transition
 from recipe.hint.main_hint import CONFIG_DIR, set_config_paths
 from recipe.hint.runtime.archer import UtteranceLearner
@@ -149,7 +149,9 @@ def transition(state, action, reward, after=(), step=1):
 def utterances():
     """Two turns: the first is worth 0.9 of what the second brings, 1 after 12 and 0 after 14."""
     worker = build(UtteranceCriticWorker)
-    settings = UtteranceCritic(0.9, 0.5, updates=1, batch_size=16, capacity=100, expectile=None)
+    settings = UtteranceCriticSettings(
+        0.9, 0.5, updates=1, batch_size=16, capacity=100, expectile=None
+    )
     learner = UtteranceLearner(settings, Direct(worker), seed=1, num_processes=1)
     data = [
         transition([5, 6, 7], [12, 13], 0.0, [5, 6, 7, 12, 13, 9]),

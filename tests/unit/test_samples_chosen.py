@@ -10,7 +10,7 @@ from records import record
 
 from recipe.hint.methods.grpo import Grpo
 from recipe.hint.record import pack_sample
-from recipe.hint.samples import REASONS, Sampler, SampleSettings
+from recipe.hint.samples import REASONS, SampleChooser, SampleSettings
 from recipe.hint.schema import Response, Verdict
 from recipe.hint.turns import Place, Round, Sample, Turn
 
@@ -39,9 +39,9 @@ def prompts(count, odd=(), **more):
     ]
 
 
-def choose(records, step=1, *, sampler=None, places=8, seed=1):
-    sampler = sampler or Sampler(SampleSettings(prompts_per_step=places), seed)
-    return sampler.update(step, records, {each.uid: PACKED for each in records})
+def choose(records, step=1, *, chooser=None, places=8, seed=1):
+    chooser = chooser or SampleChooser(SampleSettings(prompts_per_step=places), seed)
+    return chooser.update(step, records, {each.uid: PACKED for each in records})
 
 
 ODD = (
@@ -101,66 +101,66 @@ def test_no_places_give_no_rows_and_few_prompts_are_enough():
     assert choose(prompts(5, ODD), places=0) == []
     assert len(choose(prompts(1), places=1)) == 1
     assert choose([]) == []
-    sampler = Sampler(SampleSettings(), 1)
-    assert sampler.update(1, prompts(3), {}) == []  # no texts, as when samples are off
-    assert sampler.metrics() == {"new_shape": 0.0}
+    chooser = SampleChooser(SampleSettings(), 1)
+    assert chooser.update(1, prompts(3), {}) == []  # no texts, as when samples are off
+    assert chooser.metrics() == {"new_shape": 0.0}
 
 
 def test_a_form_that_begins_to_earn_is_noticed_and_an_old_one_is_not():
-    sampler = Sampler(SampleSettings(), 1)
+    chooser = SampleChooser(SampleSettings(), 1)
     old, hack = ("a=0",), ("0a0",)
     for step in range(1, 6):  # 10 of 100 prompts earn in the old form, from the beginning
         records = prompts(90, [{"shapes": old}] * 10)
-        choose(records, step, sampler=sampler)
-        assert sampler.metrics() == {"new_shape": 0.0}
+        choose(records, step, chooser=chooser)
+        assert chooser.metrics() == {"new_shape": 0.0}
     # 5 of 100 in a form never seen: at least 3, and 0.05 >= 4 x 0.5 / 501.
-    rows = choose(prompts(85, [{"shapes": old}] * 10 + [{"shapes": hack}] * 5), 6, sampler=sampler)
-    assert sampler.metrics() == {"new_shape": 0.05}
+    rows = choose(prompts(85, [{"shapes": old}] * 10 + [{"shapes": hack}] * 5), 6, chooser=chooser)
+    assert chooser.metrics() == {"new_shape": 0.05}
     found = [row for row in rows if "new_shape" in row["why"]]
     assert len(found) >= 5
     assert all(row["responses"][0]["why"] == ["new_shape"] for row in found)
     # 2 prompts are too few for any form.
-    choose(prompts(98, [{"shapes": ("0!0",)}] * 2), 7, sampler=sampler)
-    assert sampler.metrics() == {"new_shape": 0.0}
+    choose(prompts(98, [{"shapes": ("0!0",)}] * 2), 7, chooser=chooser)
+    assert chooser.metrics() == {"new_shape": 0.0}
 
 
 def test_a_trick_that_is_written_differently_each_time_is_new_all_the_same():
-    sampler = Sampler(SampleSettings(), 1)
+    chooser = SampleChooser(SampleSettings(), 1)
     for step in range(1, 11):  # one form a step that was never seen is usual: 1 of 100
-        choose(prompts(99, [{"shapes": (f"0^{step}",)}]), step, sampler=sampler)
-        assert sampler.metrics() == {"new_shape": 0.0}
+        choose(prompts(99, [{"shapes": (f"0^{step}",)}]), step, chooser=chooser)
+        assert chooser.metrics() == {"new_shape": 0.0}
     # 6 of 100, each once: 0.06 >= 4 x 10.5 / 1001.
     tricks = [{"shapes": ("0" + "!" * n,)} for n in range(1, 7)]
-    rows = choose(prompts(94, tricks), 11, sampler=sampler)
-    assert sampler.metrics() == {"new_shape": 0.06}
+    rows = choose(prompts(94, tricks), 11, chooser=chooser)
+    assert chooser.metrics() == {"new_shape": 0.06}
     assert sum("new_shape" in row["why"] for row in rows) == 6
 
 
 def test_a_first_step_has_nothing_to_compare_with():
-    sampler = Sampler(SampleSettings(), 1)
-    choose(prompts(0, [{"shapes": ("0a0",)}] * 8), sampler=sampler)
-    assert sampler.metrics() == {"new_shape": 0.0}
+    chooser = SampleChooser(SampleSettings(), 1)
+    choose(prompts(0, [{"shapes": ("0a0",)}] * 8), chooser=chooser)
+    assert chooser.metrics() == {"new_shape": 0.0}
 
 
 def test_the_memory_of_shapes_is_bounded_and_keeps_the_frequent_ones():
-    sampler = Sampler(SampleSettings(), 1)
+    chooser = SampleChooser(SampleSettings(), 1)
     for step in range(1, 40):
         more = [{"shapes": ("a=0", f"s{step}-{n}")} for n in range(300)]
-        sampler.update(step, prompts(0, more), {})
-    counts = sampler.state_dict()["counts"]
+        chooser.update(step, prompts(0, more), {})
+    counts = chooser.state_dict()["counts"]
     assert len(counts) <= 4096
     assert counts["a=0"] == 39 * 300
 
 
 def test_a_resumed_run_chooses_what_the_straight_one_chose():
     steps = [prompts(90, [{"shapes": ("0a0",)}] * 6), prompts(80, [{"shapes": ("0!",)}] * 9)]
-    straight = Sampler(SampleSettings(), 1)
-    choose(steps[0], 1, sampler=straight)
+    straight = SampleChooser(SampleSettings(), 1)
+    choose(steps[0], 1, chooser=straight)
     state = json.loads(json.dumps(straight.state_dict()))
-    expected = choose(steps[1], 2, sampler=straight)
-    resumed = Sampler(SampleSettings(), 1)
+    expected = choose(steps[1], 2, chooser=straight)
+    resumed = SampleChooser(SampleSettings(), 1)
     resumed.load_state_dict(state)
-    assert choose(steps[1], 2, sampler=resumed) == expected
+    assert choose(steps[1], 2, chooser=resumed) == expected
     assert resumed.state_dict() == straight.state_dict()
 
 
@@ -190,7 +190,7 @@ class Learns(ScriptedEngine):
 
 
 def test_a_hack_that_spreads_is_in_the_samples_of_the_step_it_begins_in():
-    sampler = Sampler(SampleSettings(), 1)
+    chooser = SampleChooser(SampleSettings(), 1)
     alone = SampleSettings(second_judge_share=0.0)
     shown = {}
     for step in range(1, 9):
@@ -201,7 +201,7 @@ def test_a_hack_that_spreads_is_in_the_samples_of_the_step_it_begins_in():
             made = make_rollout(Grpo(), engine, item=problem(problem_id=f"p{n}"), samples=alone)
             outcomes.append(asyncio.run(made.run(f"uid{n}", step)))
         records = [outcome.record for outcome in outcomes]
-        rows = sampler.update(step, records, {each.record.uid: each.sample for each in outcomes})
+        rows = chooser.update(step, records, {each.record.uid: each.sample for each in outcomes})
         shown[step] = Counter(name for row in rows for name in row["why"])
     assert all(set(shown[step]) == {"random"} for step in range(1, 6))
     # 4 of 64 prompts are 6 % of the step and, with those the blind places hold, all in its samples.

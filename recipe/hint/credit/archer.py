@@ -12,8 +12,8 @@ import numpy as np
 
 
 @dataclass(frozen=True)
-class UtteranceCritic:
-    """How the critic of utterances learns.
+class UtteranceCriticSettings:
+    """How a critic of utterances learns.
 
     Attributes:
         gamma: Discount per turn.

@@ -9,7 +9,7 @@ import numpy as np
 from recipe.hint.evaluation.estimators import Estimate, clustered_mean, paired_mean
 
 _SHARES = ("acc_t1", "acc_t2", "wrong_to_right", "right_to_wrong", "unchanged")
-NAMES = (*_SHARES, "delta", "overlap")
+TURN_FACTS = (*_SHARES, "delta", "overlap")
 
 
 def turn_metrics(facts_P: Mapping[str, Sequence[Mapping[str, float]]]) -> dict[str, float]:
@@ -30,7 +30,7 @@ def turn_metrics(facts_P: Mapping[str, Sequence[Mapping[str, float]]]) -> dict[s
         return {}
     most = max(map(len, groups))
     found: dict[str, float] = {"conversations": float(sum(map(len, groups)))}
-    for name in NAMES:
+    for name in TURN_FACTS:
         means_P = [float(np.mean([each[name] for each in group])) for group in groups]
         if name == "overlap":
             found[name] = float(np.mean(means_P))

@@ -7,11 +7,11 @@ import statistics
 from collections.abc import Awaitable, Callable, Sequence
 
 # (prompt, response) in tokens -> log-probabilities of the response's, as many as fit
-Score = Callable[[list[int], list[int]], Awaitable[list[float]]]
+LogProbs = Callable[[list[int], list[int]], Awaitable[list[float]]]
 
 
 async def logprob_gains(
-    responses: Sequence[tuple[list[int], list[int]]], bare_ids_T: list[int], score: Score
+    responses: Sequence[tuple[list[int], list[int]]], bare_ids_T: list[int], log_probs: LogProbs
 ) -> tuple[float, ...]:
     """Return the mean over tokens of log p(token | hinted prompt) - log p(token | bare prompt).
 
@@ -20,7 +20,7 @@ async def logprob_gains(
     Args:
         responses: Hinted prompt and response of each rollout.
         bare_ids_T: The prompt without a hint.
-        score: The policy's log-probabilities.
+        log_probs: Returns the policy's log-probabilities.
 
     Returns:
         One number per response that has tokens, in nats per token.
@@ -28,7 +28,7 @@ async def logprob_gains(
 
     async def one(prompt_ids_T: list[int], token_ids_T: list[int]) -> float:
         hinted, bare = await asyncio.gather(
-            score(prompt_ids_T, token_ids_T), score(bare_ids_T, token_ids_T)
+            log_probs(prompt_ids_T, token_ids_T), log_probs(bare_ids_T, token_ids_T)
         )
         # The hinted prompt is the longer one and may leave less room at the end.
         return round(statistics.fmean(a - b for a, b in zip(hinted, bare, strict=False)), 6)

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from recipe.hint.credit.archer import UtteranceCritic, utterance_advantages
+from recipe.hint.credit.archer import UtteranceCriticSettings, utterance_advantages
 from recipe.hint.credit.baselines import rewards_of, state_values
 from recipe.hint.credit.rows import CreditRow
 from recipe.hint.credit.turn_level import next_rows, turn_gae
@@ -17,7 +17,7 @@ from recipe.hint.methods.base import Method
 from recipe.hint.methods.final_turns import FinalTurns
 from recipe.hint.methods.prompts import Revise
 from recipe.hint.schema import Problem, ProblemState
-from recipe.hint.turns import Round, Row, Sample, Train, path, places, turn_at
+from recipe.hint.turns import Round, Row, Sample, Train, conversation_to, places, turn_at
 
 
 @dataclass(frozen=True)
@@ -109,12 +109,12 @@ class Archer(Method):
         return True
 
     @property
-    def utterance_critic(self) -> UtteranceCritic | None:
+    def utterance_critic(self) -> UtteranceCriticSettings | None:
         """The critic of utterances; ``lite`` uses verl's."""
         settings = self.settings
         if settings.variant == "lite":
             return None
-        return UtteranceCritic(
+        return UtteranceCriticSettings(
             settings.gamma,
             settings.tau,
             settings.updates,
@@ -139,10 +139,10 @@ class Archer(Method):
                 earns = self.settings.rewards_first or place not in continued
                 turn = turn_at(rounds, place)
                 if earns and not turn.is_graded:
-                    unknown.update(path(rounds, place))
+                    unknown.update(conversation_to(rounds, place))
                 reward = self.reward(turn) if earns else 0.0
                 rows.append(Row(place, reward, f"turn{index + 1}", self.settings.kl_coef))
-        known = tuple(row for row in rows if unknown.isdisjoint(path(rounds, row.place)))
+        known = tuple(row for row in rows if unknown.isdisjoint(conversation_to(rounds, row.place)))
         return Train(known) if known else self.dropped(Train(tuple(rows)))
 
     def next_turn(self, problem: Problem, rounds: Sequence[Round]) -> Sample | None:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from recipe.hint.credit.archer import UtteranceCritic
+from recipe.hint.credit.archer import UtteranceCriticSettings
 from recipe.hint.credit.rows import DROPPED, CreditRow
 from recipe.hint.credit.tokens import TokenStats
 from recipe.hint.errors import ConfigError
@@ -159,7 +159,7 @@ class Method:
         return "", 0
 
     @property
-    def num_given(self) -> int:
+    def num_first_attempts(self) -> int:
         """How many of ``Problem.first_attempts`` conversations continue."""
         return 0
 
@@ -184,7 +184,7 @@ class Method:
         return False
 
     @property
-    def utterance_critic(self) -> UtteranceCritic | None:
+    def utterance_critic(self) -> UtteranceCriticSettings | None:
         """How a critic of whole utterances learns; ``None``: there is none, or verl's."""
         return None
 

@@ -41,16 +41,17 @@ class Sage(Method):
         """Escalate while no response is right, then train on the newest group, sampled whole."""
         last = rounds[-1]
         if not self.ends_escalation(last):
-            return self._request(self._after(last.level, state), state)
+            return self._request(self._next_level(last.level, state), state)
         sampled = [each for each in rounds if each.is_sampled]
         if not sampled:
             return unhinted()
-        if not sampled[-1].is_whole and sampled[-1].request.complete_unless == "wrong":
-            return Sample(sampled[-1].request.prompt, is_off_schedule=True)
+        newest = sampled[-1]
+        if not newest.is_whole and newest.request.complete_unless == "wrong":
+            return Sample(newest.request.prompt, is_off_schedule=True)
         return self.train_last_sampled(rounds)
 
-    def _after(self, level: int, state: ProblemState) -> int:
-        """Return the level to try when this one fails."""
+    def _next_level(self, level: int, state: ProblemState) -> int:
+        """Return the level to try after this one has failed."""
         if level or self.settings.after_zero == "next":
             return level + 1
         return max(state.worked_level, 1) if state.worked_level >= 0 else self.max_level

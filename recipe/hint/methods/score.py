@@ -16,7 +16,7 @@ from recipe.hint.methods.base import Method
 from recipe.hint.methods.final_turns import FinalTurns
 from recipe.hint.methods.prompts import Revise
 from recipe.hint.schema import Problem, ProblemState
-from recipe.hint.turns import Place, Round, Row, Sample, Train, path, places, turn_at
+from recipe.hint.turns import Place, Round, Row, Sample, Train, conversation_to, places, turn_at
 
 # Fact of a last turn: the number, in its round, of the turn that it continues.
 PARENT_TURN = "after"
@@ -121,7 +121,7 @@ class Score(Method):
         return "stage1_steps", self.settings.stage1_steps
 
     @property
-    def num_given(self) -> int:
+    def num_first_attempts(self) -> int:
         """``offline_attempts``."""
         return self.settings.offline_attempts
 
@@ -188,7 +188,7 @@ class Score(Method):
             kl_coef = settings.beta2 if is_stage1 else settings.beta1
             rows.append(Row(place, earned, "turn1", kl_coef, facts=facts))
         for place in last:
-            conversation = path(rounds, place)
+            conversation = conversation_to(rounds, place)
             earned = self.last_reward(rounds, conversation, is_stage1=is_stage1)
             if earned is None:
                 continue
@@ -233,7 +233,7 @@ class Score(Method):
         """Return what a first turn earns in stage II; ``None`` without a grade."""
         own = [place]
         if self.settings.solver_credit == "joint":
-            own = [each for each in last if path(rounds, each)[0] == place] or own
+            own = [each for each in last if conversation_to(rounds, each)[0] == place] or own
         turns = [turn_at(rounds, each) for each in own]
         known = [self.reward(turn) for turn in turns if turn.is_graded]
         return sum(known) / len(known) if known else None

@@ -17,7 +17,7 @@ from recipe.hint.turns import (
     Row,
     Sample,
     Train,
-    path,
+    conversation_to,
     places,
     turn_at,
 )
@@ -217,8 +217,8 @@ class ScoreGuided(Score):
         rows = super().solver_rows(state, rounds)
         if all(each.hint_status != "generation_failed" for each in rounds):
             return rows
-        ended = {path(rounds, place)[0] for place in places(rounds, len(rounds) - 1)}
-        return tuple(row for row in rows if path(rounds, row.place)[0] in ended)
+        ended = {conversation_to(rounds, place)[0] for place in places(rounds, len(rounds) - 1)}
+        return tuple(row for row in rows if conversation_to(rounds, row.place)[0] in ended)
 
     def _rows_of_role(self, rows: tuple[Row, ...], *, is_trained: bool) -> tuple[Row, ...]:
         """Return a role's rows; if it does not train, rows for the critic, or none."""
@@ -236,7 +236,7 @@ class ScoreGuided(Score):
         """Return the rows of the feedback that was shown and whose refinements have grades."""
         refined: dict[Place, list[float]] = {}
         for place in places(rounds, len(rounds) - 1):
-            turn, conversation = turn_at(rounds, place), path(rounds, place)
+            turn, conversation = turn_at(rounds, place), conversation_to(rounds, place)
             earned = self.last_reward(rounds, conversation, is_stage1=self.is_stage1(state))
             if turn.parent and earned is not None:
                 refined.setdefault(turn.parent, []).append(self.reward(turn))
@@ -251,7 +251,7 @@ class ScoreGuided(Score):
                 reward = 2 * reward - 1
             if has_leak and settings.feedback_leaks == "penalise":
                 reward -= settings.leak_penalty
-            group = self.guide_group(path(rounds, place))
+            group = self.guide_group(conversation_to(rounds, place))
             facts = {"leaks": float(has_leak), GUIDE_TURN: float(place.turn)}
             rows.append(
                 Row(place, reward, group, settings.guide_kl_coef, settings.guide_weight, facts)

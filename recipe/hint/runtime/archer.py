@@ -11,7 +11,7 @@ import torch
 from tensordict import TensorDict
 from verl.utils import tensordict_utils as tu
 
-from recipe.hint.credit.archer import UtteranceCritic, q_targets
+from recipe.hint.credit.archer import UtteranceCriticSettings, q_targets
 from recipe.hint.credit.replay import ReplayBuffer, Transition
 from recipe.hint.credit.rows import CreditRow
 from recipe.hint.credit.turn_level import LAST, next_rows
@@ -33,7 +33,7 @@ class UtteranceLearner:
     """
 
     def __init__(
-        self, settings: UtteranceCritic, workers: Any, *, seed: int, num_processes: int
+        self, settings: UtteranceCriticSettings, workers: Any, *, seed: int, num_processes: int
     ) -> None:
         self.replay = ReplayBuffer(settings.capacity)
         self._settings = settings

@@ -16,20 +16,21 @@ import transfer_queue as tq
 
 from recipe.hint.record import Outcome, TrainedRow
 from recipe.hint.schema import HINT_COLUMN_PREFIX, Response
-from recipe.hint.typed import shallow
+from recipe.hint.typed import fields_of
 
+RECORD_FIELD, SAMPLE_FIELD, CREDIT_FIELD = "hint_record", "hint_sample", "hint_credit"
+STATE_FIELD = "hint_state_of_problem"
 # Columns that only the rollout needs; the queue would hold each of them G times.
 _NOT_STORED = {
     "problem",
     "solution",
     "answer",
     "first_attempts",
-    "hint_state_of_problem",
+    STATE_FIELD,
     "agent_name",
 }
 # Columns that verl expects and that are empty here.
 _EMPTY: dict[str, Any] = {"metrics": {}, "multi_modal_inputs": {}}
-RECORD_FIELD, SAMPLE_FIELD, CREDIT_FIELD = "hint_record", "hint_sample", "hint_credit"
 warnings.filterwarnings("ignore", message="The PyTorch API of nested tensors is in prototype")
 # Packing a write blocks the event loop, for 40 ms at both limits. One prompt alone may exceed them.
 _PROMPTS_PER_WRITE, _TOKENS_PER_WRITE = 16, 256_000
@@ -197,7 +198,7 @@ def rows_of(
             "max_global_steps": response.max_step,
             RECORD_FIELD: outcome.record.as_json() if number == 0 else None,
             SAMPLE_FIELD: outcome.sample if number == 0 else b"",
-            CREDIT_FIELD: shallow(trained.credit),
+            CREDIT_FIELD: fields_of(trained.credit),
         }
         tensors = _tensors(trained, response, is_dropped=outcome.record.is_dropped)
         fields = {

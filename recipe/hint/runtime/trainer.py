@@ -25,7 +25,7 @@ from verl.utils import tensordict_utils as tu
 from recipe.hint import metrics as hint_metrics
 from recipe.hint.conversations import mean_facts
 from recipe.hint.errors import ConfigError
-from recipe.hint.evaluation.turns import NAMES, turn_metrics
+from recipe.hint.evaluation.turns import TURN_FACTS, turn_metrics
 from recipe.hint.record import PromptRecord
 from recipe.hint.reward_tracker import RewardTracker
 from recipe.hint.runtime.checkpoints import (
@@ -42,9 +42,9 @@ from recipe.hint.runtime.models import ask_for_models
 from recipe.hint.runtime.reporter import StepReporter
 from recipe.hint.runtime.run_folder import METRICS_FILE, RunFolder, plain
 from recipe.hint.runtime.sampling_guard import guard, retry_failed
-from recipe.hint.runtime.store import RECORD_FIELD, SAMPLE_FIELD
+from recipe.hint.runtime.store import RECORD_FIELD, SAMPLE_FIELD, STATE_FIELD
 from recipe.hint.runtime.watchdog import Watchdog
-from recipe.hint.samples import Sampler
+from recipe.hint.samples import SampleChooser
 from recipe.hint.schema import problem_from_row
 from recipe.hint.settings import build_method, settings_of
 from recipe.hint.whole_file import whole_file, write_whole
@@ -64,7 +64,7 @@ class HintMixin(CreditMixin):
     def __init__(self, config: DictConfig) -> None:
         self.hint = settings_of(config)
         self.tracker = RewardTracker()
-        self.sampler = Sampler(self.hint.samples, self.hint.seed)
+        self.sample_chooser = SampleChooser(self.hint.samples, self.hint.seed)
         self.folder = RunFolder(self.hint.run_dir)
         self.watchdog = Watchdog(self.folder.logs)
         self._method = build_method(config.trainer, self.hint)
@@ -73,7 +73,7 @@ class HintMixin(CreditMixin):
         self._records_of_step: list[PromptRecord] = []
         self._samples_of_step: dict[str, bytes] = {}
         self._metrics_of_step: dict[str, Any] = {}
-        self._sent_at, self._sent = -1, Counter[str]()
+        self._sent_step, self._num_sent = -1, Counter[str]()  # problem -> prompts of that step
         super().__init__(config)
         # Called by `_save_checkpoint`: verl would call it before the checkpoint is complete.
         self._callback, self.checkpoint_callback = self.checkpoint_callback, CheckpointCallback()
@@ -82,19 +82,20 @@ class HintMixin(CreditMixin):
 
     def _fetch_one_gen_batch(self) -> Any:
         batch = super()._fetch_one_gen_batch()
-        if self.global_steps != self._sent_at:
-            self._sent_at, self._sent = self.global_steps, Counter()
+        if self.global_steps != self._sent_step:
+            self._sent_step, self._num_sent = self.global_steps, Counter()
         # Every access to `batch[name]` builds the whole column.
         self.replay_buffer.note_order(tu.unwrap_non_tensor_data(uid) for uid in batch["uid"])
         names = sorted(_ID_COLUMNS & set(batch.keys()))
         columns = [[tu.unwrap_non_tensor_data(value) for value in batch[name]] for name in names]
         states = []
         for values in zip(*columns, strict=True):
-            name = problem_from_row(dict(zip(names, values, strict=True))).id
-            state = dataclasses.replace(self.tracker.state(name), repeat=self._sent[name])
-            self._sent[name] += 1
+            problem_id = problem_from_row(dict(zip(names, values, strict=True))).id
+            state = self.tracker.state(problem_id)
+            state = dataclasses.replace(state, repeat=self._num_sent[problem_id])
+            self._num_sent[problem_id] += 1
             states.append(dataclasses.asdict(state))
-        tu.assign_non_tensor_stack(batch, "hint_state_of_problem", states)
+        tu.assign_non_tensor_stack(batch, STATE_FIELD, states)
         return batch
 
     # -- collect: records -> tracker, metrics, file ---------------------------------------------
@@ -108,21 +109,22 @@ class HintMixin(CreditMixin):
         self._samples_of_step = {}
         self._metrics_of_step = metrics
         batch = super().step(metrics, timing_raw)
-        # The asynchronous modes replace a failed prompt by another one, and count it.
-        replaced = metrics.get("training/rollout_failure/evicted_samples", 0)
+        failed, stale, filtered = (
+            metrics.get(f"training/{reason}/evicted_samples", 0)
+            for reason in ("rollout_failure", "off_policy", "filter_groups")
+        )
+        # `failed` counts those that an asynchronous mode has replaced by another prompt.
         missing = self.config.data.train_batch_size - len(records)
-        metrics["hint/failed_prompts"] = float(missing + replaced)
-        stale = metrics.get("training/off_policy/evicted_samples", 0)
+        metrics["hint/failed_prompts"] = float(missing + failed)
         metrics["hint/stale_prompts"] = float(stale)
-        filtered = metrics.get("training/filter_groups/evicted_samples", 0)
         metrics["hint/filtered_prompts"] = float(filtered)
         metrics.update({f"hint/{name}": value for name, value in self._method.metrics().items()})
         facts_by_uid = {each.uid: mean_facts(each.conversations) for each in records}
-        rows = self.sampler.update(self.global_steps, records, self._samples_of_step)
+        rows = self.sample_chooser.update(self.global_steps, records, self._samples_of_step)
         self.folder.append_samples(rows)
         for prefix, values in (
             ("hint", hint_metrics.step_metrics(records, self._method.max_level)),
-            ("verify", hint_metrics.verify_metrics(records) | self.sampler.metrics()),
+            ("verify", hint_metrics.verify_metrics(records) | self.sample_chooser.metrics()),
             ("reward_tracking", self.tracker.metrics()),
             ("turns", turn_metrics(facts_by_uid) | hint_metrics.guide_metrics(records)),
         ):
@@ -173,9 +175,9 @@ class HintMixin(CreditMixin):
             data_sources, sample_uids, infos, sample_turns, expected_acc_counts
         )
         by_source: dict[str, dict[str, list]] = {}
-        if set(NAMES) <= infos.keys():
+        if set(TURN_FACTS) <= infos.keys():
             for row, (source, uid) in enumerate(zip(data_sources, sample_uids, strict=True)):
-                facts = {name: infos[name][row] for name in NAMES}
+                facts = {name: infos[name][row] for name in TURN_FACTS}
                 by_source.setdefault(source, {}).setdefault(uid, []).append(facts)
         for source, facts_P in by_source.items():
             found = turn_metrics(facts_P)
@@ -258,7 +260,7 @@ class HintMixin(CreditMixin):
         mark_incomplete(root, self.global_steps)
         with whole_file(folder / STATE_FILE) as file:
             np.savez_compressed(file, **self.tracker.state_dict())
-        write_whole(folder / SHAPES_FILE, json.dumps(self.sampler.state_dict()))
+        write_whole(folder / SHAPES_FILE, json.dumps(self.sample_chooser.state_dict()))
         # verl logs a step after its save and weight sync: a run killed between them lacks the line.
         write_whole(folder / METRICS_FILE, json.dumps(plain(self._metrics_of_step)))
         with self._limit("saving the checkpoint", "save_s"):
@@ -298,7 +300,7 @@ class HintMixin(CreditMixin):
                 raise ConfigError(f"{path}: {error}. {_START_ANEW}") from error
         shapes = path.with_name(SHAPES_FILE)
         if shapes.exists():  # older checkpoints have none
-            self.sampler.load_state_dict(json.loads(shapes.read_text(encoding="utf-8")))
+            self.sample_chooser.load_state_dict(json.loads(shapes.read_text(encoding="utf-8")))
         self.folder.say(f"resumed from step {self.global_steps} ({path.parent})")
 
     # -- reporting ------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from recipe.hint.credit.baselines import minus_baseline, rewards_of
 from recipe.hint.credit.turn_level import next_rows, turn_gae
 from recipe.hint.methods.base import Method
 from recipe.hint.methods.prompts import Revise
-from recipe.hint.turns import Sample, Train, path, places
+from recipe.hint.turns import Sample, Train, conversation_to, places
 
 G = 2
 
@@ -133,9 +133,12 @@ class Valued(Stopping):
         decision = super().react(problem, state, rounds)
         if isinstance(decision, Sample):
             return decision
-        last = {path(rounds, row.place)[0]: row.reward for row in decision.rows}
+        last = {conversation_to(rounds, row.place)[0]: row.reward for row in decision.rows}
         return Train(
-            tuple(replace(row, reward=last[path(rounds, row.place)[0]]) for row in decision.rows)
+            tuple(
+                replace(row, reward=last[conversation_to(rounds, row.place)[0]])
+                for row in decision.rows
+            )
         )
 
     def advantages(self, rows):

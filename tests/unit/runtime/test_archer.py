@@ -7,7 +7,7 @@ import pytest
 import torch
 from verl.utils import tensordict_utils as tu
 
-from recipe.hint.credit.archer import UtteranceCritic
+from recipe.hint.credit.archer import UtteranceCriticSettings
 from recipe.hint.credit.replay import Transition
 from recipe.hint.credit.rows import CreditRow
 from recipe.hint.runtime.archer import UtteranceLearner, transitions_of
@@ -61,7 +61,7 @@ LAST = said([1, 2, 5, 9], [7, 8], 1.0)
 def learner(processes=1, **settings):
     workers = FormulaWorkers()
     usual = {"gamma": 0.5, "tau": 0.1, "updates": 2, "batch_size": 8, "capacity": 100}
-    asked = UtteranceCritic(**usual | {"expectile": None} | settings)
+    asked = UtteranceCriticSettings(**usual | {"expectile": None} | settings)
     return workers, UtteranceLearner(asked, workers, seed=3, num_processes=processes)
 
 

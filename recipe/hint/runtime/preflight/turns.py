@@ -262,7 +262,7 @@ def check_attempts(
     Raises:
         DataError: Naming the first row without them.
     """
-    count, limit = method.num_given, setting(config, "data.max_response_length")
+    count, limit = method.num_first_attempts, setting(config, "data.max_response_length")
     for file in files if count else ():
         for row, problem in enumerate(file.problems):
             place = f"{file.path}: row {row} of {TRAIN}"
