@@ -44,7 +44,7 @@ class Export(NamedTuple):
     weights: Weights
 
 
-class Train(NamedTuple):
+class TrainPhase(NamedTuple):
     """Train the phase's role against its partner's weights, up to the phase's last step."""
 
     phase: Phase
@@ -107,7 +107,7 @@ def phases(t_low: int, t_high: int, num_steps: int) -> list[Phase]:
 
 def next_action(
     phases: Sequence[Phase], facts: Facts, *, evaluates: bool = False
-) -> Export | Train | Evaluate | None:
+) -> Export | TrainPhase | Evaluate | None:
     """Return what comes next; ``None`` when all phases are done and both roles exported.
 
     Args:
@@ -122,7 +122,7 @@ def next_action(
         if weights.step and weights not in facts.exports:
             return Export(weights)
     if phase:
-        return Train(phase, facts.weights(phase.partner))
+        return TrainPhase(phase, facts.weights(phase.partner))
     return Evaluate(facts.weights("solver"), facts.weights("guide")) if evaluates else None
 
 

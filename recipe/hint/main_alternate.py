@@ -22,7 +22,7 @@ from omegaconf import DictConfig
 from recipe.hint.alternation import phases
 from recipe.hint.errors import HintError, one_line
 from recipe.hint.main_hint import run_command
-from recipe.hint.runtime.partner import Place
+from recipe.hint.runtime.partner import ServerOptions
 
 _PROGRAMS = Path(__file__).resolve().parent
 _OPTIONS = {
@@ -41,26 +41,30 @@ def main(argv: Sequence[str] | None = None) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    for option in fields(Place):
+    for option in fields(ServerOptions):
         told = f"{_OPTIONS[option.name]} (default: {option.default or 'none'})"
         flag, kind = f"--{option.name.replace('_', '-')}", type(option.default)
         parser.add_argument(flag, type=kind, default=option.default, help=told)
     given, settings = parser.parse_known_args(argv)
     own = [arg for arg in argv if arg not in settings]
-    start = functools.partial(check_and_alternate, Place(**vars(given)))
+    start = functools.partial(check_and_alternate, ServerOptions(**vars(given)))
     run_command(__file__, settings, start, own, runs_here=False)
 
 
-def check_and_alternate(place: Place, config: DictConfig) -> None:
+def check_and_alternate(server_options: ServerOptions, config: DictConfig) -> None:
     """Check everything, then train both roles, or evaluate the pair."""
     from recipe.hint.runtime.alternate import Alternation
     from recipe.hint.runtime.preflight.run import preflight
-    from recipe.hint.runtime.preflight.two_policies import check_phases, check_place, check_roles
+    from recipe.hint.runtime.preflight.two_policies import (
+        check_phases,
+        check_roles,
+        check_server_options,
+    )
     from recipe.hint.settings import settings_of
 
     settings = [str(each) for each in HydraConfig.get().overrides.task]
     node = check_roles(config)
-    check_place(config, place)
+    check_server_options(config, server_options)
     method = settings_of(config).methods[node.removeprefix("hint.")]
     planned = []
     if not config.trainer.eval_only:
@@ -73,7 +77,7 @@ def check_and_alternate(place: Place, config: DictConfig) -> None:
         return
     say = functools.partial(print, flush=True)
     try:
-        Alternation(config, settings, node, planned, place, _PROGRAMS, say).run()
+        Alternation(config, settings, node, planned, server_options, _PROGRAMS, say).run()
     except OSError as error:
         raise HintError(one_line(error)) from error
     print(f"done: {config.hint.run_dir}")

@@ -126,6 +126,7 @@ class PromptRollout:
         prompts = [await self._prompt(request, parent) for parent in parents]
         status = next((each for each in prompts if not each.is_usable), prompts[0]).status
         hint = prompts[0].hint
+        start = time.perf_counter()
         branches = [
             self._branch(request, prompt, parent)
             for prompt, parent in zip(prompts, parents, strict=True)
@@ -133,7 +134,6 @@ class PromptRollout:
         ]
         if not branches:
             return Round(request, (), status, hint, is_whole=False)
-        start = time.perf_counter()
         size = self._engine.group_size
         count = request.count(size)
         turns = await self._turns(request, branches, range(count))

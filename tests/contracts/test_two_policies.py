@@ -12,8 +12,12 @@ from recipe.hint import main_alternate
 from recipe.hint.alternation import phases
 from recipe.hint.command.compose import CONFIG_DIR, set_config_paths
 from recipe.hint.errors import ConfigError
-from recipe.hint.runtime.partner import Place, server_arguments
-from recipe.hint.runtime.preflight.two_policies import check_phases, check_place, check_roles
+from recipe.hint.runtime.partner import ServerOptions, server_arguments
+from recipe.hint.runtime.preflight.two_policies import (
+    check_phases,
+    check_roles,
+    check_server_options,
+)
 
 GOOD = [
     *("experiment=two_turn", "trainer.method=mlmt", "trainer.save_freq=2"),
@@ -42,8 +46,8 @@ WRONG = {
     "trainer.device=cuda": "give --devices, the GPUs that serve the frozen role",
 }
 PLACES = {
-    Place(devices="0"): "--devices 0: trainer.device=cpu has none; drop it",
-    Place(host="192.0.2.1", port=1): r"--host 192\.0\.2\.1 --port 1 cannot be served at",
+    ServerOptions(devices="0"): "--devices 0: trainer.device=cpu has none; drop it",
+    ServerOptions(host="192.0.2.1", port=1): r"--host 192\.0\.2\.1 --port 1 cannot be served at",
 }
 
 
@@ -58,9 +62,9 @@ def config():
     os.environ.update(before)
 
 
-def check(config, place=None):
+def check(config, server_options=None):
     node = check_roles(config)
-    check_place(config, place or Place())
+    check_server_options(config, server_options or ServerOptions())
     check_phases(config, node)
     own = config.hint.mlmt
     return phases(own.t_low, own.t_high, config.trainer.total_training_steps)
@@ -77,10 +81,10 @@ def test_what_cannot_be_trained_in_turns_is_refused_by_name(config, given):
         check(config)
 
 
-@pytest.mark.parametrize("place", PLACES, ids=str)
-def test_a_place_that_cannot_serve_is_refused_by_name(config, place):
-    with pytest.raises(ConfigError, match=PLACES[place]):
-        check(config, place)
+@pytest.mark.parametrize("server_options", PLACES, ids=str)
+def test_a_place_that_cannot_serve_is_refused_by_name(config, server_options):
+    with pytest.raises(ConfigError, match=PLACES[server_options]):
+        check(config, server_options)
 
 
 @pytest.fixture
@@ -145,7 +149,7 @@ def test_the_partner_is_served_as_the_policys_own_replica():
             },
         }
     )
-    given = server_arguments(config, Place(devices="6,7", serve_args="--seed 3"))
+    given = server_arguments(config, ServerOptions(devices="6,7", serve_args="--seed 3"))
     assert given == [
         *("--dtype", "float32", "--max-model-len", "1024", "--enforce-eager"),
         *("--no-enable-chunked-prefill", "--trust-remote-code"),

@@ -7,7 +7,7 @@ from recipe.hint.alternation import (
     Export,
     Facts,
     Phase,
-    Train,
+    TrainPhase,
     Weights,
     next_action,
     phase_facts,
@@ -45,7 +45,7 @@ def test_a_longer_run_goes_on_with_a_phase_that_had_been_cut():
     short, long = phases(2, 2, 5), phases(2, 2, 8)
     at_the_end = Facts({"solver": 3, "guide": 2}, frozenset({Weights("solver", 3), GUIDE_2}))
     assert next_action(short, at_the_end) is None
-    assert next_action(long, at_the_end) == Train(Phase("solver", 3, 4), GUIDE_2)
+    assert next_action(long, at_the_end) == TrainPhase(Phase("solver", 3, 4), GUIDE_2)
 
 
 GUIDE_2 = Weights("guide", 2)
@@ -86,11 +86,11 @@ def walk(planned):
         if action is None:
             yield facts, against
             continue
-        assert isinstance(action, Export | Train)
+        assert isinstance(action, Export | TrainPhase)
         before = facts
         for changed in effects(action, facts):
             waiting.extend(without_stale(changed))
-            if isinstance(action, Train):
+            if isinstance(action, TrainPhase):
                 assert not action.served.step or action.served in before.exports
                 step = (action.phase.role, changed.steps[action.phase.role])
                 against.setdefault(step, set()).add(action.served)

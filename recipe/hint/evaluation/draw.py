@@ -100,7 +100,7 @@ def write_settings(folder: Path, settings: dict[str, Any]) -> None:
     write_whole(folder / "settings.json", json.dumps(settings, indent=1) + "\n")
 
 
-class Engine(Protocol):
+class EvaluationEngine(Protocol):
     """The part of the rollout's engine that an evaluation needs."""
 
     @property
@@ -176,7 +176,7 @@ async def draw_responses(
             group.create_task(work())
 
 
-async def graded_rows(job: Job, *, engine: Engine, seed: int) -> list[dict[str, Any]]:
+async def graded_rows(job: Job, *, engine: EvaluationEngine, seed: int) -> list[dict[str, Any]]:
     """Draw the missing responses to a problem's own conversation.
 
     Args:

@@ -28,7 +28,7 @@ from recipe.hint.alternation import (
     Facts,
     Phase,
     Role,
-    Train,
+    TrainPhase,
     Weights,
     next_action,
     phase_facts,
@@ -39,7 +39,7 @@ from recipe.hint.runtime.checkpoints import resume_step, step_folder
 from recipe.hint.runtime.children import GRACE_S, end_children, ends_on_sigterm, start_child
 from recipe.hint.runtime.folder_lock import claimed
 from recipe.hint.runtime.multirun import quoted
-from recipe.hint.runtime.partner import Place, Server, serving
+from recipe.hint.runtime.partner import Server, ServerOptions, serving
 from recipe.hint.runtime.run_folder import RunFolder
 from recipe.hint.whole_file import write_whole
 
@@ -57,7 +57,7 @@ class Alternation:
         settings: The same as overrides of ``main_hint.py``.
         node: Settings node of the method.
         phases: All of the run.
-        place: Where the partner is served.
+        server_options: Where the partner is served, and how.
         programs: Folder of ``main_hint.py`` and ``main_export.py``.
         say: Takes a line for the person at the console.
     """
@@ -66,7 +66,7 @@ class Alternation:
     settings: Sequence[str]
     node: str
     phases: Sequence[Phase]
-    place: Place
+    server_options: ServerOptions
     programs: Path
     say: Callable[[str], None]
     _lock: int = field(default=-1, init=False)
@@ -110,18 +110,18 @@ class Alternation:
         found = {path: _EXPORT.fullmatch(path.name) for path in self.exports.glob("*")}
         return {Weights(cast(Role, m[1]), int(m[2])): path for path, m in found.items() if m}
 
-    def _do(self, action: Export | Train | Evaluate) -> None:
+    def _do(self, action: Export | TrainPhase | Evaluate) -> None:
         self.say(told(action))
         if isinstance(action, Export):
             self._export(action.weights)
             return
-        if isinstance(action, Train):
+        if isinstance(action, TrainPhase):
             self._keep_summary(action)
         for path in (self.root / "answers").glob("*"):
             if path.name != action.served.name:
                 shutil.rmtree(path)
         with serving(
-            self.place,
+            self.server_options,
             self.config,
             model=self._model(action.served),
             names=(action.served.role, action.served.name),
@@ -153,7 +153,7 @@ class Alternation:
         base = str(self.config.actor_rollout_ref.model.path)
         return str(self.exports / weights.name) if weights.step else base
 
-    def _arguments(self, action: Train | Evaluate, server: Server) -> list[str]:
+    def _arguments(self, action: TrainPhase | Evaluate, server: Server) -> list[str]:
         """Return the arguments of the training, or of the evaluation, against a server."""
         served, own = action.served, self.config.trainer.experiment_name
         teacher: dict[str, Any] = {
@@ -233,7 +233,7 @@ class Alternation:
         except (OSError, ValueError) as error:
             raise ConfigError(f"{path} cannot be read ({error}); take it away") from error
 
-    def _keep_summary(self, action: Train | None = None) -> None:
+    def _keep_summary(self, action: TrainPhase | None = None) -> None:
         """Write the summary, with the phase that begins or goes on."""
         served = {
             (row["role"], row["first"]): {name: row[name] for name in ("served", "sha256")}
@@ -267,7 +267,7 @@ def _value(given: object) -> str:
     return str(given).lower() if isinstance(given, int | float) else quoted(str(given))
 
 
-def told(action: Export | Train | Evaluate) -> str:
+def told(action: Export | TrainPhase | Evaluate) -> str:
     """Say what is being done."""
     if isinstance(action, Export):
         return f"export {action.weights.name}"

@@ -33,7 +33,7 @@ _ASK_EVERY_S, _TRY_EVERY_S, _POLL_S = 10.0, 1.0, 0.2
 
 
 @dataclass(frozen=True)
-class Place:
+class ServerOptions:
     """Where the server runs, and how; the command's own options.
 
     Attributes:
@@ -122,12 +122,18 @@ class Server:
 
 @contextlib.contextmanager
 def serving(
-    place: Place, config: Any, *, model: str, names: tuple[str, str], folder: Path, lock: int
+    server_options: ServerOptions,
+    config: Any,
+    *,
+    model: str,
+    names: tuple[str, str],
+    folder: Path,
+    lock: int,
 ) -> Iterator[Server]:
     """Serve a model during the block; the server has ended when the block has.
 
     Args:
-        place: Where.
+        server_options: Where the server runs, and how.
         config: The command's settings.
         model: Folder or hub name.
         names: What it is served as; the first one is used by the training, the second one tells
@@ -135,19 +141,19 @@ def serving(
         folder: Takes what the server prints.
         lock: Open file that the server holds until its end.
     """
-    port = place.free_port()
+    port = server_options.free_port()
     command = [
         *(*_SERVE, "--model", model, "--served-model-name", *names),
-        *("--host", place.host, "--port", str(port)),
-        *server_arguments(config, place),
+        *("--host", server_options.host, "--port", str(port)),
+        *server_arguments(config, server_options),
     ]
-    devices = {"CUDA_VISIBLE_DEVICES": place.devices} if place.devices else {}
+    devices = {"CUDA_VISIBLE_DEVICES": server_options.devices} if server_options.devices else {}
     with open(folder / LOG, "a", encoding="utf-8") as log:
         log.write(f"$ {shlex.join(command)}\n")
         log.flush()
         server = Server(
             command,
-            url=f"http://{place.host}:{port}/v1",
+            url=f"http://{server_options.host}:{port}/v1",
             name=names[1],
             limits=config.hint.watchdog,
             env={**os.environ, **devices},
@@ -162,7 +168,7 @@ def serving(
         end_children([server.process])
 
 
-def server_arguments(config: Any, place: Place) -> list[str]:
+def server_arguments(config: Any, server_options: ServerOptions) -> list[str]:
     """Return the engine's arguments: those of the policy's own replica, then those given."""
     rollout, model = config.actor_rollout_ref.rollout, config.actor_rollout_ref.model
     given: dict[str, Any] = {name: rollout.get(name) for name in _AS_THE_POLICY}
@@ -175,10 +181,10 @@ def server_arguments(config: Any, place: Place) -> list[str]:
     if (top_k := rollout.get("top_k") or -1) > 0:
         given["override_generation_config"] = {"top_k": top_k}
     given["uvicorn_log_level"] = "warning"
-    if place.devices:
-        given["tensor_parallel_size"] = len(place.devices.split(","))
+    if server_options.devices:
+        given["tensor_parallel_size"] = len(server_options.devices.split(","))
     given |= rollout.engine_kwargs.get("vllm") or {}
-    return [*_arguments(given), *shlex.split(place.serve_args)]
+    return [*_arguments(given), *shlex.split(server_options.serve_args)]
 
 
 def _arguments(given: Mapping[str, Any]) -> Iterator[str]:

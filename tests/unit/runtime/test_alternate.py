@@ -16,7 +16,7 @@ from recipe.hint.alternation import phases
 from recipe.hint.errors import ConfigError, HintError, StallError
 from recipe.hint.runtime import partner
 from recipe.hint.runtime.alternate import Alternation
-from recipe.hint.runtime.partner import Place
+from recipe.hint.runtime.partner import ServerOptions
 
 pytestmark = pytest.mark.slow
 
@@ -27,7 +27,9 @@ LIMITS = ("start_s", "answer_s", "rollout_s", "save_s")
 SERVE = [sys.executable, str(PROGRAMS / "server.py")]
 
 
-def alternation(root, *settings, place=None, t_low=2, t_high=1, num_steps=6, say=None, **limits):
+def alternation(
+    root, *settings, server_options=None, t_low=2, t_high=1, num_steps=6, say=None, **limits
+):
     config = OmegaConf.create(
         {
             "trainer": {
@@ -48,7 +50,9 @@ def alternation(root, *settings, place=None, t_low=2, t_high=1, num_steps=6, say
     )
     planned = phases(t_low, t_high, num_steps)
     said = [].append if say is None else say
-    return Alternation(config, settings, "hint.mlmt", planned, place or Place(), PROGRAMS, said)
+    return Alternation(
+        config, settings, "hint.mlmt", planned, server_options or ServerOptions(), PROGRAMS, said
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -170,7 +174,9 @@ def test_a_partner_that_does_not_answer_ends_the_run_with_its_name(
 ):
     # The training hangs: it is the driver that looks after the server.
     broken = alternation(
-        *(tmp_path, "hang=solver-1"), place=Place(serve_args=f"--fault {fault}"), **limits
+        *(tmp_path, "hang=solver-1"),
+        server_options=ServerOptions(serve_args=f"--fault {fault}"),
+        **limits,
     )
     with pytest.raises(error, match=says):
         broken.run()
@@ -179,9 +185,9 @@ def test_a_partner_that_does_not_answer_ends_the_run_with_its_name(
 
 
 def test_a_server_that_knows_other_weights_is_refused(tmp_path):
-    wrong = Place(serve_args="--served-model-name somebody")
+    wrong = ServerOptions(serve_args="--served-model-name somebody")
     with pytest.raises(HintError, match="the server of guide-0 refuses a chat: HTTP 404"):
-        alternation(tmp_path, place=wrong).run()
+        alternation(tmp_path, server_options=wrong).run()
 
 
 def test_one_command_at_a_time_works_in_a_folder(tmp_path):
@@ -200,8 +206,8 @@ def test_a_port_that_is_taken_is_refused(tmp_path):
         other.listen()
         port = other.getsockname()[1]
         with pytest.raises(ConfigError, match=f"--port {port} cannot be served at"):
-            Place(port=port).free_port()
-    assert Place(port=port).free_port() == port
+            ServerOptions(port=port).free_port()
+    assert ServerOptions(port=port).free_port() == port
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])

@@ -43,7 +43,7 @@ class Meeting:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TensorSlot:
     """One tensor in a bucket; ``start`` and ``size`` in bytes."""
 
     name: str
@@ -142,8 +142,8 @@ class GlooCheckpointEngine(CheckpointEngine):
                 pass
             return {}
         number = num_bytes = 0
-        async for places, buffer in _buckets(weights, self._bucket_size):
-            self._store.set(_key(number), pickle.dumps(places))
+        async for slots, buffer in _buckets(weights, self._bucket_size):
+            self._store.set(_key(number), pickle.dumps(slots))
             await asyncio.to_thread(self._broadcast, buffer)
             number += 1
             num_bytes += buffer.numel()
@@ -155,15 +155,15 @@ class GlooCheckpointEngine(CheckpointEngine):
     ) -> AsyncIterator[tuple[str, torch.Tensor]]:
         """Yield names and tensors in the order in which they are sent."""
         number = 0
-        while places := await asyncio.to_thread(self._wait_for_places, number):
-            buffer = torch.empty(places[-1].start + places[-1].size, dtype=torch.uint8)
+        while slots := await asyncio.to_thread(self._wait_for_slots, number):
+            buffer = torch.empty(slots[-1].start + slots[-1].size, dtype=torch.uint8)
             await asyncio.to_thread(self._broadcast, buffer)
-            for place in places:
-                part = buffer[place.start : place.start + place.size]
-                yield place.name, part.view(place.dtype).view(place.shape)
+            for slot in slots:
+                part = buffer[slot.start : slot.start + slot.size]
+                yield slot.name, part.view(slot.dtype).view(slot.shape)
             number += 1
 
-    def _wait_for_places(self, number: int) -> list[Place]:
+    def _wait_for_slots(self, number: int) -> list[TensorSlot]:
         return pickle.loads(self._store.get(_key(number)))
 
     def _broadcast(self, buffer: torch.Tensor) -> None:
@@ -176,28 +176,28 @@ def _key(number: int) -> str:
 
 async def _buckets(
     weights: Iterable[tuple[str, torch.Tensor]], bucket_size: int
-) -> AsyncIterator[tuple[list[Place], torch.Tensor]]:
+) -> AsyncIterator[tuple[list[TensorSlot], torch.Tensor]]:
     """Pack weights into byte buffers of at most ``bucket_size``, or of one larger weight."""
-    places: list[Place] = []
+    slots: list[TensorSlot] = []
     parts: list[torch.Tensor] = []
     end = 0
     async for name, weight in ensure_async_iterator(weights):
         data = weight.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
         start = -(-end // _ALIGNMENT) * _ALIGNMENT
-        if places and start + data.numel() > bucket_size:
-            yield places, _packed(places, parts)
-            places, parts, start = [], [], 0
-        places.append(Place(name, tuple(weight.shape), weight.dtype, start, data.numel()))
+        if slots and start + data.numel() > bucket_size:
+            yield slots, _packed(slots, parts)
+            slots, parts, start = [], [], 0
+        slots.append(TensorSlot(name, tuple(weight.shape), weight.dtype, start, data.numel()))
         parts.append(data)
         end = start + data.numel()
-    if places:
-        yield places, _packed(places, parts)
+    if slots:
+        yield slots, _packed(slots, parts)
 
 
-def _packed(places: list[Place], parts: list[torch.Tensor]) -> torch.Tensor:
-    buffer = torch.zeros(places[-1].start + places[-1].size, dtype=torch.uint8)
-    for place, part in zip(places, parts, strict=True):
-        buffer[place.start : place.start + place.size] = part
+def _packed(slots: list[TensorSlot], parts: list[torch.Tensor]) -> torch.Tensor:
+    buffer = torch.zeros(slots[-1].start + slots[-1].size, dtype=torch.uint8)
+    for slot, part in zip(slots, parts, strict=True):
+        buffer[slot.start : slot.start + slot.size] = part
     return buffer
 
 

@@ -9,7 +9,7 @@ from omegaconf import DictConfig
 from recipe.hint.errors import ConfigError
 from recipe.hint.hints.teacher_settings import TeacherSettings
 from recipe.hint.methods import METHODS
-from recipe.hint.runtime.partner import Place
+from recipe.hint.runtime.partner import ServerOptions
 from recipe.hint.runtime.preflight.settings import ACTOR, setting
 
 # Which the command gives to each phase.
@@ -89,24 +89,24 @@ def check_phases(config: DictConfig, node: str) -> None:
                 )
 
 
-def check_place(config: DictConfig, place: Place) -> None:
+def check_server_options(config: DictConfig, server_options: ServerOptions) -> None:
     """Refuse a server that could not run, or not be reached.
 
     Raises:
         ConfigError: Naming the option.
     """
     device, num_nodes = setting(config, "trainer.device"), setting(config, "trainer.nnodes")
-    if (device == "cpu") == bool(place.devices):
+    if (device == "cpu") == bool(server_options.devices):
         raise ConfigError(
-            f"--devices {place.devices}: trainer.device=cpu has none; drop it"
-            if place.devices
+            f"--devices {server_options.devices}: trainer.device=cpu has none; drop it"
+            if server_options.devices
             else "give --devices, the GPUs that serve the frozen role, such as --devices 7, and "
             "those that train as CUDA_VISIBLE_DEVICES=0,1,2,3,4,5,6"
         )
     is_spread = isinstance(num_nodes, int) and num_nodes > 1
-    if is_spread and place.host in ("127.0.0.1", "localhost"):
+    if is_spread and server_options.host in ("127.0.0.1", "localhost"):
         raise ConfigError(
-            f"--host {place.host} cannot be reached from the other of trainer.nnodes={num_nodes} "
-            f"machines; give this machine's address in the cluster"
+            f"--host {server_options.host} cannot be reached from the other of "
+            f"trainer.nnodes={num_nodes} machines; give this machine's address in the cluster"
         )
-    place.free_port()
+    server_options.free_port()
