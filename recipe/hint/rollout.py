@@ -112,8 +112,7 @@ class PromptRollout:
         finally:
             if self._writing:
                 self._writing.cancel()
-        opinions = await self._second_opinions()
-        return self._outcome(uid, decision, written, await self._gains(decision), opinions)
+        return await self._outcome(uid, decision, written)
 
     # -- one round ------------------------------------------------------------------------------
 
@@ -273,32 +272,25 @@ class PromptRollout:
 
     # -- the outcome ----------------------------------------------------------------------------
 
-    def _outcome(
-        self,
-        uid: str,
-        train: Train,
-        written: HintResult,
-        gains: tuple[float, ...],
-        opinions: dict[Place, Opinion],
-    ) -> Outcome:
-        rows = tuple(self._trained_row(row, uid) for row in train.rows)
-        record = self._record(uid, train, written, gains, opinions)
+    async def _outcome(self, uid: str, train: Train, written: HintResult) -> Outcome:
+        opinions = await self._second_opinions()
+        record = self._record(
+            uid,
+            train,
+            written,
+            logprob_gains=await self._gains(train),
+            **verdict_counts(self._problem, self._rounds, opinions),
+        )
         settings, sample = self._settings.samples, b""
         if settings.prompts_per_step:
             rewards = {row.place: row.reward for row in train.rows}
             sample = pack_sample(
                 self._problem, self._rounds, rewards, opinions, settings.text_bytes
             )
+        rows = tuple(self._trained_row(row, uid) for row in train.rows)
         return Outcome(rows, record, sample)
 
-    def _record(
-        self,
-        uid: str,
-        train: Train,
-        written: HintResult,
-        gains: tuple[float, ...],
-        opinions: dict[Place, Opinion],
-    ) -> PromptRecord:
+    def _record(self, uid: str, train: Train, written: HintResult, **measured: Any) -> PromptRecord:
         # The other rows are for the critic only. Where nothing trains, all rows count.
         with_signal = tuple(row for row in train.rows if row.weight or row.kl_coef)
         counted = with_signal or train.rows
@@ -326,9 +318,8 @@ class PromptRollout:
             reasons=dict(Counter(verdict.reason for verdict in verdicts)),
             is_off_schedule=self._rounds[0].request.is_off_schedule,
             is_dropped=train.is_dropped or not with_signal,
-            logprob_gains=gains,
             conversations=conversations(self._rounds) if has_turns else (),
-            **verdict_counts(self._problem, self._rounds, opinions),
+            **measured,
         )
 
     def _trained_row(self, row: Row, uid: str) -> TrainedRow:

@@ -150,7 +150,7 @@ def test_the_histories_of_a_batch_are_found_by_building_each_column_once(monkeyp
         )
         monkeypatch.setattr(PPOTrainer, "_fetch_one_gen_batch", lambda self: batch)
         trainer = TRAINERS["sync"].__new__(TRAINERS["sync"])
-        trainer.global_steps, trainer._sent_at = 1, -1
+        trainer.global_steps, trainer._sent_step = 1, -1
         asked = []
         empty = RewardTracker().state("nobody")
         sent = []
@@ -192,7 +192,7 @@ def test_a_problem_that_a_step_holds_twice_is_sampled_with_other_seeds_the_secon
     batches = iter([batch_of("a", "b"), batch_of("b", "a", "c"), batch_of("a")])
     monkeypatch.setattr(PPOTrainer, "_fetch_one_gen_batch", lambda self: next(batches))
     trainer = TRAINERS["sync"].__new__(TRAINERS["sync"])
-    trainer.tracker, trainer._sent_at = RewardTracker(), -1
+    trainer.tracker, trainer._sent_step = RewardTracker(), -1
     trainer.replay_buffer = SimpleNamespace(note_order=list)
 
     def repeats(step):

@@ -188,7 +188,9 @@ def test_every_row_has_as_many_whole_first_attempts_as_are_gone_on_from(attempts
     method = Score(settings=ScoreSettings(offline_attempts=2))
     model = Model("m", Letters(), None, 100, {}, ())
     rows = [("a", "b"), attempts]
-    problems = [Problem(f"p{n}", (), "x", "y", "1", attempts=each) for n, each in enumerate(rows)]
+    problems = [
+        Problem(f"p{n}", (), "x", "y", "1", first_attempts=each) for n, each in enumerate(rows)
+    ]
     files = [DataFile("f.parquet", problems)]
     if message is None:
         return check_attempts(config, method, model, files)

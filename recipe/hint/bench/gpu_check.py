@@ -19,8 +19,7 @@ import yaml
 
 from recipe.hint.bench import plain_reward
 from recipe.hint.bench.commands import CommandError, Finished, run_command
-from recipe.hint.bench.settings import RELEASED
-from recipe.hint.methods import BASELINE
+from recipe.hint.methods import BASELINE, RELEASED
 from recipe.hint.report.runs import accuracies
 from recipe.hint.report.same import compare_records
 from recipe.hint.runtime.attention import flash_attn_missing

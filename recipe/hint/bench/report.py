@@ -6,8 +6,8 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from recipe.hint.bench.settings import AGAIN, RELEASE, RELEASED, base_of, method_of
-from recipe.hint.methods import BASELINE
+from recipe.hint.bench.settings import AGAIN, RELEASE, base_of, method_of
+from recipe.hint.methods import BASELINE, RELEASED
 
 Row = Mapping[str, Any]
 _PROCESSES = ("server", "worker", "driver")

@@ -10,11 +10,9 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 
 from recipe.hint.errors import ConfigError
-from recipe.hint.methods import BASELINE, METHODS
+from recipe.hint.methods import BASELINE, METHODS, RELEASED
 
 RELEASE = "release-scheme"
-# The methods that the authors of SAGE released; the first one decides in the arm above.
-RELEASED = ("sage", "sage-light")
 # Of an arm's name: its verifier is replaced by what is already known of the same responses.
 CONSTANT = "-constant"
 # The same step once more: what is left of a difference when nothing is different.
