@@ -244,7 +244,7 @@ def test_the_metrics_of_a_step_count_the_records_of_all_its_updates(monkeypatch)
     trainer.tracker = SimpleNamespace(metrics=lambda: {"seen": 5.0})
     trainer.global_steps = 7
     sampled = []
-    trainer.sampler = SimpleNamespace(
+    trainer.sample_chooser = SimpleNamespace(
         update=lambda *given: sampled.append(given) or ["row"], metrics=lambda: {"new_shape": 1.0}
     )
     written = []
