@@ -53,6 +53,9 @@ _NEEDED: dict[Isolation, frozenset[str]] = {
 }
 # After the program's end is noticed: how long its exit code may take.
 _EXIT_S = 1.0
+# Of /proc/PID/status: the state, and how often the process has left a processor.
+_STATE = re.compile(r"^(?:State|(?:non)?voluntary_ctxt_switches):\t(\w+)", re.MULTILINE)
+_WAITING = frozenset("STt")
 # How often both processes are looked at: before the wall clock's limit and, 10 ms apart, at it.
 _LOOKS = 20
 
@@ -242,11 +245,17 @@ def _receive(line: Line, deadline: float, *processes: subprocess.Popen[bytes]) -
 def _are_waiting(processes: Sequence[subprocess.Popen[bytes]]) -> bool:
     """Return whether none has anything to do: asleep, or stopped by a signal of its own.
 
-    Each runs, or may run, while it has something to do for the other.
+    Each runs, or may run, while it has something to do for the other. They are read one after the
+    other: only where none has run in between were all of them waiting at one moment.
     """
     with contextlib.suppress(OSError):  # no /proc, or an end that was just reached
-        stats = [Path(f"/proc/{each.pid}/stat").read_text() for each in processes]
-        return all(stat.rpartition(")")[2].split()[0] in "STt" for stat in stats)
+        first, second = (
+            [Path(f"/proc/{each.pid}/status").read_text() for each in processes] for _ in range(2)
+        )
+        states = [_STATE.findall(status) for status in first]
+        return states == [_STATE.findall(status) for status in second] and all(
+            state[0] in _WAITING for state in states
+        )
     return False
 
 
