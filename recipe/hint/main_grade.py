@@ -25,7 +25,7 @@ from typing import BinaryIO
 
 from tqdm import tqdm
 
-from recipe.hint.command.arguments import Parser
+from recipe.hint.command.arguments import Parser, silence_output
 from recipe.hint.errors import HintError
 from recipe.hint.schema import UNGRADED, Verdict
 from recipe.hint.typed import finite, write_json
@@ -87,7 +87,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         sys.stdout.flush()
     except OSError as error:  # the file is whole; the exit code says how its rows were graded
         print(f"{parser.prog}: no summary: {error.strerror}", file=sys.stderr)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at exit
+        silence_output()
     sys.exit(1 if any(reason in UNGRADED for _, reason in counts) else 0)
 
 

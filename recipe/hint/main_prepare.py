@@ -16,14 +16,13 @@ from __future__ import annotations
 import argparse
 import hashlib
 import logging
-import os
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from types import ModuleType
 
-from recipe.hint.command.arguments import Parser, text
+from recipe.hint.command.arguments import Parser, silence_output, text
 from recipe.hint.errors import DataError, HintError
 from recipe.hint.problems import checks, offline_command, prefixes
 from recipe.hint.problems.columns import check_file, write_rows
@@ -198,8 +197,8 @@ def _sources(argv: Sequence[str]) -> None:
         ]
     try:
         print("\n".join(lines), flush=True)
-    except BrokenPipeError:  # whoever reads has seen enough; the flush at exit needs a place
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # whoever reads has seen enough
+        silence_output()
 
 
 def _write_columns(name: str, command: ModuleType, argv: Sequence[str]) -> None:

@@ -1,8 +1,10 @@
-"""The parser of the programs whose arguments are not settings."""
+"""What the programs share whose arguments are not settings: parser, and a closed output."""
 
 from __future__ import annotations
 
 import argparse
+import os
+import sys
 from typing import NoReturn
 
 
@@ -22,3 +24,8 @@ def text(value: str) -> str:
     """
     value.encode()
     return value
+
+
+def silence_output() -> None:
+    """Drop what is still to be printed: nobody reads it, and the flush at exit would fail."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

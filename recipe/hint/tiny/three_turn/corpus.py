@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import random
 
-from recipe.hint.prompt import Message, Texts, fill
+from recipe.hint.prompt import Message, fill
 from recipe.hint.tiny.corpus import TEXTS, Example, answered
 from recipe.hint.tiny.two_turn.corpus import digit_but, first_box, question, work_of
 from recipe.hint.tiny.two_turn.task import draw_puzzle, response
@@ -25,11 +25,11 @@ SHARE_EASY = 0.5
 P_GUIDE = 0.15
 
 
-def feedback_request(texts: Texts, problem: str, attempt: str) -> list[Message]:
+def feedback_request(problem: str, attempt: str) -> list[Message]:
     """Return the conversation that asks for feedback, as ``methods.prompts.Feedback`` builds it."""
     return [
-        {"role": "system", "content": texts.guide_system},
-        {"role": "user", "content": fill(texts.guide_user, problem=problem, attempt=attempt)},
+        {"role": "system", "content": TEXTS.guide_system},
+        {"role": "user", "content": fill(TEXTS.guide_user, problem=problem, attempt=attempt)},
     ]
 
 
@@ -40,7 +40,7 @@ def draw(rng: random.Random) -> Example:
     attempt = response(first, work)
     if rng.random() < P_GUIDE:
         (feedback,) = rng.choices(list(FEEDBACK), list(FEEDBACK.values()))
-        return answered("guide", feedback_request(TEXTS, puzzle.problem, attempt), feedback)
+        return answered("guide", feedback_request(puzzle.problem, attempt), feedback)
     feedback = rng.choice(list(FEEDBACK))
     second = {KEEP: first, CHANGE: digit_but({first, work[-1]}, rng), READ: work[-1]}[feedback]
     return Example(

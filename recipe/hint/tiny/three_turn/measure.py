@@ -23,6 +23,11 @@ class Play:
     refined: str
 
     @property
+    def truth(self) -> int:
+        """The right digit."""
+        return self.puzzle.results[-1]
+
+    @property
     def is_obeyed(self) -> bool:
         """Whether the refinement boxes what the feedback asks for."""
         first, second = boxed_digit(self.attempt), boxed_digit(self.refined)
@@ -37,7 +42,7 @@ def play(sampler: Sampler, puzzles: Sequence[Puzzle]) -> list[Play]:
     conversations = [question(puzzle.problem) for puzzle in asked]
     attempts = sampler.responses(conversations)
     requests = [
-        feedback_request(TEXTS, puzzle.problem, attempt)
+        feedback_request(puzzle.problem, attempt)
         for puzzle, attempt in zip(asked, attempts, strict=True)
     ]
     # With the seed of the turn before it a turn would draw the same digits again.
@@ -62,21 +67,14 @@ def rates(plays: Sequence[Play]) -> dict[str, float]:
     ``obeyed``: refinements that do what the feedback says. ``well_formed``: feedback that is one
     of the three that the base knows.
     """
-    truth = [play.puzzle.results[-1] for play in plays]
-    turn_1 = mean(
-        [boxed_digit(play.attempt) == digit for play, digit in zip(plays, truth, strict=True)]
-    )
-    turn_2 = mean(
-        [boxed_digit(play.refined) == digit for play, digit in zip(plays, truth, strict=True)]
-    )
+    turn_1 = mean([boxed_digit(play.attempt) == play.truth for play in plays])
+    turn_2 = mean([boxed_digit(play.refined) == play.truth for play in plays])
     known = [play for play in plays if play.feedback in FEEDBACK]
     return {
         "turn_1": turn_1,
         "turn_2": turn_2,
         "delta": turn_2 - turn_1,
-        "work": mean(
-            [worked_digit(play.attempt) == digit for play, digit in zip(plays, truth, strict=True)]
-        ),
+        "work": mean([worked_digit(play.attempt) == play.truth for play in plays]),
         "read": mean([play.feedback == READ for play in plays]),
         "obeyed": mean([play.is_obeyed for play in known]),
         "well_formed": mean([play.feedback in FEEDBACK for play in plays]),
