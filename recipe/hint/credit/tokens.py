@@ -15,19 +15,22 @@ class TokenStats:
         log_probs_NT: Log-probability of each token, at the temperature of the rollouts.
         entropies_NT: Entropy of the distribution that the token is from, in nats.
         mask_NT: 1 for tokens that train, 0 for padding.
+        k1_NT: Log-probability less that under the reference policy, 0 without one.
     """
 
     log_probs_NT: np.ndarray
     entropies_NT: np.ndarray
     mask_NT: np.ndarray
+    k1_NT: np.ndarray
+
+    @property
+    def kls_N(self) -> np.ndarray:
+        """Each row's log-ratio to the reference policy, summed over its tokens, in nats."""
+        return (self.k1_NT * self.mask_NT).sum(axis=1)
 
 
 def token_advantages(
-    advantages_N: np.ndarray,
-    weights_NT: np.ndarray,
-    kl_coefs_N: np.ndarray,
-    k1_NT: np.ndarray,
-    mask_NT: np.ndarray,
+    advantages_N: np.ndarray, weights_NT: np.ndarray, kl_coefs_N: np.ndarray, tokens: TokenStats
 ) -> np.ndarray:
     """Return weight x advantage - coefficient x KL from the token on, shape ``(N, T)``.
 
@@ -39,9 +42,8 @@ def token_advantages(
         advantages_N: One advantage a row.
         weights_NT: Their factors, (N, 1) where they are a row's; the KL penalty is not weighted.
         kl_coefs_N: Coefficients of the KL divergence, 0: none.
-        k1_NT: log p - log p_ref of each token.
-        mask_NT: 1 for tokens that train, 0 for padding.
+        tokens: The rows' tokens.
     """
-    penalty_NT = kl_coefs_N[:, None] * np.where(mask_NT > 0, k1_NT, 0.0)
+    penalty_NT = kl_coefs_N[:, None] * np.where(tokens.mask_NT > 0, tokens.k1_NT, 0.0)
     to_go_NT = np.flip(np.cumsum(np.flip(penalty_NT, axis=1), axis=1), axis=1)
-    return (weights_NT * advantages_N[:, None] - to_go_NT) * mask_NT
+    return (weights_NT * advantages_N[:, None] - to_go_NT) * tokens.mask_NT

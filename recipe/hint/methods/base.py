@@ -10,7 +10,7 @@ import numpy as np
 
 from recipe.hint.credit.archer import UtteranceCriticSettings
 from recipe.hint.credit.rows import DROPPED, CreditRow
-from recipe.hint.credit.tokens import TokenStats
+from recipe.hint.credit.tokens import TokenStats, token_advantages
 from recipe.hint.errors import ConfigError
 from recipe.hint.prompt import Style
 from recipe.hint.schema import FINAL_HINT_FAILURES, Problem, ProblemState, seed_at
@@ -221,6 +221,20 @@ class Method:
             kls_N: Each row's log-ratio to the reference policy, summed over its tokens, in nats.
         """
         return np.array([row.kl_coef for row in rows])
+
+    def token_advantages(
+        self, rows: Sequence[CreditRow], tokens: TokenStats
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the advantage of each row, (N,), and of each token, (N, T), with weight and KL.
+
+        Args:
+            rows: Those of one batch, in any order.
+            tokens: What the policy gives their tokens.
+        """
+        advantages_N = self.advantages(rows)
+        weights_NT = np.array([[row.weight] for row in rows]) * self.token_weights(rows, tokens)
+        kl_coefs_N = self.kl_coefs(rows, tokens.kls_N)
+        return advantages_N, token_advantages(advantages_N, weights_NT, kl_coefs_N, tokens)
 
     def metrics(self) -> dict[str, float]:
         """Return constants to log at every step, names relative to ``hint/``."""

@@ -23,7 +23,7 @@ from verl.workers.utils.padding import response_to_nested
 
 from recipe.hint.credit.metrics import credit_metrics
 from recipe.hint.credit.rows import DROPPED, CreditRow
-from recipe.hint.credit.tokens import TokenStats, token_advantages
+from recipe.hint.credit.tokens import TokenStats
 from recipe.hint.methods import Method
 from recipe.hint.runtime.archer import HEADS, UtteranceLearner, transitions_of
 from recipe.hint.runtime.checkpoints import REPLAY_FILE, step_folder
@@ -151,9 +151,8 @@ class CreditMixin(_Trainer):
             batch.keys[index]: dict(zip(HEADS, heads.tolist(), strict=True))
             for index, heads in zip(real, heads_N4, strict=True)
         }
-        values_NT = np.zeros((len(batch), int(data["response_mask"].offsets().diff().max())))
-        values_NT[real] = heads_N4[:, 2:].min(axis=1)[:, None]
-        _write_columns(batch, data["response_mask"], values=values_NT)
+        values_N1 = heads_N4[:, 2:].min(axis=1, keepdims=True)
+        _write_columns(batch, data["response_mask"], real, values=values_N1)
         return batch
 
     def _update_critic(self, batch: Any, metrics: dict) -> Any:
@@ -194,40 +193,33 @@ class CreditMixin(_Trainer):
             dataclasses.replace(row, facts={**row.facts, **self._critic_heads.get(keys[index], {})})
             for row, index in zip(_credit_rows(data, real), real, strict=True)
         ]
-        mask_NT = _padded(data["response_mask"])
-        k1_NT = np.zeros(mask_NT.shape)
-        if "ref_log_prob" in data:
-            k1_NT = _padded(data["old_log_probs"]) - _padded(data["ref_log_prob"])
-        kls_N = (k1_NT * mask_NT).sum(axis=1)[real]
-        advantages_N = self._method.advantages(rows)
-        tokens = _token_stats(data, mask_NT, real)
-        weights_N1 = np.array([[row.weight] for row in rows])
-        weights_NT = weights_N1 * self._method.token_weights(rows, tokens)
+        tokens = _token_stats(data, real)
+        advantages_N, own_NT = self._method.token_advantages(rows, tokens)
         targets_N = self._method.value_targets(rows)
-        metrics.update(credit_metrics(rows, advantages_N, kls_N, targets_N))
-        own_NT = np.zeros(mask_NT.shape)
-        own_NT[real] = token_advantages(
-            advantages_N,
-            weights_NT,
-            self._method.kl_coefs(rows, kls_N),
-            k1_NT[real],
-            mask_NT[real],
-        )
-        targets_NT = np.zeros(mask_NT.shape)
-        targets_NT[real] = _critic_targets(rows, targets_N)[:, None]
-        return _write_columns(batch, data["response_mask"], advantages=own_NT, returns=targets_NT)
+        metrics.update(credit_metrics(rows, advantages_N, tokens.kls_N, targets_N))
+        columns = {"advantages": own_NT, "returns": _critic_targets(rows, targets_N)[:, None]}
+        return _write_columns(batch, data["response_mask"], real, **columns)
 
 
-def _write_columns(batch: Any, response_mask: Any, **columns_NT: np.ndarray) -> Any:
-    """Write a number per token of every row into the queue; return what the queue returns."""
-    fields = TensorDict(
-        {
-            name: response_to_nested(torch.from_numpy(each).float(), response_mask)
-            for name, each in columns_NT.items()
-        },
-        batch_size=len(batch),
+def _write_columns(batch: Any, response_mask: Any, real: list[int], **columns: np.ndarray) -> Any:
+    """Write a number per token into the queue; return what the queue returns.
+
+    Args:
+        batch: Keys of the rows, padding included.
+        response_mask: Their masks, nested.
+        real: Indices of the rows that are not padding; all others get 0.
+        columns: Name -> the real rows' numbers, (N, T) or (N, 1).
+    """
+    whole_NT = np.zeros((len(batch), int(response_mask.offsets().diff().max())))
+    fields = {}
+    for name, each in columns.items():
+        whole_NT[real] = each
+        fields[name] = response_to_nested(torch.from_numpy(whole_NT).float(), response_mask)
+    return tq.kv_batch_put(
+        keys=batch.keys,
+        partition_id=batch.partition_id,
+        fields=TensorDict(fields, batch_size=len(batch)),
     )
-    return tq.kv_batch_put(keys=batch.keys, partition_id=batch.partition_id, fields=fields)
 
 
 def _critic_targets(rows: list[CreditRow], targets_N: np.ndarray) -> np.ndarray:
@@ -241,13 +233,16 @@ def _real_rows(batch: Any) -> list[int]:
     return [index for index, tag in enumerate(batch.tags) if not tag.get("is_padding")]
 
 
-def _token_stats(data: Any, mask_NT: np.ndarray, real: list[int]) -> TokenStats:
+def _token_stats(data: Any, real: list[int]) -> TokenStats:
     """Return the statistics of the real rows' tokens; 0 where verl computed none."""
-    log_probs_NT, entropies_NT = (
-        _padded(data[name]) * mask_NT if name in data else np.zeros(mask_NT.shape)
-        for name in ("old_log_probs", "entropy")
+    mask_NT = _padded(data["response_mask"])[real]
+    log_probs_NT, ref_log_probs_NT, entropies_NT = (
+        _padded(data[name])[real] * mask_NT if name in data else np.zeros(mask_NT.shape)
+        for name in ("old_log_probs", "ref_log_prob", "entropy")
     )
-    return TokenStats(log_probs_NT[real], entropies_NT[real], mask_NT[real])
+    has_reference = "ref_log_prob" in data
+    k1_NT = log_probs_NT - ref_log_probs_NT if has_reference else np.zeros(mask_NT.shape)
+    return TokenStats(log_probs_NT, entropies_NT, mask_NT, k1_NT)
 
 
 def _padded(nested: Any) -> np.ndarray:

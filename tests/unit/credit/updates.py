@@ -14,7 +14,7 @@ from verl.utils import tensordict_utils as tu
 from verl.workers.config import FSDPActorConfig
 
 from recipe.hint.credit.rows import CreditRow
-from recipe.hint.credit.tokens import TokenStats, token_advantages
+from recipe.hint.credit.tokens import TokenStats
 from recipe.hint.runtime import store
 
 # verl's GRPO divides by the group's deviation plus this.
@@ -91,17 +91,9 @@ def own_advantages(
     if reference:
         k1_NT = (batch.log_probs(policy) - batch.log_probs(reference)).detach().numpy()
     tokens = TokenStats(
-        batch.log_probs(policy).detach().numpy(), batch.entropies(policy).numpy(), mask_NT
+        batch.log_probs(policy).detach().numpy(), batch.entropies(policy).numpy(), mask_NT, k1_NT
     )
-    weights_N1 = np.array([[row.weight] for row in rows])
-    own_NT = token_advantages(
-        method.advantages(rows),
-        weights_N1 * method.token_weights(rows, tokens),
-        method.kl_coefs(rows, k1_NT.sum(axis=1)),
-        k1_NT,
-        mask_NT,
-    )
-    return torch.from_numpy(own_NT)
+    return torch.from_numpy(method.token_advantages(rows, tokens)[1])
 
 
 def expected_update(

@@ -46,7 +46,8 @@ def test_a_tokens_weight_is_largest_where_its_probability_is_gamma():
     # p f'(p) = gamma p / (p + gamma)^2: 1/4 at p = gamma, less for what the policy knows already.
     probs_NT = np.array([[0.001, 0.1, 1.0]] * 2)
     rows = [CreditRow("p", "u", "", "", 0, 0, 1.0, is_given=given) for given in (True, False)]
-    facts = TokenStats(np.log(probs_NT), np.zeros((2, 3)), np.ones((2, 3)))
+    none_NT = np.zeros((2, 3))
+    facts = TokenStats(np.log(probs_NT), none_NT, np.ones((2, 3)), none_NT)
     given, sampled = Luffy().token_weights(rows, facts).tolist()
     assert given == pytest.approx([0.0001 / 0.101**2, 0.25, 0.1 / 1.1**2])
     assert sampled == [1.0, 1.0, 1.0]

@@ -22,7 +22,8 @@ def rows(*rewards, uid="u"):
 
 def shaped(method, batch, entropies_NT, mask_NT=None):
     mask_NT = np.ones_like(entropies_NT) if mask_NT is None else mask_NT
-    facts = TokenStats(np.zeros_like(entropies_NT), entropies_NT, mask_NT)
+    none_NT = np.zeros_like(entropies_NT)
+    facts = TokenStats(none_NT, entropies_NT, mask_NT, none_NT)
     return method.advantages(batch)[:, None] * method.token_weights(batch, facts)
 
 
@@ -88,7 +89,8 @@ def test_the_sign_is_that_of_the_verdict_whatever_the_reward_is(accuracy, reward
     engine.rewards = rewards
     credit = [row.credit for row in run(RlZvp(), {}, engine=engine).rows]
     assert RlZvp().advantages(credit).tolist() == pytest.approx([0.1 * sign] * 4)
-    tokens = TokenStats(np.zeros((4, 2)), np.array([[0.2, 1.0]] * 4), np.ones((4, 2)))
+    none_NT = np.zeros((4, 2))
+    tokens = TokenStats(none_NT, np.array([[0.2, 1.0]] * 4), np.ones((4, 2)), none_NT)
     # Right: the entropies; wrong: what they lack to the highest.
     expected = [0.2, 1.0] if sign > 0 else [0.8, 0.0]
     assert RlZvp().token_weights(credit, tokens)[0].tolist() == pytest.approx(expected)
