@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from page_runs import HOSTILE, metrics, record, sample, write_run
+from page_runs import HOSTILE, metrics, record, sample, talk, write_run
 
 from recipe.hint.errors import DataError
 from recipe.hint.main_report import main
@@ -49,6 +49,11 @@ def data_of(page):
 )
 def test_a_record_alone_says_why_sampling_stopped(row, reason):
     assert stop_reason(read_visit(row), max_level=3) == reason
+
+
+def test_several_turns_stop_at_the_last_of_them():
+    assert stop_reason(read_visit(talk(1, "a", "00", "01")), 3) == "1 of 2 right in the last turn"
+    assert stop_reason(read_visit(talk(1, "a", "01", "00")), 0) == "nothing right in the last turn"
 
 
 def test_a_round_without_a_prompt_is_why_it_stopped():
@@ -347,6 +352,26 @@ def test_a_bar_of_all_steps_is_their_sum_in_thousands_and_the_mean_of_the_seeds(
     assert "All steps together" not in [
         each.title for each in all_charts(group_arms([read_folder(write_run(tmp_path / "none"))]))
     ]
+
+
+def test_a_run_of_several_turns_has_charts_of_its_turns_and_none_of_hints(tmp_path):
+    hinted = metrics(1, 0.5)
+    plain = {name: value for name, value in hinted.items() if name != "hint/used_level_1"}
+    turns = {"val-turns/tiny/hard/acc_t1": 0.25, "turns/wrong_to_right": 0.5}
+    of_turns, of_hints = (
+        {each.title: each for each in all_charts(group_arms([read_folder(run)]))}
+        for run in (
+            write_run(tmp_path / "turns", rows=[plain | turns], method="mlmt"),
+            write_run(tmp_path / "hints", rows=[hinted]),
+        )
+    )
+    [line] = of_turns["Accuracy of the first turn: tiny/hard"].figure.data
+    assert line.y == (0.25,)
+    [line] = of_turns["Wrong at first and right at last, share"].figure.data
+    assert line.y == (0.5,)
+    title = "Prompts trained under a hint, share"
+    assert title in of_hints and title not in of_turns
+    assert [each.section for each in of_turns.values()].count("levels") == 0
 
 
 def test_settings_that_follow_from_others_are_not_changes(tmp_path):

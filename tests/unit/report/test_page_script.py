@@ -7,13 +7,13 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from page_runs import HOSTILE, metrics, record, sample, write_run
+from page_runs import HOSTILE, metrics, record, sample, talk, talk_sample, write_run
 
 from recipe.hint.report.page import render
 from recipe.hint.report.page.folder import read_folder
 from recipe.hint.report.page.payload import compact_runs
 
-SCRIPT = Path(render.__file__).parent / "page.js"
+SCRIPTS = [Path(render.__file__).parent / name for name in ("conversations.js", "page.js")]
 _NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 BROWSER = next(filter(None, map(shutil.which, _NAMES)), None)
 
@@ -33,7 +33,8 @@ needs_browser = pytest.mark.skipif(
 
 
 def run_script(expression, value=None):
-    code = f"const page = require({json.dumps(str(SCRIPT))}); const value = {json.dumps(value)};"
+    parts = ", ".join(f"...require({json.dumps(str(path))})" for path in SCRIPTS)
+    code = f"const page = {{ {parts} }}; const value = {json.dumps(value)};"
     code += f"console.log(JSON.stringify({expression}))"
     done = subprocess.run([node(), "-e", code], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
@@ -73,6 +74,57 @@ def test_a_visit_is_the_same_before_and_after_packing(tmp_path):
     assert [v["signal"] for v in visits] == [True, False, False]
     assert [v["level"] for v in visits] == [1, 0, 0]
     assert visits[2]["flags"] == ["dropped"]
+
+
+@needs_node
+def test_equal_conversations_stand_together_each_response_after_the_one_it_answers(tmp_path):
+    # Attempts 0 and 2 are the same text and get the same feedback; attempt 1 got another one. The
+    # refinement of attempt 1 found no room in the sample.
+    sampled = talk_sample(
+        1, "a", (0, [0, 2], "wrong", "3"), (0, [1], "correct", "5"),
+        (1, [0, 1, 2], "not_graded", "Look again."), (2, [0, 2], "correct", "5"),
+    )  # fmt: skip
+    run = read_folder(write_run(tmp_path / "run", [talk(1, "a", "010", "111")], [sampled]))
+    found = run_script(
+        "page.conversationsOf(value.runs[0].samples[0],"
+        " page.readVisit(value.runs[0].visits[0], value.words))",
+        compact_runs([run], 100_000),
+    )
+    shown = [
+        (
+            each["count"],
+            [
+                (turn["role"], turn["response"] and turn["response"]["text"])
+                for turn in each["turns"]
+            ],
+        )
+        for each in found
+    ]
+    assert shown == [
+        (2, [("solver", "3"), ("guide", "Look again."), ("solver", "5")]),
+        (1, [("solver", "5"), ("guide", "Look again."), ("solver", None)]),
+    ]
+
+
+@needs_node
+def test_a_visit_is_told_by_its_levels_or_by_its_turns(tmp_path):
+    records = [record(1, "a", "00", "01"), talk(2, "a", "001", "011")]
+    found = compact_runs([read_folder(write_run(tmp_path / "run", records))], 100_000)
+    read = "value.runs[0].visits.map((each) => page.readVisit(each, value.words))"
+    assert run_script(f"{read}.map(page.path)", found) == ["0: 0/2 → 1: 1/2", "1/3 → guide → 2/3"]
+    assert run_script(f"{read}.map(page.whatTrains)", found) == ["level 1", "solver"]
+    shares = run_script(f"page.turnShares({read})", found)
+    assert [each["y"] for each in shares] == [[0, 1 / 3], [0.5, 2 / 3]]
+
+
+@needs_node
+def test_a_record_whose_turns_answer_each_other_ends_the_chain(tmp_path):
+    row = talk(1, "a", "0", "1")
+    row["rounds"][0]["parents"] = [[2, 0]]
+    sampled = talk_sample(1, "a", (0, [0], "wrong", "3"), (2, [0], "correct", "5"))
+    found = compact_runs([read_folder(write_run(tmp_path / "run", [row], [sampled]))], 100_000)
+    visit = "page.readVisit(value.runs[0].visits[0], value.words)"
+    assert run_script(f"page.conversationsOf(value.runs[0].samples[0], {visit})", found) == []
 
 
 SAMPLES = [
@@ -200,6 +252,24 @@ def test_a_step_leads_to_a_prompt_and_all_its_visits(page):
     assert "Step 3: 2 rounds" in page.inner_text("#detail")
     page.go_back()
     shows(page, "#stepline", "step 1:")
+
+
+@pytest.mark.slow
+@needs_browser
+def test_a_conversation_is_read_in_its_order(browser, tmp_path):
+    sampled = talk_sample(
+        1, "a", (0, [0, 1], "wrong", "it is 3"), (1, [0, 1], "not_graded", "Look again."),
+        (2, [0, 1], "correct", "it is 5"),
+    )  # fmt: skip
+    run = write_run(tmp_path / "run", [talk(1, "a", "00", "11")], [sampled], [metrics(1)])
+    path = tmp_path / "page.html"
+    path.write_text(render.render_page([read_folder(run)], {}), encoding="utf-8")
+    tab = browser.new_page()
+    tab.goto(path.as_uri())
+    shows(tab, "#s-list", "2 × solver wrong → guide → solver correct")
+    text = tab.inner_text("#s-list")
+    assert text.index("it is 3") < text.index("Look again.") < text.index("it is 5")
+    tab.close()
 
 
 @pytest.mark.slow

@@ -39,10 +39,20 @@ CURVES: dict[str, Callable[[Row], float]] = {
     "Prompts with a hint that holds the answer, share": lambda row: (
         row["hint/leaked"] / row["hint/prompts"]
     ),
+    "First turn right, share of conversations": lambda row: row["turns/acc_t1"],
+    "Last turn right, share of conversations": lambda row: row["turns/acc_t2"],
+    "Wrong at first and right at last, share": lambda row: row["turns/wrong_to_right"],
+    "Right at first and wrong at last, share": lambda row: row["turns/right_to_wrong"],
+    "Same answer in both turns, share": lambda row: row["turns/unchanged"],
+    "Feedback that holds the answer, share": lambda row: row["turns/leaks"],
     "Verdicts not graded, share": lambda row: row["verify/ungraded"],
     "Trainer against vLLM, mean difference of a token's probability": lambda row: row[
         "training/rollout_probs_diff_mean"
     ],
+}
+_OF_HINTS = {
+    "Prompts trained under a hint, share",
+    "Prompts with a hint that holds the answer, share",
 }
 TOKENS: dict[str, Callable[[Row], float]] = {
     "trained on": lambda row: row["hint/rollout_tokens"] - row["hint/rollout_tokens_discarded"],
@@ -80,8 +90,17 @@ class Chart:
 
 def all_charts(arms: Sequence[Arm]) -> list[Chart]:
     """Return every chart that some run has numbers for."""
-    charts = [_accuracy(arms, source) for source in _sources(arms)]
+    has_hints = any(run.levels - {0} for arm in arms for run in arm.runs)
+    sources = _sources(arms)
+    charts = [_accuracy(arms, source) for source in sources]
+    charts += [
+        _accuracy(arms, source, "Accuracy of the first turn", _first_turns_of)
+        for source in sources
+        if any(_first_turns_of(run, source) for arm in arms for run in arm.runs)
+    ]
     for title, value in CURVES.items():
+        if title in _OF_HINTS and not has_hints:
+            continue
         lines = [_mean_line(arm, _points_of(arm, value)) for arm in arms]
         if any(line.steps for line in lines):
             charts.append(_line_chart("curves", title, arms, lines))
@@ -93,7 +112,7 @@ def all_charts(arms: Sequence[Arm]) -> list[Chart]:
     phases: dict[str, Callable[[Row], float]] = {
         name: _phase(key) for name, key in _PHASES.items()
     } | {"other": _other_seconds}
-    for arm in arms:
+    for arm in arms if has_hints else ():
         charts += _stack("levels", arm, shares, "share of the step's prompts")
     for arm in arms:
         charts += _stack("phases", arm, phases, "seconds")
@@ -174,15 +193,26 @@ def accuracies_of(run: PageRun, source: str) -> list[tuple[int, float]]:
     return [(step, shares[source]) for step, shares in found if source in shares]
 
 
+def _first_turns_of(run: PageRun, source: str) -> list[tuple[int, float]]:
+    """Return (step, accuracy of the first turn) at each validation that had several turns."""
+    name = f"val-turns/{source}/acc_t1"
+    return [(int(row["step"]), row[name]) for row in run.metrics if name in row]
+
+
 def _sources(arms: Sequence[Arm]) -> list[str]:
     rows = [row for arm in arms for run in arm.runs for row in run.metrics]
     return sorted({source for row in rows for source in accuracies(row)})
 
 
-def _accuracy(arms: Sequence[Arm], source: str) -> Chart:
+def _accuracy(
+    arms: Sequence[Arm],
+    source: str,
+    title: str = "Accuracy",
+    read: Callable[[PageRun, str], list[tuple[int, float]]] = accuracies_of,
+) -> Chart:
     lines, notes = [], set()
     for arm in arms:
-        line = _mean_line(arm, [dict(accuracies_of(run, source)) for run in arm.runs])
+        line = _mean_line(arm, [dict(read(run, source)) for run in arm.runs])
         if len(arm.runs) > 1:
             notes.add("Several seeds: the mean, and Student's 95 % interval over seeds")
         else:
@@ -190,7 +220,7 @@ def _accuracy(arms: Sequence[Arm], source: str) -> Chart:
             line = _with_wilson(line, _num_problems(arm.runs[0], source))
         lines.append(line)
     note = " ".join(["Validation without hints.", *(f"{each}." for each in sorted(notes))])
-    return _line_chart("accuracy", f"Accuracy: {source}", arms, lines, note)
+    return _line_chart("accuracy", f"{title}: {source}", arms, lines, note)
 
 
 def _with_wilson(line: _Line, num_problems: int) -> _Line:

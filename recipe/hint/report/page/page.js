@@ -61,15 +61,6 @@ function filterSamples(samples, filter) {
   return found.sort(filter.order === "new" ? newest : (a, b) => isOdd(b) - isOdd(a) || newest(a, b));
 }
 
-/** Say in short what a visit tried: "0: 0/8 → 2: 3/8". */
-function path(visit) {
-  return visit.rounds.map((each) => {
-    const right = [...each.marks].filter((mark) => mark === "1").length;
-    const who = each.role === "solver" ? "" : `${each.role} `;
-    return `${who}${each.level}: ${each.marks ? `${right}/${each.marks.length}` : each.status === "none" ? "not graded" : each.status}`;
-  }).join(" → ");
-}
-
 const mean = (values) => values.length ? values.reduce((a, b) => a + b, 0) / values.length : 0;
 
 // ---- the page ---------------------------------------------------------------------------------------
@@ -190,13 +181,13 @@ function showStep() {
   const shown = here.filter((visit) => OUTCOMES[at("outcome").value](visit) && visit.problem.toLowerCase().includes(text));
   const missing = total > visits.length ? ` The page holds ${visits.length} of the run's ${total} visits.` : "";
   at("stepline").textContent = visible(`${name}, step ${step}: ${shown.length} of ${here.length} prompts shown.${missing}`);
-  const head = ["problem", "level: right of graded", "trains at", "reward", "signal"];
+  const head = ["problem", "right of graded", "trains", "reward", "signal"];
   at("prompts").replaceChildren(
     el("thead", {}, el("tr", {}, head.map((each) => el("th", { scope: "col" }, each)))),
     el("tbody", {}, shown.map((visit) => el("tr", { "aria-current": String(visit.problem === problem) },
       el("td", {}, el("button", { type: "button", class: "link", onclick: () => go({ problem: visit.problem }) }, shorten(visit.problem))),
       el("td", {}, path(visit)),
-      el("td", {}, visit.level == null ? "-" : `level ${visit.level}`),
+      el("td", {}, whatTrains(visit)),
       el("td", { class: "number" }, mean(visit.trained.map((each) => each.reward)).toFixed(2)),
       el("td", {}, visit.signal ? "yes" : "no", visit.flags.map((each) => el("span", { class: "tag odd" }, each)))))));
   showDetail(runs[run], here.find((visit) => visit.problem === problem), problem);
@@ -213,7 +204,7 @@ function showDetail(run, visit, problem) {
   const parts = [el("h3", { dir: "auto" }, problem)];
   parts.push(...visit ? decision(visit) : [el("p", {}, "Not sampled at this step.")]);
   parts.push(el("h4", {}, all.length > 1 ? `All ${all.length} visits` : "The only visit"), visitsChart(all), visitsTable(all, visit));
-  if (visit) parts.push(...texts(run.samples.filter((each) => each.step === visit.step && each.problem_name === problem), false));
+  if (visit) parts.push(...texts(run, run.samples.filter((each) => each.step === visit.step && each.problem_name === problem), false));
   at("detail").replaceChildren(...parts.filter(Boolean));
   drawVisits(all);
 }
@@ -230,10 +221,12 @@ function decision(visit) {
         title: `response ${turn + 1}: ${word}${from}${row ? `, trains with reward ${row.reward}${row.group ? ` in group ${row.group}` : ""}` : ", does not train"}`,
       }, { 1: "✓", 0: "✗" }[mark] || "?");
     });
-    const facts = [each.prompt.replaceAll("_", " "), each.role === "solver" ? null : `by the ${each.role}`, `level ${each.level}`,
+    const facts = [each.prompt.replaceAll("_", " "), each.role === "solver" ? null : `by the ${each.role}`,
+      hasTurns(visit) && !each.level ? null : `level ${each.level}`,
       each.status === "none" ? null : `hint ${each.status.replaceAll("_", " ")}`, `${each.tokens} tokens`, `${each.seconds} s`,
       each.ungraded ? `${each.ungraded} not graded` : null].filter(Boolean).join(", ");
-    return el("li", {}, facts, el("br"), el("span", { class: "marks" }, marks.length ? marks : "no graded response"));
+    const unmarked = each.parents.length ? `${each.parents.length} responses, not graded` : "no graded response";
+    return el("li", {}, facts, el("br"), marks.length ? el("span", { class: "marks" }, marks) : unmarked);
   });
   const verdicts = visit.reasons.map(([name, count]) => `${count} × ${name}`).join(", ");
   const groups = new Set(visit.trained.map((each) => each.group)).size;
@@ -242,7 +235,7 @@ function decision(visit) {
     el("ol", { class: "rounds" }, rounds),
     el("p", {}, el("b", {}, "Why it stopped: "), visit.stop, "."),
     el("p", {}, el("b", {}, "Trains on "), `${visit.trained.length} responses (underlined)`, groups > 1 ? ` in ${groups} groups` : "",
-      visit.level == null ? "" : ` at level ${visit.level}`, `; mean reward ${mean(visit.trained.map((each) => each.reward)).toFixed(3)}; `,
+      visit.level == null || hasTurns(visit) ? "" : ` at level ${visit.level}`, `; mean reward ${mean(visit.trained.map((each) => each.reward)).toFixed(3)}; `,
       visit.signal ? "the rewards differ: signal." : "no reward differs: no signal."),
     el("p", { class: "faint" }, `Verdicts: ${verdicts || "none"}. Hint writer: ${visit.hintCalls} calls, ${visit.hintTokens} tokens.`,
       visit.flags.length ? ` Marked: ${visit.flags.join(", ")}.` : ""),
@@ -251,10 +244,10 @@ function decision(visit) {
 
 function visitsTable(all, chosen) {
   return el("div", { class: "scroll" }, el("table", {},
-    el("thead", {}, el("tr", {}, ["step", "level: right of graded", "trains at", "reward", "why it stopped"].map((each) => el("th", { scope: "col" }, each)))),
+    el("thead", {}, el("tr", {}, ["step", "right of graded", "trains", "reward", "why it stopped"].map((each) => el("th", { scope: "col" }, each)))),
     el("tbody", {}, all.map((visit) => el("tr", { "aria-current": String(visit === chosen) },
       el("td", {}, el("button", { type: "button", class: "link", onclick: () => go({ step: visit.step }) }, String(visit.step))),
-      el("td", {}, path(visit)), el("td", {}, visit.level == null ? "-" : `level ${visit.level}`),
+      el("td", {}, path(visit)), el("td", {}, whatTrains(visit)),
       el("td", { class: "number" }, mean(visit.trained.map((each) => each.reward)).toFixed(2)), el("td", {}, visit.stop))))));
 }
 
@@ -264,15 +257,18 @@ function drawVisits(all) {
   if (!globalThis.Plotly || !at("visits")) return;
   const steps = all.map((visit) => visit.step);
   const axis = (title, extra) => ({ title: { text: title }, zeroline: false, automargin: true, ...extra });
+  const isOfTurns = all.some(hasTurns), colours = ["#2f86cf", "#12a37f"];
+  const levels = [{ name: "hint level that trains", y: all.map((visit) => visit.level) }];
+  const left = isOfTurns ? turnShares(all) : levels;
   draw(at("visits"), {
     data: [
-      { x: steps, y: all.map((visit) => visit.level), name: "hint level that trains", mode: "lines+markers", line: { shape: "hv", color: "#2f86cf" } },
+      ...left.map((each, place) => ({ x: steps, ...each, mode: "lines+markers", line: { shape: isOfTurns ? "linear" : "hv", color: colours[place] } })),
       { x: steps, y: all.map((visit) => mean(visit.trained.map((each) => each.reward))), name: "mean reward", yaxis: "y2", mode: "lines+markers", line: { color: "#de6b1f" } },
     ],
     layout: {
       height: 220, margin: { l: 40, r: 40, t: 8, b: 40 }, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
       legend: { orientation: "h", y: 1.02, yanchor: "bottom" }, hovermode: "x unified", xaxis: axis("step", { tickformat: "d" }),
-      yaxis: axis("level", { dtick: 1, rangemode: "tozero" }), yaxis2: axis("reward", { overlaying: "y", side: "right", rangemode: "tozero", nticks: 4, showgrid: false }),
+      yaxis: isOfTurns ? axis("share", { range: [-0.05, 1.05] }) : axis("level", { dtick: 1, rangemode: "tozero" }), yaxis2: axis("reward", { overlaying: "y", side: "right", rangemode: "tozero", nticks: 4, showgrid: false }),
     },
   });
 }
@@ -301,13 +297,13 @@ function card(run, sample, filter, isOpen) {
   for (const each of sample.responses) counts.set(each.reason, (counts.get(each.reason) || 0) + each.turns.length);
   const summary = el("summary", {}, `step ${sample.step} · `, inline(shorten(sample.problem_name)), " ",
     sample.why.map((each) => el("span", { class: each === "random" ? "tag" : "tag odd" }, each.replaceAll("_", " "))),
-    ` ${[...counts].map(([name, count]) => `${count} × ${name}`).join(", ")}`);
+    ` ${[...counts].map(([name, count]) => `${count} × ${name.replaceAll("_", " ")}`).join(", ")}`);
   const node = el("details", { class: "sample" }, summary);
   const fill = () => {
     if (!node.open || node.childElementCount > 1) return;
     const all = el("button", { type: "button", class: "link", onclick: () => go({ run: runs.indexOf(run), step: sample.step, problem: sample.problem_name }, true) },
       "decision and all visits of this prompt");
-    node.append(all, ...texts([sample], true, filter));
+    node.append(all, ...texts(run, [sample], true, filter));
   };
   node.addEventListener("toggle", fill);
   node.open = isOpen;
@@ -315,33 +311,37 @@ function card(run, sample, filter, isOpen) {
 }
 
 /** Return the texts of samples: problem, hints, responses with their verdicts; those that a filter asks for first. */
-function texts(samples, isAlone, filter = {}) {
+function texts(run, samples, isAlone, filter = {}) {
   if (!samples.length) return [el("p", { class: "faint" }, "No texts of this visit were kept (hint.samples.prompts_per_step).")];
   return samples.flatMap((sample) => {
     const asked = (each) => (!filter.reason || each.reason === filter.reason) && (filter.level == null || each.level === filter.level);
-    const responses = [...sample.responses].sort((a, b) => asked(b) - asked(a));
+    const first = (of) => (a, b) => of(b) - of(a);
+    const visit = run.visits.find((each) => each.step === sample.step && each.problem === sample.problem_name);
+    const talks = conversationsOf(sample, visit)
+      .sort(first(({ turns }) => turns.some((each) => each.response && asked(each.response))));
     const hints = sample.rounds.filter((each) => each.hint || each.level);
     return [
       el("h4", {}, isAlone ? "Problem" : "Texts"), block(sample.problem),
       el("p", {}, "Gold answer: ", inline(sample.answer)),
       ...hints.flatMap((each) => [el("p", {}, `Hint of level ${each.level} (${each.status.replaceAll("_", " ")})`,
         each.leaks ? el("span", { class: "tag odd" }, "holds the answer") : null), each.hint ? block(each.hint) : null]).filter(Boolean),
-      el("h4", {}, "Responses"),
-      ...responses.flatMap(response),
+      el("h4", {}, talks.length ? "Conversations" : "Responses"),
+      ...talks.length ? talks.map(conversation) : [...sample.responses].sort(first(asked)).flatMap((each) => response(each)),
       sample.left_out ? el("p", { class: "faint" }, `${sample.left_out} entries found no room in the run's file.`) : "",
     ];
   });
 }
 
-function response(each) {
-  const round = each.round == null ? "" : `round ${each.round + 1}, `;
-  const isRight = each.reason === "correct";
-  const facts = [`reward ${each.reward}`, each.trains ? "trains" : "does not train", `decided by ${each.basis}`];
-  if (each.second === "disagrees") facts.push("second judge disagrees");
+/** Return a response with its verdict; `role`: who speaks in a conversation, which says how often and in what order. */
+function response(each, role = "") {
+  const isGraded = each.reason !== "not_graded", isRight = each.reason === "correct";
+  const place = [each.round == null ? null : `round ${each.round + 1}`, `level ${each.level}`];
+  const facts = [...role ? [] : place, `reward ${each.reward}`, each.trains ? "trains" : "does not train",
+    isGraded ? `decided by ${each.basis}` : null, each.second === "disagrees" ? "second judge disagrees" : null].filter(Boolean);
+  const word = each.reason.replaceAll("_", " "), verdict = el("b", { class: isRight ? "right" : isGraded ? "wrong" : "" }, role ? (isGraded ? word : role) : `${each.turns.length} × ${word}`);
   return [
-    el("p", {}, el("b", { class: isRight ? "right" : "wrong" }, `${each.turns.length} × ${each.reason.replaceAll("_", " ")}`),
-      ` ${round}level ${each.level}, ${facts.join(", ")} `, each.why.map((why) => el("span", { class: "tag odd" }, why.replaceAll("_", " "))),
-      el("br"), "extracted ", inline(each.extracted || "nothing"),
+    el("p", {}, role && isGraded ? `${role}: ` : null, verdict, ` ${facts.join(", ")} `, each.why.map((why) => el("span", { class: "tag odd" }, why.replaceAll("_", " "))),
+      isGraded ? [el("br"), "extracted ", inline(each.extracted || "nothing")] : null,
       each.ignored ? [", ignored ", inline(each.ignored)] : null, each.shape ? [", form ", inline(each.shape)] : null),
     each.text == null ? null : block(each.text),
   ].filter(Boolean);
@@ -392,5 +392,5 @@ async function start() {
   document.documentElement.dataset.ready = "yes";
 }
 
-if (typeof document === "undefined") module.exports = { visible, readVisit, filterSamples, path, OUTCOMES };
+if (typeof document === "undefined") module.exports = { visible, readVisit, filterSamples, OUTCOMES };
 else start().catch((error) => { at("problem").textContent = `The page could not be built (a browser of 2023 or newer is needed): ${error}`; });

@@ -34,7 +34,10 @@ def render_page(
     arms = group_arms(runs)
     charts = all_charts(arms)
     plotly = pack_text(get_plotlyjs())
-    code, css = ((_HERE / name).read_text("utf-8") for name in ("page.js", "page.css"))
+    code, css = (
+        "\n".join((_HERE / name).read_text("utf-8") for name in names)
+        for names in (("conversations.js", "page.js"), ("page.css",))
+    )
     figures = {"charts": [_chart(chart) for chart in charts]}
     context = {
         "title": ", ".join(run.name for run in runs[:3]) + (" ..." if len(runs) > 3 else ""),

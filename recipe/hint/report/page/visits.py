@@ -124,15 +124,16 @@ def stop_reason(visit: Visit, max_level: int | None) -> str:
     if not last.marks:
         return f"the last round ({last.role}) is not graded{ungraded}"
     right = last.marks.count("1")
+    where = "in the last turn" if last.parents else f"at level {last.level}"
     if right:
-        return f"{right} of {len(last.marks)} right at level {last.level}{ungraded}"
+        return f"{right} of {len(last.marks)} right {where}{ungraded}"
     if "off_schedule" in visit.flags:
         return f"nothing right, outside the method's schedule{ungraded}"
-    if max_level is not None and last.level >= max_level:
+    if max_level is not None and last.level >= max_level and not last.parents:
         return f"nothing right at level {last.level}, the strongest{ungraded}"
     if len(visit.rounds) == 1:
         return f"nothing right in the only round{ungraded}"
-    return f"nothing right at level {last.level}{ungraded}"
+    return f"nothing right {where}{ungraded}"
 
 
 def read_sample(row: Mapping[str, Any]) -> dict[str, Any]:
