@@ -71,7 +71,21 @@ def test_a_method_with_turns_is_asked_for_its_turns():
     found = asyncio.run(ask(problem(), parts))
     assert [each["prompt"] for each in found["rounds"]] == ["bare", "revise"]
     assert [turn["parent"] for turn in found["rounds"][1]["turns"]] == [[0, 0], [0, 1], [0, 2]]
-    assert "solver, revise: 2 of 3 right" in asked_lines(found)
+    lines = asked_lines(found)
+    assert "solver, revise: 2 of 3 right" in lines
+    # 0 -> 1, 1 -> 1, 1 -> 0: conversations that end well come first.
+    assert [line for line in lines if "then solver" in line] == [
+        "solver wrong, then solver correct",
+        "solver correct, then solver correct",
+        "and 1 x solver correct, then solver wrong",
+    ]
+    first, last = (each["turns"][0] for each in found["rounds"])
+    at = lines.index("solver wrong, then solver correct")
+    assert lines[at + 1 : at + 5] == [
+        *(f"  solver ({first['tokens']} tokens)", f"    {first['response']}"),
+        *(f"  solver ({last['tokens']} tokens)", f"    {last['response']}"),
+    ]
+    assert sum("then solver" in line for line in asked_lines(found, shows_all=True)) == 3
 
 
 def test_hints_that_cannot_be_read_end_the_levels_with_their_reason():
