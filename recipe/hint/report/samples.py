@@ -69,17 +69,25 @@ def _lines(row: dict[str, Any]) -> list[str]:
             leaks = " (holds the answer)" if each["leaks"] else ""
             status = each["hint_status"]
             lines.append(f"  hint {each['level']} {status}{leaks}: {_short(each['hint'])}")
-    for verdict in row["responses"][:_VERDICTS]:
+    prompts = dict(enumerate(each.get("prompt", "") for each in row["rounds"]))
+    responses = row["responses"]
+    if has_turns := not set(prompts.values()) <= {"", "bare", "hinted"}:
+        responses = list({each["round"]: each for each in reversed(responses)}.values())[::-1]
+    for verdict in responses[:_VERDICTS]:
+        prompt = prompts.get(verdict.get("round"), "")
         facts = [
-            f"level {verdict['level']}, {len(verdict['rows'])} x {verdict['reason']}",
-            f"by {verdict['basis']}",
+            prompt.replace("_", " ") if has_turns and prompt else f"level {verdict['level']}",
+            f"{len(verdict['rows'])} x {verdict['reason'].replace('_', ' ')}",
+            *([f"by {verdict['basis']}"] if verdict["basis"] != "none" else []),
             f"reward {verdict['reward']}",
             "trains" if verdict["trains"] else "does not train",
             *(["ignored: " + _short(verdict["ignored"])] if verdict["ignored"] else []),
             *(["second judge disagrees"] if verdict["second"] == "disagrees" else []),
             *(["new shape: " + _short(verdict["shape"])] if "new_shape" in verdict["why"] else []),
         ]
-        lines += [f"  {', '.join(facts)}", f"    extracted: {_short(verdict['extracted'])}"]
+        lines.append(f"  {', '.join(facts)}")
+        if verdict["extracted"]:
+            lines.append(f"    extracted: {_short(verdict['extracted'])}")
         if "response" in verdict:
             lines.append(f"    response: {_short(verdict['response'], from_end=True)}")
     if (rest := len(row["responses"]) + row["left_out"] - _VERDICTS) > 0:

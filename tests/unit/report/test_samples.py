@@ -82,3 +82,22 @@ def test_what_is_not_there_is_said_with_what_is(tmp_path, capsys):
         sample_lines(write(tmp_path, {"step": 1, "why": []}))
     with pytest.raises(SystemExit):
         main(["samples", str(tmp_path), "--why", "boredom"])
+
+
+def test_of_several_turns_one_response_of_each_is_shown(tmp_path):
+    turns = [("bare", "wrong"), ("feedback", "not_graded"), ("refine", "correct")]
+    rounds = [{**ROW["rounds"][0], "prompt": prompt} for prompt, _ in turns]
+    # Two entries of each round: the first one stands for it.
+    responses = [
+        {**ANSWER, "round": number, "level": 0, "reason": reason, "response": f"{number}{entry}"}
+        for number, (_, reason) in enumerate(turns)
+        for entry in "ab"
+    ]
+    folder = write(tmp_path, {**ROW, "rounds": rounds, "responses": responses, "left_out": 0})
+    lines = sample_lines(folder)
+    heads = [line.split(",")[:2] for line in lines if line.startswith("  ") and " x " in line]
+    assert heads == [
+        ["  bare", " 2 x wrong"], ["  feedback", " 2 x not graded"], ["  refine", " 2 x correct"]
+    ]  # fmt: skip
+    assert [line[-2:] for line in lines if "response:" in line] == ["0a", "1a", "2a"]
+    assert "  and 3 other verdicts" in lines
