@@ -15,6 +15,9 @@ function path(visit) {
   }).join(" → ");
 }
 
+/** Name the column of `path`. */
+const triedHead = (visits) => visits.some(hasTurns) ? "turns: right of graded" : "level: right of graded";
+
 /** Say what trains: a hint level, or the roles of several turns. */
 function whatTrains(visit) {
   if (visit.level == null) return "-";

@@ -181,7 +181,7 @@ function showStep() {
   const shown = here.filter((visit) => OUTCOMES[at("outcome").value](visit) && visit.problem.toLowerCase().includes(text));
   const missing = total > visits.length ? ` The page holds ${visits.length} of the run's ${total} visits.` : "";
   at("stepline").textContent = visible(`${name}, step ${step}: ${shown.length} of ${here.length} prompts shown.${missing}`);
-  const head = ["problem", "right of graded", "trains", "reward", "signal"];
+  const head = ["problem", triedHead(here), "trains", "reward", "signal"];
   at("prompts").replaceChildren(
     el("thead", {}, el("tr", {}, head.map((each) => el("th", { scope: "col" }, each)))),
     el("tbody", {}, shown.map((visit) => el("tr", { "aria-current": String(visit.problem === problem) },
@@ -244,7 +244,7 @@ function decision(visit) {
 
 function visitsTable(all, chosen) {
   return el("div", { class: "scroll" }, el("table", {},
-    el("thead", {}, el("tr", {}, ["step", "right of graded", "trains", "reward", "why it stopped"].map((each) => el("th", { scope: "col" }, each)))),
+    el("thead", {}, el("tr", {}, ["step", triedHead(all), "trains", "reward", "why it stopped"].map((each) => el("th", { scope: "col" }, each)))),
     el("tbody", {}, all.map((visit) => el("tr", { "aria-current": String(visit === chosen) },
       el("td", {}, el("button", { type: "button", class: "link", onclick: () => go({ step: visit.step }) }, String(visit.step))),
       el("td", {}, path(visit)), el("td", {}, whatTrains(visit)),
