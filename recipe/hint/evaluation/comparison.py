@@ -135,8 +135,8 @@ def compare_runs(
             str(each.num_problems),
             percent(each.first),
             percent(each.second),
-            f"{100 * each.difference.value:+.1f}",
-            f"{100 * each.difference.low:+.1f} to {100 * each.difference.high:+.1f}",
+            percent(each.difference.value, sign=True),
+            " to ".join(percent(end, sign=True) for end in each.difference[1:]),
             str(each.num_gained),
             str(each.num_lost),
         ]

@@ -9,6 +9,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
 from typing import Any, Literal
 
@@ -372,8 +373,8 @@ def _turns_table(turns: Mapping[str, Mapping[str, float]]) -> list[str]:
         [
             name,
             *(percent(each[turn]) for turn in ("acc_t1", "acc_t2")),
-            f"{100 * each['delta']:+.1f}",
-            f"{100 * each['delta_low']:+.1f} to {100 * each['delta_high']:+.1f}",
+            percent(each["delta"], sign=True),
+            " to ".join(percent(each[f"delta_{end}"], sign=True) for end in ("low", "high")),
             *(percent(each[share]) for share in shares),
         ]
         for name, each in turns.items()
@@ -381,9 +382,10 @@ def _turns_table(turns: Mapping[str, Mapping[str, float]]) -> list[str]:
     return markdown([*head, *(share.replace("_", " ") for share in shares)], rows)
 
 
-def percent(share: float) -> str:
-    """Write a share in percent."""
-    return f"{100 * share:.1f}"
+def percent(share: float, *, sign: bool = False) -> str:
+    """Write a share in percent; a half goes away from 0, whatever the last bit of its sum."""
+    rounded = Decimal(f"{100 * share:.9f}").quantize(Decimal("0.1"), ROUND_HALF_UP)
+    return f"{rounded + 0:{'+' if sign else ''}.1f}"  # + 0: no "-0.0"
 
 
 def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

@@ -27,6 +27,7 @@ from recipe.hint.campaign import (
 from recipe.hint.errors import ConfigError, DataError
 from recipe.hint.evaluation.crossed import crossed_difference, crossed_share, mean_ratio
 from recipe.hint.evaluation.estimators import Estimate
+from recipe.hint.evaluation.results import percent
 from recipe.hint.report.campaign_run import SeedResult, kept_text, read_kept, read_seed
 from recipe.hint.report.page.folder import read_folder
 from recipe.hint.whole_file import write_whole
@@ -139,7 +140,8 @@ class CampaignResult:
         seed is wholly on the other. ``more_than`` goes by the interval of the paired difference
         over seeds and problems, of at least ``MIN_SEEDS`` seeds. Intervals are taken as they are
         shown. What is missing leaves a claim unknown, unless a seed has already broken a bound; so
-        does a comparison of responses that were drawn with different settings.
+        do seeds that trained for different numbers of steps, and a comparison of responses that
+        were drawn with different settings.
         """
         seeds = sorted(self.seeds.get(claim.arm, {}))
         if claim.more_than is not None:
@@ -169,12 +171,8 @@ class CampaignResult:
         The interval is Student's, of the mean over seeds of the logarithm of the ratio: one
         ratio for each seed that both arms have.
         """
-        runs = [
-            [self.seeds[arm][seed] for arm in (budget.arm, budget.tokens_of)]
-            for seed in self.common_seeds(budget.arm, budget.tokens_of)
-        ]
-        tokens = [[each.tokens() for each in pair] for pair in runs]
-        ratios_S = [mine / theirs for mine, theirs in tokens if mine and theirs]
+        runs = self._pairs(budget.arm, budget.tokens_of)
+        ratios_S = self.token_ratios(budget.arm, budget.tokens_of)
         if len(ratios_S) < MIN_SEEDS:
             return "; ".join(f"{each:.2f}" for each in ratios_S) or "-", "not known"
         value, low, high = (round(each, 2) for each in mean_ratio(ratios_S))
@@ -186,14 +184,23 @@ class CampaignResult:
         at_most = budget.at_most
         return text, "holds" if high <= at_most else "fails" if low > at_most else "undecided"
 
+    def token_ratios(self, arm: str, other: str) -> list[float]:
+        """Return the tokens of an arm as multiples of another's, for each seed that both have."""
+        tokens = [[each.tokens() for each in pair] for pair in self._pairs(arm, other)]
+        return [mine / theirs for mine, theirs in tokens if mine and theirs]
+
+    def _pairs(self, *arms: str) -> list[list[SeedResult]]:
+        return [[self.seeds[arm][seed] for arm in arms] for seed in self.common_seeds(*arms)]
+
     def _are_drawn_alike(self, *arms: str) -> bool:
         runs = [run for arm in arms for run in self.seeds.get(arm, {}).values()]
         drawn = [{**run.sampling, "K": run.num_responses, "seed": 0} for run in runs]
         return all(each == drawn[0] for each in drawn)
 
     def _is_whole(self, arm: str) -> bool:
-        wanted = self.campaign.arms[arm].seeds or self.campaign.seeds
-        return set(wanted) <= self.seeds.get(arm, {}).keys()
+        wanted, have = self.campaign.arms[arm].seeds or self.campaign.seeds, self.seeds.get(arm, {})
+        lengths = {run.training.last_step for run in have.values()}
+        return set(wanted) <= have.keys() and len(lengths) == 1
 
     def _table(
         self, arm: str, source: str, measure: str, seeds: Sequence[int] | None
@@ -230,15 +237,23 @@ def read_results_of(folder: str | Path) -> CampaignResult:
     folder = Path(folder)
     result = CampaignResult(read_campaign(folder / CAMPAIGN_FILE))
     lost = _read_lost(folder)
+    _check_known(folder, {run.name for run in result.campaign.runs()})
     for run in result.campaign.runs():
         place = folder / run.name
         run.check_made(place)
         if (place / RESULTS).is_file():
-            result.seeds.setdefault(run.arm, {})[run.seed] = read_seed(place, run)
+            found = read_seed(place, run)
         elif kept_file(place).is_file():
-            result.seeds.setdefault(run.arm, {})[run.seed] = read_kept(kept_file(place), run)
+            found = read_kept(kept_file(place), run)
         else:
             result.missing.append((run, lost.get(run.name) or _unfinished(place)))
+            continue
+        if found.sampling.get("seed") not in (None, run.seed):
+            raise DataError(
+                f"{place} was evaluated with seed {found.sampling['seed']}, expected its own, "
+                f"{run.seed}; evaluate it again"
+            )
+        result.seeds.setdefault(run.arm, {})[run.seed] = found
     result.check_problems()
     result.check_claims()
     if not result.seeds:
@@ -304,23 +319,34 @@ def keep_results(
 
 def shown(estimate: Estimate, *, sign: bool = False) -> str:
     """Write an estimate in percent, ``94.1 (91.0 - 96.2)``, with signs where they can differ."""
-    style = "+.1f" if sign else ".1f"
-    value, low, high = (f"{round(100 * each, 1) + 0.0:{style}}" for each in estimate)
+    value, low, high = (percent(each, sign=sign) for each in estimate)
     return f"{value} ({low} - {high})" if not sign else f"{value} ({low} to {high})"
 
 
 def side_of(claim: Claim, found: Estimate) -> Verdict:
     """Return on which side of a claim's bound an interval is, as it is shown."""
-    low, high = (round(100 * each, 1) for each in (found.low, found.high))
+    low, high = (float(percent(each)) for each in (found.low, found.high))
     if claim.more_than is not None:
-        bound = round(100 * claim.by, 1)
+        bound = float(percent(claim.by))
         return "holds" if low > bound else "fails" if high < bound else "undecided"
     if claim.at_least is not None:
-        bound = round(100 * claim.at_least, 1)
+        bound = float(percent(claim.at_least))
         return "holds" if low >= bound else "fails" if high < bound else "undecided"
     assert claim.below is not None, "a claim has exactly one bound"
-    bound = round(100 * claim.below, 1)
+    bound = float(percent(claim.below))
     return "holds" if high < bound else "fails" if low >= bound else "undecided"
+
+
+def _check_known(folder: Path, names: set[str]) -> None:
+    """Refuse results of a seed or an arm that the campaign does not name: none is left out."""
+    found = [*folder.glob("*/seed-*.json")]
+    found += [path.parents[1] for path in folder.glob(f"*/seed-*/{RESULTS}")]
+    for path in sorted(found):
+        if (name := f"{path.parent.name}/{path.name.removesuffix('.json')}") not in names:
+            raise ConfigError(
+                f"{path} is the result of {name}, no run of the campaign; name its arm and seed "
+                f"in {CAMPAIGN_FILE}, or move it away"
+            )
 
 
 def _read_lost(folder: Path) -> dict[str, str]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from recipe.hint.campaign import MEASURES, Claim
 from recipe.hint.evaluation.estimators import Estimate
@@ -41,6 +44,13 @@ held-out problems after the last step, in brackets their 95 % intervals. An inte
 and problems where an arm has several seeds, over problems where it has one: that one says nothing
 about other seeds. Differences are paired by seed and problem.
 
+Held-out accuracies and claims compare arms after equal numbers of **steps**, for which arms sample
+different numbers of tokens. The column "at X's tokens" compares after equal tokens: an arm's
+validations in training, joined by straight lines, at all tokens of X's run of the same seed (the
+last validation, if the arm sampled fewer). A validation is played as the arm trains: of one turn
+where its method has one. "50 % at" is the mean over the seeds that got there, which are the faster
+ones. A number in brackets behind a mean tells of how many seeds it is, where others lack a value.
+
 A claim fails where its interval is on the wrong side, and is undecided where the interval holds the
 bound. Each is judged alone: of forty comparisons without a true difference, about one would hold by
 chance. A comparison needs three seeds.
@@ -76,15 +86,14 @@ def _tables(result: CampaignResult) -> Iterator[tuple[str, list[str]]]:
 def _conditions(result: CampaignResult) -> list[str]:
     """Return what was run, on what, and what is missing."""
     runs = _runs(result)
-    steps = sorted({run.training.last_step for run in runs})
     sizes = [
         f"{len(next(iter(measures.values())))} problems of {source}"
         for source, measures in runs[0].means.items()
         if measures
     ]
     lines = [
-        f"- {len(runs)} of {len(result.campaign.runs())} runs, "
-        f"{' or '.join(map(str, steps))} steps each",
+        f"- {len(runs)} of {len(result.campaign.runs())} runs",
+        *_told("Training steps", runs, lambda run: str(run.training.last_step)),
         f"- Evaluated: the weights of the last step, {' and '.join(sizes)}",
         *_told("Drawn", runs, _drawn),
         f"- Settings of all: `{' '.join(result.campaign.settings)}`",
@@ -99,6 +108,8 @@ def _conditions(result: CampaignResult) -> list[str]:
     ]
     if damaged:
         lines.append(f"- **Damaged lines, left out**: {', '.join(damaged)}")
+    if partial := [run.training.name for run in runs if not run.steps_with_tokens()]:
+        lines.append(f"- **Steps or tokens missing in the metrics**: {', '.join(partial)}")
     seeds: dict[str, list[str]] = {}
     for run, what in result.missing:
         if what == "not run":
@@ -209,7 +220,7 @@ def _by_seed(result: CampaignResult, source: str) -> list[str]:
         for seed in numbers:
             have = seeds[seed].means.get(source, {}) if seed in seeds else {}
             parts = [
-                percent(sum(have[name].values()) / len(have[name]))
+                percent(statistics.fmean(have[name].values()))
                 for name in ("acc_t1", "acc_t2", "accuracy")
                 if name in have
             ]
@@ -219,52 +230,67 @@ def _by_seed(result: CampaignResult, source: str) -> list[str]:
 
 
 def _learning(result: CampaignResult, source: str) -> list[str]:
-    """Return the mean over seeds at each validation, and when the first reached a half."""
+    """Return the mean over seeds at each validation, at equal tokens, and when it was a half."""
     curves = {
         arm: [dict(_curve(run.training, source)) for run in seeds.values()]
         for arm, seeds in result.seeds.items()
     }
     steps = sorted({step for group in curves.values() for curve in group for step in curve})
-    rows = []
+    rows, reference = [], result.campaign.compared_with
+    references = result.seeds.get(reference, {})
     for arm, group in curves.items():
-        cells = []
-        for step in steps:
-            values = [curve[step] for curve in group if step in curve]
-            cells.append(percent(sum(values) / len(values)) if values else "-")
-        halves = [_half(run, source) for run in result.seeds[arm].values()]
+        runs = result.seeds[arm]
+        columns = [[curve.get(step) for curve in group] for step in steps]
+        columns.append(
+            [_at_tokens(run, references.get(seed), source) for seed, run in runs.items()]
+        )
+        halves = [_half(run, source) for run in runs.values()]
         reached = [each for each in halves if each]
         half = "-"
         if reached:
-            at, tokens, minutes = (
-                sum(column) / len(reached) for column in zip(*reached, strict=True)
-            )
-            of = f"{len(reached)} of {len(halves)}"
-            half = f"step {at:.0f}, {tokens / 1000:.0f}k tokens, {minutes:.1f} min ({of})"
-        rows.append([arm, *cells, half])
-    return markdown(["arm", *(f"step {step}" for step in steps), "50 % at (seeds)"], rows)
+            at, tokens, minutes = map(statistics.fmean, zip(*reached, strict=True))
+            is_whole = all(run.steps_with_tokens() for run in runs.values())
+            spent = f", {tokens / 1000:.0f}k tokens, {minutes:.1f} min" if is_whole else ""
+            half = f"step {at:.0f}{spent} ({len(reached)} of {len(halves)})"
+        rows.append([arm, *map(_mean_cell, columns), half])
+    head = ["arm", *(f"step {step}" for step in steps), f"at {reference}'s tokens"]
+    return markdown([*head, "50 % at (seeds)"], rows)
+
+
+def _mean_cell(values: Sequence[float | None]) -> str:
+    """Return the mean of what is known, with the number of seeds where some are not."""
+    known = [each for each in values if each is not None]
+    part = f" ({len(known)})" if len(known) < len(values) else ""
+    return f"{percent(statistics.fmean(known))}{part}" if known else "-"
+
+
+def _at_tokens(run: SeedResult, other: SeedResult | None, source: str) -> float | None:
+    """Return the accuracy when as many tokens were sampled as by another run; if that is known."""
+    points = [(run.tokens(step), value) for step, value in _curve(run.training, source)]
+    if other is None or not (points and run.steps_with_tokens() and other.steps_with_tokens()):
+        return None
+    tokens = min(other.tokens(), run.tokens())
+    return float(np.interp(tokens, *zip(*points, strict=True))) if tokens <= points[-1][0] else None
 
 
 def _cost(result: CampaignResult) -> list[str]:
-    rows = []
-    means = {
-        arm: sum(run.tokens() for run in seeds.values()) / len(seeds)
+    """Return means over seeds, and the ratio over those that both have; ``-`` where lines lack."""
+    rows, reference = [], result.campaign.compared_with
+    whole = {
+        arm: all(run.steps_with_tokens() for run in seeds.values())
         for arm, seeds in result.seeds.items()
     }
-    reference = result.campaign.compared_with
-    base = means.get(reference, 0.0)
     for arm, seeds in result.seeds.items():
         runs = list(seeds.values())
-        minutes = sum(run.minutes() for run in runs) / len(runs)
+        ratios = result.token_ratios(arm, reference) if whole.get(reference) else []
+        spent = [
+            f"{statistics.fmean(run.tokens() for run in runs) / 1000:.0f}k",
+            f"{statistics.geometric_mean(ratios):.2f}" if ratios else "-",
+            f"{statistics.fmean(run.minutes() for run in runs):.1f}",
+        ]
         differences = [row[_VLLM] for run in runs for row in run.training.training if _VLLM in row]
-        rows.append(
-            [
-                arm,
-                f"{means[arm] / 1000:.0f}k",
-                f"{means[arm] / base:.2f}" if base else "-",
-                f"{minutes:.1f}",
-                f"{max(differences):.1e}" if differences else "-",
-            ]
-        )
+        worst = f"{max(differences):.1e}" if differences else "-"
+        rows.append([arm, *(spent if whole[arm] else ["-"] * len(spent)), worst])
     head = ["arm", "tokens a run", f"times {reference}'s", "minutes of steps"]
     return markdown([*head, "trainer against vLLM, worst step's mean"], rows)
 

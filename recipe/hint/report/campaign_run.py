@@ -24,7 +24,7 @@ from recipe.hint.evaluation.responses import (
 from recipe.hint.evaluation.results import read_evaluation
 from recipe.hint.problems.columns import read_problems
 from recipe.hint.report.page.folder import LEVEL, PageRun, is_level, read_folder
-from recipe.hint.report.runs import TOKENS
+from recipe.hint.report.runs import TOKENS, accuracies
 from recipe.hint.tiny.two_turn.task import worked_digit
 
 # Embedded worlds whose responses show their work after the box.
@@ -37,6 +37,7 @@ _KEPT = (
     "response_length/mean", "val-core/", "timing_s/step", "training/rollout_probs_diff_mean",
     *TOKENS,
 )  # fmt: skip
+_NOT_NEGATIVE = (*TOKENS, "step", "timing_s/step")
 
 
 @dataclass
@@ -109,6 +110,11 @@ class _Kept:
         wrong = [name for name in self.metrics if name.startswith(LEVEL) and not is_level(name)]
         if wrong:
             raise ValueError(f"{wrong[0]} names no level")
+        for name, values in self.metrics.items():
+            highest = 1.0 if accuracies({name: 0.0}) else math.inf
+            is_bounded = name in _NOT_NEGATIVE or highest == 1.0
+            if is_bounded and not all(0 <= each <= highest for each in values if each is not None):
+                raise ValueError(f"{name} is out of range")
         for source, measures in self.means.items():
             for measure, by_problem in measures.items():
                 lowest = -1.0 if measure in DIFFERENCES else 0.0

@@ -10,6 +10,7 @@ from recipe.hint.errors import DataError
 from recipe.hint.evaluation.responses import read_responses
 from recipe.hint.evaluation.results import (
     evaluation_table,
+    percent,
     read_results,
     recompute,
     write_results,
@@ -22,6 +23,16 @@ IDS = {"aime24": ["a", "b"], "math500": ["a", "b", "c"]}
 def lines_of(benchmark):
     verdicts = {"aime24": {"a": "+-", "b": "--"}, "math500": {"a": "++", "b": "-t", "c": "nc"}}
     return rows(benchmark, **verdicts[benchmark])
+
+
+def test_a_percentage_does_not_depend_on_the_order_of_a_sum():
+    """A half of the last digit, as a mean of 2,000 responses often is, goes away from 0."""
+    for tenths in range(1000):
+        half = (tenths + 0.5) / 1000
+        for sign in (1, -1):
+            wanted = f"{sign * (tenths + 1) / 10:.1f}"
+            assert {percent(sign * half + bit) for bit in (-1e-14, 0, 1e-14)} == {wanted}
+    assert percent(-0.0001) == "0.0" and percent(-0.0001, sign=True) == "+0.0"
 
 
 def write(folder, ids=IDS, num_responses=2):

@@ -139,6 +139,68 @@ def test_the_page_shows_failed_claims_in_bold_and_runs_that_are_missing(tmp_path
     assert page.split("groups with signal, %")[1].split("\n")[2].split("|")[2].strip() == "75"
 
 
+def row_of(page, heading, arm="x"):
+    lines = page.split(f"### {heading}")[1].split("\n")
+    cells = next(line for line in lines if line.startswith(f"| {arm} "))
+    return [each.strip() for each in cells.split("|")[2:-1]]
+
+
+def set_metrics(root, run, change):
+    path = root / run / "metrics.jsonl"
+    rows_of_run = [json.loads(line) for line in path.open()]
+    path.write_text("".join(json.dumps(each) + "\n" for each in change(rows_of_run)))
+
+
+def test_arms_are_also_compared_after_equal_tokens_and_paired_by_seed(tmp_path):
+    # A step samples 500 tokens, of x with seeds 2 and 3 twice as many; y has no run with seed 3.
+    arms = {"y": dict.fromkeys((1, 2), ONE), "x": dict.fromkeys((1, 2, 3), ONE)}
+    root = write_campaign(tmp_path, arms, seeds=[1, 2, 3], reference="y")
+    for seed in (2, 3):
+        set_metrics(
+            root,
+            f"x/seed-{seed}",
+            lambda rows_of_run: [
+                each | ({"hint/rollout_tokens": 1000} if "hint/tokens" in each else {})
+                for each in rows_of_run
+            ],
+        )
+    page = results_page([read_results_of(root)])
+    # 0.25 at the start and 0.5 after two steps; y's 1,000 tokens are half of those of seed 2, which
+    # has 0.375 there; (0.5 + 0.375) / 2 = 0.4375 over the two seeds that y has too.
+    heading = "Accuracy in training's own validations, toy"
+    assert row_of(page, heading)[:3] == ["25.0", "50.0", "43.8 (2)"]
+    # Tokens: (1,000 + 2,000 + 2,000) / 3; times y's: the geometric mean of 1 and 2.
+    assert row_of(page, "Cost")[:2] == ["2k", "1.41"]
+
+
+def test_tokens_and_minutes_of_incomplete_metrics_are_not_shown(tmp_path):
+    root = write_campaign(tmp_path, {"x": {1: ONE, 2: ONE}, "y": {1: ONE, 2: ONE}})
+    set_metrics(root, "x/seed-2", lambda rows_of_run: [rows_of_run[0], rows_of_run[2]])
+    set_metrics(root, "y/seed-2", lambda rows_of_run: [*rows_of_run, rows_of_run[-1]])
+    page = results_page([read_results_of(root)])
+    assert "- **Steps or tokens missing in the metrics**: x/seed-2, y/seed-2\n" in page
+    for arm in "xy":
+        assert row_of(page, "Cost", arm)[:3] == ["-", "-", "-"]
+    heading = "Accuracy in training's own validations, toy"
+    assert row_of(page, heading)[-2:] == ["50.0 (1)", "step 2 (2 of 2)"]
+
+
+def test_a_validation_that_a_seed_lacks_is_told(tmp_path):
+    root = write_campaign(tmp_path, {"x": {1: ONE, 2: ONE}})
+    set_metrics(
+        root,
+        "x/seed-2",
+        lambda rows_of_run: [
+            {name: value for name, value in each.items() if each["step"] < 2 or "val" not in name}
+            for each in rows_of_run
+        ],
+    )
+    found = row_of(
+        results_page([read_results_of(root)]), "Accuracy in training's own validations, toy"
+    )
+    assert found[:3] == ["25.0", "50.0 (1)", "50.0 (1)"]
+
+
 def test_runs_on_different_problems_are_not_put_together(tmp_path):
     root = write_campaign(tmp_path, {"x": {1: ONE, 2: {"a": "++++"}}})
     with pytest.raises(

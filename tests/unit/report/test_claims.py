@@ -9,7 +9,7 @@ from campaign_runs import ONE, claims, write_campaign
 from recipe.hint.campaign import Claim
 from recipe.hint.errors import ConfigError, DataError
 from recipe.hint.evaluation.estimators import Estimate
-from recipe.hint.report.campaign import read_results_of, side_of
+from recipe.hint.report.campaign import keep_results, read_results_of, side_of
 from recipe.hint.report.campaign_page import results_page
 
 
@@ -53,7 +53,8 @@ def test_more_than_another_arm_is_a_difference_whose_interval_is_above_0(tmp_pat
     verdicts = ["holds", "undecided", "undecided", "fails"]
     assert [verdict(root, each) for each in range(4)] == verdicts
     for seed in (2, 3):
-        shutil.rmtree(root / f"x/seed-{seed}")
+        for name in arms:
+            shutil.rmtree(root / f"{name}/seed-{seed}")
         (root / "campaign.yaml").write_text(
             (root / "campaign.yaml").read_text().replace("- 2\n", "").replace("- 3\n", "")
         )
@@ -150,6 +151,42 @@ def test_a_comparison_of_responses_that_were_drawn_differently_is_not_known(tmp_
     for path in root.glob("y/*/evaluation/results.json"):
         path.write_text(path.read_text().replace('"temperature": 1.0', '"temperature": 0.1'))
     assert verdict(root, 0) == "not known"
+
+
+def test_a_comparison_of_an_arm_whose_seeds_trained_for_other_lengths_is_not_known(tmp_path):
+    most, none = ({f"p{n}": letters for n in range(40)} for letters in ("++++", "----"))
+    arms = {"x": dict.fromkeys((1, 2, 3), most), "y": dict.fromkeys((1, 2, 3), none)}
+    claim = {"arm": "x", "source": "toy", "measure": "accuracy", "more_than": "y"}
+    root = write_campaign(tmp_path, arms, seeds=[1, 2, 3], claims=[claim])
+    path = root / "x/seed-2/metrics.jsonl"
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(lines[:2]))
+    assert verdict(root, 0) == "not known"
+    page = results_page([read_results_of(root)])
+    assert "- Training steps of x (1, 3), y (1, 2, 3): 2\n- Training steps of x (2): 1\n" in page
+
+
+@pytest.mark.parametrize("name", ["x/seed-9", "z/seed-1"])
+@pytest.mark.parametrize("is_kept", [False, True])
+def test_no_seed_and_no_arm_that_was_run_is_left_out(tmp_path, name, is_kept):
+    root = write_campaign(tmp_path / "runs", {"x": {1: ONE, 2: ONE}})
+    if is_kept:
+        keep_results(root, tmp_path / "kept")
+        root = tmp_path / "kept"
+    first, other = (root / f"{each}{'.json' * is_kept}" for each in ("x/seed-1", name))
+    other.parent.mkdir(exist_ok=True)
+    (shutil.copy if is_kept else shutil.copytree)(first, other)
+    with pytest.raises(ConfigError, match=f"is the result of {name}, no run of the campaign"):
+        read_results_of(root)
+
+
+def test_responses_that_were_drawn_with_the_seed_of_another_run_are_refused(tmp_path):
+    root = write_campaign(tmp_path, {"x": {1: ONE, 2: ONE}})
+    for seed in (1, 2):
+        path = root / f"x/seed-{seed}/evaluation/results.json"
+        path.write_text(path.read_text().replace('"temperature"', '"seed": 1, "temperature"'))
+    with pytest.raises(DataError, match="x/seed-2 was evaluated with seed 1, expected its own, 2"):
+        read_results_of(root)
 
 
 def test_an_evaluation_of_other_weights_or_problems_is_refused(tmp_path):

@@ -76,7 +76,13 @@ WRONG_KEPT = {
     "columns of other lengths": lambda kept: kept["metrics"]["step"].append(9.0),
     "a level without a number": lambda kept: _add(kept, "hint/used_level_x"),
     "a level that cannot be": lambda kept: _add(kept, "hint/used_level_3000000"),
+    "a validation above 1": lambda kept: _last(kept, "val-core/toy/acc/mean@4", 7.0),
+    "tokens below 0": lambda kept: _last(kept, "hint/tokens", -1.0),
 }
+
+
+def _last(kept, name, value):
+    kept["metrics"][name][-1] = value
 
 
 def _add(kept, name):
