@@ -270,7 +270,8 @@ def _at_tokens(run: SeedResult, other: SeedResult | None, source: str) -> float 
     if other is None or not (points and run.steps_with_tokens() and other.steps_with_tokens()):
         return None
     tokens = min(other.tokens(), run.tokens())
-    return float(np.interp(tokens, *zip(*points, strict=True))) if tokens <= points[-1][0] else None
+    tokens_V, accuracies_V = zip(*points, strict=True)
+    return float(np.interp(tokens, tokens_V, accuracies_V)) if tokens <= tokens_V[-1] else None
 
 
 def _cost(result: CampaignResult) -> list[str]:
