@@ -72,15 +72,19 @@ def crossed_difference(differences_SP: npt.ArrayLike) -> Estimate:
         ValueError: If there is no seed or no problem.
     """
     differences_SP = _not_empty(differences_SP)
-    if 1 in differences_SP.shape or np.ptp(differences_SP) == 0:
-        return paired_mean(differences_SP.mean(axis=0))
-    mean, (variance, degrees) = float(differences_SP.mean()), _variance(differences_SP)
-    num_problems = differences_SP.shape[1]
+    if np.ptp(differences_SP) == 0:
+        return paired_mean(differences_SP[0])
+    mean, num_problems = float(differences_SP.mean()), differences_SP.shape[1]
+    if 1 in differences_SP.shape:
+        _, low, high = paired_mean(differences_SP.mean(axis=0))
+    else:
+        variance, degrees = _variance(differences_SP)
+        half = t_quantile(degrees) * math.sqrt(variance)
+        low, high = mean - half, mean + half
     same_in_all_P = np.ptp(differences_SP, axis=0) == 0
     _, counts = np.unique(differences_SP[0, same_in_all_P], return_counts=True)
     unseen = unseen_share(num_problems) * counts.max(initial=0) / num_problems
-    half = max(t_quantile(degrees) * math.sqrt(variance), unseen)
-    return Estimate(mean, max(-1.0, mean - half), min(1.0, mean + half))
+    return Estimate(mean, max(-1.0, min(low, mean - unseen)), min(1.0, max(high, mean + unseen)))
 
 
 def mean_ratio(ratios_S: npt.ArrayLike) -> Estimate:

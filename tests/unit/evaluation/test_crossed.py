@@ -82,7 +82,7 @@ def test_intervals_hold_the_truth_whatever_the_spread_between_seeds(num_seeds, s
 
 
 @pytest.mark.parametrize("jitter", [0.0, 0.05])
-@pytest.mark.parametrize("num_seeds", [2, 3, 5])
+@pytest.mark.parametrize("num_seeds", [1, 2, 3, 5])
 def test_a_difference_of_few_problems_allows_for_those_that_were_not_drawn(num_seeds, jitter):
     """One problem in 200 is gained wholly: 600 draws of 200, of which 37 % have none of these."""
     rng = np.random.default_rng(11)
