@@ -92,6 +92,23 @@ def test_units_words_and_punctuation_at_the_box_change_nothing():
         assert grade_maths(rf"{left}$\boxed{{5}}${right}", "5").reason == "correct", (left, right)
 
 
+# What ends before the box is no factor of it.
+ENDED = ("So x = {}. ", "x = 3 + 4 = {}! ", "x = {}; ", "x = {}: ", "x < {}? ", "x = {}  ")
+ENDED += (r"\( x = {} \) ", r"\[ x = {}. \] ", r"\(x = {}\), ", "9 + 9 = ${}. ", "= ${} ")
+ENDED += (r"$$x = {}$$ ", "= {} (", "- x = {}.\n- ", r"\[ {} \] ", r"= {} \\[4pt] ", "so {} - ")
+
+
+def test_a_sentence_or_formula_that_ends_before_the_box_is_no_part_of_it():
+    rng = random.Random(21)
+    numbers = ["18", "-5", "0.25", r"\frac{3}{4}", r"2\sqrt{3}", "x^2", "(1, 2)", "7,200"]
+    numbers += [str(rng.randint(1, 10**6)) for _ in range(20)]
+    for before, number, box in itertools.product(ENDED, numbers, (r"\boxed", r"\\boxed")):
+        response = before.replace("{}", number) + rf"{box}{{{number}}}"
+        assert grade_maths(response, number).reason == "correct", response
+    for before in ("So x = 18. $-", r"x = -\; ", r"x = 18 \cdot ", r"\(x = 3\) $2", "x = 3 "):
+        assert grade_maths(rf"{before}\boxed{{18}}$", "18").reason == "malformed", before
+
+
 def test_a_gold_with_a_fraction_for_an_exponent_may_be_answered_with_a_root():
     rng = random.Random(9)
     for base, (top, bottom) in itertools.product((2, 3, 10), ((1, 2), (1, 3), (2, 3), (1, 100))):

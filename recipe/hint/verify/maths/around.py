@@ -21,7 +21,8 @@ _RELATION = (
     r"=|<|>|\\(?:approx|equiv|ne|neq|leq?|geq?|in|to|Rightarrow|Longrightarrow|implies|iff"
     r"|therefore|q?quad)(?![A-Za-z])|&|\\\\"
 )
-_BEGIN = re.compile(rf"(?<!\\)\$\$?|\\\[|\\\(|{_RELATION}")
+_PROSE = r"\\\)|\\\]|(?<!\\)[.;:!?]\s"  # a formula or sentence that ends
+_BEGIN = re.compile(rf"(?<!\\)\$\$?|\\\[|\\\(|{_PROSE}|{_RELATION}")
 _END = re.compile(rf"[.,;:]\s|(?<!\\)\$|\\\]|\\\)|\n|\\end\{{|\\tag|{_RELATION}")
 _WORD = re.compile(r"\\(?:text|mbox|math|operatorname)[a-z]{0,6}\s?\{|(?<![A-Za-z\\])[A-Za-z]{2}")
 _DIGIT = re.compile(r"\{?[0-9]|(?:[.,]|\{,\})[0-9]")  # \boxed{5},000
@@ -33,6 +34,9 @@ def changes_value(response: str, start: int, end: int) -> bool:
     if _DIGIT.match(response, end):
         return True
     left = _before(response, start)
+    inside = response[start:end].partition("{")[2][:-1].strip()
+    if left and left.lstrip(" $").rstrip(" ($\\") == inside:
+        left = ""  # x = 18 \boxed{18}
     right = _END.split(response[end : end + _REACH], maxsplit=1)[0]
     right = _WORD.split(right, maxsplit=1)[0].rstrip(" .,;:!")
     if right.lstrip().startswith(("(", "[", "**")):
@@ -58,8 +62,9 @@ def _before(response: str, start: int) -> str | None:
         paragraph = response[:start].rpartition("\n\n")[2]
         if len(_DOLLARS.findall(paragraph)) % 2 == 0:  # it ends the formula before
             return None
+    is_prose = re.fullmatch(_PROSE, marks[-1][0]) is not None
     text = text[marks[-1].end() :]
-    return None if _WORD.search(text) or "\n" in text.lstrip() else text
+    return None if is_prose or _WORD.search(text) or "\n" in text.lstrip() else text
 
 
 def _is_scaled(node: Node) -> bool | None:

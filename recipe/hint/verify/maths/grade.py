@@ -32,7 +32,7 @@ _MAX_QUICK_CHARS = 300
 MAX_ANSWER_CHARS = 10_000
 
 _BOX = re.compile(r"\\boxed(?![A-Za-z])\s*")
-_BRACE = re.compile(r"(\\boxed(?![A-Za-z])\s*)\{|\\.|[{}]", re.DOTALL)
+_BRACE = re.compile(r"(\\boxed(?![A-Za-z])\s*)\{|\\(?!\\boxed).|[{}]", re.DOTALL)
 _INTEGER = re.compile(r"([+-]?)([0-9]+)")
 _TOLERANCE_MARK = "(tolerance"
 _POSITIVE = re.compile(r"([0-9]*\.?[0-9]+(?:e[+-]?[0-9]{1,2})?)(%?)", re.IGNORECASE)
