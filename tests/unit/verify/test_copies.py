@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from recipe.hint.verify.maths import copies, questions
@@ -25,6 +27,39 @@ def test_an_answer_that_holds_all_of_the_question_repeats_it():
     assert repeats(r"\sqrt{50}+7-7", r"5\sqrt2", r"\sqrt{50}", is_rational=False)
     assert repeats(r"\sqrt{49+1}", r"5\sqrt2", r"\sqrt{50}", is_rational=False)
     assert not repeats(r"\sqrt2\cdot 5", r"5\sqrt2", r"\sqrt{50}", is_rational=False)
+
+
+def test_a_root_that_is_to_be_simplified_takes_no_larger_number_than_the_gold_answers():
+    for n, k in itertools.product((2, 3, 5, 6, 7), range(2, 11)):
+        gold, asked = rf"{k}\sqrt{{{n}}}", rf"Simplify $\sqrt{{{n * k * k}}}$."
+        for m in (2, 3, 10):
+            for undone in (
+                rf"\frac{{\sqrt{{{n * (k * m) ** 2}}}}}{{{m}}}",
+                rf"{11 * m}\sqrt{{\frac{{{n * k * k}}}{{{(11 * m) ** 2}}}}}",
+                rf"\sqrt[4]{{{(n * k * k) ** 2}}}",
+            ):
+                assert not equal(gold, undone, asked), undone
+        for done in (gold, rf"\sqrt{{{n}}}\cdot {k}", rf"{k}\cdot {n}^{{1/2}}", f"x = {gold}"):
+            assert equal(gold, done, asked), done
+        assert equal(gold, rf"\sqrt{{{n * k * k}}}", "How long is the diagonal?")
+
+
+def test_a_function_that_is_to_be_worked_out_is_not_answered_with_another():
+    gold = r"\frac{\sqrt6+\sqrt2}{4}"
+    asked = r"Compute $\sin 75^\circ$."
+    assert not equal(gold, r"\cos 15^\circ", asked)
+    assert not equal(gold, r"\frac{1}{\csc 75^\circ}", asked)
+    assert equal(gold, rf"\sin 75^\circ = {gold}", asked)
+    assert equal(gold, r"\cos 15^\circ", "How far is it?")
+    asked = r"Compute $\arcsin(-\frac12)$."
+    assert not equal(r"-\frac{\pi}{6}", r"\arcsin(-\frac{10}{20})", asked)
+    assert equal(r"\ln 6", r"-\ln \frac{1}{6}", r"Simplify $\ln 12 - \ln 2$.")
+
+
+def test_a_numeral_behind_a_bracket_is_a_factor_of_the_question():
+    asked = "Evaluate $(1+2i)6-3i$."
+    assert equal("6+9i", "6+9i", asked) and equal("6+9i", "9i+6", asked)
+    assert not equal("6+9i", r"(1+2i)\cdot 6-3i", asked)
 
 
 def test_a_formula_of_another_value_is_none_to_repeat():

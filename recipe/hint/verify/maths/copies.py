@@ -3,7 +3,7 @@
 ``123*456 + 1 - 1`` and ``2*123*456/2`` say no more than the question ``123*456``. Padding only adds
 numerals and names, so they are counted: an answer may not hold all of a formula that has the gold
 answer's value, unless the gold answer does, nor be as long as that formula and longer than the gold
-answer.
+answer, nor have functions where that formula has some and the gold answer none.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from recipe.hint.verify.maths.tree import (
 
 _FACTOR = re.compile(r"\b[Ff]actor(?:ise|ize)?\b(?! of)")
 _EXPAND = re.compile(r"\b[Ee]xpand\b")
+_SIMPLIFY = re.compile(r"\b[Ss]implif|\b[Rr]ationali[sz]|\bradical")
 _SCALES = frozenset(10**power for power in range(16))
 _NEUTRAL = {"mul": _SCALES, "div": _SCALES, "pow": {1}, "add": {0}, "sub": {0}}
 _PLAIN = frozenset({"num", "sym", "const"})
@@ -64,6 +65,8 @@ def repeats_one(
             own.total() >= least
             or (not is_of_gold and (leaves <= own or leaves <= folded))
             or (is_rational and _is_larger_fraction(answer, formula, golds))
+            # cos 15 where the question is sin 75, and the gold answer a root
+            or (_functions(answer) and _functions(formula) and not _functions(*golds))
             for answer, own, folded in parts
         )
         if is_doubtful and _has_value(formula, golds, equal):
@@ -88,6 +91,8 @@ def has_form(problem: str, gold: Node, answer: Node) -> bool:
         if sum(factors(answer).values()) < sum(factors(gold).values()):
             return False
         return _divides(gold) or not _divides(answer)  # x(x + 3 + 2/x) is no factoring
+    if _SIMPLIFY.search(problem) and 0 < max(_radicands(gold)) < max(_radicands(answer)):
+        return False  # sqrt(968)/2 for 11 sqrt(2)
     return not _EXPAND.search(problem) or _num_terms(answer) >= _num_terms(gold)
 
 
@@ -113,6 +118,17 @@ def is_arithmetic(node: Node) -> bool:
     """Whether it is numerals and rational arithmetic alone; ``2^{1/2}`` is a root."""
     is_root = node.kind == "pow" and (exact(node.items[1]) or Fraction(0)).denominator > 1
     return node.kind in _RATIONAL and not is_root and all(map(is_arithmetic, node.items))
+
+
+def _radicands(node: Node) -> Iterator[int]:
+    """The sizes of the numbers below roots, of a fraction both parts multiplied; and 0."""
+    yield 0
+    power = exact(node.items[1]) if node.kind == "pow" else None
+    if node.kind == "root" or (power is not None and power.denominator > 1):
+        value = exact(node.items[0]) or Fraction(0)
+        yield abs(value.numerator) * value.denominator
+    for item in node.items:
+        yield from _radicands(item)
 
 
 def _divides(node: Node) -> bool:
@@ -166,6 +182,11 @@ def _is_larger_fraction(answer: Node, formula: Node, golds: Sequence[Node]) -> b
     """``48/72`` where the question is 24/36."""
     sizes = [_bits(each) for each in (answer, formula, *golds)]
     return sizes[0] >= sizes[1] > 0 and sizes[0] > max(sizes[2:])
+
+
+def _functions(*nodes: Node) -> set[str]:
+    """``fn`` and ``log`` where they are in one of them."""
+    return {each.kind for each in _nodes(Node("list", nodes))} & {"fn", "log"}
 
 
 def _bits(node: Node) -> int:

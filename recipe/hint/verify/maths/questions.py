@@ -105,6 +105,7 @@ FORMULA = re.compile(
     r"(?:[-+*/^().0-9 ×÷·!]|[A-Za-z](?![A-Za-z])(?<![A-Za-z]{2})){0,60})",
     re.DOTALL,
 )
+_FACTOR_BEHIND = re.compile(r"\)\s?(?=[0-9])")  # (1+2i)6, which is no answer form
 MAX_FORMULAS = 60
 _MIN_DECIMALS = 5  # a gold answer with as many may be a rounding of anything
 
@@ -231,7 +232,8 @@ def formulas_of(problem: str) -> tuple[frozenset[str], tuple[Node, ...], tuple[N
     keys, equations, values = set[str](), [], []
     for match in list(FORMULA.finditer(problem[-MAX_CHARS:]))[:MAX_FORMULAS]:
         text = next(filter(None, match.groups())).strip().rstrip(".,;? (-")
-        for tree in read(text).trees:
+        trees = read(text).trees or read(_FACTOR_BEHIND.sub(r")\\cdot ", text)).trees
+        for tree in trees:
             if tree.kind in ("relation", "label"):
                 equations.append(tree)
             for part in (tree, *(tree.items if tree.kind in STRUCTURES | {"chain"} else ())):
