@@ -15,13 +15,14 @@ from recipe.hint.verify.maths.grade import last_box
 
 _MAX_CHARS = 80  # a letter and its wrapping; longer text is something else
 _STYLE = re.compile(
-    r"\\(?:boxed|text|textbf|textit|textrm|textsf|textnormal|textup|mathrm|mathbf|mathsf|mathit|boldsymbol|bm)\{(.*)\}"
+    r"\\(?:boxed|text|textbf|textit|textrm|textsf|textnormal|textup|texttt|emph|underline|mathrm|mathbf"
+    r"|mathsf|mathit|boldsymbol|bm)\{(.*)\}"
 )
-_PAIRS = (("$", "$"), ("**", "**"), (r"\(", r"\)"), ("(", ")"), ("[", "]"), ("{", "}"))
+_PAIRS = (("$", "$"), ("**", "**"), ("*", "*"), (r"\(", r"\)"), ("(", ")"), ("[", "]"), ("{", "}"))
 # Spaces and sizes on either side.
 _NOTHING = re.compile(
     r"(?:\s|~|\\[,;:!> ]"
-    r"|\\(?:q?quad|[lL]arge|LARGE|[hH]uge|small|normalsize|displaystyle)(?![A-Za-z]))+"
+    r"|\\(?:q?quad|[lL]arge|LARGE|[hH]uge|small|normalsize|displaystyle|left|right)(?![A-Za-z]))+"
 )
 _SPACE_BEHIND = re.compile(r"(?:~|\\[,;:!> ]?|\\q?quad)$")
 _LABEL = re.compile(r"(?:option|choice|answer)(?: is)?\s*:?\s*(?![a-z])", re.IGNORECASE)

@@ -320,6 +320,8 @@ def spliced(parts: tuple[Node, ...]) -> tuple[Node, ...]:
 
 def _lone(node: Node) -> Node:
     """``(x + 1)`` is ``x + 1``; a relation in brackets is no value."""
+    if node.kind == "quantity" and node.value.unit == (("degree", 1),):
+        return Node("degree", node.items)  # part of the formula
     if node.kind in ("relation", "label", "word"):
         raise Unread("a relation in brackets")
     return node

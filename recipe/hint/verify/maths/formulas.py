@@ -19,6 +19,7 @@ CLOSERS = frozenset({")", "]", "}", r"\}", r"\rfloor", r"\rceil"})
 _SIGNS = {"+": "add", "-": "sub", r"\pm": "pm", r"\mp": "mp"}
 _CONSTANTS = {r"\pi": "pi", "e": "e", "i": "i"}
 _TEXT_MARKS = frozenset({"/", "^", TEXT_POWER, "-", "'", "per", r"\degree", "%"})
+_TEXT_MARKS |= {r"\$", r"\euro", r"\pounds"}  # 5 \$
 _MAX_SUFFIX_WORDS = 12
 DELIMITED = {
     "(": "_bracket", "[": "_bracket", r"\{": "_set", "|": "_bars",

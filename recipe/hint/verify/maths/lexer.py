@@ -39,6 +39,7 @@ _UNICODE = {
     "ℂ": r"\mathbb{C}", "√": r"\surd ", "∛": r"\cuberoot ", "′": "'", "’": "'", "∠": r"\angle ",
     "△": r"\triangle ", "⌊": r"\lfloor ", "⌋": r"\rfloor ", "⌈": r"\lceil ", "⌉": r"\rceil ",
     "⟨": r"\langle ", "⟩": r"\rangle ", "∨": r"\lor ", "∖": r"\setminus ", "∣": "|",
+    "\u3002": ".", "\u3001": ", ", "\ufe63": "-", "\u200b": "", "\ufeff": "", "\u2060": "",
     "\u00a0": " ", "\u2009": " ", "\u202f": " ", "\u2002": " ", "\u2003": " ", "\u2005": " ",
 }  # fmt: skip
 _GREEK = (
@@ -55,13 +56,18 @@ _UNICODE |= {
     for size in ("SMALL", "CAPITAL")
     if size == "SMALL" or name.title() in _GREEK
 }
+# Full-width signs; a comma among them never parts thousands.
+_WIDE = "!%()+-./0123456789:;<=>ABCDEFGHIJKLMNOPQRSTUVWXYZ[]abcdefghijklmnopqrstuvwxyz|"
+_UNICODE |= {chr(ord(char) + 0xFEE0): char for char in _WIDE}
+_UNICODE |= {"\uff0c": ", ", "\uff04": r"\$", "\uff5b": r"\{", "\uff5d": r"\}"}
 _TRANSLATION = str.maketrans(_UNICODE)
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ", "0123456789+-n")
 _SUBSCRIPTS = str.maketrans("₀₁₂₃₄₅₆₇₈₉", "0123456789")
 
 # One spelling for many; the values are what the parser knows.
 _COMMANDS = {
-    "dfrac": "frac", "tfrac": "frac", "cfrac": "frac", "dbinom": "binom", "tbinom": "binom",
+    "dfrac": "frac", "tfrac": "frac", "cfrac": "frac", "nicefrac": "frac", "sfrac": "frac",
+    "dbinom": "binom", "tbinom": "binom",
     "leq": "le", "leqslant": "le", "geq": "ge", "geqslant": "ge", "neq": "ne", "lt": "<",
     "gt": ">", "times": "cdot", "ast": "*", "div": "/", "dots": "ldots", "dotsc": "ldots",
     "dotsb": "ldots", "dotso": "ldots", "cdots": "ldots", "lbrace": "{", "rbrace": "}",
@@ -70,6 +76,7 @@ _COMMANDS = {
     "prime": "'", "backslash": "setminus", "vee": "lor", "wedge": "land",
     "colon": ":", "arctg": "arctan", "tg": "tan", "ctg": "cot", "cotg": "cot", "reals": "R",
     "mid": "|", "simeq": "approx", "ln": "ln", "exp": "exp", "dollar": "$",
+    "textdollar": "$", "textdegree": "degree", "bigcup": "cup", "bigcap": "cap",
     "overrightarrow": "vec", "widehat": "hat", "widetilde": "tilde", "lg": "log",
 }  # fmt: skip
 FUNCTIONS = frozenset(

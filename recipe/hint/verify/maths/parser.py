@@ -167,6 +167,8 @@ class _Parser(Atoms):
         currency = _CURRENCIES[self.take().text] if self._is_currency() else ""
         node = self._sum()
         suffix = self._suffix()
+        if node.kind == "degree" and suffix is None:  # in a bracket
+            node, suffix = node.items[0], read_suffix([r"\degree"])
         if currency:
             suffix = _in_currency(currency, suffix)
         if self.text() in MODULI and node.kind == "num" and not is_negative and not currency:
@@ -240,7 +242,7 @@ def _in_currency(currency: str, suffix: Suffix | None) -> Suffix:
     assert unit is not None
     if suffix is None:
         return unit
-    if suffix.unit or suffix.power != 1 or suffix.noun:
+    if suffix.unit not in ((), unit.unit) or suffix.power != 1 or suffix.noun:
         raise Unread("two units")
     return replace(unit, scale=suffix.scale)
 

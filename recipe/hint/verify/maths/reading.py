@@ -15,6 +15,10 @@ _MAX_READ_CHARS = 2000
 _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 _MAX_BOXES = 5  # one in the other
 _THOUSANDS = re.compile(r"[1-9][0-9]{0,2},[0-9]{3}(?![0-9])")
+_INFIX = re.compile(
+    r"(?<!\\)\{((?:[^{}\\]|\\[^{}]|\{[^{}]*\})*?)\\(over|choose)(?![A-Za-z])"
+    r"([^{}]*(?:\{[^{}]*\}[^{}]*)*)(?<!\\)\}"
+)
 _NO_MEMBER = re.compile(r"[0-9],0[0-9]{2}(?![0-9])")  # 1,000 is no list
 _NUM_ARGUMENTS = {
     r"\frac": 2,
@@ -53,6 +57,9 @@ def read(text: str) -> Reading:
     text = _without_wrapping(text)
     if len(text) > _MAX_READ_CHARS:
         return Reading((" ".join(text.split()),))
+    if r"\over" in text or r"\choose" in text:
+        name = {"over": "frac", "choose": "binom"}
+        text = _INFIX.sub(lambda m: rf"{{\{name[m[2]]}{{{m[1]}}}{{{m[3]}}}}}", text)
     found = tokens(text)
     # What a command that is not known does with its braces is not known either: {7 \over 4}.
     if any(token.kind == "other" and token.text.startswith("\\") for token in found):

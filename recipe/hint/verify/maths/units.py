@@ -57,7 +57,7 @@ _SYMBOLS = {
     "ampere": "A", "milliampere": "mA", "ohm": "Ω", "hertz": "Hz", "kilohertz": "kHz",
     "megahertz": "MHz", "gigahertz": "GHz", "pascal": "Pa", "kilopascal": "kPa",
     "megapascal": "MPa", "atmosphere": "atm", "mole": "mol", "dollar": "$ \\$ USD usd",
-    "euro": "€ EUR eur", "cent": "¢", "gbp": "£ GBP gbp", PERCENT: "% \\%",
+    "euro": "€ \\euro EUR eur", "cent": "¢", "gbp": "£ \\pounds GBP gbp", PERCENT: "% \\%",
     "mile_per_hour": "mph", "kilometer_per_hour": "kph kmh", "cubic_centimeter": "cc",
 }  # fmt: skip
 _COMPOUND = {
