@@ -143,7 +143,7 @@ def hostile_texts(num_chars: int, most: int = 12) -> Iterator[tuple[str, str]]:
             yield place, text
 
 
-async def _no_equal(answer: str, candidates: object) -> list[bool]:
+async def _no_equal(problem: Problem, candidates: object) -> list[bool]:
     return [False for _ in candidates]  # type: ignore[attr-defined]
 
 

@@ -6,9 +6,6 @@ said of what is asked always; for an answer that is rare and not in the problem 
 as a result only (``4 + 8 = 12``, ``x = 12``). An operand (the 3 of ``3x``) is no value, and what
 is left to do (``4 + 8``) no leak. docs/hints.md has the rules, the measured precision and recall,
 and what is not covered. The work is linear in the length of the hint.
-
-To find the values, the text is masked, character for character: words become breaks, numbers and
-commands fillers. A statement is what stands between breaks, and its ``=`` part it into sides.
 """
 
 from __future__ import annotations
@@ -16,18 +13,21 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from recipe.hint.hints import leak_words as vocabulary
 from recipe.hint.hints.base import Generate, HintResult, HintSource
+from recipe.hint.hints.leak_markup import unmarked
+from recipe.hint.hints.leak_values import Value, boxes, compact, values
 from recipe.hint.schema import HintLevels, Item, Problem, Verdict
 
 LeakPolicy = Literal["measure", "drop", "redact"]
-# (answer, candidates) -> whether each of them equals the answer.
-Equal = Callable[[str, Sequence[str]], Awaitable[list[bool]]]
+# (problem, candidates) -> whether each of them equals the answer, or is a program that passes.
+Equal = Callable[[Problem, Sequence[str]], Awaitable[list[bool]]]
 GradeMany = Callable[[Sequence[Item]], Awaitable[list[Verdict]]]
 
 REDACTED = "[...]"
+_FENCE = "```"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,156 +78,19 @@ def redact(hint: str, leaks: Sequence[Leak]) -> str:
 
 
 def graded_equal(grade: GradeMany) -> Equal:
-    """Return equality by a verifier of boxed answers; an ungraded candidate is another value."""
+    """Return equality by a verifier of boxed answers and of programs; ungraded is not equal."""
 
-    async def equal(answer: str, candidates: Sequence[str]) -> list[bool]:
-        items = [Item(rf"\boxed{{{candidate}}}", answer) for candidate in candidates]
+    async def equal(problem: Problem, candidates: Sequence[str]) -> list[bool]:
+        shape = "{}" if problem.kind == "program" else r"\boxed{{{}}}"
+        kind = "program" if problem.kind == "program" else "maths"
+        items = [Item(shape.format(each), problem.answer, kind=kind) for each in candidates]
         return [verdict.score > 0 for verdict in await grade(items)]
 
     return equal
 
 
-_NUMBER = r"\d{1,3}(?:,\d{3})+(?!\d)(?:\.\d+)?|\d+:\d\d(?!\d)|\d+(?:\.\d+)?|(?<!\d)\.\d+"
-_TOKEN = re.compile(
-    rf"""
-    (?P<break>^[ \t]*(?:[-*•]|\(?\d{{1,2}}[.)])[ \t]
-        |(?:(?<=[Ss]tep[ ])|(?<=[Hh]int[ ])|(?<=[Ll]evel[ ]))\d+
-        |\d+(?:st|[nr]d|th)\b|\d+-(?=[A-Za-z])
-        |[A-Za-zÀ-ÿ]{{2,}}(?:['’-][A-Za-zÀ-ÿ]+|[ ][A-Za-zÀ-ÿ]{{2,}})*
-        |\\(?:text|mathrm|textbf|mbox)\s*\{{[^{{}}]*\}}|\\[()\[\]]
-        |\\(?:begin|end)\s*\{{(?![a-z]*matrix)[A-Za-z]+\*?\}}
-        |\\(?:to|implies|Rightarrow|iff|in)(?![A-Za-z])|[→⇒∈])
-    |(?P<number>{_NUMBER}|\\%|\^\s*\{{\\circ\}}|(?:\^\s*)?\\circ(?![A-Za-z]))
-    |(?P<open>\\begin\s*\{{[a-z]*matrix\}}|\\\{{)|(?P<close>\\end\s*\{{[a-z]*matrix\}}|\\\}})
-    |(?P<comma>\\\\)
-    |(?P<blank>[$€£&]|\\[$,;:!\ ]|\\(?:left|right|quad|qquad|displaystyle|big|Big)(?![A-Za-z]))
-    |(?P<equal>\\(?:approx|equiv)(?![A-Za-z])|[≈≡])
-    |(?P<operator>\\(?:[A-Za-z]+|\|)|(?<=[\w)])!(?=[ ]*[\\=+*/·×^)}}\],;:$-]))
-    |[^-+*/·×÷^_–−²³√π()\[\]{{}}|,%°=<>≤≥≠A-Za-z0-9 \t\r]
-    """,
-    re.VERBOSE | re.MULTILINE,
-)
-# What a token becomes in the mask of a text, which is as long as the text: the first character,
-# then the others. Single letters, operators and brackets stay as they are.
-_MASKS = dict(number="99", open="(\\", close=")\\", comma=", ", blank="  ", equal="= ")
-_MASKS["operator"] = "\\\\"
-# What parts a mask into statements and their sides; a space does in "5 m" and "3 4".
-_PART = re.compile(r"[(\[{]|[)\]}]|[=,]|\n+|(?<=[\w%°])[ \t\r]+(?=[\w%°])(?!9+/9)")
-_LITERAL = re.compile(
-    r"[-–−+]?[\d.,:\s]*+(?:/\s*[\d.,]+|\\[dt]?frac\s*(?:(?:\{\s*-?[\d.,]+\s*\}\s*){2}|\d\s*\d)"
-    r"|(?:\\times|\\cdot|×|·)\s*10\^(?:\{-?\d+\}|\d))?\s*(?:\\?%|\^?\{?\\circ\}?|°)?"
-)
-_BRACE = re.compile(r"\\boxed\s*\{|[{}]")
-_UNCOUNTED = re.compile(r"\\(?:left|right|cdot|times|displaystyle)(?![A-Za-z])|[\s{}\\$*]")
-
-
-class Value(NamedTuple):
-    """A value at ``start:end``; ``text`` is what the verifier compares.
-
-    ``shape`` is ``literal`` (a number), ``word``, ``formula`` or ``boxed``. The side before
-    it in its statement, which begins at ``statement``, is ``left``; ``place`` counts those sides.
-    """
-
-    start: int
-    end: int
-    text: str
-    shape: str
-    statement: int
-    left: str = ""
-    place: int = 0
-
-
-def values(text: str) -> list[Value]:
-    """Return all values in the order of the text, none of them blank; a box is one value."""
-    boxed, pieces, at = list(boxes(text)), [], 0
-    for box in boxed:
-        pieces += [text[at : box.statement], "\n" * (box.end + 1 - box.statement)]
-        at = box.end + 1
-    text = "".join(pieces) + text[at:]
-
-    def masked(match: re.Match[str]) -> str:
-        first, other = _MASKS.get(match.lastgroup or "", "\n\n")
-        return first + other * (len(match[0]) - 1)
-
-    mask = _TOKEN.sub(masked, text)
-    found = [*boxed, *_number_words(text)]
-    for sides in _statements(mask):
-        begin, left = sides[0][0], ""
-        if len(sides) > 1:  # "x < 5" may be an answer as a whole
-            found += _value(text, mask, (begin, sides[-1][1]), (begin,))
-        for place, (start, end) in enumerate(sides):
-            found += _value(text, mask, (start, end), (begin, left, place))
-            left = text[start:end].strip()
-    return sorted(found, key=lambda each: (each.start, -each.end))
-
-
-def compact(text: str) -> str:
-    r"""Drop what does not count in a formula: spaces, braces, ``\left``, signs of a product."""
-    return _UNCOUNTED.sub("", text).lower()
-
-
-def _number_words(text: str) -> Iterator[Value]:
-    """Yield numbers in words, spelled as the verifier reads them."""
-    for match in vocabulary.IN_WORDS.finditer(text):
-        words = match[0].lower().removeprefix("a dozen") or "dozen"
-        whole = words.removesuffix(" and a half")
-        if whole != words and whole in vocabulary.SMALL:
-            words = f"{vocabulary.SMALL.index(whole)}.5"
-        words = re.sub("^an? ", "one ", words.replace(" and ", " "))
-        yield Value(match.start(), match.end(), words, "word", match.start())
-
-
-def boxes(text: str) -> Iterator[Value]:
-    """Yield what stands in each box that is closed, holds no other box and is not blank."""
-    open_at: list[re.Match[str] | None] = []
-    last_box = -1
-    for match in _BRACE.finditer(text):
-        if match[0] != "}":
-            open_at.append(match if len(match[0]) > 1 else None)
-        elif open_at and (box := open_at.pop()) and box.start() > last_box:
-            last_box = box.start()
-            content = text[box.end() : match.start()].strip()
-            if compact(content):
-                yield Value(box.end(), match.start(), content, "boxed", box.start())
-
-
-def _statements(mask: str) -> Iterator[list[tuple[int, int]]]:
-    """Yield the sides of each statement, as spans."""
-    sides: list[tuple[int, int]] = []
-    start = depth = 0
-    for part in _PART.finditer(mask + "\n"):
-        sign = part[0][0]
-        if sign in "([{":
-            depth += 1
-        elif sign in ")]}":
-            depth = max(0, depth - 1)
-        elif sign == "\n" or not depth:
-            if part.start() > start or sides:
-                sides.append((start, part.start()))
-            start = part.end()
-            if sign != "=":
-                if sides:
-                    yield sides
-                sides, depth = [], 0
-
-
-def _value(text: str, mask: str, span: tuple[int, int], rest: tuple) -> Iterator[Value]:
-    """Yield a side without the punctuation around it, if it is not blank."""
-    shown = mask[slice(*span)].lstrip(" \t\r,|")
-    start = span[1] - len(shown)
-    end = start + len(shown.rstrip(" \t\r,|-–+*_"))
-    shown = mask[start:end]
-    if shown[-1:] in (")", "]", "}") and not set("([{") & set(shown):
-        end -= 1
-    content = text[start:end]
-    if any(map(str.isalnum, compact(content))):
-        is_number = _LITERAL.fullmatch(content.removeprefix("(").removesuffix(")"))
-        yield Value(start, end, content, "literal" if is_number else "formula", *rest)
-
-
 _WINDOW_CHARS = 160
 _SENTENCE_END = re.compile(r"[.!?](?=\s)|\n")
-_MARKUP = re.compile(r"""[${}*_"“”()\[\]€£]|(?<!\w)'|'(?!\w)|\\[()\[\]$,;! %]|\\text\{|\\boxed""")
 # With words on its left side, "200 apples - 180 apples = 20 apples", a statement begins with "=".
 _SUM = re.compile(r"\d[^=.;\n]*(?:\s[-+*/x×÷–]\s|[+*/×÷])[^=.;\n]*\d")
 _APPLIED = re.compile(r"[A-Za-z]\s*(?:_\S+|\(.*\))")
@@ -297,8 +160,10 @@ async def find_leaks(
     """Return the leaking spans of each hint of a problem; the verifier is asked once for all."""
     answer = problem.answer
     words = _TEXT_COMMAND.sub(r"\1", answer).strip()
-    if problem.kind == "program" or not answer.strip():
+    if not answer.strip():
         return [()] * len(hints)
+    if problem.kind == "program":
+        return await _programs(hints, problem, equal)
     is_marked = words != answer or answer.startswith("(")
     if problem.kind == "choice" or (is_marked and re.fullmatch(r"\(?[A-Z]\)?", words)):
         return [_options(hint, words.strip("() ")) for hint in hints]
@@ -311,14 +176,14 @@ async def find_leaks(
     if not any(found):
         return [()] * len(hints)
     given = [each.text for each in values(problem.text) if number and each.shape != "formula"]
-    same = await _same(answer, [*(each.text for row in found for each in row), *given], equal)
+    same = await _same(problem, [*(each.text for row in found for each in row), *given], equal)
     formula, question = compact(answer), compact(problem.text)
     is_given = bool(same & {*given}) or (not number and formula in question)
     is_rare = not is_given and number not in vocabulary.COMMON
     asked = _content_words(problem.text)
 
     def leaks(hint: str, found: Iterable[Value]) -> Iterator[Leak]:
-        text = _MARKUP.sub(lambda match: " " * len(match[0]), hint)
+        text = unmarked(hint)
         for each in found:
             # A formula much longer than the answer is one on the way to it.
             if not number and len(compact(each.text)) > 1.5 * len(formula) + 1:
@@ -336,10 +201,21 @@ async def find_leaks(
     ]
 
 
-async def _same(answer: str, texts: Sequence[str], equal: Equal) -> set[str]:
+async def _programs(hints: Sequence[str], problem: Problem, equal: Equal) -> list[tuple[Leak, ...]]:
+    """Return the code blocks of each hint, as one span, where its program passes the tests."""
+    passing = await _same(problem, [hint for hint in hints if _FENCE in hint], equal)
+    return [
+        (Leak(hint.find(_FENCE), hint.rfind(_FENCE) + len(_FENCE), "program"),)
+        if hint in passing
+        else ()
+        for hint in hints
+    ]
+
+
+async def _same(problem: Problem, texts: Sequence[str], equal: Equal) -> set[str]:
     """Return the texts that equal the answer, each asked about once."""
     unique = list(dict.fromkeys(texts))
-    found = await equal(answer, unique) if unique else []
+    found = await equal(problem, unique) if unique else []
     return {text for text, is_same in zip(unique, found, strict=True) if is_same}
 
 

@@ -31,17 +31,20 @@ NOT = re.compile(
     r"\b(?:not?|never|cannot|n?either|nor|than|least|most|between|multiple|divisible|digits?)\b|n't\b"
 )
 STATED = re.compile(
-    r"(?i)\b(?:answer|solution|final (?:result|value|number|count|total|sum)|correct option)\b"
+    r"(?i)\b(?:answer|ans|solution|(?:final|right|correct) (?:result|value|number|count|total|sum)"
+    r"|correct option)\b"
     rf"(?P<gap>[^.;]{{0,50}}?)(?:\b(?:is|are|be|equals|as|of|gives|becomes|reads)\b|[:=])\s*{FILL}"
 )
 STATED_AFTER = re.compile(
-    r"(?i)[\s,]*(?:\w+\s+){0,3}?(?:the|your|our)\s+(?:(?:final|correct|right)\s+)?"
-    r"(?:answer|solution|result)\b(?!\s*(?:is|was|will|must|=|:))"
+    r"(?i)[\s,]*(?:(?:\w+\s+){0,3}?(?:the|your|our)\s+(?:(?:final|correct|right)\s+)?"
+    r"(?:answer|solution|result)\b(?!\s*(?:is|was|will|must|=|:))|is (?:right|correct)\b)"
 )
 RESULT = re.compile(
-    r"(?i)\b(?:giv(?:es?|ing)|get(?:s|ting)?|yield(?:s|ing)?|mak(?:es?|ing)|leav(?:es?|ing)|equals?"
+    r"(?i)\b(?:giv(?:es?|ing)|get(?:s|ting)?|yield(?:s|ing)?|mak(?:es?|ing)|equals?|left with"
+    r"|leav(?:es?|ing)(?: \w+ with)?|lead(?:s|ing) to|(?:result|output|expected):|(?:it|that)['’]s"
     r"|obtain(?:s|ed)?|totals?|(?:comes?|adds? up|amounts?|results?) (?:out )?(?:to|as|at|in)"
-    r"|ends? up (?:at|with)|lands? (?:at|on)|arrives? at|reach(?:es)?|namely|must be"
+    r"|ends? up (?:at|with)|lands? (?:at|on)|arrives? at|reach(?:es)?|namely"
+    r"|(?:must|should) (?:be|have (?:been|got|gotten))"
     r"|pays?|needs?|keeps?|takes?|costs?|remains?|there (?:are|is)"
     r"|(?:remainder|total|sum|difference|quotient) of"
     r"|(?:that|which|this|it|value|count|result|total|remainder|quotient|difference) (?:is|was)"
@@ -59,8 +62,8 @@ ASSUMED = re.compile(
 CLAUSE_END = re.compile(
     r"(?i)(?:(?:square |cubic )?(?:units?|[ckm]?m|dollars?|cents?|degrees?|hours?|minutes?|seconds?"
     r"|days?|weeks?|years?|feet|meters?|percent)\b\s*)?(?:$|[.,;:!?–—-]|(?:and|so|which|as|because"
-    r"|since|in all|in total|left|altogether|now|of them|again|after|before|with|when|if|by|from"
-    r"|each|per)\b)"
+    r"|since|in all|in total|left|altogether|instead|rather|not|at the end|now|of them|again"
+    r"|after|before|with|when|if|by|from|each|per)\b)"
 )
 COMPARED = re.compile(
     r"(?i)(?:times|more|less|fewer|[a-z]+er than|digits?|steps?|cases?|ways? to|of the|out of"

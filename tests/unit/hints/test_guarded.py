@@ -27,8 +27,8 @@ class Written:
         return HintResult("ok", HintLevels(HINTS))
 
 
-async def same_text(answer, candidates):
-    return [candidate == answer for candidate in candidates]
+async def same_text(problem, candidates):
+    return [candidate == problem.answer for candidate in candidates]
 
 
 def guarded(policy):

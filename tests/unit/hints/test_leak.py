@@ -7,13 +7,14 @@ import pytest
 from fakes import problem
 
 from recipe.hint.hints.base import HintResult
-from recipe.hint.hints.leak import LeakGuard, find_leaks, graded_equal, values
+from recipe.hint.hints.leak import LeakGuard, find_leaks, graded_equal
+from recipe.hint.hints.leak_values import values
 from recipe.hint.schema import HintLevels, Verdict
-from recipe.hint.verify.maths.grade import grade_maths
+from recipe.hint.verify.grading import grade
 
 
 async def judge_all(items):
-    return [grade_maths(item.response, item.answer) for item in items]
+    return [grade(item) for item in items]
 
 
 EQUAL = graded_equal(judge_all)
@@ -146,8 +147,28 @@ def test_other_capitals_do_not(hint):
     assert spans(hint, "B", kind="choice") == []
 
 
-def test_a_program_is_not_looked_at():
-    assert spans("The answer is 2.", "assert f(1) == 2", kind="program") == []
+SQUARE = "```python\ndef f(x):\n    return x * x\n```"
+
+
+@pytest.mark.parametrize(
+    ("hint", "leak"),
+    [
+        (f"Write this:\n{SQUARE}\nThen stop.", [SQUARE]),
+        (SQUARE.replace("x * x", "x + x"), []),
+        (SQUARE.removesuffix("```"), []),  # a block that is not closed is no program
+        ("The answer is 9, so f(3) == 9.", []),
+    ],
+)
+def test_a_program_leaks_where_its_code_block_passes_the_tests(hint, leak):
+    assert spans(hint, "assert f(3) == 9", kind="program") == leak
+
+
+def test_without_a_code_block_no_program_is_run():
+    async def equal(problem, candidates):
+        raise AssertionError("asked")
+
+    asked = replace(problem(), answer="assert f(3) == 9", kind="program")
+    assert asyncio.run(find_leaks(["Square it.", ""], asked, equal)) == [(), ()]
 
 
 # -- policies -------------------------------------------------------------------------------------
@@ -201,7 +222,7 @@ def test_a_value_that_the_verifier_cannot_decide_on_is_no_leak():
 def test_the_verifier_is_asked_once_for_all_hints_of_a_problem_and_for_each_value_once():
     asked_for = []
 
-    async def equal(answer, candidates):
+    async def equal(problem, candidates):
         asked_for.append(list(candidates))
         return [False] * len(candidates)
 
@@ -209,6 +230,63 @@ def test_the_verifier_is_asked_once_for_all_hints_of_a_problem_and_for_each_valu
     found = asyncio.run(find_leaks(hints, replace(problem(), text="6? 7?", answer="437"), equal))
     assert found == [(), (), ()]
     assert asked_for == [["5", "6", "8", "7"]]
+
+
+# -- markup -------------------------------------------------------------------------------------
+
+LOOKS = [
+    *("**{}**", "*{}*", "_{}_", "__{}__", "***{}***", "**_{}_**", "~~{}~~", "`{}`", "<b>{}</b>"),
+    *(r"\text{{{}}}", r"\textbf{{{}}}", r"\mathbf{{{}}}", r"\mathrm{{{}}}", r"$\text{{{}}}$"),
+]
+DIGITS = ["０１２３４５６７８９", "٠١٢٣٤٥٦٧٨٩", "𝟎𝟏𝟐𝟑𝟒𝟓𝟔𝟕𝟖𝟗"]
+SAYINGS = [
+    "The answer is {}.",
+    "So she has {} books left.",
+    "That leaves {} books.",
+    "9 - 5 + 433 = {}",
+    "Therefore x = {}.",
+    "Think of {} first.",
+    "Is it more than {}?",
+    "Look at line {} again.",
+]
+
+
+@pytest.mark.parametrize("answer", ["437", "7"])
+@pytest.mark.parametrize("saying", SAYINGS)
+def test_a_value_leaks_whatever_it_looks_like(saying, answer):
+    question = "How many books has she left?"
+    is_leak = bool(spans(saying.format(answer), answer, question))
+    looks = [look.format(answer) for look in LOOKS]
+    looks += [answer.translate(str.maketrans("0123456789", digits)) for digits in DIGITS]
+    hints = [saying.format(look) for look in looks]
+    assert [hint for hint in hints if bool(spans(hint, answer, question)) != is_leak] == []
+
+
+def test_what_stands_between_two_numbers_is_no_emphasis():
+    assert spans("2 * 437 * 3 and 2**437**3 and x_437_y", "437") == []
+
+
+@pytest.mark.parametrize(
+    "hint",
+    [
+        *(
+            "**Answer:** 7",
+            "**Final answer: 7**",
+            "<answer>7</answer>",
+            "#### 7",
+            "Ans: 7",
+        ),
+        *("It should be 7 instead of 15.", "You should have gotten 7.", "Result: 7", "it's 7."),
+        *("Not 15; 7 is right.", "The right number is 7, not 15.", "leading to 7", "left with 7"),
+    ],
+)
+def test_a_correction_gives_a_small_answer_away(hint):
+    assert spans(hint, "7") == ["7"]
+
+
+@pytest.mark.parametrize("hint", ["#### 7. Subtract", "It should be more than 7.", "Is 7 right?"])
+def test_a_small_number_beside_such_words_does_not(hint):
+    assert spans(hint, "7") == []
 
 
 # -- numbers in words ----------------------------------------------------------------------------
@@ -230,7 +308,7 @@ def test_the_verifier_is_asked_once_for_all_hints_of_a_problem_and_for_each_valu
 def test_numbers_in_words(text, numbers):
     found = [value.text for value in values(text) if value.shape == "word"]
     for number, value in zip(numbers, found, strict=True):
-        assert asyncio.run(EQUAL(number, [value])) == [True]
+        assert asyncio.run(EQUAL(replace(problem(), answer=number), [value])) == [True]
 
 
 def test_words_that_the_verifier_does_not_read_are_not_taken_for_a_part_of_them():

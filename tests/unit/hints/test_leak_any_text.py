@@ -9,7 +9,9 @@ from growth import LINEAR, exponent
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recipe.hint.hints.leak import compact, find_leaks, redact, values
+from recipe.hint.hints.leak import find_leaks, redact
+from recipe.hint.hints.leak_markup import plain, unmarked
+from recipe.hint.hints.leak_values import compact, values
 
 PIECES = st.sampled_from(
     [r"\frac{1}{2}", r"\boxed{", "}", "$", "$$", r"\(", r"\$", "=", "12", "1,200", "twenty", "-"]
@@ -25,15 +27,29 @@ PIECES = st.sampled_from(
         "é",
         r"\boxed{}",
         r"\cdot",
+        "**",
+        "_",
+        "`",
+        "=>",
+        "####",
+        "<answer>",
+        "</answer>",
+        r"\text{",
+        "４",
     ]
 )
 TEXTS = st.one_of(st.lists(PIECES, max_size=30).map("".join), st.text(max_size=60))
 
 
+@given(TEXTS)
+def test_a_place_is_the_same_without_markup(text):
+    assert len(plain(text)) == len(unmarked(text)) == len(text)
+
+
 @given(TEXTS, st.sampled_from(["12", "1/2", "x+1", r"\text{no}", "(1,2)"]))
 def test_any_hint_is_read_and_only_leaks_are_replaced(hint, answer):
-    async def equal(gold, candidates):
-        return [candidate == gold for candidate in candidates]
+    async def equal(problem, candidates):
+        return [candidate == problem.answer for candidate in candidates]
 
     asked = replace(problem(), answer=answer)
     [leaks] = asyncio.run(find_leaks([hint], asked, equal))
@@ -80,9 +96,9 @@ HOLDERS = st.sampled_from(
 def test_what_holds_no_value_is_neither_compared_nor_a_leak(held, question, answer, kind):
     asked_for = []
 
-    async def equal(gold, candidates):
+    async def equal(problem, candidates):
         asked_for.extend(candidates)
-        return [compact(candidate) == compact(gold) for candidate in candidates]
+        return [compact(candidate) == compact(problem.answer) for candidate in candidates]
 
     hint = " ".join(holder.replace("%s", blank) for holder, blank in held)
     asked = replace(problem(), text=question, answer=answer, kind=kind)
@@ -107,11 +123,15 @@ HOSTILE = {
     "thousands": lambda size: "1,000" + ",000" * (size // 4),
     "formulas": lambda size: r"$\frac{1}{2}$ " * (size // 14),
     "texts never closed": lambda size: r"\text{a" * (size // 7),
+    "emphasis never closed": lambda size: "*a" * (size // 2),
+    "emphasis in emphasis": lambda size: "**_a " * (size // 5) + "_**" * (size // 6),
+    "arrows": lambda size: "=>" * (size // 2),
+    "last lines": lambda size: "####" + "1," * (size // 2),
     "one long statement": lambda size: "x = 12 + y " * (size // 11),
 }
 
 
-async def everything_equal(gold, candidates):
+async def everything_equal(problem, candidates):
     return [True] * len(candidates)
 
 

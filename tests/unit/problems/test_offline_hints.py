@@ -106,8 +106,8 @@ def test_a_failure_of_the_endpoint_leaves_no_file(in_path):
 
 
 def test_hints_that_hold_the_answer_are_counted_and_kept(in_path):
-    async def equal(answer, candidates):
-        return [candidate == answer for candidate in candidates]
+    async def equal(problem, candidates):
+        return [candidate == problem.answer for candidate in candidates]
 
     report, rows = write(in_path, Fake({("p1", 0): "parse_failed"}), equal=equal)
     assert (report.num_hints, report.num_leaking) == (6, 6)
