@@ -14,14 +14,11 @@ connection). What it charges is unknown here and not in the budget.
 from __future__ import annotations
 
 import asyncio
-import email.utils
 import json
 import logging
-import math
 import os
 import random
 import sqlite3
-import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -33,6 +30,13 @@ from recipe.hint.errors import ConfigError
 from recipe.hint.hints.base import Generate, HintResult, WrittenText
 from recipe.hint.hints.self_generated import hint_request, parse_hint_levels
 from recipe.hint.hints.teacher_cache import CachedResponse, ResponseCache
+from recipe.hint.hints.teacher_response import (
+    MAX_BODY_BYTES,
+    TooLong,
+    read_bounded,
+    retry_after_s,
+    usage_of,
+)
 from recipe.hint.hints.teacher_settings import (
     Request,
     TeacherSampling,
@@ -60,7 +64,6 @@ FaultKind = Literal[
 _PERMANENT: frozenset[FaultKind] = frozenset({"refused", "budget", "cache"})
 _REACH_S = 10.0
 _EXCERPT_CHARS = 200
-_CHARS_PER_TOKEN = 4  # where the endpoint does not count: English text has 3 to 5
 _LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -123,7 +126,10 @@ class Client:
         if loop not in self._clients:
             # A redirect could carry the key elsewhere; loopback needs no proxy.
             http = openai.DefaultAsyncHttpxClient(
-                follow_redirects=False, trust_env=self._host not in _LOCAL, timeout=None
+                follow_redirects=False,
+                trust_env=self._host not in _LOCAL,
+                timeout=None,
+                event_hooks={"response": [read_bounded]},
             )
             self._clients[loop] = openai.AsyncOpenAI(
                 api_key=self._key or "none",
@@ -147,13 +153,15 @@ class Client:
                 return response.content
         except TimeoutError:
             return Fault("timeout", f"no whole answer within {limit_s:g} s")
+        except TooLong:
+            return Fault("garbage", f"more than {MAX_BODY_BYTES >> 20} MiB")
         except openai.APIStatusError as error:
             status = error.status_code
             what = f"HTTP {status}: {self._excerpt(error.response.content)}"
             if status != 429 and status < 500 and status != 408:
                 return Fault("refused", what)
             kind = "rate_limited" if status == 429 else "server_error"
-            return Fault(kind, what, _retry_after_s(error.response.headers.get("Retry-After", "")))
+            return Fault(kind, what, retry_after_s(error.response.headers.get("Retry-After", "")))
         except openai.APIConnectionError as error:
             cause = error.__cause__ or error
             if "peer closed connection" in str(cause):
@@ -169,9 +177,14 @@ class Client:
         match read:
             case {"choices": [{"message": {"content": str() | None as text}} as choice, *_]}:
                 is_cut = choice.get("finish_reason") == "length"
-                tokens, paid_tokens = _usage(read, request, text or "")
-                return CachedResponse(text or "", tokens, paid_tokens, is_cut)
-        paid_tokens = _usage(read, request, "")[1] if "usage" in read else 0
+                # Half a character, as JSON can hold it, is no text for a cache or a tokenizer.
+                text = (text or "").encode("utf-8", "replace").decode()
+                tokens, paid_tokens = usage_of(read, request, text)
+                return CachedResponse(text, tokens, paid_tokens, is_cut)
+            case {"usage": _}:
+                paid_tokens = usage_of(read, request, "")[1]
+            case _:
+                paid_tokens = 0
         return Fault("garbage", f"no answer: {self._excerpt(body)}", paid_tokens=paid_tokens)
 
     def _excerpt(self, body: bytes) -> str:
@@ -180,27 +193,6 @@ class Client:
         text = text.replace(self._key, "***") if self._key else text
         text = "".join(char if char.isprintable() else " " for char in text[: 4 * _EXCERPT_CHARS])
         return " ".join(text.split())[:_EXCERPT_CHARS]
-
-
-def _retry_after_s(value: str) -> float:
-    """Return the wait of a Retry-After header, in seconds or as a date; 0 where it has none."""
-    try:
-        wait_s = float(value)
-    except ValueError:
-        try:
-            wait_s = email.utils.parsedate_to_datetime(value).timestamp() - time.time()
-        except (ValueError, OverflowError):
-            return 0.0
-    return max(0.0, wait_s) if math.isfinite(wait_s) else 0.0
-
-
-def _usage(read: dict[str, Any], request: Request, text: str) -> tuple[int, int]:
-    """Return tokens of the response, and of prompt and response; estimated where not told."""
-    match read.get("usage"):
-        case {"completion_tokens": int() as tokens, "total_tokens": int() as total}:
-            return max(tokens, 0), max(total, tokens, 0)
-    prompt = sum(len(turn["content"]) for turn in request.body["messages"])
-    return -(-len(text) // _CHARS_PER_TOKEN), -(-(len(text) + prompt) // _CHARS_PER_TOKEN)
 
 
 def check_reached(settings: TeacherSettings, environment: Mapping[str, str]) -> None:

@@ -75,6 +75,25 @@ def test_a_refusal_is_not_tried_again(tmp_path, status):
     assert result.detail.startswith(f"refused: HTTP {status}: no:")
 
 
+@pytest.mark.parametrize("body", ["null", "5", '"text"', "[1]", '{"usage": {}}', '{"choices": 0}'])
+def test_any_json_that_is_no_completion_is_garbage(tmp_path, body):
+    [result], _, one = ask(tmp_path, always(f"raw:{body}"))
+    assert result.detail == f"garbage: no answer: {body}"
+    assert one.counters() == {"calls": 3, "fault_garbage": 3}
+
+
+def test_a_body_without_end_is_garbage_after_16_mib(tmp_path):
+    [result], _, _ = ask(tmp_path, always("raw:" + " " * (17 << 20)), num_retries=0)
+    assert result.detail == "garbage: more than 16 MiB"
+
+
+def test_half_a_character_is_replaced(tmp_path):
+    # Written as \\ud800 in JSON, which no file and no tokenizer takes.
+    [result], _, one = ask(tmp_path, always(completion("\ud800")))
+    assert (result.status, result.detail) == ("parse_failed", "no_object: ?")
+    assert one.counters() == {"calls": 3, "answers": 3}
+
+
 def test_a_server_that_is_not_there_is_a_connection_fault(tmp_path):
     async def run():
         async with ChatServer().running() as server:

@@ -53,6 +53,14 @@ def test_an_endpoint_that_does_not_count_is_charged_by_length(tmp_path):
     assert one._cache.paid_tokens() > result.tokens
 
 
+@pytest.mark.parametrize("count", [10**30, 10**9, -(10**30), 1.5, "12", None])
+def test_a_count_that_is_none_is_charged_by_length_or_not_at_all(tmp_path, count):
+    usage = {"completion_tokens": count, "total_tokens": count}
+    [result], _, one = ask(tmp_path, always({**completion(), "usage": usage}))
+    assert result.status == "ok"
+    assert 0 <= one._cache.paid_tokens() < 10**4
+
+
 def test_garbage_that_is_charged_for_counts_against_the_budget(tmp_path):
     charged = json.dumps({"usage": {"completion_tokens": 30, "total_tokens": 40}})
     [result], server, _ = ask(tmp_path, always(f"raw:{charged}"), budget_tokens=80)
