@@ -259,8 +259,10 @@ def _formulas(hint: str, answer: str, words: str) -> list[Value]:
 
 def _options(hint: str, letter: str) -> tuple[Leak, ...]:
     """Return where a choice's letter is named as one; other capitals are not looked at."""
-    named = (match for match in vocabulary.OPTION.finditer(hint) if match["letter"] == letter)
-    found = [match.span("letter") for match in named]
+    text = unmarked(hint)
+    named = [match.span("letter") for match in vocabulary.OPTION.finditer(hint)]
+    named += [match.span(match.lastgroup or 0) for match in vocabulary.OPTION_ITSELF.finditer(text)]
+    found = [(start, end) for start, end in named if hint[start:end] == letter]
     for box in boxes(hint):
         if letter and _TEXT_COMMAND.sub(r"\1", box.text).strip("() ") == letter:
             found.append((box.start, box.end))

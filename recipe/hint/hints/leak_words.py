@@ -18,8 +18,14 @@ COMMON = {"60", "90", "100", "180", "360", "1000", "1,000", *map(str, range(13))
 COMMON |= {"1/2", r"\frac{1}{2}", r"\frac12", r"\dfrac{1}{2}", "0.5", ".5"}
 
 OPTION = re.compile(
-    r"\b(?i:options?|choices?|answers?|letter|choose|select|pick)\b[^.;\n]{0,12}?"
+    r"\b(?i:options?|choices?|answers?|letter|choose|select|pick|go with)\b[^.;\n]{0,12}?"
     r"(?:\bis\b|:)?\s*\(?\b(?P<letter>[A-Z])\b(?!['’]|\s+[a-z])"
+)
+# Alone on its line, or said to be right; of "angle B is right" nothing is said.
+OPTION_ITSELF = re.compile(
+    r"^[ .:]*(?P<alone>[A-Z])[ .:]*$"
+    r"|\b(?P<said>[A-Z])\b[ ]{1,4}(?i:[a-z]+ ){0,2}?is (?:correct|the (?:correct|right)\b)",
+    re.MULTILINE,
 )
 # No word of these begins another: a text of fillers alone is read in linear time.
 FILL = (

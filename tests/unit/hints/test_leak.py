@@ -136,13 +136,31 @@ def test_an_equation_of_the_problem_may_be_repeated():
 # -- kinds ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("hint", ["Choose B.", "The answer is (B).", r"\boxed{B}", "So option B"])
+@pytest.mark.parametrize(
+    "hint",
+    [
+        *("Choose B.", "The answer is (B).", r"\boxed{B}", "So option B", "Go with B."),
+        *(
+            "B is correct.",
+            "(B) is the right one.",
+            "Think.\n**B**",
+            "**(B)**",
+            "B) Mars is correct",
+        ),
+    ],
+)
 def test_the_letter_of_a_choice_leaks_where_it_is_named_as_one(hint):
     assert spans(hint, "B", kind="choice") == ["B"]
     assert spans(hint, r"\text{(B)}") == ["B"]
 
 
-@pytest.mark.parametrize("hint", ["B is the midpoint of AC.", "Compare A with B.", "Choose D."])
+@pytest.mark.parametrize(
+    "hint",
+    [
+        *("B is the midpoint of AC.", "Compare A with B.", "Choose D.", "Angle B is right."),
+        *("A\nC", "D is correct.", "B is a right angle.", "B is not correct."),
+    ],
+)
 def test_other_capitals_do_not(hint):
     assert spans(hint, "B", kind="choice") == []
 
