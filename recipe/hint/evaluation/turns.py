@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-
-import numpy as np
+from statistics import fmean
 
 from recipe.hint.evaluation.estimators import Estimate, clustered_mean, paired_mean
 
@@ -31,9 +30,9 @@ def turn_metrics(facts_P: Mapping[str, Sequence[Mapping[str, float]]]) -> dict[s
     most = max(map(len, groups))
     found: dict[str, float] = {"conversations": float(sum(map(len, groups)))}
     for name in TURN_FACTS:
-        means_P = [float(np.mean([each[name] for each in group])) for group in groups]
+        means_P = [fmean(each[name] for each in group) for group in groups]
         if name == "overlap":
-            found[name] = float(np.mean(means_P))
+            found[name] = fmean(means_P)
             continue
         is_share = name in _SHARES
         of: Estimate = clustered_mean(means_P, most) if is_share else paired_mean(means_P)
