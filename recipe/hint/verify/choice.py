@@ -1,8 +1,8 @@
 r"""Grades multiple choice: the one letter in the last ``\boxed{}`` against the gold letter.
 
 Covered: A to Z in either case; ``(B)``, ``[B]``, ``B.``, ``B)``, ``$B$``, ``**B**``,
-``\text{B}`` and its relatives, "option B". Everything else in the box is ``malformed``: two
-letters, the option's text, the option's number.
+``\text{B}`` and its relatives, "option B", and ``B. Paris`` where the problem's option B is Paris.
+Everything else in the box is ``malformed``: two letters, the option's text alone, its number.
 """
 
 from __future__ import annotations
@@ -27,19 +27,25 @@ _NOTHING = re.compile(
 _SPACE_BEHIND = re.compile(r"(?:~|\\[,;:!> ]?|\\q?quad)$")
 _LABEL = re.compile(r"(?:option|choice|answer)(?: is)?\s*:?\s*(?![a-z])", re.IGNORECASE)
 _LETTER = re.compile(r"([A-Za-z])[.):]?")
+# A line of the problem, or the whole box.
+_OPTION = re.compile(r"[ \t]*(?:\\text(?:bf|rm)?\{)?\(?([A-Za-z])[.):]\)?(?:[ ~]*\})?[ \t]*(\S.*)")
+_MAX_OPTION_CHARS = 2000
 
 
-def choice_verdict(response: str, answer: str, *, is_truncated: bool = False) -> Verdict:
+def choice_verdict(
+    response: str, answer: str, problem: str = "", *, is_truncated: bool = False
+) -> Verdict:
     """Grade one response; never slow, so it needs no worker.
 
-    ``error`` means that the gold answer is no letter.
+    ``error`` means that the gold answer is no letter. ``problem`` holds the options, a line each.
     """
     box = last_box(response)
     if box.state != "closed" or not box.text:
         if is_truncated:
             return Verdict(0.0, "truncated")
         return Verdict(0.0, "malformed" if box.state == "open" else "no_answer")
-    gold, letter = read_letter(answer), read_letter(box.text)
+    gold = read_letter(answer)
+    letter = read_letter(box.text) or _letter_of_option(box.text, problem)
     if not gold:
         return Verdict(0.0, "error", box.text)
     if not letter:
@@ -58,6 +64,27 @@ def read_letter(text: str) -> str:
         before, text = text, _unwrap(text).strip()
     match = _LETTER.fullmatch(text)
     return match[1].upper() if match else ""
+
+
+def _letter_of_option(text: str, problem: str) -> str:
+    """Return the letter before an option's text; empty where the problem has another one there."""
+    if not problem or len(text) > _MAX_OPTION_CHARS:
+        return ""
+    found = _OPTION.fullmatch(_plain(text))
+    if not found:
+        return ""
+    letter = found[1].upper()
+    options = filter(None, map(_OPTION.fullmatch, problem.splitlines()))
+    is_said = any(each[1] == letter and _plain(each[2]) == _plain(found[2]) for each in options)
+    return letter if is_said else ""
+
+
+def _plain(text: str) -> str:
+    """Return a text on one line without its wrapping, in lower case."""
+    text, before = " ".join(unicodedata.normalize("NFKC", text).split()), None
+    while text != before:
+        before, text = text, _unwrap(text).strip()
+    return text.rstrip(".").lower()
 
 
 def _unwrap(text: str) -> str:

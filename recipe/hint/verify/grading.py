@@ -43,7 +43,7 @@ def quick_grade(item: Item, options: GradeOptions = _DEFAULTS) -> Verdict | None
         return program.quick_verdict(item.response, item.answer, is_truncated=item.is_truncated)
     response = item.response if options.require_boxed else _boxed(item)
     if item.kind == "choice":
-        return choice_verdict(response, item.answer, is_truncated=item.is_truncated)
+        return choice_verdict(response, item.answer, item.problem, is_truncated=item.is_truncated)
     if item.kind == "maths":
         return maths.quick_verdict(response, item.answer, item.is_truncated, item.problem)
     raise ValueError(f"kind={item.kind!r} has no verifier; use maths, choice or program")

@@ -52,6 +52,32 @@ def test_a_gold_answer_that_is_no_letter_is_an_error(gold):
     assert choice_verdict(r"\boxed{C}", gold) == Verdict(0.0, "error", "C")
 
 
+QUESTION = "Where is it?\n\nA. Rome\nB. Paris, France\nC. $\\frac{1}{2}$\n(D) Rome and Paris"
+
+
+@pytest.mark.parametrize(
+    ("content", "letter"),
+    [
+        *((form, "B") for form in ("B. Paris, France", "b) paris, france.", "(B) Paris, France")),
+        *((form, "B") for form in (r"\text{B. Paris, France}", r"\textbf{(B)} Paris, France")),
+        (r"B: \text{Paris, France}", "B"),
+        (r"C. \frac{1}{2}", "C"),
+        (r"(C) $\frac{1}{2}$", "C"),
+        ("D. Rome and Paris", "D"),
+        # The text of another option, of none, of a part, of more; no letter; two.
+        *((form, "") for form in ("A. Paris, France", "B. London", "B. Paris", "E. Paris, France")),
+        *((form, "") for form in ("B. Paris, France, or C", "Paris, France", "A. Rome B. Paris")),
+        *((form, "") for form in ("B. Paris, France\nC. 1", "A. Rome and Paris", "B. B")),
+    ],
+)
+def test_a_letter_may_stand_before_the_text_of_its_own_option(content, letter):
+    found = choice_verdict(rf"\boxed{{{content}}}", "B", QUESTION)
+    expected = "correct" if letter == "B" else "wrong" if letter else "malformed"
+    assert (found.reason, found.extracted if letter else "") == (expected, letter)
+    if letter and len(content) > 3:  # without the options nobody knows
+        assert choice_verdict(rf"\boxed{{{content}}}", "B").reason == "malformed"
+
+
 def test_a_megabyte_in_the_box_costs_nothing():
     assert choice_verdict(r"\boxed{" + "(" * 1_000_000 + "}", "C").reason == "malformed"
 
