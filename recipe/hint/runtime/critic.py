@@ -12,6 +12,7 @@ import torch
 from tensordict import TensorDict
 from verl.single_controller.base import decorator
 from verl.utils import tensordict_utils as tu
+from verl.utils.device import get_torch_device
 from verl.utils.metric import AggregationType, Metric
 from verl.workers.engine.base import EngineRegistry
 from verl.workers.engine.fsdp.transformer_impl import FSDPEngineWithValueHead
@@ -198,7 +199,11 @@ class UtteranceCriticWorker(CriticWorker):
         return Path(folder) / f"target_world_size_{self.world_size}_rank_{self.rank}.pt"
 
     def _shards(self) -> list[torch.Tensor]:
-        """Return the part of each parameter that this process holds, where it is now."""
+        """Return the part of each parameter that this process holds, where it is now.
+
+        verl moves them to the CPU without waiting for the copy.
+        """
+        get_torch_device().synchronize()
         parameters = [each.data for each in self.engine.module.parameters()]
         return [each.to_local() if hasattr(each, "to_local") else each for each in parameters]
 
@@ -215,3 +220,14 @@ class UtteranceCriticWorker(CriticWorker):
         with torch.no_grad():
             for shard, value in zip(self._shards(), values, strict=True):
                 shard.copy_(value)
+        forget_gathered(self.engine.module)
+
+
+def forget_gathered(module: torch.nn.Module) -> None:
+    """Have FSDP1 gather all parameters anew: its root keeps the ones of the last evaluation.
+
+    What was written into the shards since then would not be seen. FSDP2 keeps none here.
+    """
+    for handle in getattr(module, "_all_handles", None) or ():
+        if handle.uses_sharded_strategy:
+            handle.reshard(free_unsharded_flat_param=True)

@@ -1,0 +1,67 @@
+"""ArCHer's critic on two processes under FSDP1: whose weights answer; prints what they gave.
+
+Run by test_critic.py, with VERL_PLATFORM=cpu; it starts the second process itself.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import critic_process
+import torch
+from critic_process import build, transition
+from torch.distributed.fsdp import FullyShardedDataParallel
+from verl.utils import tensordict_utils as tu
+from verl.utils.net_utils import get_free_port
+
+from recipe.hint.runtime.archer import _batch
+from recipe.hint.runtime.critic import UtteranceCriticWorker
+
+ROWS = [transition([5, 6, 7], [12, 13], 0.0), transition([5, 6, 7, 12], [20], 1.0)]
+
+
+def settings():
+    critic = with_fsdp2()
+    for each in (critic, critic.engine):
+        object.__setattr__(each, "strategy", "fsdp")
+    return critic
+
+
+def init(self, *args, **kwargs):
+    # It takes a GPU; here every process loads and draws the same weights.
+    plain_init(self, *args, **kwargs | {"sync_module_states": False})
+
+
+with_fsdp2, critic_process.settings = critic_process.settings, settings
+plain_init, FullyShardedDataParallel.__init__ = FullyShardedDataParallel.__init__, init
+
+
+def asked(ask):
+    rows = _batch(ROWS)
+    tu.assign_non_tensor(rows, temperature=1.0, compute_loss=False)
+    return ask(rows)["utterance"].to_padded_tensor(0.0)
+
+
+def answers():
+    worker = build(UtteranceCriticWorker)
+    online = asked(worker.infer_batch)
+    with torch.no_grad():
+        # FSDP1's root: embedding, last norm and head, here with 0 in each place.
+        worker._target[0].zero_()
+    slow, again = asked(worker.infer_target), asked(worker.infer_batch)
+    return {"online": online.tolist(), "slow": slow.tolist(), "again": again.tolist()}
+
+
+if __name__ == "__main__":
+    rank, port = sys.argv[1:] or ("0", str(get_free_port("127.0.0.1")[0]))
+    os.environ.update(RANK=rank, WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT=port)
+    if rank == "0":
+        other = subprocess.Popen([sys.executable, __file__, "1", port], stdout=subprocess.DEVNULL)
+    found = answers()
+    torch.distributed.barrier()
+    if rank == "0":
+        assert other.wait(60) == 0
+        sys.stdout.write("\n" + json.dumps(found))
