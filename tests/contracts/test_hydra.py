@@ -135,6 +135,18 @@ def test_verls_typed_actor_section_accepts_the_composed_settings(composed):
     assert (actor.clip_ratio_low, actor.clip_ratio_high) == (0.2, 0.28)
 
 
+@pytest.mark.parametrize("preset", PRESETS)
+def test_a_gpu_trains_with_the_engine_that_the_cpu_was_tested_with(composed, preset):
+    config = composed(f"hardware={preset}", "trainer.nnodes=1")
+    actor, critic = config.actor_rollout_ref.actor, config.critic
+    assert (actor.strategy, config.actor_rollout_ref.ref.strategy, critic.strategy) == (
+        ("fsdp2",) * 3
+    )
+    # The critic leaves vLLM as much room as the actor does.
+    for name in ("param_offload", "optimizer_offload"):
+        assert critic.fsdp[name] == actor.fsdp_config[name]
+
+
 def test_verl_is_found_without_being_imported():
     # Its plugins read the environment, which only the settings decide.
     code = (

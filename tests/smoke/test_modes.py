@@ -94,6 +94,24 @@ def test_separate_devices_that_cannot_work_are_refused(check, wrong, says):
         check(*SEPARATE, wrong)
 
 
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ("fsdp_config.param_offload=true", r"param_offload=true with .*=2: .*updates are lost"),
+        ("strategy=fsdp", r"strategy=fsdp with .*=2: .*older weights.*give fsdp2"),
+    ],
+)
+def test_weights_that_a_gpu_could_not_put_back_are_refused(composed, wrong, says):
+    on_gpus = ("hardware=laptop", *SEPARATE, "trainer.device=cuda", "trainer.n_gpus_per_node=2")
+    wrong = f"actor_rollout_ref.actor.{wrong}"
+    with pytest.raises(ConfigError, match=says):
+        check_settings(composed(*on_gpus, wrong))
+    check_settings(composed(*on_gpus))
+    # With one update a step nothing is put back.
+    one = (f"{SYNC}=1", f"{MINI}=8")
+    check_settings(composed(*on_gpus, wrong, *one))
+
+
 def test_devices_that_are_not_whole_replicas_are_refused(check):
     # 3 devices and replicas of 2: one would be left over.
     overrides = (

@@ -61,6 +61,7 @@ _SEPARATE = (
     f"{_ROLLOUT}.n_gpus_per_node=1",
     "trainer.v1.separate_async.parameter_sync_step=2",
     f"{_ACTOR}.ppo_mini_batch_size=4",
+    f"{_ACTOR}.fsdp_config.param_offload=false",
 )
 _GLOO = (
     f"{_ROLLOUT}.checkpoint_engine.backend=gloo",

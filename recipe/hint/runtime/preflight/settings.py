@@ -183,6 +183,33 @@ def _check_separate(config: DictConfig) -> None:
             f"{what} and {model}.lora_rank={rank} (lora_adapter_path={adapter}): verl 0.9.1 sends "
             f"the model without its adapter to other devices; set {model}.lora.merge=true"
         )
+    if device == "cuda":
+        _check_kept_weights(config)
+
+
+def _check_kept_weights(config: DictConfig) -> None:
+    """Check that the weights a step began with can be put back for its later updates.
+
+    verl writes them into the shards, where the next pass must see them and nothing else write.
+    """
+    steps = "trainer.v1.separate_async.parameter_sync_step"
+    bypass = "algorithm.rollout_correction.bypass_mode"
+    if setting(config, steps) <= 1 or setting(config, bypass):
+        return
+    others = f"or give {steps}=1, or {bypass}=true"
+    strategy, offload = names(ACTOR, "strategy fsdp_config.param_offload")
+    if setting(config, offload):
+        raise ConfigError(
+            f"{offload}=true with {steps}={setting(config, steps)}: verl keeps the weights on the "
+            f"CPU in the memory that it writes the older ones to, and updates are lost; set it to "
+            f"false, {others}"
+        )
+    if setting(config, strategy) == "fsdp" and world_size(config) > 1:
+        raise ConfigError(
+            f"{strategy}=fsdp with {steps}={setting(config, steps)}: the first pass of an update "
+            f"would take embedding and head of the older weights, which FSDP1 does not gather "
+            f"anew; give fsdp2, {others}"
+        )
 
 
 def num_updates(config: DictConfig) -> int:
