@@ -58,10 +58,10 @@ def answers():
 if __name__ == "__main__":
     rank, port = sys.argv[1:] or ("0", str(get_free_port("127.0.0.1")[0]))
     os.environ.update(RANK=rank, WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT=port)
-    if rank == "0":
-        other = subprocess.Popen([sys.executable, __file__, "1", port], stdout=subprocess.DEVNULL)
+    command = [sys.executable, __file__, "1", port]
+    other = subprocess.Popen(command, stdout=subprocess.DEVNULL) if rank == "0" else None
     found = answers()
     torch.distributed.barrier()
-    if rank == "0":
+    if other:
         assert other.wait(60) == 0
         sys.stdout.write("\n" + json.dumps(found))
