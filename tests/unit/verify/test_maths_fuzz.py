@@ -48,6 +48,7 @@ TOKENS = (
     r"\mathbb{R}"
 ).split()
 ODD = "\u202e\u202d\u200f\u2066\u2069\u200b\u200d\ufeff\u0301\u0336\u20dd\u0000\u00ad"
+SEEN_THROUGH = "\u200b\ufeff"  # without width: the verifier reads what is seen
 TOWERS = (
     "10^{10^{10}}",
     "9^{9^{9^{9}}}",
@@ -101,14 +102,19 @@ def numeral(rng: random.Random) -> str:
     )
 
 
-def disguised(rng: random.Random, gold: str) -> str:
-    """The gold answer with a character that has no place in it, or in foreign digits."""
+def disguised(rng: random.Random, gold: str) -> tuple[str, bool]:
+    """The gold answer with a character that has no place in it, or in other digits.
+
+    Right are full-width digits, and characters that are not seen.
+    """
     if rng.random() < 0.2 and any(char.isdigit() for char in gold):
         zero = rng.choice("\u0660\u0966\uff10")
-        return "".join(chr(ord(zero) + int(c)) if c.isdigit() else c for c in gold)
+        text = "".join(chr(ord(zero) + int(c)) if c.isdigit() else c for c in gold)
+        return text, zero == "\uff10"
     places = [place for place, char in enumerate(gold) if char.isalnum()]
     place = rng.choice(places) + 1
-    return gold[:place] + rng.choice(ODD) + gold[place:]
+    odd = rng.choice(ODD)
+    return gold[:place] + odd + gold[place:], odd in SEEN_THROUGH
 
 
 def arithmetic(rng: random.Random, depth: int = 3) -> tuple[str, Fraction]:
@@ -149,7 +155,8 @@ def case(rng: random.Random, number: int) -> tuple[Item, bool]:
     if kind == 2:  # and an open box after a right answer
         return Item(box(gold) + r"\boxed{" + "{" * rng.randrange(1, 50), gold), False
     if kind == 3:
-        return Item(box(disguised(rng, gold)), gold), False
+        text, is_right = disguised(rng, gold)
+        return Item(box(text), gold), is_right
     make = rng.choices(
         [noise, braces, soup, nested, numeral, tower], weights=[4, 4, 6, 4, 2, TOWER_SHARE]
     )[0]
