@@ -59,10 +59,7 @@ def read_letter(text: str) -> str:
     """Return the letter in upper case, empty when ``text`` is not one letter with wrapping."""
     if len(text) > _MAX_CHARS:
         return ""
-    text, before = unicodedata.normalize("NFKC", text).strip(), None
-    while text != before:
-        before, text = text, _unwrap(text).strip()
-    match = _LETTER.fullmatch(text)
+    match = _LETTER.fullmatch(_unwrapped(unicodedata.normalize("NFKC", text).strip()))
     return match[1].upper() if match else ""
 
 
@@ -73,18 +70,23 @@ def _letter_of_option(text: str, problem: str) -> str:
     found = _OPTION.fullmatch(_plain(text))
     if not found:
         return ""
-    letter = found[1].upper()
+    letter, said = found[1].upper(), _plain(found[2])
     options = filter(None, map(_OPTION.fullmatch, problem.splitlines()))
-    is_said = any(each[1] == letter and _plain(each[2]) == _plain(found[2]) for each in options)
+    is_said = any(each[1] == letter and _plain(each[2]) == said for each in options)
     return letter if is_said else ""
 
 
 def _plain(text: str) -> str:
     """Return a text on one line without its wrapping, in lower case."""
-    text, before = " ".join(unicodedata.normalize("NFKC", text).split()), None
+    text = " ".join(unicodedata.normalize("NFKC", text).split())
+    return _unwrapped(text).rstrip(".").lower()
+
+
+def _unwrapped(text: str) -> str:
+    before = None
     while text != before:
         before, text = text, _unwrap(text).strip()
-    return text.rstrip(".").lower()
+    return text
 
 
 def _unwrap(text: str) -> str:

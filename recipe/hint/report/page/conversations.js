@@ -4,13 +4,16 @@
 /** Whether a visit has turns that go on from others. */
 const hasTurns = (visit) => visit.rounds.some((each) => each.parents.length);
 
+const countRight = (marks) => [...marks].filter((mark) => mark === "1").length;
+
+const countRight = (marks) => [...marks].filter((mark) => mark === "1").length;
+
 /** Say in short what a visit tried: "0: 0/8 → 2: 3/8" by hint levels, "2/8 → guide → 7/8" by turns. */
 function path(visit) {
   return visit.rounds.map((each) => {
-    const right = [...each.marks].filter((mark) => mark === "1").length;
     const level = hasTurns(visit) && !each.level ? "" : `${each.level}: `;
     const unmarked = each.status !== "none" ? each.status : hasTurns(visit) ? "" : "not graded";
-    const outcome = each.marks ? `${right}/${each.marks.length}` : unmarked;
+    const outcome = each.marks ? `${countRight(each.marks)}/${each.marks.length}` : unmarked;
     return [each.role === "solver" ? "" : each.role, level + outcome].filter(Boolean).join(" ");
   }).join(" → ");
 }
@@ -60,15 +63,15 @@ function conversationsOf(sample, visit) {
 
 /** Return the shares of right responses in the first and in the last round of each visit. */
 function turnShares(all) {
-  const share = ({ marks }) => marks ? [...marks].filter((mark) => mark === "1").length / marks.length : null;
+  const share = ({ marks }) => marks ? countRight(marks) / marks.length : null;
   return [["first turn right", 0], ["last turn right", -1]].map(([name, place]) =>
     ({ name, y: all.map((visit) => share(visit.rounds.at(place))) }));
 }
 
 /** Show a conversation with its texts in order. */
 function conversation({ count, turns }) {
-  const right = ({ role, response }) => response && response.reason !== "not_graded" ? `${role} ${response.reason.replaceAll("_", " ")}` : role;
-  return el("details", { open: true }, el("summary", {}, `${count} × ${turns.map(right).join(" → ")}`),
+  const told = ({ role, response }) => response && response.reason !== "not_graded" ? `${role} ${response.reason.replaceAll("_", " ")}` : role;
+  return el("details", { open: true }, el("summary", {}, `${count} × ${turns.map(told).join(" → ")}`),
     turns.flatMap(({ role, response: each }) => each ? response(each, role) : [el("p", { class: "faint" }, `${role}: found no room in the run's file`)]));
 }
 
