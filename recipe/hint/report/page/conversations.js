@@ -6,8 +6,6 @@ const hasTurns = (visit) => visit.rounds.some((each) => each.parents.length);
 
 const countRight = (marks) => [...marks].filter((mark) => mark === "1").length;
 
-const countRight = (marks) => [...marks].filter((mark) => mark === "1").length;
-
 /** Say in short what a visit tried: "0: 0/8 → 2: 3/8" by hint levels, "2/8 → guide → 7/8" by turns. */
 function path(visit) {
   return visit.rounds.map((each) => {
