@@ -23,7 +23,7 @@ _LOOK = re.compile(
 # The last line of GSM8K's solutions.
 _LAST_LINE = re.compile(r"^####(?=[ ]?[-$]?[\d,.]*\d$)", re.MULTILINE)
 _ARROW = re.compile(r"[-=]{1,2}>")
-_DIGIT = re.compile(r"[^\W0-9]")
+_FOREIGN_DIGIT = re.compile(r"(?=[^\x00-\x7f])\d")
 _SIGNS = re.compile(r"""[${}*_`"“”()\[\]€£]|(?<!\w)'|'(?!\w)|\\[()\[\]$,;! %]|\\text\{|\\boxed""")
 
 
@@ -35,7 +35,7 @@ def plain(text: str) -> str:
         text = _EMPHASIS.sub(lambda found: _blanked(found, "inside"), text)
     text = _LOOK.sub(lambda found: _blanked(found, "number", "shown"), text)
     text = _ARROW.sub(lambda found: "→".ljust(len(found[0])), text)
-    return text if text.isascii() else _DIGIT.sub(_in_ascii, text)
+    return _FOREIGN_DIGIT.sub(lambda found: str(unicodedata.decimal(found[0])), text)
 
 
 def unmarked(text: str) -> str:
@@ -48,8 +48,3 @@ def _blanked(found: re.Match[str], *kept: str) -> str:
     start, end = next(found.span(name) for name in kept if found[name] is not None)
     inside = found.string[start:end]
     return " " * (start - found.start()) + inside + " " * (found.end() - end)
-
-
-def _in_ascii(found: re.Match[str]) -> str:
-    digit = unicodedata.decimal(found[0], None)
-    return found[0] if digit is None else str(digit)
