@@ -30,6 +30,7 @@ from verl.workers.rollout.router import GlobalRequestLoadBalancer
 
 from recipe.hint.bench.control_settings import ROWS_FILE, ControlSettings
 from recipe.hint.bench.parts import PARTS, timed
+from recipe.hint.errors import ConfigError
 from recipe.hint.methods import get_method
 from recipe.hint.runtime.reporter import StepReporter
 from recipe.hint.runtime.trainer import HintMixin
@@ -92,7 +93,8 @@ class SimulatedRank:
         """Write zeros, as nested as the engine's."""
         zeros = [torch.zeros(tag["seq_len"]) for tag in batch.tags]
         nested = torch.nested.as_nested_tensor(zeros, layout=torch.jagged)
-        fields = TensorDict({"log_probs": nested, "entropy": nested}, batch_size=len(batch))
+        names = ["log_probs", "entropy"] if batch.extra_info["calculate_entropy"] else ["log_probs"]
+        fields = TensorDict(dict.fromkeys(names, nested), batch_size=len(batch))
         return tq.kv_batch_put(keys=batch.keys, partition_id=batch.partition_id, fields=fields)
 
     def update_actor(self, batch: Any) -> None:
@@ -114,6 +116,8 @@ class _Group:
     def compute_log_prob(self, batch: Any) -> Any:
         with PARTS.part("simulated log-probs"):
             return ray.get(self._rank.compute_log_prob.remote(batch))
+
+    compute_ref_log_prob = compute_log_prob
 
     def update_actor(self, batch: Any) -> dict[str, Any]:
         with PARTS.part("simulated update"):
@@ -201,7 +205,7 @@ class ControlManager(HintManager):
 # -- the driver ------------------------------------------------------------------------------------
 
 _VERLS = ("_fetch_one_gen_batch", "_submit_batch_to_rollout", "_balance_batch", "_compute_metrics")
-_VERLS += ("_compute_old_log_prob", "_compute_advantage", "_update_actor")
+_VERLS += ("_compute_old_log_prob", "_compute_ref_log_prob", "_compute_advantage", "_update_actor")
 _OURS = ("_fetch_one_gen_batch", "_records_of", "_compute_advantage", "_step_once", "step")
 
 
@@ -209,11 +213,17 @@ class _Simulated(PPOTrainerSync):
     """verl's trainer with nothing behind it that needs a model."""
 
     def _setup(self) -> None:
+        if self.use_critic:
+            raise ConfigError(
+                f"no critic is simulated, and trainer.method={self.config.trainer.method} trains "
+                "one here; take a baseline or a method without"
+            )
         self._init_tokenizer()
         self._init_dataloader()
         self._init_dump_executor()
         simulated: Any = self  # verl's types are those of the real parts
         simulated.checkpoint_manager, simulated.actor_rollout_wg = _NoCheckpoints(), _Group()
+        simulated.ref_in_actor, simulated.ref_policy_wg = False, simulated.actor_rollout_wg
         simulated.teacher_model_manager = simulated.distillation_config = None
         self.reward_loop_manager = SimpleNamespace(reward_loop_worker_handles=[])
         self.resource_pool_manager = SimpleNamespace(get_n_gpus=lambda: 1)
