@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
 from recipe.hint.hints.base import WrittenText
 from recipe.hint.prompt import Message
@@ -11,25 +10,28 @@ from recipe.hint.schema import Opinion, Problem, Response, Verdict
 from recipe.hint.turns import RoleSampling, Turn
 
 
-class Engine(Protocol):
-    """The model, the tokenizer and the verifier, as the rollout loop uses them."""
+class Engine:
+    """The model, the tokenizer and the verifier, as the rollout loop uses them.
 
-    @property
-    def group_size(self) -> int:
-        """Responses of a whole group, G."""
-        ...
+    What is defined here does without a model: every prompt fits, nothing leaks, no judge is asked.
+
+    Attributes:
+        group_size: Responses of a whole group, G.
+    """
+
+    group_size: int
 
     def render(self, messages: Sequence[Message]) -> list[int]:
         """Return the tokens of a conversation, ready for the response."""
-        ...
+        raise NotImplementedError(f"{type(self).__name__} renders nothing")
 
     def render_follow_up(self, turn: Turn, messages: Sequence[Message]) -> list[int]:
         """Return the tokens of a conversation that continues a turn."""
-        ...
+        return self.render(messages)
 
     def fits(self, prompt_ids: Sequence[int]) -> bool:
         """Return whether a prompt is within ``rollout.prompt_length``."""
-        ...
+        return True
 
     async def sample(
         self,
@@ -39,80 +41,6 @@ class Engine(Protocol):
         sampling: RoleSampling | None = None,
     ) -> list[Response]:
         """Sample a group, or only ``rows`` of it: row i is the same response either way."""
-        ...
-
-    def given_response(self, text: str) -> Response:
-        """Return a given text as a response: its tokens and the end of its turn."""
-        ...
-
-    def continuation(self, prompt_ids: Sequence[int], response: Response) -> str:
-        """Return the text of a response without the beginning that its prompt contains."""
-        ...
-
-    async def sample_each(
-        self,
-        prompts: Sequence[list[int]],
-        seeds: Sequence[int],
-        count: int,
-        sampling: RoleSampling | None = None,
-    ) -> list[list[Response]]:
-        """Sample the first ``count`` responses of each prompt, as :meth:`sample` does, at once."""
-        ...
-
-    async def grade(self, problem: Problem, responses_G: list[Response]) -> list[Verdict]:
-        """Grade responses to one problem, in order."""
-        ...
-
-    async def leaks(self, problem: Problem, responses: list[Response]) -> list[bool]:
-        """Return whether each text gives the final answer away, in order."""
-        ...
-
-    async def log_probs(self, prompt_ids: list[int], token_ids: list[int]) -> list[float]:
-        """Return log-probabilities of a response's tokens after a prompt, as far as both fit."""
-        ...
-
-    async def write(self, messages: list[Message], seed: int) -> WrittenText:
-        """Sample one text with the hint writer's settings."""
-        ...
-
-    async def second_opinions(
-        self, problem: Problem, responses: list[Response], verdicts: list[Verdict]
-    ) -> list[Opinion]:
-        """Ask the second judge about verdicts; it changes none."""
-        ...
-
-
-class BareEngine:
-    """Base of engines without a model: every prompt fits, nothing leaks, no judge is asked."""
-
-    def render(self, messages: Sequence[Message]) -> list[int]:
-        """Refuse: subclasses define the tokens."""
-        raise NotImplementedError(f"{type(self).__name__} renders nothing")
-
-    def render_follow_up(self, turn: Turn, messages: Sequence[Message]) -> list[int]:
-        """Return the tokens of the whole conversation."""
-        return self.render(messages)
-
-    def fits(self, prompt_ids: Sequence[int]) -> bool:
-        """Return true."""
-        return True
-
-    def given_response(self, text: str) -> Response:
-        """Return a text as a response, a token for each word."""
-        return Response([0] * len(text.split()), [], text, is_truncated=False, is_given=True)
-
-    def continuation(self, prompt_ids: Sequence[int], response: Response) -> str:
-        """Return the response's text."""
-        return response.text
-
-    async def sample(
-        self,
-        prompt_ids: list[int],
-        seed: int,
-        rows: range | None = None,
-        sampling: RoleSampling | None = None,
-    ) -> list[Response]:
-        """Refuse: subclasses define what they sample."""
         raise NotImplementedError(f"{type(self).__name__} samples nothing")
 
     async def sample_each(
@@ -122,26 +50,38 @@ class BareEngine:
         count: int,
         sampling: RoleSampling | None = None,
     ) -> list[list[Response]]:
-        """Sample one prompt after the other."""
+        """Sample the first ``count`` responses of each prompt, as :meth:`sample` does."""
         return [
             await self.sample(prompt_ids, seed, range(count), sampling)
             for prompt_ids, seed in zip(prompts, seeds, strict=True)
         ]
 
+    def given_response(self, text: str) -> Response:
+        """Return a given text as a response: its tokens and the end of its turn."""
+        return Response([0] * len(text.split()), [], text, is_truncated=False, is_given=True)
+
+    def continuation(self, prompt_ids: Sequence[int], response: Response) -> str:
+        """Return the text of a response without the beginning that its prompt contains."""
+        return response.text
+
+    async def grade(self, problem: Problem, responses_G: list[Response]) -> list[Verdict]:
+        """Grade responses to one problem, in order."""
+        raise NotImplementedError(f"{type(self).__name__} grades nothing")
+
     async def leaks(self, problem: Problem, responses: list[Response]) -> list[bool]:
-        """Find no leak."""
+        """Return whether each text gives the final answer away, in order."""
         return [False] * len(responses)
 
     async def log_probs(self, prompt_ids: list[int], token_ids: list[int]) -> list[float]:
-        """Refuse: there are no log-probabilities without a model."""
+        """Return log-probabilities of a response's tokens after a prompt, as far as both fit."""
         raise NotImplementedError(f"{type(self).__name__} has no log-probabilities")
 
     async def write(self, messages: list[Message], seed: int) -> WrittenText:
-        """Refuse: no hint is written without a model."""
+        """Sample one text with the hint writer's settings."""
         raise NotImplementedError(f"{type(self).__name__} writes no hints")
 
     async def second_opinions(
         self, problem: Problem, responses: list[Response], verdicts: list[Verdict]
     ) -> list[Opinion]:
-        """Ask nobody."""
+        """Ask the second judge about verdicts; it changes none."""
         return ["not_asked"] * len(verdicts)

@@ -11,7 +11,7 @@ from verl.trainer.ppo import core_algos
 from verl.trainer.ppo.v1 import PPOTrainerSync
 from verl.utils import tensordict_utils as tu
 
-from recipe.hint.engine import BareEngine
+from recipe.hint.engine import Engine
 from recipe.hint.methods.score import Score, ScoreSettings
 from recipe.hint.prompt import Texts
 from recipe.hint.rollout import PromptRollout, RolloutParts
@@ -93,7 +93,7 @@ class Queue:
         return KVBatchMeta(partition_id=partition_id, keys=keys, tags=tags)
 
 
-class Engine(BareEngine):
+class TwoTalks(Engine):
     """Two conversations: lengths by turn and row, right or wrong by the last token; 2: ungraded."""
 
     group_size = 2
@@ -124,7 +124,7 @@ def filled(monkeypatch, method, rights, *, k1=0.0):
     for number, right in enumerate(rights):
         uid = f"uid{number}"
         item = Problem(f"p{number}", MESSAGES, "2+2", "four" + "!" * number, "4")
-        parts = RolloutParts(method, None, Engine(right), HintSettings(), Texts())
+        parts = RolloutParts(method, None, TwoTalks(right), HintSettings(), Texts())
         outcome = asyncio.run(PromptRollout(item, ProblemState(step=9), parts).run(uid, 9))
         for key, fields, tag in store.rows_of(outcome, {"uid": uid, "global_steps": 1}):
             keys.append(key)

@@ -18,7 +18,7 @@ from verl.utils import tensordict_utils as tu
 from verl.utils.tokenizer.continuous_token_wiring import create_continuous_token_builder
 from verl.workers.rollout.llm_server import FullyAsyncLLMServerClient, LLMServerClient
 
-from recipe.hint.engine import BareEngine
+from recipe.hint.engine import Engine
 from recipe.hint.methods.base import Method
 from recipe.hint.prompt import Texts
 from recipe.hint.rollout import RolloutParts
@@ -197,7 +197,7 @@ def test_a_worker_says_which_problem_it_waits_for_longest(monkeypatch):
     assert during.startswith("works on 2 prompts, on problem p7 for 0 s")
 
 
-class SlowEngine(BareEngine):
+class SlowEngine(Engine):
     """Answers a group after some turns of the event loop, and counts those it has at once."""
 
     group_size = 2
@@ -207,9 +207,6 @@ class SlowEngine(BareEngine):
 
     def render(self, messages):
         return [1]
-
-    def fits(self, prompt_ids):
-        return True
 
     async def sample(self, prompt_ids, seed, rows, sampling=None):
         self.now += 1

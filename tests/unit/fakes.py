@@ -8,7 +8,7 @@ import random
 import re
 from dataclasses import replace
 
-from recipe.hint.engine import BareEngine
+from recipe.hint.engine import Engine
 from recipe.hint.hints.base import HintResult, WrittenText
 from recipe.hint.hints.dataset import Increments
 from recipe.hint.hints.self_generated import SelfGenerated
@@ -31,7 +31,7 @@ def problem(solution: str = "one step, then the next", problem_id: str = "p1") -
     return Problem(problem_id, messages, "What is 1+1?", solution, "2", "test")
 
 
-class ScriptedEngine(BareEngine):
+class ScriptedEngine(Engine):
     """``outcomes[level]`` are the rewards of a group; a string is a verdict's reason instead.
 
     A token is a character, so a prompt's length is its text's. An answer's tokens are its level,
@@ -93,12 +93,6 @@ class ScriptedEngine(BareEngine):
         return Response(
             [GIVEN, kind not in ("", "wrong"), 0], [], text, kind == "cut", is_given=True
         )
-
-    async def sample_each(self, prompts, seeds, count, sampling=None):
-        return [
-            await self.sample(ids, seed, range(count), sampling)
-            for ids, seed in zip(prompts, seeds, strict=True)
-        ]
 
     async def log_probs(self, prompt_ids, token_ids):
         """A token is a quarter likelier for each level."""

@@ -6,7 +6,7 @@ import asyncio
 
 from fakes import problem
 
-from recipe.hint.engine import BareEngine
+from recipe.hint.engine import Engine
 from recipe.hint.prompt import Texts
 from recipe.hint.rollout import PromptRollout, RolloutParts
 from recipe.hint.schema import ProblemState, Response, Verdict
@@ -15,7 +15,7 @@ from recipe.hint.settings import HintSettings
 GUIDE = 7  # as a turn
 
 
-class TurnEngine(BareEngine):
+class TurnEngine(Engine):
     """Right or wrong by turn and row: ``right[turn]`` lists the responses of that turn.
 
     A token is a character; a response's text names its turn. Of the turn ``GUIDE`` the list says

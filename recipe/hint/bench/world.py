@@ -11,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 
 from recipe.hint.bench.fleet import Fleet
-from recipe.hint.engine import BareEngine
+from recipe.hint.engine import Engine
 from recipe.hint.errors import ConfigError
 from recipe.hint.hints.base import Generate, HintResult, WrittenText
 from recipe.hint.prompt import Message
@@ -109,8 +109,8 @@ def _sigmoid(logit: Any) -> Any:
     return 1 / (1 + np.exp(-logit))
 
 
-class SimulatedEngine(BareEngine):
-    """The :class:`~recipe.hint.engine.Engine` of one problem, on a simulated fleet.
+class SimulatedEngine(Engine):
+    """The engine of one problem, on a simulated fleet.
 
     The prompt of level l is the single token l, and the text of a hint its level. A hint's length
     counts in the prefill only.
@@ -120,11 +120,7 @@ class SimulatedEngine(BareEngine):
         self._world = world
         self._fleet = fleet
         self._difficulty = world.difficulty(number)
-
-    @property
-    def group_size(self) -> int:
-        """G."""
-        return self._world.group_size
+        self.group_size = world.group_size
 
     def render(self, messages: Sequence[Message]) -> list[int]:
         """Return the hint level, the last word of a hinted conversation."""

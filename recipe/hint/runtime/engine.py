@@ -11,6 +11,7 @@ from uuid import uuid4
 
 import numpy as np
 
+from recipe.hint.engine import Engine
 from recipe.hint.errors import StallError
 from recipe.hint.hints.base import WrittenText
 from recipe.hint.hints.leak import find_leaks, graded_equal
@@ -214,8 +215,8 @@ class GroupClient:
             self._client._release_server(server_id, request_id=request_id)
 
 
-class VllmEngine:
-    """The engine of the rollout loop (:class:`~recipe.hint.engine.Engine`) on vLLM."""
+class VllmEngine(Engine):
+    """The engine of the rollout loop on vLLM."""
 
     def __init__(
         self,
@@ -227,11 +228,13 @@ class VllmEngine:
         hint_sampling: Sampling | None = None,
     ) -> None:
         self._client = client
+        self.is_seeded = client.is_seeded
         self._tokenizer = renderer.tokenizer
         self._renderer = renderer
         self._prompt_length = renderer.prompt_length
         self.grader = grading.grader
         self._response_sampling = response_sampling
+        self.group_size = response_sampling.n
         self._hint_sampling = hint_sampling
         self._second_judge = grading.second_judge
         self._overlong = grading.overlong
@@ -254,16 +257,6 @@ class VllmEngine:
     def fits(self, prompt_ids: Sequence[int]) -> bool:
         """Return whether a prompt is within ``rollout.prompt_length``."""
         return len(prompt_ids) <= self._prompt_length
-
-    @property
-    def group_size(self) -> int:
-        """G."""
-        return self._response_sampling.n
-
-    @property
-    def is_seeded(self) -> bool:
-        """Whether a seed decides what is sampled."""
-        return self._client.is_seeded
 
     async def sample(
         self,

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 import torch
 from fakes import Numbered, problem
 
-from recipe.hint.engine import BareEngine
+from recipe.hint.engine import Engine
 from recipe.hint.hints.base import HintSource, WrittenText
 from recipe.hint.methods.base import Method
 from recipe.hint.prompt import Texts, fill, with_hint
@@ -185,7 +185,7 @@ class Draws:
         return (*(choice for choice, _ in taken[:-1]), taken[-1][0] + 1)
 
 
-class EnumeratingEngine(BareEngine):
+class EnumeratingEngine(Engine):
     """The engine of one way; a row of a seed is one response however often it is asked for."""
 
     def __init__(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from omegaconf import DictConfig
 
-from recipe.hint.engine import BareEngine
+from recipe.hint.engine import Engine
 from recipe.hint.errors import ConfigError, DataError
 from recipe.hint.hints.base import WrittenText
 from recipe.hint.hints.teacher_settings import TeacherSampling
@@ -287,7 +287,7 @@ def check_attempts(
                     )
 
 
-class _Listener(BareEngine):
+class _Listener(Engine):
     """An engine that generates marks, and keeps the conversations that it is asked to render."""
 
     group_size = 1
