@@ -368,6 +368,10 @@ class Train:
             raise ValueError("Train has no rows; give at least one, or dropped ones (is_dropped)")
 
 
+# What a method answers: sample more, or train.
+Decision = Sample | Train
+
+
 def turn_at(rounds: Sequence[Round], place: Place) -> Turn:
     """Return the turn at a place."""
     return rounds[place.round].turns[place.turn]

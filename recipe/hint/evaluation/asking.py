@@ -11,7 +11,7 @@ from recipe.hint.rollout import PromptRollout, RolloutParts
 from recipe.hint.samples import NO_SAMPLES
 from recipe.hint.schema import FINAL_HINT_FAILURES, Problem, ProblemState
 from recipe.hint.settings import style_of
-from recipe.hint.turns import Round, Sample, Train, Turn, at_level
+from recipe.hint.turns import Decision, Round, Sample, Turn, at_level
 
 
 class EveryLevel(Method):
@@ -23,9 +23,7 @@ class EveryLevel(Method):
         """Return the group without a hint."""
         return Sample(writes_hints_early=True)
 
-    def react(
-        self, problem: Problem, state: ProblemState, rounds: Sequence[Round]
-    ) -> Sample | Train:
+    def react(self, problem: Problem, state: ProblemState, rounds: Sequence[Round]) -> Decision:
         """Return the next level, and in the end the newest group that was sampled."""
         last = rounds[-1]
         if last.level == self.max_level or last.hint_status in FINAL_HINT_FAILURES:

@@ -17,7 +17,7 @@ from recipe.hint.methods.base import Method
 from recipe.hint.methods.final_turns import FinalTurns
 from recipe.hint.methods.prompts import Revise
 from recipe.hint.schema import Problem, ProblemState
-from recipe.hint.turns import Round, Row, Sample, Train, conversation_to, places, turn_at
+from recipe.hint.turns import Decision, Round, Row, Sample, Train, conversation_to, places, turn_at
 
 
 @dataclass(frozen=True)
@@ -123,9 +123,7 @@ class Archer(Method):
             settings.expectile,
         )
 
-    def react(
-        self, problem: Problem, state: ProblemState, rounds: Sequence[Round]
-    ) -> Sample | Train:
+    def react(self, problem: Problem, state: ProblemState, rounds: Sequence[Round]) -> Decision:
         """Continue every first turn (``bandit`` does not), then train on all turns.
 
         A conversation without the grades that it needs has no rows: what it earned is unknown.

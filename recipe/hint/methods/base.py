@@ -14,7 +14,7 @@ from recipe.hint.credit.tokens import TokenStats, token_advantages
 from recipe.hint.errors import ConfigError
 from recipe.hint.prompt import Style
 from recipe.hint.schema import FINAL_HINT_FAILURES, Problem, ProblemState, seed_at
-from recipe.hint.turns import Bare, Place, Round, Row, Sample, Train, Turn, turn_at
+from recipe.hint.turns import Bare, Decision, Place, Round, Row, Sample, Train, Turn, turn_at
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,8 @@ class Method:
     """Sample one group without a hint and train on it: the neutral decision.
 
     A method is pure and holds no state. Its attributes tell the rest of the package what it needs.
+    For credit of its own, ``rows`` are those of one batch, in any order, and ``tokens`` what the
+    policy gives their tokens.
 
     Attributes:
         settings_cls: A frozen dataclass of its settings; their defaults are the configuration's.
@@ -107,9 +109,7 @@ class Method:
         """Decide what is sampled first."""
         return Sample()
 
-    def react(
-        self, problem: Problem, state: ProblemState, rounds: Sequence[Round]
-    ) -> Sample | Train:
+    def react(self, problem: Problem, state: ProblemState, rounds: Sequence[Round]) -> Decision:
         """Decide after each round: sample more, or train."""
         if not rounds[-1].is_sampled:
             return Sample()
@@ -189,48 +189,28 @@ class Method:
         return None
 
     def value_targets(self, rows: Sequence[CreditRow]) -> np.ndarray:
-        """Return the critic's target for the state before each turn, shape (N,).
-
-        Args:
-            rows: Those of one batch, in any order.
-        """
+        """Return the critic's target for the state before each turn, shape (N,)."""
         return np.array([row.reward for row in rows])
 
     def advantages(self, rows: Sequence[CreditRow]) -> np.ndarray:
-        """Return the advantage of each row, shape (N,), before its weight and its KL.
-
-        Args:
-            rows: Those of one batch, in any order.
-        """
+        """Return the advantage of each row, shape (N,), before its weight and its KL."""
         raise NotImplementedError("only a method with has_own_credit has advantages")
 
     def token_weights(self, rows: Sequence[CreditRow], tokens: TokenStats) -> np.ndarray:
-        """Return the factor of each token's advantage, shape (N, T) or (N, 1): 1.
-
-        Args:
-            rows: Those of one batch, in any order.
-            tokens: What the policy gives their tokens.
-        """
+        """Return the factor of each token's advantage, shape (N, T) or (N, 1): 1."""
         return np.ones((len(rows), 1))
 
     def kl_coefs(self, rows: Sequence[CreditRow], kls_N: np.ndarray) -> np.ndarray:
         """Return the KL coefficient of each row, shape (N,): the row's own.
 
-        Args:
-            rows: Those of one batch, in any order.
-            kls_N: Each row's log-ratio to the reference policy, summed over its tokens, in nats.
+        ``kls_N`` are log-ratios to the reference policy, summed over a row's tokens, in nats.
         """
         return np.array([row.kl_coef for row in rows])
 
     def token_advantages(
         self, rows: Sequence[CreditRow], tokens: TokenStats
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the advantage of each row, (N,), and of each token, (N, T), with weight and KL.
-
-        Args:
-            rows: Those of one batch, in any order.
-            tokens: What the policy gives their tokens.
-        """
+        """Return the advantage of each row, (N,), and of each token, (N, T), with weight and KL."""
         advantages_N = self.advantages(rows)
         weights_NT = np.array([[row.weight] for row in rows]) * self.token_weights(rows, tokens)
         kl_coefs_N = self.kl_coefs(rows, tokens.kls_N)

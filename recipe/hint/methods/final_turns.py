@@ -8,7 +8,7 @@ from recipe.hint.conversations import conversations
 from recipe.hint.errors import TeacherSilentError
 from recipe.hint.methods.base import Method
 from recipe.hint.schema import Problem, ProblemState
-from recipe.hint.turns import Round, Row, Sample, Train
+from recipe.hint.turns import Decision, Round, Row, Sample, Train
 
 
 class FinalTurns(Method):
@@ -25,9 +25,7 @@ class FinalTurns(Method):
         """Return what the method samples first."""
         return self._method.open(problem, state)
 
-    def react(
-        self, problem: Problem, state: ProblemState, rounds: Sequence[Round]
-    ) -> Sample | Train:
+    def react(self, problem: Problem, state: ProblemState, rounds: Sequence[Round]) -> Decision:
         """Return the method's next turn, in the end the last turns with their facts.
 
         Raises:

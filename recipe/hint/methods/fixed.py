@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from recipe.hint.errors import ConfigError
-from recipe.hint.methods.base import Draws, Method, unhinted
+from recipe.hint.methods.base import Method, unhinted
 from recipe.hint.schema import Problem, ProblemState
 from recipe.hint.turns import Hinted, Sample
 
@@ -25,14 +26,8 @@ class Fixed(Method):
     uses_hints = True
     supports_dropout = True
 
-    def __init__(
-        self,
-        *,
-        max_level: int = 3,
-        settings: FixedSettings | None = None,
-        draws: Draws | None = None,
-    ) -> None:
-        super().__init__(max_level=max_level, settings=settings, draws=draws)
+    def __init__(self, *, max_level: int = 3, **given: Any) -> None:
+        super().__init__(max_level=max_level, **given)
         if not 1 <= self.settings.level <= max_level:
             raise ConfigError(
                 f"hint.fixed.level={self.settings.level} must be from 1 to {max_level}, the "

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from recipe.hint.errors import ConfigError
-from recipe.hint.methods.base import Draws, Method, check_below_group, unhinted
+from recipe.hint.methods.base import Method, check_below_group, unhinted
 from recipe.hint.schema import FINAL_HINT_FAILURES, Problem, ProblemState
-from recipe.hint.turns import Hinted, Round, Sample, Train, Turn, at_level
+from recipe.hint.turns import Decision, Hinted, Round, Sample, Turn, at_level
 
 _TAGS = ("<think>", "</think>", "<answer>", "</answer>")
 _FORM = re.compile(r"\s*<think>(.*?)</think>\s*<answer>(.*?)</answer>\s*", re.DOTALL)
@@ -70,14 +70,8 @@ class Ghpo(Method):
     source = "solution_prefix"
     drops_groups = True
 
-    def __init__(
-        self,
-        *,
-        max_level: int = 3,
-        settings: GhpoSettings | None = None,
-        draws: Draws | None = None,
-    ) -> None:
-        super().__init__(max_level=max_level, settings=settings, draws=draws)
+    def __init__(self, *, max_level: int = 3, **given: Any) -> None:
+        super().__init__(max_level=max_level, **given)
         mode, level = self.settings.mode, self.settings.level
         if mode.startswith("fixed") and not 1 <= level <= max_level:
             raise ConfigError(
@@ -113,9 +107,7 @@ class Ghpo(Method):
             return unhinted()
         return Sample(at_level(self.settings.level if self.settings.mode == "fixed_all" else 0))
 
-    def react(
-        self, problem: Problem, state: ProblemState, rounds: Sequence[Round]
-    ) -> Sample | Train:
+    def react(self, problem: Problem, state: ProblemState, rounds: Sequence[Round]) -> Decision:
         """Extend the prefix while the group is difficult; a failed verifier decides nothing."""
         last, mode = rounds[-1], self.settings.mode
         if last.is_sampled and last.num_ungraded == len(last.turns):

@@ -14,7 +14,7 @@ from recipe.hint.credit.tokens import TokenStats
 from recipe.hint.errors import ConfigError
 from recipe.hint.methods.base import Method
 from recipe.hint.schema import Problem, ProblemState
-from recipe.hint.turns import Place, Round, Sample, Train
+from recipe.hint.turns import Decision, Place, Round, Sample, Train
 
 
 @dataclass(frozen=True)
@@ -52,9 +52,7 @@ class Luffy(Method):
     needs_solution: ClassVar[bool] = True
     needs_log_probs: ClassVar[bool] = True
 
-    def react(
-        self, problem: Problem, state: ProblemState, rounds: Sequence[Round]
-    ) -> Sample | Train:
+    def react(self, problem: Problem, state: ProblemState, rounds: Sequence[Round]) -> Decision:
         """Grade the solution after the group; train on both."""
         if len(rounds) == 1:
             return Sample(given=(problem.solution,), role="reference")

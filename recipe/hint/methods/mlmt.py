@@ -12,7 +12,6 @@ import numpy as np
 from recipe.hint.credit.baselines import state_values
 from recipe.hint.credit.rows import CreditRow
 from recipe.hint.errors import ConfigError
-from recipe.hint.methods.base import Draws
 from recipe.hint.methods.score import PARENT_TURN
 from recipe.hint.methods.score_guided import GUIDE, GUIDE_TURN, ScoreGuided, ScoreGuidedSettings
 from recipe.hint.schema import ProblemState
@@ -112,14 +111,8 @@ class Mlmt(ScoreGuided):
         "refinements": 1,
     }
 
-    def __init__(
-        self,
-        *,
-        max_level: int = 0,
-        settings: MlmtSettings | None = None,
-        draws: Draws | None = None,
-    ) -> None:
-        super().__init__(max_level=max_level, settings=settings, draws=draws)
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
         self.feedbacks = self.settings.feedbacks
         self.refinements = self.settings.refinements
 

@@ -14,7 +14,7 @@ from recipe.hint.credit.tokens import TokenStats
 from recipe.hint.errors import ConfigError
 from recipe.hint.methods.base import Method
 from recipe.hint.schema import Problem, ProblemState
-from recipe.hint.turns import Round, Sample, Train
+from recipe.hint.turns import Decision, Round, Train
 
 _RIGHT = "is_right"
 
@@ -53,9 +53,7 @@ class RlZvp(Method):
     has_own_credit: ClassVar[bool] = True
     needs_log_probs: ClassVar[bool] = True
 
-    def react(
-        self, problem: Problem, state: ProblemState, rounds: Sequence[Round]
-    ) -> Sample | Train:
+    def react(self, problem: Problem, state: ProblemState, rounds: Sequence[Round]) -> Decision:
         """Train on the group; drop it if nothing is right and a grade failed."""
         rows = self.train_round(rounds, 0).rows
         of_rows = zip(rows, rounds[0].accuracies_G, strict=True)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from recipe.hint.methods.base import Method, unhinted
 from recipe.hint.methods.search import SearchSettings
 from recipe.hint.schema import Problem, ProblemState
-from recipe.hint.turns import Round, Sample, Train, at_level
+from recipe.hint.turns import Decision, Round, Sample, at_level
 
 
 class Sage(Method):
@@ -35,9 +35,7 @@ class Sage(Method):
         writes_early = self.settings.write_early and will_fail
         return self._request(level, state, writes_early=writes_early)
 
-    def react(
-        self, problem: Problem, state: ProblemState, rounds: Sequence[Round]
-    ) -> Sample | Train:
+    def react(self, problem: Problem, state: ProblemState, rounds: Sequence[Round]) -> Decision:
         """Escalate while no response is right, then train on the newest group, sampled whole."""
         last = rounds[-1]
         if not self.ends_escalation(last):

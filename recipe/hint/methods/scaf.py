@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from recipe.hint.errors import ConfigError
-from recipe.hint.methods.base import Draws, Method, check_below_group
+from recipe.hint.methods.base import Method, check_below_group
 from recipe.hint.schema import Problem, ProblemState
-from recipe.hint.turns import Bare, Hinted, Place, Round, Sample, Train
+from recipe.hint.turns import Bare, Decision, Hinted, Place, Round, Sample, Train
 
 
 @dataclass(frozen=True)
@@ -52,14 +53,8 @@ class Scaf(Method):
     uses_hints = True
     source = "dataset"
 
-    def __init__(
-        self,
-        *,
-        max_level: int = 3,
-        settings: ScafSettings | None = None,
-        draws: Draws | None = None,
-    ) -> None:
-        super().__init__(max_level=max_level, settings=settings, draws=draws)
+    def __init__(self, *, max_level: int = 3, **given: Any) -> None:
+        super().__init__(max_level=max_level, **given)
         self.increments = self.settings.increments
         self.max_level = max_level * self.increments
 
@@ -80,9 +75,7 @@ class Scaf(Method):
         """Return no guidance before the group has failed, and none at all during the warm-up."""
         return Sample(Bare(), is_off_schedule=state.step <= self.settings.warmup_steps)
 
-    def react(
-        self, problem: Problem, state: ProblemState, rounds: Sequence[Round]
-    ) -> Sample | Train:
+    def react(self, problem: Problem, state: ProblemState, rounds: Sequence[Round]) -> Decision:
         """Escalate until a hint works; a failed verifier ends the search."""
         group, last = rounds[0], rounds[-1]
         if last.is_solved and last is not group:

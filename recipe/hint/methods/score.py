@@ -16,7 +16,17 @@ from recipe.hint.methods.base import Method
 from recipe.hint.methods.final_turns import FinalTurns
 from recipe.hint.methods.prompts import Revise
 from recipe.hint.schema import Problem, ProblemState
-from recipe.hint.turns import Place, Round, Row, Sample, Train, conversation_to, places, turn_at
+from recipe.hint.turns import (
+    Decision,
+    Place,
+    Round,
+    Row,
+    Sample,
+    Train,
+    conversation_to,
+    places,
+    turn_at,
+)
 
 # Fact of a last turn: the number, in its round, of the turn that it continues.
 PARENT_TURN = "after"
@@ -136,9 +146,7 @@ class Score(Method):
         """Whether the baseline is the critic's."""
         return self.settings.baseline == "value"
 
-    def react(
-        self, problem: Problem, state: ProblemState, rounds: Sequence[Round]
-    ) -> Sample | Train:
+    def react(self, problem: Problem, state: ProblemState, rounds: Sequence[Round]) -> Decision:
         """Continue every first turn, then train on all turns."""
         return self.next_turn(problem, rounds) or self.after_last(state, rounds)
 

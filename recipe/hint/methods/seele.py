@@ -9,7 +9,7 @@ from recipe.hint.errors import ConfigError
 from recipe.hint.methods.base import Method, check_below_group, unhinted
 from recipe.hint.methods.item_response import Observation, level_for
 from recipe.hint.schema import FINAL_HINT_FAILURES, Problem, ProblemState
-from recipe.hint.turns import Round, Sample, Train, at_level
+from recipe.hint.turns import Decision, Round, Sample, at_level
 
 
 @dataclass(frozen=True)
@@ -57,9 +57,7 @@ class Seele(Method):
         """Return a probe at the level that the problem's last accuracy suggests."""
         return self._probe(state, ())
 
-    def react(
-        self, problem: Problem, state: ProblemState, rounds: Sequence[Round]
-    ) -> Sample | Train:
+    def react(self, problem: Problem, state: ProblemState, rounds: Sequence[Round]) -> Decision:
         """Probe, then train on one group at the level found.
 
         A level that cannot be shown is left out; without any hint a bare group trains.

@@ -13,7 +13,7 @@ from recipe.hint.credit.rows import CreditRow
 from recipe.hint.errors import ConfigError
 from recipe.hint.methods.base import Method
 from recipe.hint.schema import Problem, ProblemState
-from recipe.hint.turns import Place, Round, Row, Sample, Train
+from recipe.hint.turns import Decision, Place, Round, Row, Sample, Train
 
 
 @dataclass(frozen=True)
@@ -69,9 +69,7 @@ class Sft(Method):
             return Sample(given=(problem.solution,), role="reference")
         return Sample()
 
-    def react(
-        self, problem: Problem, state: ProblemState, rounds: Sequence[Round]
-    ) -> Sample | Train:
+    def react(self, problem: Problem, state: ProblemState, rounds: Sequence[Round]) -> Decision:
         """Train on the solution or the group; a solution that is missing or cut is dropped."""
         if not rounds[0].request.given:
             return self.train_round(rounds, 0)
