@@ -112,10 +112,6 @@ def watched(
     manager: Any, config: DictConfig, watchdog: Watchdog
 ) -> contextlib.AbstractContextManager[None]:
     """Return a block in which a server that dies, or does not answer, ends the run."""
-    liveness = Liveness(
-        limit_s=config.hint.watchdog.answer_s,
-        setting="hint.watchdog.answer_s",
-        on_fault=watchdog.end,
-    )
+    liveness = Liveness(limit_s=config.hint.watchdog.answer_s, on_fault=watchdog.end)
     watch_servers(liveness, [manager])
     return liveness.watching()

@@ -27,20 +27,17 @@ class Liveness:
         self,
         *,
         limit_s: float,
-        setting: str,
         on_fault: Callable[[str], None],
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         """Watch nobody yet.
 
         Args:
-            limit_s: Longest time to an answer, in seconds.
-            setting: Name of the setting that holds it.
+            limit_s: Longest time to an answer in seconds, ``hint.watchdog.answer_s``.
             on_fault: Takes the sentence that says who died or does not answer.
             now: A clock in seconds.
         """
-        self._limit_s, self._setting = limit_s, setting
-        self._on_fault, self._now = on_fault, now
+        self._limit_s, self._on_fault, self._now = limit_s, on_fault, now
         self._questions: dict[str, tuple[Callable[[], Any], bool]] = {}
         self._asked: dict[str, tuple[Any, float]] = {}
         self._answers: dict[str, Any] = {}
@@ -98,7 +95,7 @@ class Liveness:
                 late.append(name)
         if late:
             names = ", ".join(late)
-            return f"{names} did not answer within {self._setting}={self._limit_s:g} s"
+            return f"{names} did not answer within hint.watchdog.answer_s={self._limit_s:g} s"
         return None
 
 

@@ -203,11 +203,7 @@ class HintMixin(CreditMixin):
 
     def fit(self, agent_loop_manager: Any) -> None:
         """Run verl's training loop."""
-        liveness = Liveness(
-            limit_s=self.hint.watchdog.answer_s,
-            setting="hint.watchdog.answer_s",
-            on_fault=self.watchdog.end,
-        )
+        liveness = Liveness(limit_s=self.hint.watchdog.answer_s, on_fault=self.watchdog.end)
         agents = {
             f"agent-loop worker {number}": worker.ping.remote
             for number, worker in enumerate(agent_loop_manager.agent_loop_workers)

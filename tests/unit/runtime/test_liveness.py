@@ -61,9 +61,7 @@ class Clock:
 
 
 def watched(clock=None, may_be_busy=False, **actors):
-    liveness = Liveness(
-        limit_s=LIMIT_S, setting="answer_s", on_fault=lambda fault: None, now=clock or Clock()
-    )
+    liveness = Liveness(limit_s=LIMIT_S, on_fault=lambda fault: None, now=clock or Clock())
     for name, actor in actors.items():
         liveness.add(name, actor.ask, may_be_busy=may_be_busy)
     return liveness
@@ -90,7 +88,7 @@ def test_one_that_gives_no_answer_within_the_limit_is_named(fake_ray):
     liveness = watched(clock, a=Actor("here"), b=Actor(None))
     # Asked at 0 s; 4 and 8 are within 10 s, 12 is not.
     found = looks(liveness, clock, every_s=4.0, count=4)
-    assert found == [None, None, None, "b did not answer within answer_s=10 s"]
+    assert found == [None, None, None, "b did not answer within hint.watchdog.answer_s=10 s"]
     assert liveness.answers() == {"a": "here", "b": None}
 
 
@@ -100,7 +98,7 @@ def test_one_that_stops_answering_is_named_after_the_limit_from_its_last_questio
     assert looks(liveness, clock, every_s=4.0, count=3) == [None] * 3
     actor.answer = None  # the last question was at 8 s: 12 and 16 are within 10 s of it
     assert looks(liveness, clock, every_s=4.0, count=3)[:2] == [None, None]
-    assert liveness.look() == "a did not answer within answer_s=10 s"
+    assert liveness.look() == "a did not answer within hint.watchdog.answer_s=10 s"
 
 
 def test_a_busy_one_may_take_any_time_and_its_death_is_told_at_once(fake_ray):
@@ -123,16 +121,14 @@ def test_an_actor_that_cannot_be_reached_for_a_moment_is_asked_again_within_its_
     actor = Actor(ActorUnavailableError("no route", b"0" * 16))
     liveness = watched(clock, a=actor)
     assert looks(liveness, clock, every_s=4.0, count=3) == [None] * 3
-    assert looks(liveness, clock, every_s=4.0, count=1) == ["a did not answer within answer_s=10 s"]
+    assert looks(liveness, clock, every_s=4.0, count=1) == [
+        "a did not answer within hint.watchdog.answer_s=10 s"
+    ]
 
 
 def test_the_thread_tells_of_a_fault_while_the_block_runs(fake_ray):
     told, seen = [], threading.Event()
-    liveness = Liveness(
-        limit_s=LIMIT_S,
-        setting="answer_s",
-        on_fault=lambda fault: (told.append(fault), seen.set()),
-    )
+    liveness = Liveness(limit_s=LIMIT_S, on_fault=lambda fault: (told.append(fault), seen.set()))
     liveness.add("a", Actor(ActorDiedError()).ask)
     with liveness.watching():
         assert seen.wait(30)
