@@ -10,21 +10,17 @@ from types import SimpleNamespace
 import pytest
 import ray
 import torch
-import transfer_queue as tq
 from omegaconf import OmegaConf
 from torch.distributed.tensor import DeviceMesh, distribute_tensor
 from verl.checkpoint_engine import CheckpointEngine, CheckpointEngineManager
 from verl.checkpoint_engine.base import CheckpointEngineRegistry
 from verl.experimental.separation.engine_workers import DetachActorWorker
 from verl.trainer.ppo.v1 import PPOTrainer, PPOTrainerSeparateAsync
-from verl.trainer.ppo.v1.replay_buffer import ReplayBuffer, ReplayBufferAsync
 from verl.trainer.ppo.v1.utils import MetricsAggregator
 from verl.utils import fsdp_utils
 
-from recipe.hint.errors import HintError
 from recipe.hint.runtime.cpu import transfer as cpu_transfer
 from recipe.hint.runtime.cpu.transfer import BACKEND, GlooCheckpointEngine, Meeting
-from recipe.hint.runtime.sampling_guard import guard
 from recipe.hint.runtime.trainer import TRAINERS
 
 SEPARATE = TRAINERS["separate_async"]
@@ -261,57 +257,3 @@ def test_the_metrics_of_a_step_count_the_records_of_all_its_updates(monkeypatch)
     assert metrics["reward_tracking/seen"] == 5.0
     assert metrics["verify/ungraded"] == 3.0 and metrics["verify/new_shape"] == 1.0
     assert sampled == [(7, [a, b, c], {})] and written == ["row"]
-
-
-# -- a failed prompt is replaced: when is it hopeless? --------------------------------------------
-
-
-def polled(buffer_class, monkeypatch, polls, batch_size=3):
-    """Sample one group while poll k sees the statuses ``polls[k]`` of uids in order."""
-    seen = iter(polls)
-    tags = {}
-
-    def listed(partition_id=None):
-        if partition_id is None:
-            tags.update(
-                {
-                    uid: {"is_prompt": True, "status": status, "global_steps": 1, "error": "odd"}
-                    for uid, status in next(seen).items()
-                }
-            )
-        return {"train": tags}
-
-    monkeypatch.setattr(tq, "kv_list", listed)
-    monkeypatch.setattr(tq, "kv_clear", lambda keys, partition_id: [tags.pop(k, 0) for k in keys])
-    monkeypatch.setattr("time.sleep", lambda seconds: None)
-    buffer = buffer_class(
-        trainer_mode="separate_async",
-        trainer_config=OmegaConf.create({}),
-        max_off_policy_threshold=None,
-        max_off_policy_strategy="drop",
-        sampler_kwargs=OmegaConf.create({}),
-        refill_fn=lambda count: None,
-    )
-    return guard(buffer, 100.0, batch_size=batch_size).sample(
-        global_steps=1, partition_id="train", batch_size=1
-    )
-
-
-def test_a_lone_failure_is_replaced_in_the_asynchronous_modes(monkeypatch):
-    batch, metrics = polled(
-        ReplayBufferAsync, monkeypatch, [{"a": "failure"}, {"b": "running"}, {"b": "finished"}]
-    )
-    assert batch.keys == []  # verl's own group without rows here
-    assert metrics["training/rollout_failure/evicted_samples"] == 1
-
-
-def test_failures_of_more_than_half_a_batch_end_the_run(monkeypatch):
-    polls = [{"a": "failure", "x": "running"}, {"b": "failure"}, {"c": "failure"}]
-    # 2 of 3 are more than half.
-    with pytest.raises(HintError, match="cannot go on: 2 prompts failed at step 1.* of 3.*: odd"):
-        polled(ReplayBufferAsync, monkeypatch, polls, batch_size=3)
-
-
-def test_the_synchronous_buffer_gives_up_when_nothing_of_its_batch_is_left(monkeypatch):
-    with pytest.raises(HintError, match="the rollout cannot go on: 1 prompts failed .*: odd"):
-        polled(ReplayBuffer, monkeypatch, [{"a": "failure"}])

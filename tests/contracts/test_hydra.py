@@ -4,7 +4,6 @@ import functools
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from verl.workers.config import HFModelConfig, RolloutConfig
 from verl.workers.config.rollout import AgentLoopConfig
 
 from recipe.hint.command.compose import CONFIG_DIR, REPOSITORY
+from recipe.hint.runtime.preflight.settings import leaves
 from recipe.hint.settings import HintSettings, read_settings
 
 pytestmark = pytest.mark.usefixtures("config_paths")
@@ -47,18 +47,11 @@ OPEN = (
 )
 
 
-def leaves(node: Mapping, prefix: str = "") -> Iterator[str]:
-    for key, value in node.items():
-        if isinstance(value, Mapping) and value:
-            yield from leaves(value, f"{prefix}{key}.")
-        else:
-            yield f"{prefix}{key}"
-
-
 def ours(path: Path) -> list[str]:
     """The settings that one of our files gives."""
     node = yaml.safe_load(path.read_text())
-    return list(leaves({key: node[key] for key in node if key not in ("hydra", "defaults")}))
+    given = {key: node[key] for key in node if key not in ("hydra", "defaults")}
+    return [name for name, _ in leaves(given)]
 
 
 def test_the_laptop_preset_composes_from_any_working_directory(composed, tmp_path, monkeypatch):
@@ -74,7 +67,8 @@ def test_the_laptop_preset_composes_from_any_working_directory(composed, tmp_pat
 @functools.cache
 def verls_settings(folder: str) -> set[str]:
     with initialize_config_dir(folder, version_base=None):
-        return set(leaves(OmegaConf.to_container(compose("ppo_trainer"), resolve=False)))
+        node = OmegaConf.to_container(compose("ppo_trainer"), resolve=False)
+        return {name for name, _ in leaves(node)}
 
 
 @pytest.mark.parametrize("preset", PRESETS)

@@ -205,6 +205,12 @@ def test_a_run_ends_when_more_than_half_of_its_batch_fails(buffer_class, monkeyp
         sample(buffer, count=8)
 
 
+def test_the_synchronous_buffer_gives_up_when_nothing_of_its_batch_is_left(monkeypatch):
+    Queue(monkeypatch).prompt("a", "failure", error="odd")
+    with pytest.raises(HintError, match="the rollout cannot go on: 1 prompts failed .*: odd"):
+        sample(guarded(ReplayBuffer, batch_size=3))
+
+
 @BOTH
 def test_failed_prompts_of_a_validation_are_left_out_of_it(buffer_class, monkeypatch):
     tags = {

@@ -14,6 +14,7 @@ from recipe.hint.methods import METHODS
 from recipe.hint.runtime.launcher import evaluation_folder
 from recipe.hint.runtime.preflight.folder import DEFINES, OPERATION, check_same_run
 from recipe.hint.runtime.preflight.run import preflight
+from recipe.hint.runtime.preflight.settings import leaves
 from recipe.hint.runtime.run_folder import keep_config
 
 TURNS = [name for name, cls in METHODS.items() if cls.has_own_credit]
@@ -69,14 +70,6 @@ def test_a_run_of_every_kind_of_method_goes_on_in_its_own_folder(composed, tmp_p
     (tmp_path / "records.jsonl").touch()
     assert "(resumes after step 10)" in "\n".join(preflight(config, given))
     assert config == before
-
-
-def leaves(node, prefix=""):
-    for key, value in node.items():
-        if isinstance(value, dict) and value:
-            yield from leaves(value, f"{prefix}{key}.")
-        else:
-            yield f"{prefix}{key}", value
 
 
 def other(value, draw):
