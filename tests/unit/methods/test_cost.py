@@ -39,6 +39,12 @@ def test_probes_and_single_guided_answers_are_counted_as_such():
     assert most_responses(scaf, 8) == 8 + 3 * 4
 
 
+def test_every_turn_of_a_tree_is_counted():
+    assert most_responses(Score(), 8) == 2 * 8
+    tree = Mlmt(settings=MlmtSettings(feedbacks=2, refinements=3))
+    assert most_responses(tree, 8) == 8 + 16 + 48
+
+
 def test_where_everything_is_right_a_search_ends_and_later_turns_are_played_all_the_same():
     assert fewest_responses(Sage(max_level=3), 8) == 8
     assert fewest_responses(Score(), 8) == 2 * 8

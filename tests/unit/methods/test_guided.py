@@ -6,7 +6,6 @@ import pytest
 from talks import GUIDE, TurnEngine, play
 
 from recipe.hint.errors import ConfigError
-from recipe.hint.methods.cost import most_responses
 from recipe.hint.methods.mlmt import Mlmt, MlmtSettings
 from recipe.hint.methods.score_guided import ScoreGuided, ScoreGuidedSettings
 from recipe.hint.turns import Place, RoleSampling
@@ -238,11 +237,6 @@ def test_validation_has_one_conversation_per_sample_even_of_a_tree():
     method = mlmt(feedbacks=3, refinements=2).validation()
     outcome = talk(method, {0: [0, 1], GUIDE: [0, 0], 1: [1, 0]})
     assert [(each.turn, each.reward) for each in credits(outcome)] == [(2, 1.0), (2, 0.0)]
-
-
-def test_the_most_responses_are_those_of_the_whole_tree():
-    assert most_responses(guided(), 8) == 3 * 8
-    assert most_responses(mlmt(feedbacks=2, refinements=3), 8) == 8 + 16 + 48
 
 
 @pytest.mark.parametrize(

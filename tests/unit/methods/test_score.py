@@ -8,7 +8,6 @@ from fakes import problem
 from talks import TurnEngine, play
 
 from recipe.hint.errors import ConfigError
-from recipe.hint.methods.cost import most_responses
 from recipe.hint.methods.score import Score, ScoreSettings
 
 STAGE1 = 10
@@ -177,10 +176,6 @@ def test_a_conversation_without_room_for_a_revision_counts_as_unchanged():
     outcome = talk({0: [0, 1]}, method=score().validation(), room=60)
     assert [each.facts["acc_t2"] for each in credits(outcome)] == [0.0, 1.0]
     assert [each.facts["unchanged"] for each in credits(outcome)] == [1.0, 1.0]
-
-
-def test_the_most_responses_are_two_turns():
-    assert most_responses(score(), 8) == 16
 
 
 @pytest.mark.parametrize("name", ["stage1_steps", "alpha", "beta1", "beta2", "offline_attempts"])
