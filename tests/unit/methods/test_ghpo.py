@@ -1,13 +1,11 @@
-"""What GHPO samples, keeps and rewards, on scripted outcomes."""
+"""What GHPO samples, keeps and rewards, beyond the golden traces (test_all_traces)."""
 
 import pytest
-from fakes import Numbered, ScriptedEngine, run
-from records import statuses
+from fakes import Numbered, run
 
 from recipe.hint.errors import ConfigError
 from recipe.hint.methods.ghpo import Ghpo, GhpoSettings
 from recipe.hint.reward_tracker import RewardTracker
-from recipe.hint.turns import Sample
 
 WRONG, MIXED, RIGHT = [0, 0], [0, 1], [1, 1]
 FORMED = "<think>a</think><answer>b</answer>"
@@ -24,22 +22,6 @@ def visit(outcomes, *, method=None, step=WARM, **more):
 
 def levels(outcomes, **settings):
     return visit(outcomes, method=ghpo(**settings)).record.levels
-
-
-def test_a_group_with_a_right_answer_or_all_right_is_left_alone():
-    for rewards in (MIXED, RIGHT):
-        outcome = visit({0: rewards})
-        assert outcome.record.levels == (0,)
-        assert outcome.record.num_injected == 0
-
-
-@pytest.mark.parametrize("solved_at", [1, 2, 3])
-def test_a_difficult_group_gets_longer_prefixes_until_it_is_solved(solved_at):
-    outcome = visit({k: MIXED if k == solved_at else WRONG for k in range(4)})
-    assert outcome.record.levels == tuple(range(solved_at + 1))
-    assert outcome.record.accepted_level == solved_at
-    prompt = "".join(map(chr, outcome.rows[0].prompt_ids_T))
-    assert prompt.endswith(f"\nhint {solved_at}")  # the prompt that it was sampled from
 
 
 @pytest.mark.parametrize(
@@ -102,20 +84,6 @@ def test_a_group_without_any_verdict_is_dropped():
     assert outcome.record.rewards == (0.0, 0.0)  # its form is not rewarded either
 
 
-def test_a_row_without_a_solution_trains_its_unhinted_group():
-    outcome = run(ghpo(), {0: WRONG}, step=WARM, source=Numbered(3, "missing_solution"))
-    assert statuses(outcome.record) == ("none", "missing_solution")
-    assert outcome.record.accepted_level == 0
-
-
-def test_a_prefix_that_does_not_fit_is_stepped_over():
-    # The bare prompt has 27 characters, "\nHere is a hint to help you:\nhint 1" 34 more.
-    room = len("answer in a box" + "What is 1+1?") + 33
-    record = visit({0: WRONG}, prompt_length=room, too_long="skip").record
-    assert statuses(record) == ("none", "too_long", "too_long", "too_long")
-    assert record.accepted_level == 0
-
-
 @pytest.mark.parametrize(
     ("settings", "outcomes", "expected"),
     [
@@ -140,23 +108,6 @@ def test_a_fixed_level_must_be_one_of_the_ratios():
 def test_negative_settings_are_refused(name):
     with pytest.raises(ConfigError, match=rf"hint\.ghpo\.{name}=-1 must not be negative"):
         GhpoSettings(**{name: -1})
-
-
-def test_a_visit_after_a_resume_takes_up_the_step_not_the_past():
-    # Methods hold no state: step 30 of a resumed run is step 30 of the first one.
-    outcomes = dict.fromkeys(range(4), WRONG)
-    first, resumed = ScriptedEngine(outcomes), ScriptedEngine(outcomes)
-    for step in (5, 30):
-        visit(outcomes, step=step, engine=first)
-    visit(outcomes, step=30, engine=resumed)
-    assert resumed.seeds == first.seeds[1:]
-    assert isinstance(Ghpo(max_level=3).open(None, _history(30)), Sample)
-
-
-def _history(step):
-    from recipe.hint.schema import ProblemState
-
-    return ProblemState(step=step)
 
 
 def test_a_group_whose_failed_grades_may_hold_enough_right_ones_is_not_called_difficult():

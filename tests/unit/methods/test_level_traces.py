@@ -1,4 +1,4 @@
-"""What each method samples and keeps, on scripted outcomes."""
+"""What SAGE and its relatives sample and keep, beyond the golden traces (test_all_traces)."""
 
 import asyncio
 
@@ -6,14 +6,13 @@ import pytest
 from fakes import LADDER, ScriptedEngine, make_rollout, problem, run
 from hypothesis import given
 from hypothesis import strategies as st
-from records import responses, statuses, ungraded
+from records import statuses, ungraded
 
 from recipe.hint.errors import ConfigError
 from recipe.hint.methods import METHODS, get_method
 from recipe.hint.methods.base import Draws
 from recipe.hint.methods.fixed import Fixed, FixedSettings
 from recipe.hint.methods.ghpo import Ghpo, GhpoSettings
-from recipe.hint.methods.grpo import Grpo
 from recipe.hint.methods.sage import Sage, SearchSettings
 from recipe.hint.methods.sage_light import SageLight, SageLightSettings, next_level
 from recipe.hint.schema import ProblemState
@@ -29,39 +28,9 @@ def light(**settings):
     return SageLight(max_level=3, settings=SageLightSettings(**settings))
 
 
-def test_grpo_samples_one_group_without_a_hint_whatever_comes_out():
-    for rewards in (WRONG, MIXED, RIGHT):
-        outcome = run(Grpo(), {0: rewards})
-        assert outcome.record.levels == (0,)
-        assert outcome.record.hint_calls == 0
-
-
 def test_sage_leaves_a_prompt_solved_at_once_alone():
     record = run(sage(), {0: MIXED}).record
     assert (record.levels, record.accepted_level, record.hint_calls) == ((0,), 0, 0)
-
-
-def test_sage_leaves_an_all_correct_group_alone():
-    assert run(sage(), {0: RIGHT}).record.levels == (0,)
-
-
-@pytest.mark.parametrize("solved_at", [1, 2, 3])
-def test_sage_stops_at_the_first_level_with_a_success_and_trains_on_that_group(solved_at):
-    outcomes = {level: MIXED if level == solved_at else WRONG for level in range(4)}
-    outcome = run(sage(), outcomes)
-    assert outcome.record.levels == tuple(range(solved_at + 1))
-    assert outcome.record.accepted_level == solved_at
-    assert [response.text for response in responses(outcome)] == [
-        f"{solved_at}:0",
-        f"{solved_at}:1",
-    ]
-
-
-def test_sage_trains_on_the_last_level_of_a_prompt_that_is_never_solved():
-    record = run(sage(), dict.fromkeys(range(4), WRONG)).record
-    assert record.levels == (0, 1, 2, 3)
-    assert record.accepted_level == 3
-    assert record.accuracies == (0.0, 0.0)
 
 
 def test_sage_asks_for_one_ladder_per_visit_not_one_per_level():
@@ -75,10 +44,6 @@ def test_a_verifier_timeout_is_no_reason_to_climb():
     assert record.levels == (0,)
     assert ungraded(record) == (1,)
     assert record.reasons == {"wrong": 1, "timeout": 1}
-
-
-def test_a_timeout_beside_a_success_changes_nothing():
-    assert run(sage(), {0: [1, "timeout"]}).record.levels == (0,)
 
 
 def test_when_no_reply_parses_sage_trains_on_the_unhinted_group():
@@ -161,17 +126,6 @@ def test_light_moves_one_level_by_the_last_accuracy(level, accuracy, expected):
         state=ProblemState(visits=1, level=level, accuracy=accuracy),
     ).record
     assert record.planned_level == record.accepted_level == expected
-
-
-def test_light_never_searches():
-    record = run(light(), {2: WRONG}, state=ProblemState(1, 1, 0.0)).record
-    assert record.levels == (2,)
-
-
-def test_light_falls_back_to_no_hint_when_its_hint_fails():
-    record = run(light(), {0: MIXED}, state=ProblemState(1, 1, 0.0), replies=["?"]).record
-    assert record.levels == (2, 0)
-    assert (record.planned_level, record.accepted_level) == (2, 0)
 
 
 def test_paper_mode_of_light_raises_below_its_threshold_and_never_lowers():

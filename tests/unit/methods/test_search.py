@@ -1,7 +1,7 @@
 """The options of the search, hint dropout, conditioning, log-prob gain; all off by default."""
 
 import pytest
-from fakes import LADDER, Numbered, ScriptedEngine, run
+from fakes import LADDER, Numbered, ScriptedEngine, problem, run
 from records import responses, statuses
 
 from recipe.hint.errors import ConfigError
@@ -150,16 +150,10 @@ def test_the_share_of_dropped_hints_is_that_of_the_setting_and_its_draw_repeats(
 
     def draws():
         states = (ProblemState(visits=visits, highest_level=2) for visits in range(400))
-        return [method.open(_problem(), state).level == 0 for state in states]
+        return [method.open(problem(), state).level == 0 for state in states]
 
     assert draws() == draws()
     assert 0.18 < sum(draws()) / 400 < 0.32  # 0.25, three standard deviations of 0.022
-
-
-def _problem():
-    from fakes import problem
-
-    return problem()
 
 
 def test_unhinted_conditioning_keeps_answers_and_probabilities_and_changes_the_prompt():
@@ -195,7 +189,7 @@ def test_the_log_prob_gain_is_measured_on_right_responses_that_train_under_a_hin
 
 def test_by_default_nothing_of_this_happens():
     assert SearchSettings() == SearchSettings(probe_n=0, start="zero", write_early=False)
-    assert not Draws().drops_hint(_problem(), ProblemState(visits=1, highest_level=2))
+    assert not Draws().drops_hint(problem(), ProblemState(visits=1, highest_level=2))
 
 
 @pytest.mark.parametrize("state", [{"level": 1}, {"highest_level": 1}, {"worked_level": 2}])

@@ -30,6 +30,14 @@ class SolverEngine(TurnEngine):
         return ["is 4" in each.text for each in responses]
 
 
+class GuideEngine(SolverEngine):
+    """Grades a solver whose texts have no tokens by what they say."""
+
+    async def grade(self, problem, responses):
+        right = [float("{4}" in each.text) for each in responses]
+        return [Verdict(each, "correct" if each else "wrong") for each in right]
+
+
 def play(
     name,
     tmp_path,
@@ -131,11 +139,6 @@ def test_a_guide_trains_beside_a_solver_behind_the_endpoint(name, tmp_path):
             return completion(next(first))
         return completion("\\boxed{4}" if "5" in earlier[0] else "\\boxed{5}")
 
-    class GuideEngine(SolverEngine):
-        async def grade(self, problem, responses):
-            right = [float("{4}" in each.text) for each in responses]
-            return [Verdict(each, "correct" if each else "wrong") for each in right]
-
     frozen = {"solver": "teacher", "train_solver": False}
     outcome, requests, _ = play(
         name,
@@ -156,11 +159,6 @@ def test_a_guide_trains_beside_a_solver_behind_the_endpoint(name, tmp_path):
 
 def test_a_validation_of_the_guide_keeps_the_grades_of_texts_without_tokens(tmp_path):
     right = iter(["\\boxed{4}", "\\boxed{4}", "\\boxed{5}", "\\boxed{4}"])
-
-    class GuideEngine(SolverEngine):
-        async def grade(self, problem, responses):
-            scores = [float("{4}" in each.text) for each in responses]
-            return [Verdict(each, "correct" if each else "wrong") for each in scores]
 
     outcome, _, _ = play(
         "score-guided",
@@ -191,14 +189,10 @@ def test_of_a_solver_that_gives_nothing_the_prompt_fails_with_the_reason(tmp_pat
 def test_of_a_solver_that_needs_no_feedback_nothing_trains_and_both_answers_count(
     name, is_validation, tmp_path
 ):
-    class Right(SolverEngine):
-        async def grade(self, problem, responses):
-            return [Verdict(1.0, "correct") for _ in responses]
-
     settings = {"solver": "teacher", "train_solver": False, "feedback_only_if_wrong": True}
     outcome, _, _ = play(
         *(name, tmp_path, always(completion("\\boxed{4}")), {GUIDE: [0, 0]}),
-        engine_cls=Right,
+        engine_cls=GuideEngine,
         settings=settings,
         is_validation=is_validation,
     )
