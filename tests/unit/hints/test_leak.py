@@ -1,4 +1,4 @@
-"""Which values of a hint give the answer away, and what each policy makes of them."""
+"""Which values of a hint give the answer away."""
 
 import asyncio
 from dataclasses import replace
@@ -6,10 +6,9 @@ from dataclasses import replace
 import pytest
 from fakes import problem
 
-from recipe.hint.hints.base import HintResult
-from recipe.hint.hints.leak import LeakGuard, find_leaks, graded_equal
+from recipe.hint.hints.leak import find_leaks, graded_equal, redact
 from recipe.hint.hints.leak_values import values
-from recipe.hint.schema import HintLevels, Verdict
+from recipe.hint.schema import Verdict
 from recipe.hint.verify.grading import grade
 
 
@@ -189,44 +188,15 @@ def test_without_a_code_block_no_program_is_run():
     assert asyncio.run(find_leaks(["Square it.", ""], asked, equal)) == [(), ()]
 
 
-# -- policies -------------------------------------------------------------------------------------
+# -- what is asked --------------------------------------------------------------------------------
 
 HINT = "First 4 + 5 = 9, so $x = 437$; the answer is 437."
 
 
-class Written:
-    """Always the same hint."""
-
-    def __init__(self, hint):
-        self.result = HintResult("ok", HintLevels((hint,)))
-
-    async def write(self, problem, generate, *, num_before=0):
-        return self.result
-
-
-def after_the_guard(policy, hint, **changes):
-    guard = LeakGuard(Written(hint), policy, EQUAL)
-    return asyncio.run(guard.write(replace(problem(), **changes), None))
-
-
-@pytest.mark.parametrize(
-    ("policy", "text"),
-    [
-        ("measure", HINT),
-        ("drop", ""),
-        ("redact", "First 4 + 5 = 9, so $x = [...]$; the answer is [...]."),
-    ],
-)
-def test_each_policy_does_what_it_says(policy, text):
-    result = after_the_guard(policy, HINT, answer="437")
-    assert (result.status, result.hint_levels.hints_L, result.leaked) == ("ok", (text,), (1,))
+def test_each_leak_has_the_role_that_it_counts_for():
     [leaks] = asyncio.run(find_leaks([HINT], replace(problem(), answer="437"), EQUAL))
     assert [leak.role for leak in leaks] == ["named", "stated"]
-
-
-def test_a_hint_without_a_leak_is_left_alone_by_every_policy():
-    for policy in ("measure", "drop", "redact"):
-        assert after_the_guard(policy, "Think.") == Written("Think.").result
+    assert redact(HINT, leaks) == "First 4 + 5 = 9, so $x = [...]$; the answer is [...]."
 
 
 def test_a_value_that_the_verifier_cannot_decide_on_is_no_leak():
