@@ -4,6 +4,7 @@ import json
 import shutil
 import time
 import tracemalloc
+from pathlib import Path
 
 import pytest
 from omegaconf import OmegaConf
@@ -107,19 +108,11 @@ def test_the_check_before_the_start_refuses_what_the_run_would(tmp_path):
     assert check_run_folder(config) == "exists, no whole checkpoint: starts at step 1"
 
 
-def damage_cut(folder):
-    (folder / "actor/model.pt").write_bytes(b"123")
-
-
-def damage_missing(folder):
-    (folder / "actor/model.pt").unlink()
-
-
 @pytest.mark.parametrize(
     "damage, told",
     [
-        (damage_cut, r"3 bytes at actor/model.pt, expected 10 bytes"),
-        (damage_missing, r"nothing at actor/model.pt, expected 10 bytes"),
+        (lambda file: file.write_bytes(b"123"), r"3 bytes at actor/model.pt, expected 10 bytes"),
+        (Path.unlink, r"nothing at actor/model.pt, expected 10 bytes"),
     ],
 )
 def test_a_checkpoint_with_a_cut_or_missing_file_is_refused_by_its_name(tmp_path, damage, told):
@@ -131,7 +124,7 @@ def test_a_checkpoint_with_a_cut_or_missing_file_is_refused_by_its_name(tmp_path
     assert repair_pointer(tmp_path) == 5
     (folder / "notes.txt").write_text("a further file does no harm")
     assert repair_pointer(tmp_path) == 5
-    damage(folder)
+    damage(folder / "actor/model.pt")
     with pytest.raises(ConfigError, match=rf"global_step_5 is damaged: {told}"):
         repair_pointer(tmp_path)
     shutil.rmtree(folder)  # as the message says
