@@ -14,23 +14,15 @@ from recipe.hint.record import PromptRecord
 from recipe.hint.schema import MAX_LEVELS, ProblemState
 
 _NEVER = MAX_LEVELS + 1  # a level at which no rollout was right
+# Name -> type, and value of a new problem.
 _FIELDS = {
-    "visits": np.int32,
-    "level": np.uint8,  # the level planned last
-    "accuracy": np.float32,  # at that level; -1 when unknown
-    "best_level": np.uint8,  # lowest level at which a rollout was right
-    "was_mixed": np.bool_,  # it trained on unequal rewards at least once
-    "accepted_level": np.uint8,  # highest level that trained last, `ProblemState.highest_level`
-    "worked_level": np.uint8,  # lowest level with a right response last
-}
-_DEFAULTS = {
-    "visits": 0,
-    "level": 0,
-    "accuracy": -1.0,
-    "best_level": _NEVER,
-    "was_mixed": False,
-    "accepted_level": 0,
-    "worked_level": _NEVER,
+    "visits": (np.int32, 0),
+    "level": (np.uint8, 0),  # the level planned last
+    "accuracy": (np.float32, -1.0),  # at that level; -1 when unknown
+    "best_level": (np.uint8, _NEVER),  # lowest level at which a rollout was right
+    "was_mixed": (np.bool_, False),  # it trained on unequal rewards at least once
+    "accepted_level": (np.uint8, 0),  # `ProblemState.highest_level`: the highest that trained last
+    "worked_level": (np.uint8, _NEVER),  # lowest level with a right response last
 }
 STATE_VERSION = 3
 _OLDEST_VERSION = 2  # its ids are an array of texts, which lose NUL characters at their ends
@@ -41,7 +33,7 @@ class RewardTracker:
 
     def __init__(self) -> None:
         self._row_of: dict[str, int] = {}
-        self._columns = {name: np.zeros(64, dtype) for name, dtype in _FIELDS.items()}
+        self._columns = {name: np.full(64, new, dtype) for name, (dtype, new) in _FIELDS.items()}
 
     def __len__(self) -> int:
         return len(self._row_of)
@@ -126,8 +118,8 @@ class RewardTracker:
                 )
         self._row_of = row_of
         size = max(64, len(ids))
-        for name, dtype in _FIELDS.items():
-            self._columns[name] = np.full(size, _DEFAULTS[name], dtype)
+        for name, (dtype, new) in _FIELDS.items():
+            self._columns[name] = np.full(size, new, dtype)
             self._columns[name][: len(ids)] = state[name]
 
     def _column(self, name: str) -> np.ndarray:
@@ -140,9 +132,8 @@ class RewardTracker:
         row = self._row_of[problem_id] = len(self._row_of)
         if row >= len(self._columns["visits"]):
             for name, column in self._columns.items():
-                self._columns[name] = np.concatenate([column, np.zeros_like(column)])
-        for name, value in _DEFAULTS.items():
-            self._columns[name][row] = value
+                more = np.full_like(column, _FIELDS[name][1])
+                self._columns[name] = np.concatenate([column, more])
         return row
 
 
