@@ -94,19 +94,16 @@ class GroupClient:
     async def sample(
         self, prompt_ids: list[int], sampling: Sampling, seed: int
     ) -> list[PartialResponse]:
-        """Sample one group; continue what a weight update stops under the new weights.
-
-        Raises:
-            StallError: If no server answers within ``timeout_s``.
-            ValueError: If the prompt leaves no room for a response.
-        """
+        """Sample one group, as :meth:`sample_each` does."""
         [responses] = await self.sample_each([prompt_ids], sampling, [seed])
         return responses
 
     async def sample_each(
         self, prompts: Sequence[list[int]], sampling: Sampling, seeds: Sequence[int]
     ) -> list[list[PartialResponse]]:
-        """Sample a group for each prompt, as :meth:`sample` does, in one call to one server.
+        """Sample a group for each prompt, in one call to one server.
+
+        What a weight update stops is continued under the new weights.
 
         Raises:
             StallError: If no server answers within ``timeout_s``.
