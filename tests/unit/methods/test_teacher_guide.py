@@ -209,13 +209,6 @@ def test_a_teacher_that_would_train_is_refused(role):
         ScoreGuidedSettings(**{role: "teacher"})
 
 
-def test_two_teachers_leave_nothing_to_train():
-    with pytest.raises(ConfigError, match="nothing would train"):
-        ScoreGuidedSettings(
-            guide="teacher", train_guide=False, solver="teacher", train_solver=False
-        )
-
-
 def test_the_teachers_settings_are_read_where_it_guides_and_nowhere_else():
     given = ["hint.teacher.model"]
     for guide in ("teacher", "policy"):
