@@ -9,7 +9,7 @@ from verl.trainer.ppo.v1.replay_buffer import ReplayBuffer, ReplayBufferAsync
 
 from recipe.hint.errors import HintError, StallError
 from recipe.hint.runtime import sampling_guard
-from recipe.hint.runtime.sampling_guard import POLL_S, guard, retry_failed
+from recipe.hint.runtime.sampling_guard import POLL_S, drop_trained, guard, retry_failed
 
 BOTH = pytest.mark.parametrize("buffer_class", [ReplayBuffer, ReplayBufferAsync])
 
@@ -360,3 +360,16 @@ def test_a_resumed_run_does_not_end_for_the_failure_that_its_checkpoint_holds(mo
     assert [tag["status"] for tag in queue.tags.values()] == ["pending", "running"]
     guarded(ReplayBufferAsync)._sync_metadata_from_transfer_queue()
     assert retry_failed() == 0
+
+
+def test_a_resumed_run_drops_the_rows_that_its_checkpoint_was_trained_on(monkeypatch):
+    queue = Queue(monkeypatch)
+    queue.prompt("a", "finished")
+    queue.prompt("b", "running")
+    kept = {"a", "b", "a_0_0", "a_1_0", "b_0_0"}
+    # A prompt is taken out when its batch is made, its rows and the padding after the save.
+    for key in (*kept - set("ab"), "c_0_0", "c_1_0", "pad7_0_0"):
+        queue.tags[key] = {"status": "success"}
+    assert drop_trained() == 3
+    assert set(queue.tags) == kept
+    assert drop_trained() == 0

@@ -54,6 +54,23 @@ def guard(
     return buffer
 
 
+def drop_trained(partition: str = "train") -> int:
+    """Remove rows without a prompt from a restored queue: those of the step that was saved.
+
+    verl clears a step's rows after its save. Nothing takes restored ones out again, and each later
+    checkpoint would hold them.
+
+    Returns:
+        How many there were.
+    """
+    tags = (tq.kv_list(partition) or {}).get(partition, {})
+    prompts = {key for key, tag in tags.items() if tag.get("is_prompt")}
+    rows = [key for key in tags.keys() - prompts if key.split("_")[0] not in prompts]
+    if rows:
+        tq.kv_clear(keys=rows, partition_id=partition)
+    return len(rows)
+
+
 def retry_failed(partition: str = "train") -> int:
     """Set failed prompts of a restored queue back to pending, which verl sends again.
 

@@ -41,7 +41,7 @@ from recipe.hint.runtime.liveness import Liveness, ready, watch_servers
 from recipe.hint.runtime.models import ask_for_models
 from recipe.hint.runtime.reporter import StepReporter
 from recipe.hint.runtime.run_folder import METRICS_FILE, RunFolder, plain
-from recipe.hint.runtime.sampling_guard import guard, retry_failed
+from recipe.hint.runtime.sampling_guard import drop_trained, guard, retry_failed
 from recipe.hint.runtime.store import RECORD_FIELD, SAMPLE_FIELD, STATE_FIELD
 from recipe.hint.runtime.watchdog import Watchdog
 from recipe.hint.samples import SampleChooser
@@ -280,6 +280,7 @@ class HintMixin(CreditMixin):
             return
         if self.trainer_mode != "sync":  # only asynchronous modes keep a queue
             retry_failed()
+            drop_trained()
         if trainer.resume_mode == "resume_path":
             path = Path(trainer.resume_from_path) / STATE_FILE
         else:
