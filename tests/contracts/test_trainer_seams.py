@@ -21,7 +21,13 @@ from verl.utils.checkpoint.checkpoint_manager import BaseCheckpointManager, find
 from verl.utils.tracking import Tracking
 
 from recipe.hint.reward_tracker import RewardTracker
-from recipe.hint.runtime.checkpoints import STATE_FILE, mark_complete, repair_pointer, step_folder
+from recipe.hint.runtime.checkpoints import (
+    QUEUE,
+    STATE_FILE,
+    mark_complete,
+    repair_pointer,
+    step_folder,
+)
 from recipe.hint.runtime.reporter import StepReporter
 from recipe.hint.runtime.trainer import TRAINERS, HintMixin
 
@@ -218,6 +224,10 @@ def test_verl_writes_its_pointer_under_the_name_that_we_repair(tmp_path):
     mark_complete(tmp_path, 7)
     [pointer] = tmp_path.glob("*.txt")
     assert pointer.name in PPOTrainer._save_checkpoint.__code__.co_consts
+
+
+def test_verl_saves_the_queue_in_the_folder_that_goes_with_old_weights():
+    assert QUEUE in PPOTrainer._save_checkpoint.__code__.co_consts
 
 
 def test_verl_cannot_read_a_pointer_that_a_kill_left_empty_and_we_can(tmp_path):

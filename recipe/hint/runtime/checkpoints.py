@@ -11,6 +11,7 @@ from recipe.hint.whole_file import write_whole
 
 COMPLETE, STATE_FILE = "COMPLETE", "hint_state.npz"
 REPLAY_FILE = "hint_replay.npz"  # ArCHer's
+QUEUE = "transfer_queue"  # verl's folder, in the asynchronous modes
 MERGED = "merged"  # the folder of the merged weights
 _LATEST = "latest_checkpointed_iteration.txt"  # verl's own pointer
 
@@ -49,6 +50,7 @@ def drop_emptied(root: str | Path, step: int) -> None:
         if before < step and not (folder / "actor").exists():
             mark_incomplete(root, before)
             (folder / REPLAY_FILE).unlink(missing_ok=True)
+            shutil.rmtree(folder / QUEUE, ignore_errors=True)
 
 
 def resume_step(root: str | Path) -> int | None:

@@ -12,6 +12,7 @@ from omegaconf import OmegaConf
 from recipe.hint.errors import ConfigError
 from recipe.hint.runtime.checkpoints import (
     MERGED,
+    QUEUE,
     REPLAY_FILE,
     STATE_FILE,
     drop_emptied,
@@ -55,9 +56,11 @@ def test_two_checkpoints_kept_are_enough(tmp_path, keep):
     assert check_disk(OmegaConf.create({"trainer": trainer}), None, 9).startswith(f"{keep or 9} ")
 
 
-def test_one_checkpoint_kept_is_refused_with_the_reason(tmp_path):
-    trainer = {"save_freq": 1, "max_actor_ckpt_to_keep": 1, "default_local_dir": str(tmp_path)}
-    with pytest.raises(ConfigError, match="keep=1: verl deletes .* before the new one is whole"):
+@pytest.mark.parametrize("part", ["actor", "critic"])
+def test_one_checkpoint_kept_is_refused_with_the_reason(tmp_path, part):
+    keep = {"max_actor_ckpt_to_keep": None, f"max_{part}_ckpt_to_keep": 1}
+    trainer = {"save_freq": 1, **keep, "default_local_dir": str(tmp_path)}
+    with pytest.raises(ConfigError, match=f"{part}.*=1: verl deletes .* before the new one is who"):
         check_disk(OmegaConf.create({"trainer": trainer}), None, 9)
 
 
@@ -257,10 +260,13 @@ def test_what_serves_with_weights_that_verl_has_removed_goes_with_them(tmp_path)
     for folder in make(tmp_path, 3, 6).glob("global_step_*"):
         (folder / "actor").mkdir()
         (folder / REPLAY_FILE).write_text("much")
+        (folder / QUEUE).mkdir()
+        (folder / QUEUE / "rows.pkl").write_text("more")
     shutil.rmtree(tmp_path / "global_step_3" / "actor")
     drop_emptied(tmp_path, 6)
     left = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.glob(f"*/{REPLAY_FILE}"))
     assert left == [f"global_step_6/{REPLAY_FILE}"]
+    assert [path.parent.name for path in tmp_path.glob(f"*/{QUEUE}")] == ["global_step_6"]
     assert newest_complete(tmp_path) == 6
     (tmp_path / "global_step_6" / "COMPLETE").unlink()
     assert newest_complete(tmp_path) is None  # not the one without weights

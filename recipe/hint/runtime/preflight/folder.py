@@ -22,6 +22,7 @@ _LONGEST_NAME = 200
 _BYTES_PER_PARAMETER = 12
 _ROOT, _MODEL = "trainer.default_local_dir", "actor_rollout_ref.model.path"
 _DEVICES = "trainer.nnodes x trainer.n_gpus_per_node"
+_KEPT = ("trainer.max_actor_ckpt_to_keep", "trainer.max_critic_ckpt_to_keep")
 
 
 def _of(section: str, keys: str) -> tuple[str, ...]:
@@ -170,14 +171,14 @@ def check_disk(config: DictConfig, num_parameters: int | None, num_steps: int) -
     if every < 1:
         return "no checkpoints (trainer.save_freq < 1)"
     kept = -(-num_steps // every)
-    if keep := setting(config, "trainer.max_actor_ckpt_to_keep"):
-        if keep == 1:
+    for name in _KEPT:
+        if setting(config, name) == 1:
             raise ConfigError(
-                "trainer.max_actor_ckpt_to_keep=1: verl deletes the weights of the last checkpoint "
-                "before the new one is whole, so a run killed in between has none to resume from; "
-                "give 2, which takes the same room on the disk, or null for all"
+                f"{name}=1: verl deletes the weights of the last checkpoint before the new one is "
+                f"whole, so a run killed in between has none to resume from; give 2, which takes "
+                f"the same room on the disk, or null for all"
             )
-        kept = min(kept, keep)
+    kept = min(kept, setting(config, _KEPT[0]) or kept)
     what = f"{kept} checkpoints, one every {every} steps"
     if num_parameters is None:
         return f"{what}; size unknown"
