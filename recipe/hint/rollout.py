@@ -242,8 +242,10 @@ class PromptRollout:
         return (request.level, "again", before) if before else (request.level,)
 
     def _seed(self, *coordinates: object) -> int:
-        repeat = self._state.repeat
-        again = ("repeat", repeat) if repeat else ()
+        repeat, sent = self._state.repeat, self._state.sent_step
+        again: tuple[object, ...] = ("repeat", repeat) if repeat else ()
+        # A resumed run sends prompts of several steps again at one.
+        again += ("sent", sent) if sent not in (0, self._step) else ()
         return seed_at(self._settings.seed, self._step, self._problem.id, *coordinates, *again)
 
     def _turn(self, place: Place) -> Turn:

@@ -197,6 +197,8 @@ class ProblemState:
         step: The training step, from 1.
         repeat: How often the problem was sent before at this step: the end of an epoch and the
             beginning of the next may meet in one.
+        sent_step: The step that the prompt was first sent at: an earlier one where a resumed run
+            sends it again; 0: unknown.
     """
 
     visits: int = 0
@@ -206,6 +208,7 @@ class ProblemState:
     worked_level: int = -1
     step: int = 0
     repeat: int = 0
+    sent_step: int = 0
 
     @classmethod
     def from_queue(cls, values: Mapping[str, Any], step: int) -> ProblemState:

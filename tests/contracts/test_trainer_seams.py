@@ -30,6 +30,7 @@ from recipe.hint.runtime.checkpoints import (
 )
 from recipe.hint.runtime.reporter import StepReporter
 from recipe.hint.runtime.trainer import TRAINERS, HintMixin
+from recipe.hint.schema import ProblemState
 
 # What HintMixin overrides; the rest of its methods are its own.
 HOOKS = {
@@ -204,7 +205,10 @@ def test_a_problem_that_a_step_holds_twice_is_sampled_with_other_seeds_the_secon
     def repeats(step):
         trainer.global_steps = step
         states = trainer._fetch_one_gen_batch()["hint_state_of_problem"]
-        return [tu.unwrap_non_tensor_data(state)["repeat"] for state in states]
+        states = [tu.unwrap_non_tensor_data(state) for state in states]
+        # What a queue keeps, for a run that is resumed at another step.
+        assert {ProblemState.from_queue(state, 7).sent_step for state in states} == {step}
+        return [state["repeat"] for state in states]
 
     assert [repeats(1), repeats(1), repeats(2)] == [[0, 0], [1, 1, 0], [0]]
 

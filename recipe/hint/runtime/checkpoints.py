@@ -33,10 +33,12 @@ def mark_complete(root: str | Path, step: int) -> None:
 def mark_incomplete(root: str | Path, step: int) -> None:
     """Unmark a folder before it is written over: a kill must not leave it looking whole.
 
-    Weights that were merged from what it held go too.
+    Weights that were merged from what it held go too, and drafts that a kill has left.
     """
     folder = step_folder(root, step)
     (folder / COMPLETE).unlink(missing_ok=True)
+    for draft in folder.glob(".*.tmp"):
+        draft.unlink()
     shutil.rmtree(folder / MERGED, ignore_errors=True)
 
 

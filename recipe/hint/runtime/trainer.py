@@ -92,7 +92,8 @@ class HintMixin(CreditMixin):
         for values in zip(*columns, strict=True):
             problem_id = problem_from_row(dict(zip(names, values, strict=True))).id
             state = self.tracker.state(problem_id)
-            state = dataclasses.replace(state, repeat=self._num_sent[problem_id])
+            repeat = self._num_sent[problem_id]
+            state = dataclasses.replace(state, repeat=repeat, sent_step=self.global_steps)
             self._num_sent[problem_id] += 1
             states.append(dataclasses.asdict(state))
         tu.assign_non_tensor_stack(batch, STATE_FIELD, states)

@@ -162,16 +162,20 @@ def test_the_hinted_prompt_extends_the_unhinted_one():
 
 
 def test_the_same_place_in_a_run_draws_the_same_seeds_and_another_step_draws_others():
-    def seeds(step, repeat=0):
+    def seeds(step, repeat=0, sent_step=0):
         engine = ScriptedEngine(dict.fromkeys(range(4), WRONG))
-        run(sage(), {}, engine=engine, step=step, state=ProblemState(repeat=repeat))
+        state = ProblemState(repeat=repeat, sent_step=sent_step)
+        run(sage(), {}, engine=engine, step=step, state=state)
         return engine.seeds
 
     assert seeds(5) == seeds(5)
     assert not set(seeds(5)) & set(seeds(6))
     # A step that holds a problem twice, at the end of an epoch, draws others for it too.
     assert not set(seeds(5)) & set(seeds(5, repeat=1))
-    assert len(set(seeds(5))) == 4
+    assert seeds(5) == seeds(5, sent_step=5)
+    # A resumed run may send prompts of several steps again at one, with one problem in all of them.
+    drawn = [seeds(5, repeat, sent) for repeat in (0, 1) for sent in (3, 4, 5)]
+    assert len({seed for each in drawn for seed in each}) == 6 * 4
 
 
 VARIANTS = {

@@ -270,3 +270,11 @@ def test_what_serves_with_weights_that_verl_has_removed_goes_with_them(tmp_path)
     assert newest_complete(tmp_path) == 6
     (tmp_path / "global_step_6" / "COMPLETE").unlink()
     assert newest_complete(tmp_path) is None  # not the one without weights
+
+
+def test_a_draft_of_a_save_that_was_killed_is_no_part_of_the_checkpoint(tmp_path):
+    folder = make(tmp_path, half=[3]) / "global_step_3"
+    (folder / f".{STATE_FILE}.123.tmp").write_text("half")
+    mark_incomplete(tmp_path, 3)
+    mark_complete(tmp_path, 3)
+    assert list(json.loads((folder / "COMPLETE").read_text())["bytes"]) == ["data.pt"]

@@ -41,7 +41,8 @@ _WHOLE = (
     *names(ROLLOUT, "tensor_model_parallel_size max_model_len max_num_seqs"),
     *names(ROLLOUT, "max_num_batched_tokens top_k val_kwargs.top_k"),
     *names("trainer", "nnodes n_gpus_per_node total_epochs save_freq test_freq critic_warmup"),
-    *names("trainer", "total_training_steps max_actor_ckpt_to_keep log_val_generations"),
+    *names("trainer", "max_actor_ckpt_to_keep max_critic_ckpt_to_keep"),
+    *names("trainer", "total_training_steps log_val_generations"),
     "transfer_queue.backend.SimpleStorage.num_data_storage_units",
     *names(ACTOR, "ppo_mini_batch_size ppo_epochs"),
     *names("algorithm.filter_groups", "max_num_gen_batches max_inflight_gen_batches"),
@@ -49,7 +50,7 @@ _WHOLE = (
     "trainer.v1.sampler.max_off_policy_threshold",
 )
 _OR_NULL = (
-    *names("trainer", "total_training_steps max_actor_ckpt_to_keep"),
+    *names("trainer", "total_training_steps max_actor_ckpt_to_keep max_critic_ckpt_to_keep"),
     *(f"{ROLLOUT}.max_model_len", "ray_kwargs.ray_init.num_cpus"),
     *names("data", "seed gen_batch_size val_batch_size"),
     *names(ACTOR, "clip_ratio_low clip_ratio_high"),
