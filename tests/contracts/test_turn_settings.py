@@ -22,6 +22,7 @@ PHASES = "trainer.method=mlmt hint.mlmt.t_low=2 hint.mlmt.t_high=1"
 STAGES = "trainer.method=score hint.score.stage1_steps"
 VALUES = "trainer.method=mlmt hint.mlmt.baseline=value"
 ASYNC = "trainer.v1.trainer_mode=colocate_async"
+AHEAD = "trainer.v1.colocate_async.num_warmup_batches"
 GOOD = [
     *(f"trainer.method={name}" for name in ("score", "score-guided", "mlmt", "archer", "luffy")),
     "experiment=score_math trainer.method=mlmt",
@@ -35,6 +36,8 @@ GOOD = [
     f"{STAGES}=8 {ASYNC}",
     f"{STAGES}=9",
     f"{STAGES}=10 {ASYNC}",
+    f"{STAGES}=7 {ASYNC} {AHEAD}=2",
+    f"{STAGES}=9 {ASYNC} {AHEAD}=0.5",  # half of the last batch is of step 10
     f"trainer.method=sft hint.sft.steps=8 {ASYNC}",
     "trainer.method=score actor_rollout_ref.actor.policy_loss.loss_mode=gspo",  # a weight a turn
     "trainer.method=ghpo algorithm.adv_estimator=rloo",
@@ -52,6 +55,7 @@ WRONG = {
     ),
     f"{PHASES} {ASYNC}": "t_low=2 needs trainer.v1.trainer_mode=sync: in colocate_async",
     f"{STAGES}=9 {ASYNC}": "stage1_steps=9 leaves no step of 10 .* at most 8, or 10 for stage I",
+    f"{STAGES}=8 {ASYNC} {AHEAD}=2": "stage1_steps=8 leaves no step of 10 .*=2 steps .* most 7,",
     f"trainer.method=sft hint.sft.steps=9 {ASYNC}": r"sft.steps=9 leaves no step .* at most 8$",
     f"trainer.method=scaf hint.scaf.warmup_steps=9 {ASYNC}": "warmup_steps=9 leaves no step of 10",
     f"trainer.method=ghpo hint.ghpo.cold_start_steps=9 {ASYNC}": "cold_start_steps=9 leaves no",

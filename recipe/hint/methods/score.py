@@ -216,8 +216,10 @@ class Score(Method):
     def kl_coefs(self, rows: Sequence[CreditRow], kls_N: np.ndarray) -> np.ndarray:
         """Return the rows' own coefficients, shape (N,); with ``adaptive_beta2`` scaled."""
         coefs_N = super().kl_coefs(rows, kls_N)
-        is_first_N = np.array([bool(row.facts.get("is_stage1")) and not row.turn for row in rows])
-        is_last_N = np.array([row.turn > 0 and row.role == "solver" for row in rows])
+        # In asynchronous modes a batch may hold rows of both stages. Guides have no stage.
+        is_stage1_N = np.array([bool(row.facts.get("is_stage1")) for row in rows])
+        is_first_N = is_stage1_N & np.array([not row.turn for row in rows])
+        is_last_N = is_stage1_N & ~is_first_N
         if not self.settings.adaptive_beta2 or not is_first_N.any() or not is_last_N.any():
             return coefs_N
         # The KL is the mean of log-ratios of either sign, not that of their magnitudes.

@@ -155,6 +155,11 @@ def test_adaptive_beta2_makes_the_kl_of_the_first_turns_as_large_as_the_signal_o
     assert method.kl_coefs(alike, np.full(4, 0.05))[0] == pytest.approx(0.01)
     late = credits(talk({0: [0, 0], 1: [1, 0]}, step=99))
     assert method.kl_coefs(late, np.full(4, 0.05)) == pytest.approx([0.01] * 4)
+    # A batch of both stages: what stage II earns, with its alpha, does not count.
+    late = [replace(row, prompt_uid="late") for row in late]
+    assert method.kl_coefs([*rows, *late], np.array([1.5, 2.5, *[9.0] * 6])) == pytest.approx(
+        [0.5, 0.5, *[0.01] * 6]
+    )
 
 
 def test_without_a_kl_coefficient_no_reference_is_needed():

@@ -146,7 +146,8 @@ def check_critic(config: DictConfig, method: Method) -> None:
 def check_stages(config: DictConfig, method: Method, num_steps: int) -> None:
     """Refuse phases that asynchronous modes would mix, and a first phase that fills the run there.
 
-    In these modes a prompt is sent a step before it trains, and keeps the phase of that step.
+    In these modes a prompt is sent ``num_warmup_batches`` steps before it trains, and keeps the
+    phase of the step that sent it.
 
     Raises:
         ConfigError: Naming the setting.
@@ -160,10 +161,13 @@ def check_stages(config: DictConfig, method: Method, num_steps: int) -> None:
             f"prompts of several earlier ones, so that phases mix"
         )
     name, first = method.first_phase
-    if first and first == num_steps - 1:
+    ahead = f"trainer.v1.{mode}.num_warmup_batches"
+    lag = int(setting(config, ahead) or 0)
+    if first and num_steps - lag <= first < num_steps:
         raise ConfigError(
             f"{node}.{name}={first} leaves no step of {num_steps} to what follows: in {mode} a "
-            f"step trains on prompts of the one before; give at most {num_steps - 2}"
+            f"step trains on prompts of {ahead}={lag} steps before; give at most "
+            f"{max(num_steps - lag - 1, 0)}"
             f"{f', or {num_steps} for stage I alone' if method.has_turns else ''}"
         )
 
