@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from omegaconf import OmegaConf
 from tensordict import TensorDict
@@ -243,6 +244,33 @@ def test_verl_cannot_read_a_pointer_that_a_kill_left_empty_and_we_can(tmp_path):
         find_latest_ckpt_path(str(tmp_path))
     assert repair_pointer(tmp_path) == 7
     assert find_latest_ckpt_path(str(tmp_path)) == str(tmp_path / "global_step_7")
+
+
+@pytest.mark.parametrize("is_own", [True, False])
+def test_a_run_that_was_set_back_by_path_goes_on_from_there_whatever_was_saved_later(
+    tmp_path, monkeypatch, is_own
+):
+    """Its records after that step are dropped: a later checkpoint has none for its steps."""
+    source = tmp_path / "checkpoints" if is_own else tmp_path / "other"
+    for root in {tmp_path / "checkpoints", source}:
+        for step in (2, 4):
+            step_folder(root, step).mkdir(parents=True)
+            np.savez(step_folder(root, step) / STATE_FILE, **RewardTracker().state_dict())
+            mark_complete(root, step)
+    monkeypatch.setattr(
+        PPOTrainer, "_load_checkpoint", lambda self: setattr(self, "global_steps", 2)
+    )
+    trainer = TRAINERS["sync"].__new__(TRAINERS["sync"])
+    trainer.trainer_mode, trainer.tracker = "sync", RewardTracker()
+    trainer.folder = SimpleNamespace(say=str)
+    node = {
+        "resume_mode": "resume_path",
+        "resume_from_path": str(step_folder(source, 2)),
+        "default_local_dir": str(tmp_path / "checkpoints"),
+    }
+    trainer.config = OmegaConf.create({"trainer": node})
+    trainer._load_checkpoint()
+    assert repair_pointer(tmp_path / "checkpoints") == (2 if is_own else 4)
 
 
 def test_verl_starts_from_the_beginning_where_a_first_save_was_cut_off(tmp_path):

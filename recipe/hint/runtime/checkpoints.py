@@ -27,6 +27,11 @@ def mark_complete(root: str | Path, step: int) -> None:
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != COMPLETE)
     sizes = {str(path.relative_to(folder)): path.stat().st_size for path in files}
     write_whole(folder / COMPLETE, json.dumps({"step": step, "bytes": sizes}, indent=1) + "\n")
+    point_at(root, step)
+
+
+def point_at(root: str | Path, step: int) -> None:
+    """Point verl at the checkpoint of ``step``: there a run with ``resume_mode=auto`` goes on."""
     write_whole(Path(root) / _LATEST, str(step))
 
 
@@ -143,7 +148,7 @@ def repair_pointer(root: str | Path) -> int | None:
     check_resumable(root)
     step = resume_step(root)
     if step is not None:
-        write_whole(Path(root) / _LATEST, str(step))
+        point_at(root, step)
     return step
 
 

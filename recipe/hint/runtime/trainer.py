@@ -33,6 +33,7 @@ from recipe.hint.runtime.checkpoints import (
     drop_emptied,
     mark_complete,
     mark_incomplete,
+    point_at,
     repair_pointer,
     step_folder,
 )
@@ -291,6 +292,9 @@ class HintMixin(CreditMixin):
                 f"{path} is missing: the checkpoint was not written by this recipe. {_START_ANEW}"
             )
         self._resumed_from = path.parent
+        if path.parent.resolve().parent == Path(trainer.default_local_dir).resolve():
+            # Set back by its path: the records after it go, and so later checkpoints do not count.
+            point_at(trainer.default_local_dir, self.global_steps)
         with np.load(path, allow_pickle=False) as state:
             try:
                 self.tracker.load_state_dict(dict(state))
