@@ -242,7 +242,14 @@ class Alternation:
         if action:
             sha256 = weights_sha256(Path(self._model(action.served)))
             facts = {"served": action.served.name, "sha256": sha256}
-            served[action.phase.role, action.phase.first] = facts
+            role, first, last = action.phase
+            before = served.get((role, first), facts)["served"]
+            if before != action.served.name:
+                self.say(
+                    f"warning: {before} answered before in the {role}'s steps {first} to {last}, "
+                    f"and is gone: checkpoints of the {role} were taken away since"
+                )
+            served[role, first] = facts
         rows = {role: list(read_rows(self.root / role / "metrics.jsonl")) for role in ROLES}
         begun = [
             phase_facts(phase, rows[phase.role]) | served[phase.role, phase.first]

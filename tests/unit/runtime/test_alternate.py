@@ -143,6 +143,20 @@ def test_exports_that_a_kill_left_in_pieces_are_made_again(tmp_path):
     assert sorted(path.name for path in (tmp_path / "exports").iterdir()) == ["guide-1", "solver-2"]
 
 
+def test_a_phase_that_lost_its_checkpoints_says_that_another_partner_answers_now(tmp_path):
+    said = []
+    alternation(tmp_path, say=said.append).run()
+    assert not [line for line in said if "warning" in line]
+    # As the error on a damaged checkpoint says.
+    shutil.rmtree(tmp_path / "solver/checkpoints/global_step_4")
+    alternation(tmp_path, say=said.append).run()
+    assert [line for line in said if "warning" in line] == [
+        "warning: guide-1 answered before in the solver's steps 3 to 4, and is gone: checkpoints "
+        "of the solver were taken away since"
+    ]
+    assert partners(tmp_path, "solver")[4] == "guide global_step_2"
+
+
 def test_another_schedule_in_the_folder_is_refused(tmp_path):
     alternation(tmp_path, num_steps=3).run()
     with pytest.raises(ConfigError, match=r"'t_low': 2, .*now .*'t_low': 1.*give the old values"):
