@@ -52,15 +52,18 @@ class CampaignResult:
     seeds: dict[str, dict[int, SeedResult]] = field(default_factory=dict)
     missing: list[tuple[Run, str]] = field(default_factory=list)
 
+    @property
+    def runs(self) -> list[SeedResult]:
+        """The finished runs, arm by arm."""
+        return [run for by_seed in self.seeds.values() for run in by_seed.values()]
+
     def sources(self) -> list[str]:
         """Return the data sources that runs were evaluated on, in the order of the first."""
-        runs = [run for by_seed in self.seeds.values() for run in by_seed.values()]
-        return list(dict.fromkeys(source for run in runs for source in run.means))
+        return list(dict.fromkeys(source for run in self.runs for source in run.means))
 
     def measures(self, source: str) -> list[str]:
         """Return the measures that some run has on a data source, in the order of a table."""
-        runs = [run for by_seed in self.seeds.values() for run in by_seed.values()]
-        have = {name for run in runs for name in run.means.get(source, {})}
+        have = {name for run in self.runs for name in run.means.get(source, {})}
         return [name for name in MEASURES if name in have]
 
     def check_problems(self) -> None:
@@ -70,7 +73,7 @@ class CampaignResult:
             DataError: Naming two of them.
         """
         seen: dict[str, tuple[str, str]] = {}
-        for run in (run for by_seed in self.seeds.values() for run in by_seed.values()):
+        for run in self.runs:
             for name, digest in run.files.items():
                 first, theirs = seen.setdefault(name, (run.training.name, digest))
                 if digest != theirs:

@@ -14,7 +14,7 @@ from recipe.hint.evaluation.results import markdown, percent
 from recipe.hint.report.campaign import CampaignResult, shown
 from recipe.hint.report.campaign_run import SeedResult
 from recipe.hint.report.page.folder import PageRun, level_share
-from recipe.hint.report.runs import accuracies
+from recipe.hint.report.runs import accuracy_curve
 
 # Metrics of training steps: title, name, and what makes the shown number of it.
 _LATE: Sequence[tuple[str, str, Callable[[float], float]]] = (
@@ -85,7 +85,7 @@ def _tables(result: CampaignResult) -> Iterator[tuple[str, list[str]]]:
 
 def _conditions(result: CampaignResult) -> list[str]:
     """Return what was run, on what, and what is missing."""
-    runs = _runs(result)
+    runs = result.runs
     sizes = [
         f"{len(next(iter(measures.values())))} problems of {source}"
         for source, measures in runs[0].means.items()
@@ -232,7 +232,7 @@ def _by_seed(result: CampaignResult, source: str) -> list[str]:
 def _learning(result: CampaignResult, source: str) -> list[str]:
     """Return the mean over seeds at each validation, at equal tokens, and when it was a half."""
     curves = {
-        arm: [dict(_curve(run.training, source)) for run in seeds.values()]
+        arm: [dict(accuracy_curve(run.training.metrics, source)) for run in seeds.values()]
         for arm, seeds in result.seeds.items()
     }
     steps = sorted({step for group in curves.values() for curve in group for step in curve})
@@ -266,7 +266,8 @@ def _mean_cell(values: Sequence[float | None]) -> str:
 
 def _at_tokens(run: SeedResult, other: SeedResult | None, source: str) -> float | None:
     """Return the accuracy when as many tokens were sampled as by another run; if that is known."""
-    points = [(run.tokens(step), value) for step, value in _curve(run.training, source)]
+    curve = accuracy_curve(run.training.metrics, source)
+    points = [(run.tokens(step), value) for step, value in curve]
     if other is None or not (points and run.steps_with_tokens() and other.steps_with_tokens()):
         return None
     tokens = min(other.tokens(), run.tokens())
@@ -316,7 +317,7 @@ def _late(result: CampaignResult) -> list[str]:
 
 def _levels(result: CampaignResult) -> list[str]:
     """Return the shares of the levels in each quarter of training, of the arms that use hints."""
-    highest = max((max(run.training.levels, default=0) for run in _runs(result)), default=0)
+    highest = max((max(run.training.levels, default=0) for run in result.runs), default=0)
     rows = []
     for arm, seeds in result.seeds.items():
         if not any(run.training.levels - {0} for run in seeds.values()):
@@ -356,22 +357,12 @@ def _mean_of_late(run: PageRun, name: str) -> float | None:
     return sum(values) / len(values) if values else None
 
 
-def _curve(run: PageRun, source: str) -> Iterator[tuple[int, float]]:
-    for row in run.metrics:
-        if source in (found := accuracies(row)):
-            yield int(row["step"]), found[source]
-
-
 def _half(run: SeedResult, source: str) -> tuple[int, float, float] | None:
     """Return step, tokens and minutes at the first validation of at least a half."""
-    reached = (step for step, value in _curve(run.training, source) if value >= _HALF)
-    step = next(reached, None)
+    curve = accuracy_curve(run.training.metrics, source)
+    step = next((step for step, value in curve if value >= _HALF), None)
     return None if step is None else (step, run.tokens(step), run.minutes(step))
 
 
 def _cell(estimate: Estimate | None, measure: str) -> str:
     return shown(estimate, sign=measure == "delta") if estimate else "-"
-
-
-def _runs(result: CampaignResult) -> list[SeedResult]:
-    return [run for by_seed in result.seeds.values() for run in by_seed.values()]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -39,15 +39,6 @@ class RunResult:
     def arm(self) -> str:
         """The run's arm in its campaign, else its method."""
         return self.name.rpartition("/")[0] or self.method
-
-    def accuracy(self, source: str) -> list[tuple[int, float]]:
-        """Return (step, accuracy without hints in [0, 1]) at each validation of a data source."""
-        found = [(row["step"], accuracies(row)) for row in self.rows]
-        return [(step, shares[source]) for step, shares in found if source in shares]
-
-    def series(self, metric: str) -> list[tuple[int, float]]:
-        """Return (step, value) of one metric."""
-        return [(row["step"], row[metric]) for row in self.rows if metric in row]
 
     def number(self, row: Mapping[str, Any], metric: str) -> float:
         """Return a metric that each training step has.
@@ -167,3 +158,9 @@ def accuracies(row: Mapping[str, Any]) -> dict[str, float]:
         for name, value in sorted(row.items())
         if name.startswith(_VALIDATION) and _ACCURACY in name
     }
+
+
+def accuracy_curve(rows: Iterable[Mapping[str, Any]], source: str) -> list[tuple[int, float]]:
+    """Return (step, accuracy without hints in [0, 1]) at each validation of a data source."""
+    found = [(int(row["step"]), accuracies(row)) for row in rows]
+    return [(step, shares[source]) for step, shares in found if source in shares]

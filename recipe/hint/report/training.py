@@ -12,9 +12,10 @@ from typing import Any
 
 from recipe.hint.errors import DataError
 from recipe.hint.evaluation.estimators import wilson_interval
-from recipe.hint.report.runs import TOKENS, RunResult, accuracies
+from recipe.hint.report.runs import TOKENS, RunResult, accuracies, accuracy_curve
 
 _COLOURS = ("#6b6b6b", "#1b6ca8", "#d9822b", "#5b8c5a", "#8e5ea2", "#c0504d")
+_NO_SIGNAL = "hint/zero_signal_after"
 _WINDOW = 8  # steps that the share of groups with signal is averaged over
 
 
@@ -38,7 +39,7 @@ def training_table(
     lines = ["| run | method | steps | accuracy | 95 % | tokens | minutes |"]
     lines += ["|---|---|---|---|---|---|---|"]
     for run in runs:
-        points = run.accuracy(source)
+        points = accuracy_curve(run.rows, source)
         steps = [row for row in run.rows if "timing_s/step" in row]
         tokens = sum(run.number(row, name) for row in steps for name in TOKENS)
         minutes = sum(row["timing_s/step"] for row in steps) / 60
@@ -72,7 +73,7 @@ def draw_learning(runs: Sequence[RunResult], source: str, path: Path) -> None:
     """
     _check_source(runs, source)
     # An arm of another campaign may have the same name, and never met these problems.
-    runs = [run for run in runs if run.accuracy(source)] or list(runs)
+    runs = [run for run in runs if accuracy_curve(run.rows, source)] or list(runs)
     try:
         import matplotlib
     except ImportError:
@@ -84,7 +85,7 @@ def draw_learning(runs: Sequence[RunResult], source: str, path: Path) -> None:
     from matplotlib import pyplot
 
     figure, (left, right) = pyplot.subplots(1, 2, figsize=(9.0, 3.4))
-    _panel(left, [(run.arm, run.accuracy(source)) for run in runs])
+    _panel(left, [(run.arm, accuracy_curve(run.rows, source)) for run in runs])
     left.set(xlabel="step", ylabel="accuracy without hints", ylim=(-0.02, 1.0), title=source)
     left.legend(frameon=False, loc="upper left")
     _panel(right, [(run.arm, _signal(run)) for run in runs])
@@ -118,11 +119,11 @@ def _panel(axes: Any, lines: Sequence[tuple[str, list[tuple[int, float]]]]) -> N
 
 def _signal(run: RunResult) -> list[tuple[int, float]]:
     """Return the share of groups with signal, as a moving mean of ``_WINDOW`` steps."""
-    points = run.series("hint/zero_signal_after")
-    shares = [1 - value for _, value in points]
+    rows = [row for row in run.rows if _NO_SIGNAL in row]
+    shares = [1 - row[_NO_SIGNAL] for row in rows]
     windows = [shares[max(0, at - _WINDOW + 1) : at + 1] for at in range(len(shares))]
     means = [sum(window) / len(window) for window in windows]
-    return [(step, mean) for (step, _), mean in zip(points, means, strict=True)]
+    return [(row["step"], mean) for row, mean in zip(rows, means, strict=True)]
 
 
 def _check_source(runs: Sequence[RunResult], source: str) -> None:

@@ -15,7 +15,7 @@ from recipe.hint.errors import DataError
 from recipe.hint.evaluation.estimators import t_quantile, wilson_interval
 from recipe.hint.report.page.arms import Arm
 from recipe.hint.report.page.folder import PageRun, level_share
-from recipe.hint.report.runs import RunResult, accuracies
+from recipe.hint.report.runs import RunResult, accuracies, accuracy_curve
 
 Row = dict[str, float]
 AXES = ("step", "tokens sampled (thousands)", "minutes of training")
@@ -96,7 +96,7 @@ def all_charts(arms: Sequence[Arm]) -> list[Chart]:
     charts += [
         _accuracy(arms, source, "Accuracy of the first turn", _first_turns_of)
         for source in sources
-        if any(_first_turns_of(run, source) for arm in arms for run in arm.runs)
+        if any(_first_turns_of(run.metrics, source) for arm in arms for run in arm.runs)
     ]
     for title, value in CURVES.items():
         if title in _OF_HINTS and not has_hints:
@@ -110,7 +110,7 @@ def all_charts(arms: Sequence[Arm]) -> list[Chart]:
         for level in levels
     }
     phases: dict[str, Callable[[Row], float]] = {
-        name: _phase(key) for name, key in _PHASES.items()
+        name: functools.partial(_seconds, key=key) for name, key in _PHASES.items()
     } | {"other": _other_seconds}
     for arm in arms if has_hints else ():
         charts += _stack("levels", arm, shares, "share of the step's prompts")
@@ -187,16 +187,10 @@ def _points_of(arm: Arm, value: Callable[[Row], float]) -> list[dict[int, float]
     return found
 
 
-def accuracies_of(run: PageRun, source: str) -> list[tuple[int, float]]:
-    """Return (step, accuracy without hints) at each validation of a data source."""
-    found = [(int(row["step"]), accuracies(row)) for row in run.metrics]
-    return [(step, shares[source]) for step, shares in found if source in shares]
-
-
-def _first_turns_of(run: PageRun, source: str) -> list[tuple[int, float]]:
+def _first_turns_of(rows: Sequence[Row], source: str) -> list[tuple[int, float]]:
     """Return (step, accuracy of the first turn) at each validation that had several turns."""
     name = f"val-turns/{source}/acc_t1"
-    return [(int(row["step"]), row[name]) for row in run.metrics if name in row]
+    return [(int(row["step"]), row[name]) for row in rows if name in row]
 
 
 def _sources(arms: Sequence[Arm]) -> list[str]:
@@ -208,11 +202,11 @@ def _accuracy(
     arms: Sequence[Arm],
     source: str,
     title: str = "Accuracy",
-    read: Callable[[PageRun, str], list[tuple[int, float]]] = accuracies_of,
+    read: Callable[[Sequence[Row], str], list[tuple[int, float]]] = accuracy_curve,
 ) -> Chart:
     lines, notes = [], set()
     for arm in arms:
-        line = _mean_line(arm, [dict(read(run, source)) for run in arm.runs])
+        line = _mean_line(arm, [dict(read(run.metrics, source)) for run in arm.runs])
         if len(arm.runs) > 1:
             notes.add("Several seeds: the mean, and Student's 95 % interval over seeds")
         else:
@@ -329,14 +323,13 @@ def _lay_out(figure: go.Figure, x_title: str, y_title: str) -> None:
     figure.update_yaxes(title=y_title, zeroline=False, rangemode="tozero")
 
 
-def _phase(key: str) -> Callable[[Row], float]:
-    return lambda row: row.get(f"timing_s/{key}", 0.0)
+def _seconds(row: Row, key: str) -> float:
+    return row.get(f"timing_s/{key}", 0.0)
 
 
 def _other_seconds(row: Row) -> float:
     """Return what no named phase explains; phases of an asynchronous run may overlap."""
-    named = sum(row.get(f"timing_s/{key}", 0.0) for key in _PHASES.values())
-    return max(0.0, row["timing_s/step"] - named)
+    return max(0.0, row["timing_s/step"] - sum(_seconds(row, key) for key in _PHASES.values()))
 
 
 def _thin(steps: list[int]) -> list[int]:

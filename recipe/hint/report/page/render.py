@@ -13,10 +13,10 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from plotly.offline import get_plotlyjs
 
 from recipe.hint.report.page.arms import Arm, changed_settings, group_arms
-from recipe.hint.report.page.charts import AXES, accuracies_of, all_charts
+from recipe.hint.report.page.charts import AXES, all_charts
 from recipe.hint.report.page.folder import PageRun
 from recipe.hint.report.page.payload import compact_runs, pack_json, pack_text
-from recipe.hint.report.runs import accuracies
+from recipe.hint.report.runs import TOKENS, accuracies, accuracy_curve
 
 _HERE = Path(__file__).parent
 
@@ -103,16 +103,14 @@ def _left_out(runs: Sequence[Mapping[str, Any]]) -> str:
 def _run_row(run: PageRun, arms: Sequence[Arm], sources: Sequence[str]) -> dict[str, Any]:
     total = run.setting("trainer.total_training_steps")
     state = f"step {run.last_step}" + (f" of {total}" if total else "")
-    tokens = sum(
-        row.get("hint/rollout_tokens", 0) + row.get("hint/tokens", 0) for row in run.training
-    )
+    tokens = sum(row.get(name, 0) for row in run.training for name in TOKENS)
     minutes = sum(row.get("timing_s/step", 0.0) for row in run.training) / 60
     damaged = [
         f"{count} damaged lines of {name} left out" for name, count in sorted(run.damaged.items())
     ]
     shown = []
     for source in sources:
-        points = [value for _, value in accuracies_of(run, source)]
+        points = [value for _, value in accuracy_curve(run.metrics, source)]
         shown.append(f"{100 * points[0]:.1f} → {100 * points[-1]:.1f} %" if points else "-")
     return {
         "name": run.name,
