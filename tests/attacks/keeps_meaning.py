@@ -58,8 +58,7 @@ def _(rng: Rng, gold: Gold) -> str | None:
             rf"{n}\text{{ degrees}}",
             rf"{n}\degree",
             n,
-            rf"{n}^{{\text{{o}}}}",
-        ][:6]
+        ]
     )
 
 
