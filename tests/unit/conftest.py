@@ -1,12 +1,6 @@
 import logging
-import sys
-from pathlib import Path
 
 import pytest
-
-# For `fakes`; --import-mode=importlib adds no folder by itself.
-sys.path.insert(0, str(Path(__file__).parent))
-sys.path.append(str(Path(__file__).parents[1]))  # for `attacks`
 
 
 @pytest.fixture(autouse=True)
