@@ -1,11 +1,14 @@
-"""Writes the golden rows as files laid out as the hub lays them out."""
+"""Files of every form for tests, the golden rows of the hub among them; and the command."""
 
 import csv
+import gzip
 import json
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from recipe.hint import main_prepare
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "hub"
 SETS = json.loads((GOLDEN / "sources.json").read_text("utf-8"))
@@ -20,14 +23,24 @@ def lay_out(name, folder):
 
 
 def write(path, rows):
+    """By the ending: JSON lines, JSON, CSV, TSV, each also packed, or parquet."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    if path.suffix == ".parquet":
+    form = path.name.removesuffix(".gz").rsplit(".", 1)[-1]
+    if form == "parquet":
         pq.write_table(pa.Table.from_pylist(rows), path)
-    elif path.suffix == ".csv":
-        with path.open("w", newline="", encoding="utf-8") as handle:
-            writer = csv.DictWriter(handle, list(rows[0]))
+        return path
+    opened = gzip.open if path.suffix == ".gz" else open
+    with opened(path, "wt", newline="", encoding="utf-8") as file:
+        if form in ("csv", "tsv"):
+            writer = csv.DictWriter(file, list(rows[0]), delimiter="\t" if form == "tsv" else ",")
             writer.writeheader()
             writer.writerows(rows)
-    else:
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        elif form == "json":
+            json.dump(rows, file)
+        else:
+            file.writelines(json.dumps(row) + "\n" for row in rows)
     return path
+
+
+def prepare(*arguments):
+    main_prepare.main([str(argument) for argument in arguments])

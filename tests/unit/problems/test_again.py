@@ -6,11 +6,10 @@ import shutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hub_files import lay_out, write
+from hub_files import lay_out, prepare, write
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recipe.hint import main_prepare
 from recipe.hint.errors import DataError
 from recipe.hint.problems.columns import SCHEMA, Labels, make_row, write_rows
 from recipe.hint.problems.prepare import Keys, Origin, read_local
@@ -26,10 +25,6 @@ ONCE = {
     "choice": ([CHOICE], ["--kind=choice"]),
     "program": ([PROGRAM, CHECKED], ["--kind=program"]),
 }
-
-
-def prepare(*arguments):
-    main_prepare.main([str(argument) for argument in arguments])
 
 
 def as_json(path, target):

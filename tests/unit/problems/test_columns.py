@@ -5,9 +5,9 @@ import os
 import subprocess
 import sys
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hub_files import write
 
 from recipe.hint.errors import DataError
 from recipe.hint.problems.columns import (
@@ -27,12 +27,6 @@ ROWS = [
     make_row("2+2?", "4", row_id="b", labels=("sums", "train")),
     make_row("3+3?", "6", solution="Twice 3."),
 ]
-
-
-def write_any(path, rows):
-    """A file that may break the contract, written past the checks."""
-    pq.write_table(pa.Table.from_pylist(rows), path)
-    return path
 
 
 def changed(number, **fields):
@@ -90,7 +84,7 @@ def test_the_files_of_the_release_are_read_with_integer_indexes(tmp_path):
         }
         for index, text in ((7, "x?"), (8, "y?"))
     ]
-    path = write_any(tmp_path / "release.parquet", rows)
+    path = write(tmp_path / "release.parquet", rows)
     assert [(problem.id, problem.answer) for problem in read_problems(path)] == [
         ("7", "1"),
         ("8", "1"),
@@ -105,7 +99,7 @@ def test_without_an_index_the_id_comes_from_the_text_and_is_counted(tmp_path, ex
         row["extra_info"] = extra_info
         if extra_info == "absent":
             del row["extra_info"]
-    path = write_any(tmp_path / "plain.parquet", rows)
+    path = write(tmp_path / "plain.parquet", rows)
     assert [problem.id for problem in read_problems(path)] == [
         content_id(text) for text in ("1+1?", "2+2?", "3+3?")
     ]
@@ -174,7 +168,7 @@ BREACHES = {
 @pytest.mark.parametrize("name", BREACHES)
 def test_a_breach_is_named_by_file_row_and_column_when_read(tmp_path, name):
     rows, message = BREACHES[name]
-    path = write_any(tmp_path / "bad.parquet", rows)
+    path = write(tmp_path / "bad.parquet", rows)
     with pytest.raises(DataError, match=f"bad.parquet: {message}"):
         check_file(path)
     with pytest.raises(DataError, match=f"bad.parquet: {message}"):
@@ -191,7 +185,7 @@ def test_a_breach_is_not_written(tmp_path, name):
 
 def test_an_index_of_zero_in_every_row_is_refused_with_what_to_do(tmp_path):
     rows = [{**row, "extra_info": {"index": 0}} for row in ROWS]
-    path = write_any(tmp_path / "zero.parquet", rows)
+    path = write(tmp_path / "zero.parquet", rows)
     with pytest.raises(DataError, match="rows 0 and 1 .* '0'; .* leave `index` out: ids are then"):
         check_file(path)
 
@@ -215,7 +209,7 @@ def test_an_index_of_zero_in_every_row_is_refused_with_what_to_do(tmp_path):
     ],
 )
 def test_a_column_of_the_wrong_type_is_named(tmp_path, column, value, message):
-    path = write_any(tmp_path / "bad.parquet", [{**ROWS[0], column: value}])
+    path = write(tmp_path / "bad.parquet", [{**ROWS[0], column: value}])
     with pytest.raises(DataError, match=message):
         check_file(path)
 
@@ -223,14 +217,14 @@ def test_a_column_of_the_wrong_type_is_named(tmp_path, column, value, message):
 @pytest.mark.parametrize("column", ["prompt", "problem"])
 def test_a_missing_column_is_named_with_those_that_are_there(tmp_path, column):
     rows = [{key: value for key, value in row.items() if key != column} for row in ROWS]
-    path = write_any(tmp_path / "bad.parquet", rows)
+    path = write(tmp_path / "bad.parquet", rows)
     with pytest.raises(DataError, match=f"column `{column}` is missing; the file has .*solution"):
         check_file(path)
 
 
 def test_a_ground_truth_in_neither_place_is_a_missing_column(tmp_path):
     rows = [{"prompt": [USER], "problem": "x"}]
-    path = write_any(tmp_path / "bad.parquet", rows)
+    path = write(tmp_path / "bad.parquet", rows)
     with pytest.raises(DataError, match=r"column `reward_model` \(or `answer`\) is missing"):
         check_file(path)
 
@@ -255,7 +249,7 @@ def test_rows_are_counted_across_batches(tmp_path):
     rows = [make_row(f"{number}?", "1") for number in range(2100)]
     rows[2050]["answer"] = rows[2050]["reward_model"]["ground_truth"] = None
     with pytest.raises(DataError, match="row 2050, column `reward_model.ground_truth`"):
-        check_file(write_any(tmp_path / "long.parquet", rows))
+        check_file(write(tmp_path / "long.parquet", rows))
 
 
 def test_the_name_must_be_one_that_verl_reads(tmp_path):
@@ -289,7 +283,7 @@ def test_a_disk_that_fills_up_leaves_the_old_file_and_no_half_one(tmp_path):
 @pytest.mark.parametrize("texts", [["first", "second"], [], None])
 def test_first_attempts_are_read(tmp_path, texts):
     rows = changed(0, first_attempts=texts)
-    problems = read_problems(write_any(tmp_path / "attempts.parquet", rows))
+    problems = read_problems(write(tmp_path / "attempts.parquet", rows))
     assert problems[0].first_attempts == tuple(texts or ())
     assert problems[1].first_attempts == ()
 
@@ -310,7 +304,7 @@ def test_a_column_of_texts_that_holds_something_else_is_refused_by_row(tmp_path,
     rows = [{**ROWS[0], column: None}, {**ROWS[1], column: value}]
     expected = f"row 1, column `{column}`: expected a"
     with pytest.raises(DataError, match=f"any.parquet: {expected}"):
-        read_problems(write_any(tmp_path / "any.parquet", rows))
+        read_problems(write(tmp_path / "any.parquet", rows))
     with pytest.raises(DataError, match=f"own.parquet: {expected}"):
         write_rows(rows, tmp_path / "own.parquet")
 
@@ -320,7 +314,7 @@ def test_an_id_with_a_control_character_is_refused(tmp_path, sign):
     rows = changed(0, extra_info={"index": f"a{sign}", "split": "train"})
     told = "row 0, column `extra_info.index`: holds a control character, got 'a.*'; take it out"
     with pytest.raises(DataError, match=told):
-        read_problems(write_any(tmp_path / "any.parquet", rows))
+        read_problems(write(tmp_path / "any.parquet", rows))
 
 
 OPTIONS = "Even?\n(A) 1\n(B) 2"

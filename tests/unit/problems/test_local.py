@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hub_files import BROKEN, write
+from hub_files import write
 
 from recipe.hint.errors import DataError
 from recipe.hint.problems.prepare import Keys, Origin, read_local
@@ -59,12 +59,7 @@ def test_four_forms_of_a_file_give_the_same_rows(tmp_path, ending):
         {"id": "a", "problem": '1+1,\n"in all"?', "answer": "2", "solution": "Count."},
         {"id": "b", "problem": "2+2?", "answer": "4", "solution": ""},
     ]
-    path = tmp_path / f"sums.{ending}"
-    if ending == "json":
-        path.write_text(json.dumps(rows))
-    else:
-        write(path, rows)
-    made = read_local(path).rows
+    made = read_local(write(tmp_path / f"sums.{ending}", rows)).rows
     assert [row["problem"] for row in made] == ['1+1,\n"in all"?', "2+2?"]
     assert [row["extra_info"]["index"] for row in made] == ["a", "b"]
     assert made[0]["prompt"][0]["content"] == ANSWER_SYSTEM_PROMPT
@@ -125,14 +120,6 @@ def test_a_limit_stops_before_a_bad_line_and_blank_lines_do_not_count(tmp_path):
     assert len(read_local(path, limit=2).rows) == 2
     with pytest.raises(DataError, match="a.jsonl: line 5 is not JSON"):
         read_local(path)
-
-
-@pytest.mark.parametrize("case", BROKEN, ids=[case["name"] for case in BROKEN])
-def test_a_broken_file_is_named_by_file_row_and_column(tmp_path, case):
-    (tmp_path / case["file"]).write_text(case["text"], encoding="utf-8")
-    with pytest.raises(DataError) as caught:
-        read_local(tmp_path / case["file"])
-    assert str(caught.value).startswith(f"{tmp_path}/{case['message']}")
 
 
 def test_all_faults_of_a_file_are_counted_in_its_one_message(tmp_path):

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hub_files import BROKEN, lay_out, write
+from hub_files import BROKEN, lay_out, prepare, write
 
 from recipe.hint import main_prepare
 from recipe.hint.problems.columns import read_problems
@@ -19,10 +19,6 @@ LINES = [
     {"problem": "half?", "answer": 0.5, "solution": None},
 ]
 SHARED = "How many of the first hundred whole numbers can be divided by seven?"
-
-
-def prepare(*arguments):
-    main_prepare.main([str(argument) for argument in arguments])
 
 
 def refusal(capsys, *arguments):
@@ -46,13 +42,6 @@ def test_the_program_writes_a_file_that_keeps_the_contract(tmp_path, capsys):
     ]
 
 
-def test_a_second_run_gives_the_same_bytes(tmp_path):
-    for number in range(2):
-        lay_out("mbpp", tmp_path / "hub")
-        prepare("mbpp", tmp_path / f"{number}.parquet", "--from", tmp_path / "hub")
-    assert (tmp_path / "0.parquet").read_bytes() == (tmp_path / "1.parquet").read_bytes()
-
-
 def test_columns_of_a_csv_are_mapped(tmp_path):
     path = write(tmp_path / "a.csv", [{"Q": "1+1?", "A": "2", "why": "Count.", "n": "9"}])
     keys = ["--problem-key=Q", "--answer-key=A", "--solution-key=why", "--id-key=n"]
@@ -70,7 +59,7 @@ def test_columns_of_a_csv_are_mapped(tmp_path):
 def test_a_broken_file_is_one_line_and_no_output(tmp_path, capsys, case):
     (tmp_path / case["file"]).write_text(case["text"], encoding="utf-8")
     told = refusal(capsys, tmp_path / case["file"], tmp_path / "out.parquet")
-    assert case["message"] in told
+    assert f"{tmp_path}/{case['message']}" in told
     assert os.listdir(tmp_path) == [case["file"]]
 
 

@@ -1,12 +1,8 @@
 """What a file holds beyond the contract reaches the output as it was, whatever the form."""
 
-import csv
-import gzip
-import json
-
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hub_files import prepare, write
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -29,32 +25,13 @@ ROWS = [
 ]
 
 
-def write_rows(path, rows=ROWS):
-    """By the ending: JSON lines, JSON, CSV, TSV, each also packed, or parquet."""
-    form = path.name.removesuffix(".gz").rsplit(".", 1)[-1]
-    if form == "parquet":
-        pq.write_table(pa.Table.from_pylist(rows), path)
-        return path
-    opened = gzip.open(path, "wt", newline="") if path.suffix == ".gz" else path.open("w")
-    with opened as file:
-        if form in ("csv", "tsv"):
-            writer = csv.DictWriter(file, list(rows[0]), delimiter="\t" if form == "tsv" else ",")
-            writer.writeheader()
-            writer.writerows(rows)
-        elif form == "json":
-            json.dump(rows, file)
-        else:
-            file.writelines(json.dumps(row) + "\n" for row in rows)
-    return path
-
-
 FORMS = ["jsonl", "json", "csv", "tsv", "parquet", "jsonl.gz", "json.gz", "csv.gz", "tsv.gz"]
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_hints_and_notes_of_a_file_of_any_form_are_in_the_output(tmp_path, form):
     out = tmp_path / "out.parquet"
-    main_prepare.main([str(write_rows(tmp_path / f"mine.{form}")), str(out)])
+    prepare(write(tmp_path / f"mine.{form}", ROWS), out)
     kept = pq.read_table(out).to_pylist()
     names = ("hint_level_1", "hint_level_2", "hint_level_3", "note")
     assert [{name: row[name] for name in names} for row in kept] == [
@@ -83,9 +60,7 @@ def test_any_other_column_of_json_lines_comes_back_equal(tmp_path_factory, colum
         {"problem": f"{n}?", "answer": 0.5} | {name: both[n] for name, both in columns.items()}
         for n in range(2)
     ]
-    main_prepare.write_rows(
-        read_local(write_rows(folder / "a.jsonl", rows)).rows, folder / "a.parquet"
-    )
+    main_prepare.write_rows(read_local(write(folder / "a.jsonl", rows)).rows, folder / "a.parquet")
     kept = pq.read_table(folder / "a.parquet").to_pylist()
     assert [{name: row[name] for name in columns} for row in kept] == [
         {name: both[n] for name, both in columns.items()} for n in range(2)
@@ -96,14 +71,14 @@ def test_any_other_column_of_json_lines_comes_back_equal(tmp_path_factory, colum
 def test_a_column_that_is_read_under_another_name_is_not_kept_twice(tmp_path):
     rows = [{"Q": "1+1?", "A": "2", "why": "Count.", "n": "9", "level": "easy"}]
     keys = Keys("Q", "A", "why", "n")
-    (row,) = read_local(write_rows(tmp_path / "a.csv", rows), keys=keys).rows
+    (row,) = read_local(write(tmp_path / "a.csv", rows), keys=keys).rows
     assert set(row) == {*SCHEMA.names, "level"}
 
 
 def test_a_column_of_the_contract_is_written_anew_and_that_is_told(tmp_path, capsys):
     rows = [{"problem": "1+1?", "answer": "2", "ability": "sums", "prompt": "Hello"}]
-    path = write_rows(tmp_path / "a.jsonl", rows)
-    main_prepare.main([str(path), str(tmp_path / "a.parquet")])
+    path = write(tmp_path / "a.jsonl", rows)
+    prepare(path, tmp_path / "a.parquet")
     told = "a.jsonl: its own `ability`, `prompt` are written anew (docs/data.md)"
     assert told in capsys.readouterr().out
     assert pq.read_table(tmp_path / "a.parquet").column("ability").to_pylist() == ["math"]
@@ -122,7 +97,7 @@ def test_a_column_that_a_table_cannot_hold_is_named(tmp_path):
             {"problem": f"{v}?", "answer": "1", "level": v, "id": n} for n, v in enumerate(values)
         ]
         with pytest.raises(DataError, match=what):
-            prepared = read_local(write_rows(tmp_path / "a.jsonl", rows))
+            prepared = read_local(write(tmp_path / "a.jsonl", rows))
             main_prepare.write_rows(prepared.rows, tmp_path / "a.parquet")
         assert not (tmp_path / "a.parquet").exists()
 
@@ -136,7 +111,7 @@ def test_a_column_that_a_table_cannot_hold_is_named(tmp_path):
     ],
 )
 def test_a_packed_file_that_is_damaged_is_one_line(tmp_path, spoil, message):
-    path = write_rows(tmp_path / "a.jsonl.gz")
+    path = write(tmp_path / "a.jsonl.gz", ROWS)
     path.write_bytes(spoil(path.read_bytes()))
     with pytest.raises(DataError, match=message):
         read_local(path)
@@ -167,7 +142,7 @@ def test_half_of_a_surrogate_pair_in_any_column_is_told_with_its_line(
     rows[2] |= more
     out = tmp_path / "out.parquet"
     with pytest.raises(SystemExit, match="2"):
-        main_prepare.main([str(write_rows(tmp_path / "in.jsonl", rows)), str(out)])
+        prepare(write(tmp_path / "in.jsonl", rows), out)
     told = capsys.readouterr().err
     assert told.count("\n") == 1
     assert f"line 3, column `{column}`: holds half of a surrogate pair" in told
