@@ -1,7 +1,6 @@
 """The benchmark's own arithmetic and its copy of the release's scheme, on a scripted engine."""
 
 import asyncio
-import tracemalloc
 from dataclasses import replace
 
 import pytest
@@ -14,7 +13,6 @@ from recipe.hint.bench.report import lines_of, predicted, spread, summary_of
 from recipe.hint.bench.settings import BenchSettings, check_bench, split_arguments
 from recipe.hint.errors import ConfigError
 from recipe.hint.hints.base import HintResult
-from recipe.hint.reward_tracker import RewardTracker
 from recipe.hint.schema import HintLevels
 
 LADDER = HintResult("ok", HintLevels(("hint 1", "hint 2", "hint 3")), calls=1, tokens=7)
@@ -259,20 +257,3 @@ def test_tokens_are_accepted_discarded_or_hints():
     assert counts["hint_tokens"] == 20
     # Only a was tried without a hint, and nobody was right there.
     assert (counts["level0"], counts["unresolved"]) == (1, 1)
-
-
-def test_the_tracker_does_not_grow_with_visits():
-    tracker = RewardTracker()
-    step = [
-        record(f"p{number}", groups=[(0, [0] * 8), (1, [1] + [0] * 7)]) for number in range(128)
-    ]
-    tracker.update(step)
-    tracemalloc.start()
-    before, _ = tracemalloc.get_traced_memory()
-    for _ in range(200):
-        tracker.update(replace(each, step=2) for each in step)
-    after, _ = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    # 25600 visits; a list of them would take 8 bytes each, 200 kB.
-    assert after - before < 20_000
-    assert tracker.state("p0").visits == 201
