@@ -32,13 +32,6 @@ def grade(item, options):
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture
-def grade_path(tmp_path, monkeypatch):
-    (tmp_path / "slow_grades.py").write_text(GRADE_MODULE)
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    return "slow_grades:grade"
-
-
 def items():
     rows = json.loads(GOLDEN.read_text("utf-8"))[:300]
     return [

@@ -87,13 +87,6 @@ SOUND = [
 MEMORY_MIB = 256
 
 
-@pytest.fixture
-def grade_path(tmp_path, monkeypatch):
-    (tmp_path / "spoiled_grades.py").write_text(GRADE_MODULE)
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    return "spoiled_grades:grade"
-
-
 def pool_of(grade_path, num_workers=1):
     options = GradeOptions(wall_factor=2.0, worker_memory_mib=MEMORY_MIB)
     return VerifierPool(num_workers, 2.0, options=options, grade_path=grade_path)

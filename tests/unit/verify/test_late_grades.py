@@ -22,13 +22,6 @@ def grade(item, options):
 """
 
 
-@pytest.fixture
-def grade_path(tmp_path, monkeypatch):
-    (tmp_path / "hanging_grades.py").write_text(GRADE_MODULE)
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    return "hanging_grades:grade"
-
-
 def processes():
     return psutil.Process().children(recursive=True)
 

@@ -56,14 +56,6 @@ def grade(item, options):
 """
 
 
-@pytest.fixture
-def grade_path(tmp_path, monkeypatch):
-    (tmp_path / "commanded_grades.py").write_text(GRADE_MODULE)
-    (tmp_path / "slow_to_import.py").write_text("import time\ntime.sleep(3600)\n")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    return "commanded_grades:grade"
-
-
 def reasons(verdicts):
     return [verdict.reason for verdict in verdicts]
 
