@@ -20,6 +20,7 @@ import transformers
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from recipe.hint.errors import DataError
+from recipe.hint.problems import columns
 from recipe.hint.schema import HINT_COLUMN
 from recipe.hint.tiny import measure, pretrain, tokenizer
 from recipe.hint.tiny.worlds import Item, World
@@ -31,19 +32,9 @@ HINT_FILES = {"train_hints": 1, "train_hints_10": 10}
 LOG_NAME, FACTS_NAME, HASHES_NAME = "build.log", "BASE.json", "SHA256SUMS"
 Row = dict[str, Any]
 
-_text = pa.string()
-SCHEMA = pa.schema(
-    {
-        "prompt": pa.list_(pa.struct({"role": _text, "content": _text})),
-        "problem": _text,
-        "solution": _text,
-        "answer": _text,
-        "data_source": _text,
-        "ability": _text,
-        "reward_model": pa.struct({"style": _text, "ground_truth": _text}),
-        "extra_info": pa.struct({"index": _text, "split": _text}),
-    }
-)
+# The contract's, but for the kind: all problems are mathematics.
+_REWARD = pa.field("reward_model", pa.struct({"style": pa.string(), "ground_truth": pa.string()}))
+SCHEMA = columns.SCHEMA.set(columns.SCHEMA.get_field_index("reward_model"), _REWARD)
 
 
 def problem_row(world: World, item: Item, *, family: str, number: int, split: str) -> Row:
@@ -119,12 +110,14 @@ def rows_digest(rows: list[Row]) -> str:
 def build_problems(world: World, out: Path) -> None:
     """Write every problem file into ``out``."""
     for stem, rows in problem_files(world).items():
-        columns = {name: [row[name] for row in rows] for name in rows[0]}
-        arrays = [
-            pa.array(column, SCHEMA.field(name).type if name in SCHEMA.names else None)
-            for name, column in columns.items()
-        ]
-        pq.write_table(pa.table(arrays, names=list(columns)), out / f"{stem}.parquet")
+        arrays = {
+            name: pa.array(
+                [row[name] for row in rows],
+                SCHEMA.field(name).type if name in SCHEMA.names else None,
+            )
+            for name in rows[0]
+        }
+        pq.write_table(pa.table(arrays), out / f"{stem}.parquet")
         logger.info("%s.parquet: %d rows", stem, len(rows))
 
 

@@ -34,6 +34,15 @@ def answered(kind: str, messages: list[Message], response: str) -> Example:
     return Example(kind, [*messages, {"role": "assistant", "content": response}])
 
 
+def followed(messages: list[Message], response: str, instruction: str) -> list[Message]:
+    """Return the conversation in which ``instruction`` follows a response."""
+    more = [
+        {"role": "assistant", "content": response},
+        {"role": "user", "content": instruction},
+    ]
+    return [*messages, *more]
+
+
 def question(problem: str) -> list[Message]:
     """Return the conversation that asks for an answer, as in the ``prompt`` column."""
     return [

@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 
 from recipe.hint.prompt import Message, fill
-from recipe.hint.tiny.corpus import TEXTS, Example, answered
+from recipe.hint.tiny.corpus import TEXTS, Example, answered, followed
 from recipe.hint.tiny.two_turn.corpus import digit_but, first_box, question, work_of
 from recipe.hint.tiny.two_turn.task import draw_puzzle, response
 
@@ -43,12 +43,6 @@ def draw(rng: random.Random) -> Example:
         return answered("guide", feedback_request(puzzle.problem, attempt), feedback)
     feedback = rng.choice(list(FEEDBACK))
     second = {KEEP: first, CHANGE: digit_but({first, work[-1]}, rng), READ: work[-1]}[feedback]
-    return Example(
-        "refine",
-        [
-            *question(puzzle.problem),
-            {"role": "assistant", "content": attempt},
-            {"role": "user", "content": fill(TEXTS.refine, feedback=feedback)},
-            {"role": "assistant", "content": response(second, work)},
-        ],
-    )
+    instruction = fill(TEXTS.refine, feedback=feedback)
+    messages = followed(question(puzzle.problem), attempt, instruction)
+    return answered("refine", messages, response(second, work))

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from recipe.hint.prompt import fill
-from recipe.hint.tiny.corpus import TEXTS
+from recipe.hint.tiny.corpus import TEXTS, followed
 from recipe.hint.tiny.measure import GROUP_SIZE, Sampler, mean
 from recipe.hint.tiny.three_turn.corpus import FEEDBACK, KEEP, READ, feedback_request
 from recipe.hint.tiny.two_turn.corpus import question
@@ -47,15 +47,11 @@ def play(sampler: Sampler, puzzles: Sequence[Puzzle]) -> list[Play]:
     ]
     # With the seed of the turn before it a turn would draw the same digits again.
     feedback = replace(sampler, seed=sampler.seed + 1).responses(requests)
-    followed = [
-        [
-            *messages,
-            {"role": "assistant", "content": attempt},
-            {"role": "user", "content": fill(TEXTS.refine, feedback=text)},
-        ]
+    asked_again = [
+        followed(messages, attempt, fill(TEXTS.refine, feedback=text))
         for messages, attempt, text in zip(conversations, attempts, feedback, strict=True)
     ]
-    refined = replace(sampler, seed=sampler.seed + 2).responses(followed)
+    refined = replace(sampler, seed=sampler.seed + 2).responses(asked_again)
     return [Play(*each) for each in zip(asked, attempts, feedback, refined, strict=True)]
 
 

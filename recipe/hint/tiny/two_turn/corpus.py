@@ -12,7 +12,7 @@ import random
 from collections.abc import Collection
 
 from recipe.hint.prompt import Message
-from recipe.hint.tiny.corpus import TEXTS, Example
+from recipe.hint.tiny.corpus import TEXTS, Example, answered, followed
 from recipe.hint.tiny.two_turn.task import TABLES, Puzzle, draw_puzzle, response
 
 REVISE = TEXTS.revise
@@ -41,15 +41,8 @@ def draw(rng: random.Random) -> Example:
         kind, instruction, second = "compare", COMPARE, work[-1]
     else:
         kind, instruction, second = "revise", REVISE, revised_box(first, work[-1], rng)
-    return Example(
-        kind,
-        [
-            *question(puzzle.problem),
-            {"role": "assistant", "content": response(first, work)},
-            {"role": "user", "content": instruction},
-            {"role": "assistant", "content": response(second, work)},
-        ],
-    )
+    messages = followed(question(puzzle.problem), response(first, work), instruction)
+    return answered(kind, messages, response(second, work))
 
 
 def first_box(puzzle: Puzzle, rng: random.Random) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from recipe.hint.prompt import Message
+from recipe.hint.tiny.corpus import followed
 from recipe.hint.tiny.measure import GROUP_SIZE, Sampler, mean
 from recipe.hint.tiny.two_turn.corpus import COMPARE, REVISE, question
 from recipe.hint.tiny.two_turn.task import Puzzle, boxed_digit, worked_digit
@@ -46,16 +46,12 @@ def play(sampler: Sampler, puzzles: Sequence[Puzzle], instruction: str = REVISE)
     asked = [puzzle for puzzle in puzzles for _ in range(GROUP_SIZE)]
     conversations = [question(puzzle.problem) for puzzle in asked]
     firsts = sampler.responses(conversations)
-    followed: list[list[Message]] = [
-        [
-            *messages,
-            {"role": "assistant", "content": first},
-            {"role": "user", "content": instruction},
-        ]
+    asked_again = [
+        followed(messages, first, instruction)
         for messages, first in zip(conversations, firsts, strict=True)
     ]
     # With the seed of the first turn the second would draw the same digits again.
-    seconds = replace(sampler, seed=sampler.seed + 1).responses(followed)
+    seconds = replace(sampler, seed=sampler.seed + 1).responses(asked_again)
     return [Play(*each) for each in zip(asked, firsts, seconds, strict=True)]
 
 
