@@ -7,7 +7,7 @@ import pytest
 from recipe.hint.bench import parts
 from recipe.hint.bench.cases import Case, cases_of
 from recipe.hint.bench.clock import run_virtual
-from recipe.hint.bench.control_settings import control_lines, ours_of
+from recipe.hint.bench.control_settings import control_lines, driver_s
 from recipe.hint.bench.fleet import Fleet, Speed
 from recipe.hint.bench.scale import scale_lines, simulate
 from recipe.hint.bench.world import SimulatedEngine, World
@@ -253,7 +253,7 @@ def test_the_driver_table_adds_up_ours_and_verls():
         **{"worker_bytes": 4e6, "driver_bytes": 6e6, "peak_mib": {"ControlWorker": 700.0}},
     }
     later = row | {"parts": row["parts"] | {"ours b": 0.75}, "worker_cpu_s": 0.8}
-    assert ours_of(row) == 0.75
+    assert driver_s(row, "ours") == 0.75
     head, line, *_ = control_lines({100: [row, later]})
     assert head.startswith("prompts | driver: ours s | verl's s")
     assert line == "100 | 0.750 | 2.00 | 8.0 | 20 (10) | 4 + 6 | 3.0"

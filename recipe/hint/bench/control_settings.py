@@ -125,17 +125,17 @@ def control_lines(rows_by_size: Mapping[int, Sequence[Mapping[str, Any]]]) -> li
         "queue MB, worker + driver | rollout s"
     ]
     for size, rows in rows_by_size.items():
-        best = min(rows, key=lambda row: ours_of(row))
+        best = min(rows, key=lambda row: driver_s(row, "ours"))
         traffic = [best[f"{name}_bytes"] / 1e6 for name in ("worker", "driver")]
         stall = max(row["stall_s"] for row in rows), max(row["stall_cpu_s"] for row in rows)
         lines.append(
-            f"{size} | {ours_of(best):.3f} | {_sum(best, 'verl'):.2f} | "
+            f"{size} | {driver_s(best, 'ours'):.3f} | {driver_s(best, 'verl'):.2f} | "
             f"{1000 * min(row['worker_cpu_s'] for row in rows) / size:.1f} | "
             f"{1000 * stall[0]:.0f} ({1000 * stall[1]:.0f}) | "
             f"{traffic[0]:.0f} + {traffic[1]:.0f} | {best['rollout_s']:.1f}"
         )
     for size, rows in rows_by_size.items():
-        best = min(rows, key=lambda row: ours_of(row))
+        best = min(rows, key=lambda row: driver_s(row, "ours"))
         parts = sorted(best["parts"].items(), key=lambda item: -item[1])
         lines.append(f"{size}: " + ", ".join(f"{name} {value:.3f}" for name, value in parts))
         peaks = rows[-1]["peak_mib"]
@@ -143,10 +143,6 @@ def control_lines(rows_by_size: Mapping[int, Sequence[Mapping[str, Any]]]) -> li
     return lines
 
 
-def ours_of(row: Mapping[str, Any]) -> float:
-    """Return the driver's serial seconds in the project's own code."""
-    return _sum(row, "ours")
-
-
-def _sum(row: Mapping[str, Any], prefix: str) -> float:
-    return sum(value for name, value in row["parts"].items() if name.startswith(prefix))
+def driver_s(row: Mapping[str, Any], whose: str) -> float:
+    """Return the driver's serial seconds in code that is ``ours`` or ``verl``'s."""
+    return sum(value for name, value in row["parts"].items() if name.startswith(whose))
