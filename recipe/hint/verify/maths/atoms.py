@@ -122,13 +122,9 @@ class Atoms(Formulas):
         self._at += ahead + 1
         return sign * int(token.text)
 
-    def _frac(self) -> Node:
-        self.take(r"\frac")
-        return Node("div", (self._argument(), self._argument()))
-
-    def _binom(self) -> Node:
-        self.take(r"\binom")
-        return Node("binom", (self._argument(), self._argument()))
+    def _pair(self) -> Node:
+        kind = {r"\frac": "div", r"\binom": "binom"}[self.take().text]
+        return Node(kind, (self._argument(), self._argument()))
 
     def _sqrt(self) -> Node:
         self.take(r"\sqrt")

@@ -23,7 +23,7 @@ _TEXT_MARKS |= {r"\$", r"\euro", r"\pounds"}  # 5 \$
 _MAX_SUFFIX_WORDS = 12
 DELIMITED = {
     "(": "_bracket", "[": "_bracket", r"\{": "_set", "|": "_bars",
-    r"\lfloor": "_floor", r"\lceil": "_ceil", r"\frac": "_frac", r"\binom": "_binom",
+    r"\lfloor": "_floor", r"\lceil": "_ceil", r"\frac": "_pair", r"\binom": "_pair",
     r"\sqrt": "_sqrt", r"\surd": "_surd", r"\cuberoot": "_surd", r"\infty": "_infinity",
     r"\emptyset": "_emptyset", r"\sum": "_series", r"\prod": "_series",
 }  # fmt: skip

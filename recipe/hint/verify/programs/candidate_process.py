@@ -67,7 +67,9 @@ class Program:
             return {"value": self._encode(self._module.__dict__[request["name"]])}
         arguments = [self._decode(form) for form in request["args"]]
         if kind != "call":
-            return {"value": self._encode(self._operate(kind, arguments))}
+            waits = kind in wire.WAITING
+            value = self._wait(kind, arguments) if waits else _OPERATIONS[kind](*arguments)
+            return {"value": self._encode(value)}
         named = {name: self._decode(form) for name, form in request["named"].items()}
         values = (*arguments[1:], *named.values())
         given = [encode(each, self._bare) for each in values]
@@ -80,11 +82,6 @@ class Program:
             for each, before in zip(values, given, strict=True)
         ]
         return {**reply, "args": changed} if any(changed) else reply
-
-    def _operate(self, kind: str, arguments: list[Any]) -> Any:
-        if kind in wire.WAITING:
-            return self._wait(kind, arguments)
-        return _OPERATIONS[kind](*arguments)
 
     def _wait(self, kind: str, arguments: list[Any]) -> Any:
         """The result of something that is awaited, in the one loop of this process."""
