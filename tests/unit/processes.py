@@ -1,10 +1,11 @@
-"""Processes of tests: how one is started so that it hears Ctrl-C, and whether it has ended."""
+"""Processes of tests: how one is started so that it hears Ctrl-C, and what is left of it."""
 
-import os
 import signal
 import time
 from functools import partial
 from pathlib import Path
+
+import psutil
 
 # For `preexec_fn`: SIGINT is ignored where the tests were started in the background.
 HEARS_SIGINT = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
@@ -19,8 +20,22 @@ def wait_for(is_so):
 
 
 def is_alive(pid):
+    """False also for one that has ended and waits for its reaper."""
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
         return False
-    return "Z" not in Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+
+
+def descendants():
+    found = psutil.Process().children(recursive=True)
+    return {process for process in found if process.status() != psutil.STATUS_ZOMBIE}
+
+
+def peak_mib(process):
+    """Largest resident size so far; 0 when the process is gone."""
+    try:
+        status = Path(f"/proc/{process.pid}/status").read_text(encoding="ascii")
+    except OSError:
+        return 0
+    return int((status.partition("VmHWM:")[2].split() or ["0"])[0]) >> 10

@@ -44,6 +44,20 @@ def rows(benchmark, **verdicts):
     ]
 
 
+def turn_facts(before, after, **more):
+    """What a second turn changed of a conversation."""
+    facts = {
+        "acc_t1": before,
+        "acc_t2": after,
+        "delta": after - before,
+        "wrong_to_right": float(after > before),
+        "right_to_wrong": float(after < before),
+        "unchanged": float(after == before),
+        "overlap": 0.0,
+    }
+    return facts | more
+
+
 def response(*facts, **more):
     return parsed(row(*facts, **more))
 

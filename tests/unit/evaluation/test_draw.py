@@ -43,8 +43,6 @@ class Engine:
         self.shown.append(tuple(messages))
         return list(range(len(messages[-1]["content"])))
 
-    is_seeded = True
-
     async def sample(self, prompt_ids, seed, rows):
         self.requests.append(rows)
         await asyncio.sleep(0)

@@ -1,18 +1,11 @@
 import pytest
+from response_rows import turn_facts
 
 from recipe.hint.evaluation.turns import turn_metrics
 
 
-def facts(before, after, *, unchanged=0.0):
-    return {
-        "acc_t1": before,
-        "acc_t2": after,
-        "delta": after - before,
-        "wrong_to_right": float(after > before),
-        "right_to_wrong": float(after < before),
-        "unchanged": unchanged,
-        "overlap": 0.5,
-    }
+def facts(before, after, unchanged=0.0):
+    return turn_facts(before, after, unchanged=unchanged, overlap=0.5)
 
 
 def test_the_change_is_the_mean_over_problems_of_what_their_conversations_change():

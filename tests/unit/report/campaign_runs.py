@@ -3,7 +3,7 @@
 import json
 
 import yaml
-from response_rows import rows, write_rows
+from response_rows import rows, turn_facts, write_rows
 
 from recipe.hint.campaign import read_campaign
 from recipe.hint.evaluation.results import write_results
@@ -32,16 +32,7 @@ def write_run(folder, verdicts):
     firsts = [first for each in verdicts.values() for first in two_turns(each)[0]]
     for line, first in zip(lines, firsts, strict=True):
         if first:
-            before, after = float(first == "+"), line["score"]
-            line["facts"] = {
-                "acc_t1": before,
-                "acc_t2": after,
-                "delta": after - before,
-                "wrong_to_right": float(after > before),
-                "right_to_wrong": float(after < before),
-                "unchanged": float(after == before),
-                "overlap": 0.0,
-            }
+            line["facts"] = turn_facts(float(first == "+"), line["score"])
     write_rows(folder / "evaluation", "toy", lines)
     write_results(
         folder / "evaluation",

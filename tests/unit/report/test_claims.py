@@ -142,11 +142,15 @@ def test_a_budget_of_a_run_without_a_part_of_its_lines_is_not_known(tmp_path, da
     assert result.cost(result.campaign.budgets[0])[1] == "not known"
 
 
-def test_a_comparison_of_responses_that_were_drawn_differently_is_not_known(tmp_path):
+def write_clear_comparison(folder):
     most, none = ({f"p{n}": letters for n in range(40)} for letters in ("++++", "----"))
     arms = {"x": dict.fromkeys((1, 2, 3), most), "y": dict.fromkeys((1, 2, 3), none)}
     claim = {"arm": "x", "source": "toy", "measure": "accuracy", "more_than": "y"}
-    root = write_campaign(tmp_path, arms, seeds=[1, 2, 3], claims=[claim])
+    return write_campaign(folder, arms, seeds=[1, 2, 3], claims=[claim])
+
+
+def test_a_comparison_of_responses_that_were_drawn_differently_is_not_known(tmp_path):
+    root = write_clear_comparison(tmp_path)
     assert verdict(root, 0) == "holds"
     for path in root.glob("y/*/evaluation/results.json"):
         path.write_text(path.read_text().replace('"temperature": 1.0', '"temperature": 0.1'))
@@ -154,10 +158,7 @@ def test_a_comparison_of_responses_that_were_drawn_differently_is_not_known(tmp_
 
 
 def test_a_comparison_of_an_arm_whose_seeds_trained_for_other_lengths_is_not_known(tmp_path):
-    most, none = ({f"p{n}": letters for n in range(40)} for letters in ("++++", "----"))
-    arms = {"x": dict.fromkeys((1, 2, 3), most), "y": dict.fromkeys((1, 2, 3), none)}
-    claim = {"arm": "x", "source": "toy", "measure": "accuracy", "more_than": "y"}
-    root = write_campaign(tmp_path, arms, seeds=[1, 2, 3], claims=[claim])
+    root = write_clear_comparison(tmp_path)
     path = root / "x/seed-2/metrics.jsonl"
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join(lines[:2]))

@@ -53,6 +53,12 @@ def sound(tmp_path_factory):
     return folder
 
 
+@pytest.fixture
+def folder(sound, tmp_path):
+    """A copy, for damage."""
+    return shutil.copytree(sound, tmp_path / "run")
+
+
 FILES = ["config.yaml", "metrics.jsonl", "evaluation/results.json", "evaluation/table.md"] + [
     "samples.jsonl",
     "evaluation/samples/aime24.jsonl",
@@ -142,9 +148,7 @@ def test_any_damage_is_told_in_one_line(sound, tmp_path_factory, file, number, c
 
 @pytest.mark.parametrize("file", FILES[:3] + ["evaluation/samples/aime24.jsonl"])
 @pytest.mark.parametrize("spoil", ["a folder", "nobody may read it", "empty"])
-def test_a_file_that_is_none_is_told_in_one_line(sound, tmp_path, capsys, file, spoil):
-    folder = tmp_path / "run"
-    shutil.copytree(sound, folder)
+def test_a_file_that_is_none_is_told_in_one_line(sound, folder, capsys, file, spoil):
     path = folder / file
     path.unlink()
     if spoil == "a folder":
@@ -163,9 +167,7 @@ def test_a_file_that_is_none_is_told_in_one_line(sound, tmp_path, capsys, file, 
 @pytest.mark.parametrize(
     "name", ["step", "hint/tokens", "timing_s/step", "val-core/tiny/hard/acc/mean@4"]
 )
-def test_a_number_of_a_report_that_is_none_is_named(sound, tmp_path, capsys, name, word):
-    folder = tmp_path / "run"
-    shutil.copytree(sound, folder)
+def test_a_number_of_a_report_that_is_none_is_named(folder, capsys, name, word):
     lines = (folder / "metrics.jsonl").read_text().splitlines()
     row = json.loads(lines[1])
     lines[1] = json.dumps(row | {name: "HERE"}).replace('"HERE"', word)
@@ -175,9 +177,7 @@ def test_a_number_of_a_report_that_is_none_is_named(sound, tmp_path, capsys, nam
     assert "metrics.jsonl: line 2" in err and name in err and err.count("\n") == 1
 
 
-def test_another_metric_of_a_run_that_diverged_is_no_hindrance(sound, tmp_path, capsys):
-    folder = tmp_path / "run"
-    shutil.copytree(sound, folder)
+def test_another_metric_of_a_run_that_diverged_is_no_hindrance(folder):
     text = (folder / "metrics.jsonl").read_text().replace("1e-06", "NaN")
     (folder / "metrics.jsonl").write_text(text)
     assert "NaN" in text

@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 import os
 import random
-from pathlib import Path
 
 import psutil
 import pytest
 from attacks.hostile import CLASSES, callers, hostile_texts, processor_s
 from attacks.payloads import FAMILIES
+from processes import descendants, peak_mib
 
 from recipe.hint.schema import Item
 from recipe.hint.verify import GradeOptions, VerifierPool
@@ -72,20 +72,6 @@ def test_a_sentence_of_numbers_costs_the_caller_no_more_than_its_length(number):
     assert [
         name for name, call in callers(text).items() if processor_s(call, 2.0) == math.inf
     ] == []
-
-
-def descendants() -> set[psutil.Process]:
-    found = psutil.Process().children(recursive=True)
-    return {process for process in found if process.status() != psutil.STATUS_ZOMBIE}
-
-
-def peak_mib(process: psutil.Process) -> int:
-    """Largest resident size so far; 0 when the process is gone."""
-    try:
-        status = Path(f"/proc/{process.pid}/status").read_text(encoding="ascii")
-    except OSError:
-        return 0
-    return int((status.partition("VmHWM:")[2].split() or ["0"])[0]) >> 10
 
 
 def hostile_items() -> list[Item]:

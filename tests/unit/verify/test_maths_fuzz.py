@@ -11,10 +11,10 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from fractions import Fraction
-from pathlib import Path
 
 import psutil
 import pytest
+from processes import descendants, peak_mib
 
 from recipe.hint.schema import Item
 from recipe.hint.verify import VerifierPool
@@ -165,17 +165,6 @@ def case(rng: random.Random, number: int) -> tuple[Item, bool]:
     ), False
 
 
-def descendants() -> list[psutil.Process]:
-    found = psutil.Process().children(recursive=True)
-    return [process for process in found if process.status() != psutil.STATUS_ZOMBIE]
-
-
-def peak_mib(pid: int) -> int:
-    """Largest resident size so far."""
-    status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
-    return int(status.partition("VmHWM:")[2].split()[0]) >> 10
-
-
 @pytest.mark.slow
 def test_hostile_answers_neither_break_the_pool_nor_pass():
     rng = random.Random(SEED)
@@ -193,7 +182,7 @@ def test_hostile_answers_neither_break_the_pool_nor_pass():
                     mistakes.append((verdict.reason, item.answer, item.response[:300]))
             alive = descendants()
             most = max(most, len(alive) - before)
-            largest_mib = max(largest_mib, *(peak_mib(process.pid) for process in alive))
+            largest_mib = max(largest_mib, *map(peak_mib, alive))
     summary = f"{dict(reasons)}, largest worker {largest_mib} MiB, at most {most} processes"
     sys.stdout.write(f"\n{NUM_CASES} responses: {summary}\n")
     assert mistakes == [], summary

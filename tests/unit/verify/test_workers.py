@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from processes import is_alive, wait_for
 
 from recipe.hint.errors import ConfigError, VerifierError
 from recipe.hint.verify import GradeOptions, VerifierPool
@@ -62,21 +63,6 @@ def reasons(verdicts):
 
 def worker_threads():
     return [thread for thread in threading.enumerate() if thread.name.startswith("verifier worker")]
-
-
-def wait_until(is_true, limit_s=60.0):
-    deadline = time.monotonic() + limit_s
-    while not is_true() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return is_true()
-
-
-def is_gone(pid):
-    """True when no process runs under ``pid``; one that waits for its reaper has ended too."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except FileNotFoundError:
-        return True
 
 
 def test_verdicts_come_back_in_the_order_of_the_items():
@@ -251,13 +237,13 @@ print(pool._factory._process.pid, *(worker.pid for worker in pool._workers.value
 import time; time.sleep(600)
 """
     parent = run_script(script, grade_path)
-    pids = parent.stdout.readline().split()
-    assert pids and not any(is_gone(pid) for pid in pids)
+    pids = [int(pid) for pid in parent.stdout.readline().split()]
+    assert pids and all(map(is_alive, pids))
     time.sleep(0.3)  # the grade is inside C now, where no Python thread of the worker runs
     parent.kill()
     parent.wait()
     parent.stdout.close()
-    assert wait_until(lambda: all(is_gone(pid) for pid in pids))
+    wait_for(lambda: not any(map(is_alive, pids)))
 
 
 def test_a_worker_that_never_gets_ready_is_named(grade_path):
@@ -276,7 +262,7 @@ def test_a_grade_that_cannot_be_imported_is_named(grade_path):
 def test_closing_ends_the_processes_and_fails_the_waiting_calls(grade_path):
     pool = VerifierPool(1, 600.0, grade_path=grade_path)
     future = pool.submit([("sleep", "", False), ("a", "a", False)])
-    assert wait_until(lambda: pool._workers)
+    wait_for(lambda: pool._workers)
     [pid] = [worker.pid for worker in pool._workers.values()]
     pool.close()
     with pytest.raises(VerifierError, match="pool is closed"):
