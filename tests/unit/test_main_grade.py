@@ -123,11 +123,6 @@ def test_many_rows_stay_in_order(grade):
     assert sum(row["score"] for row in rows) == 2500.0
 
 
-def test_a_truncated_response_is_told_apart(grade):
-    _, rows, _ = grade([{**MATHS, "response": "so", "is_truncated": True}])
-    assert rows[0]["reason"] == "truncated"
-
-
 def test_the_box_may_be_waived_and_the_audit_names_a_file(grade, tmp_path):
     audit = tmp_path / "audit.jsonl"
     # R and r are two radii for the verifier, and one symbol for math-verify.
@@ -145,7 +140,6 @@ def test_the_box_may_be_waived_and_the_audit_names_a_file(grade, tmp_path):
     ("arguments", "message"),
     [
         (["gone.jsonl", "out.jsonl"], "gone.jsonl: No such file or directory"),
-        (["in.jsonl", "no folder/out.jsonl"], "no such folder"),
         (["in.jsonl", "out.jsonl", "--workers", "0"], "num_workers must be above 0, got 0"),
         (["in.jsonl", "out.jsonl", "--isolation", "some"], "choose one of full, partial, none"),
         (["in.jsonl"], "the following arguments are required: OUT.jsonl"),

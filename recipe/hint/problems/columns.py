@@ -88,7 +88,7 @@ def make_row(
     *,
     solution: str = "",
     row_id: str = "",
-    labels: Labels | tuple[str, str] = _LABELS,
+    labels: Labels = _LABELS,
     system_prompt: str | None = None,
 ) -> Row:
     """Return one row of the contract.
@@ -98,10 +98,10 @@ def make_row(
         answer: The ground truth: an answer, a letter, or Python source with asserts.
         solution: What hints are written from; empty when there is none.
         row_id: Stable id; made from the problem's text when empty.
-        labels: The data source, the split and the kind; the kind may be left out.
+        labels: The data source, the split and the kind.
         system_prompt: Empty for a conversation without a system turn; the kind's if not given.
     """
-    source, split, kind = labels if isinstance(labels, Labels) else Labels(*labels)
+    source, split, kind = labels
     if system_prompt is None:
         system_prompt = SYSTEM_PROMPTS.get(kind, ANSWER_SYSTEM_PROMPT)
     system = [{"role": "system", "content": system_prompt}] if system_prompt else []

@@ -107,9 +107,10 @@ def test_half_a_surrogate_pair_in_a_text_can_be_read_again(tmp_path):
     assert [each.extracted for each in read_responses(tmp_path)["toy"]] == ["?x"]
 
 
-def test_a_broken_line_in_the_middle_is_named(tmp_path):
+@pytest.mark.parametrize("line", [b"not json", b"{]", b"\x80"])
+def test_a_broken_line_in_the_middle_is_named(tmp_path, line):
     path = write_rows(tmp_path, "a", rows("a", p="+-"))
-    first, second = path.read_text().splitlines()
-    path.write_text(f"{first}\nnot json\n{second}\n")
+    first, second = path.read_bytes().splitlines()
+    path.write_bytes(b"\n".join([first, line, second, b""]))
     with pytest.raises(DataError, match=r"a.jsonl: line 2 is not a response: Invalid JSON"):
         resume_responses(tmp_path)

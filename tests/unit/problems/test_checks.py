@@ -6,7 +6,7 @@ import pytest
 
 from recipe.hint.errors import DataError
 from recipe.hint.problems import checks
-from recipe.hint.problems.columns import make_row, write_rows
+from recipe.hint.problems.columns import Labels, make_row, write_rows
 from recipe.hint.problems.prepare import Prepared
 from recipe.hint.schema import Verdict
 
@@ -51,7 +51,7 @@ def test_a_problem_repeated_under_another_id_is_a_warning():
 
 def test_answers_that_are_not_read_or_too_slow_are_told_apart():
     rows = [make_row(str(n), answer) for n, answer in enumerate(("2", "t(0,4]", "9^9^9"))]
-    rows.append(make_row("Even?", "B", labels=("x", "test", "choice")))
+    rows.append(make_row("Even?", "B", labels=Labels("x", "test", "choice")))
     pool = FakePool({"t(0,4]": "error", "9^9^9": "timeout"})
     unread, slow = checks.unreadable_answers(prepared(*rows), pool)
     assert (unread.rows, unread.places) == ((1,), ("line 2: 't(0,4]'",))

@@ -23,8 +23,8 @@ from recipe.hint.prompt import ANSWER_SYSTEM_PROMPT
 from recipe.hint.schema import content_id
 
 ROWS = [
-    make_row("1+1?", "2", solution="Count: $\\nu$\n2.", row_id="a", labels=("sums", "train")),
-    make_row("2+2?", "4", row_id="b", labels=("sums", "train")),
+    make_row("1+1?", "2", solution="Count: $\\nu$\n2.", row_id="a", labels=Labels("sums")),
+    make_row("2+2?", "4", row_id="b", labels=Labels("sums")),
     make_row("3+3?", "6", solution="Twice 3."),
 ]
 
@@ -341,3 +341,27 @@ def test_the_letter_of_a_choice_is_one_of_the_options_that_its_problem_lists(
     told = f"row 0, .*the problem lists the options {listed}, the answer is {letter}"
     with pytest.raises(DataError, match=told):
         write_rows([row], tmp_path / "a.parquet")
+
+
+@pytest.mark.parametrize(
+    ("kind", "truth", "system", "request_"),
+    [
+        ("maths", "2", "\\boxed{}", ""),
+        ("choice", "B", "\\boxed{}", "\\boxed{A}."),
+        ("program", "assert f()", "```python block.", "```python block."),
+    ],
+)
+def test_each_kind_asks_for_its_own_form_of_answer(tmp_path, kind, truth, system, request_):
+    row = make_row("x?", truth, labels=Labels("s", "test", kind))
+    assert system in row["prompt"][0]["content"]
+    assert row["prompt"][1]["content"].startswith("x?")
+    assert row["prompt"][1]["content"].endswith(request_)
+    write_rows([row], tmp_path / "one.parquet")
+    (problem,) = read_problems(tmp_path / "one.parquet")
+    assert (problem.kind, problem.answer, problem.text) == (kind, truth, "x?")
+
+
+def test_a_file_without_kinds_is_mathematics(tmp_path):
+    row = make_row("x?", "2")
+    del row["reward_model"]["kind"]
+    assert read_problems(write(tmp_path / "old.parquet", [row]))[0].kind == "maths"

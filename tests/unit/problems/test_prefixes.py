@@ -6,14 +6,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from recipe.hint import main_prepare
-from recipe.hint.problems.columns import make_row, read_problems, write_rows
+from recipe.hint.problems.columns import Labels, make_row, read_problems, write_rows
 
 WORK = "First 3.\nThen 5.\nThen 9.\nLast 4.\n\\boxed{4}"
 
 
 @pytest.fixture
 def in_path(tmp_path):
-    rows = [make_row(f"Question {i}?", "4", row_id=f"p{i}", labels=("toy", "train")) for i in "012"]
+    rows = [make_row(f"Question {i}?", "4", row_id=f"p{i}", labels=Labels("toy")) for i in "012"]
     write_rows(rows, tmp_path / "in.parquet")
     return tmp_path / "in.parquet"
 

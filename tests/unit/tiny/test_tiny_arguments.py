@@ -11,7 +11,7 @@ from recipe.hint import main_tiny
         (["--steps", "-1"], "--steps -1: it must be at least 1"),
         (["--threads", "0"], "--threads 0: it must be at least 1"),
         (["--seed", "-1"], "--seed -1: it must be at least 0"),
-        (["--only", "bass"], "unknown part bass; choose from problems"),
+        (["--only", "problems,bass"], "unknown part bass; choose from problems, tokenizer, base"),
         (["--only", "tokenizer", "--out", "file"], "file/base: Not a directory; name another"),
     ],
 )
