@@ -38,16 +38,15 @@ def render_page(
         "\n".join((_HERE / name).read_text("utf-8") for name in names)
         for names in (("conversations.js", "page.js"), ("page.css",))
     )
+    sources = sorted({name for run in runs for row in run.metrics for name in accuracies(row)})
     figures = {"charts": [_chart(chart) for chart in charts]}
     context = {
         "title": ", ".join(run.name for run in runs[:3]) + (" ..." if len(runs) > 3 else ""),
         "css": css,
         "code": code,
         "nonce": hashlib.sha256(code.encode()).hexdigest()[:32],
-        "sources": sorted(
-            {source for run in runs for row in run.metrics for source in accuracies(row)}
-        ),
-        "runs": [],
+        "sources": sources,
+        "runs": [_run_row(run, arms, sources) for run in runs],
         "machines": _machines(runs),
         "has_defaults": bool(defaults),
         "settings": _settings(runs, defaults),
@@ -66,7 +65,6 @@ def render_page(
         "data": "",
         "left_out": "",
     }
-    context["runs"] = [_run_row(run, arms, context["sources"]) for run in runs]
     environment = Environment(
         loader=FileSystemLoader(_HERE), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
