@@ -10,7 +10,7 @@ from records import record
 from recipe.hint.bench.plan import compose_batches, slots_of, token_counts
 from recipe.hint.bench.release import Batch, ReleaseRollout
 from recipe.hint.bench.report import lines_of, predicted, spread, summary_of
-from recipe.hint.bench.settings import BenchSettings, check_bench, split_arguments
+from recipe.hint.bench.settings import BenchSettings, split_arguments
 from recipe.hint.errors import ConfigError
 from recipe.hint.hints.base import HintResult
 from recipe.hint.schema import HintLevels
@@ -211,10 +211,6 @@ def test_bench_arguments_are_taken_out_and_the_rest_is_left_to_hydra():
 def test_a_wrong_bench_argument_is_named(argument, message):
     with pytest.raises(ConfigError, match=message):
         split_arguments([argument])
-
-
-def test_the_default_arms_are_valid():
-    check_bench(BenchSettings())
 
 
 def test_a_batch_has_the_share_of_unsolved_problems_that_was_asked_for():

@@ -7,7 +7,6 @@ from hub_files import write
 
 from recipe.hint.errors import DataError
 from recipe.hint.problems.prepare import Keys, Origin, read_local
-from recipe.hint.prompt import ANSWER_SYSTEM_PROMPT
 from recipe.hint.schema import content_id
 
 LINES = [
@@ -51,18 +50,6 @@ def test_other_keys_labels_and_system_prompts(tmp_path):
     assert row["prompt"] == [{"role": "user", "content": "x?"}]
     assert row["data_source"] == "src"
     assert row["extra_info"] == {"index": "3", "split": "test"}
-
-
-@pytest.mark.parametrize("ending", ["jsonl", "json", "csv", "parquet"])
-def test_four_forms_of_a_file_give_the_same_rows(tmp_path, ending):
-    rows = [
-        {"id": "a", "problem": '1+1,\n"in all"?', "answer": "2", "solution": "Count."},
-        {"id": "b", "problem": "2+2?", "answer": "4", "solution": ""},
-    ]
-    made = read_local(write(tmp_path / f"sums.{ending}", rows)).rows
-    assert [row["problem"] for row in made] == ['1+1,\n"in all"?', "2+2?"]
-    assert [row["extra_info"]["index"] for row in made] == ["a", "b"]
-    assert made[0]["prompt"][0]["content"] == ANSWER_SYSTEM_PROMPT
 
 
 def test_a_csv_row_of_several_lines_is_named_by_its_first(tmp_path):

@@ -19,7 +19,7 @@ ROWS = [
         "hint_level_1": "Add.",
         "hint_level_2": f"Add {number} twice.",
         "hint_level_3": f"{number} + {number}.",
-        "note": f"n{number}",
+        "note": f'{number},\n"in all"',
     }
     for number in (1, 2)
 ]
@@ -38,6 +38,7 @@ def test_hints_and_notes_of_a_file_of_any_form_are_in_the_output(tmp_path, form)
         {name: row[name] for name in names} for row in ROWS
     ]
     assert read_problems(out)[1].hints == (("Add.",), ("Add 2 twice.",), ("2 + 2.",))
+    assert [row["extra_info"]["index"] for row in kept] == ["1", "2"]
     assert kept[0]["data_source"] == "mine"
 
 
