@@ -118,7 +118,8 @@ def _variance(values_SP: npt.NDArray[np.float64]) -> tuple[float, int]:
     spread = seeds**2 / (num_seeds - 1) + problems**2 / (num_problems - 1) + both**2 / free
     # More degrees than all values have change nothing in t.
     degrees = min(variance**2 / spread, values_SP.size) if spread > 0 else num_problems - 1
-    return variance, max(1, int(degrees))
+    # Of a sum they are never fewer than of its worst term; what is taken off can bring 2 to 1.99.
+    return variance, max(min(values_SP.shape) - 1, int(degrees))
 
 
 def _not_empty(values_SP: npt.ArrayLike) -> npt.NDArray[np.float64]:

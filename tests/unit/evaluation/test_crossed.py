@@ -24,6 +24,15 @@ def test_seeds_that_differ_widen_the_interval_and_have_few_degrees():
     assert found.high == 1.0
 
 
+def test_three_seeds_have_two_degrees_however_little_the_problems_differ():
+    # Seeds at 0.4, 0.5 and 0.7, and on 100 problems noise of 0.01 which is no problem's own, so that
+    # Vp is about Vsp: V = Vs = 0.0233 / 3. Satterthwaite's degrees come to 1.99..., and t is that of
+    # 2, 4.303, not that of 1, 12.706.
+    noise_SP = 0.01 * np.random.default_rng(0).choice([-1, 1], (3, 100))
+    found = crossed_difference(np.array([[0.4], [0.5], [0.7]]) + noise_SP)
+    assert found.high - found.value == pytest.approx(4.303 * math.sqrt(0.02333 / 3), rel=0.01)
+
+
 def test_problems_that_differ_alike_in_all_seeds_count_once():
     # Three seeds give the same differences: as many problems as with one seed.
     row = [0.1, 0.3, 0.2, 0.6]
