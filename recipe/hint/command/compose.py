@@ -147,7 +147,10 @@ def explain(error: Exception, argv: Sequence[str], config_dir: Path) -> str:
     found = match[1] or match[2]
     name = next((given for given in given_settings(argv) if given.endswith(found)), found)
     config = OmegaConf.to_container(primary_config(config_dir), resolve=False)
-    meant = nearest(name, flat_names(cast("dict", config)))
+    known = flat_names(cast("dict", config))
+    if name in known:
+        return f"{name} takes a key that it does not have yet with a + in front: '+{name}=...'"
+    meant = nearest(name, known)
     hint = f"; did you mean {meant}?" if meant else ""
     return f"{name} is not a setting{hint} (a new key of verl's needs a + in front)"
 

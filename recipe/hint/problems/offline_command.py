@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--url", default="http://localhost:8000/v1")
     parser.add_argument("--api-key-env", metavar="NAME", help="variable that holds the key")
     parser.add_argument(
-        "--per-prompt", type=int, default=1, metavar="N", help="hint levels per problem"
+        "--per-prompt", type=int, default=1, metavar="N", help="sets of hints per problem"
     )
     parser.add_argument("--cache", type=Path, help="folder of responses (default: OUT.answers)")
     asking = parser.add_argument_group("what is asked")
