@@ -1,4 +1,4 @@
-"""Two policies that take turns: what comes next, from what the run's folder holds."""
+"""Decide what comes next when two policies take turns, from what the run's folder holds."""
 
 from __future__ import annotations
 

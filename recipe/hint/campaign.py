@@ -1,4 +1,4 @@
-"""A campaign: arms x seeds, each a run in a folder of its own, described by one YAML file."""
+"""Read a campaign from one YAML file: arms x seeds, each a run in its own folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conversations of several turns: their first and last graded turns, compared."""
+"""Compare the first and the last graded turn of multi-turn conversations."""
 
 from __future__ import annotations
 

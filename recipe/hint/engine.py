@@ -1,4 +1,4 @@
-"""What the rollout loop needs from the outside; ``runtime.engine`` provides it."""
+"""Declare what the rollout loop needs from its engine; ``runtime.engine`` provides it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every error the package raises on purpose, under one parent.
+"""All errors that the package raises on purpose, under one base class.
 
 A message says what was given, what was expected, and what to do.
 """

@@ -1,4 +1,4 @@
-"""The names that users of the release import; the trainer itself is in ``runtime/trainer.py``."""
+"""Re-export the names that users of the release import; see ``runtime/trainer.py``."""
 
 from recipe.hint.prompt import ANSWER_SYSTEM_PROMPT, HINT_SYSTEM_PROMPT, HINT_USER_PROMPT_TEMPLATE
 from recipe.hint.runtime.trainer import TRAINERS, HintTrainerSync

@@ -1,10 +1,10 @@
 """Trains two policies, a solver and a guide, in turns: main_alternate.py [NAME=VALUE ...].
 
-The settings are main_hint.py's. hint.mlmt.t_low and hint.mlmt.t_high are the steps in a row of the
-solver and of the guide, trainer.total_training_steps counts those of both. While one role trains,
-a server of this machine answers for the other one with the weights that it has by then.
-The folder hint.run_dir holds both; the same command goes on after whatever ended it. With
-trainer.eval_only=true the pair is evaluated as it stands.
+The settings are main_hint.py's. The solver trains for hint.mlmt.t_low steps, then the guide for
+hint.mlmt.t_high, and so on; trainer.total_training_steps counts both. While one role trains, a
+server on this machine plays the other role with its latest weights. Both are kept in hint.run_dir;
+after an interruption, run the same command again. With trainer.eval_only=true the current pair is
+evaluated.
 """
 
 from __future__ import annotations

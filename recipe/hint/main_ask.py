@@ -1,4 +1,4 @@
-"""Puts one problem to a model or a checkpoint: hint levels, answers at each, verdicts.
+"""Asks a model or a checkpoint one problem: hint levels, answers at each, verdicts.
 
 main_ask.py --id ID [--file F.parquet] [NAME=VALUE ...]
 main_ask.py --problem TEXT --answer A [--solution S] [NAME=VALUE ...]

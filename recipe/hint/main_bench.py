@@ -1,9 +1,9 @@
 """What a step costs, measured and simulated.
 
 main_bench.py [bench.*=...] [settings]            each method on the real stack, side by side
-main_bench.py control [control.*=...] [settings]  a run without its model, at up to 2,048 prompts
+main_bench.py control [control.*=...] [settings]  a run without a model, with up to 2,048 prompts
 main_bench.py scale [name=value ...]              methods and modes on up to 512 simulated replicas;
-                                                  a list of values stands for all of them
+                                                  a list of values gives a row for each
 
 docs/performance.md explains the arguments and has the results.
 """

@@ -1,11 +1,11 @@
 """Make the runs of a campaign: ``main_campaign.py CAMPAIGN.yaml -o DIR [--jobs N] [--only ARM]``.
 
-Each run trains, exports the weights of its last step and evaluates them, in DIR/ARM/seed-N. The
-same command goes on after whatever ended it: a finished run stays, one that was killed or failed
-resumes after its newest checkpoint, or begins again where there is none. Then
+Each run trains, exports the weights of its last step and evaluates them, in DIR/ARM/seed-N. After
+an interruption, run the same command again: finished runs stay, and a run that was killed or failed
+resumes from its newest checkpoint, or starts over if there is none. Then
 ``main_report.py campaign DIR -o results.md`` makes the page.
 
-Exit code 2 and one line when a run failed; the others are made all the same.
+If a run fails, the others are still made; the exit code is 2, with one line.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A checkpoint as a model folder: ``main_export.py CHECKPOINT OUT [--dtype bf16|fp32]``.
+"""Exports a checkpoint as a model: ``main_export.py CHECKPOINT OUT [--dtype bf16|fp32]``.
 
 OUT holds safetensors, tokenizer, chat template and a model card; transformers and vLLM load it, and
-``hf upload NAME OUT`` publishes it. Ends with exit code 2 and one line when it cannot be made.
+``hf upload NAME OUT`` publishes it. If the export fails, the exit code is 2, with one line.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Checks a machine with one GPU: ``main_gpu_check.py [--device cpu] [--only PART,...]``.
 
 Needs no network. Prints one Markdown block and writes gpu_check.json; the exit code is 1 when a
-part failed. Parts that are done are written down at once; ``--only`` with the ``--out`` of an
-earlier check runs those parts anew and keeps the others.
+part failed. Each finished part is saved at once; ``--only`` with the ``--out`` of an
+earlier check repeats those parts and keeps the others.
 """
 
 from __future__ import annotations

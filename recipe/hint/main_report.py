@@ -1,15 +1,15 @@
 """Tables and figures from finished runs.
 
 main_report.py RUN [RUN ...] [--figure FILE.svg]   training runs side by side
-main_report.py evaluation RUN                      every number again from the samples; exit code 1
-                                                   when one differs from results.json
+main_report.py evaluation RUN                      recompute every number from the responses; exit
+                                                   code 1 when one differs from results.json
 main_report.py compare RUN_A RUN_B [--common]      B minus A, paired problem by problem
-main_report.py html RUN [RUN ...] -o page.html     one page to look at, also of a run in progress
+main_report.py html RUN [RUN ...] -o page.html     one HTML page, also of a run in progress
 main_report.py campaign DIR [DIR ...] -o FILE.md   tables, intervals and claims of whole campaigns
-main_report.py keep DIR -o DIR2                    what that page needs of DIR, a small file a run
+main_report.py keep DIR -o DIR2                    save what that page needs, a small file per run
 main_report.py same RUN_A RUN_B                     whether two training runs sampled the same; exit
                                                    code 1 when not
-main_report.py samples RUN [--step N] [--why W]    what training kept to look at, newest last
+main_report.py samples RUN [--step N] [--why W]    responses that training kept to read, newest last
 
 Ends with exit code 2 and one line on stderr when a folder cannot be read. docs/evaluation.md says
 what the numbers mean.

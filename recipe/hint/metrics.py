@@ -1,4 +1,4 @@
-"""Prompt records -> the step's metrics; nothing here is counted anywhere else."""
+"""Compute a step's metrics from its prompt records; they are counted nowhere else."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The texts of the methods.
+"""Prompt texts of the methods, and how a hint enters a conversation.
 
-Own wording with the parts of Liao et al. 2026, arXiv:2602.03143 (appendix B);
-``hint.prompts=FILE.yaml`` loads other texts. Only the short fixed strings marked
-"protocol" are those of existing data and checkpoints.
+Our own wording, with the same parts as in Liao et al. 2026, arXiv:2602.03143 (appendix B);
+``hint.prompts=FILE.yaml`` loads other texts. Only the short strings marked "protocol" are copied
+verbatim, because existing data and checkpoints use them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The outcome of a prompt rollout: rows that train, the record for metrics and tracker, excerpts.
+"""Outcome of a prompt rollout: training rows, the record for metrics and tracker, excerpts.
 
 Excerpts are bounded per text and per prompt; ``samples`` chooses the prompts that are kept.
 """

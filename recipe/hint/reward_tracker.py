@@ -1,4 +1,4 @@
-"""What is remembered of each problem between its visits, in a fixed size per id."""
+"""Remember each problem between its visits, in a fixed size per id."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rollout of one prompt: the loop that every method runs in, tested without a model."""
+"""Roll out one prompt: the loop in which every method runs, testable without a model."""
 
 from __future__ import annotations
 

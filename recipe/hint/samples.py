@@ -1,4 +1,4 @@
-"""Which prompts of a step are kept for reading: a few drawn at random, and odd ones."""
+"""Choose which prompts of a step to keep for reading: a few at random, and odd ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The values that travel between the layers, and where they come from: rows and seeds.
+"""Values that pass between the layers, and how rows and seeds become such values.
 
 All are frozen except responses that are being sampled (``PartialResponse``).
 

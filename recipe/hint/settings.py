@@ -1,4 +1,4 @@
-"""The `hint:` node and the methods' settings, which each method declares on its class."""
+"""Read the `hint:` node and the methods' settings, which each method declares on its class."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Waiting for several coroutines at once."""
+"""Wait for several coroutines at once."""
 
 from __future__ import annotations
 

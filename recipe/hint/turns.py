@@ -1,6 +1,6 @@
-"""What the rollout loop and the methods exchange: requests, results, decisions.
+"""Types that the rollout loop and the methods exchange: requests, results, decisions.
 
-A method asks for a :class:`Sample` of generations, sees it come back as a :class:`Round` of
+A method requests a :class:`Sample` of generations, gets back a :class:`Round` of
 :class:`Turn`, and ends with :class:`Train`. The first prompt of a problem, a hinted one and a
 follow-up to an earlier response differ only in their :class:`PromptSpec`.
 

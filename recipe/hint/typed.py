@@ -1,4 +1,4 @@
-"""Typed values and plain ones: settings, numbers, JSON; never ``nan`` or ``inf``."""
+"""Convert between typed and plain values: settings, numbers, JSON; never ``nan`` or ``inf``."""
 
 from __future__ import annotations
 

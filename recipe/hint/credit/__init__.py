@@ -1,1 +1,1 @@
-"""Credit of methods whose advantages are not verl's: numpy in, numpy out."""
+"""Compute advantages for methods that do not use verl's estimator: numpy in, numpy out."""

@@ -1,6 +1,6 @@
-"""ArCHer's utterance-level critic: doubles, bootstrap over turns, slow target.
+"""ArCHer's utterance-level critic: two Q and V heads, bootstrapping over turns, slow target.
 
-Source: Zhou et al. 2024, arXiv:2402.19446. Shapes: ``N`` utterances, 2 doubles.
+Source: Zhou et al. 2024, arXiv:2402.19446. Shapes: ``N`` utterances, 2 heads.
 """
 
 from __future__ import annotations

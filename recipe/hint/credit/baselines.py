@@ -1,7 +1,7 @@
 """Baselines: what a reward is compared with.
 
-None of those of :func:`minus_baseline` depends on the row's own action, so they leave the expected
-gradient unchanged (docs/credit.md).
+No baseline of :func:`minus_baseline` depends on the row's own action, so none changes the expected
+gradient (docs/credit.md).
 """
 
 from __future__ import annotations

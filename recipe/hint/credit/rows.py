@@ -1,4 +1,4 @@
-"""One training row as credit sees it: role, place in its conversation, and reward."""
+"""Describe one training row for credit: role, place in its conversation, and reward."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rewards of a turn that look at an earlier one."""
+"""Shape the reward of a turn by that of an earlier one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From one advantage per row to one per token, with the row's KL penalty."""
+"""Turn one advantage per row into one per token, with the row's KL penalty."""
 
 from __future__ import annotations
 

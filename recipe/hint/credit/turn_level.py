@@ -1,4 +1,4 @@
-"""Credit across the turns of a conversation: which turn follows which, and GAE over turns."""
+"""Assign credit across the turns of a conversation: which turn follows which, GAE over turns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The registry: the one place where a method's name means something."""
+"""Register the methods: the only place where a method's name has a meaning."""
 
 from recipe.hint.errors import ConfigError
 from recipe.hint.methods.archer import Archer

@@ -1,4 +1,4 @@
-"""ArCHer: an off-policy critic of whole utterances gives the advantages of the turns."""
+"""ArCHer: an off-policy, utterance-level critic gives the advantages of the turns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The base of every method: a decision before sampling, and one after each round."""
+"""Base class of all methods: one decision before sampling, and one after each round."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many responses a prompt rollout may take, found by asking the method itself."""
+"""Find out how many responses a prompt rollout may take, by asking the method itself."""
 
 from __future__ import annotations
 

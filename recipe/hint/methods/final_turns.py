@@ -1,4 +1,4 @@
-"""Validation of a method with several turns: its conversations, scored by their last turns."""
+"""Validate a multi-turn method: play its conversations and score their last turns."""
 
 from __future__ import annotations
 

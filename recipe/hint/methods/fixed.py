@@ -1,4 +1,4 @@
-"""One hint level for every problem, always."""
+"""Fixed level: always use the same hint level, for every problem."""
 
 from __future__ import annotations
 

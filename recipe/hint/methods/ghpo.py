@@ -1,4 +1,4 @@
-"""GHPO: a longer beginning of the reference solution until the group is no longer difficult."""
+"""GHPO: show longer prefixes of the reference solution until the group is no longer difficult."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""GRPO: no hint, ever."""
+"""GRPO: never use a hint."""
 
 from recipe.hint.methods.base import Method
 

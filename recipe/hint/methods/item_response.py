@@ -1,4 +1,4 @@
-"""How the accuracy grows with the hint level: a logistic curve through a few observations."""
+"""Fit accuracy against hint level: a logistic curve through a few observations."""
 
 from __future__ import annotations
 

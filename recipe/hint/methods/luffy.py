@@ -1,4 +1,4 @@
-"""LUFFY: the reference solution as one more response of the group, with shaped probabilities."""
+"""LUFFY: add the reference solution to the group, with shaped token probabilities."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The prompts of later turns: to revise, to give feedback, to refine."""
+"""Build the prompts of later turns: to revise, to give feedback, to refine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""RL-ZVP: a group with equal rewards trains too, each token in proportion to its entropy."""
+"""RL-ZVP: train on groups with equal rewards too, weighting each token by its entropy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SAGE: search for the weakest hint that gives some success."""
+"""SAGE: search for the weakest hint under which some response is right."""
 
 from __future__ import annotations
 

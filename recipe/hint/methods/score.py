@@ -1,4 +1,4 @@
-"""SCoRe: a second attempt after the instruction to revise, learnt in two stages."""
+"""SCoRe: learn in two stages to revise a first attempt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The settings of SAGE's search: options that make it cheaper."""
+"""Settings of SAGE's search, including options that make it cheaper."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SEELE: show as much of the solution as gets about half of the responses right."""
+"""SEELE: show as much of the solution as makes about half of the responses right."""
 
 from __future__ import annotations
 
