@@ -43,7 +43,7 @@ def test_archer_goes_on_with_its_replay_and_its_target_after_a_restart(tmp_path)
         "trainer.max_actor_ckpt_to_keep=2",
         "trainer.max_critic_ckpt_to_keep=2",
     )
-    run = train(tmp_path / "run", *options, "trainer.total_training_steps=1")
+    run = train(tmp_path / "run", *options, "trainer.total_training_steps=2")
     assert run.code == 0, run.err
     run = train(tmp_path / "run", *options, "trainer.total_training_steps=3")
     assert run.code == 0, run.err
