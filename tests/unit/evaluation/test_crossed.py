@@ -25,9 +25,9 @@ def test_seeds_that_differ_widen_the_interval_and_have_few_degrees():
 
 
 def test_three_seeds_have_two_degrees_however_little_the_problems_differ():
-    # Seeds at 0.4, 0.5 and 0.7, and on 100 problems noise of 0.01 which is no problem's own, so that
-    # Vp is about Vsp: V = Vs = 0.0233 / 3. Satterthwaite's degrees come to 1.99..., and t is that of
-    # 2, 4.303, not that of 1, 12.706.
+    # Seeds at 0.4, 0.5 and 0.7, and on 100 problems noise of 0.01 that is no problem's own. So Vp
+    # is about Vsp, and V = Vs = 0.0233 / 3. Satterthwaite's degrees come to 1.99...; t is of 2,
+    # 4.303, and not that of 1, 12.706.
     noise_SP = 0.01 * np.random.default_rng(0).choice([-1, 1], (3, 100))
     found = crossed_difference(np.array([[0.4], [0.5], [0.7]]) + noise_SP)
     assert found.high - found.value == pytest.approx(4.303 * math.sqrt(0.02333 / 3), rel=0.01)

@@ -18,6 +18,7 @@ from processes import descendants, peak_mib
 
 from recipe.hint.schema import Item
 from recipe.hint.verify import GradeOptions, VerifierPool
+from recipe.hint.verify.maths.grade import grade_maths
 
 SEED = 20_261_124
 SMALL, LARGE = 5_000, 20_000
@@ -83,6 +84,20 @@ def hostile_items() -> list[Item]:
     items += [Item(r"\boxed{8675309.5}", text) for text in texts]
     items += [Item(rf"\boxed{{{text}+x}}", rf"x+{text}1") for text in FAMILIES["towers and bombs"]]
     return rng.sample(items, min(NUM_HOSTILE, len(items)))
+
+
+# A verdict of "error" would leave the answer ungraded, for any wrong answer that is long enough.
+CHAINS = ("+".join, "-".join, "".join, r"\cdot ".join, "/".join, "=".join, ",".join, "!".join)
+
+
+@pytest.mark.parametrize("gold", ["x+1", "-".join(["y"] * 149)])
+def test_an_answer_of_many_terms_is_graded(gold):
+    for num_terms in (149, 151, 300, 399):
+        for chain in CHAINS:
+            answer = chain(["x"] * num_terms)
+            verdict = grade_maths(rf"\boxed{{{answer}}}", gold)
+            assert verdict.reason == "wrong", (chain, num_terms)
+    assert grade_maths(rf"\boxed{{{gold}}}", gold).reason == "correct"
 
 
 @pytest.mark.slow

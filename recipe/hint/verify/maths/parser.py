@@ -37,6 +37,7 @@ from recipe.hint.verify.maths.words import Suffix, number_of, read_suffix
 
 _CURRENCIES = {r"\$": "$", r"\euro": "€", r"\pounds": "£"}
 _CHOICE = frozenset("ABCDEFGHIJ")
+_MAX_LEVELS = 150
 
 
 def parse(tokens: list[Token], *, joins_thousands: bool) -> Node:
@@ -57,16 +58,19 @@ def parse(tokens: list[Token], *, joins_thousands: bool) -> Node:
     return node
 
 
-def _check_parts(node: Node) -> None:
+def _check_parts(node: Node, level: int = 1) -> None:
     """Formulas are made of formulas; only a matrix may be multiplied.
 
     Raises:
-        Unread: A tuple, a list or a word stands where a value has to be.
+        Unread: A tuple, a list or a word stands where a value has to be, or the tree is too deep to
+            compare within Python's recursion limit: a sum of n terms has n levels.
     """
+    if level > _MAX_LEVELS:
+        raise Unread("too many terms")
     if node.kind == "label":
-        return _check_parts(node.items[1])
+        return _check_parts(node.items[1], level + 1)
     for item in node.items:
-        _check_parts(item)
+        _check_parts(item, level + 1)
         if node.kind not in STRUCTURES | {"chain"} and item.kind in STRUCTURES:
             is_scaled = item.kind == "matrix" and node.kind in ("mul", "div", "neg")
             if not is_scaled and node.kind != "det":
