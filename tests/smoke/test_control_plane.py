@@ -25,9 +25,11 @@ def control(folder, *options):
     )
 
 
-# The rows that train: a group of 8, and of mlmt three turns of 8.
-@pytest.mark.parametrize(("method", "num_rows"), [("sage", 8), ("mlmt", 24)])
-def test_a_run_without_a_model_counts_every_part_of_the_step(tmp_path, method, num_rows):
+# Graded are a group of 8 and, of mlmt, its refinements; the feedback between them trains too.
+@pytest.mark.parametrize(("method", "num_graded", "num_rows"), [("sage", 8, 8), ("mlmt", 16, 24)])
+def test_a_run_without_a_model_counts_every_part_of_the_step(
+    tmp_path, method, num_graded, num_rows
+):
     done = control(tmp_path, f"trainer.method={method}")
     assert done.returncode == 0, done.stderr
     records = [
@@ -35,8 +37,8 @@ def test_a_run_without_a_model_counts_every_part_of_the_step(tmp_path, method, n
     ]
     # A guess solves a quarter, so some groups have a right response, and no group's is lost.
     assert len({record["uid"] for record in records}) == len(records) == 2 * 16
-    assert all(len(record["accuracies"]) == 8 for record in records)
-    assert 0 < sum(map(sum, (record["accuracies"] for record in records))) < 2 * 16 * 8
+    assert all(len(record["accuracies"]) == num_graded for record in records)
+    assert 0 < sum(map(sum, (record["accuracies"] for record in records))) < 2 * 16 * num_graded
     _, second = (
         json.loads(line) for line in (tmp_path / "16/control.jsonl").read_text().split("\n")[:-1]
     )
