@@ -38,22 +38,23 @@ _QUARTERS = 4
 _ABOUT = """\
 # Results
 
-Made by `python recipe/hint/main_report.py campaign DIR ... -o FILE` from the runs of campaigns
-([campaigns](campaigns.md)); nothing here is typed by hand. Numbers are per cent of
-held-out problems after the last step, in brackets their 95 % intervals. An interval is over seeds
-and problems where an arm has several seeds, over problems where it has one: that one says nothing
-about other seeds. Differences are paired by seed and problem.
+Written by `python recipe/hint/main_report.py campaign DIR ... -o FILE` from the runs of the
+[campaigns](campaigns.md); no number here is typed by hand. Accuracies are per cent of held-out
+problems after the last step, with 95 % intervals in brackets. For an arm with several seeds the
+interval is over seeds and problems. With one seed it is over problems alone and says nothing about
+other seeds. Differences are paired by seed and problem.
 
-Held-out accuracies and claims compare arms after equal numbers of **steps**, for which arms sample
-different numbers of tokens. The column "at X's tokens" compares after equal tokens: an arm's
-validations in training, joined by straight lines, at all tokens of X's run of the same seed (the
-last validation, if the arm sampled fewer). A validation is played as the arm trains: of one turn
-where its method has one. "50 % at" is the mean over the seeds that got there, which are the faster
-ones. A number in brackets behind a mean tells of how many seeds it is, where others lack a value.
+Held-out accuracies and claims compare arms after equal numbers of **steps**, in which arms sample
+different numbers of tokens. The column "at X's tokens" compares after equal tokens: it reads an
+arm's validations during training, joined by straight lines, at the total tokens of X's run with the
+same seed (or takes the last validation if the arm sampled fewer). These validations play as many
+turns as the arm trains. "50 % at" averages only the seeds that got there, which favours arms with
+slow seeds. A number in brackets after a mean counts its seeds, where others have no value.
 
-A claim fails where its interval is on the wrong side, and is undecided where the interval holds the
-bound. Each is judged alone: of forty comparisons without a true difference, about one would hold by
-chance. A comparison needs three seeds.
+A claim holds or fails if its whole interval lies on one side of the bound, and is undecided if the
+interval contains the bound. A comparison needs three seeds; with fewer its verdict is "not known".
+Each claim is judged alone: of forty comparisons without a true difference, about one would hold by
+chance.
 """
 
 
