@@ -20,7 +20,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 from recipe.hint.command.arguments import Parser  # noqa: E402
 from recipe.hint.errors import one_line  # noqa: E402
 from recipe.hint.tiny import build  # noqa: E402
-from recipe.hint.tiny.worlds import WORLDS  # noqa: E402
+from recipe.hint.tiny.worlds import WORLDS, with_other_tables  # noqa: E402
 
 PARTS = ("problems", "tokenizer", "base", "measurement")
 
@@ -30,6 +30,9 @@ def read_arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser = Parser(description=str(__doc__).splitlines()[0])
     parser.add_argument("--world", default="one_turn", choices=WORLDS)
     parser.add_argument("--out", type=Path, help="folder to write; the world's own in data/")
+    parser.add_argument(
+        "--tables", type=int, help="seed of another world of one turn: secret tables and problems"
+    )
     parser.add_argument("--only", default=",".join(PARTS), help=f"parts of {','.join(PARTS)}")
     parser.add_argument("--seed", type=int, help="seed of the pre-training")
     parser.add_argument("--steps", type=int, help="pre-training updates")
@@ -39,10 +42,16 @@ def read_arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     unknown = sorted(set(arguments.only) - set(PARTS))
     if unknown:
         parser.error(f"--only: unknown part {', '.join(unknown)}; choose from {', '.join(PARTS)}")
-    for name, least in (("seed", 0), ("steps", 1), ("threads", 1)):
+    for name, least in (("tables", 0), ("seed", 0), ("steps", 1), ("threads", 1)):
         value = getattr(arguments, name)
         if value is not None and value < least:
             parser.error(f"--{name} {value}: it must be at least {least}")
+    if arguments.tables is not None and arguments.world != "one_turn":
+        parser.error(f"--tables with --world {arguments.world}: only one_turn has secret tables")
+    if arguments.tables is not None and arguments.out is None:
+        parser.error(
+            f"--tables {arguments.tables}: name its folder with --out; data/ is the world's own"
+        )
     return arguments
 
 
@@ -51,6 +60,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
     arguments = read_arguments(argv)
     world = WORLDS[arguments.world]
+    if arguments.tables is not None:
+        world = with_other_tables(arguments.tables)
     out: Path = arguments.out or Path(world.folder)
     given = {name: getattr(arguments, name) for name in ("seed", "steps")}
     changes = {name: value for name, value in given.items() if value is not None}
@@ -65,7 +76,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     if "tokenizer" in arguments.only:
         build.build_tokenizer(world, out)
     if "base" in arguments.only:
-        command = f"python recipe/hint/main_tiny.py --world {arguments.world}"
+        chosen = f"--world {arguments.world}"
+        if arguments.tables is not None:
+            chosen = f"--tables {arguments.tables}"
+        command = f"python recipe/hint/main_tiny.py {chosen} --out {out}"
         build.build_base(world, out, arguments.threads, command)
     if "measurement" in arguments.only:
         build.build_measurement(world, out)

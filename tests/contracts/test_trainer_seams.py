@@ -273,6 +273,20 @@ def test_a_run_that_was_set_back_by_path_goes_on_from_there_whatever_was_saved_l
     assert repair_pointer(tmp_path / "checkpoints") == (2 if is_own else 4)
 
 
+def test_a_run_begun_anew_and_killed_before_its_first_save_leaves_the_former_ones_behind(
+    tmp_path,
+):
+    step_folder(tmp_path, 7).mkdir()
+    mark_complete(tmp_path, 7)
+    trainer = TRAINERS["sync"].__new__(TRAINERS["sync"])
+    node = {"resume_mode": "disable", "default_local_dir": str(tmp_path)}
+    trainer.config, trainer.global_steps = OmegaConf.create({"trainer": node}), 0
+    trainer._load_checkpoint()
+    # The same command without resume_mode=disable, after the kill:
+    assert repair_pointer(tmp_path) is None
+    assert find_latest_ckpt_path(str(tmp_path)) is None
+
+
 def test_verl_starts_from_the_beginning_where_a_first_save_was_cut_off(tmp_path):
     step_folder(tmp_path, 7).mkdir()
     (step_folder(tmp_path, 7) / STATE_FILE).write_text("")

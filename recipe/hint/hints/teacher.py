@@ -253,6 +253,7 @@ class Teacher:
         self._slots = asyncio.Semaphore(settings.num_parallel)
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._counters: Counter[str] = Counter()
+        self._num_silent = 0  # requests in a row that nobody answered in time
         self._warned: set[str] = set()
 
     def counters(self) -> dict[str, int]:
@@ -326,6 +327,8 @@ class Teacher:
             outcome = await self._client.send(request)
             num_calls += 1
             self._counters["calls"] += 1
+            is_silent = isinstance(outcome, Fault) and outcome.kind == "timeout"
+            self._num_silent = self._num_silent + 1 if is_silent else 0
             if isinstance(outcome, CachedResponse):
                 self._counters["answers"] += 1
                 await self._book(self._cache.add, request.key, outcome)
@@ -359,8 +362,14 @@ class Teacher:
             self._warn(Fault("cache", f"{self._settings.cache_dir}: not written: {error}"))
 
     def _wait_s(self, request: Request, fault: Fault, num_calls: int) -> float | None:
-        """Return the seconds until the next try; none when there is to be no other."""
+        """Return the seconds until the next try; none when there is to be no other.
+
+        Once ``num_parallel`` requests in a row were in vain, an endpoint that answers nobody costs
+        one ``timeout_s`` a request and not ``num_retries`` + 1, until it answers again.
+        """
         settings = self._settings
+        if fault.kind == "timeout" and self._num_silent >= settings.num_parallel:
+            return None
         is_patient = fault.wait_s <= settings.max_wait_s
         if fault.kind in _PERMANENT or num_calls > settings.num_retries or not is_patient:
             return None

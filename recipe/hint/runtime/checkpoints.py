@@ -31,7 +31,10 @@ def mark_complete(root: str | Path, step: int) -> None:
 
 
 def point_at(root: str | Path, step: int) -> None:
-    """Point verl at the checkpoint of ``step``: there a run with ``resume_mode=auto`` goes on."""
+    """Point verl at the checkpoint of ``step``: there a run with ``resume_mode=auto`` goes on.
+
+    With 0 it starts at step 1: whatever checkpoints there are belong to a former run.
+    """
     write_whole(Path(root) / _LATEST, str(step))
 
 
@@ -65,12 +68,13 @@ def resume_step(root: str | Path) -> int | None:
 
     It is verl's pointer where that names a whole checkpoint, else the newest whole one. The pointer
     comes first because a run that was set back to an earlier checkpoint leaves later ones of its
-    former life in the folder.
+    former life in the folder, and one that began anew leaves all of them.
     """
-    try:
-        step = int((Path(root) / _LATEST).read_text())
-    except (OSError, ValueError):
+    step = _pointed_at(root)
+    if step is None:
         return newest_complete(root)
+    if step == 0:
+        return None
     return step if (step_folder(root, step) / COMPLETE).exists() else newest_complete(root)
 
 
@@ -120,6 +124,8 @@ def check_resumable(root: str | Path) -> None:
     if (step := resume_step(root)) is not None:
         check_undamaged(step_folder(root, step))
         return
+    if _pointed_at(root) == 0:
+        return
     found = sorted(each.name for each in root.glob("global_step_*") if each.is_dir())
     foreign = [name for name in found if not _is_begun_by_us(root / name)]
     if foreign or (found and (root / _LATEST).exists()):
@@ -150,6 +156,14 @@ def repair_pointer(root: str | Path) -> int | None:
     if step is not None:
         point_at(root, step)
     return step
+
+
+def _pointed_at(root: str | Path) -> int | None:
+    """Return the number in verl's pointer; ``None`` if there is none."""
+    try:
+        return int((Path(root) / _LATEST).read_text())
+    except (OSError, ValueError):
+        return None
 
 
 def _is_begun_by_us(folder: Path) -> bool:

@@ -277,6 +277,9 @@ class HintMixin(CreditMixin):
         trainer = self.config.trainer
         if trainer.resume_mode == "auto":
             repair_pointer(trainer.default_local_dir)
+        elif trainer.resume_mode == "disable" and Path(trainer.default_local_dir).is_dir():
+            # Killed before its first save, this run must not go on from the former one's.
+            point_at(trainer.default_local_dir, 0)
         super()._load_checkpoint()
         if self.global_steps == 0:
             return

@@ -26,7 +26,6 @@ from recipe.hint.tiny import measure, pretrain, tokenizer
 from recipe.hint.tiny.worlds import Item, World
 
 logger = logging.getLogger(__name__)
-SPLIT_SEED = 0
 # File of the training problems with columns of hints -> sets of hints for each problem.
 HINT_FILES = {"train_hints": 1, "train_hints_10": 10}
 LOG_NAME, FACTS_NAME, HASHES_NAME = "build.log", "BASE.json", "SHA256SUMS"
@@ -54,7 +53,7 @@ def problem_row(world: World, item: Item, *, family: str, number: int, split: st
 
 def split_items(world: World, family: str) -> tuple[Sequence[Item], Sequence[Item]]:
     """Return the family's training problems, largest file, and its validation problems."""
-    rng = random.Random(f"problems/{SPLIT_SEED}/{family}")
+    rng = random.Random(f"problems/{world.split_seed}/{family}")
     num_train = max(sizes[family] for sizes in world.train_sizes.values())
     items = world.draw_items(family, num_train + world.val_sizes[family], rng)
     return items[:num_train], items[num_train:]
@@ -76,7 +75,7 @@ def problem_files(world: World) -> dict[str, list[Row]]:
         ]
     for stem, sizes in world.train_sizes.items():
         files[stem] = [row for family, rows in train.items() for row in rows[: sizes[family]]]
-        random.Random(f"order/{SPLIT_SEED}/{stem}").shuffle(files[stem])
+        random.Random(f"order/{world.split_seed}/{stem}").shuffle(files[stem])
     if world.hints:
         items = {
             item.problem: item for name in world.val_sizes for item in split_items(world, name)[0]
@@ -92,7 +91,7 @@ def problem_files(world: World) -> dict[str, list[Row]]:
 def hint_columns(world: World, row: Row, item: Item, num_sets: int) -> dict[str, Any]:
     """Return ``hint_level_1``, ...: a text each of one set of hints, lists of several."""
     assert world.hints is not None, "only a world with hints has their columns"
-    seed = f"hints/{SPLIT_SEED}/{row['extra_info']['index']}"
+    seed = f"hints/{world.split_seed}/{row['extra_info']['index']}"
     sets = [world.hints(item, random.Random(f"{seed}/{number}")) for number in range(num_sets)]
     levels = enumerate(zip(*sets, strict=True), start=1)
     return {

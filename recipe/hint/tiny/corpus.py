@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from recipe.hint.hints.self_generated import hint_request
 from recipe.hint.prompt import ANSWER_SYSTEM_PROMPT, Message, Texts, with_hint
-from recipe.hint.tiny.task import EASY, HARD, Chain, hint_response, hint_sizes, hints_of
+from recipe.hint.tiny.task import EASY, HARD, Chain, Family, hint_response, hint_sizes, hints_of
 
 TEXTS = Texts()
 KINDS = ("plain", "hinted", "hint_writing")
@@ -51,10 +51,10 @@ def question(problem: str) -> list[Message]:
     ]
 
 
-def draw(rng: random.Random) -> Example:
+def draw(rng: random.Random, hard: Family = HARD) -> Example:
     """Draw one example of the mixture."""
     (kind,) = rng.choices(KINDS, KIND_WEIGHTS)
-    family = HARD if rng.random() < SHARE_HARD else EASY
+    family = hard if rng.random() < SHARE_HARD else EASY
     (num_steps,) = rng.choices(LENGTHS, LENGTH_WEIGHTS)
     start = rng.randrange(10)
     operations = tuple(rng.choice(family.operations) for _ in range(num_steps))

@@ -70,7 +70,7 @@ def _response_pieces() -> list[str]:
 
 
 def _problem_pieces() -> list[str]:
-    operations = [op.name for family in task.FAMILIES.values() for op in family.operations]
+    operations = [op.name for family in (task.EASY, task.HARD) for op in family.operations]
     labels = [form for label in task.LABELS for form in (f"\n{label}: ", f"{label}=")]
     inputs = [f" {digit}, " for digit in range(10)]
     fixed = [task.PROBLEM_OPENING, f"\n{task.PROBLEM_CLOSING}", f"\n{task.BOX_OPENING}", ", "]

@@ -106,15 +106,15 @@ class Chain:
         return ", ".join(f"{LABELS[step]}={self.results[step]}" for step in sorted(shown))
 
 
-def _secret_operations(seed: int) -> tuple[Operation, ...]:
-    """Return random tables, each with a misconception that is wrong for every digit."""
-    rng, operations = random.Random(seed), []
+def hard_family(table_seed: int) -> Family:
+    """Return chains of random tables, each with a misconception that is wrong for every digit."""
+    rng, operations = random.Random(table_seed), []
     for name in HARD_NAMES:
         table = misconception = rng.sample(range(10), 10)
         while any(a == b for a, b in zip(table, misconception, strict=True)):
             misconception = rng.sample(range(10), 10)
         operations.append(Operation(name, tuple(table), P_TRUE, tuple(misconception)))
-    return tuple(operations)
+    return Family("hard", 5, tuple(operations))
 
 
 def _arithmetic(name: str, factor: int, offset: int) -> Operation:
@@ -133,8 +133,7 @@ EASY = Family(
         _arithmetic("hop", 1, 5),
     ),
 )
-HARD = Family("hard", 5, _secret_operations(TABLE_SEED))
-FAMILIES = {family.name: family for family in (EASY, HARD)}
+HARD = hard_family(TABLE_SEED)
 
 
 def true_chain(family: Family, rng: random.Random) -> Chain:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol
 
 from recipe.hint.prompt import Message
@@ -52,6 +53,7 @@ class World:
         quality: What the base can do, on the held-out items of each family.
         recipe: The pre-training.
         hints: Draws one set of hints of an item, weakest first; ``None``: the world has none.
+        split_seed: Draws the problems.
     """
 
     source: str
@@ -65,6 +67,14 @@ class World:
     quality: Callable[[measure.Sampler, Mapping[str, Sequence[Any]]], dict[str, float]]
     recipe: Recipe
     hints: Callable[[Any, random.Random], Sequence[str]] | None = None
+    split_seed: int = 0
+
+
+def _draw_chains(
+    hard: task.Family, family: str, count: int, rng: random.Random
+) -> Sequence[task.Chain]:
+    families = {known.name: known for known in (task.EASY, hard)}
+    return task.distinct_chains(families[family], count, rng)
 
 
 ONE_TURN = World(
@@ -77,7 +87,7 @@ ONE_TURN = World(
         "train_large": {"easy": 256, "hard": 256},
     },
     val_sizes={"easy": 100, "hard": 200},
-    draw_items=lambda family, count, rng: task.distinct_chains(task.FAMILIES[family], count, rng),
+    draw_items=partial(_draw_chains, task.HARD),
     question=corpus.question,
     draw=corpus.draw,
     pieces=pieces.one_turn_pieces(),
@@ -112,4 +122,17 @@ THREE_TURN = World(
     quality=three_turn_measure.quality,
     recipe=SHORT,
 )
+
+
+def with_other_tables(seed: int) -> World:
+    """Return a world like ``tiny`` with secret tables and problems of its own, from ``seed``."""
+    hard = task.hard_family(seed)
+    return replace(
+        ONE_TURN,
+        draw_items=partial(_draw_chains, hard),
+        draw=partial(corpus.draw, hard=hard),
+        split_seed=seed,
+    )
+
+
 WORLDS = {"one_turn": ONE_TURN, "two_turn": TWO_TURN, "three_turn": THREE_TURN}

@@ -68,6 +68,28 @@ def test_a_fault_that_stays_is_a_failure_with_its_name(tmp_path, fault):
     assert one.counters() == {"calls": 3, f"fault_{PASSING[fault]}": 3}
 
 
+def test_an_endpoint_that_answers_nobody_costs_one_time_out_a_question_not_three(tmp_path):
+    results, _, one = ask(
+        tmp_path, always("slow"), is_slow=lambda body, number: True, asked=3, num_parallel=2
+    )
+    # The first question retries once: then as many as may be under way were in vain.
+    assert [result.calls for result in results] == [2, 1, 1]
+    assert one.counters() == {"calls": 4, "fault_timeout": 4}
+
+
+def test_an_endpoint_that_answers_again_is_tried_again_as_before(tmp_path):
+    told = {1: "slow", 2: "slow", 3: "500", 4: "slow"}  # 500: somebody is there
+    [first, second], _, one = ask(
+        tmp_path,
+        lambda body, number: told.get(number) or completion(),
+        is_slow=lambda body, number: told.get(number) == "slow",
+        asked=2,
+        num_parallel=2,
+    )
+    assert (first.status, first.calls) == ("generation_failed", 2)
+    assert (second.status, second.calls) == ("ok", 3)
+
+
 @pytest.mark.parametrize("status", ["301", "400", "401", "404"])
 def test_a_refusal_is_not_tried_again(tmp_path, status):
     [result], _, _ = ask(tmp_path, always(status))

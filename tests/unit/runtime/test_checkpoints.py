@@ -19,6 +19,7 @@ from recipe.hint.runtime.checkpoints import (
     mark_complete,
     mark_incomplete,
     newest_complete,
+    point_at,
     repair_pointer,
 )
 from recipe.hint.runtime.merging import model_files
@@ -206,6 +207,16 @@ def test_a_run_that_starts_anew_moves_the_earlier_files_aside(tmp_path):
 def test_a_run_set_back_to_an_earlier_checkpoint_goes_on_from_there(tmp_path):
     make(tmp_path, 100, 60)  # 60 was saved last and is what the pointer names
     assert repair_pointer(tmp_path) == 60
+
+
+def test_a_run_begun_anew_over_a_former_one_goes_on_from_its_own_checkpoints_only(tmp_path):
+    make(tmp_path, 3, 6)
+    point_at(tmp_path, 0)  # trainer.resume_mode=disable; killed before its first save
+    assert repair_pointer(tmp_path) is None
+    mark_incomplete(tmp_path, 3)  # killed within it
+    assert repair_pointer(tmp_path) is None
+    mark_complete(tmp_path, 3)
+    assert repair_pointer(tmp_path) == 3  # not the former run's 6
 
 
 def test_a_checkpoint_being_written_over_is_not_whole(tmp_path):

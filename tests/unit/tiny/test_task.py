@@ -17,7 +17,7 @@ from recipe.hint.prompt import ANSWER_SYSTEM_PROMPT, HINT_SYSTEM_PROMPT, Texts, 
 from recipe.hint.runtime.chat_template import plain_ids
 from recipe.hint.schema import hint_columns
 from recipe.hint.tiny import build, corpus, pretrain, task, tokenizer
-from recipe.hint.tiny.worlds import ONE_TURN, TWO_TURN
+from recipe.hint.tiny.worlds import ONE_TURN, TWO_TURN, with_other_tables
 
 ROOT = Path(__file__).parents[3]
 TINY = ROOT / ONE_TURN.folder
@@ -93,7 +93,7 @@ def test_a_base_has_heads_that_vllm_serves_on_a_cpu(world):
 
 
 def test_the_answer_is_the_code_of_the_results_of_the_tables():
-    for family in task.FAMILIES.values():
+    for family in (task.EASY, task.HARD):
         chain = task.true_chain(family, random.Random(5))
         digit, code = chain.start, ""
         for operation in chain.operations:
@@ -118,6 +118,27 @@ def test_hard_tables_and_misconceptions_are_permutations_that_never_agree():
         assert sorted(operation.table) == sorted(operation.misconception) == list(range(10))
         pairs = zip(operation.table, operation.misconception, strict=True)
         assert all(true != wrong for true, wrong in pairs)
+
+
+def test_another_world_has_secret_tables_and_problems_of_its_own_and_the_same_words():
+    other = with_other_tables(7)
+    tables = [operation.table for operation in task.hard_family(7).operations]
+    assert tables != [operation.table for operation in task.HARD.operations]
+    files, others = build.problem_files(ONE_TURN), build.problem_files(other)
+    assert {stem: len(rows) for stem, rows in others.items()} == {
+        stem: len(rows) for stem, rows in files.items()
+    }
+    asked, others_asked = (
+        {row["problem"] for rows in each.values() for row in rows} for each in (files, others)
+    )
+    assert len(asked & others_asked) / len(asked) < 0.05
+    drov = task.hard_family(7).operations[3]
+    for row in others["val_hard"]:  # its answers are those of its own tables
+        given, name = int(row["problem"][11]), row["problem"].split("\n")[1].removeprefix("A: ")
+        if name == "drov":
+            assert int(row["answer"][0]) == drov.table[given]
+    vocabulary = tokenizer.build_tokenizer(other.pieces)
+    assert vocabulary.get_vocab() == tokenizer.build_tokenizer(ONE_TURN.pieces).get_vocab()
 
 
 def test_the_corpus_states_a_hard_step_right_one_time_in_five():

@@ -11,6 +11,11 @@ from recipe.hint import main_tiny
         (["--steps", "-1"], "--steps -1: it must be at least 1"),
         (["--threads", "0"], "--threads 0: it must be at least 1"),
         (["--seed", "-1"], "--seed -1: it must be at least 0"),
+        (["--tables", "2"], "--tables 2: name its folder with --out; data/ is the world's own"),
+        (
+            ["--tables", "2", "--out", "other", "--world", "two_turn"],
+            "--tables with --world two_turn: only one_turn has secret tables",
+        ),
         (["--only", "problems,bass"], "unknown part bass; choose from problems, tokenizer, base"),
         (["--only", "tokenizer", "--out", "file"], "file/base: Not a directory; name another"),
     ],
