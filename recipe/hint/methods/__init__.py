@@ -1,5 +1,7 @@
 """Register the methods: the only place where a method's name has a meaning."""
 
+from importlib.metadata import entry_points
+
 from recipe.hint.errors import ConfigError
 from recipe.hint.methods.archer import Archer
 from recipe.hint.methods.base import Method
@@ -38,9 +40,35 @@ METHODS: dict[str, type[Method]] = {
 }
 
 BASELINE = next(iter(METHODS))
+# Other packages declare methods of their own as entry points of this group.
+ENTRY_POINTS = "hint.methods"
 # Released by the authors of SAGE. Benchmarks measure these by default; the first one decides where
 # they measure the release's own rollout.
 RELEASED = ("sage", "sage-light")
+
+
+def _declared_methods() -> dict[str, type[Method]]:
+    """Return the methods that other installed packages declare, by ``trainer.method``.
+
+    Raises:
+        ConfigError: If one cannot be imported, is no method, or has a name that is taken.
+    """
+    found: dict[str, type[Method]] = {}
+    for point in entry_points(group=ENTRY_POINTS):
+        what = f"the entry point {point.name} = {point.value} of {ENTRY_POINTS}"
+        try:
+            cls = point.load()
+        except Exception as error:
+            raise ConfigError(f"{what} cannot be imported: {error!r}; repair it") from error
+        if not (isinstance(cls, type) and issubclass(cls, Method)):
+            raise ConfigError(f"{what} is {cls!r}; expected a subclass of Method")
+        if point.name in METHODS or point.name in found:
+            raise ConfigError(f"{what}: the name is taken; choose another")
+        found[point.name] = cls
+    return found
+
+
+METHODS |= _declared_methods()
 
 
 def get_method(name: str) -> type[Method]:
