@@ -4,6 +4,7 @@ import ast
 import inspect
 import textwrap
 from collections import Counter
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -17,6 +18,7 @@ from verl.trainer.main_ppo import TaskRunnerV1
 from verl.trainer.ppo.checkpoint_callback import CheckpointCallback
 from verl.trainer.ppo.v1 import PPOTrainer
 from verl.trainer.ppo.v1.trainer_base import TRAINER_REGISTRY, register_trainer
+from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
 from verl.utils import tensordict_utils as tu
 from verl.utils.checkpoint.checkpoint_manager import BaseCheckpointManager, find_latest_ckpt_path
 from verl.utils.tracking import Tracking
@@ -273,18 +275,28 @@ def test_a_run_that_was_set_back_by_path_goes_on_from_there_whatever_was_saved_l
     assert repair_pointer(tmp_path / "checkpoints") == (2 if is_own else 4)
 
 
-def test_a_run_begun_anew_and_killed_before_its_first_save_leaves_the_former_ones_behind(
-    tmp_path,
+@pytest.mark.parametrize("trains", [True, False])
+def test_a_run_begun_anew_and_killed_before_its_first_save_leaves_the_former_one_behind(
+    tmp_path, monkeypatch, trains
 ):
     step_folder(tmp_path, 7).mkdir()
     mark_complete(tmp_path, 7)
     trainer = TRAINERS["sync"].__new__(TRAINERS["sync"])
-    node = {"resume_mode": "disable", "default_local_dir": str(tmp_path)}
+    node = {
+        "resume_mode": "disable",
+        "default_local_dir": str(tmp_path),
+        "val_only": not trains,
+    }
     trainer.config, trainer.global_steps = OmegaConf.create({"trainer": node}), 0
+    trainer.folder, trainer._resumed_from = SimpleNamespace(begin_after=int), None
+    monkeypatch.setattr(TRAINERS["sync"], "_limit", lambda *_: nullcontext())
+    monkeypatch.setattr(PPOTrainerSync, "on_init_end", lambda self: None)
     trainer._load_checkpoint()
+    trainer.on_init_end()
     # The same command without resume_mode=disable, after the kill:
-    assert repair_pointer(tmp_path) is None
-    assert find_latest_ckpt_path(str(tmp_path)) is None
+    assert repair_pointer(tmp_path) == (None if trains else 7)
+    latest = None if trains else str(tmp_path / "global_step_7")
+    assert find_latest_ckpt_path(str(tmp_path)) == latest
 
 
 def test_verl_starts_from_the_beginning_where_a_first_save_was_cut_off(tmp_path):

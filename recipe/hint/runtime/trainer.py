@@ -241,6 +241,10 @@ class HintMixin(CreditMixin):
         with self._limit(_SYNC, "sync_s"):
             super().on_init_end()
         if not self.config.trainer.get("val_only", False):
+            root = self.config.trainer.default_local_dir
+            if self.global_steps == 0 and Path(root).is_dir():
+                # Killed before its first save, it must not go on from a former run's checkpoint.
+                point_at(root, 0)
             self.folder.begin_after(self.global_steps)
             if self._resumed_from:
                 self.folder.restore_metrics(self.global_steps, self._resumed_from)
@@ -277,9 +281,6 @@ class HintMixin(CreditMixin):
         trainer = self.config.trainer
         if trainer.resume_mode == "auto":
             repair_pointer(trainer.default_local_dir)
-        elif trainer.resume_mode == "disable" and Path(trainer.default_local_dir).is_dir():
-            # Killed before its first save, this run must not go on from the former one's.
-            point_at(trainer.default_local_dir, 0)
         super()._load_checkpoint()
         if self.global_steps == 0:
             return
