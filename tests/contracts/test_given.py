@@ -4,12 +4,17 @@ import pytest
 from omegaconf import OmegaConf
 
 from recipe.hint.errors import ConfigError, DataError
+from recipe.hint.evaluation.draw import apply_evaluation_mode
 from recipe.hint.problems.columns import make_row, write_rows
 from recipe.hint.runtime.preflight import machine
 from recipe.hint.runtime.preflight.data import read_files
 from recipe.hint.runtime.preflight.folder import check_run_folder
 from recipe.hint.runtime.preflight.machine import check_machine
-from recipe.hint.runtime.preflight.run import check_given_to_evaluation, check_given_to_question
+from recipe.hint.runtime.preflight.run import (
+    check_given_to_evaluation,
+    check_given_to_question,
+    preflight_evaluation,
+)
 
 ROLLOUT = "actor_rollout_ref.rollout"
 WRONG_FOR_EVALUATION = {
@@ -88,3 +93,18 @@ def test_several_nodes_need_a_cluster(composed, tmp_path, monkeypatch):
     monkeypatch.setattr(machine, "_NEWEST_CLUSTER", tmp_path / "none")
     monkeypatch.setenv("RAY_ADDRESS", "auto")
     check_machine(config)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "trainer.method=sage hint.source=teacher",
+        "trainer.method=mlmt hint.mlmt.guide=teacher hint.mlmt.train_guide=false",
+    ],
+)
+def test_a_question_to_a_teacher_without_an_address_is_refused_before_the_start(composed, text):
+    config, argv = given(composed, text)
+    check_given_to_question(config, argv)
+    apply_evaluation_mode(config, config.trainer.method, "ask")
+    with pytest.raises(ConfigError, match=r"the teacher needs hint\.teacher\.base_url"):
+        preflight_evaluation(config)

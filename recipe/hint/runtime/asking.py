@@ -10,13 +10,12 @@ from omegaconf import DictConfig
 
 from recipe.hint.evaluation.asking import ask
 from recipe.hint.problems.columns import read_problems
-from recipe.hint.rollout import RolloutParts
 from recipe.hint.runtime.evaluation import start_replicas, watched
-from recipe.hint.runtime.hint_sources import guarded_source
+from recipe.hint.runtime.hint_sources import parts_of_training
 from recipe.hint.runtime.run_folder import RunFolder
 from recipe.hint.runtime.task_runner import HintTaskRunner
 from recipe.hint.runtime.watchdog import Watchdog
-from recipe.hint.settings import build_method, read_texts, settings_of
+from recipe.hint.settings import settings_of
 from recipe.hint.whole_file import write_whole
 
 ASKED_FILE = "asked.json"
@@ -33,12 +32,11 @@ class AskRunner(HintTaskRunner):
         with watchdog.phase("start-up of the vLLM replicas", limit_s, "hint.watchdog.start_s"):
             builder, worker, manager = start_replicas(config)
         folder.say("asking ...")
-        texts, method = read_texts(settings), build_method(config.trainer, settings)
-        source = guarded_source(
-            settings, texts, method, grader=builder.grader, tokenizer=worker.tokenizer
-        )
         engine = builder.build(config.actor_rollout_ref.rollout, settings)
+        parts = parts_of_training(
+            config, settings, engine, grader=builder.grader, tokenizer=worker.tokenizer
+        )
         with watched(manager, config, watchdog):
-            asked = asyncio.run(ask(problem, RolloutParts(method, source, engine, settings, texts)))
+            asked = asyncio.run(ask(problem, parts))
         write_whole(folder.root / ASKED_FILE, json.dumps(asked, indent=1) + "\n")
         return {"rounds": len(asked["rounds"])}

@@ -1,4 +1,4 @@
-"""The source of hints that a run has, by its settings and its method."""
+"""Build what a run's prompt rollouts are made of: its source of hints, its teacher."""
 
 from __future__ import annotations
 
@@ -16,11 +16,27 @@ from recipe.hint.hints.solution_prefix import SolutionPrefix, unit_ends
 from recipe.hint.hints.teacher_settings import TeacherSampling
 from recipe.hint.methods import Method
 from recipe.hint.prompt import Texts
+from recipe.hint.rollout import RolloutParts
 from recipe.hint.runtime.engine import Grader
-from recipe.hint.settings import HintSettings, num_levels, source_of
+from recipe.hint.settings import HintSettings, build_method, num_levels, read_texts, source_of
 
 if TYPE_CHECKING:
     from recipe.hint.hints.teacher import Teacher
+
+
+def parts_of_training(
+    config: DictConfig, settings: HintSettings, engine: Any, *, grader: Grader, tokenizer: Any
+) -> RolloutParts:
+    """Return the parts of a training rollout; a question to a model is put with the same.
+
+    Raises:
+        ConfigError: If the source of hints or the teacher cannot be built.
+    """
+    texts, method = read_texts(settings), build_method(config.trainer, settings)
+    source = guarded_source(settings, texts, method, grader=grader, tokenizer=tokenizer)
+    rollout = config.actor_rollout_ref.rollout
+    teacher = teacher_of(method, settings, texts, rollout, rollout)
+    return RolloutParts(method, source, engine, settings, texts, teacher)
 
 
 def guarded_source(

@@ -25,12 +25,12 @@ from recipe.hint.rollout import PromptRollout, RolloutParts
 from recipe.hint.runtime import store
 from recipe.hint.runtime.engine import LoopPasses
 from recipe.hint.runtime.engine_builder import EngineBuilder
-from recipe.hint.runtime.hint_sources import guarded_source, teacher_of
+from recipe.hint.runtime.hint_sources import parts_of_training, teacher_of
 from recipe.hint.runtime.sampling_guard import IDLE
 from recipe.hint.runtime.tracing import Traces, is_tracing, traced
 from recipe.hint.samples import NO_SAMPLES
 from recipe.hint.schema import Problem, ProblemState, problem_from_row
-from recipe.hint.settings import build_method, read_texts, settings_of
+from recipe.hint.settings import settings_of
 
 logger = logging.getLogger(__name__)
 # The plain class behind verl's Ray actor class.
@@ -56,19 +56,16 @@ class HintWorker(_WorkerTQ):
         self._under_way: dict[str, tuple[Any, float]] = {}  # uid -> problem, when it began
         config = self.config
         self._settings = settings = settings_of(config)
-        texts = read_texts(settings)
-        method = build_method(config.trainer, settings)
         self._slots = asyncio.Semaphore(settings.max_in_flight)
         engines = EngineBuilder(self, settings)
-        source = guarded_source(
-            settings, texts, method, grader=engines.grader, tokenizer=self.tokenizer
-        )
         rollout = config.actor_rollout_ref.rollout
         self._traces = Traces() if is_tracing() else None
         engine = traced(engines.build(rollout, settings))
-        teacher = teacher_of(method, settings, texts, rollout, rollout)
-        self._training = RolloutParts(method, source, engine, settings, texts, teacher)
+        self._training = training = parts_of_training(
+            config, settings, engine, grader=engines.grader, tokenizer=self.tokenizer
+        )
         # Validation has no source of hints and keeps no samples.
+        texts, method = training.texts, training.method
         quiet = replace(settings, samples=NO_SAMPLES, logprob_gain_every=0)
         engine = traced(engines.build(rollout.val_kwargs))
         teacher = teacher_of(method, settings, texts, rollout, rollout.val_kwargs)

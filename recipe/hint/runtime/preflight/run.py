@@ -81,8 +81,7 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
     settings = replace(
         settings, source=source_of(settings, method), style=style_of(settings, method)
     )
-    if method.asks_teacher or (method.uses_hints and settings.source == "teacher"):
-        _check_teacher(settings)
+    _check_teacher(method, settings)
     data.check_given(config, (data.TRAIN, VAL, MODEL))
     check_unread(config, settings)
     check_turns(config, method)
@@ -160,7 +159,11 @@ def _oracles(method: Method) -> list[str]:
     ]
 
 
-def _check_teacher(settings: HintSettings) -> None:
+def _check_teacher(method: Method, settings: HintSettings) -> None:
+    """Check the teacher, if the method asks it for turns or for hints."""
+    has_hints_of_teacher = method.uses_hints and source_of(settings, method) == "teacher"
+    if not (method.asks_teacher or has_hints_of_teacher):
+        return
     check_teacher(settings.teacher, os.environ)
     from recipe.hint.hints.teacher import check_reached  # the HTTP library
 
@@ -209,8 +212,7 @@ def preflight_evaluation(config: DictConfig) -> list[str]:
     """
     config, settings = _resolved(config)
     method = build_method(config.trainer, settings)
-    if method.asks_teacher:
-        _check_teacher(settings)
+    _check_teacher(method, settings)
     data.check_given(config, (VAL, MODEL))
     check_unread(config, settings)
     check_values(config)
