@@ -141,7 +141,10 @@ def _read(given: argparse.Namespace, source: Source | None) -> Prepared:
 def _check(
     given: argparse.Namespace, prepared: Prepared, source: Source | None
 ) -> tuple[Prepared, list[str]]:
-    """Return the rows to write, and lines about them; warnings are errors when strict."""
+    """Return the rows to write, and lines about them.
+
+    With ``--strict`` every warning is an error, but for shared text whose rows are dropped.
+    """
     shared = checks.overlaps(
         prepared, given.check_overlap, size=given.overlap_words, min_share=given.overlap_share
     )
@@ -153,21 +156,22 @@ def _check(
         findings += checks.long_prompts(prepared, tokenizer, given.max_prompt_tokens)
     lines = [each.line(prepared.path) for each in findings]
     lines += filter(None, [check_programs(prepared)])
-    lines += [each.line(prepared.path, is_listed=True) for each in shared]
     if source is not None and given.limit is None and not given.revision:
         split = given.split or source.default_split
         found, expected = len(prepared.rows), source.split(split).num_rows
         if expected not in (0, found):
-            told = f"{found} rows, {source.name} {split} has {expected}"
-            lines.append(f"warning: {prepared.path}: {told}")
+            counts = f"{found} rows, {source.name} {split} has {expected}"
+            lines.append(f"warning: {prepared.path}: {counts}")
+    told = [each.line(prepared.path, is_listed=True) for each in shared]
+    left = lines if given.drop_overlap else [*lines, *told]
+    refused = [line for line in left if line.startswith("warning: ")]
+    lines += told
     if prepared.replaced:
         names = ", ".join(f"`{name}`" for name in prepared.replaced)
         lines.append(f"note: {prepared.path}: its own {names} are written anew (docs/data.md)")
     dropped = {row for each in shared for row in each.rows} if given.drop_overlap else set()
-    refused = [line for line in lines if line.startswith("warning: ")]
     if dropped:
         lines.append(f"note: {prepared.path}: {len(dropped)} rows with shared text are left out")
-        refused = [each.line(prepared.path) for each in findings if not each.is_note]
     if given.strict and refused:
         more = f" (and {len(refused) - 1} more warnings)" if refused[1:] else ""
         raise DataError(f"--strict: {refused[0].removeprefix('warning: ')}{more}")

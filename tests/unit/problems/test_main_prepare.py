@@ -3,15 +3,19 @@
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hub_files import BROKEN, lay_out, prepare, write
 
 from recipe.hint import main_prepare
+from recipe.hint.problems import programs
 from recipe.hint.problems.columns import read_problems
+from recipe.hint.problems.prepare import read_local
 from recipe.hint.problems.sources import SOURCES
 
 LINES = [
@@ -182,6 +186,56 @@ def test_a_file_that_shares_everything_leaves_nothing_to_write(tmp_path, capsys)
 def test_another_number_of_rows_than_on_record_is_a_warning(tmp_path, capsys):
     prepare("aime24", tmp_path / "a.parquet", "--from", lay_out("aime24", tmp_path))
     assert "1 rows, aime24 test has 30" in capsys.readouterr().out
+
+
+def program(problem, n):
+    solution = f"```python\ndef f(x):\n    return x + {n}\n```"
+    return {"problem": problem, "answer": f"assert f(2) == {2 + n}", "solution": solution}
+
+
+# What --strict refuses, beside shared text: of some rows, and of the file as a whole.
+WARNINGS = {
+    "repeated": ([{"problem": "1+1?", "answer": "2", "id": n} for n in "ab"], "the same words"),
+    "no mathematics": ([{"problem": "Why?", "answer": "As it is so."}], "not read as mathematics"),
+    "programs not run": ([program("Add one.", 1)], "tests of 2 programs were not run"),
+    "other number of rows": ([{"problem": "1+1?", "answer": "2"}], "2 rows, mine test has 30"),
+}
+
+
+@pytest.mark.parametrize("case", WARNINGS)
+@pytest.mark.parametrize("drops", [False, True])
+def test_strict_refuses_every_warning_whether_shared_rows_are_dropped_or_not(
+    case, drops, tmp_path, capsys, monkeypatch
+):
+    rows, told = WARNINGS[case]
+    bench = tmp_path / "bench.parquet"
+    prepare(write(tmp_path / "b.jsonl", [{"problem": SHARED, "answer": "14"}]), bench)
+    kind = ["--kind", "program"] if case == "programs not run" else []
+    shared = program(SHARED, 2) if kind else {"problem": SHARED, "answer": "14"}
+    path = write(tmp_path / "a.jsonl", [*rows, shared])
+    options = [*kind, "--check-overlap", bench, *(["--drop-overlap"] if drops else [])]
+    if kind:
+        monkeypatch.setattr(programs, "layers_for", lambda _: None)  # a machine without a sandbox
+    if case == "other number of rows":
+        made = read_local(path)
+        source = SimpleNamespace(
+            name="mine",
+            default_split="test",
+            split=lambda _: SimpleNamespace(num_rows=30),
+        )
+        monkeypatch.setattr(main_prepare, "find_source", lambda _: source)
+        monkeypatch.setattr(main_prepare, "read_source", lambda *_, **__: made)
+    out = tmp_path / "out.parquet"
+    capsys.readouterr()
+    prepare(path, out, *options)
+    printed = capsys.readouterr().out
+    assert re.search(f"warning: .*{told}", printed)
+    assert len(read_problems(out)) == len(rows) + (not drops)
+    out.unlink()
+    refused = refusal(capsys, path, out, *options, "--strict")
+    # The first warning, and a count of the others: shared text is one where it stays.
+    assert told in refused and ("(and 1 more warnings)" in refused) != drops
+    assert not out.exists()
 
 
 def test_the_sources_are_listed_with_their_pins_and_in_the_documentation(capsys):
