@@ -258,6 +258,28 @@ def texts_of(tree: ast.Module) -> Iterator[ast.Constant]:
             yield node
 
 
+def test_each_decision_of_the_overview_is_made_in_a_function_of_the_file_beside_it():
+    overview = (ROOT / "docs" / "overview.md").read_text("utf-8")
+    table = overview.split("## Where each decision is made\n")[1].split("\n## ")[0]
+    links = re.findall(r"\]\(\.\./(recipe[\w/]+\.py)\)((?:,? `[\w.]+`)+)", table)
+    named = [(place, name) for place, names in links for name in re.findall("`(.+?)`", names)]
+    assert len(named) >= 20
+    missing = [(p, n) for p, n in named if n not in functions_of(ROOT / p)]
+    assert missing == []
+
+
+def functions_of(path: Path) -> set[str]:
+    """Functions of a file, those of classes with the name of their class."""
+    found = set()
+    for node in ast.parse(path.read_text("utf-8")).body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            found.add(node.name)
+        elif isinstance(node, ast.ClassDef):
+            own = (each for each in node.body if hasattr(each, "args"))
+            found |= {f"{node.name}.{each.name}" for each in own}
+    return found
+
+
 CLOCKS = {"monotonic", "perf_counter", "process_time", "thread_time"}
 
 

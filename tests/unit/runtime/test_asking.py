@@ -1,4 +1,4 @@
-"""The driver of a question with a scripted model: each method gets the parts that it trains with."""
+"""The driver of a question with a scripted model: a method gets the parts that it trains with."""
 
 import asyncio
 import json

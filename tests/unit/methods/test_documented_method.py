@@ -1,0 +1,69 @@
+"""The worked example of docs/new_method.md: its blocks are taken from the page and run."""
+
+import re
+import shlex
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from recipe.hint import main_hint
+from recipe.hint.command.compose import set_config_paths
+from recipe.hint.errors import ConfigError
+from recipe.hint.methods import METHODS
+from recipe.hint.settings import read_settings
+
+PAGE = Path(__file__).parents[3] / "docs/new_method.md"
+TEXT = PAGE.read_text("utf-8")
+METHOD, REGISTRY, TESTS = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
+[COMMAND] = re.findall(r"```bash\npython recipe/hint/main_hint.py (.*?)```", TEXT, re.DOTALL)
+WRITTEN = ModuleType("recipe.hint.methods.second_chance")
+
+sys.modules[WRITTEN.__name__] = WRITTEN
+exec(compile(METHOD, f"{PAGE.name}: the method", "exec"), WRITTEN.__dict__)
+# The tests of the page are collected as tests of this file.
+exec(compile(TESTS, f"{PAGE.name}: its tests", "exec"))
+
+
+@pytest.fixture
+def registered():
+    """Register the method as the page says, for one test."""
+    before = dict(METHODS)
+    exec(REGISTRY, {"METHODS": METHODS, "SecondChance": WRITTEN.SecondChance})
+    set_config_paths()  # Hydra learns of its settings
+    yield
+    METHODS.clear()
+    METHODS.update(before)
+    set_config_paths()
+
+
+def told(argv, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["main_hint.py", *argv, f"hint.run_dir={tmp_path}"])
+    main_hint.main()
+    return capsys.readouterr().out
+
+
+def test_the_page_is_short():
+    assert len(TEXT.splitlines()) <= 120
+
+
+def test_the_command_of_the_page_composes_and_passes_the_checks(
+    registered, composed_once, tmp_path, monkeypatch, capsys
+):
+    said = told(shlex.split(COMMAND), tmp_path, monkeypatch, capsys)
+    assert "method    second-chance, without hints" in said
+    # 16 prompts x 8 responses, and three groups of a problem that is never solved.
+    assert "cost      128 responses a step, 384 if none were ever right" in said
+
+
+def test_its_setting_is_refused_out_of_range_and_beside_another_method(
+    registered, composed_once, tmp_path, monkeypatch, capsys
+):
+    assert read_settings({"second_chance": {"groups": 3}}).methods["second_chance"].groups == 3
+    with pytest.raises(ConfigError, match=r"hint\.second_chance\.groups=0 must be at least 1"):
+        read_settings({"second_chance": {"groups": 0}})
+    argv = shlex.split(COMMAND.replace("method=second-chance", "method=grpo"))
+    with pytest.raises(SystemExit, match="2"):
+        told(argv, tmp_path, monkeypatch, capsys)
+    assert "hint.second_chance.groups is not read by trainer.method=grpo" in capsys.readouterr().err
