@@ -3,6 +3,7 @@
 import re
 import shlex
 import sys
+import tomllib
 from pathlib import Path
 from types import ModuleType
 
@@ -11,7 +12,7 @@ import pytest
 from recipe.hint import main_hint
 from recipe.hint.command.compose import set_config_paths
 from recipe.hint.errors import ConfigError
-from recipe.hint.methods import METHODS
+from recipe.hint.methods import ENTRY_POINTS, METHODS
 from recipe.hint.settings import read_settings
 
 PAGE = Path(__file__).parents[3] / "docs/new_method.md"
@@ -44,8 +45,10 @@ def told(argv, tmp_path, monkeypatch, capsys):
     return capsys.readouterr().out
 
 
-def test_the_page_is_short():
-    assert len(TEXT.splitlines()) <= 120
+def test_a_package_declares_it_in_the_group_that_is_read():
+    [declared] = re.findall(r"```toml\n(.*?)```", TEXT, re.DOTALL)
+    points = tomllib.loads(declared)["project"]["entry-points"]
+    assert points == {ENTRY_POINTS: {"second-chance": "my_package.second_chance:SecondChance"}}
 
 
 def test_the_command_of_the_page_composes_and_passes_the_checks(
