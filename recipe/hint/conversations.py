@@ -21,7 +21,8 @@ class Conversation:
         last: Place of the last one.
         acc_first: Its accuracy, 1 for right and 0 for wrong.
         acc_last: That of the last one.
-        is_same_answer: Whether both give the same text as answer; two without any do not.
+        is_same_answer: Whether both give the same text as answer, or are one turn; two turns
+            without an answer do not.
         overlap: Share of words that both responses have in common, in [0, 1].
     """
 
@@ -34,7 +35,10 @@ class Conversation:
 
     @property
     def facts(self) -> dict[str, float]:
-        """Return the comparison as numbers, as metrics and evaluations show it."""
+        """Return the comparison as numbers, as metrics and evaluations show it.
+
+        ``acc_t2`` is that of the last graded turn, the third one where there is feedback.
+        """
         was_right, is_right = self.acc_first > 0, self.acc_last > 0
         return {
             "acc_t1": self.acc_first,
@@ -84,12 +88,7 @@ def by_first(found: Sequence[Conversation]) -> list[list[Conversation]]:
 def mean_facts(found: Sequence[Conversation]) -> list[dict[str, float]]:
     """Return the facts of each first turn, means over the conversations that go on from it."""
     groups = [[each.facts for each in group] for group in by_first(found)]
-    return [
-        group[0]
-        if len(group) == 1
-        else {name: fmean(facts[name] for facts in group) for name in group[0]}
-        for group in groups
-    ]
+    return [{name: fmean(facts[name] for facts in group) for name in group[0]} for group in groups]
 
 
 def _compared(rounds: Sequence[Round], first: Place, last: Place) -> Conversation:

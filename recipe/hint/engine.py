@@ -16,10 +16,12 @@ class Engine:
     What is defined here does without a model: every prompt fits, nothing leaks, no judge is asked.
 
     Attributes:
-        group_size: Responses of a whole group, G.
+        group_size: Responses of a whole group, G; in an evaluation K.
+        is_seeded: Whether a seed decides what is sampled.
     """
 
     group_size: int
+    is_seeded: bool = True
 
     def render(self, messages: Sequence[Message]) -> list[int]:
         """Return the tokens of a conversation, ready for the response."""
@@ -40,7 +42,7 @@ class Engine:
         rows: range | None = None,
         sampling: RoleSampling | None = None,
     ) -> list[Response]:
-        """Sample a group, or only ``rows`` of it: row i is the same response either way."""
+        """Sample a group, or only ``rows`` of it: row i has the seed ``seed + i`` either way."""
         raise NotImplementedError(f"{type(self).__name__} samples nothing")
 
     async def sample_each(
@@ -50,7 +52,7 @@ class Engine:
         count: int,
         sampling: RoleSampling | None = None,
     ) -> list[list[Response]]:
-        """Sample the first ``count`` responses of each prompt, as :meth:`sample` does."""
+        """Sample ``count`` responses of each prompt; response i has its seed + i."""
         return [
             await self.sample(prompt_ids, seed, range(count), sampling)
             for prompt_ids, seed in zip(prompts, seeds, strict=True)

@@ -19,9 +19,10 @@ def step_metrics(records: Sequence[PromptRecord], max_level: int) -> dict[str, f
         max_level: Highest hint level, L.
 
     Returns:
-        Counts of problems unless the name says otherwise: ``tokens`` and ``seconds`` are sums
-        over the step, ``acc_*_mean`` and ``zero_signal_*`` are shares in [0, 1],
-        ``logprob_gain_level_*`` means over right responses in nats per token.
+        Counts of problems, but for sums of tokens and seconds over the step; counts of responses
+        (``injected_rollouts``, ``ungraded``, ``given*``, ``generate_attempts``); shares in [0, 1]
+        (``acc_*_mean``, ``zero_signal_*``); ``logprob_gain_level_*``, means over right responses in
+        nats per token.
     """
     if not records:
         return {}
@@ -136,9 +137,9 @@ def _levels(records: Sequence[PromptRecord], max_level: int) -> dict[str, float]
 
 
 def accuracy(record: PromptRecord) -> float:
-    """Return the share of right responses among those that train and are graded.
+    """Return the share of right responses among those that train; an ungraded one is not right.
 
-    There is none of a record without grades (``record.accuracies`` is empty).
+    There is none of a record without verdicts (``record.accuracies`` is empty).
     """
     return sum(each > 0 for each in record.accuracies) / len(record.accuracies)
 

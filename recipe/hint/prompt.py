@@ -103,7 +103,7 @@ def load_texts(mapping: dict[str, object], source: str) -> Texts:
         source: Where it came from, for the message.
 
     Raises:
-        ConfigError: On an unknown key, a non-string, or a user template without its two fields.
+        ConfigError: On an unknown key, a non-string, or a template without a field.
     """
     known = Texts.__dataclass_fields__
     for key, value in mapping.items():

@@ -35,9 +35,10 @@ class RoundRecord:
 
     Attributes:
         prompt: Kind of the prompt: ``bare``, ``hinted``, ``follow_up``, ...
-        accuracies: Of the graded responses; empty when nothing was sampled or graded.
+        accuracies: Of the responses with a verdict, 0 where the verifier failed; may be empty.
         num_ungraded: Responses on which the verifier failed.
         tokens: Length of all sampled responses.
+        seconds: As in ``Round``.
         parents: The turn that each turn goes on from; empty where that is the problem itself.
         leaks: Turns that hold the final answer, where that was looked for.
         is_given: The responses were not sampled but known.
@@ -85,18 +86,18 @@ class PromptRecord:
 
     Attributes:
         rounds: What was sampled, in order; a round without accuracies had no prompt, or no grades.
-        rows: (round, turn) of the responses that train.
+        rows: Places of the responses that train; where nothing trains, of all that are published.
         rewards: What they train with.
-        accuracies: 1 for right and 0 for wrong, of those that are sampled and graded.
-        groups: Names of the groups that share a baseline; empty: one group.
-        trained_tokens: Length of what trains and is sampled.
+        accuracies: 1 for right, 0 for wrong or ungraded, of those that are sampled and not given.
+        groups: Names of the groups that share a baseline, one a row; empty: one group.
+        trained_tokens: Length of those that are sampled and not given.
         leaked_levels: Levels whose hint holds the final answer, sampled or not.
         on_policy: False when some row trains under another prompt than it was sampled from.
-        reasons: Verdicts of what trains.
+        reasons: Number of verdicts by reason, of the responses that ``accuracies`` has.
         is_off_schedule: The method left its search or schedule at this prompt.
         logprob_gains: Per right and hinted response that trains, the mean over its tokens of
             log p(token | hinted prompt) - log p(token | bare prompt), where it was measured.
-        bases: Verdicts of all rounds, by what they rest on.
+        bases: Number of verdicts of all sampled rounds, by what they rest on.
         earning_bases: What those above 0 rest on.
         num_ignored: Verdicts that left a part of the answer out.
         num_second: Verdicts that the second judge had an opinion on.
@@ -160,7 +161,7 @@ class PromptRecord:
 
     @property
     def num_injected(self) -> int:
-        """Rows of a group that were sampled in another round than its first row."""
+        """Rows of a group that are of another round than its first row, sampled or given."""
         first: dict[str, int] = {}
         names = self.groups or ("",) * len(self.rows)
         return sum(
@@ -203,7 +204,7 @@ class PromptRecord:
 
 @dataclass(frozen=True, slots=True)
 class TrainedRow:
-    """One response that trains, under ``prompt_ids_T``."""
+    """One published response and the prompt that it trains under."""
 
     prompt_ids_T: list[int]
     turn: Turn
@@ -212,7 +213,7 @@ class TrainedRow:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What trains, the record of how it came about, and excerpts of all that was sampled."""
+    """The rows, the record of how they came about, and packed excerpts (:func:`pack_sample`)."""
 
     rows: tuple[TrainedRow, ...]
     record: PromptRecord
@@ -289,7 +290,7 @@ def pack_sample(
     opinions: Mapping[Place, Opinion],
     text_bytes: int,
 ) -> bytes:
-    """Return one prompt's sample: compressed JSON, at most ``MAX_SAMPLE_BYTES`` before.
+    """Return one prompt's sample: JSON of at most ``MAX_SAMPLE_BYTES``, compressed.
 
     Responses of one round with the same verdict share an entry, which shows one of them. What does
     not fit is counted in ``left_out``.

@@ -70,7 +70,10 @@ class RewardTracker:
             columns["worked_level"][row] = min(solved, default=_NEVER)
 
     def metrics(self) -> dict[str, float]:
-        """Return names relative to ``reward_tracking/``; shares of problems seen, in percent."""
+        """Return names relative to ``reward_tracking/``, in percent of the problems seen.
+
+        ``pct_indexes_*`` are shares of those whose last accuracy is known.
+        """
         count = len(self)
         accuracy = self._column("accuracy")
         known = accuracy[accuracy >= 0]
@@ -100,8 +103,8 @@ class RewardTracker:
         """Replace the content by a saved one.
 
         Raises:
-            ValueError: If another version wrote the state, an id is there twice, or a column is not
-                as long as the ids are many.
+            ValueError: If this version cannot read the state, an id is there twice, or a column is
+                not as long as the ids are many.
         """
         ids = saved_ids(state)
         row_of = {problem_id: row for row, problem_id in enumerate(ids)}
@@ -141,7 +144,7 @@ def saved_ids(state: Mapping[str, Any]) -> list[str]:
     """Return the problem ids of a saved state, in the order of its columns.
 
     Raises:
-        ValueError: If the state was written by another version of this module.
+        ValueError: If a version wrote the state that this one does not read.
     """
     version = int(state["version"])
     if version == _OLDEST_VERSION:

@@ -44,7 +44,7 @@ from recipe.hint.turns import (
 
 @dataclass(frozen=True, slots=True)
 class RolloutParts:
-    """What all prompt rollouts of a run share."""
+    """What all prompt rollouts of a run share; without ``source`` nobody writes hints."""
 
     method: Method
     source: HintSource | None
@@ -55,7 +55,7 @@ class RolloutParts:
 
 
 class _Branch(NamedTuple):
-    """One prompt of a round: of the problem, or of one parent."""
+    """One prompt of a round, of the problem or of one parent; row i has the seed ``seed + i``."""
 
     prompt: Prompt
     prompt_ids_T: list[int]
@@ -64,7 +64,7 @@ class _Branch(NamedTuple):
 
 
 class PromptRollout:
-    """One problem at one step."""
+    """Roll out one problem at one step; each object runs once."""
 
     def __init__(self, problem: Problem, state: ProblemState, parts: RolloutParts) -> None:
         self._problem = problem
@@ -100,6 +100,9 @@ class PromptRollout:
         Args:
             uid: Key of this prompt rollout in the queue.
             step: Training step, a coordinate of every seed.
+
+        Raises:
+            TeacherSilentError: If a teacher answers no request of a round.
         """
         self._step = step
         rounds = self._rounds
@@ -117,6 +120,7 @@ class PromptRollout:
     # -- one round ------------------------------------------------------------------------------
 
     async def _sample(self, request: Sample) -> Round:
+        """Build the prompts, sample, grade, and complete probes that came out unexpected."""
         if request.writes_hints_early:
             self._start_writing()
         if request.parents == ():
@@ -161,7 +165,7 @@ class PromptRollout:
         return _Branch(prompt, prompt_ids_T, parent, seed)
 
     async def _turns(self, request: Sample, branches: Sequence[_Branch], rows: range) -> list[Turn]:
-        """Sample ``rows`` of every branch, grade them, and search them for leaks."""
+        """Return turns ``rows`` of each branch, in order, graded and searched for leaks."""
         groups = await self._responses(request, branches, rows)
         origins = [branch for branch, group in zip(branches, groups, strict=True) for _ in group]
         responses = [
@@ -293,7 +297,7 @@ class PromptRollout:
         return Outcome(rows, record, sample)
 
     def _record(self, uid: str, train: Train, written: HintResult, **measured: Any) -> PromptRecord:
-        # The other rows are for the critic only. Where nothing trains, all rows count.
+        # Rows without weight and KL are for the critic only. Where nothing trains, all rows count.
         with_signal = tuple(row for row in train.rows if row.weight or row.kl_coef)
         counted = with_signal or train.rows
         groups = tuple(row.group for row in counted)
@@ -370,11 +374,11 @@ class PromptRollout:
         """Ask the second judge about a share of the verdicts."""
         limit = self._settings.samples.second_judge_share * 2**31
         asked = {
-            Place(number, place): turn
+            Place(number, index): turn
             for number, each in enumerate(self._rounds)
             if not each.request.given
-            for place, turn in enumerate(each.turns)
-            if turn.verdict and self._seed("second judge", number, place) < limit
+            for index, turn in enumerate(each.turns)
+            if turn.verdict and self._seed("second judge", number, index) < limit
         }
         if not asked:
             return {}

@@ -1,6 +1,6 @@
 """Values that pass between the layers, and how rows and seeds become such values.
 
-All are frozen except responses that are being sampled (``PartialResponse``).
+All are frozen except what is being sampled (``PartialResponse``, ``PartialGroup``).
 
 Shapes: ``G`` rollouts of one problem, ``L`` hint levels (0 means no hint), ``T`` tokens.
 A failure is one of these values too, with a reason; nothing here is ever ``None`` to mean "failed".
@@ -12,7 +12,7 @@ import hashlib
 import json
 from array import array
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 from recipe.hint.errors import DataError
@@ -25,19 +25,19 @@ Reason = Literal[
     "malformed",
     "truncated",
     "too_slow",  # a program, by its own fault
-    "timeout",
-    "error",
+    "timeout",  # the grade passed its limit; says nothing about the answer
+    "error",  # the grade failed, likewise
 ]
 HintStatus = Literal[
     "none",  # level 0: no hint was asked for
     "ok",
     "cut",  # too long, used after cutting at a sentence
     "parse_failed",
-    "leaked",
-    "too_long",
+    "leaked",  # the level holds the answer and is dropped
+    "too_long",  # no room for the hint, or for a later turn
     "missing_solution",
     "missing_hint",  # the row has no text for the level
-    "generation_failed",
+    "generation_failed",  # the hint writer, or a teacher asked for a turn, gave no text
 ]
 # With one of these there is a prompt to sample from.
 USABLE_HINTS: frozenset[str] = frozenset({"none", "ok", "cut"})
@@ -63,10 +63,11 @@ HINT_COLUMN = HINT_COLUMN_PREFIX + "{level}"
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One row of a training file, as methods and hint sources see it.
+    """One row of a data file, as methods and hint sources see it.
 
-    ``hints[k - 1]`` are the texts that the file gives for level k; where there are several, one is
-    chosen (``complete_sets``), and some may be empty.
+    ``messages`` asks for the answer, ``text`` is the question alone, and ``first_attempts`` are
+    responses that a multi-turn method may continue. ``hints[k - 1]`` are the file's texts for level
+    k; where there are several, one is chosen (``complete_sets``), and some may be empty.
     ``row`` is JSON: the row's ``data_source``, ``ground_truth`` and ``extra_info`` as they stand
     there, for a user's own reward function.
     """
@@ -104,8 +105,8 @@ class Verdict:
     """What the verifier says about one response.
 
     Attributes:
-        score: Accuracy, 1.0 or 0.0 (a user's own function may give values between): what the hint
-            search, the records and every reported number use.
+        score: Accuracy, 1.0 or 0.0 (a user's own function may give values between, which count as
+            right): what the hint search, the records and every reported number use.
         reason: Why.
         extracted: The text that was compared, empty when there was none.
         basis: What the verdict rests on.
@@ -145,8 +146,9 @@ class Response:
 
     If the prompt contains the beginning of the response, ``text`` includes it, while its tokens
     belong to the prompt.
-    ``min_step`` and ``max_step`` are the oldest and the newest version of the weights. A response
-    with ``is_given`` was not sampled: it has no log-probabilities, and no version.
+    ``is_truncated``: it ended at its token limit. ``min_step`` and ``max_step`` are the versions
+    (training steps) of the first and the last token's weights. A response with ``is_given`` was not
+    sampled: it has no log-probabilities, and no version. A teacher's has no tokens either.
     """
 
     token_ids_T: Sequence[int]
@@ -165,7 +167,7 @@ class HintLevels:
     hints_L: tuple[str, ...]
 
     def at(self, level: int) -> str:
-        """Return the text of ``level`` in 1..L."""
+        """Return the text of ``level``; raise ``ValueError`` outside 1..L."""
         if not 1 <= level <= len(self.hints_L):
             raise ValueError(f"hint level {level} is outside 1..{len(self.hints_L)}")
         return self.hints_L[level - 1]
@@ -185,7 +187,7 @@ MAX_LEVELS = 254
 
 @dataclass(frozen=True, slots=True)
 class ProblemState:
-    """The fixed-size state that the tracker keeps of one problem, and the step of its next rollout.
+    """What the tracker keeps of one problem, and the coordinates of its next prompt rollout.
 
     Attributes:
         visits: How many prompt rollouts the problem had.
@@ -212,7 +214,7 @@ class ProblemState:
 
     @classmethod
     def from_queue(cls, values: Mapping[str, Any], step: int) -> ProblemState:
-        """Return the state that travelled with a prompt."""
+        """Return the state that travelled with a prompt, at the step that samples it."""
         values = dict(values)
         if "accepted_level" in values:  # a queue saved by an earlier version
             values["highest_level"] = values.pop("accepted_level")
@@ -336,14 +338,7 @@ class Sampling:
 
     def fields(self, seed: int | None) -> dict[str, Any]:
         """Return the fields of vLLM's SamplingParams; without a seed vLLM draws its own."""
-        return {
-            "n": self.n,
-            "max_tokens": self.max_tokens,
-            "temperature": self.temperature,
-            "top_p": self.top_p,
-            "top_k": self.top_k,
-            "seed": seed,
-        }
+        return {**asdict(self), "seed": seed}
 
 
 @dataclass(slots=True)

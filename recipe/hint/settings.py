@@ -89,9 +89,10 @@ class WatchdogSettings:
 
 @dataclass(frozen=True)
 class HintSettings:
-    """The ``hint:`` node of ``hint_trainer.yaml``; every key is commented there.
+    """The ``hint:`` node of ``hint_trainer.yaml``, where keys are commented.
 
-    ``methods`` holds what the methods declare, by the name of their node.
+    docs/overview.md has the limits of ``watchdog``. ``source`` and ``style`` are ``None`` for the
+    method's own. ``methods`` holds what the methods declare, by the name of their node.
     """
 
     run_dir: str = "outputs/${trainer.experiment_name}"

@@ -22,7 +22,7 @@ Messages = tuple[Message, ...]
 
 
 class Place(NamedTuple):
-    """Where a turn stands in a prompt rollout."""
+    """Where a turn stands in a prompt rollout: its round, and its number there, from 0."""
 
     round: int
     turn: int
@@ -63,7 +63,8 @@ class Turn:
 class Prompt:
     """A conversation, or the status that says why there is none.
 
-    ``prompt_ids_T`` are its tokens if it had to be rendered to check that it fits.
+    ``hint`` is the text that it shows, or would if it fitted. ``prompt_ids_T`` are its tokens if it
+    had to be rendered to check that it fits.
     """
 
     messages: Messages = ()
@@ -88,6 +89,8 @@ class PromptContext:
     """What a prompt is built from.
 
     Attributes:
+        style: How a hint enters it (``prompt.with_hint``).
+        too_long: ``cut`` or ``skip``, what to do with a hint that does not fit.
         render: Returns the tokens of a conversation.
         render_follow_up: Returns the tokens of a conversation that continues an earlier turn.
         fits: Whether a prompt is within ``rollout.prompt_length``.
@@ -157,7 +160,7 @@ class Hinted(PromptSpec):
         if written.status != "ok":
             return Prompt(status=written.status)
         hint = written.hint_levels.at(self.level)
-        if not hint:
+        if not hint:  # emptied by the leak guard (hint.leak_policy=drop)
             return Prompt(status="leaked")
 
         def showing(text: str, status: HintStatus = "cut") -> Prompt:
@@ -219,7 +222,7 @@ class Sample:
 
     Attributes:
         prompt: How the prompt is made.
-        n: Generations per prompt; 0 is the group size G.
+        n: Generations per prompt; 0 is the group size G. Not read beside ``given``.
         parents: Earlier turns to continue; ``None``: the problem itself. An empty tuple gives a
             round without turns.
         is_graded: Whether the responses are graded.
@@ -230,7 +233,7 @@ class Sample:
             tokens and cannot train.
         finds_leaks: Whether texts are searched for the final answer (``Turn.has_leak``).
         complete_unless: Complete the ``n`` responses to the whole group, G, unless all of them are
-            ``wrong`` (or ``right``); ``None``: never.
+            graded ``wrong`` (or ``right``); an ungraded one completes it too. ``None``: never.
         writes_hints_early: Have the hints written while this group is being sampled.
         is_off_schedule: Outside the method's search or schedule: the group trains whatever its
             outcome, and the level remembered for the problem does not change.
@@ -274,8 +277,10 @@ class Round:
     Accuracies are 1 for right and 0 for wrong, whatever a method adds to them for training.
 
     Attributes:
-        hint_status: What became of the hint, or of the first prompt that could not be made.
-        hint: The text that the prompt showed.
+        hint_status: What became of the hint, or of the first prompt that could not be made;
+            ``generation_failed`` too where a teacher left some turn unanswered.
+        hint: The hint of the (first) prompt, shown or too long to be shown.
+        seconds: Time of sampling, grading and the search for leaks; not of writing hints.
         is_whole: Whether the group is complete. False for a probe, and if the prompt could not be
             made for some parent.
     """
@@ -294,12 +299,12 @@ class Round:
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:
-        """Grades of the turns that have one."""
+        """Verdicts of the turns that have one, in order; that of a failed verifier is one too."""
         return tuple(turn.verdict for turn in self.turns if turn.verdict is not None)
 
     @property
     def accuracies_G(self) -> tuple[float, ...]:
-        """Accuracy of each graded turn."""
+        """Accuracy of each turn with a verdict, in order; 0 where the verifier failed."""
         return tuple(verdict.score for verdict in self.verdicts)
 
     @property
@@ -316,7 +321,7 @@ class Round:
 
     @property
     def is_sampled(self) -> bool:
-        """False when no prompt could be made and nothing was generated."""
+        """Whether there are turns, given ones included; false where no prompt could be made."""
         return bool(self.turns)
 
     @property
@@ -332,7 +337,7 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One turn that trains.
+    """One turn that trains, or that only the critic reads (``weight`` and ``kl_coef`` are 0).
 
     Attributes:
         place: The turn.
@@ -352,9 +357,9 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Train:
-    """The decision: the rows that train, in this order.
+    """The decision: the rows that are published, in this order.
 
-    ``is_dropped``: the rows are published without a training signal.
+    ``is_dropped``: none of them has a training signal.
 
     Raises:
         ValueError: If there are no rows: the prompt would end without a record.

@@ -108,10 +108,6 @@ def state_values(rows: Sequence[CreditRow]) -> np.ndarray:
     return np.array(values, dtype=np.float64)
 
 
-def _zeros(rows: Sequence[CreditRow]) -> np.ndarray:
-    return np.zeros(len(rows))
-
-
 def _members(rows: Sequence[CreditRow]) -> np.ndarray:
     """Return the index of each row's group, shape ``(N,)``."""
     numbers: dict[tuple[str, str], int] = {}
@@ -123,6 +119,6 @@ def _members(rows: Sequence[CreditRow]) -> np.ndarray:
 
 _BASELINES: dict[Baseline, Callable[[Sequence[CreditRow]], np.ndarray]] = {
     "leave_one_out": leave_one_out,
-    "none": _zeros,
+    "none": lambda rows: np.zeros(len(rows)),
     "value": state_values,
 }

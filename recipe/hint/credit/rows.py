@@ -11,15 +11,16 @@ DROPPED = "is_dropped"
 
 @dataclass(frozen=True, slots=True)
 class CreditRow:
-    """One turn that trains.
+    """One published turn: it trains, or only the critic reads it (``weight``, ``kl_coef`` 0).
 
     Attributes:
         problem_id: The problem.
         prompt_uid: The prompt rollout: one problem at one step.
         group: Rows of one prompt rollout with the same name may share a baseline.
         role: Who speaks: ``solver``, ``guide``, ...
-        turn: Place in its conversation, from 0.
-        session: The conversation within the prompt rollout: the index of its first turn.
+        turn: Its number in its conversation, from 0.
+        session: The conversation, or tree of them, within the prompt rollout: the index of its
+            first turn.
         reward: What the method gives the turn.
         kl_coef: Coefficient of the KL divergence from the reference policy, 0: none.
         weight: Multiplies the advantage.

@@ -14,7 +14,7 @@ class TokenStats:
     Attributes:
         log_probs_NT: Log-probability of each token, at the temperature of the rollouts.
         entropies_NT: Entropy of the distribution that the token is from, in nats.
-        mask_NT: 1 for tokens that train, 0 for padding.
+        mask_NT: 1 for tokens in the loss, 0 for padding and dropped ones.
         k1_NT: Log-probability less that under the reference policy, 0 without one.
     """
 

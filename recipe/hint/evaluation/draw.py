@@ -12,10 +12,11 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from omegaconf import DictConfig, OmegaConf, open_dict
 
+from recipe.hint.engine import Engine
 from recipe.hint.errors import ConfigError, DataError
 from recipe.hint.evaluation.responses import Done, append_responses, file_sha256
 from recipe.hint.schema import Problem, Response, Verdict, seed_at
@@ -30,7 +31,8 @@ def apply_evaluation_mode(config: DictConfig, method: str, name: str = "evaluati
 
     Args:
         config: Changed in place.
-        method: What is evaluated: the one without hints, or one with several turns.
+        method: What is evaluated: the one without hints, or one with several turns; for a question
+            the one that is asked.
         name: What the run's folder begins with where none was named.
     """
     rollout = config.actor_rollout_ref.rollout
@@ -100,34 +102,8 @@ def write_settings(folder: Path, settings: dict[str, Any]) -> None:
     write_whole(folder / "settings.json", json.dumps(settings, indent=1) + "\n")
 
 
-class EvaluationEngine(Protocol):
-    """The part of the rollout's engine that an evaluation needs."""
-
-    @property
-    def group_size(self) -> int:
-        """K."""
-        ...
-
-    @property
-    def is_seeded(self) -> bool:
-        """Whether a seed decides what is sampled."""
-        ...
-
-    def render(self, messages: Sequence[dict[str, str]]) -> list[int]:
-        """Return the token ids of a conversation."""
-        ...
-
-    async def sample(self, prompt_ids: list[int], seed: int, rows: range) -> list[Response]:
-        """Sample ``rows`` of K responses; response k is sampled with ``seed + k``."""
-        ...
-
-    async def grade(self, problem: Problem, responses_G: list[Response]) -> list[Verdict]:
-        """Return one verdict per response."""
-        ...
-
-
 class Job(NamedTuple):
-    """The responses that one problem still lacks."""
+    """A problem and the numbers of the responses that it still lacks, in 0..K-1."""
 
     problem: Problem
     missing: list[int]
@@ -176,7 +152,7 @@ async def draw_responses(
             group.create_task(work())
 
 
-async def graded_rows(job: Job, *, engine: EvaluationEngine, seed: int) -> list[dict[str, Any]]:
+async def graded_rows(job: Job, *, engine: Engine, seed: int) -> list[dict[str, Any]]:
     """Draw the missing responses to a problem's own conversation.
 
     Args:

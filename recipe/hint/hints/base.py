@@ -15,7 +15,7 @@ EMPTY = HintLevels(())
 
 @dataclass(frozen=True, slots=True)
 class WrittenText:
-    """One generated text and its length; ``is_cut`` when it ran into the token limit."""
+    """One generated text, its length in tokens, and whether it ran into the token limit."""
 
     text: str
     tokens: int
@@ -24,7 +24,14 @@ class WrittenText:
 
 @dataclass(frozen=True, slots=True)
 class HintResult:
-    """Hints (empty unless ``status`` is ``ok``), what they cost, and levels with the answer."""
+    """Hints, empty unless ``status`` is ``ok``, and what they cost this prompt rollout.
+
+    Attributes:
+        calls: Responses requested from the hint writer, retries included.
+        tokens: Length of those that came.
+        detail: Why there are none; for the log.
+        leaked: Levels, from 1, whose text gives the final answer away.
+    """
 
     status: HintStatus
     hint_levels: HintLevels = EMPTY

@@ -112,7 +112,7 @@ def _spans(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _end_of(text: str, match: re.Match[str]) -> int:
-    """End of what opens at ``match``; the place of the match itself when it opens nothing."""
+    """Return the end of what opens at ``match``; the place of the match if it opens nothing."""
     kind = match.lastgroup
     if kind == "environment":
         return _end_of_environment(text, match)
@@ -135,7 +135,7 @@ def _end_of_environment(text: str, match: re.Match[str]) -> int:
 
 
 def _end_of_dollar(text: str, start: int) -> int:
-    """End of the formula that a dollar sign opens; ``start`` when the sign is a price.
+    """Return the end of the formula that a dollar sign opens; ``start`` if it is a price.
 
     It is one when no sign closes it, when the next sign stands before a digit ("$5 and $6"), or
     when that one looks like an opening: white space before it and none after it.

@@ -1,8 +1,9 @@
-"""Hints of an external teacher: any endpoint that speaks OpenAI's chat completions.
+"""Hints and turns of an external teacher: any endpoint that speaks OpenAI's chat completions.
 
-The request is the one for self-hints. It depends on the problem and not on the step, so it costs
-once, however often it is used and whatever run comes back to it (``teacher_cache``).
-Every failure is a ``HintResult`` whose detail begins with a ``FaultKind``; the run goes on.
+The request for hints is the one for self-hints. It depends on the problem and not on the step, so
+it costs once, however often it is used and whatever run comes back to it (``teacher_cache``).
+Every failure to write hints is a ``HintResult`` whose detail begins with a ``FaultKind``; that to
+write a turn is the status ``generation_failed``. The run goes on.
 
 ``openai`` sends and reads; it is imported with the first request, for it takes about a second. Its
 own retries are off: the budget is looked at before each request, and each fault is counted.

@@ -19,7 +19,7 @@ class TeacherSettings:
     """The ``hint.teacher`` node: an endpoint that speaks OpenAI's chat completions.
 
     Attributes:
-        base_url: Address up to and with ``/v1``; needed by ``hint.source=teacher``.
+        base_url: Address up to and with ``/v1``; needed to ask for hints or turns.
         model: Name that the endpoint knows the model by; needed as well.
         api_key_env: Name of the environment variable that holds the key; null sends none.
         num_ladders: Different sets of hints for one problem; its rollouts take them in turn.

@@ -39,9 +39,6 @@ class ArcherSettings:
         capacity: Transitions in the replay buffer.
         expectile: ``null``: V learns from the utterances of this step, which are the present
             policy's. A number from 0.5 to below 1: from replayed ones, towards the best of them.
-
-    Raises:
-        ConfigError: If a number is out of range.
     """
 
     variant: Literal["full", "bandit", "lite"] = "full"

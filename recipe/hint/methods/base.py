@@ -40,6 +40,7 @@ class Draws:
         """Return whether this prompt rollout goes without a hint."""
         if not self.hint_dropout or not state.highest_level:
             return False
+        # An earlier name of hint dropout: a resumed run has to draw the same.
         return self.uniform("refresh", problem, state) < self.hint_dropout
 
 
@@ -51,7 +52,8 @@ class Method:
     policy gives their tokens.
 
     Attributes:
-        settings_cls: A frozen dataclass of its settings; their defaults are the configuration's.
+        settings_cls: A frozen dataclass of its settings; their defaults are the configuration's. It
+            raises ``ConfigError`` on a value out of range.
         settings_node: Their node in the configuration: ``hint.NAME``, or ``trainer``.
         uses_hints: Whether it needs a source of hints.
         source: The source of hints if ``hint.source`` names none.
@@ -106,21 +108,21 @@ class Method:
         """
 
     def open(self, problem: Problem, state: ProblemState) -> Sample:
-        """Decide what is sampled first."""
+        """Decide what is sampled first: here a group without a hint."""
         return Sample()
 
     def react(self, problem: Problem, state: ProblemState, rounds: Sequence[Round]) -> Decision:
-        """Decide after each round: sample more, or train."""
+        """Decide after each round: here train on it; without turns, sample a bare group."""
         if not rounds[-1].is_sampled:
             return Sample()
         return self.train_round(rounds, len(rounds) - 1)
 
     def next_turn(self, problem: Problem, rounds: Sequence[Round]) -> Sample | None:
-        """Return the next turn's request; ``None`` at the end of the conversations."""
+        """Return the next turn's request, in validation too; ``None`` where conversations end."""
         return None
 
     def reward(self, turn: Turn) -> float:
-        """Return what a graded turn trains with."""
+        """Return the reward that a turn with a verdict trains with."""
         assert turn.verdict is not None, "a turn without a grade has no reward of its own"
         return turn.verdict.train_reward
 
@@ -210,7 +212,7 @@ class Method:
     def token_advantages(
         self, rows: Sequence[CreditRow], tokens: TokenStats
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the advantage of each row, (N,), and of each token, (N, T), with weight and KL."""
+        """Return :meth:`advantages`, (N,), and each token's, (N, T), with weight and KL."""
         advantages_N = self.advantages(rows)
         weights_NT = np.array([[row.weight] for row in rows]) * self.token_weights(rows, tokens)
         kl_coefs_N = self.kl_coefs(rows, tokens.kls_N)
@@ -221,7 +223,7 @@ class Method:
         return {}
 
     def train_round(self, rounds: Sequence[Round], index: int) -> Train:
-        """Return the decision to train on one whole round."""
+        """Return the decision to train on all turns of a round."""
         turns = rounds[index].turns
         return Train(tuple(self.row(rounds, Place(index, turn)) for turn in range(len(turns))))
 
@@ -249,7 +251,7 @@ class Method:
         return Train(tuple(rows), is_dropped=True)
 
     def ends_escalation(self, last: Round) -> bool:
-        """Return whether the search is over; a failed verifier ends it too."""
+        """Return whether the search is over: solved, ungraded, off schedule, or no hint left."""
         return (
             last.request.is_off_schedule
             or last.is_solved

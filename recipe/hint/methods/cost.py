@@ -15,7 +15,7 @@ _MOST_ROUNDS = 300
 _MOST_RESPONSES = 100_000
 _WRONG = Turn((), [], Response([], [], "", is_truncated=False), Verdict(0.0, "wrong"))
 _RIGHT = replace(_WRONG, verdict=Verdict(1.0, "correct"))
-_UNGRADED = replace(_WRONG, verdict=None)
+_NOT_GRADED = replace(_WRONG, verdict=None)  # the request asks for no grade
 
 
 def most_responses(method: Method, group_size: int) -> int:
@@ -49,7 +49,7 @@ def _responses(method: Method, group_size: int, graded: Turn) -> int:
                 f"responses; lower the numbers in {method.settings_node or 'hint'}, or "
                 f"actor_rollout_ref.rollout.n={group_size}"
             )
-        turn = graded if decision.is_graded else _UNGRADED
+        turn = graded if decision.is_graded else _NOT_GRADED
         turns = tuple(
             replace(turn, parent=parent)
             for parent in parents

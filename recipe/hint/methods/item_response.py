@@ -33,8 +33,8 @@ def accuracy_curve(seen: Sequence[Observation], max_level: int) -> np.ndarray:
         max_level: Highest level, L.
     """
     levels_L = np.arange(max_level + 1) / max(max_level, 1)
-    slopes_CA, places_CA = np.meshgrid(_SLOPES, _PLACES, indexing="ij")
-    slopes_C, places_C = slopes_CA.ravel(), places_CA.ravel()
+    # C curves: each slope with each place.
+    slopes_C, places_C = (each.ravel() for each in np.meshgrid(_SLOPES, _PLACES, indexing="ij"))
     logits_CL = slopes_C[:, None] * (levels_L[None, :] - places_C[:, None])
     log_right_CL, log_wrong_CL = -np.logaddexp(0, -logits_CL), -np.logaddexp(0, logits_CL)
     log_posterior_C = np.zeros(len(slopes_C))

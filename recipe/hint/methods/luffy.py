@@ -24,9 +24,6 @@ class LuffySettings:
     Attributes:
         gamma: Constant of the shaping f(p) = p / (p + gamma) of a solution's token probabilities.
         norm_adv_by_std: Whether a group's advantages are divided by its standard deviation.
-
-    Raises:
-        ConfigError: If ``gamma`` is not above 0.
     """
 
     gamma: float = 0.1

@@ -24,16 +24,16 @@ class MlmtSettings(ScoreGuidedSettings):
 
     Attributes:
         solver_credit: ``joint``: both of the solver's turns earn the refinement's reward.
-            ``score``: SCoRe's stages.
+            ``score``: in stage II each earns its own, the last with ``alpha`` times the change.
         feedbacks: Feedback sampled per first turn, m.
         refinements: Refinements sampled per feedback, k.
         value_bonus: lambda, the weight of the critic's value after the feedback in the guide's
             reward; above 0 it needs the critic, the policy as solver, and a guide that trains.
         value_grad: ``stop``: the critic learns from rewards alone. ``full``: it ascends the guide's
             objective too, which adds lambda to its target after the feedback.
-        t_low: Steps that train the solver alone; ``t_high`` steps follow. Both 0: every step trains
-            both roles.
-        t_high: Steps that train the guide alone.
+        t_low: Steps in a row that train the solver (the lower level) alone; ``t_high`` steps
+            follow. Both 0: every step trains both roles.
+        t_high: Steps in a row that train the guide (the higher level) alone.
 
     Raises:
         ConfigError: If a number is out of range, or settings exclude each other.

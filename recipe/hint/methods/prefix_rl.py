@@ -17,9 +17,6 @@ class PrefixRlSettings:
     Attributes:
         bare_share: Share of a problem's prompt rollouts without a prefix, in [0, 1); the others
             are spread evenly over the levels.
-
-    Raises:
-        ConfigError: If the share is out of range.
     """
 
     bare_share: float = 0.25

@@ -25,9 +25,6 @@ class RlZvpSettings:
 
     Attributes:
         alpha: Advantage per nat of entropy.
-
-    Raises:
-        ConfigError: If it is not above 0.
     """
 
     alpha: float = 0.1

@@ -60,6 +60,6 @@ class Sage(Method):
         return Sample(
             at_level(level),
             n=self.settings.unanimous_n if expected else probe_n,
-            complete_unless=expected or "wrong",
+            complete_unless=expected or "wrong",  # a whole group (n=0) has nothing to complete
             writes_hints_early=writes_early,
         )

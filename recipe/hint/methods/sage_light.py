@@ -12,11 +12,7 @@ from recipe.hint.turns import Sample, at_level
 
 @dataclass(frozen=True)
 class SageLightSettings:
-    """Thresholds on the problem's last accuracy, both in [0, 1].
-
-    Raises:
-        ConfigError: If they are out of range or in the wrong order.
-    """
+    """Thresholds on the problem's last accuracy, both in [0, 1]."""
 
     hint_accuracy_min_threshold: float = 0.1
     hint_accuracy_max_threshold: float = 0.35

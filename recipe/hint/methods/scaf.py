@@ -20,9 +20,6 @@ class ScafSettings:
         increments: Pieces of each tier, shown one after the other.
         rollouts: Responses sampled per piece.
         warmup_steps: First steps of the run without guidance.
-
-    Raises:
-        ConfigError: If a number is too small.
     """
 
     increments: int = 4

@@ -50,9 +50,6 @@ class ScoreSettings:
         baseline: What a reward is compared with: the others of its turn, nothing, or the critic's
             value of the state before the turn.
         show_failed_test: Whether the next prompt shows the test that a program failed.
-
-    Raises:
-        ConfigError: If a number is negative.
     """
 
     stage1_steps: int = 250
@@ -169,7 +166,7 @@ class Score(Method):
         return self.train_or_drop(self.solver_rows(state, rounds), rounds)
 
     def train_or_drop(self, rows: tuple[Row, ...], rounds: Sequence[Round]) -> Train:
-        """Return the decision to train on rows; without any, drop a sampled round."""
+        """Return the decision to train on rows; without any, publish a round that is dropped."""
         if rows:
             return Train(rows)
         sampled = [
@@ -206,7 +203,7 @@ class Score(Method):
         return tuple(rows)
 
     def last_group(self, conversation: Sequence[Place]) -> str:
-        """Return the group of a conversation's last turn."""
+        """Return the group of a last turn, named after the solver's second one."""
         return "turn2"
 
     def advantages(self, rows: Sequence[CreditRow]) -> np.ndarray:
@@ -240,7 +237,10 @@ class Score(Method):
     def _first_reward(
         self, rounds: Sequence[Round], place: Place, last: Sequence[Place]
     ) -> float | None:
-        """Return what a first turn earns in stage II; ``None`` without a grade."""
+        """Return what a first turn earns in stage II, for ``joint`` the mean of its last turns.
+
+        ``None`` without a grade.
+        """
         own = [place]
         if self.settings.solver_credit == "joint":
             own = [each for each in last if conversation_to(rounds, each)[0] == place] or own

@@ -48,8 +48,8 @@ class ScoreGuidedSettings(ScoreSettings):
             ``measure`` (count it), ``drop`` (the solver does not see it, and it does not train),
             ``penalise`` (the guide earns ``leak_penalty`` less). Validation measures.
         leak_penalty: See ``feedback_leaks``.
-        feedback_only_if_wrong: Give feedback on wrong attempts only (an ablation: the verifier
-            decides).
+        feedback_only_if_wrong: Give no feedback on right attempts (an ablation: the verifier
+            decides; an ungraded attempt gets feedback).
 
     Raises:
         ConfigError: If a number is out of range, or nothing trains.
@@ -173,7 +173,7 @@ class ScoreGuided(Score):
         return Sample(asks_teacher=self.settings.solver == "teacher")
 
     def next_turn(self, problem: Problem, rounds: Sequence[Round]) -> Sample | None:
-        """Return the request for feedback on every first turn, or for the refinements after it."""
+        """Return the request for feedback, or for the refinements after it; then ``None``."""
         if rounds[-1].request.role != GUIDE:
             return super().next_turn(problem, rounds)
         return Sample(

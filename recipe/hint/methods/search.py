@@ -24,9 +24,6 @@ class SearchSettings:
             below the highest level: all right, or none. The group is completed if one of them
             turns out otherwise. 0: the whole group at once.
         write_early: Write the hints while level 0 is sampled, if it failed at the last visit.
-
-    Raises:
-        ConfigError: If ``probe_n`` or ``unanimous_n`` is negative.
     """
 
     probe_n: int = 0

@@ -21,9 +21,6 @@ class SeeleSettings:
         probes: Rounds of ``probe_n`` responses before the group, each at the level that the
             earlier rounds suggest.
         probe_n: Responses per probe.
-
-    Raises:
-        ConfigError: If the target is not between 0 and 1, or there is no probe.
     """
 
     target: float = 0.5

@@ -22,9 +22,6 @@ class SftSettings:
 
     Attributes:
         steps: First steps of the run that imitate; the others are GRPO. ``None``: all of them.
-
-    Raises:
-        ConfigError: If ``steps`` is below 1.
     """
 
     steps: int | None = None

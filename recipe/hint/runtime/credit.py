@@ -87,6 +87,7 @@ class CreditMixin(_Trainer):
         return super()._balance_batch(batch, *args, **kwargs)
 
     def _get_required_batch_multiple(self, dp_size: int) -> int:
+        """Return the rows of one update; verl pads the batch to a multiple of them."""
         if not self._method.has_own_credit:
             return super()._get_required_batch_multiple(dp_size)
         share = self.config.data.train_batch_size // self.parameter_sync_step

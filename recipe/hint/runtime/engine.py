@@ -75,7 +75,7 @@ class GroupClient:
     Args:
         llm_client: verl's client, which balances the load.
         max_model_len: Longest prompt and response together, in tokens.
-        timeout_s: Longest time of one request in vLLM.
+        timeout_s: Longest time of one request in vLLM (``hint.watchdog.rollout_s``).
         is_seeded: Whether responses get seeds.
     """
 
@@ -274,7 +274,12 @@ class VllmEngine(Engine):
         count: int,
         sampling: RoleSampling | None = None,
     ) -> list[list[Response]]:
-        """Sample ``count`` responses of each prompt, in one request to one server."""
+        """Sample ``count`` responses of each prompt, in one request to one server.
+
+        Raises:
+            StallError: If the server does not answer in time.
+            ValueError: If a prompt is above ``rollout.prompt_length``.
+        """
         longest = max(map(len, prompts))
         if longest > self._prompt_length:
             raise ValueError(
@@ -324,7 +329,7 @@ class VllmEngine(Engine):
         return WrittenText(text, len(written.token_ids_T), written.finish == "length")
 
     async def grade(self, problem: Problem, responses_G: list[Response]) -> list[Verdict]:
-        """Return one verdict per response, in order."""
+        """Return one verdict per response, in order, its reward with the over-long penalty."""
         items = _items(problem, responses_G)
         verdicts_G = await self.grader.grade_many(items, [problem.id] * len(items))
         if self._overlong is None:

@@ -119,17 +119,17 @@ class _Guarded(_Buffer):
     _progress_at: float | None = None
 
     def sample(self, global_steps: int, partition_id: str, batch_size: int) -> Any:
-        """verl's own, with the clock of progress set anew."""
+        """Sample as verl does, with the clock of progress set anew."""
         self._begin(global_steps, partition_id)
         return super().sample(global_steps, partition_id, batch_size)
 
     def wait_for_sampleable(self, global_steps: int, partition_id: str, target_count: int) -> Any:
-        """verl's own, with the clock of progress set anew; `separate_async` calls it by itself."""
+        """Wait as verl does, with the clock set anew; `separate_async` calls it by itself."""
         self._begin(global_steps, partition_id)
         return super().wait_for_sampleable(global_steps, partition_id, target_count)
 
     def get_sampleable_count(self, global_steps: int, partition_id: str) -> int:
-        """verl's own, which looks once and does not wait: between waits no clock runs."""
+        """Count as verl does, once and without waiting: between waits no clock runs."""
         self._progress_at = None
         return super().get_sampleable_count(global_steps, partition_id)
 
@@ -140,7 +140,7 @@ class _Guarded(_Buffer):
     def _materialize_batch(
         self, partition_id: str, selected_prompt_uids: list[str], partition_snapshot: Any
     ) -> Any:
-        """verl's own, with rows ordered by when their prompts were sent, not by when they finished.
+        """Build verl's batch with rows in the order in which prompts were sent, not finished.
 
         A repeated step then adds up the same numbers in the same order.
         """
@@ -158,7 +158,7 @@ class _Guarded(_Buffer):
     def _evict_terminal_groups(
         self, global_steps: int, partition_id: str, eviction_reasons: Any
     ) -> Any:
-        """verl's own, with a limit on filtered groups; without it, sampling could go on forever.
+        """Evict as verl does, up to a limit on filtered groups: sampling must not go on forever.
 
         Raises:
             HintError: If more than ``max_filtered`` groups of one step had nothing to teach.
@@ -175,7 +175,7 @@ class _Guarded(_Buffer):
         return evicted
 
     def _clear_groups(self, partition_id: str, uids: set[str]) -> None:
-        """verl's own; the records of the groups are handed on before their rows are cleared."""
+        """Clear as verl does, after handing on the records of the groups."""
         keys = [f"{uid}_0_0" for uid in sorted(uids)]
         keys = [key for key in keys if key in self.partitions[partition_id]]
         if keys:

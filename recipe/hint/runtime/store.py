@@ -160,6 +160,8 @@ def rows_of(
 ) -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
     """Yield key, fields and tag of each row; record and sample travel on the first.
 
+    A key is UID_ROW_0: to verl each row is a session of one turn, whatever ``CreditRow`` says.
+
     verl normalises the rewards of rows with the same ``uid`` together: that of the prompt, and
     ``uid/GROUP`` where a row has a group of its own. Each row has the prompt of its own turn. In a
     dropped group every reward is 0 and one token per row stays in the loss: it adds nothing, and a

@@ -53,7 +53,7 @@ from recipe.hint.whole_file import whole_file, write_whole
 SHAPES_FILE = "hint_shapes.json"
 _SYNC = "the weight sync from the trainer to the vLLM replicas"
 _START_ANEW = "Give its weights as actor_rollout_ref.model.path with trainer.resume_mode=disable"
-# What `problem_from_row` reads a problem's id from.
+# What `problem_from_row` needs to give a problem's id; it refuses a row without a ground truth.
 _ID_COLUMNS = {"raw_prompt", "problem", "reward_model", "extra_info", "answer"}
 
 

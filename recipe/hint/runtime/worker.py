@@ -37,7 +37,7 @@ logger = logging.getLogger(__name__)
 _WorkerTQ: Any = getattr(AgentLoopWorkerTQ, "__ray_actor_class__")  # noqa: B009 - Ray sets it
 # After one of these errors nothing more can be generated.
 _FATAL = (StallError, RayActorError)
-_PROMPTS_PER_CALL = 64
+_PROMPTS_PER_CALL = 64  # of the manager to a worker
 _FATAL_NAMES = ("EngineDeadError", "EngineGenerateError", "ActorDiedError")
 
 
@@ -97,6 +97,7 @@ class HintWorker(_WorkerTQ):
     async def _run_prompt(
         self, prompt: dict, sampling_params: dict, trajectory: dict, trace: bool = False
     ) -> None:
+        """Roll out and publish one prompt; whatever fails becomes its status in the queue."""
         is_validation = bool(trajectory["validate"])
         uid, partition = prompt["uid"], _partition(is_validation)
         name = uid

@@ -33,7 +33,7 @@ _TURNS: dict[str, Any] = {"num_turns": 2, "rollout_reward_scores": {}}
 
 @functools.cache
 def load_function(path: str, name: str) -> Callable[..., Any]:
-    """The function ``name`` of a file, or of a package given as ``pkg://package.module``.
+    """Return the function ``name`` of a file, or of a package given as ``pkg://package.module``.
 
     Raises:
         ConfigError: If there is no such file, or no such function in it.
@@ -81,7 +81,8 @@ def function_verdict(item: Item, options: GradeOptions) -> Verdict:
 def read_result(result: Any) -> Verdict:
     """Return what the function gave, as a verdict.
 
-    Accuracy is ``acc`` (or ``accuracy``) where the result has it, else the score between 0 and 1.
+    Accuracy is ``acc`` (or ``accuracy``) where the result has it, else the score cut to 0..1. One
+    between 0 and 1 has the reason ``wrong``, though it counts as right.
 
     Raises:
         ValueError: If the score is no finite number, or the accuracy none from 0 to 1.

@@ -15,6 +15,7 @@ from jinja2 import TemplateError
 from omegaconf import DictConfig
 
 from recipe.hint.errors import ConfigError
+from recipe.hint.problems.rows import one_line
 from recipe.hint.prompt import Message, fold_system
 from recipe.hint.runtime.chat_template import end_of_turn, refuses_system, unfixed_date
 from recipe.hint.runtime.preflight.settings import ROLLOUT, setting
@@ -79,7 +80,7 @@ class Model:
             roles = ", ".join(turn["role"] for turn in messages)
             raise ConfigError(
                 f"{MODEL}={self.path}: the chat template refuses a conversation of {roles}: "
-                f"{_one_line(error)}; use a model whose template takes these roles, or set "
+                f"{one_line(error)}; use a model whose template takes these roles, or set "
                 f"{_TEMPLATE}"
             ) from error
 
@@ -163,7 +164,7 @@ def _context(config: DictConfig, path: str) -> int:
         remedy = f"no such folder, and on the hub with HF_HUB_OFFLINE={offline} "
         raise ConfigError(
             f"{MODEL}={path}: {'' if folder.exists() else remedy}{place}/config.json cannot be "
-            f"read ({_one_line(error)}); give the folder of a model in Hugging Face format, or a "
+            f"read ({one_line(error)}); give the folder of a model in Hugging Face format, or a "
             f"name with HF_HUB_OFFLINE=0 to let it be fetched"
         ) from error
     check_head_size(config, found, path)
@@ -249,7 +250,7 @@ def _weight_sizes(folder: Path) -> list[int]:
                 sizes += [math.prod(weights.get_slice(key).get_shape()) for key in weights.keys()]
         except (OSError, SafetensorError) as error:
             raise ConfigError(
-                f"{MODEL}={folder}: {file.name} is not whole ({_one_line(error)}); fetch it again"
+                f"{MODEL}={folder}: {file.name} is not whole ({one_line(error)}); fetch it again"
             ) from error
     return sizes
 
@@ -263,7 +264,7 @@ def _load_tokenizer(config: DictConfig, path: str) -> Any:
         tokenizer = AutoTokenizer.from_pretrained(path, trust_remote_code=trust)
     except Exception as error:  # noqa: BLE001 - tokenizers raises bare Exception on a broken file
         raise ConfigError(
-            f"{MODEL}={path}: the tokenizer cannot be loaded: {_one_line(error)}"
+            f"{MODEL}={path}: the tokenizer cannot be loaded: {one_line(error)}"
         ) from error
     if template := setting(config, _TEMPLATE):
         tokenizer.chat_template = template
@@ -278,7 +279,3 @@ def _load_tokenizer(config: DictConfig, path: str) -> Any:
             f"eos_token in tokenizer_config.json"
         )
     return tokenizer
-
-
-def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:200]
