@@ -105,8 +105,8 @@ class Verdict:
     """What the verifier says about one response.
 
     Attributes:
-        score: Accuracy, 1.0 or 0.0 (a user's own function may give values between, which count as
-            right): what the hint search, the records and every reported number use.
+        score: Accuracy, 1.0 or 0.0: what the hint search, the records and metrics use. A user's own
+            function may give values between: right to the search, wrong to an evaluation.
         reason: Why.
         extracted: The text that was compared, empty when there was none.
         basis: What the verdict rests on.

@@ -268,6 +268,44 @@ def test_each_decision_of_the_overview_is_made_in_a_function_of_the_file_beside_
     assert missing == []
 
 
+DATED = {"log.md", "results.md"}  # what was true on a day, under the names of that day
+
+
+def test_an_attribute_of_a_class_that_the_documentation_names_is_there():
+    known: dict[str, tuple[set[str], list[str]]] = {}
+    for _, tree in package_trees():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                bases = [each.id for each in node.bases if isinstance(each, ast.Name)]
+                known[node.name] = (attributes_of(node), bases)
+
+    def has(name: str, attribute: str) -> bool:
+        attributes, bases = known.get(name, (set(), []))
+        return attribute in attributes or any(has(base, attribute) for base in bases)
+
+    spans = re.compile(r"`([A-Z]\w+)\.(\w+)(?:\([^`]*\))?`")
+    named = [
+        (shown(path), *span)
+        for path in (*files(".md"), *(path for path, _ in package_trees()))
+        if path.name not in DATED
+        for span in spans.findall(path.read_text("utf-8"))
+        if span[0] in known
+    ]
+    assert len(named) > 50
+    assert [each for each in named if not has(*each[1:])] == []
+
+
+def attributes_of(node: ast.ClassDef) -> set[str]:
+    """Names that a class defines, and those that its methods set."""
+    found = {each.name for each in node.body if hasattr(each, "name")}
+    for each in ast.walk(node):
+        if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store):
+            found.add(each.id)
+        elif isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Store):
+            found.add(each.attr)
+    return found
+
+
 def functions_of(path: Path) -> set[str]:
     """Functions of a file, those of classes with the name of their class."""
     found = set()

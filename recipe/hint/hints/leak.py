@@ -1,11 +1,15 @@
 r"""The leak guard: count, drop or redact hints that give the final answer away.
 
-Each value of a hint (a number in digits or words, a box, a side of an equation) that equals the
-answer by the verifier's equality, which is injected, is a leak: in a box, stated as the answer or
-said of what is asked always; for an answer that is rare and not in the problem anywhere; for others
-as a result only (``4 + 8 = 12``, ``x = 12``). An operand (the 3 of ``3x``) is no value, and what
-is left to do (``4 + 8``) no leak. docs/hints.md has the rules, the measured precision and recall,
-and what is not covered. The work is linear in the length of the hint.
+Each value of a hint (a number in digits or words, a box, a side of an equation) is compared with
+the answer by the verifier's equality, which is injected. One that equals it is a leak
+
+- in any case: in a box, stated as the answer, given as a result, or said of what is asked;
+- if the answer is rare and not in the problem: wherever it stands;
+- else: as what an equation computes or names (``4 + 8 = 12``, ``x = 12``).
+
+An operand (the 3 of ``3x``) is no value, and what is left to do (``4 + 8``) no leak. docs/hints.md
+has the rules, the measured precision and recall, and what is not covered. The work is linear in the
+length of the hint.
 """
 
 from __future__ import annotations
@@ -43,8 +47,8 @@ class LeakGuard:
     """A source of hints whose every level is checked for the final answer.
 
     Levels that hold it are named in ``leaked``. ``measure`` changes nothing. ``drop`` empties their
-    text, which a prompt rollout takes as a hint that cannot be had. ``redact`` puts ``[...]`` for
-    each leaking value and leaves every other character as it is.
+    text: a round at such a level has the status ``leaked`` and no turns. ``redact`` puts ``[...]``
+    for each leaking value and leaves every other character as it is.
     """
 
     def __init__(self, source: HintSource, policy: LeakPolicy, equal: Equal) -> None:

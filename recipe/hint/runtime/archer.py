@@ -66,8 +66,8 @@ class UtteranceLearner:
                 self._settings.batch_size, seed_at(self._seed, "replay", step, update)
             )
             told.append(self._update(drawn, fresh, seed_at(self._seed, "fresh", step, update)))
-            squares_P2 = np.array(self._workers.soft_update(self._settings.tau))
-            lag, size = squares_P2.sum(axis=0)
+            of_processes = np.array(self._workers.soft_update(self._settings.tau))  # (processes, 2)
+            lag, size = of_processes.sum(axis=0)
         means = {name: float(np.mean([each[name] for each in told])) for name in told[0]}
         return means | {"target_lag": float((lag / size) ** 0.5), "replay": float(len(self.replay))}
 
@@ -88,19 +88,19 @@ class UtteranceLearner:
         next_states = [_state_alone(each) for each in ahead]
         # One pass of the slow target: Q of what V learns from, Q of what was drawn, V ahead.
         asked = [*valued, *drawn, *next_states]
-        slow_M4 = self._asked(self._workers.infer_target, asked)
+        slow = self._asked(self._workers.infer_target, asked)  # (asked, 4)
         count = len(drawn)
-        slow_q_N2, next_v_M2 = slow_M4[count : 2 * count, :2], slow_M4[2 * count :, 2:]
+        slow_q_N2, next_values = slow[count : 2 * count, :2], slow[2 * count :, 2:]
         is_done_N = np.array([each.is_done for each in drawn])
         next_values_N2 = np.zeros((count, 2))
-        next_values_N2[~is_done_N] = next_v_M2
+        next_values_N2[~is_done_N] = next_values
         rewards_N = np.array([each.reward for each in drawn])
         targets_N2 = q_targets(rewards_N, next_values_N2, is_done_N, settings.gamma)
         rows = self._filled([*drawn, *valued])
-        q_targets_M2, v_targets_M2 = np.full((2, len(rows), 2), np.nan)
-        q_targets_M2[:count] = targets_N2
-        v_targets_M2[count : 2 * count] = slow_M4[:count, :2]
-        rows["q_targets"], rows["v_targets"] = _tensor(q_targets_M2), _tensor(v_targets_M2)
+        of_q, of_v = np.full((2, len(rows), 2), np.nan)  # NaN: a row has no such target
+        of_q[:count] = targets_N2
+        of_v[count : 2 * count] = slow[:count, :2]
+        rows["q_targets"], rows["v_targets"] = _tensor(of_q), _tensor(of_v)
         tu.assign_non_tensor(
             rows,
             temperature=1.0,

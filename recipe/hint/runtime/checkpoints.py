@@ -149,7 +149,7 @@ def repair_pointer(root: str | Path) -> int | None:
         The step that a run with ``resume_mode=auto`` will start from; ``None`` for the beginning.
 
     Raises:
-        ConfigError: If there are checkpoints and none is whole.
+        ConfigError: As :func:`check_resumable`.
     """
     check_resumable(root)
     step = resume_step(root)
@@ -167,6 +167,6 @@ def _pointed_at(root: str | Path) -> int | None:
 
 
 def _is_begun_by_us(folder: Path) -> bool:
-    """Whether our state, the first file of a save, is there, or no file is yet."""
+    """Return whether our state, the first file of a save, is there, or no file is yet."""
     files = [path.name for path in folder.iterdir() if not path.name.startswith(".")]
     return not files or STATE_FILE in files

@@ -94,13 +94,13 @@ class UtteranceEngine(_ValueEngine):
         offsets = micro_batch["input_ids"].offsets()
         logits = output.logits
         if tu.get_non_tensor_data(data=micro_batch, key="use_remove_padding", default=True):
-            heads_K4 = self._gather_and_unpad_packed(logits.squeeze(0), output_args["pad_size"])
+            heads_T4 = self._gather_and_unpad_packed(logits.squeeze(0), output_args["pad_size"])
             starts_N = offsets[:-1]
         else:
-            heads_K4 = logits.flatten(0, 1)
+            heads_T4 = logits.flatten(0, 1)
             starts_N = torch.arange(len(logits), device=logits.device) * logits.shape[1]
-        q_N2 = heads_K4[starts_N + offsets.diff() - 1, :2]
-        v_N2 = heads_K4[starts_N + micro_batch["prompts"].offsets().diff() - 1, 2:]
+        q_N2 = heads_T4[starts_N + offsets.diff() - 1, :2]
+        v_N2 = heads_T4[starts_N + micro_batch["prompts"].offsets().diff() - 1, 2:]
         return {"utterance": torch.cat([q_N2, v_N2], dim=-1)}
 
 
