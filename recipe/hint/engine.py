@@ -16,12 +16,10 @@ class Engine:
     What is defined here does without a model: every prompt fits, nothing leaks, no judge is asked.
 
     Attributes:
-        group_size: Responses of a whole group, G; in an evaluation K.
-        is_seeded: Whether a seed decides what is sampled.
+        group_size: Responses of a whole group, G.
     """
 
     group_size: int
-    is_seeded: bool = True
 
     def render(self, messages: Sequence[Message]) -> list[int]:
         """Return the tokens of a conversation, ready for the response."""

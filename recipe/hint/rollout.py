@@ -100,9 +100,6 @@ class PromptRollout:
         Args:
             uid: Key of this prompt rollout in the queue.
             step: Training step, a coordinate of every seed.
-
-        Raises:
-            TeacherSilentError: If a teacher answers no request of a round.
         """
         self._step = step
         rounds = self._rounds
@@ -120,7 +117,7 @@ class PromptRollout:
     # -- one round ------------------------------------------------------------------------------
 
     async def _sample(self, request: Sample) -> Round:
-        """Build the prompts, sample, grade, and complete probes that came out unexpected."""
+        """Build the prompts, sample, grade, complete probes; a silent teacher is an error."""
         if request.writes_hints_early:
             self._start_writing()
         if request.parents == ():

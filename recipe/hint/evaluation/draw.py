@@ -12,11 +12,10 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from omegaconf import DictConfig, OmegaConf, open_dict
 
-from recipe.hint.engine import Engine
 from recipe.hint.errors import ConfigError, DataError
 from recipe.hint.evaluation.responses import Done, append_responses, file_sha256
 from recipe.hint.schema import Problem, Response, Verdict, seed_at
@@ -102,6 +101,25 @@ def write_settings(folder: Path, settings: dict[str, Any]) -> None:
     write_whole(folder / "settings.json", json.dumps(settings, indent=1) + "\n")
 
 
+class EvaluationEngine(Protocol):
+    """The part of the rollout's engine that an evaluation needs; it can write no hints."""
+
+    group_size: int  # K
+    is_seeded: bool  # whether a seed decides what is sampled
+
+    def render(self, messages: Sequence[dict[str, str]]) -> list[int]:
+        """Return the token ids of a conversation."""
+        ...
+
+    async def sample(self, prompt_ids: list[int], seed: int, rows: range) -> list[Response]:
+        """Sample ``rows`` of K responses; response k is sampled with ``seed + k``."""
+        ...
+
+    async def grade(self, problem: Problem, responses_G: list[Response]) -> list[Verdict]:
+        """Return one verdict per response."""
+        ...
+
+
 class Job(NamedTuple):
     """A problem and the numbers of the responses that it still lacks, in 0..K-1."""
 
@@ -152,7 +170,7 @@ async def draw_responses(
             group.create_task(work())
 
 
-async def graded_rows(job: Job, *, engine: Engine, seed: int) -> list[dict[str, Any]]:
+async def graded_rows(job: Job, *, engine: EvaluationEngine, seed: int) -> list[dict[str, Any]]:
     """Draw the missing responses to a problem's own conversation.
 
     Args:

@@ -53,7 +53,7 @@ class Method:
 
     Attributes:
         settings_cls: A frozen dataclass of its settings; their defaults are the configuration's. It
-            raises ``ConfigError`` on a value out of range.
+            raises ``ConfigError`` on values that are out of range or exclude each other.
         settings_node: Their node in the configuration: ``hint.NAME``, or ``trainer``.
         uses_hints: Whether it needs a source of hints.
         source: The source of hints if ``hint.source`` names none.

@@ -29,9 +29,6 @@ class GhpoSettings:
         on_all_failed: What trains when the highest level is difficult too.
         accuracy_weight: Factor of the accuracy in the reward.
         format_weight: Factor of the form in the reward.
-
-    Raises:
-        ConfigError: If a number is negative, or no reward is left.
     """
 
     mode: Literal["adaptive", "fixed_difficult", "fixed_all", "none"] = "adaptive"

@@ -34,9 +34,6 @@ class MlmtSettings(ScoreGuidedSettings):
         t_low: Steps in a row that train the solver (the lower level) alone; ``t_high`` steps
             follow. Both 0: every step trains both roles.
         t_high: Steps in a row that train the guide (the higher level) alone.
-
-    Raises:
-        ConfigError: If a number is out of range, or settings exclude each other.
     """
 
     stage1_steps: int = 0

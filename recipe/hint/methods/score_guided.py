@@ -50,9 +50,6 @@ class ScoreGuidedSettings(ScoreSettings):
         leak_penalty: See ``feedback_leaks``.
         feedback_only_if_wrong: Give no feedback on right attempts (an ablation: the verifier
             decides; an ungraded attempt gets feedback).
-
-    Raises:
-        ConfigError: If a number is out of range, or nothing trains.
     """
 
     guide: Literal["policy", "teacher"] = "policy"
