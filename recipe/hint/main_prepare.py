@@ -148,7 +148,11 @@ def _check(
     shared = checks.overlaps(
         prepared, given.check_overlap, size=given.overlap_words, min_share=given.overlap_share
     )
-    findings = [*checks.missing_solutions(prepared), *checks.repeated_problems(prepared)]
+    findings = [
+        *checks.missing_solutions(prepared),
+        *checks.other_results(prepared),
+        *checks.repeated_problems(prepared),
+    ]
     with VerifierPool() as pool:
         findings += checks.unreadable_answers(prepared, pool)
     if given.tokenizer:

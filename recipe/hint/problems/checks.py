@@ -36,6 +36,8 @@ _MARKUP = re.compile(
     r"\\(?:left|right|displaystyle|text(?:bf|it|rm)?|mathrm|mbox|q?quad)(?![a-z])|\\[,;:! ]|[${}~]"
 )
 _FRACTION = re.compile(r"\\[dt]frac(?![a-z])")
+_NUMBER = re.compile(r"-?(?:(?:[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])|[0-9]+)(?:\.[0-9]+)?|\.[0-9]+)")
+_THOUSANDS = re.compile(r"(?<=[0-9])(?:\{,\}|\\,|,?\\!)(?=[0-9]{3})")
 _WORD = re.compile(r"[^\W\d_]+|\d+|[+*/=<>^-]")
 
 Gram = tuple[str, ...]
@@ -65,7 +67,30 @@ def missing_solutions(prepared: Prepared) -> list[Finding]:
     """Find rows without a solution, which is allowed."""
     rows = [(n, "") for n, row in enumerate(prepared.rows) if not row["solution"].strip()]
     what = "empty, so these problems get no self-written hint"
-    return _found(prepared, "solution", what, rows, is_note=True)
+    if prepared.solution_key and len(rows) == len(prepared.rows):
+        what += "; --solution-key names another column"
+    return _found(prepared, prepared.solution_key or "solution", what, rows, is_note=True)
+
+
+def other_results(prepared: Prepared) -> list[Finding]:
+    """Find numbers as gold answers that their solutions never mention, in digits, of either sign.
+
+    A solution may still be right: it can spell the number out, or write it as a fraction.
+    """
+    rows: list[tuple[int, str]] = []
+    for number, row in enumerate(prepared.rows):
+        answer = _NUMBER.fullmatch(row["answer"].strip())
+        if row["reward_model"]["kind"] != "maths" or not answer:
+            continue
+        stated = {_value(each) for each in _NUMBER.findall(_THOUSANDS.sub(",", row["solution"]))}
+        if stated and _value(answer[0]) not in stated:
+            rows.append((number, f": {row['answer'][:60]!r}"))
+    what = "a number that the solution does not mention, so hints may lead to another"
+    return _found(prepared, "answer", what, rows, is_note=True)
+
+
+def _value(number: str) -> float:
+    return abs(float(number.replace(",", "")))
 
 
 def repeated_problems(prepared: Prepared) -> list[Finding]:

@@ -75,8 +75,13 @@ class FileReport:
 
     def summary(self) -> str:
         """Return one line for the log of a run."""
-        line = f"{self.path}: {self.num_rows} problems, {self.num_without_solution} without a"
-        line += " solution (these get no self-written hint)"
+        line = f"{self.path}: {self.num_rows} problems, "
+        if self.num_without_solution:
+            line += (
+                f"{self.num_without_solution} without a solution (these get no self-written hint)"
+            )
+        else:
+            line += "all with a solution"
         if self.num_content_ids:
             line += f", {self.num_content_ids} with an id made from their text"
         return line

@@ -7,7 +7,7 @@ functions of ``layouts`` one of each record of a public set; ``prepare`` collect
 from __future__ import annotations
 
 import string
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -21,6 +21,10 @@ from recipe.hint.schema import Kind, content_id
 from recipe.hint.verify.programs.checklist import with_entry_point
 
 _MAX_PLACES = 5
+
+
+class _RowFaults(DataError):
+    """Rows of a file that was read to its end cannot be used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,13 +119,14 @@ class Prepared:
     """The rows made of a file, and where each came from; both in the order of the file.
 
     ``replaced`` are columns of the file whose names are the contract's, and whose values were not
-    kept.
+    kept. ``solution_key`` is the column of a file of one's own that solutions are taken from.
     """
 
     path: str
     rows: tuple[Row, ...]
     places: tuple[str, ...]
     replaced: tuple[str, ...] = ()
+    solution_key: str = ""
 
     def only(self, kept: Sequence[int]) -> Prepared:
         """Return the rows with these numbers, counted from 0."""
@@ -167,13 +172,16 @@ def read_local(
             names.update(record.fields)
             yield record.place, partial(make, record.fields)
 
-    prepared = prepare(str(path), rows(), limit=limit, keys=keys)
-    for argument, column in (needs or {}).items():
-        if column not in names:
-            raise DataError(
-                f"{path}: {argument} {column}: no such column; there are {', '.join(sorted(names))}"
-            )
-    return replace(prepared, replaced=tuple(sorted(replaced)))
+    needs = dict(needs or {})
+    try:
+        prepared = prepare(str(path), rows(), limit=limit, keys=keys)
+    except _RowFaults as faults:
+        # A column that no row has is one mistake of the command, not one of every row.
+        required = {"--problem-key": keys.problem, "--answer-key": keys.answer}
+        _check_columns(path, required | needs, names, faults)
+        raise
+    _check_columns(path, needs, names)
+    return replace(prepared, replaced=tuple(sorted(replaced)), solution_key=keys.solution)
 
 
 def prepare(
@@ -215,11 +223,26 @@ def prepare(
     if faults:
         ((column, what), (first, *more)), *others = faults.items()
         what += f" (and at {places_text(more)})" if more else ""
-        what += f"; other faults in {sum(len(p) for _, p in others)} more" if others else ""
-        raise DataError(f"{path}: {first}, column `{column}`: {what}")
+        if others:
+            found = [f"{at[0]} (`{name}`)" for (name, _), at in others]
+            what += f"; other faults at {places_text(found)}"
+        raise _RowFaults(f"{path}: {first}, column `{column}`: {what}")
     if not rows:
         raise DataError(f"{path}: no problems; at least one is needed")
     return Prepared(path, tuple(rows), tuple(places))
+
+
+def _check_columns(
+    path: Path, needs: Mapping[str, str], names: Collection[str], cause: Exception | None = None
+) -> None:
+    """Refuse columns that no record has, with the arguments that name others."""
+    missing = {option: column for option, column in needs.items() if column not in names}
+    if missing:
+        known = ", ".join(map(repr, sorted(names))) or "none"
+        raise DataError(
+            f"{path}: no column {' and no column '.join(map(repr, missing.values()))}; there are "
+            f"{known}: name yours with {' and '.join(f'{option} COLUMN' for option in missing)}"
+        ) from cause
 
 
 def with_options(

@@ -58,7 +58,10 @@ def read_records(path: str | Path) -> Iterator[Record]:
         for number, (place, fields) in enumerate(reader(path)):
             yield Record(place, number, fields)
     except UnicodeDecodeError as error:
-        raise DataError(f"{path}: not UTF-8 text ({error.reason} at byte {error.start})") from error
+        raise DataError(
+            f"{path}: {_not_utf8(path)}; save the file as UTF-8 (from Latin-1: iconv -f latin1 -t "
+            f"utf-8 IN > OUT)"
+        ) from error
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise DataError(f"{path}: not a whole gzip file: {one_line(error)}") from error
     except pa.ArrowException as error:
@@ -120,6 +123,18 @@ def texts(fields: Fields, column: str, *, is_required: bool = False) -> list[str
 def _check_column(fields: Fields, column: str) -> None:
     if column not in fields:
         raise FieldFault(column, f"no such column; there are {', '.join(fields) or 'none'}")
+
+
+def _not_utf8(path: Path) -> str:
+    """Return which line is not UTF-8; the decoder counts its bytes from the last block it read."""
+    with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            try:
+                line.decode("utf-8")
+            except UnicodeDecodeError as error:
+                byte = f"byte {error.start + 1} is 0x{line[error.start]:02x}"
+                return f"line {number} is not UTF-8 text ({byte})"
+    return "not UTF-8 text"
 
 
 def _ending(path: Path) -> str:

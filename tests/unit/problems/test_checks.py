@@ -1,5 +1,6 @@
 """Findings count rows and name their places."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,41 @@ def test_missing_solutions_are_a_note_with_places():
         "note: in.jsonl: 2 rows, column `solution`: empty, so these problems get no self-written"
         " hint (line 1, line 2)"
     )
+
+
+def test_the_note_of_missing_solutions_names_the_files_own_column():
+    rows = prepared(make_row("a", "1"), make_row("b", "1", solution="It is 1."))
+    (some,) = checks.missing_solutions(replace(rows, solution_key="why"))
+    assert "1 row, column `why`: empty, so these problems get no self-written hint (" in some.line(
+        ""
+    )
+    (every,) = checks.missing_solutions(replace(rows.only([0]), solution_key="why"))
+    assert "hint; --solution-key names another column (line 1)" in every.line("")
+
+
+@pytest.mark.parametrize(
+    ("answer", "solution", "is_found"),
+    [
+        ("999", "3 + 4 = 7.", True),
+        ("7", "3 + 4 = 7.", False),
+        ("7.0", "3 + 4 = 7", False),
+        ("-7", "We owe 7", False),
+        ("34", "3,4", True),
+        ("2400", r"so 2,400 or 2{,}400", False),
+        ("2,400", r"so \$2{,}400$", False),
+        ("2400", r"so 2\,400, done", False),
+        ("2400", r"so 2,\!400", False),
+        (".5", "0.5", False),
+        (r"\frac12", "0.5", False),  # no number in digits: not looked at
+        ("9", "", False),
+        ("9", "It is nine.", False),  # nothing to compare
+        ("5", "15 or 51", True),
+    ],
+)
+def test_a_gold_number_that_the_solution_does_not_mention_is_a_note(answer, solution, is_found):
+    found = checks.other_results(prepared(make_row("a", answer, solution=solution)))
+    assert [each.rows for each in found] == [(0,)] * is_found
+    assert all(each.is_note for each in found)
 
 
 def test_a_problem_repeated_under_another_id_is_a_warning():

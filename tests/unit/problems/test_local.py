@@ -1,5 +1,6 @@
 """A local file of any of four forms becomes rows, or one line says why not."""
 
+import gzip
 import json
 
 import pytest
@@ -113,14 +114,43 @@ def test_all_faults_of_a_file_are_counted_in_its_one_message(tmp_path):
     lines = [{"problem": "x", "answer": ""}] * 8 + [{"problem": "", "answer": "1"}]
     with pytest.raises(DataError, match="line 1, column `answer`: is empty") as caught:
         read_local(jsonl(tmp_path / "a.jsonl", lines))
-    rest = "(and at line 2, line 3, line 4, line 5, line 6 and 2 more); other faults in 1 more"
+    rest = "line 6 and 2 more); other faults at line 9 (`problem`)"
     assert str(caught.value).endswith(rest)
 
 
-def test_bytes_that_are_no_text_are_refused(tmp_path):
-    (tmp_path / "a.jsonl").write_bytes(b'{"problem": "\xff"}\n')
-    with pytest.raises(DataError, match="a.jsonl: not UTF-8 text"):
-        read_local(tmp_path / "a.jsonl")
+@pytest.mark.parametrize("name", ["a.jsonl", "a.csv", "a.tsv", "a.json", "a.jsonl.gz"])
+@pytest.mark.parametrize("before", [0, 3, 2000])
+def test_bytes_that_are_no_text_are_refused_with_their_line(tmp_path, name, before):
+    good = b'{"problem": "x", "answer": "1"}\n'  # 2,000 lines are more than a decoder's block
+    content = good * before + b'{"problem": "Zo\xeb"}\n'
+    if name.endswith(".gz"):
+        content = gzip.compress(content)
+    (tmp_path / name).write_bytes(content)
+    told = rf"{name}: line {before + 1} is not UTF-8 text \(byte 16 is 0xeb\); save the file as"
+    with pytest.raises(DataError, match=told):
+        read_local(tmp_path / name)
+
+
+def test_text_of_two_bytes_a_letter_is_refused_in_line_1(tmp_path):
+    (tmp_path / "a.csv").write_text("problem,answer\nx,1\n", encoding="utf-16")
+    with pytest.raises(DataError, match=r"line 1 is not UTF-8 text \(byte 1 is 0xff\)"):
+        read_local(tmp_path / "a.csv")
+
+
+def test_columns_that_no_row_has_are_one_mistake_told_once(tmp_path):
+    rows = [{"Question ": "x", "Result": "1"}] * 9
+    with pytest.raises(DataError) as caught:
+        read_local(jsonl(tmp_path / "a.jsonl", rows))
+    assert str(caught.value).endswith(
+        "a.jsonl: no column 'problem' and no column 'answer'; there are 'Question ', 'Result': "
+        "name yours with --problem-key COLUMN and --answer-key COLUMN"
+    )
+
+
+def test_a_column_that_one_row_lacks_is_told_with_its_line(tmp_path):
+    lines = [LINES[0], {"problem": "y"}]
+    with pytest.raises(DataError, match="line 2, column `answer`: no such column; there are prob"):
+        read_local(jsonl(tmp_path / "a.jsonl", lines))
 
 
 def test_a_parquet_file_that_is_none_is_refused(tmp_path):
