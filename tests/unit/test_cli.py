@@ -53,7 +53,7 @@ def test_two_names_with_one_value_are_taken():
 def test_without_a_gpu_the_laptop_preset_is_chosen_and_said():
     argv, notice = choose_hardware(["trainer.method=sage"], has_gpu=False)
     assert argv == ["hardware=laptop", "trainer.method=sage"]
-    assert "no GPU found" in notice
+    assert "no GPU found" in notice and "where you name none" in notice
 
 
 @pytest.mark.parametrize(("given", "has_gpu"), [(["hardware=gpu1"], False), ([], True)])

@@ -93,7 +93,7 @@ def choose_hardware(argv: list[str], has_gpu: bool) -> tuple[list[str], str]:
         return argv, ""
     return ["hardware=laptop", *argv], (
         "no GPU found and no hardware= given: running the laptop preset (configs/hardware/"
-        "laptop.yaml) on the embedded model and problems"
+        "laptop.yaml), with the embedded model and problems where you name none"
     )
 
 

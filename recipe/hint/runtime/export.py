@@ -18,7 +18,7 @@ from recipe.hint.errors import ConfigError
 from recipe.hint.report.page.folder import PageRun, read_folder
 from recipe.hint.report.runs import accuracies
 from recipe.hint.runtime.checkpoints import COMPLETE, check_undamaged
-from recipe.hint.runtime.merging import checkpoint_of
+from recipe.hint.runtime.merging import checkpoint_of, known_checkpoints
 
 _DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 
@@ -35,8 +35,10 @@ def export_model(checkpoint: str | Path, target: Path, dtype: Literal["fp32", "b
     folder = checkpoint_of(checkpoint)
     step = re.fullmatch(r"global_step_(\d+)", folder.name) if folder else None
     if folder is None or step is None:
+        known = known_checkpoints(checkpoint)
         raise ConfigError(
             f"{checkpoint} is not a checkpoint; give a folder checkpoints/global_step_N of a run"
+            + (f": {known}" if known else "")
         )
     if not (folder / COMPLETE).is_file():
         raise ConfigError(f"{folder} is not whole ({COMPLETE} is missing); take an earlier one")

@@ -24,7 +24,7 @@ from recipe.hint.runtime.environment import environment_of
 from recipe.hint.runtime.evaluation import EvaluationRunner
 from recipe.hint.runtime.folder_lock import claimed
 from recipe.hint.runtime.ray_services import RayServices, starting
-from recipe.hint.runtime.reporter import Pace, closing_lines
+from recipe.hint.runtime.reporter import Pace, closing_lines, stopped_line
 from recipe.hint.runtime.run_folder import RunFolder, keep_config
 from recipe.hint.runtime.task_runner import HintTaskRunner, remote_runner
 from recipe.hint.runtime.watchdog import Heartbeat, read_fatal, sentence_of, text_of
@@ -53,7 +53,13 @@ def launch(config: DictConfig) -> list[str]:
         folder = evaluation_folder(config)
         table = (folder / "table.md").read_text(encoding="utf-8").splitlines()
         return ["done", *table, f"  in {folder}"]
-    return ["done", *closing_lines(run_to_its_end(config, HintTaskRunner))]
+    try:
+        return ["done", *closing_lines(run_to_its_end(config, HintTaskRunner))]
+    except KeyboardInterrupt:
+        if config.trainer.resume_mode == "auto":
+            folder = RunFolder(config.hint.run_dir)
+            tqdm.write(stopped_line(folder, config.trainer.default_local_dir))
+        raise
 
 
 def run_to_its_end(config: DictConfig, runner_class: type) -> RunFolder:

@@ -22,6 +22,22 @@ def checkpoint_of(path: str | Path) -> Path | None:
     return folder if (folder / "actor" / "fsdp_config.json").is_file() else None
 
 
+def known_checkpoints(path: str | Path) -> str:
+    """Return, for a message, the whole checkpoints of the run that a wrong path leads to.
+
+    It is empty where neither the path nor its two parents is a run's folder or its checkpoints'.
+    """
+    place = Path(path).expanduser()
+    for folder in (place, *place.parents[:2]):
+        root = folder if folder.name == "checkpoints" else folder / "checkpoints"
+        if not root.is_dir():
+            continue
+        steps = {each.parent for each in root.glob(f"global_step_*/{COMPLETE}")}
+        names = sorted((each.name for each in steps), key=lambda name: (len(name), name))
+        return f"{root} has {', '.join(names) or 'no checkpoint yet'}"
+    return ""
+
+
 def model_files(checkpoint: Path) -> tuple[Path, bool]:
     """Find a checkpoint's configuration and tokenizer; nothing is written.
 

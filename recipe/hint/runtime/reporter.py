@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from recipe.hint.report.runs import accuracies
+from recipe.hint.runtime.checkpoints import resume_step
 from recipe.hint.runtime.run_folder import RunFolder
 
 _WINDOW = 20  # steps whose mean length tells the time left
@@ -90,6 +91,13 @@ def describe(data: dict[str, Any], head: str, left: str = "") -> list[str]:
         told = "  ".join(f"{name} {100 * value:.1f} %" for name, value in shares.items())
         lines.append(f"  validation at {head}, no hints: {told}")
     return lines
+
+
+def stopped_line(folder: RunFolder, checkpoints: str) -> str:
+    """Say how a run that was stopped goes on, and from which step."""
+    step = resume_step(checkpoints)
+    where = f"resumes after step {step}" if step else "begins anew (no checkpoint yet)"
+    return f"stopped: with hint.run_dir={folder.root} the same command {where}"
 
 
 def closing_lines(folder: RunFolder) -> list[str]:

@@ -387,3 +387,12 @@ def test_settings_that_follow_from_others_are_not_changes(tmp_path):
     defaults["hint"]["longest"] = "${trainer.total_training_steps}"
     run.config["hint"]["longest"] = 9
     assert [row.name for row in changed_settings([run], defaults)] == ["hint.max_tokens"]
+
+
+@pytest.mark.parametrize(("count", "is_open"), [(3, True), (62, False)])
+def test_many_settings_are_closed_so_that_the_curves_come_first(tmp_path, count, is_open):
+    """A preset changes some 60 settings."""
+    run = read_folder(write_run(tmp_path / "run", **{f"knob_{n}": n for n in range(count)}))
+    page = render_page([run], {"hint": {"seed": 1}})
+    assert (re.search(r"<details open><summary>Changed", page) is not None) == is_open
+    assert "<summary>Changed (" in page

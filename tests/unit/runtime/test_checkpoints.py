@@ -22,7 +22,7 @@ from recipe.hint.runtime.checkpoints import (
     point_at,
     repair_pointer,
 )
-from recipe.hint.runtime.merging import model_files
+from recipe.hint.runtime.merging import known_checkpoints, model_files
 from recipe.hint.runtime.preflight.folder import check_disk, check_run_folder
 from recipe.hint.runtime.run_folder import METRICS_FILE, RunFolder
 from recipe.hint.runtime.watchdog import Watchdog, read_fatal, write_fatal
@@ -289,3 +289,20 @@ def test_a_draft_of_a_save_that_was_killed_is_no_part_of_the_checkpoint(tmp_path
     mark_incomplete(tmp_path, 3)
     mark_complete(tmp_path, 3)
     assert list(json.loads((folder / "COMPLETE").read_text())["bytes"]) == ["data.pt"]
+
+
+@pytest.mark.parametrize("given", ["", "checkpoints", "checkpoints/global_step_7", "checkpoint_8"])
+def test_a_path_that_is_no_checkpoint_leads_to_those_of_its_run(tmp_path, given):
+    root = tmp_path / "run" / "checkpoints"
+    root.mkdir(parents=True)
+    assert known_checkpoints(tmp_path / "run" / given) == f"{root} has no checkpoint yet"
+    for step in (20, 3, 100):
+        (root / f"global_step_{step}").mkdir()
+        if step != 100:  # killed while it was saved
+            mark_complete(root, step)
+    told = f"{root} has global_step_3, global_step_20"
+    assert known_checkpoints(tmp_path / "run" / given) == told
+
+
+def test_a_path_far_from_any_run_leads_to_none(tmp_path):
+    assert known_checkpoints(tmp_path / "gone" / "model") == ""

@@ -4,7 +4,15 @@ import json
 
 import pytest
 
-from recipe.hint.runtime.reporter import Pace, StepReporter, closing_lines, describe, duration
+from recipe.hint.runtime.checkpoints import mark_complete
+from recipe.hint.runtime.reporter import (
+    Pace,
+    StepReporter,
+    closing_lines,
+    describe,
+    duration,
+    stopped_line,
+)
 from recipe.hint.runtime.run_folder import RunFolder
 
 STEP = {
@@ -158,3 +166,13 @@ def test_the_close_of_a_run_with_hints_tells_how_many_prompts_trained_under_one(
         "  prompts trained under a hint: 75 % in the first quarter of the steps, 25 % in the last",
         f"  everything is in {folder.root}",
     ]
+
+
+def test_a_stopped_run_is_told_how_it_goes_on(folder):
+    root = folder.root / "checkpoints"
+    told = f"stopped: with hint.run_dir={folder.root} the same command "
+    assert stopped_line(folder, str(root)) == f"{told}begins anew (no checkpoint yet)"
+    for step in (3, 6):
+        (root / f"global_step_{step}").mkdir(parents=True)
+    mark_complete(root, 3)  # the save of step 6 was cut short
+    assert stopped_line(folder, str(root)) == f"{told}resumes after step 3"

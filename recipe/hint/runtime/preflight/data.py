@@ -68,8 +68,8 @@ def read_files(config: DictConfig, name: str) -> list[DataFile]:
         places.add(place)
         if Path(path).suffix != ".parquet":
             raise DataError(
-                f"{name}={path}: the name must end in .parquet; main_prepare.py writes such a file "
-                f"from JSONL"
+                f"{name}={path}: the name must end in .parquet; main_prepare.py {path} "
+                f"{Path(path).stem}.parquet writes such a file (docs/data.md)"
             )
         files.append(DataFile(path, read_problems(path)))
     return files
@@ -264,7 +264,9 @@ def _check_requests(
             f"lower hint.max_tokens"
         )
     if over:
+        longest = problems[sizes.index(max(sizes))].id
         lengths.warnings.append(
             f"{over} {of} hint requests leave fewer than hint.max_tokens={settings.max_tokens} of "
-            f"the context of {model.context} tokens: their hints may be cut or missing"
+            f"the context of {model.context} tokens: their hints may be cut or missing (the "
+            f"longest is that of {longest!r}, {max(sizes)} tokens)"
         )

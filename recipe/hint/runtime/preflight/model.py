@@ -18,6 +18,7 @@ from recipe.hint.errors import ConfigError
 from recipe.hint.problems.rows import one_line
 from recipe.hint.prompt import Message, fold_system
 from recipe.hint.runtime.chat_template import end_of_turn, refuses_system, unfixed_date
+from recipe.hint.runtime.merging import known_checkpoints
 from recipe.hint.runtime.preflight.settings import ROLLOUT, setting
 
 MODEL, MAX_MODEL_LEN = "actor_rollout_ref.model.path", f"{ROLLOUT}.max_model_len"
@@ -143,6 +144,11 @@ def _stop_ids(config: DictConfig, place: str) -> set[int]:
     return set() if ids is None else {ids} if isinstance(ids, int) else set(ids)
 
 
+def _checkpoints(path: str) -> str:
+    known = known_checkpoints(path)
+    return f", or a checkpoint: {known}" if known else ""
+
+
 def _context(config: DictConfig, path: str) -> int:
     """Return the longest sequence in tokens, as verl and vLLM see it."""
     folder = Path(path).expanduser()
@@ -150,7 +156,9 @@ def _context(config: DictConfig, path: str) -> int:
         raise ConfigError(f"{MODEL}={path} is a file; give the folder of a model")
     is_name = path.count("/") == 1 and not path.startswith((".", "/", "~"))
     if not folder.exists() and not is_name:
-        raise ConfigError(f"{MODEL}={path}: no such folder; give the folder of a model")
+        raise ConfigError(
+            f"{MODEL}={path}: no such folder; give the folder of a model{_checkpoints(path)}"
+        )
     from transformers import AutoConfig
     from verl.workers.rollout.utils import get_max_position_embeddings
 
@@ -165,7 +173,7 @@ def _context(config: DictConfig, path: str) -> int:
         raise ConfigError(
             f"{MODEL}={path}: {'' if folder.exists() else remedy}{place}/config.json cannot be "
             f"read ({one_line(error)}); give the folder of a model in Hugging Face format, or a "
-            f"name with HF_HUB_OFFLINE=0 to let it be fetched"
+            f"name with HF_HUB_OFFLINE=0 to let it be fetched{_checkpoints(path)}"
         ) from error
     check_head_size(config, found, path)
     given = setting(config, MAX_MODEL_LEN)
