@@ -1,35 +1,29 @@
 r"""Grades multiple choice: the one letter in the last ``\boxed{}`` against the gold letter.
 
-Covered: A to Z in either case; ``(B)``, ``[B]``, ``B.``, ``B)``, ``$B$``, ``**B**``,
-``\text{B}`` and its relatives, "option B", and ``B. Paris`` where the problem's option B is Paris.
-Everything else in the box is ``malformed``: two letters, the option's text alone, its number.
+Covered: A to Z in either case, in any font, with ``( )``, ``[ ]``, ``.`` or "option" at it, alone
+or beside the text of its own option: ``(B) Paris``, ``\text{B: }x^2``, ``Paris (B)``. All else is
+``malformed``: two letters, another option's text, the option's text alone.
 """
 
 from __future__ import annotations
 
 import re
-import unicodedata
+from collections.abc import Mapping
 
 from recipe.hint.schema import Verdict
+from recipe.hint.verify.choice_text import key, options_of, plain
 from recipe.hint.verify.maths.grade import last_box
 
 _MAX_CHARS = 80  # a letter and its wrapping; longer text is something else
-_STYLE = re.compile(
-    r"\\(?:boxed|text|textbf|textit|textrm|textsf|textnormal|textup|texttt|emph|underline|mathrm|mathbf"
-    r"|mathsf|mathit|boldsymbol|bm)\{(.*)\}"
-)
-_PAIRS = (("$", "$"), ("**", "**"), ("*", "*"), (r"\(", r"\)"), ("(", ")"), ("[", "]"), ("{", "}"))
-# Spaces and sizes on either side.
-_NOTHING = re.compile(
-    r"(?:\s|~|\\[,;:!> ]"
-    r"|\\(?:q?quad|[lL]arge|LARGE|[hH]uge|small|normalsize|displaystyle|left|right)(?![A-Za-z]))+"
-)
-_SPACE_BEHIND = re.compile(r"(?:~|\\[,;:!> ]?|\\q?quad)$")
-_LABEL = re.compile(r"(?:option|choice|answer)(?: is)?\s*:?\s*(?![a-z])", re.IGNORECASE)
-_LETTER = re.compile(r"([A-Za-z])[.):]?")
-# A line of the problem, or the whole box.
-_OPTION = re.compile(r"[ \t]*(?:\\text(?:bf|rm)?\{)?\(?([A-Za-z])[.):]\)?(?:[ ~]*\})?[ \t]*(\S.*)")
 _MAX_OPTION_CHARS = 2000
+_LABEL = r"(?:(?i:option|choice|answer)(?i:[ ~]is)?[ ~:]*(?![A-Za-z]{2}))?"
+_LETTER = re.compile(rf"[ ~]*{_LABEL}[(\[]*{_LABEL}([A-Za-z])[.:]?[)\]]*[.:]?[ ~]*")
+_BEFORE = re.compile(rf"[ ~]*{_LABEL}[(\[]*[ ~]?([A-Za-z])(?![a-z])[ ~]?[)\]]*")
+_BEHIND = re.compile(r"(.*[^ ~])[ ~]*[(\[][ ~]?([A-Za-z])[ ~]?[)\]]\.?")
+_ARROWS = r"=>|->|\\(?:to|rightarrow|Rightarrow|implies) "
+_SEPARATOR = re.compile(rf"(?:[ ~]?(?:\.(?![0-9])|[:;,|=)\]]|{_ARROWS}))*[ ~]?")
+_DASH = re.compile(r"-+>?[ ~]")
+Options = Mapping[str, tuple[str, ...]]
 
 
 def choice_verdict(
@@ -57,46 +51,46 @@ def choice_verdict(
 
 def read_letter(text: str) -> str:
     """Return the letter in upper case, empty when ``text`` is not one letter with wrapping."""
-    if len(text) > _MAX_CHARS:
-        return ""
-    match = _LETTER.fullmatch(_unwrapped(unicodedata.normalize("NFKC", text).strip()))
+    match = _LETTER.fullmatch(plain(text)) if len(text) <= _MAX_CHARS else None
     return match[1].upper() if match else ""
 
 
 def _letter_of_option(text: str, problem: str) -> str:
-    """Return the letter before an option's text; empty where the problem has another one there."""
+    """Return the letter beside the text of its own option; empty where there is no such pair."""
     if not problem or len(text) > _MAX_OPTION_CHARS:
         return ""
-    found = _OPTION.fullmatch(_plain(text))
-    if not found:
-        return ""
-    letter, said = found[1].upper(), _plain(found[2])
-    options = filter(None, map(_OPTION.fullmatch, problem.splitlines()))
-    is_said = any(each[1] == letter and _plain(each[2]) == said for each in options)
-    return letter if is_said else ""
+    text = plain(text)
+    options = options_of(problem)
+    if (found := _BEFORE.match(text)) and _is_of(found[1], text[found.end() :], options):
+        return found[1].upper()
+    found = _BEHIND.fullmatch(text)
+    return found[2].upper() if found and _says(found[2], found[1], options) else ""
 
 
-def _plain(text: str) -> str:
-    """Return a text on one line without its wrapping, in lower case."""
-    text = " ".join(unicodedata.normalize("NFKC", text).split())
-    return _unwrapped(text).rstrip(".").lower()
+def _is_of(letter: str, rest: str, options: Options) -> bool:
+    """Whether ``rest`` is a separator and the letter's text.
+
+    ``B - 5`` is read as -5 before 5, ``B.5`` as .5 before 5, and ``B ~P`` as P before not P.
+    """
+    separator = _SEPARATOR.match(rest)
+    end = separator.end() if separator else 0
+    texts = [rest[end:]]
+    if rest[:1] == "." or rest[end - 1 : end] == "~":
+        texts.append(rest[1:] if rest[:1] == "." else rest[end - 1 :])
+    dash = _DASH.match(rest, end)
+    if dash is not None and not rest[:end].strip(" ~"):
+        texts.append(rest[dash.end() :])
+    return any(_says(letter, text, options) for text in texts)
 
 
-def _unwrapped(text: str) -> str:
-    before = None
-    while text != before:
-        before, text = text, _unwrap(text).strip()
-    return text
-
-
-def _unwrap(text: str) -> str:
-    if match := _STYLE.fullmatch(text):
-        return match[1]
-    for left, right in _PAIRS:
-        if text.startswith(left) and text.endswith(right) and len(text) > len(left + right):
-            return text[len(left) : -len(right)]
-    if match := _NOTHING.match(text) or _LABEL.match(text):
-        return text[match.end() :]
-    if match := _SPACE_BEHIND.search(text):
-        return text[: match.start()]
-    return text.removesuffix(".") if text.endswith("}.") else text
+def _says(letter: str, text: str, options: Options) -> bool:
+    """Whether a plain text is that of the letter's option and not rather another one's."""
+    own = options.get(letter.upper(), ())
+    inner = text.lstrip(" ~")
+    for said in (text, inner[1:-1] if inner[:1] + inner[-1:] == "()" else ""):
+        if said and key(said) in map(key, own):
+            exact = key(said, folds=False)
+            is_own = any(key(each, folds=False) == exact for each in own)
+            others = (key(each, folds=False) for texts in options.values() for each in texts)
+            return is_own or (exact.upper() not in options and exact not in others)
+    return False

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 
 import pytest
+from attacks.choices import near_misses, notations
+from growth import LINEAR, exponent
 
 from recipe.hint.schema import Item, Verdict
 from recipe.hint.verify.choice import choice_verdict, read_letter
@@ -81,3 +84,67 @@ def test_a_megabyte_in_the_box_costs_nothing():
 def test_choice_never_needs_a_process():
     item = Item(r"\boxed{C}", "C", kind="choice")
     assert quick_grade(item) == grade(item) == Verdict(1.0, "correct", "C", "letter")
+
+
+# Words, quantities, formulas, prices, signs, logic, an option of two lines, ten letters.
+OPTIONS = (
+    "12 cm|-12 cm|12 m|1.2 cm|12.5 cm|120 cm|0.12 cm|-1.2 cm|21 cm|2 cm",
+    "$x^2$|$x^3$|$\\frac{x}{2}$|\\sqrt{2}|2^{-3}|3 × 10^8 m/s|$\\alpha + 1$|(0, 1)|{1, 2}|x^{2} y",
+    "$1,400.00|$14.00|.04 per mile|50%|-15.88 cal/deg|- 3.5 cal/deg|98.6°|45 °C|1/2|0.5",
+    "Yes, as it's late.|No, as it's late.|A diet high in calcium|Both a and b|None|Neither",
+    "the mitochondria|the ribosome (60S)|Steyn (2003)|Na+ and K+ ions|vitamin B|Ca2+|He is B. Lee",
+    "~P|P|P ∨ Q|P ⊃ ~Q|I only|II only|I and II|Options D and E|one\nof two lines|Zürich & Bern",
+)
+HEADS = ("{}. ", "({}) ", "{}) ", "{}: ", "**{}.** ", r"\textbf{{({})}} ", "- {}. ")
+
+
+def questions(rng):
+    """A letter and its text by letter, and the text of the question."""
+    for line in OPTIONS:
+        texts = line.split("|")
+        rng.shuffle(texts)
+        options = dict(zip("ABCDEFGHIJ", texts, strict=False))
+        head = rng.choice(HEADS)
+        listed = "\n".join(head.format(letter) + text for letter, text in options.items())
+        yield options, rng.choice(("A. Use this.\nWhich?\nOptions:\n", "Which?\n\n")) + listed
+        if "\n" not in line:
+            inline = " ".join(f"({letter}) {text}" for letter, text in options.items())
+            yield options, f"Which is it? {inline}"
+
+
+def test_a_letter_beside_its_text_is_that_letter_in_every_notation():
+    rng = random.Random(20_261_124)
+    asked = [each for _ in range(8) for each in questions(rng)]
+    refused = [
+        (box, text)
+        for options, problem in asked
+        for letter, text in options.items()
+        for box in notations(letter, text, rng, 6)
+        if choice_verdict(rf"\boxed{{{box}}}", letter, problem).reason != "correct"
+    ]
+    assert refused == []
+
+
+def test_a_letter_beside_another_text_is_no_letter():
+    rng = random.Random(20_261_125)
+    accepted = []
+    for _ in range(20):
+        for options, problem in questions(rng):
+            for box in near_misses(options, rng, 30):
+                found = choice_verdict(rf"\boxed{{{box}}}", "A", problem)
+                if found.basis == "letter":
+                    accepted.append((box, found.extracted, options[found.extracted]))
+    assert accepted == []
+
+
+@pytest.mark.parametrize(
+    "unit", ["\\", "{", "}", "$", "(", r"\text{", r"\,", "~", "*", ".", "A ", "-", "½"]
+)
+def test_a_choice_costs_no_more_than_its_length(unit):
+    def grade_both(text):
+        for response in (rf"\boxed{{B. {text}}}", rf"\boxed{{{text} (B)}}"):
+            choice_verdict(response, "B", QUESTION)
+        choice_verdict(r"\boxed{B. x}", "B", text)
+
+    # Beyond the cap on an option's text nothing is read, so that growth is seen below it.
+    assert exponent(grade_both, lambda n: unit * (n // len(unit)), 240) < LINEAR

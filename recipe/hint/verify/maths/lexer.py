@@ -141,7 +141,17 @@ _IN_NUMBER = re.compile(r"[^0-9.]")
 
 def tokens(text: str) -> list[Token]:
     """Cut ``text`` into tokens."""
-    return _Lexer(text.translate(_TRANSLATION)).run()
+    return _Lexer(spelled(text)).run()
+
+
+def spelled(text: str) -> str:
+    """Spell signs as LaTeX does: ``≤`` as a command, full-width ones as ASCII."""
+    return text.translate(_TRANSLATION)
+
+
+def spelled_command(name: str) -> str:
+    """Give the one name that a command shares with its twins: ``dfrac`` is ``frac``."""
+    return _COMMANDS.get(name, name)
 
 
 class _Lexer:
