@@ -223,6 +223,10 @@ class Formulas(Cursor):
 
     def _unwrap_mark(self) -> None:
         r"""Take ``^\circ`` and ``^{\circ}`` as ``\circ``, and primes likewise."""
+        if self.text() == "^" and self.kind(-1) == "num":
+            width = 3 if self.text(1) == "{" and self.text(3) == "}" else 1
+            if self.text(width // 2 + 1) in ("sym:o", "word:o", "run:o"):  # 90^{\text{o}}
+                self._tokens[self._at : self._at + width + 1] = [Token("op", r"\degree")]
         if self.text() == "^" and self.text(1) in _MARKS:
             self._tokens[self._at : self._at + 2] = [Token("op", _MARKS[self.text(1)])]
         elif self.text() == "^" and self.text(1) == "{" and self.text(2) in _MARKS:

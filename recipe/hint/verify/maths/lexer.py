@@ -32,7 +32,8 @@ class Token:
 _UNICODE = {
     "−": "-", "–": "-", "‐": "-", "‑": "-", "×": r"\cdot ", "·": r"\cdot ", "⋅": r"\cdot ",
     "∗": "*", "∙": r"\cdot ", "÷": "/", "∕": "/", "⁄": "/", "∞": r"\infty ", "°": r"\degree ",
-    "º": r"\degree ", "≤": r"\le ", "≥": r"\ge ", "⩽": r"\le ", "⩾": r"\ge ", "≠": r"\ne ",
+    "º": r"\degree ", "˚": r"\degree ",
+    "≤": r"\le ", "≥": r"\ge ", "⩽": r"\le ", "⩾": r"\ge ", "≠": r"\ne ",
     "≈": r"\approx ", "∪": r"\cup ", "∩": r"\cap ", "∈": r"\in ", "±": r"\pm ", "∓": r"\mp ",
     "…": r"\ldots ", "⋯": r"\ldots ", "€": r"\euro ", "£": r"\pounds ", "∅": r"\emptyset ",
     "ℝ": r"\mathbb{R}", "ℤ": r"\mathbb{Z}", "ℕ": r"\mathbb{N}", "ℚ": r"\mathbb{Q}",
@@ -67,7 +68,7 @@ _SUBSCRIPTS = str.maketrans("₀₁₂₃₄₅₆₇₈₉", "0123456789")
 # One spelling for many; the values are what the parser knows.
 _COMMANDS = {
     "dfrac": "frac", "tfrac": "frac", "cfrac": "frac", "nicefrac": "frac", "sfrac": "frac",
-    "dbinom": "binom", "tbinom": "binom",
+    "flatfrac": "frac",     "dbinom": "binom", "tbinom": "binom",
     "leq": "le", "leqslant": "le", "geq": "ge", "geqslant": "ge", "neq": "ne", "lt": "<",
     "gt": ">", "times": "cdot", "ast": "*", "div": "/", "dots": "ldots", "dotsc": "ldots",
     "dotsb": "ldots", "dotso": "ldots", "cdots": "ldots", "lbrace": "{", "rbrace": "}",
@@ -75,7 +76,7 @@ _COMMANDS = {
     "rparen": ")", "lbrack": "[", "rbrack": "]", "varnothing": "emptyset",
     "prime": "'", "backslash": "setminus", "vee": "lor", "wedge": "land",
     "colon": ":", "arctg": "arctan", "tg": "tan", "ctg": "cot", "cotg": "cot", "reals": "R",
-    "mid": "|", "simeq": "approx", "ln": "ln", "exp": "exp", "dollar": "$",
+    "mid": "|", "cr": r"\\", "simeq": "approx", "ln": "ln", "exp": "exp", "dollar": "$",
     "textdollar": "$", "textdegree": "degree", "bigcup": "cup", "bigcap": "cap",
     "overrightarrow": "vec", "widehat": "hat", "widetilde": "tilde", "lg": "log",
 }  # fmt: skip
@@ -92,14 +93,15 @@ _NOTHING = frozenset(
     "left right displaystyle textstyle scriptstyle limits nolimits big Big bigg Bigg bigl bigr "
     "Bigl Bigr biggl biggr Biggl Biggr bigm quad qquad thinspace enspace large Large LARGE huge "
     "Huge small ensuremath normalsize tiny boldmath it bf rm middle bfseries itshape "
-    "nobreak".split()
+    "nobreak mathstrut strut normalfont mathbin mathrel".split()
 )  # fmt: skip
 _TEXT_COMMANDS = frozenset(
-    "text mbox hbox textbf textit textrm textsf textnormal textup textmd emph mathrm mathbf mathit "
-    "mathsf mathtt texttt mathnormal boldsymbol bm operatorname mathbb mathcal mathscr pmb".split()
+    "text mbox hbox textbf textit textrm textsf textsc textnormal textup textmd emph mathrm "
+    "mathbf mathit mathsf mathtt texttt mathnormal boldsymbol bm operatorname mathbb mathcal "
+    "mathscr pmb".split()
 )  # fmt: skip
 _IN_TEXT = frozenset(
-    "text mbox hbox textbf textit textrm textsf textnormal textup textmd texttt emph "
+    "text mbox hbox textbf textit textrm textsf textsc textnormal textup textmd texttt emph "
     "operatorname".split()
 )
 _PLAIN_WORDS = frozenset(
@@ -113,10 +115,15 @@ SHORT_WORDS = frozenset(
 )
 _UNIT_LETTERS = frozenset("mgshlLNJWVAKCF")
 
+# Between thousands: 1{,}000, 1\,000, 1{\ }000, 1\!,\!000.
+_THIN = (
+    r"(?:\{,\}(?:\\[!,])?|,?\\!\s?|\\!,(?:\\!)?|\\text\{,\}|\{(?:\\[,;: ]|[ ~])\}|\\[,;: ]"
+    r"|\\thinspace\s{0,3}|~)"
+)
 _MASTER = re.compile(
     r"(?P<space>(?:\s|~|\\[,;:!> ]|\\$)+)"
     r"|(?P<dot>\\(?:left|right)\s{0,9}\.)"
-    r"|(?P<number>[1-9][0-9]{0,2}(?:(?:\{,\}|,?\\!\s?|\\[,; ]|~)[0-9]{3})+(?![0-9])"
+    rf"|(?P<number>[1-9][0-9]{{0,2}}(?:{_THIN}[0-9]{{3}})+(?![0-9])"
     r"(?:\.[0-9]+)?"
     r"|[1-9][0-9]{0,2}(?: [0-9]{3})+(?![0-9.])|[0-9]+(?:\.[0-9]*)?|\.[0-9]+)"
     r"|(?P<glued>\{,\})"
@@ -130,12 +137,13 @@ _MASTER = re.compile(
     r"|(?P<escape>\\[{}%$|\\&#_])"
     r"|(?P<letters>[A-Za-z]+)"
     r"|(?P<super>[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ]+)|(?P<sub>[₀₁₂₃₄₅₆₇₈₉]+)"
-    r"|(?P<relation>\*\*|<=|>=|!=|=>|==)"
+    r"|(?P<relation>\*\*|<=|>=|!=|=>|==|&=)"
     r"|(?P<op>[-+*/^_(){}\[\]|,;:=<>!'&%$.])"
 )
 _GROUPED = re.compile(r"[1-9][0-9]{0,2}(?:,[0-9]{3})+(?![0-9])(?:\.[0-9]+)?")
-_RELATIONS = {"**": "^", "<=": r"\le", ">=": r"\ge", "!=": r"\ne"}
+_RELATIONS = {"**": "^", "<=": r"\le", ">=": r"\ge", "!=": r"\ne", "&=": "="}
 TEXT_POWER = r"\text^"  # of a unit, never of a number
+_DOLLAR = re.compile(r"(?<!\\)\$")
 _IN_NUMBER = re.compile(r"[^0-9.]")
 
 
@@ -163,7 +171,7 @@ class _Lexer:
         self._is_spaced = False
         self._out: list[Token] = []
         # A pair of them delimits formulas; a single one is the currency.
-        bare = len(re.findall(r"(?<!\\)\$", text)) if "$" in text else 0
+        bare = len(_DOLLAR.findall(text)) if "$" in text else 0
         self._drops_dollars = bare % 2 == 0
 
     def run(self) -> list[Token]:
@@ -271,7 +279,15 @@ class _Lexer:
         in_text = (
             name in _IN_TEXT or re.fullmatch(r"[A-Za-z]{2,}[A-Za-z .'-]*", stripped) is not None
         )
-        inner = _Lexer(content, in_text=in_text, depth=self._depth + 1).run()
+        parts = _DOLLAR.split(content)
+        parts = parts if in_text and len(parts) % 2 else [content]
+        inner = [
+            token
+            for number, part in enumerate(parts)  # formulas stand between pairs of dollars
+            for token in _Lexer(
+                part, in_text=in_text and number % 2 == 0, depth=self._depth + 1
+            ).run()
+        ]
         if not in_text:
             inner = [Token("op", "{"), *inner, Token("op", "}")]
         if inner:
@@ -344,10 +360,17 @@ class _Lexer:
             self._put("other", text)
         elif text == "^" and self._in_text:
             self._put("op", TEXT_POWER)
-        elif text == "," and self._in_text and self._text.strip() not in (",", ", and", ", or"):
+        elif text == "," and self._in_text and not self._parts_members():
             self._put("other", text)
         else:
             self._put("op", text)
+
+    def _parts_members(self) -> bool:
+        """Whether a comma in text stands alone, or behind a numeral and before a space."""
+        if self._text.strip() in (",", ", and", ", or"):
+            return True
+        is_behind = bool(self._out) and self._out[-1].kind == "num"
+        return is_behind and self._text[self._at : self._at + 1].isspace()
 
 
 def vulgar(char: str) -> Fraction:

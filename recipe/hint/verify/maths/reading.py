@@ -12,6 +12,10 @@ from recipe.hint.verify.maths.tree import Node, Unread, exact
 
 # A longer answer is compared as text: no answer form needs more.
 _MAX_READ_CHARS = 2000
+_FRAME = re.compile(r"^\\(?:boxed|fbox|framebox|underline)(?![A-Za-z])\s*")
+_QUOTED = re.compile(  # a word
+    r"^(\\text[a-z]{0,6}\{\s*)?(?:``|[\"'`*“‘])([A-Za-z][A-Za-z -]{0,99})(?:''|[\"'*”’])(\s*\})?$"
+)
 _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 _MAX_BOXES = 5  # one in the other
 _THOUSANDS = re.compile(r"[1-9][0-9]{0,2},[0-9]{3}(?![0-9])")
@@ -59,8 +63,8 @@ def read(text: str) -> Reading:
         return Reading((" ".join(text.split()),))
     if r"\over" in text or r"\choose" in text:
         name = {"over": "frac", "choose": "binom"}
-        text = _INFIX.sub(lambda m: rf"{{\{name[m[2]]}{{{m[1]}}}{{{m[3]}}}}}", text)
-    found = tokens(text)
+        text = _INFIX.sub(lambda m: rf"{{\{name[m[2]]}{{{m[1]}}}{{{m[3]}}}}}", f"{{{text}}}")
+    found = _with_unions(tokens(text))
     # What a command that is not known does with its braces is not known either: {7 \over 4}.
     if any(token.kind == "other" and token.text.startswith("\\") for token in found):
         return Reading(_as_text(found))
@@ -82,6 +86,19 @@ def read(text: str) -> Reading:
     return Reading(_as_text(found), tuple(trees))
 
 
+def _with_unions(found: list[Token]) -> list[Token]:
+    """Take ``U`` between two brackets for a union."""
+    return [
+        Token("op", r"\cup")
+        if token.text == "U"
+        and 0 < place < len(found) - 1
+        and found[place - 1].text in (")", "]", r"\}")
+        and found[place + 1].text in ("(", "[", r"\{")
+        else token
+        for place, token in enumerate(found)
+    ]
+
+
 def _as_text(found: list[Token]) -> tuple[str, ...]:
     """Tokens of an answer, words without case; braces stay where they are arguments.
 
@@ -100,16 +117,16 @@ def _as_text(found: list[Token]) -> tuple[str, ...]:
 
 
 def _without_wrapping(text: str) -> str:
-    """Boxes and bold marks around the whole answer removed."""
+    """Boxes, lines, quotation and bold marks around the whole answer removed."""
     text = text.strip()
     for _ in range(_MAX_BOXES):
-        inner = text.removeprefix(r"\boxed").lstrip()
+        inner = _FRAME.sub("", text, count=1)
         if inner == text or not _is_one_group(inner) or inner[1:-1] != inner[1:-1].strip():
             break
         text = inner[1:-1]
     if text.startswith("**") and text.endswith("**") and len(text) > 4 and "**" not in text[2:-2]:
         return text[2:-2].strip()
-    return text
+    return _QUOTED.sub(r"\1\2\3", text)
 
 
 def _is_one_group(text: str) -> bool:
