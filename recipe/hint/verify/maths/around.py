@@ -35,11 +35,11 @@ def changes_value(response: str, start: int, end: int) -> bool:
         return True
     left = _before(response, start)
     inside = response[start:end].partition("{")[2][:-1].strip()
-    if left and left.lstrip(" $").rstrip(" ($\\") == inside:
+    if left and _say_the_same(left, inside):
         left = ""  # x = 18 \boxed{18}
     right = _END.split(response[end : end + _REACH], maxsplit=1)[0]
     right = _WORD.split(right, maxsplit=1)[0].rstrip(" .,;:!")
-    if right.lstrip().startswith(("(", "[", "**")):
+    if right.lstrip().startswith(("(", "[", "**")) or _say_the_same(right, inside):
         right = ""  # a remark
     if not (left or "").strip() and not right.strip():
         return False
@@ -50,6 +50,25 @@ def changes_value(response: str, start: int, end: int) -> bool:
         if trees := read(side).trees:
             return _is_scaled(trees[0]) is True
     return False
+
+
+def _say_the_same(side: str, inside: str) -> bool:
+    r"""Whether what stands beside a box is its value once more: ``\$18``, ``18\,``, ``(18.00)``."""
+    side = side.lstrip(" $~").rstrip(" ($\\~")
+    if side == inside:
+        return True
+    trees = read(side).trees[:1] + read(inside).trees[:1]
+    if len(trees) < 2:
+        return False
+    one, other = map(_value, trees)
+    return one == other or (exact(one) is not None and exact(one) == exact(other))
+
+
+def _value(node: Node) -> Node:
+    """A value without the name before it and the unit behind it."""
+    while node.kind in ("label", "quantity"):
+        node = node.items[1 if node.kind == "label" else 0]
+    return node
 
 
 def _before(response: str, start: int) -> str | None:
