@@ -221,3 +221,19 @@ def test_a_dollar_sign_is_free_where_the_problem_counts_in_dollars(problem):
     assert accepts(r"\$12", "12", problem) is PRICES[problem]
     assert not accepts(r"\$12.50", "12", problem) and not accepts(r"\$1200", "12", problem)
     assert not accepts(r"€12", "12", problem) and not accepts(r"12\text{ yen}", "12", problem)
+
+
+def test_a_unit_behind_another_in_and_an_amount_of_money_are_asked_for():
+    told = "She walks 6 hours a day, then 3 quarter hours and 15 minutes."
+    for question in (
+        "Calculate the total time in the two days in minutes.",
+        "How long does she walk in a day in minutes?",
+    ):
+        assert accepts(r"720 \text{ minutes}", "720", f"{told} {question}")
+        assert not accepts(r"720 \text{ hours}", "720", f"{told} {question}")
+        assert not accepts(r"720 \text{ days}", "720", f"{told} {question}")
+    peppers = "Each pepper costs 15$. What's the total amount of money he will spend?"
+    assert accepts(r"\$880", "880", peppers)
+    assert not accepts(r"880 \text{ cents}", "880", peppers)
+    assert not accepts(r"\$880", "880", "He has 3 dimes. What is the amount of money in cents?")
+    assert not accepts(r"\$880", "880", "What amount of money in euros is it?")

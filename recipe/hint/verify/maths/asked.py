@@ -39,7 +39,7 @@ _ASKED = re.compile(
     r" the (?:total )?number of) ((?:[A-Za-z/-]{1,30} ?){1,5})"
 )
 _MAX_ASKED = 5  # words, as above
-_MEASURED_IN = re.compile(r"\bin ((?:[A-Za-z/^]{1,20} ?){1,4})")
+_MEASURED_IN = re.compile(r"\bin (?=((?:[A-Za-z/^]{1,20} ?){1,4}))")  # in two days in minutes
 _CUT = frozenset(
     "are is was were do does did will would can could of have has had than in on for to at by from "
     "that who which with must should should there he she they it his her their".split()
@@ -53,7 +53,7 @@ _LEFT = re.compile(r"\b([A-Za-z]{1,30}) (left|remaining)\b")
 _NOT_LEFT = frozenset("the to on from of and he she they it who i we you his her its".split())
 _MONEY = re.compile(
     r"\b[Hh]ow much (?:money\b|(?:did|do|does|will|would|can|could|should|must|is|are)\b"
-    r"[^.?]{0,80}\b(?:make|earn|pay|spend|cost|owe|save|charge|worth)\b)"
+    r"[^.?]{0,80}\b(?:make|earn|pay|spend|cost|owe|save|charge|worth)\b)|\bamount of money\b"
 )
 _HOW = re.compile(r"\b[Hh]ow (far|tall|wide|deep|heavy)\b")
 _KINDS_ASKED = dict.fromkeys(("far", "tall", "wide", "deep"), "length") | {"heavy": "mass"}
