@@ -5,8 +5,10 @@ from __future__ import annotations
 import random
 
 import pytest
+from growth import LINEAR, exponent
 
-from recipe.hint.verify.maths.grade import grade_maths
+from recipe.hint.verify.maths.grade import grade_maths, quick_verdict
+from recipe.hint.verify.maths.reading import read
 
 BEFORE = (
     *(r"= \$@ #", r"@ = #", "$x = @ #$", r"so $@ = #$.", r"The total is \$@ #", r"$= @\ #$"),
@@ -38,3 +40,13 @@ def test_another_value_at_the_box_is_a_factor(form):
     for value, other in zip(VALUES[:40], VALUES[1:40], strict=False):
         response = form.replace("@", other).replace("#", rf"\boxed{{{value}}}")
         assert grade_maths(response, value).reason == "malformed", response
+
+
+@pytest.mark.parametrize("unit", ["x'", "a b ", "1/", r"\pi", "{}", "$x$ ", ")", "in m "])
+def test_a_long_answer_beside_a_value_is_not_read_by_the_caller(unit):
+    def grade(text):
+        for response in (rf"$= 5 \boxed{{{text}}}$", rf"$\boxed{{{text}}} 5$"):
+            read.cache_clear()
+            quick_verdict(response, "7919")
+
+    assert exponent(grade, lambda n: unit * (n // len(unit)), 240) < LINEAR

@@ -275,12 +275,8 @@ class Comparison:
         if gold.kind == "set":
             return other.kind in ("set", "list") and self._set(gold, other)
         if other.kind == "set":  # of one pair
-            is_point = gold.value == "()" and questions.asks_for_point(self.problem)
-            return (
-                is_point
-                and other.items[1:] == () != other.items
-                and self.equal(gold, other.items[0])
-            )
+            is_pair = gold.value == "()" and questions.asks_for_point(self.problem)
+            return is_pair and self.equal(Node("set", (gold,)), other)
         if other.kind == "list":
             is_tuple = gold.value == "()" and other.value not in ("or", "pm")
             is_interval = len(gold.items) == 2 and questions.asks_for_interval(self.problem)

@@ -18,6 +18,7 @@ from typing import Literal
 # run: two or three letters side by side, a product or the name of a unit
 Kind = Literal["num", "vulgar", "sym", "run", "word", "op", "other"]
 _MAX_DEPTH = 6  # \text inside \text
+_MAX_GLUE = 40  # characters of a text between two members
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,7 +368,7 @@ class _Lexer:
 
     def _parts_members(self) -> bool:
         """Whether a comma in text stands alone, or behind a numeral and before a space."""
-        if self._text.strip() in (",", ", and", ", or"):
+        if len(self._text) < _MAX_GLUE and self._text.strip() in (",", ", and", ", or"):
             return True
         is_behind = bool(self._out) and self._out[-1].kind == "num"
         return is_behind and self._text[self._at : self._at + 1].isspace()
