@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 _LETTERS = (
     *(f"{left}{{}}{right}" for left, right in (("", "."), ("(", ")"), ("", ")"), ("", ":"))),
@@ -65,7 +65,7 @@ def notations(letter: str, text: str, rng: random.Random, count: int) -> list[st
     return found
 
 
-def near_misses(options: dict[str, str], rng: random.Random, count: int) -> list[str]:
+def near_misses(options: Mapping[str, str], rng: random.Random, count: int) -> list[str]:
     """Boxes that name no option: another one's text, a part, two letters, a text alone."""
     letters = list(options)
     pairs = [pair for pair in itertools.permutations(letters, 2)]
