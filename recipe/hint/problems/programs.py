@@ -74,7 +74,7 @@ def row_fault(
     Raises:
         Unrunnable: The tests are none (the contract's check comes before this one).
     """
-    code = reference_code(solution)
+    code = reference_code(solution, tests)
     if code:
         outcome = run_program(code, tests, options)
         if outcome.reason == "error":
@@ -91,9 +91,9 @@ def row_fault(
     return None
 
 
-def reference_code(solution: str) -> str:
+def reference_code(solution: str, tests: str = "") -> str:
     """Return the program in a solution: its code block, all of it if Python, or nothing."""
-    block = code_block(solution)
+    block = code_block(solution, tests)
     if block.state == "closed":
         return block.code
     try:

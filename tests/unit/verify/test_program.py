@@ -88,6 +88,54 @@ def test_the_last_python_block_counts_else_the_last_block(response, block):
     assert code_block(response) == block
 
 
+TESTS = "got = f(2)\nassert got == 4\nassert len(got) == Box(f).size"
+BESIDE = {
+    "a call": "f(2)",
+    "its result": "got = f(2)\nprint(got)",
+    "a guard": "if __name__ == '__main__':\n    print(f(2))",
+    "a test": "def test_f():\n    assert f(2) == 4\n\ntest_f()",
+    "a test case": "class Test(unittest.TestCase):\n    def test_f(self):\n        f(2)",
+    "a console": ">>> f(2)\n4",
+    "an import": "from solution import f\nf(2)",
+    "a helper": "def helper(x):\n    return f(x)",
+    "a built-in of its own": "len = f(2)",
+    "a comparison": "f == f",
+    "nothing": "",
+}
+
+
+@pytest.mark.parametrize("beside", BESIDE.values(), ids=BESIDE)
+@pytest.mark.parametrize("language", ["python", ""])
+def test_what_stands_beside_the_program_does_not_count(beside, language):
+    program = f"class Box:\n    size = 1\n\nasync {CODE}"
+    blocks = [fenced(program, language), fenced(beside)]
+    begun = f"{blocks[0]}\n```python\n{beside}"
+    for response in ("".join(blocks), "".join(reversed(blocks)), begun):
+        assert code_block(response, TESTS) == Block("closed", program)
+
+
+@pytest.mark.parametrize(
+    ("codes", "tests", "counts"),
+    [
+        ((CODE, CODE.replace("2", "3")), "assert f(2) == 4", 1),  # the later of two programs
+        ((CODE, "f = lambda x: x"), "assert f(2) == 4", 1),
+        ((CODE, "f: Callable[[int], int] = g"), "assert f(2) == 4", 1),
+        ((CODE, "def f(x):\n    return ("), "assert f(2) == 4", 1),  # also where it is no Python
+        ((f"{CODE}\ng = f", CODE), "assert f(2) == g(2)", 0),  # it defines more
+        (("def sum(a, b): ...", "sum(1, 2)"), "assert sum(1, 2) == 3", 0),
+        ((CODE, "f(2)"), "assert f(2) ==", 1),  # tests that are no Python use nothing
+    ],
+)
+def test_the_last_block_that_defines_most_of_what_the_tests_use_counts(codes, tests, counts):
+    assert code_block("".join(map(fenced, codes)), tests).code == codes[counts]
+
+
+def test_a_program_that_is_begun_again_and_not_ended_is_malformed():
+    begun = f"{fenced(CODE)}\n```python\ndef f(x):"
+    assert grade_program(begun, "assert f(2) == 4").reason == "malformed"
+    assert grade_program(f"{fenced(CODE)}\n```python\nf(", "assert f(2) == 4").reason == "correct"
+
+
 @pytest.mark.parametrize(
     ("response", "is_truncated", "reason"),
     [
@@ -129,6 +177,17 @@ def test_the_order_of_a_set_is_the_same_in_every_run():
 
 def test_a_fence_and_spaces_without_end_cost_the_caller_no_more_than_their_length():
     assert exponent(code_block, lambda n: "```" + " " * n + "`", 2000) < LINEAR
+
+
+LINES = ["a", "f", "f: ", "def ", "x = f = ", "f\t", fenced("f = 1")]
+
+
+@pytest.mark.parametrize("line", [*LINES, *(f"{line}\n" for line in LINES)])
+def test_finding_the_block_costs_the_caller_no_more_than_its_length(line):
+    def find(response):
+        return code_block(response, "assert f(2) == 4")
+
+    assert exponent(find, lambda n: fenced(line * n) * 2, 500) < LINEAR
 
 
 def test_the_line_that_a_failure_shows_is_not_the_programs_to_choose():

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import functools
 import re
 import sys
 
@@ -116,6 +117,19 @@ def _names(tree: ast.Module, tests: str) -> tuple[list[str], list[str]]:
             " the program; rename the program's"
         )
     return sorted(called), sorted(modules)
+
+
+@functools.lru_cache(maxsize=64)
+def used_names(tests: str) -> frozenset[str]:
+    """Return what tests use and do not define; built-ins only where they use nothing else.
+
+    Tests that are not Python use nothing.
+    """
+    try:
+        free = _free_names(tests)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return frozenset()
+    return frozenset({name for name in free if not hasattr(builtins, name)} or free)
 
 
 def _free_names(tests: str) -> set[str]:

@@ -1,9 +1,10 @@
-"""Grades a program: the last Python code block of a response against tests.
+"""Grades a program: one Python code block of a response against tests.
 
-The gold answer is plain Python, imports and asserts. The block is the last one marked ``python``,
-or the last one of any language when none is marked; a block that is not closed is ``malformed`` and
-never falls back to an earlier one. The program and its tests run in two sandboxed processes that
-are gone afterwards.
+The gold answer is plain Python, imports and asserts. Graded is the last block that defines most of
+what the tests use, so that an example or a test below the program changes nothing. Where no block
+defines any of it, the last one marked ``python`` counts, or the last of any language when none is
+marked. A block that is not closed is ``malformed``. The program and its tests run in two sandboxed
+processes that are gone afterwards.
 """
 
 from __future__ import annotations
@@ -26,11 +27,16 @@ from typing import Any, Literal
 from recipe.hint.schema import Reason, Verdict
 from recipe.hint.verify.options import GradeOptions, Isolation
 from recipe.hint.verify.pool.processes import Line, WorkerDied
+from recipe.hint.verify.programs.checklist import used_names
 from recipe.hint.verify.programs.sandbox import available_layers
 
 _FENCE = re.compile(r"([ \t]*)(`{3,})([^`\n]*)")
 _LANGUAGE = re.compile(r"[ \t{.]*([\w+#-]*)")
 _LANGUAGES = frozenset({"python", "python3", "py", "py3"})
+# At a line's start, where a block's own names are; read as text, for the block may be anything.
+_DEFINED = re.compile(
+    r"^(?:(?:async[ \t]+)?def|class)[ \t]+(\w+)|^(\w+)[ \t]*(?::[^=\n]*)?=(?!=)", re.MULTILINE
+)
 _LINE_END = re.compile(r"\r\n?|\n")  # of Python; str.splitlines knows others
 _MAX_CODE_CHARS = 200_000
 _MAX_DETAIL_CHARS = 1000
@@ -77,9 +83,23 @@ class Outcome:
     line: int = 0
 
 
-def code_block(response: str) -> Block:
+def code_block(response: str, tests: str = "") -> Block:
     """Find the block; fences stand on lines of their own and may be indented."""
-    blocks: list[tuple[str, Block]] = []
+    blocks = _blocks(response)
+    used = used_names(tests) if len(blocks) > 1 else frozenset()
+
+    def rank(found: tuple[str, str, Block]) -> tuple[int, bool]:
+        language, code, _ = found
+        defined = {match[1] or match[2] for match in _DEFINED.finditer(code)} if used else set()
+        return len(used & defined), language in _LANGUAGES
+
+    # Of several that are equal, max takes the first.
+    return max(reversed(blocks), key=rank)[-1] if blocks else Block("absent")
+
+
+def _blocks(response: str) -> list[tuple[str, str, Block]]:
+    """Return the language, the code as far as it goes, and the block, of each in order."""
+    blocks: list[tuple[str, str, Block]] = []
     fence, margin, language, lines = "", 0, "", []
     for line in _LINE_END.split(response):
         match = _FENCE.fullmatch(line)
@@ -88,14 +108,13 @@ def code_block(response: str) -> Block:
             language = _language(match[3])
         elif fence and match and _closes(match, fence, margin):
             code = _dedented(lines).strip("\n")
-            blocks.append((language, Block("closed", code)))
+            blocks.append((language, code, Block("closed", code)))
             fence = ""
         elif fence:
             lines.append(line)
     if fence:
-        blocks.append((language, Block("open")))
-    marked = [block for language, block in blocks if language in _LANGUAGES]
-    return (marked or [block for _, block in blocks] or [Block("absent")])[-1]
+        blocks.append((language, _dedented(lines), Block("open")))
+    return blocks
 
 
 def _language(info: str) -> str:
@@ -119,7 +138,7 @@ def _dedented(lines: list[str]) -> str:
 
 def quick_verdict(response: str, answer: str, *, is_truncated: bool = False) -> Verdict | None:
     """Return the verdict when nothing has to be run, else ``None``."""
-    block = code_block(response)
+    block = code_block(response, answer)
     if block.state != "closed" or not block.code.strip():
         if is_truncated:
             return Verdict(0.0, "truncated")
@@ -145,7 +164,7 @@ def grade_program(
     verdict = quick_verdict(response, answer, is_truncated=is_truncated)
     if verdict is not None:
         return verdict
-    code = code_block(response).code
+    code = code_block(response, answer).code
     outcome = run_program(code, answer, options)
     if outcome.reason == "error":
         logging.getLogger(__name__).warning("no verdict on a program: %s", outcome.detail)
