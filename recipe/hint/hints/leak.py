@@ -7,9 +7,10 @@ the answer by the verifier's equality, which is injected. One that equals it is 
 - if the answer is rare and not in the problem: wherever it stands;
 - else: as what an equation computes or names (``4 + 8 = 12``, ``x = 12``).
 
-An operand (the 3 of ``3x``) is no value, and what is left to do (``4 + 8``) no leak. docs/hints.md
-has the rules, the measured precision and recall, and what is not covered. The work is linear in the
-length of the hint.
+What is said to be the answer is read generously (``leak_stated``); options have rules of their own
+(``leak_options``). An operand (the 3 of ``3x``) is no value, and what is left to do (``4 + 8``) no
+leak. docs/hints.md has the rules, the measured precision and recall, and what is not covered. The
+work is linear in the length of the hint.
 """
 
 from __future__ import annotations
@@ -21,8 +22,11 @@ from typing import Literal
 
 from recipe.hint.hints import leak_words as vocabulary
 from recipe.hint.hints.base import Generate, HintResult, HintSource
-from recipe.hint.hints.leak_markup import unmarked
-from recipe.hint.hints.leak_values import Value, boxes, compact, values
+from recipe.hint.hints.leak_markup import plain, unmarked
+from recipe.hint.hints.leak_options import option_leaks, options_of
+from recipe.hint.hints.leak_signs import written
+from recipe.hint.hints.leak_stated import stated_numbers
+from recipe.hint.hints.leak_values import Value, compact, values
 from recipe.hint.schema import HintLevels, Item, Problem, Verdict
 
 LeakPolicy = Literal["measure", "drop", "redact"]
@@ -112,11 +116,12 @@ def _role(text: str, value: Value, asked: set[str]) -> str:
     before = _SENTENCE_END.split(before)[-1].rstrip() + " "
     after = text[value.end : value.end + _WINDOW_CHARS]
     after = _SENTENCE_END.split(after, maxsplit=1)[0].lstrip()
-    is_compared = vocabulary.COMPARED.match(after)
+    is_compared = vocabulary.COMPARED.match(after) or vocabulary.LABELLED.search(before)
     stated = vocabulary.STATED.search(before)
     if stated and not vocabulary.NOT.search(stated["gap"]) and not is_compared:
         return "stated"
-    if vocabulary.STATED_AFTER.match(after) and not vocabulary.NOT.search(before[-20:]):
+    is_ruled_out = is_compared or vocabulary.NOT.search(before[-20:])
+    if vocabulary.STATED_AFTER.match(after) and not is_ruled_out:
         return "stated"
     if value.place:
         return _role_in_equation(text, value)
@@ -170,39 +175,57 @@ async def find_leaks(
         return await _programs(hints, problem, equal)
     is_marked = words != answer or answer.startswith("(")
     if problem.kind == "choice" or (is_marked and re.fullmatch(r"\(?[A-Z]\)?", words)):
-        return [_options(hint, words.strip("() ")) for hint in hints]
+        options = options_of(problem.text)
+        return [_options(hint, words.strip("() "), options) for hint in hints]
     own = [each for each in values(answer) if each.shape != "word"]
     number = own[0].text if len(own) == 1 and own[0].shape != "formula" else ""
+    read = [written(hint) for hint in hints]
     found = [
-        _numbers(hint, answer, number) if number else _formulas(hint, answer, words)
-        for hint in hints
+        _numbers(each.text, answer, number) if number else _formulas(each.text, answer, words)
+        for each in read
     ]
-    if not any(found):
+    stated = [stated_numbers(plain(each.text), number, answer) for each in read]
+    if not any(found) and not any(stated):
         return [()] * len(hints)
     given = [each.text for each in values(problem.text) if number and each.shape != "formula"]
-    same = await _same(problem, [*(each.text for row in found for each in row), *given], equal)
-    formula, question = compact(answer), compact(problem.text)
-    is_given = bool(same & {*given}) or (not number and formula in question)
-    is_rare = not is_given and number not in vocabulary.COMMON
-    asked = _content_words(problem.text)
+    asked_for = [*(each.text for row in found for each in row), *given, *[number] * any(stated)]
+    same = await _same(problem, asked_for, equal)
+    asked = _Asked(problem, number, bool(same & {*given}))
+    leaks = []
+    for hint, row, said in zip(read, found, stated, strict=True):
+        those = list(asked.leaks(hint.text, [each for each in row if each.text in same]))
+        those += [Leak(*span, "stated") for span in said if number in same]
+        leaks.append(_apart(Leak(*hint.span(each.start, each.end), each.role) for each in those))
+    return leaks
 
-    def leaks(hint: str, found: Iterable[Value]) -> Iterator[Leak]:
-        text = unmarked(hint)
-        for each in found:
+
+class _Asked:
+    """What is asked, and which values that equal the answer are leaks."""
+
+    def __init__(self, problem: Problem, number: str, is_given: bool) -> None:
+        self._number = number
+        self._formula, self._question = compact(problem.answer), compact(problem.text)
+        self._is_given = is_given or (not number and self._formula in self._question)
+        self._is_rare = not self._is_given and number not in vocabulary.COMMON
+        self._words = _content_words(problem.text)
+
+    def leaks(self, hint: str, equal: Sequence[Value]) -> Iterator[Leak]:
+        """Yield the leaks among the values that equal the answer."""
+        text = unmarked(hint) if equal else ""
+        for each in equal:
             # A formula much longer than the answer is one on the way to it.
-            if not number and len(compact(each.text)) > 1.5 * len(formula) + 1:
-                continue
-            role = _role(text, each, asked)
-            is_equation = role in ("computed", "named") or is_rare
-            if role in ("boxed", "stated", "result", "said"):
-                yield Leak(each.start, each.end, role)
-            elif is_equation and not _is_quoted(hint, each, question):
-                yield Leak(each.start, each.end, role)
+            if self._number or len(compact(each.text)) <= 1.5 * len(self._formula) + 1:
+                role = _role(text, each, self._words)
+                if self._is_leak(hint, each, role):
+                    yield Leak(each.start, each.end, role)
 
-    return [
-        _apart(leaks(hint, (each for each in row if each.text in same)))
-        for hint, row in zip(hints, found, strict=True)
-    ]
+    def _is_leak(self, hint: str, value: Value, role: str) -> bool:
+        if role in ("boxed", "stated"):
+            return True
+        if role in ("result", "said"):
+            return not (self._is_given and _sentence(hint, value) in self._question)
+        is_equation = role in ("computed", "named") or self._is_rare
+        return is_equation and not _is_quoted(hint, value, self._question)
 
 
 async def _programs(hints: Sequence[str], problem: Problem, equal: Equal) -> list[tuple[Leak, ...]]:
@@ -221,6 +244,13 @@ async def _same(problem: Problem, texts: Sequence[str], equal: Equal) -> set[str
     unique = list(dict.fromkeys(texts))
     found = await equal(problem, unique) if unique else []
     return {text for text, is_same in zip(unique, found, strict=True) if is_same}
+
+
+def _sentence(hint: str, value: Value) -> str:
+    """Return the sentence of a value as far as it is looked at, in the form of the question."""
+    before = _SENTENCE_END.split(hint[max(0, value.start - _WINDOW_CHARS) : value.start])[-1]
+    after = _SENTENCE_END.split(hint[value.end : value.end + _WINDOW_CHARS], maxsplit=1)[0]
+    return compact(before.split(": ")[-1] + hint[value.start : value.end] + after)
 
 
 def _is_quoted(hint: str, value: Value, question: str) -> bool:
@@ -261,16 +291,13 @@ def _formulas(hint: str, answer: str, words: str) -> list[Value]:
     return found
 
 
-def _options(hint: str, letter: str) -> tuple[Leak, ...]:
-    """Return where a choice's letter is named as one; other capitals are not looked at."""
-    text = unmarked(hint)
-    named = [match.span("letter") for match in vocabulary.OPTION.finditer(hint)]
-    named += [match.span(match.lastgroup or 0) for match in vocabulary.OPTION_ITSELF.finditer(text)]
-    found = [(start, end) for start, end in named if hint[start:end] == letter]
-    for box in boxes(hint):
-        if letter and _TEXT_COMMAND.sub(r"\1", box.text).strip("() ") == letter:
-            found.append((box.start, box.end))
-    return _apart([Leak(start, end, "stated") for start, end in found])
+def _options(hint: str, letter: str, options: dict[str, str]) -> tuple[Leak, ...]:
+    """Return where the right option of a choice is named; nowhere if the answer is no letter."""
+    if not re.fullmatch("[A-Z]", letter):
+        return ()
+    read = written(hint)
+    spans = (read.span(*span) for span in option_leaks(read.text, letter, options))
+    return _apart([Leak(start, end, "stated") for start, end in spans])
 
 
 def _apart(leaks: Iterable[Leak]) -> tuple[Leak, ...]:

@@ -43,6 +43,8 @@ _LITERAL = re.compile(
     r"[-–−+]?[\d.,:\s]*+(?:/\s*[\d.,]+|\\[dt]?frac\s*(?:(?:\{\s*-?[\d.,]+\s*\}\s*){2}|\d\s*\d)"
     r"|(?:\\times|\\cdot|×|·)\s*10\^(?:\{-?\d+\}|\d))?\s*(?:\\?%|\^?\{?\\circ\}?|°)?"
 )
+_DIGIT = re.compile(r"\d")
+_BRACKETS = re.compile(r"(?:\\left)?[(\[{|]{1,2}\s*([^()\[\]{}|,]+?)\s*(?:\\right)?[)\]}|]{1,2}")
 _BRACE = re.compile(r"\\boxed\s*\{|[{}]")
 _UNCOUNTED = re.compile(r"\\(?:left|right|cdot|times|displaystyle)(?![A-Za-z])|[\s{}\\$*]")
 
@@ -108,7 +110,7 @@ def boxes(text: str) -> Iterator[Value]:
     """Yield what stands in each box that is closed, holds no other box and is not blank."""
     open_at: list[re.Match[str] | None] = []
     last_box = -1
-    for match in _BRACE.finditer(text):
+    for match in _BRACE.finditer(text) if r"\boxed" in text else ():
         if match[0] != "}":
             open_at.append(match if len(match[0]) > 1 else None)
         elif open_at and (box := open_at.pop()) and box.start() > last_box:
@@ -147,6 +149,9 @@ def _value(text: str, mask: str, span: tuple[int, int], rest: tuple) -> Iterator
     if shown[-1:] in (")", "]", "}") and not set("([{") & set(shown):
         end -= 1
     content = text[start:end]
-    if any(map(str.isalnum, compact(content))):
-        is_number = _LITERAL.fullmatch(content.removeprefix("(").removesuffix(")"))
+    # Cheaper first: digits are never dropped.
+    if _DIGIT.search(content) or any(map(str.isalnum, compact(content))):
+        bare = _BRACKETS.fullmatch(content)
+        is_number = _LITERAL.fullmatch(bare[1] if bare else content)
+        content = bare[1] if is_number and bare else content
         yield Value(start, end, content, "literal" if is_number else "formula", *rest)

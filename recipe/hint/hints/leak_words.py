@@ -8,7 +8,7 @@ LARGE = "twenty thirty forty fifty sixty seventy eighty ninety hundred thousand 
 WHOLE = rf"(?:{'|'.join([*SMALL, *LARGE])})\b"
 SHARE = r"(?:half|halves|(?:third|quarter|(?:four|fif|six|seven|eigh|nin|ten|hundred)th)s?)\b"
 IN_WORDS = re.compile(
-    rf"\b(?:{WHOLE}(?:(?:(?<=hundred) and |(?<=thousand) and |[ -]){WHOLE})*"
+    rf"\b(?=[adefhnostz])(?:{WHOLE}(?:(?:(?<=hundred) and |(?<=thousand) and |[ -]){WHOLE})*"
     rf"(?:(?: and (?:a|one))?[ -]{SHARE})?|an? (?:dozen\b|{SHARE}))",
     re.IGNORECASE,
 )
@@ -28,22 +28,61 @@ OPTION_ITSELF = re.compile(
     re.MULTILINE,
 )
 # No word of these begins another: a text of fillers alone is read in linear time.
-FILL = (
+_FILLERS = (
     r"(?:(?:exactly|just|simply|only|about|approximately|equal|therefore|then|thus|hence|now|also"
     r"|the (?:number|value|integer|third|second|last|middle)|option|letter|all|it|is|be|of|to|that"
-    r"|in|you|them|us|a total)\s+)*$"
+    r"|in|you|them|us|a total)\s+)*"
 )
+FILL = _FILLERS + "$"
 NOT = re.compile(
     r"\b(?:not?|never|cannot|n?either|nor|than|least|most|between|multiple|divisible|digits?)\b|n't\b"
 )
-STATED = re.compile(
-    r"(?i)\b(?:answer|ans|solution|(?:final|right|correct) (?:result|value|number|count|total|sum)"
+_STATED = (
+    r"(?:answer|ans|solution|(?:final|right|correct) (?:result|value|number|count|total|sum)"
     r"|correct option)\b"
-    rf"(?P<gap>[^.;]{{0,50}}?)(?:\b(?:is|are|be|equals|as|of|gives|becomes|reads)\b|[:=])\s*{FILL}"
+    r"(?P<gap>[^.;]{0,50}?)(?:\b(?:is|are|be|equals|as|of|gives|becomes|reads?)\b|[:=])\s*"
+)
+STATED = re.compile(rf"(?i)\b{_STATED}{FILL}")
+# A number behind these is a label, or one of several.
+LABELLED = re.compile(
+    r"(?i)\b(?:(?:part|line|step|equation|question|case|problem|hint|level|figure|table|row|column)"
+    r"|the (?:sum|product|difference|quotient) of|(?:consists?|composed|made up) of)\s*$"
 )
 STATED_AFTER = re.compile(
     r"(?i)[\s,]*(?:(?:\w+\s+){0,3}?(?:the|your|our)\s+(?:(?:final|correct|right)\s+)?"
     r"(?:answer|solution|result)\b(?!\s*(?:is|was|will|must|=|:))|is (?:right|correct)\b)"
+)
+# Where a statement of the answer may begin; then what its number stands behind: whatever follows
+# it, where its clause ends, or as a sentence of its own.
+_DIGITS = r"\W{0,4}\d[\d.,/]{0,20}\W{0,4}"
+KEY = re.compile(
+    r"(?i)\b(?=[acfijnoqrstvy])(?:(?P<answer>ans(?:wer)?|solution|result|final|right|correct)\b"
+    r"|(?:just|simply|only|reply|respond|submit|change|replace)\b|not(?=\W+\d)|instead(?=\s+of)"
+    r"|(?:value|number|amount|total|quantity)(?=\s+(?:that|which|you|we|they)\b)"
+    r"|(?:you|it|this|that)(?=\s+(?:should|must|will|would|ought|has|have|needs?)\b))"
+)
+SLOTS = {
+    "anything": re.compile(rf"(?i){_STATED}{_FILLERS}"),
+    "a sentence": re.compile(
+        r"(?i)(?:answer|solution|result)\b[^.?!:\n]{0,40}[.?!:]\s+(?:it(?:['’]s|\s+is|\s+equals)\s+)?"
+    ),
+    "a clause": re.compile(
+        r"(?i)(?:ans|(?:(?<!to )(?<!can )(?<!you )(?:answer|solution|result)))\b[\s,:(=–—-]{1,6}"
+        r"|(?:just|simply|only)\s+(?:answer|say|write|reply|respond|put|enter)\s+(?:with\s+)?"
+        r"|(?:reply|respond|answer)\s+with\s+(?:(?:just|simply)\s+)?|submit\s+"
+        rf"|(?:change|correct|replace)\s+(?:your\s+)?{_DIGITS}(?:to|by|with|into)\s+"
+        rf"|not\s+{_DIGITS}but\s+"
+        rf"|instead\s+of\s+{_DIGITS}(?:you\s+)?(?:should\s+)?(?:write|use|put|say|get|have|be)?\s*"
+        r"|(?:value|number|result|amount|total|quantity)\s+(?:(?:that|which)\s+)?(?:you|we|they)"
+        r"(?:['’]re|\s+are)?\s+(?:want|need|seek|look(?:ing)? for|asked for|after)\s+(?:is|=|:)\s+"
+        r"|(?:you|it|this|that)\s+(?:should|must|will|would|ought\s+to|has\s+to|have\s+to|needs?\s+to)"
+        r"\s+(?:(?:now|then|also)\s+)?(?:get|have|find|obtain|see|reach|be|equal|read)\s+"
+    ),
+}
+SLOT_BEFORE = re.compile(
+    r"(?i)(?:\b(?:that|this|it)\s*)?(?:\b(?:is|was|as|for|be)\b|['’]s\b)\s+(?:\w+\s+){0,2}?"
+    r"(?:the|your|our)\s+(?:(?:final|correct|right)\s+)?(?:answer|solution|result)\b"
+    r"(?!\s*(?:is|was|will|must|=|:))|\bis\s+(?:right|correct)\b|\bin (?:the|your) (?:\w+ )?box\b"
 )
 RESULT = re.compile(
     r"(?i)\b(?:giv(?:es?|ing)|get(?:s|ting)?|yield(?:s|ing)?|mak(?:es?|ing)|equals?|left with"
@@ -73,5 +112,5 @@ CLAUSE_END = re.compile(
 )
 COMPARED = re.compile(
     r"(?i)(?:times|more|less|fewer|[a-z]+er than|digits?|steps?|cases?|ways? to|of the|out of"
-    r"|percent of|units? (?:to|more|less))\b"
+    r"|percent of|units? (?:to|more|less)|too|lines? long|is (?:not|too|wrong|incorrect))\b"
 )
