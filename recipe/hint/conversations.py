@@ -109,4 +109,5 @@ def overlap(one: Response, two: Response) -> float:
     """
     a, b = Counter(one.text.split()), Counter(two.text.split())
     total = a.total() + b.total()
-    return 2 * (a & b).total() / total if total else 1.0
+    common = sum(min(a[word], b[word]) for word in a.keys() & b.keys())
+    return 2 * common / total if total else 1.0

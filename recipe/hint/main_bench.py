@@ -2,6 +2,7 @@
 
 main_bench.py [bench.*=...] [settings]            each method on the real stack, side by side
 main_bench.py control [control.*=...] [settings]  a run without a model, with up to 2,048 prompts
+main_bench.py turns [turns.*=...] [settings]      processor time of a turn, in hint levels
 main_bench.py scale [name=value ...]              methods and modes on up to 512 simulated replicas;
                                                   a list of values gives a row for each
 
@@ -11,6 +12,7 @@ docs/performance.md explains the arguments and has the results.
 from __future__ import annotations
 
 import functools
+import os
 import sys
 from pathlib import Path
 
@@ -19,6 +21,7 @@ from omegaconf import DictConfig
 from recipe.hint.bench.control_settings import ControlSettings
 from recipe.hint.bench.settings import (
     BenchSettings,
+    TurnCostSettings,
     apply_bench_mode,
     freeze_weights,
     read_arguments,
@@ -30,17 +33,22 @@ from recipe.hint.main_hint import errors_in_one_line, run_command
 def main() -> None:
     """Run what the first argument names; the exit code is 0 only when it ended well."""
     if {"-h", "--help"} & set(sys.argv[1:]):
-        sections = {"bench": BenchSettings(), "control": ControlSettings()}
+        sections = {
+            "bench": BenchSettings(),
+            "control": ControlSettings(),
+            "turns": TurnCostSettings(),
+        }
         own = [
             f"  {section}.{name}={value}"
             for section, settings in sections.items()
             for name, value in vars(settings).items()
             if name != "launcher"  # this process
         ]
-        usage = f"usage: {Path(sys.argv[0]).name} [control | scale] [NAME=VALUE ...]"
+        usage = f"usage: {Path(sys.argv[0]).name} [control | turns | scale] [NAME=VALUE ...]"
         print("\n".join([usage, "", str(__doc__), "Arguments and their defaults:", *own]))
         return
-    command = {"control": _control, "scale": _scale}.get(sys.argv[1] if sys.argv[1:] else "")
+    commands = {"control": _control, "turns": _turns, "scale": _scale}
+    command = commands.get(sys.argv[1] if sys.argv[1:] else "")
     if command:
         command(sys.argv.pop(1))
         return
@@ -76,6 +84,21 @@ def _launch_control(settings: ControlSettings, config: DictConfig) -> None:
     from recipe.hint.bench.launcher import launch_control
 
     print("\n".join(launch_control(config, settings)), flush=True)
+
+
+def _turns(name: str) -> None:
+    """Time the methods in this process, with one thread, and print one table."""
+    with errors_in_one_line():
+        argv, settings = read_arguments(sys.argv[1:], "turns.", TurnCostSettings)
+    own = [name, *(arg for arg in sys.argv[1:] if arg not in argv)]
+    os.environ["OMP_NUM_THREADS"] = "1"
+    run_command(__file__, argv, functools.partial(_print_turns, settings), own, runs_here=False)
+
+
+def _print_turns(settings: TurnCostSettings, config: DictConfig) -> None:
+    from recipe.hint.bench.turn_cost import measure
+
+    print("\n".join(measure(config, settings)), flush=True)
 
 
 def _scale(_: str) -> None:

@@ -175,13 +175,13 @@ class PromptRollout:
             verdicts = await self._engine.grade(self._problem, responses)
         leaks = [False] * len(responses)
         if request.finds_leaks:
-            found = await self._engine.leaks(self._problem, responses)
             # Feedback may repeat the answer of a right attempt: withholding it would tell the
             # solver that the attempt is right.
-            leaks = [
-                leak and not (origin.parent and self._turn(origin.parent).is_right)
-                for leak, origin in zip(found, origins, strict=True)
-            ]
+            parents = [each.parent and self._turn(each.parent) for each in origins]
+            searched = [n for n, each in enumerate(parents) if not (each and each.is_right)]
+            found = await self._engine.leaks(self._problem, [responses[n] for n in searched])
+            for n, has_leak in zip(searched, found, strict=True):
+                leaks[n] = has_leak
         return [
             Turn(
                 origin.prompt.messages, origin.prompt_ids_T, response, verdict, origin.parent, leak

@@ -10,7 +10,12 @@ from records import record
 from recipe.hint.bench.plan import compose_batches, slots_of, token_counts
 from recipe.hint.bench.release import Batch, ReleaseRollout
 from recipe.hint.bench.report import lines_of, predicted, spread, summary_of
-from recipe.hint.bench.settings import BenchSettings, split_arguments
+from recipe.hint.bench.settings import (
+    BenchSettings,
+    TurnCostSettings,
+    read_arguments,
+    split_arguments,
+)
 from recipe.hint.errors import ConfigError
 from recipe.hint.hints.base import HintResult
 from recipe.hint.schema import HintLevels
@@ -253,3 +258,23 @@ def test_tokens_are_accepted_discarded_or_hints():
     assert counts["hint_tokens"] == 20
     # Only a was tried without a hint, and nobody was right there.
     assert (counts["level0"], counts["unresolved"]) == (1, 1)
+
+
+def test_a_turn_is_counted_in_levels_that_train():
+    pytest.importorskip("verl")
+    from recipe.hint.bench.turn_cost import lines_of as turn_lines
+
+    # A level is (8 - 2) / 3 = 2 ms; a turn of the second (10 - 2) / 2 = 4 ms, then (6 - 2) / 2 = 2.
+    found_ms = [{"grpo": 2, "sage": 8, "talk": 10}, {"grpo": 2, "sage": 8, "talk": 6}]
+    lines = turn_lines(found_ms, {"grpo": 1, "sage": 4, "talk": 3})
+    assert lines[1:] == [
+        "grpo | 1 | 2.00, 2.00",
+        "sage | 4 | 8.00, 8.00 | 1.00, 1.00",
+        "talk | 3 | 6.00, 8.00 | 1.00, 1.50",
+    ]
+
+
+def test_arguments_of_the_turns_that_measure_nothing_are_refused():
+    assert read_arguments(["turns.prompts=2"], "turns.", TurnCostSettings)[1].prompts == 2
+    with pytest.raises(ConfigError, match=r"turns.passes=0 must be at least 1"):
+        read_arguments(["turns.passes=0"], "turns.", TurnCostSettings)

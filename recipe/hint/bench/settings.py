@@ -46,6 +46,29 @@ class BenchSettings:
     alone: bool = True
 
 
+@dataclass
+class TurnCostSettings:
+    """The ``turns.*`` arguments.
+
+    Attributes:
+        prompts: Prompts that run at once.
+        tokens: Length of each response.
+        passes: Times that a method runs all prompts before the next method does.
+        repetitions: How often each method has its turn.
+    """
+
+    prompts: int = 16
+    tokens: int = 200
+    passes: int = 3
+    repetitions: int = 9
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            least = 64 if name == "tokens" else 1
+            if value < least:
+                raise ConfigError(f"turns.{name}={value} must be at least {least}")
+
+
 def split_arguments(argv: Sequence[str]) -> tuple[list[str], BenchSettings]:
     """Return the arguments for Hydra, and those of the benchmark.
 
