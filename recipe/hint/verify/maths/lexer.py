@@ -69,7 +69,7 @@ _SUBSCRIPTS = str.maketrans("₀₁₂₃₄₅₆₇₈₉", "0123456789")
 # One spelling for many; the values are what the parser knows.
 _COMMANDS = {
     "dfrac": "frac", "tfrac": "frac", "cfrac": "frac", "nicefrac": "frac", "sfrac": "frac",
-    "flatfrac": "frac",     "dbinom": "binom", "tbinom": "binom",
+    "flatfrac": "frac", "dbinom": "binom", "tbinom": "binom",
     "leq": "le", "leqslant": "le", "geq": "ge", "geqslant": "ge", "neq": "ne", "lt": "<",
     "gt": ">", "times": "cdot", "ast": "*", "div": "/", "dots": "ldots", "dotsc": "ldots",
     "dotsb": "ldots", "dotso": "ldots", "cdots": "ldots", "lbrace": "{", "rbrace": "}",
