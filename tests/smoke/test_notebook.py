@@ -19,6 +19,22 @@ def test_the_notebook_holds_no_output():
     assert {cell["execution_count"] for cell in CELLS} == {None}
 
 
+def test_the_cell_that_reads_the_run_prints_its_curve_and_its_hints(tmp_path, capsys):
+    [cell] = [source for cell in CELLS if "read_run" in (source := "".join(cell["source"]))]
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / "config.yaml").write_text("{trainer: {method: sage}, data: {val_files: []}}")
+    rows = [
+        {"step": 0, "val-core/tiny/hard/acc/mean@8": 0.25},
+        {"step": 1, "hint/prompts_with_hint": 12},
+    ]
+    (folder / "metrics.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    exec(cell, {"WORK": tmp_path})
+    said = capsys.readouterr().out
+    assert "tiny/hard [(0, 0.25)]" in said
+    assert "prompts trained under a hint, per step: [(1, 12)]" in said
+
+
 @pytest.mark.long
 def test_the_cells_run_from_top_to_bottom(tmp_path):
     # One process and one namespace for all, without the notebook's own programs.
