@@ -78,13 +78,17 @@ def resume_step(root: str | Path) -> int | None:
     return step if (step_folder(root, step) / COMPLETE).exists() else newest_complete(root)
 
 
-def newest_complete(root: str | Path) -> int | None:
-    """Return the step of the newest whole checkpoint, or ``None``."""
-    steps = [
+def complete_steps(root: str | Path) -> list[int]:
+    """Return the steps of the whole checkpoints, in order."""
+    return sorted(
         int(path.parent.name.removeprefix("global_step_"))
         for path in Path(root).glob(f"global_step_*/{COMPLETE}")
-    ]
-    return max(steps, default=None)
+    )
+
+
+def newest_complete(root: str | Path) -> int | None:
+    """Return the step of the newest whole checkpoint, or ``None``."""
+    return max(complete_steps(root), default=None)
 
 
 def check_undamaged(folder: Path) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from omegaconf import DictConfig
 
 from recipe.hint.errors import ConfigError
-from recipe.hint.runtime.checkpoints import COMPLETE, MERGED
+from recipe.hint.runtime.checkpoints import COMPLETE, MERGED, complete_steps, step_folder
 
 
 def checkpoint_of(path: str | Path) -> Path | None:
@@ -32,8 +32,7 @@ def known_checkpoints(path: str | Path) -> str:
         root = folder if folder.name == "checkpoints" else folder / "checkpoints"
         if not root.is_dir():
             continue
-        steps = {each.parent for each in root.glob(f"global_step_*/{COMPLETE}")}
-        names = sorted((each.name for each in steps), key=lambda name: (len(name), name))
+        names = [step_folder(root, step).name for step in complete_steps(root)]
         return f"{root} has {', '.join(names) or 'no checkpoint yet'}"
     return ""
 
