@@ -21,13 +21,21 @@ class Engine:
 
     group_size: int
 
-    def render(self, messages: Sequence[Message]) -> list[int]:
-        """Return the tokens of a conversation, ready for the response."""
-        raise NotImplementedError(f"{type(self).__name__} renders nothing")
+    def render(
+        self,
+        messages: Sequence[Message],
+        *,
+        follows: Turn | None = None,
+        quotes: Turn | None = None,
+    ) -> list[int]:
+        """Return the tokens of a conversation, ready for the response.
 
-    def render_follow_up(self, turn: Turn, messages: Sequence[Message]) -> list[int]:
-        """Return the tokens of a conversation that continues a turn."""
-        return self.render(messages)
+        Args:
+            messages: The conversation.
+            follows: The turn that it continues; the tokens of its response stay as they are.
+            quotes: A turn whose response stands inside a message; its tokens stay too.
+        """
+        raise NotImplementedError(f"{type(self).__name__} renders nothing")
 
     def fits(self, prompt_ids: Sequence[int]) -> bool:
         """Return whether a prompt is within ``rollout.prompt_length``."""

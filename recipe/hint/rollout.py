@@ -83,7 +83,6 @@ class PromptRollout:
             style_of(parts.settings, parts.method),
             parts.settings.too_long,
             render=engine.render,
-            render_follow_up=engine.render_follow_up,
             fits=engine.fits,
             write_hints=self._start_writing,
             turn=self._turn,

@@ -12,7 +12,7 @@ import hashlib
 import json
 from array import array
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 from recipe.hint.errors import DataError
@@ -338,7 +338,14 @@ class Sampling:
 
     def fields(self, seed: int | None) -> dict[str, Any]:
         """Return the fields of vLLM's SamplingParams; without a seed vLLM draws its own."""
-        return {**asdict(self), "seed": seed}
+        return {
+            "n": self.n,
+            "max_tokens": self.max_tokens,
+            "temperature": self.temperature,
+            "top_p": self.top_p,
+            "top_k": self.top_k,
+            "seed": seed,
+        }
 
 
 @dataclass(slots=True)

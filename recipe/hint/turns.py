@@ -91,8 +91,7 @@ class PromptContext:
     Attributes:
         style: How a hint enters it (``prompt.with_hint``).
         too_long: ``cut`` or ``skip``, what to do with a hint that does not fit.
-        render: Returns the tokens of a conversation.
-        render_follow_up: Returns the tokens of a conversation that continues an earlier turn.
+        render: Returns the tokens of a conversation (``Engine.render``).
         fits: Whether a prompt is within ``rollout.prompt_length``.
         write_hints: Writes the hints of this prompt rollout; later calls return the same ones.
         turn: Looks up an earlier turn.
@@ -102,8 +101,7 @@ class PromptContext:
     texts: Texts
     style: Style
     too_long: str
-    render: Callable[[Sequence[Message]], list[int]]
-    render_follow_up: Callable[[Turn, Sequence[Message]], list[int]]
+    render: Callable[..., list[int]]
     fits: Callable[[Sequence[int]], bool]
     write_hints: Callable[[], Awaitable[HintResult]]
     turn: Callable[[Place], Turn]
@@ -113,10 +111,15 @@ class PromptContext:
         messages: Messages,
         status: HintStatus = "none",
         hint: str = "",
-        parent: Turn | None = None,
+        *,
+        follows: Turn | None = None,
+        quotes: Turn | None = None,
     ) -> Prompt:
-        """Return the prompt of a conversation, or a ``too_long`` one if it does not fit."""
-        prompt_ids_T = self.render_follow_up(parent, messages) if parent else self.render(messages)
+        """Return the prompt of a conversation, or a ``too_long`` one if it does not fit.
+
+        ``follows`` and ``quotes`` are earlier turns, as in ``Engine.render``.
+        """
+        prompt_ids_T = self.render(messages, follows=follows, quotes=quotes)
         if not self.fits(prompt_ids_T):
             return Prompt(status="too_long", hint=hint)
         return Prompt(messages, status, hint, prompt_ids_T)
@@ -178,11 +181,13 @@ class Hinted(PromptSpec):
 class FollowUp(PromptSpec):
     """The conversation so far, the parent's response, and one more user turn.
 
-    ``level`` is that of the hint which the conversation began with.
+    ``level`` is that of the hint which the conversation began with; ``quotes`` is a turn whose
+    response the instruction contains.
     """
 
     instruction: str
     level: int = 0
+    quotes: Turn | None = None
     kind: ClassVar[str] = "follow_up"
 
     async def build(self, context: PromptContext, parent: Turn | None) -> Prompt:
@@ -195,7 +200,8 @@ class FollowUp(PromptSpec):
             raise ValueError("FollowUp needs a parent; give Sample.parents")
         reply = {"role": "assistant", "content": parent.response.text}
         asked = {"role": "user", "content": self.instruction}
-        return context.fitting_prompt((*parent.messages, reply, asked), parent=parent)
+        messages = (*parent.messages, reply, asked)
+        return context.fitting_prompt(messages, follows=parent, quotes=self.quotes)
 
 
 def at_level(level: int) -> PromptSpec:

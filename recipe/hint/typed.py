@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import json
 import math
 from collections.abc import Callable, Mapping
@@ -27,7 +28,12 @@ _EXPECTED = {
 
 def fields_of(value: Any) -> dict[str, Any]:
     """Return the fields of a dataclass by name; ``asdict`` copies what is in them too."""
-    return {each.name: getattr(value, each.name) for each in fields(value)}
+    return {name: getattr(value, name) for name in _names(type(value))}
+
+
+@functools.cache
+def _names(cls: Any) -> tuple[str, ...]:
+    return tuple(each.name for each in fields(cls))
 
 
 def read_typed(cls: type, node: Mapping[str, Any], path: str) -> Any:

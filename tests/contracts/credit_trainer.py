@@ -101,7 +101,7 @@ class TwoTalks(Engine):
     def __init__(self, right):
         self.right = {turn: list(each) for turn, each in right.items()}
 
-    def render(self, messages):
+    def render(self, messages, **_):
         return [len(messages)] * 3
 
     async def sample(self, prompt_ids, seed, rows=None, sampling=None):

@@ -205,7 +205,7 @@ class SlowEngine(Engine):
     def __init__(self):
         self.now = self.most = 0
 
-    def render(self, messages):
+    def render(self, messages, **_):
         return [1]
 
     async def sample(self, prompt_ids, seed, rows, sampling=None):

@@ -51,7 +51,7 @@ class ScriptedEngine(Engine):
         self.num_sampled = 0
         self._random = random.Random(shuffle) if shuffle is not None else None
 
-    def render(self, messages):
+    def render(self, messages, **_):
         return [ord(char) for message in messages for char in message["content"]]
 
     def fits(self, prompt_ids):

@@ -28,7 +28,7 @@ class TurnEngine(Engine):
         self.prompt_length = prompt_length
         self.seeds, self.sampling = [], []
 
-    def render(self, messages):
+    def render(self, messages, **_):
         return [ord(char) for each in messages for char in f"[{each['role']}]{each['content']}"]
 
     def fits(self, prompt_ids):

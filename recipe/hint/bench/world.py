@@ -122,7 +122,7 @@ class SimulatedEngine(Engine):
         self._difficulty = world.difficulty(number)
         self.group_size = world.group_size
 
-    def render(self, messages: Sequence[Message]) -> list[int]:
+    def render(self, messages: Sequence[Message], **_: Any) -> list[int]:
         """Return the hint level, the last word of a hinted conversation."""
         last = messages[-1]["content"].split()[-1]
         return [int(last) if last.isdecimal() else 0]

@@ -184,16 +184,20 @@ class Score(Method):
         """
         settings, is_stage1 = self.settings, self.is_stage1(state)
         facts = {"is_stage1": float(is_stage1)}
-        last = places(rounds, len(rounds) - 1)
+        ended = [conversation_to(rounds, place) for place in places(rounds, len(rounds) - 1)]
+        is_joint = settings.solver_credit == "joint"
+        lasts: dict[Place, list[Place]] = {}  # the last turns that a first turn earns the mean of
+        for first, *_, place in ended if is_joint else ():
+            lasts.setdefault(first, []).append(place)
         rows = []
         for place in places(rounds, 0):
-            earned = 0.0 if is_stage1 else self._first_reward(rounds, place, last)
+            earned = 0.0 if is_stage1 else self._mean_reward(rounds, lasts.get(place, [place]))
             if earned is None:
                 continue
             kl_coef = settings.beta2 if is_stage1 else settings.beta1
             rows.append(Row(place, earned, "turn1", kl_coef, facts=facts))
-        for place in last:
-            conversation = conversation_to(rounds, place)
+        for conversation in ended:
+            place = conversation[-1]
             earned = self.last_reward(rounds, conversation, is_stage1=is_stage1)
             if earned is None:
                 continue
@@ -234,17 +238,9 @@ class Score(Method):
         """Return whether the step belongs to stage I."""
         return state.step <= self.settings.stage1_steps
 
-    def _first_reward(
-        self, rounds: Sequence[Round], place: Place, last: Sequence[Place]
-    ) -> float | None:
-        """Return what a first turn earns in stage II, for ``joint`` the mean of its last turns.
-
-        ``None`` without a grade.
-        """
-        own = [place]
-        if self.settings.solver_credit == "joint":
-            own = [each for each in last if conversation_to(rounds, each)[0] == place] or own
-        turns = [turn_at(rounds, each) for each in own]
+    def _mean_reward(self, rounds: Sequence[Round], earning: Sequence[Place]) -> float | None:
+        """Return the mean reward of graded turns; ``None`` without a grade."""
+        turns = [turn_at(rounds, place) for place in earning]
         known = [self.reward(turn) for turn in turns if turn.is_graded]
         return sum(known) / len(known) if known else None
 

@@ -35,31 +35,56 @@ class Renderer:
     folds_system: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
 
-    def render(self, messages: Sequence[Message]) -> list[int]:
-        """Return the token ids of a conversation; an assistant's turn at its end is left open."""
+    def render(
+        self,
+        messages: Sequence[Message],
+        *,
+        follows: Turn | None = None,
+        quotes: Turn | None = None,
+    ) -> list[int]:
+        """Return the token ids of a conversation; an assistant's turn at its end is left open.
+
+        A response in it stays as the policy saw it, token by token, where the template leaves its
+        text as it is; where it drops thoughts or spaces, all is rendered anew.
+
+        Args:
+            messages: The conversation.
+            follows: The turn that it continues.
+            quotes: A turn whose response stands inside one of the messages.
+        """
         *turns, last = messages
-        if last["role"] != "assistant":
+        if last["role"] == "assistant":
+            return [*self._rendered(turns), *plain_ids(self.tokenizer, last["content"])]
+        if not self._is_of_tokenizer:
             return self._rendered(messages)
-        return [*self._rendered(turns), *plain_ids(self.tokenizer, last["content"])]
+        whole = self._text(messages)
+        if follows and (own := self._sampled(follows)):
+            before = self._text_of_group(tuple(tuple(each.items()) for each in follows.messages))
+            begun = before + self._plain(follows.response.text)
+            rest = self._quoting(whole[len(begun) :], quotes) if whole.startswith(begun) else []
+            if rest and rest[0] not in self._words:
+                return [*follows.prompt_ids_T, *own, *rest]
+        return self._quoting(whole, quotes)
 
-    def render_follow_up(self, turn: Turn, messages: Sequence[Message]) -> list[int]:
-        """Return the token ids of a conversation that goes on from a turn.
+    def _sampled(self, turn: Turn) -> list[int]:
+        """Return the tokens of a response without the end of its turn; empty unless all are text.
 
-        What was sampled stays as the policy saw it, token by token, where the template leaves the
-        text of the response as it is; where it drops thoughts or spaces all is rendered anew.
+        Empty too for a response that its prompt begins: the text has more than the tokens.
         """
         own = list(turn.response.token_ids_T)
         if own and own[-1] not in self._words:
             own.pop()
-        is_whole = own and not turn.response.is_given and turn.messages[-1]["role"] == "user"
-        if is_whole and self._words.issuperset(own) and self._is_of_tokenizer:
-            text_of, ids_of = self._of_group
-            before = text_of(tuple(tuple(each.items()) for each in turn.messages))
-            begun, whole = before + self._plain(turn.response.text), self._text(messages)
-            rest = ids_of(whole[len(begun) :]) if whole.startswith(begun) else []
-            if rest and rest[0] not in self._words:
-                return [*turn.prompt_ids_T, *own, *rest]
-        return self.render(messages)
+        is_whole = not turn.response.is_given and turn.messages[-1]["role"] == "user"
+        return own if is_whole and self._words.issuperset(own) else []
+
+    def _quoting(self, text: str, turn: Turn | None) -> list[int]:
+        """Return the tokens of rendered text; a response that it quotes once keeps its own."""
+        own = self._sampled(turn) if turn and self._joins else []
+        quoted = self._plain(turn.response.text) if turn and own else ""
+        if not quoted or text.count(quoted) != 1:
+            return list(self._ids_of_group(text))
+        before, _, behind = text.partition(quoted)
+        return [*self._ids_of_group(before), *own, *self._ids_of_group(behind)]
 
     def _rendered(self, messages: Sequence[Message]) -> list[int]:
         if self._is_of_tokenizer:
@@ -93,12 +118,21 @@ class Renderer:
         return [index for part in parts for index in part.ids]
 
     @cached_property
-    def _of_group(self) -> tuple[Callable[[tuple], str], Callable[[str], list[int]]]:
-        """The text before a response and the tokens behind it, which a group mostly shares."""
-        return (
-            lru_cache(1)(lambda turns: self._text([dict(turn) for turn in turns])),
-            lru_cache(1)(self._ids),
-        )
+    def _text_of_group(self) -> Callable[[tuple], str]:
+        """The text before a response, which a group shares."""
+        return lru_cache(1)(lambda turns: self._text([dict(turn) for turn in turns]))
+
+    @cached_property
+    def _ids_of_group(self) -> Callable[[str], list[int]]:
+        """The tokens around a response, which a group mostly shares."""
+        return lru_cache(2)(self._ids)
+
+    @cached_property
+    def _joins(self) -> bool:
+        """Whether pieces of a text that are tokenized apart read as the text."""
+        pieces = ("Question:\n", "Response", "\n\nthe end")
+        ids = [index for piece in pieces for index in self._ids(piece)]
+        return self.tokenizer.decode(ids) == "".join(pieces)
 
     @cached_property
     def _words(self) -> frozenset[int]:

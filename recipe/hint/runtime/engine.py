@@ -243,13 +243,15 @@ class VllmEngine(Engine):
         other.grader = grader
         return other
 
-    def render(self, messages: Sequence[Message]) -> list[int]:
-        """Return the token ids of a conversation."""
-        return self._renderer.render(messages)
-
-    def render_follow_up(self, turn: Turn, messages: Sequence[Message]) -> list[int]:
-        """Return the token ids of a conversation that goes on from a turn."""
-        return self._renderer.render_follow_up(turn, messages)
+    def render(
+        self,
+        messages: Sequence[Message],
+        *,
+        follows: Turn | None = None,
+        quotes: Turn | None = None,
+    ) -> list[int]:
+        """Return the token ids of a conversation (:meth:`Renderer.render`)."""
+        return self._renderer.render(messages, follows=follows, quotes=quotes)
 
     def fits(self, prompt_ids: Sequence[int]) -> bool:
         """Return whether a prompt is within ``rollout.prompt_length``."""

@@ -39,7 +39,7 @@ class EngineBuilder:
             timeout_s=settings.watchdog.rollout_s,
             is_seeded=settings.seeded_sampling,
         )
-        options = worker.config.data.get("apply_chat_template_kwargs", {})
+        options = dict(worker.config.data.get("apply_chat_template_kwargs", {}))
         template = create_continuous_token_builder(
             worker.tokenizer, hf_model_type=worker.hf_model_type, chat_template_kwargs=options
         )

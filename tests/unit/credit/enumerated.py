@@ -198,7 +198,7 @@ class EnumeratingEngine(Engine):
         self.longest = longest  # prompt that fits, in tokens
         self._drawn: dict[tuple[str, int], str] = {}
 
-    def render(self, messages):
+    def render(self, messages, **_):
         return [ord(char) for each in messages for char in f"[{each['role']}]{each['content']}"]
 
     def fits(self, prompt_ids):

@@ -39,7 +39,7 @@ class Engine:
         self.shown = []
         self.requests = []
 
-    def render(self, messages):
+    def render(self, messages, **_):
         self.shown.append(tuple(messages))
         return list(range(len(messages[-1]["content"])))
 

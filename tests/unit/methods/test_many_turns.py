@@ -30,9 +30,9 @@ def test_every_prompt_is_rendered_once(monkeypatch):
     engine, rendered = TurnEngine({0: [1, 0], 1: [1, 1]}), []
     real = engine.render
 
-    def counted(messages):
+    def counted(messages, **turns):
         rendered.append(len(messages))
-        return real(messages)
+        return real(messages, **turns)
 
     monkeypatch.setattr(engine, "render", counted)
     play(two_turns(), engine)

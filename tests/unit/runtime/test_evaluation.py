@@ -29,7 +29,7 @@ class Engine:
     def __init__(self, limit):
         self.limit = limit
 
-    def render(self, messages):
+    def render(self, messages, **_):
         return [1, 2, 3]
 
     async def sample(self, prompt_ids, seed, rows):

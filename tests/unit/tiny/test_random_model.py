@@ -3,7 +3,9 @@
 import random
 
 import pytest
+from transformers import AutoTokenizer
 
+from recipe.hint.command.compose import REPOSITORY
 from recipe.hint.hints.self_generated import hint_request
 from recipe.hint.prompt import Texts, with_hint
 from recipe.hint.runtime.chat_template import (
@@ -16,6 +18,7 @@ from recipe.hint.runtime.chat_template import (
 from recipe.hint.schema import Response
 from recipe.hint.tiny.architectures import FAMILIES
 from recipe.hint.tiny.random_model import build_tokenizer
+from recipe.hint.tiny.three_turn import corpus as three_turn_corpus
 from recipe.hint.turns import Turn
 
 SYSTEM = {"role": "system", "content": "Put the answer in a box."}
@@ -136,7 +139,7 @@ def followed(renderer, ids, text=None, **facts):
     messages = [*ASKED, reply, {"role": "user", "content": "Read your solution again."}]
     return (
         turn,
-        renderer.render_follow_up(turn, messages),
+        renderer.render(messages, follows=turn),
         renderer.template.build_initial_tokens(messages),
     )
 
@@ -167,6 +170,50 @@ def test_whatever_is_sampled_is_followed_token_by_token_and_reads_as_the_templat
         num_kept += is_kept
         num_other += ours != anew
     assert num_kept > 100 and num_other > 10
+
+
+def quoted(renderer, ids, frame="Read this:\n\n{}\n\nIs it right?"):
+    """A prompt that quotes the response ``ids``, and the tokens made anew of its text."""
+    text = renderer.tokenizer.decode(ids, skip_special_tokens=True)
+    turn = Turn(ASKED, renderer.render(ASKED), Response(ids, [], text, False))
+    messages = [{"role": "user", "content": frame.format(text)}]
+    return renderer.render(messages, quotes=turn), renderer.template.build_initial_tokens(messages)
+
+
+def test_a_quoted_response_keeps_its_tokens_and_the_prompt_reads_as_the_template_has_it(
+    renderer, tokenizer
+):
+    rng = random.Random(8)
+    stop, words = end_of_turn(tokenizer, {}), sorted(set(range(1, 2_000)) | {len(tokenizer) - 1})
+    num_kept = 0
+    for _ in range(300):
+        ids = [rng.choice(words) for _ in range(rng.randint(2, 8))]
+        ours, anew = quoted(renderer, [*ids, stop])
+        assert tokenizer.decode(ours) == tokenizer.decode(anew)
+        windows = (ours[start : start + len(ids)] for start in range(len(ours)))
+        num_kept += ids in windows
+    assert num_kept > 100 or not renderer._joins
+
+
+def test_in_the_embedded_world_a_quoted_attempt_has_the_tokens_that_the_base_learnt():
+    tokenizer = AutoTokenizer.from_pretrained(REPOSITORY / "data/three_turn/base")
+    renderer, rng = Renderer(tokenizer, Template(tokenizer), 1024), random.Random(0)
+    drawn = [three_turn_corpus.draw(rng) for _ in range(200)]
+    examples = [each for each in drawn if each.kind == "guide"]
+    assert len(examples) > 15
+    start, end = Texts().guide_user.split("{problem}")[1].split("{attempt}")
+    for example in examples:
+        messages = example.messages[:2]
+        attempt = messages[1]["content"].removesuffix(end).split(start)[1]
+        turn = Turn(ASKED, [], Response(plain_ids(tokenizer, attempt), [], attempt, False))
+        assert renderer.render(messages, quotes=turn) == renderer.render(messages)
+
+
+def test_a_response_that_is_quoted_twice_is_tokenized_anew(renderer, tokenizer):
+    ours, anew = quoted(
+        renderer, plain_ids(tokenizer, "ab 12"), "{} and again {}".format("{0}", "{0}")
+    )
+    assert ours == anew
 
 
 def test_what_looks_like_a_special_token_stays_text_in_the_next_prompt(family, renderer, tokenizer):

@@ -28,8 +28,7 @@ def built(spec, problem_text, attempt, feedback=None):
     turns[SECOND] = Turn(messages, [], Response([], [], feedback or "", False), parent=FIRST)
     context = PromptContext(
         *(problem, Texts(), "paper", "cut"),
-        render=lambda messages: [],
-        render_follow_up=lambda turn, messages: [],
+        render=lambda messages, **_: [],
         fits=lambda prompt_ids: True,
         write_hints=lambda: pytest.fail("no hints here"),
         turn=turns.__getitem__,

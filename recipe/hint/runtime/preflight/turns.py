@@ -317,7 +317,7 @@ class _Listener(Engine):
                 turn["content"] = turn["content"].replace(_MARK.format(number), text)
         return result
 
-    def render(self, messages: Sequence[Message]) -> list[int]:
+    def render(self, messages: Sequence[Message], **_: object) -> list[int]:
         self.heard.append(messages)
         return []
 
