@@ -17,6 +17,7 @@ from typing import Any
 import psutil
 
 from recipe.hint.errors import HintError
+from recipe.hint.runtime.ray_services import wait_until_gone
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 _MARK = "HINT_CHECK_RUN"
@@ -123,4 +124,4 @@ def _end(process: subprocess.Popen, folder: Path) -> None:
             if other.environ().get(_MARK) == str(folder):
                 other.kill()
                 killed.append(other)
-    psutil.wait_procs(killed, timeout=10)
+    wait_until_gone(killed, 10.0)

@@ -9,7 +9,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import psutil
 import ray
@@ -78,7 +78,7 @@ class RayServices:
         ray.shutdown()
         impatience.cancel()
         # A process that was stopped does not see that Ray has ended.
-        psutil.wait_procs(self._started.values(), timeout=_EXIT_S)
+        wait_until_gone(self._started.values(), _EXIT_S)
         self.kill_all()
 
     def kill_all(self) -> None:
@@ -103,6 +103,19 @@ class RayServices:
         except OSError:  # too busy to answer, or stopped
             return False
         return False
+
+
+def wait_until_gone(processes: Iterable[psutil.Process], limit_s: float) -> None:
+    """Wait for the end of processes, at most ``limit_s``.
+
+    Not by psutil's wait: the kernel may answer ENOENT for a process that ends at this moment, and
+    psutil raises it.
+    """
+    deadline = time.monotonic() + limit_s
+    gone = (psutil.STATUS_DEAD, psutil.STATUS_ZOMBIE)
+    for each in processes:
+        while _status(each) not in gone and time.monotonic() < deadline:
+            time.sleep(0.05)
 
 
 @contextlib.contextmanager
@@ -158,7 +171,7 @@ def _give_up(reason: str) -> None:
 
 def _status(process: psutil.Process) -> str:
     try:
-        return process.status()
+        return process.status() if process.is_running() else psutil.STATUS_DEAD
     except _GONE:
         return psutil.STATUS_DEAD
 

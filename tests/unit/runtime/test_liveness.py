@@ -22,7 +22,7 @@ from ray.exceptions import (
 from recipe.hint.errors import ConfigError, StallError, Terminated
 from recipe.hint.runtime.folder_lock import claimed
 from recipe.hint.runtime.liveness import Liveness
-from recipe.hint.runtime.ray_services import RayServices, starting
+from recipe.hint.runtime.ray_services import RayServices, starting, wait_until_gone
 from recipe.hint.runtime.watchdog import Heartbeat, Watchdog, sentence_of
 
 LIMIT_S = 10.0
@@ -253,6 +253,19 @@ def test_a_gcs_that_lives_and_takes_no_connections_is_named(monkeypatch):
         listener.close()
         with pytest.raises(StallError, match="gcs_server takes no connections any more"):
             services.check()
+
+
+def test_processes_are_waited_for_where_the_kernel_has_no_handle_for_one_that_ends(monkeypatch):
+    def no_handle(pid, flags=0):
+        raise FileNotFoundError(2, "No such file or directory")
+
+    monkeypatch.setattr("os.pidfd_open", no_handle)
+    short, long = (subprocess.Popen(["sleep", seconds]) for seconds in ("0.3", "60"))
+    found, start = [psutil.Process(each.pid) for each in (short, long)], time.monotonic()
+    wait_until_gone(found, 1.0)
+    assert short.poll() == 0 and long.poll() is None and time.monotonic() - start < 5
+    long.kill()
+    assert long.wait() == -signal.SIGKILL
 
 
 @pytest.mark.parametrize(
