@@ -142,7 +142,7 @@ class GroupClient:
                 f"a prompt of {len(prompt_ids)} tokens leaves no room in "
                 f"rollout.max_model_len={self._max_model_len}"
             )
-        return replace(sampling, max_tokens=min(sampling.max_tokens, room))
+        return sampling if sampling.max_tokens <= room else replace(sampling, max_tokens=room)
 
     async def _continue(
         self, prompt_ids: list[int], response: PartialResponse, sampling: Sampling, seed: int
