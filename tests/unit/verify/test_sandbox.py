@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import time
+from unittest import mock
 
 import psutil
 import pytest
@@ -67,6 +68,25 @@ def test_an_endless_loop_ends_with_its_processor_time():
 def test_a_program_ends_with_its_wall_time(source, reason):
     outcome = run(source, program_wall_s=1.0)
     assert outcome == program.Outcome(reason, "no verdict in 1 s")
+
+
+@pytest.mark.parametrize(
+    ("state", "schedstat", "raised"),
+    [
+        # Of 0.2 s, each of two processes ran or waited for a processor, in ns.
+        ("R", "20000000 20000000 1", program._Waited),  # 2 * 0.04 s, however often it slept
+        ("R", "20000000 40000000 1", TimeoutError),  # 2 * 0.06 s: it got too little of it
+        ("D", "0 0 1", TimeoutError),  # a slow disk
+        ("R", "", TimeoutError),  # a kernel that does not count
+        ("S", "90000000 90000000 1", program._Waited),
+    ],
+)
+def test_what_was_short_of_the_processor_is_counted_not_seen(monkeypatch, state, schedstat, raised):
+    told = {"status": f"Name:\tpython\nState:\t{state} (so)\n", "schedstat": schedstat}
+    monkeypatch.setattr(program, "_told", lambda _, name: told[name])
+    near, far = socket.socketpair()
+    with near, far, pytest.raises(raised):
+        program._receive(program.Line(near), time.monotonic() + 0.2, *[mock.Mock()] * 2)
 
 
 def test_ignoring_the_signal_of_the_processor_limit_does_not_help():

@@ -243,22 +243,28 @@ def _receive(line: Line, deadline: float, *processes: subprocess.Popen[bytes]) -
     """Wait for the verdict.
 
     Raises:
-        _Waited: The processes waited at most of the moments before the deadline, or at it.
-        TimeoutError: They did not, and so were short of the processor.
+        _Waited: The processes waited most of the time before the deadline, or at it.
+        TimeoutError: They did not, and so were short of the processor or of a disk.
         WorkerDied: The asserts ended.
     """
-    pause_s = (deadline - time.monotonic()) / _LOOKS
-    num_waiting = num_looks = 0
+    wall_s = max(deadline - time.monotonic(), 0.0)
+    num_waiting = num_looks = num_disk = 0
     while (left_s := deadline - time.monotonic()) > 0:
         with contextlib.suppress(TimeoutError):
-            return line.receive(time.monotonic() + min(left_s, pause_s))
+            return line.receive(time.monotonic() + min(left_s, wall_s / _LOOKS))
         num_looks += 1
         num_waiting += _are_waiting(processes)
+        num_disk += any("State:\tD" in _told(each, "status") for each in processes)
     for _ in range(_LOOKS):
         if 2 * num_waiting > num_looks or _are_waiting(processes):
             raise _Waited
         time.sleep(0.01)
-    raise TimeoutError
+    # What sleeps ten thousand times a second, or is busy whenever it is looked at, has still used
+    # and waited for little of a processor, by the kernel's count in ns.
+    needed_ns = [_told(each, "schedstat").split()[:2] for each in processes]
+    needed_s = sum(int(ns) for each in needed_ns for ns in each) / 1e9
+    needed_s += wall_s * num_disk / max(num_looks, 1)
+    raise _Waited if all(needed_ns) and needed_s < wall_s / 2 else TimeoutError
 
 
 def _are_waiting(processes: Sequence[subprocess.Popen[bytes]]) -> bool:
@@ -267,15 +273,17 @@ def _are_waiting(processes: Sequence[subprocess.Popen[bytes]]) -> bool:
     Each runs, or may run, while it has something to do for the other. They are read one after the
     other: only where none has run in between were all of them waiting at one moment.
     """
-    with contextlib.suppress(OSError):  # no /proc, or an end that was just reached
-        first, second = (
-            [Path(f"/proc/{each.pid}/status").read_text() for each in processes] for _ in range(2)
-        )
-        states = [_STATE.findall(status) for status in first]
-        return states == [_STATE.findall(status) for status in second] and all(
-            state[0] in _WAITING for state in states
-        )
-    return False
+    first, second = (
+        [_STATE.findall(_told(each, "status")) for each in processes] for _ in range(2)
+    )
+    return first == second and all(state and state[0] in _WAITING for state in first)
+
+
+def _told(process: subprocess.Popen[bytes], name: str) -> str:
+    """Return what the kernel says of a process; nothing where it has ended, or has no /proc."""
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{process.pid}/{name}").read_text()
+    return ""
 
 
 def _cpu_s_of(process: subprocess.Popen[bytes]) -> float:
