@@ -54,6 +54,24 @@ def test_no_result_empties_what_it_is_compared_with(result):
         assert run(source, f"xs = [3, 1]\nassert {check}").reason == "wrong", check
 
 
+# Where a comparison may stand.
+PLACES = (
+    "assert {} and xs is xs", "assert all({} for xs in [[3, 1]])", "assert not (not {})",
+    "assert bool({})", "assert ({}) is True", "ok = {}\nassert ok", "assert {} if xs else False",
+    "if not {}:\n    assert False\nassert f([1]) == [1]", "assert [{}] == [True]",
+    "def g(xs):\n    return {}\nassert g(xs)", "assert (lambda: {})()", "assert {} == True",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_no_argument_is_changed_in_a_comparison_wherever_it_stands(place):
+    tests = f"xs = [3, 1]\n{place.format('(f(xs) == sorted(xs))')}"
+    changes = {"xs.clear()": "wrong", "del xs[1:]": "wrong", "xs.sort()": "correct"}
+    for change, reason in changes.items():
+        source = f"def f(xs):\n    {change}\n    return xs"
+        assert run(source, tests).reason == reason, change
+
+
 def test_there_are_attacks_of_ten_kinds():
     kinds = {case["kind"] for case in CASES}
     assert len(kinds) == 10

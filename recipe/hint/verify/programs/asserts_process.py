@@ -35,17 +35,15 @@ class _Tally:
         self.passed: dict[int, int] = {}
         self._remote, self._lines = remote, lines
 
-    def begin(self, check: int, is_held: bool) -> None:
-        """Before a check."""
+    def begin(self, check: int) -> None:
+        """Before a check; an exception may have left something held."""
         self.began[check] = self.began.get(check, 0) + 1
-        self._remote.release()
-        if is_held:
-            self._remote.hold()
+        self._remote.release(all_holds=True)
 
     def end(self, check: int) -> None:
         """After a check that holds."""
         self.passed[check] = self.passed.get(check, 0) + 1
-        self._remote.release()
+        self._remote.release(all_holds=True)
 
     def fault(self) -> str:
         """Why not every check passed each time; empty when it did."""
@@ -100,6 +98,8 @@ def _run(remote: Remote, source: str, plan: Checklist, tally: _Tally) -> None:
         "__name__": "__main__",
         checklist.BEGIN: tally.begin,
         checklist.PASSED: tally.end,
+        checklist.HOLD: remote.hold,
+        checklist.RELEASE: remote.release,
         checklist.BUILT: standins.built,
         checklist.TYPE_OF: standins.type_of,
         checklist.SAME: lambda left, right: (

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from types import CodeType
 
 # Names that no source text can spell.
-BEGIN, PASSED, BUILT, TYPE_OF, SAME = ".begin", ".passed", ".built", ".type", ".same"
+BEGIN, PASSED, HOLD, RELEASE = ".begin", ".passed", ".hold", ".release"
+BUILT, TYPE_OF, SAME = ".built", ".type", ".same"
 
 
 class Checklist:
@@ -191,13 +192,9 @@ class _Counter(ast.NodeTransformer):
         if always(node.test):
             what = "a tuple is always true" if isinstance(node.test, ast.Tuple) else "always true"
             raise Unrunnable(f"line {node.lineno}: {what}: {ast.unparse(node)[:80]}")
-        is_one_comparison = isinstance(node.test, ast.Compare) and not any(
-            isinstance(op, (ast.Is, ast.IsNot)) for op in node.test.ops
-        )
         site = self._site(node.lineno, has_to_pass=not is_fail(node))
         self.generic_visit(node)
-        begin = _call(BEGIN, ast.Constant(site), ast.Constant(is_one_comparison))
-        return [ast.Expr(begin), node, ast.Expr(_call(PASSED, ast.Constant(site)))]
+        return [ast.Expr(_call(BEGIN, site)), node, ast.Expr(_call(PASSED, site))]
 
     def visit_Raise(self, node: ast.Raise) -> list[ast.stmt] | ast.stmt:
         """Note that the tests fail by a ``raise AssertionError``."""
@@ -205,7 +202,7 @@ class _Counter(ast.NodeTransformer):
         if not is_fail(node):
             return node
         site = self._site(node.lineno, has_to_pass=False)
-        return [ast.Expr(_call(BEGIN, ast.Constant(site), ast.Constant(False))), node]
+        return [ast.Expr(_call(BEGIN, site)), node]
 
     def visit_Try(self, node: ast.Try) -> ast.stmt:
         """Count an expected exception: one of the handlers has to be entered."""
@@ -214,10 +211,7 @@ class _Counter(ast.NodeTransformer):
         if is_expected:
             site = self._site(node.lineno)
             for handler in node.handlers:
-                handler.body[:0] = [
-                    ast.Expr(_call(BEGIN, ast.Constant(site), ast.Constant(False))),
-                    ast.Expr(_call(PASSED, ast.Constant(site))),
-                ]
+                handler.body[:0] = [ast.Expr(_call(name, site)) for name in (BEGIN, PASSED)]
         return node
 
     def visit_With(self, node: ast.With) -> list[ast.stmt] | ast.stmt:
@@ -231,24 +225,17 @@ class _Counter(ast.NodeTransformer):
         node.body = [each for part in node.body for each in _listed(self.visit(part))]
         if not is_counted:
             return node
-        site = ast.Constant(self._site(node.lineno))
-        begin = ast.Expr(_call(BEGIN, site, ast.Constant(False)))
-        return [begin, node, ast.Expr(_call(PASSED, site))]
+        site = self._site(node.lineno)
+        return [ast.Expr(_call(BEGIN, site)), node, ast.Expr(_call(PASSED, site))]
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         """Count ``self.assertEqual(...)``; mark what the tests build by a capitalised name."""
-        site: ast.Constant | None = None
         if is_check(node):
             self._refuse_empty(node)
-            site = ast.Constant(self._site(node.lineno, has_to_pass=not is_fail(node)))
+            site = self._site(node.lineno, has_to_pass=not is_fail(node))
+            self.generic_visit(node)
+            return _between(_call(BEGIN, site), _held(node), _call(PASSED, site))
         self.generic_visit(node)
-        if site is not None:
-            parts: list[ast.expr] = [
-                _call(BEGIN, site, ast.Constant(True)),
-                node,
-                _call(PASSED, site),
-            ]
-            return ast.Subscript(ast.Tuple(parts, ast.Load()), ast.Constant(1), ast.Load())
         if not isinstance(node.func, ast.Name):
             return node
         if node.func.id in self.names and node.func.id[:1].isupper():
@@ -258,10 +245,11 @@ class _Counter(ast.NodeTransformer):
         return node
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
-        """Ask whether two objects of the program are the same one there."""
+        """Hold what it calls; ask whether two objects of the program are the same one there."""
+        calls = any(isinstance(each, ast.Call) for each in ast.walk(node))
         self.generic_visit(node)
         if len(node.ops) > 1 or not isinstance(node.ops[0], (ast.Is, ast.IsNot)):
-            return node
+            return _held(node) if calls else node
         same = _call(SAME, node.left, node.comparators[0])
         return same if isinstance(node.ops[0], ast.Is) else ast.UnaryOp(ast.Not(), same)
 
@@ -283,11 +271,20 @@ class _Counter(ast.NodeTransformer):
         elif name in ("assertTrue", "assert_") and node.args and always(node.args[0]):
             raise Unrunnable(f"line {node.lineno}: this is true whatever the program does")
 
-    def _site(self, line: int, *, has_to_pass: bool = True) -> int:
+    def _site(self, line: int, *, has_to_pass: bool = True) -> ast.Constant:
         self._num_sites += 1
         if has_to_pass:
             self.lines[self._num_sites] = line
-        return self._num_sites
+        return ast.Constant(self._num_sites)
+
+
+def _held(node: ast.expr) -> ast.expr:
+    return _between(_call(HOLD), node, _call(RELEASE))
+
+
+def _between(before: ast.expr, node: ast.expr, after: ast.expr) -> ast.expr:
+    """Return an expression that has the value of the middle one."""
+    return ast.Subscript(ast.Tuple([before, node, after], ast.Load()), ast.Constant(1), ast.Load())
 
 
 def _call(name: str, *arguments: ast.expr) -> ast.Call:

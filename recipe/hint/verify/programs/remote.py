@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 _STEERING = {"StopIteration": "next send", "StopAsyncIteration": "anext", "GeneratorExit": ""}
 
 
+_NO_FUNCTION = {"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>", "<lambda>"}
+
+
 class ProgramRaised(Exception):
     """An exception of the program that has no type here."""
 
@@ -54,8 +57,8 @@ class Remote:
         self._mirrors: dict[int, type[BaseException]] = {}
         self._callbacks: list[Any] = []
         self._copies: dict[int, tuple[Any, Any]] = {}
-        self._is_held = False
-        self._changes: list[tuple[Any, Any]] = []
+        self._holders: list[Any] = []  # frames
+        self._changes: list[tuple[Any, Any, Any]] = []  # frame, argument, what became of it
 
     def ask(self, do: str, *arguments: Any, **named: Any) -> Any:
         """What the program answers.
@@ -65,8 +68,8 @@ class Remote:
             PeerEnded: The program ended, or its reply is none.
             Unsendable: The tests pass an object that cannot be carried across.
         """
-        changing = {id(argument) for argument, _ in self._changes}
-        if not self._is_held or any(id(each) in changing for each in (*arguments, *named.values())):
+        changing = {id(argument) for _, argument, _ in self._changes}
+        if any(id(each) in changing for each in (*arguments, *named.values())):
             self._do_changes()
         message = {"do": do, "args": [self._encode(each) for each in arguments]}
         if do == "call":
@@ -78,10 +81,11 @@ class Remote:
         given = (*arguments[1:], *named.values())
         changed, alias = reply.get("args"), reply.get("alias")
         if isinstance(changed, list) and len(changed) == len(given):
-            pairs = zip(given, changed, strict=True)  # None: as it was
-            self._changes += [(each, self._value(form)) for each, form in pairs if form is not None]
-            if not self._is_held:
-                self._do_changes()
+            pairs = [(each, form) for each, form in zip(given, changed, strict=True) if form]
+            asker = _asker()
+            self._changes += [(asker, each, self._value(form)) for each, form in pairs]
+            if asker not in self._holders:
+                self._do_changes(asker)
         if type(alias) is int and 0 <= alias < len(given):
             self._copies[id(value)] = (value, given[alias])
         if isinstance(value, standins.Ours):
@@ -105,14 +109,18 @@ class Remote:
         """From now to ``release`` or their next use, arguments stay as the tests wrote them.
 
         In ``assert sorted(f(xs)) == sorted(xs)`` the program could otherwise change what it is
-        compared with.
+        compared with. Held is what the function of the tests with the comparison asks itself; one
+        that it calls (``def g(xs): f(xs); return xs``) sees what its own calls do.
         """
-        self._is_held = True
+        self._holders.append(_asker())
 
-    def release(self) -> None:
+    def release(self, *, all_holds: bool = False) -> None:
         """Do here what the program did to the arguments of its calls, now and from now on."""
-        self._is_held = False
-        self._do_changes()
+        asker = self._holders.pop() if self._holders and not all_holds else None
+        if asker is None:
+            self._holders.clear()
+        if asker not in self._holders:
+            self._do_changes(asker)
 
     def is_copy(self, left: Any, right: Any) -> bool:
         """Whether one value is an argument, and the other what the program gave back of it."""
@@ -122,10 +130,14 @@ class Remote:
                 return True
         return False
 
-    def _do_changes(self) -> None:
+    def _do_changes(self, asker: Any = None) -> None:
+        """Do what one function of the tests has had changed, or all of it."""
         changes, self._changes = self._changes, []
-        for argument, changed in changes:
-            _overwrite(argument, changed)
+        for change in changes:
+            if asker in (None, change[0]):
+                _overwrite(*change[1:])
+            else:
+                self._changes.append(change)
 
     def _exchange(self, message: dict[str, Any]) -> dict[str, Any]:
         """One message and its reply; functions of the tests are called meanwhile."""
@@ -253,6 +265,16 @@ class Remote:
         state = {".number": told["v"], ".text": str(told.get("text")), ".remote": self}
         vars(error).update(state)
         return error
+
+
+def _asker() -> Any:
+    """The frame of the function of the tests that asks; one of a comprehension belongs to it."""
+    frame: Any = sys._getframe(1)
+    while frame and (
+        frame.f_code.co_filename != "tests.py" or frame.f_code.co_name in _NO_FUNCTION
+    ):
+        frame = frame.f_back
+    return frame
 
 
 def _known_exception(module: str, name: str) -> type[BaseException]:
