@@ -300,8 +300,10 @@ def test_groups_without_a_difference_are_handed_on_before_they_are_filtered(
 ):
     rewards = {"a": (0, 0), "b": (1, 1), "c": (0, 1)}
     buffer, handed = filtering(monkeypatch, rewards, max_filtered=2, buffer_class=buffer_class)
+    buffer.note_order("abc")
     batch, metrics = sample(buffer)
     assert batch.keys == ["c_0_0", "c_1_0"]
+    assert buffer.places == {}  # nothing stays of a prompt, trained or not
     assert handed == ["a_0_0", "b_0_0"]
     assert metrics["training/filter_groups/evicted_samples"] == 2
 

@@ -197,6 +197,22 @@ def test_a_worker_says_which_problem_it_waits_for_longest(monkeypatch):
     assert during.startswith("works on 2 prompts, on problem p7 for 0 s")
 
 
+@pytest.mark.parametrize(
+    "error", [RuntimeError("?"), asyncio.CancelledError(), ExceptionGroup("?", [OSError("?")])]
+)
+def test_whatever_ends_a_prompt_becomes_its_status(monkeypatch, error):
+    """A prompt that nobody marks would keep its step waiting until ``progress_s``."""
+
+    async def roll_out(self, parts, problem, prompt, step):
+        raise error
+
+    worker, marks = rolling_worker(monkeypatch, roll_out)
+    asyncio.run(worker._run_prompt(prompt_of("p7"), {}, {"validate": False, "step": 3}))
+    [(uids, [tag])] = marks
+    assert (uids, tag["status"], tag["is_fatal"]) == (["uid of p7"], "failure", False)
+    assert tag["error"].startswith(f"problem p7: {type(error).__name__}: ")
+
+
 class SlowEngine(Engine):
     """Answers a group after some turns of the event loop, and counts those it has at once."""
 

@@ -181,6 +181,8 @@ class _Guarded(_Buffer):
         if keys:
             self.on_discard(keys, partition_id)
         super()._clear_groups(partition_id, uids)
+        for uid in uids:
+            self.places.pop(uid, None)
 
     def _begin(self, step: int, partition: str) -> None:
         self._progress_at = None

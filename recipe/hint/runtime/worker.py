@@ -113,7 +113,8 @@ class HintWorker(_WorkerTQ):
             ):
                 outcome = await self.roll_out(parts, problem, prompt, step)
             await self._publisher.publish(outcome, prompt, partition)
-        except Exception as error:  # noqa: BLE001 - any failure must reach the queue as a status
+        # Any failure must reach the queue as a status, what was cancelled beneath it too.
+        except (Exception, asyncio.CancelledError) as error:
             logger.exception("problem %s failed", name)
             message = f"problem {name}: {type(error).__name__}: {error}"
             await store.mark(
