@@ -36,7 +36,7 @@ def write_checkpoint(folder, model, num_ranks):
             )
         torch.save(parts, actor / f"model_world_size_{num_ranks}_rank_{rank}.pt")
         distributed.destroy_process_group()
-    (folder / "COMPLETE").write_text("")
+    (folder / "COMPLETE").write_text("2\n")
     (folder.parents[1] / "metrics.jsonl").write_text("")
 
 

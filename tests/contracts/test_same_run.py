@@ -11,11 +11,17 @@ from omegaconf import OmegaConf
 
 from recipe.hint.errors import ConfigError
 from recipe.hint.methods import METHODS
+from recipe.hint.runtime.checkpoints import mark_complete, sha256
 from recipe.hint.runtime.launcher import evaluation_folder
-from recipe.hint.runtime.preflight.folder import DEFINES, OPERATION, check_same_run
+from recipe.hint.runtime.preflight.folder import (
+    DEFINES,
+    OPERATION,
+    check_run_folder,
+    check_same_run,
+)
 from recipe.hint.runtime.preflight.run import preflight
 from recipe.hint.runtime.preflight.settings import leaves
-from recipe.hint.runtime.run_folder import keep_config
+from recipe.hint.runtime.run_folder import RunFolder, keep_config
 
 TURNS = [name for name, cls in METHODS.items() if cls.has_own_credit]
 
@@ -193,3 +199,77 @@ def test_settings_of_earlier_starts_are_kept(tmp_path):
 
 def test_an_evaluation_keeps_its_settings_apart_from_the_runs(run, tmp_path):
     assert evaluation_folder(run) == tmp_path / "evaluation"
+
+
+# -- what is in the folder ----------------------------------------------------------------------
+
+
+def settings(root, **trainer):
+    """Of a run in ``root``, as the check before the start reads them."""
+    given = {"experiment_name": "e", "project_name": "p", "resume_mode": "auto"}
+    given["default_local_dir"] = str(root / "checkpoints")
+    return OmegaConf.create(
+        {
+            "hint": {"run_dir": str(root), "teacher": {"cache_dir": str(root)}},
+            "data": {"train_files": [str(root / "data.parquet")]},
+            "trainer": given | trainer,
+        }
+    )
+
+
+@pytest.mark.parametrize("name", ["records.jsonl", "metrics.jsonl", "samples.jsonl"])
+def test_lines_that_a_run_has_lost_since_its_checkpoint_are_told(tmp_path, name):
+    path = tmp_path / name
+    path.write_text('{"step": 3}\n' * 4)  # 48 bytes
+    (tmp_path / "records.jsonl").touch()
+    (tmp_path / "checkpoints/global_step_3").mkdir(parents=True)
+    mark_complete(tmp_path / "checkpoints", 3, lines=RunFolder(tmp_path).settle())
+    path.write_text('{"step": 3}\n' * 5)
+    config = settings(tmp_path)
+    assert check_run_folder(config) == "resumes after step 3"
+    path.write_text('{"step": 3}\n' * 4)  # as `begin_after` leaves it
+    assert check_run_folder(config) == "resumes after step 3"
+    path.write_text('{"step": 3}\n{"st')
+    lost = f"resumes after step 3; {name} has lost 32 bytes of the steps before"
+    assert check_run_folder(config) == lost
+    path.unlink()
+    assert check_run_folder(config) == f"resumes after step 3; {name} of the steps before is gone"
+
+
+@pytest.mark.parametrize("mode", ["auto", "resume_path"])
+def test_a_run_does_not_go_on_in_a_file_that_was_changed(tmp_path, mode):
+    data = tmp_path / "data.parquet"
+    data.write_text("one")
+    (tmp_path / "records.jsonl").touch()
+    folder = tmp_path / "checkpoints/global_step_3"
+    folder.mkdir(parents=True)
+    mark_complete(tmp_path / "checkpoints", 3, train_files=[sha256(data)])
+    path = str(folder) if mode == "resume_path" else None
+    config = settings(tmp_path, resume_mode=mode, resume_from_path=path)
+    assert check_run_folder(config) == f"resumes {'from ' + path if path else 'after step 3'}"
+    data.write_text("two")
+    with pytest.raises(ConfigError, match=r"data.train_files=.*data.parquet has another content"):
+        check_run_folder(config)
+    # Another run may go on from the checkpoint with other data.
+    other = settings(tmp_path / "other", resume_mode="resume_path", resume_from_path=str(folder))
+    other.data = config.data
+    assert check_run_folder(other) == f"resumes from {folder}"
+
+
+@pytest.mark.parametrize(
+    "path, told",
+    [
+        ("global_step_3/actor", "must be an existing folder global_step_N"),
+        ("global_step_x", "must be an existing folder global_step_N"),
+        ("global_step_4", "must be an existing folder global_step_N"),
+        ("global_step_5", r"global_step_5 is not whole \(COMPLETE is missing\)"),
+    ],
+)
+def test_a_path_to_resume_from_names_a_whole_checkpoint(tmp_path, path, told):
+    root = tmp_path / "checkpoints"
+    for name in ("global_step_3/actor", "global_step_5", "global_step_x"):
+        (root / name).mkdir(parents=True)
+    mark_complete(root, 3)
+    config = settings(tmp_path, resume_mode="resume_path", resume_from_path=str(root / path))
+    with pytest.raises(ConfigError, match=told):
+        check_run_folder(config)

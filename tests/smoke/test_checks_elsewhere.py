@@ -153,7 +153,7 @@ def test_an_experiment_keeps_its_own_preset_on_a_login_node(command, stand_in):
 def test_resuming_with_another_method_is_refused_and_nothing_is_written(command, tmp_path):
     given = ["hardware=laptop", "hint.run_dir=run", "trainer.method=grpo"]
     (tmp_path / "run/checkpoints/global_step_5").mkdir(parents=True)
-    (tmp_path / "run/checkpoints/global_step_5/COMPLETE").touch()
+    (tmp_path / "run/checkpoints/global_step_5/COMPLETE").write_text("5\n")
     (tmp_path / "run/config.yaml").write_text("trainer: {method: sage}\nhint: {seed: 1}\n")
     before = everything_in(tmp_path)
     # Not the checks alone: the real start, which would write config.yaml next.

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 from recipe.hint.errors import ConfigError
 from recipe.hint.whole_file import write_whole
@@ -14,6 +16,7 @@ REPLAY_FILE = "hint_replay.npz"  # ArCHer's
 QUEUE = "transfer_queue"  # verl's folder, in the asynchronous modes
 MERGED = "merged"  # the folder of the merged weights
 _LATEST = "latest_checkpointed_iteration.txt"  # verl's own pointer
+_LARGE_BYTES = 1 << 24  # of a file whose content is not looked at: one of weights
 
 
 def step_folder(root: str | Path, step: int) -> Path:
@@ -21,13 +24,25 @@ def step_folder(root: str | Path, step: int) -> Path:
     return Path(root) / f"global_step_{step}"
 
 
-def mark_complete(root: str | Path, step: int) -> None:
-    """Say that the checkpoint of ``step`` is whole, which files it has, and point verl at it."""
+def mark_complete(root: str | Path, step: int, **facts: Any) -> None:
+    """Say that the checkpoint of ``step`` is whole, which files it has, and point verl at it.
+
+    ``facts`` are of the run, for the check when it is resumed: ``train_files``, the digest of each,
+    and ``lines``, the sizes of its files of lines.
+    """
     folder = step_folder(root, step)
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != COMPLETE)
     sizes = {str(path.relative_to(folder)): path.stat().st_size for path in files}
-    write_whole(folder / COMPLETE, json.dumps({"step": step, "bytes": sizes}, indent=1) + "\n")
+    digests = {name: sha256(folder / name) for name in sizes if sizes[name] < _LARGE_BYTES}
+    said = {"step": step, "bytes": sizes, "sha256": digests, **facts}
+    write_whole(folder / COMPLETE, json.dumps(said, indent=1) + "\n")
     point_at(root, step)
+
+
+def sha256(path: Path) -> str:
+    """Return the digest of a file's content."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def point_at(root: str | Path, step: int) -> None:
@@ -91,28 +106,54 @@ def newest_complete(root: str | Path) -> int | None:
     return max(complete_steps(root), default=None)
 
 
+def said_of(folder: Path) -> dict[str, Any]:
+    """Return what ``COMPLETE`` says of a checkpoint; nothing in one of an early version.
+
+    Raises:
+        ConfigError: If it is not there, or not as it was written.
+    """
+    try:
+        said = json.loads((folder / COMPLETE).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ConfigError(
+            f"{folder} is not whole ({COMPLETE} is missing): verl wrote it alone, or its run was "
+            f"killed while it was saved; take an earlier one"
+        ) from None
+    except (OSError, ValueError) as error:
+        raise _damaged(folder, f"{COMPLETE} cannot be read ({error})") from error
+    if isinstance(said, int):  # its step, all that an early version wrote
+        return {}
+    if not isinstance(said, dict):
+        raise _damaged(folder, f"{COMPLETE} holds no list of files")
+    return said
+
+
 def check_undamaged(folder: Path) -> None:
     """Refuse a checkpoint whose files are not those that it was marked with.
 
-    What is inside a file of the right size is not looked at. Checkpoints of earlier versions say
-    nothing of their files.
+    Of large files, weights, the size alone is looked at.
 
     Raises:
-        ConfigError: If a file is missing or has another size.
+        ConfigError: If a file is missing, has another size or another content.
     """
-    try:
-        sizes = json.loads((folder / COMPLETE).read_text(encoding="utf-8"))["bytes"]
-    except (OSError, ValueError, TypeError):
-        return
-    for name, expected in sizes.items():
+    said = said_of(folder)
+    digests = said.get("sha256", {})
+    for name, expected in said.get("bytes", {}).items():
         path = folder / name
         found = f"{path.stat().st_size} bytes" if path.is_file() else "nothing"
         if found != f"{expected} bytes":
-            raise ConfigError(
-                f"the checkpoint {folder} is damaged: {found} at {name}, expected {expected} bytes "
-                f"as when it was saved. Restore the file, or move the checkpoint away to resume "
-                f"from the one before it"
+            raise _damaged(
+                folder, f"{found} at {name}, expected {expected} bytes as when it was saved"
             )
+        if name in digests and sha256(path) != digests[name]:
+            raise _damaged(folder, f"other content at {name} than when it was saved")
+
+
+def _damaged(folder: Path, what: str) -> ConfigError:
+    return ConfigError(
+        f"the checkpoint {folder} is damaged: {what}. Restore the file, or move the checkpoint "
+        f"away to resume from the one before it"
+    )
 
 
 def check_resumable(root: str | Path) -> None:

@@ -17,7 +17,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
 from recipe.hint.errors import ConfigError
 from recipe.hint.report.page.folder import PageRun, read_folder
 from recipe.hint.report.runs import accuracies
-from recipe.hint.runtime.checkpoints import COMPLETE, check_undamaged
+from recipe.hint.runtime.checkpoints import check_undamaged
 from recipe.hint.runtime.merging import checkpoint_of, known_checkpoints
 
 _DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
@@ -40,11 +40,9 @@ def export_model(checkpoint: str | Path, target: Path, dtype: Literal["fp32", "b
             f"{checkpoint} is not a checkpoint; give a folder checkpoints/global_step_N of a run"
             + (f": {known}" if known else "")
         )
-    if not (folder / COMPLETE).is_file():
-        raise ConfigError(f"{folder} is not whole ({COMPLETE} is missing); take an earlier one")
+    check_undamaged(folder)
     if target.exists():
         raise ConfigError(f"{target} is there already; give a folder that is not")
-    check_undamaged(folder)
     card = model_card(read_folder(folder.parents[1], with_visits=False), int(step[1]), dtype)
     model = _empty_model(folder / "actor" / "huggingface", _DTYPES[dtype])
     weights = {name: each.to(_DTYPES[dtype]) for name, each in merged_weights(folder / "actor")}

@@ -205,6 +205,9 @@ def _make_paths_absolute(config: DictConfig) -> None:
         (config.hint.teacher, "cache_dir"),
     ):
         node[name] = str(Path(node[name]).absolute())
+    if path := config.trainer.get("resume_from_path"):
+        # verl reads the step at its end: no slash may follow.
+        config.trainer.resume_from_path = str(Path(path).absolute())
 
     # A name that is no path here may be one of the hub.
     def absolute(path: str) -> str:

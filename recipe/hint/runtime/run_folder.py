@@ -82,6 +82,16 @@ class RunFolder:
                     if _step_of(line) <= step:
                         kept.write(line.rstrip(b"\r\n") + b"\n")
 
+    def settle(self) -> dict[str, int]:
+        """Bring records, metrics and samples to the disk; return the sizes of these files."""
+        sizes = {}
+        for path in (self.records, self.metrics, self.samples):
+            if path.exists():
+                with open(path, "rb") as file:
+                    os.fsync(file.fileno())
+                    sizes[path.name] = os.fstat(file.fileno()).st_size
+        return sizes
+
     def say(self, line: str) -> None:
         """Say a line to the person at the console; the launcher shows this file as it grows."""
         with open(self.console, "a", encoding="utf-8") as file:

@@ -35,6 +35,7 @@ from recipe.hint.runtime.checkpoints import (
     mark_incomplete,
     point_at,
     repair_pointer,
+    sha256,
     step_folder,
 )
 from recipe.hint.runtime.credit import CreditMixin
@@ -71,6 +72,7 @@ class HintMixin(CreditMixin):
         self._method = build_method(config.trainer, self.hint)
         ask_for_models(config, self._method)
         self._reporter: StepReporter | None = None
+        self._train_files: list[str] = []  # the digest of each
         self._records_of_step: list[PromptRecord] = []
         self._samples_of_step: dict[str, bytes] = {}
         self._metrics_of_step: dict[str, Any] = {}
@@ -224,7 +226,9 @@ class HintMixin(CreditMixin):
             super().fit(agent_loop_manager)
 
     def _setup(self) -> None:
+        files = map(Path, self.config.data.train_files)
         with self._limit("start-up of the trainer and the vLLM replicas", "start_s"):
+            self._train_files = [sha256(path) if path.is_file() else "" for path in files]
             super()._setup()
         # Keep objects that live for the whole run out of full garbage collections, which would take
         # half a second each, in the middle of a step.
@@ -267,7 +271,8 @@ class HintMixin(CreditMixin):
         write_whole(folder / METRICS_FILE, json.dumps(plain(self._metrics_of_step)))
         with self._limit("saving the checkpoint", "save_s"):
             super()._save_checkpoint()
-        mark_complete(root, self.global_steps)
+        lines = self.folder.settle()
+        mark_complete(root, self.global_steps, train_files=self._train_files, lines=lines)
         drop_emptied(root, self.global_steps)
         with self._limit("on_save of trainer.checkpoint_callback_class", "save_s"):
             self._callback.on_save(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -13,7 +14,14 @@ import yaml
 from omegaconf import DictConfig, OmegaConf
 
 from recipe.hint.errors import ConfigError
-from recipe.hint.runtime.checkpoints import check_resumable, check_undamaged, resume_step
+from recipe.hint.runtime.checkpoints import (
+    check_resumable,
+    check_undamaged,
+    resume_step,
+    said_of,
+    sha256,
+    step_folder,
+)
 from recipe.hint.runtime.preflight.settings import ACTOR, ROLLOUT, leaves, setting
 
 # File systems take 255 bytes; backends put something behind the name.
@@ -87,13 +95,15 @@ def _start_of(config: DictConfig) -> str:
             f"give trainer.resume_mode=resume_path, or drop the path"
         )
     if mode == "resume_path":
-        if not isinstance(path, str) or not Path(path).is_dir() or "global_step_" not in path:
+        folder = Path(str(path)).absolute()
+        if not folder.is_dir() or not re.fullmatch(r"global_step_\d+", folder.name):
             raise ConfigError(
                 f"trainer.resume_from_path={path} must be an existing folder global_step_N when "
                 f"trainer.resume_mode=resume_path"
             )
-        check_undamaged(Path(path))
-        return f"resumes from {path}"
+        check_undamaged(folder)
+        is_own = folder.resolve().parent == root.resolve()
+        return f"resumes from {path}{_check_unchanged(config, folder) if is_own else ''}"
     if not root.is_dir():
         return "new"
     if mode == "auto":
@@ -103,9 +113,34 @@ def _start_of(config: DictConfig) -> str:
         return "exists, no whole checkpoint: starts at step 1"
     if mode == "disable":
         return f"holds step {step}, trainer.resume_mode=disable: starts at step 1"
-    records = Path(setting(config, "hint.run_dir")) / "records.jsonl"
-    lost = "" if records.exists() else f"; {records.name} of the steps before is gone"
-    return f"resumes after step {step}{lost}"
+    return f"resumes after step {step}{_check_unchanged(config, step_folder(root, step))}"
+
+
+def _check_unchanged(config: DictConfig, checkpoint: Path) -> str:
+    """Refuse to go on with other data than a checkpoint of this run was trained on.
+
+    Returns:
+        What the run's folder has lost since, to stand behind a sentence.
+    """
+    said = said_of(checkpoint)
+    files = setting(config, "data.train_files")
+    files = [files] if isinstance(files, str) else list(files or [])
+    # How many there are is told by their names (`check_same_run`).
+    for path, digest in zip(map(Path, files), said.get("train_files", []), strict=False):
+        if path.is_file() and sha256(path) != digest:
+            raise ConfigError(
+                f"data.train_files={path} has another content than when {checkpoint} was saved, "
+                f"which goes on at a place in it: give the file as it was then, another "
+                f"trainer.experiment_name, or trainer.resume_mode=disable to begin anew"
+            )
+    told = []
+    for name, expected in {"records.jsonl": 0, **said.get("lines", {})}.items():
+        path = Path(setting(config, "hint.run_dir")) / name
+        if not path.is_file():
+            told.append(f"; {name} of the steps before is gone")
+        elif (found := path.stat().st_size) < expected:
+            told.append(f"; {name} has lost {expected - found} bytes of the steps before")
+    return "".join(told)
 
 
 def check_name(name: str, value: object) -> None:
