@@ -9,11 +9,18 @@ from contextvars import ContextVar
 from types import ModuleType, SimpleNamespace
 
 import pytest
+from omegaconf import OmegaConf
+from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
 from verl.utils.rollout_trace import RolloutTraceConfig
 
 from recipe.hint.hints.base import WrittenText
+from recipe.hint.runtime import trainer as trainer_module
+from recipe.hint.runtime.run_folder import RunFolder
 from recipe.hint.runtime.tracing import TracedEngine, Traces, traced
+from recipe.hint.runtime.trainer import TRAINERS
+from recipe.hint.runtime.watchdog import Watchdog
 from recipe.hint.schema import Problem, Response, Verdict
+from recipe.hint.settings import WatchdogSettings
 
 PROBLEM = Problem("7", [{"role": "user", "content": "2+2?"}], "2+2?", "", "4")
 
@@ -103,3 +110,37 @@ def test_a_request_that_fails_is_traced_and_still_raises(told):
     assert [(each["status"], each["exception_type"]) for _, each in entries] == [
         ("error", "RuntimeError")
     ]
+
+
+# -- backends of metrics
+
+
+def test_a_backend_that_does_not_open_answer_or_close_is_given_up_at_a_limit(monkeypatch, tmp_path):
+    """A web service may keep verl waiting in its constructor, at a step or at the end."""
+    seen = {}
+
+    def limits(call):
+        seen[call] = [label for label, _ in trainer.watchdog._stack]
+
+    def fit(self, manager):
+        limits("open")
+        self.logger = SimpleNamespace(
+            log=lambda **_: limits("log"), finish=lambda **_: limits("finish")
+        )
+        limits("train")
+        self.logger.log({}, step=1)
+        self.logger.finish()
+
+    monkeypatch.setattr(PPOTrainerSync, "fit", fit)
+    monkeypatch.setattr(trainer_module, "_queue_actors", lambda _: {})
+    trainer = TRAINERS["sync"].__new__(TRAINERS["sync"])
+    trainer.hint = SimpleNamespace(watchdog=WatchdogSettings(save_s=7.0))
+    trainer.folder, trainer.watchdog = RunFolder(tmp_path), Watchdog(tmp_path)
+    trainer.folder.create()
+    trainer.config = OmegaConf.create({"transfer_queue": {}})
+    trainer.replay_buffer, trainer.total_training_steps = SimpleNamespace(), 1
+    trainer.actor_rollout_wg = SimpleNamespace(workers=[])
+    trainer.fit(SimpleNamespace(agent_loop_workers=[]))
+    trainer.watchdog.stop()
+    late = ["a backend of trainer.logger did not answer within hint.watchdog.save_s=7 s"]
+    assert seen == {"open": late, "train": [], "log": late, "finish": late}

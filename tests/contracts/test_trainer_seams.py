@@ -51,7 +51,7 @@ HOOKS = {
     "on_step_end",
     "step",
 }
-OWN = {"_learn_of_discarded", "_limit", "_record", "_records_of", "logger"}
+OWN = {"_backends_limit", "_learn_of_discarded", "_limit", "_record", "_records_of", "logger"}
 RUNNER = TaskRunnerV1.__ray_actor_class__
 MODES = pytest.mark.parametrize("mode", sorted(TRAINERS))
 

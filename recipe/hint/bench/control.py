@@ -32,7 +32,6 @@ from recipe.hint.bench.control_settings import ROWS_FILE, ControlSettings
 from recipe.hint.bench.parts import PARTS, timed
 from recipe.hint.errors import ConfigError
 from recipe.hint.methods import get_method
-from recipe.hint.runtime.reporter import StepReporter
 from recipe.hint.runtime.trainer import HintMixin
 from recipe.hint.runtime.worker import HintManager, HintWorker
 
@@ -279,7 +278,7 @@ class ControlTrainer(_Ours):
 
     @logger.setter
     def logger(self, tracking: Any) -> None:
-        self._reporter = StepReporter(tracking, self.folder, self.total_training_steps)
+        HintMixin.logger.__set__(self, tracking)
 
     def _log(self, data: dict[str, Any], step: int, backend: Any = None) -> None:
         assert self._reporter is not None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from recipe.hint.report.runs import accuracies
@@ -15,10 +16,17 @@ _WINDOW = 20  # steps whose mean length tells the time left
 
 
 class StepReporter:
-    """Replaces verl's ``Tracking`` and passes everything on to it."""
+    """Replaces verl's ``Tracking`` and passes everything on to it, each call within ``limit()``."""
 
-    def __init__(self, tracking: Any, folder: RunFolder, total_steps: int) -> None:
+    def __init__(
+        self,
+        tracking: Any,
+        folder: RunFolder,
+        total_steps: int,
+        limit: Callable[[], AbstractContextManager[Any]] = nullcontext,
+    ) -> None:
         self._tracking = tracking
+        self._limit = limit
         self._folder = folder
         self._total = total_steps
         self._pace = Pace(total_steps)
@@ -26,14 +34,16 @@ class StepReporter:
     def log(self, data: dict[str, Any], step: int, backend: Any = None) -> None:
         """Send one step's metrics to the file, to the backends, and in short to the console."""
         self._folder.append_metrics(step, data)
-        self._tracking.log(data=data, step=step, backend=backend)
+        with self._limit():
+            self._tracking.log(data=data, step=step, backend=backend)
         left = self._pace.left(step, data.get("timing_s/step"))
         for line in describe(data, f"step {step}/{self._total}", left):
             self._folder.say(line)
 
     def finish(self, exit_code: int = 0) -> None:
         """Close the backends."""
-        self._tracking.finish(exit_code=exit_code)
+        with self._limit():
+            self._tracking.finish(exit_code=exit_code)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._tracking, name)

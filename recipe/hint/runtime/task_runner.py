@@ -88,7 +88,8 @@ class HintTaskRunner:
                 if trainer is not None and trainer.logger is not None:
                     trainer.logger.finish(exit_code=0 if is_done else 1)
             finally:
-                tq.close()
+                with watchdog.phase("TransferQueue", limit_s, "hint.watchdog.queue_s"):
+                    tq.close()
 
 
 def prepare_verl() -> None:

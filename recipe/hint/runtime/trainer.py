@@ -222,7 +222,9 @@ class HintMixin(CreditMixin):
         self.replay_buffer.answers = lambda: {
             name: answer for name, answer in liveness.answers().items() if name in agents
         }
-        with liveness.watching():
+        with liveness.watching(), contextlib.ExitStack() as self._opening:
+            # Until verl assigns what it has opened to `logger`.
+            self._opening.enter_context(self._backends_limit())
             super().fit(agent_loop_manager)
 
     def _setup(self) -> None:
@@ -323,7 +325,13 @@ class HintMixin(CreditMixin):
 
     @logger.setter
     def logger(self, tracking: Any) -> None:
-        self._reporter = StepReporter(tracking, self.folder, self.total_training_steps)
+        self._opening.close()
+        self._reporter = StepReporter(
+            tracking, self.folder, self.total_training_steps, self._backends_limit
+        )
+
+    def _backends_limit(self) -> Any:
+        return self._limit("a backend of trainer.logger", "save_s")
 
 
 def _queue_actors(config: DictConfig) -> dict[str, Any]:
