@@ -8,6 +8,7 @@ from recipe.hint.methods.score import Score, ScoreSettings
 from recipe.hint.runtime.preflight.data import DataFile
 from recipe.hint.runtime.preflight.model import Model
 from recipe.hint.runtime.preflight.turns import (
+    AGAINST_ALL,
     check_attempts,
     check_critic,
     check_stages,
@@ -73,7 +74,7 @@ WRONG = {
     },
     **{
         f"trainer.method=ghpo algorithm.adv_estimator={name}": f"adv_estimator={name} does not work"
-        for name in ("gae", "reinforce_plus_plus", "remax")
+        for name in AGAINST_ALL
     },
     "trainer.method=archer critic.optim.lr_scheduler_type=cosine": (
         "lr_scheduler_type=cosine does not work with trainer.method=archer: .* give .*=constant"
@@ -179,8 +180,8 @@ class Letters:
     ("attempts", "message"),
     [
         (("four", "five"), None),
-        (("four", "five", "far too long"), None),  # the first two are gone on from
-        (("four",), "row 1 of data.train_files has 1 texts .*offline_attempts=2 goes on from"),
+        (("four", "five", "far too long"), None),  # the first two are continued
+        (("four",), "row 1 of data.train_files has 1 texts .*offline_attempts=2 continues as many"),
         ((), "row 1 of data.train_files has 0 texts"),
         (("four", " "), "row 1 of data.train_files has a blank text in the column"),
         # Five letters and the end of the turn.

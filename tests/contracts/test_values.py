@@ -5,9 +5,15 @@ import re
 from pathlib import Path
 from typing import get_args
 
+import numpy as np
 import pytest
+import torch
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import OmegaConf
+from tensordict import TensorDict
+from verl.protocol import DataProto
+from verl.trainer.ppo.core_algos import ADV_ESTIMATOR_REGISTRY
+from verl.trainer.ppo.v1.utils import compute_advantage_for_multi_trajectories
 
 from recipe.hint.errors import ConfigError
 from recipe.hint.runtime.preflight.keys import (
@@ -20,7 +26,14 @@ from recipe.hint.runtime.preflight.keys import (
     defaults,
 )
 from recipe.hint.runtime.preflight.settings import check_settings
-from recipe.hint.runtime.preflight.values import BOOLS, OTHERWISE_TYPED, check_types, check_values
+from recipe.hint.runtime.preflight.turns import AGAINST_ALL
+from recipe.hint.runtime.preflight.values import (
+    BOOLS,
+    OTHERWISE_TYPED,
+    check_first_update,
+    check_types,
+    check_values,
+)
 from recipe.hint.settings import read_settings
 
 ACTOR, ROLLOUT = "actor_rollout_ref.actor", "actor_rollout_ref.rollout"
@@ -103,6 +116,14 @@ UNREAD = {
     BATCHES: "only with trainer.v1.trainer_mode=colocate_async",
     "data.prompt_key=problem": "column `prompt`",
 }
+LOSS = f"{ACTOR}.policy_loss"
+FIRST_UPDATE = {
+    f"{CORRECTION}.rollout_rs=foo {CORRECTION}.rollout_rs_threshold=2": "rollout_rs=foo.*Invalid",
+    f"{CORRECTION}.rollout_rs=token_k1": "rollout_rs_threshold=None: verl would stop at the first",
+    f"{CORRECTION}.rollout_rs=token_k1 {CORRECTION}.rollout_rs_threshold=x": "threshold=x: verl",
+    f"{CORRECTION}.rollout_is=token {CORRECTION}.rollout_is_threshold=-1": "threshold=-1.*positive",
+    f"{LOSS}.loss_mode=dro": "loss_mode=dro.*dro_beta=None.*must be a positive value",
+}
 TAKEN = [
     "trainer.eval_only=false data.shuffle=false critic.enable=null",
     f"{ROLLOUT}.top_k=0 {ROLLOUT}.val_kwargs.top_k=-1 {ROLLOUT}.top_p=1",
@@ -112,6 +133,9 @@ TAKEN = [
     f"{ACTOR}.use_kl_loss=true {ACTOR}.kl_loss_coef=0.1 {ACTOR}.kl_loss_type=k3+",
     "algorithm.use_kl_in_reward=true algorithm.kl_ctrl.kl_coef=0.1",
     f"{CORRECTION}.rollout_is=token {CORRECTION}.rollout_is_threshold='0.5_5.0'",
+    f"{CORRECTION}.rollout_rs=token_k1 {CORRECTION}.rollout_rs_threshold='0.5_2.0'",
+    *(f"{LOSS}.loss_mode={mode}" for mode in ("vanilla", "gspo", "gpg", "clip_cov", "cispo")),
+    f"{LOSS}.loss_mode=dro {LOSS}.dro_beta=1.0",
     f"{MODEL}.lora_rank=8 {MODEL}.lora_alpha=64",
     f"{MODEL}.external_lib=mine {ACTOR}.policy_loss.loss_mode=of_mine",
     f"{MICRO}=8 {DYNAMIC}=false {LOG_MICRO}=8 {LOG_DYNAMIC}=false",
@@ -160,6 +184,7 @@ def check(laptop, given):
     check_unread(config, settings)
     check_values(config)
     check_settings(config)
+    check_first_update(config)
     check_read_beside(config, names, has_critic=False)
 
 
@@ -168,6 +193,46 @@ def test_a_value_that_would_be_misread_or_not_read_is_refused_by_name(laptop, gi
     with pytest.raises(ConfigError, match=(TYPES | OUT_OF_RANGE | UNREAD)[given]) as caught:
         check(laptop, given)
     assert str(caught.value).startswith(given.split("=")[0])
+
+
+@pytest.mark.parametrize("given", FIRST_UPDATE)
+def test_what_verl_refuses_only_in_its_first_update_is_refused_before(laptop, given):
+    with pytest.raises(ConfigError, match=FIRST_UPDATE[given]):
+        check(laptop, given)
+
+
+def first_advantages(config, name):
+    """verl's V1 advantages of a mixed group and of a dropped one: rewards of 0, a token a row.
+
+    The mixed group has a short wrong response: a mean over the batch's tokens is not 0.
+    """
+    rewards, mask = torch.zeros(8, 3), torch.ones(8, 3)
+    rewards[0, 2], mask[1, 1:], mask[4:, 1:] = 1.0, 0.0, 0.0
+    columns = ("rollout_log_probs", "old_log_probs", "ref_log_prob", "values")
+    columns = {column: torch.zeros(8, 3) for column in columns}
+    columns |= {"token_level_rewards": rewards, "response_mask": mask}
+    uids = np.array(["a"] * 4 + ["b"] * 4, dtype=object)
+    found = compute_advantage_for_multi_trajectories(
+        DataProto(batch=TensorDict(columns, batch_size=8), non_tensor_batch={"uid": uids}),
+        [f"{uid}_{row}_0" for row, uid in enumerate(uids)],
+        name,
+        config=config.algorithm,
+    )
+    return found.batch["advantages"]
+
+
+@pytest.mark.parametrize("name", [str(name) for name in ADV_ESTIMATOR_REGISTRY])
+def test_every_estimator_of_verls_runs_in_its_v1_trainers_or_is_refused(laptop, name):
+    config, _ = with_given(laptop, f"algorithm.adv_estimator={name}")
+    try:
+        advantages = first_advantages(config, name)
+    except (AssertionError, TypeError):
+        with pytest.raises(ConfigError, match=f"^algorithm.adv_estimator={name}: verl would stop"):
+            check_first_update(config)
+        return
+    check_first_update(config)
+    # A method that drops groups refuses the others (`check_turns`).
+    assert bool(advantages[4:].any()) == (name in AGAINST_ALL)
 
 
 @pytest.mark.parametrize("given", TAKEN)

@@ -1,4 +1,4 @@
-"""What can be known to go wrong, found in seconds, before any process is started.
+"""Find in seconds what is known to fail, before any process is started.
 
 ``preflight`` reads in the order of the checks: the method, settings (``settings.py``, ``keys.py``),
 the machine, the folder, then files and model (``data.py``).
@@ -48,7 +48,7 @@ from recipe.hint.runtime.preflight.turns import (
     check_turns,
     check_warmup,
 )
-from recipe.hint.runtime.preflight.values import check_values
+from recipe.hint.runtime.preflight.values import check_first_update, check_values
 from recipe.hint.settings import (
     HintSettings,
     build_method,
@@ -92,6 +92,7 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
     choose_attention(with_models)  # a critic needs flash-attn on a GPU
     check_values(config)
     check_settings(with_models)
+    check_first_update(with_models)
     check_read_beside(config, given_settings(argv), reference_and_critic(with_models)[1])
     group = config.actor_rollout_ref.rollout.n
     method.check_run(

@@ -1,4 +1,4 @@
-"""Checks of methods with several turns: verl's settings that they take over, and lengths."""
+"""Check methods with several turns: the settings of verl that they replace, and lengths."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from recipe.hint.turns import RoleSampling
 
 _PROMPT = f"{ROLLOUT}.prompt_length"
 _OWN = "advantages are the method's own (docs/credit.md)"
-# What such a method needs of verl's settings, and why nothing else would do.
+# The values of verl's settings that such a method needs, and why.
 _NEEDS = {
     "algorithm.use_kl_in_reward": (False, "each turn has a KL coefficient of its own"),
     "algorithm.norm_adv_by_std_in_grpo": (True, _OWN),
@@ -37,7 +37,7 @@ _NEEDS = {
     f"{ACTOR}.use_kl_loss": (False, "each turn has a KL coefficient of its own"),
     f"{ACTOR}.use_dynamic_bsz": (True, "a prompt has several rows, and not always as many"),
 }
-# What the critic of such a method would not read, and the value that says nothing.
+# Settings that the critic of such a method does not read, and their neutral value.
 _OF_CRITIC = {
     "critic.ppo_mini_batch_size": f"{ACTOR}.ppo_mini_batch_size",
     "critic.loss_agg_mode": f"{ACTOR}.loss_agg_mode",
@@ -55,8 +55,8 @@ _SCHEDULE = {
     "critic.optim.lr_warmup_steps_ratio": (0.0,),
     "critic.optim.lr_warmup_steps": (-1, 0, None),
 }
-# Estimators by which a group of equal rewards has advantages.
-_AGAINST_ALL = ("gae", "reinforce_plus_plus", "remax")
+# Estimators that give a group of equal rewards advantages: they whiten over the batch.
+AGAINST_ALL = ("gae", "reinforce_plus_plus", "reinforce_plus_plus_baseline")
 _LOSS = ("loss_agg_mode", "loss_scale_factor")
 _MARK = "\x01{}\x02"  # no template strips it
 
@@ -104,7 +104,7 @@ def check_turns(config: DictConfig, method: Method) -> None:
 
 def _check_drops(config: DictConfig, method: Method) -> None:
     estimator = setting(config, "algorithm.adv_estimator")
-    if method.drops_groups and estimator in _AGAINST_ALL:
+    if method.drops_groups and estimator in AGAINST_ALL:
         raise ConfigError(
             f"algorithm.adv_estimator={estimator} does not work with trainer.method="
             f"{config.trainer.method}: a group that is dropped has equal rewards, and this "
@@ -173,7 +173,7 @@ def check_stages(config: DictConfig, method: Method, num_steps: int) -> None:
 
 
 def check_warmup(config: DictConfig, method: Method, num_steps: int) -> None:
-    """Refuse steps of the critic alone without a critic, or as many as a phase or the run has.
+    """Refuse steps of the critic alone if there is no critic, or if they fill a phase or the run.
 
     The policy changes from step ``trainer.critic_warmup`` on, whether there is a critic or not.
 
@@ -204,7 +204,7 @@ def check_warmup(config: DictConfig, method: Method, num_steps: int) -> None:
 def check_conversations(
     config: DictConfig, method: Method, model: Model, texts: Texts, files: Sequence[DataFile]
 ) -> None:
-    """Check that the longest conversation has room in a prompt, and the template takes its turns.
+    """Check that the longest conversation fits a prompt, and that the template accepts its turns.
 
     Raises:
         ConfigError: If a later prompt could be above ``rollout.prompt_length``.
@@ -261,7 +261,7 @@ def check_solutions(
 def check_attempts(
     config: DictConfig, method: Method, model: Model, files: Sequence[DataFile]
 ) -> None:
-    """Check that every training row has as many first attempts as are gone on from, whole ones.
+    """Check that every training row has enough first attempts, none of them cut or blank.
 
     Raises:
         DataError: Naming the first row without them.
@@ -273,7 +273,7 @@ def check_attempts(
             if len(problem.first_attempts) < count:
                 raise DataError(
                     f"{place} has {len(problem.first_attempts)} texts in the column "
-                    f"`first_attempts`, and offline_attempts={count} goes on from as many; add "
+                    f"`first_attempts`, and offline_attempts={count} continues as many; add "
                     f"responses to it, or set offline_attempts to the fewest that a row has"
                 )
             for text in problem.first_attempts[:count]:

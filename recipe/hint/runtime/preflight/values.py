@@ -1,13 +1,15 @@
-"""Checks of single values: the type that verl's default has, the range, and the choices."""
+"""Check single values: type, range, choices, and verl's arithmetic of a first update."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from importlib import import_module
 from importlib.util import find_spec
+from inspect import signature
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 from omegaconf import DictConfig, ListConfig
 
 from recipe.hint.errors import ConfigError
@@ -28,8 +30,8 @@ BOOLS = (
 _FSDP = (f"{ACTOR}.fsdp_config", f"{REF}.fsdp_config", "critic.fsdp")
 _OPTIMS = (f"{ACTOR}.optim", "critic.optim")
 _VAL = f"{ROLLOUT}.val_kwargs"
-# Of another type than their default may be: FSDP2 takes a number of processes for the one, and
-# verl "0.5_2.0" (both bounds) for the other.
+# These may have another type than their default: FSDP2 takes a number of processes for the first,
+# and verl takes "0.5_2.0" (both bounds) for the second.
 OTHERWISE_TYPED = (
     *(f"{name}.reshard_after_forward" for name in _FSDP),
     "algorithm.rollout_correction.rollout_is_threshold",
@@ -149,7 +151,7 @@ def check_type(name: str, value: Any, expected: type) -> None:
 
 
 def check_values(config: DictConfig) -> None:
-    """Refuse what is out of range or no choice, and code that is not there."""
+    """Refuse values that are out of range or not a choice, and code that does not exist."""
     for name in _WHOLE:
         value, smallest = setting(config, name), _SMALLEST.get(name, 1)
         if not is_whole(value, smallest) and not (value is None and name in _OR_NULL):
@@ -180,7 +182,7 @@ def _check_choice(name: str, value: Any, choices: Iterable[Any]) -> None:
 
 
 def _check_training(config: DictConfig) -> None:
-    """Check what verl looks up by name in the first update, and the optimizer that it builds."""
+    """Check what verl looks up by name in the first update, and the optimizer's settings."""
     from verl.trainer.ppo.core_algos import ADV_ESTIMATOR_REGISTRY, POLICY_LOSS_REGISTRY
 
     _check_loggers(setting(config, "trainer.logger"))
@@ -206,6 +208,95 @@ def _check_training(config: DictConfig) -> None:
             raise ConfigError(
                 f"{optim}.betas={betas} must be two numbers from 0 to below 1, like [0.9,0.999]"
             )
+
+
+def check_first_update(config: DictConfig) -> None:
+    """Run verl's arithmetic of a first update on four rows: it refuses some values only there.
+
+    Raises:
+        ConfigError: Naming the settings, with verl's reason.
+    """
+    if setting(config, "actor_rollout_ref.model.external_lib"):
+        return  # it may register what these settings name
+    correction = "algorithm.rollout_correction"
+    rows = names(correction, "rollout_is rollout_is_threshold rollout_rs rollout_rs_threshold")
+    for settings, update in (
+        (("algorithm.adv_estimator",), _estimate),
+        (rows, _correct),
+        (names(f"{ACTOR}.policy_loss", "loss_mode dro_beta"), _lose),
+    ):
+        try:
+            update(config)
+        except (AssertionError, KeyError, NotImplementedError, TypeError, ValueError) as error:
+            given = ", ".join(f"{name}={setting(config, name)}" for name in settings)
+            raise ConfigError(
+                f"{given}: verl would stop at the first update: {' '.join(str(error).split())}; "
+                f"change one of them"
+            ) from error
+
+
+def _estimate(config: DictConfig) -> None:
+    """Estimate advantages from the columns that verl's V1 trainers have."""
+    import torch
+    from verl.trainer.ppo.core_algos import get_adv_estimator_fn
+
+    if (name := setting(config, "algorithm.adv_estimator")) == "gae":
+        return  # called by itself, with the critic's values
+    rewards, mask = torch.tensor([[0.0], [1.0]] * 2), torch.ones(4, 1)
+    columns = {"non_tensor_batch": {}, "batch": {"prompts": mask, "attention_mask": mask}}
+    estimator: Any = get_adv_estimator_fn(name)
+    taken = {key: columns[key] for key in columns.keys() & signature(estimator).parameters.keys()}
+    estimator(
+        token_level_rewards=rewards,
+        response_mask=mask,
+        config=config.algorithm,
+        index=np.array(["a", "a", "b", "b"]),
+        **taken,
+    )
+
+
+def _correct(config: DictConfig) -> None:
+    import torch
+    from verl.trainer.ppo.rollout_corr_helper import compute_rollout_correction_and_rejection_mask
+
+    given = setting(config, "algorithm.rollout_correction")
+    if not given or given.bypass_mode:
+        return
+    ones = torch.ones(4, 3)
+    compute_rollout_correction_and_rejection_mask(
+        -ones,
+        -ones,
+        ones,
+        rollout_is=given.rollout_is,
+        rollout_is_threshold=given.rollout_is_threshold,
+        rollout_rs=given.rollout_rs,
+        rollout_rs_threshold=given.rollout_rs_threshold,
+    )
+
+
+def _lose(config: DictConfig) -> None:
+    import torch
+    from verl.trainer.ppo.core_algos import get_policy_loss_fn
+    from verl.utils.config import omega_conf_to_dataclass
+
+    actor: Any = omega_conf_to_dataclass(setting(config, ACTOR))
+    actor.global_batch_info.update(
+        dp_size=1,
+        batch_num_tokens=12,
+        global_batch_size=4,
+        loss_scale_factor=actor.loss_scale_factor,
+    )
+    ones = torch.ones(4, 3)
+    loss: Any = get_policy_loss_fn(actor.policy_loss.loss_mode)
+    loss(
+        old_log_prob=-ones,
+        log_prob=-ones,
+        advantages=ones,
+        response_mask=ones,
+        loss_agg_mode=actor.loss_agg_mode,
+        config=actor,
+        rollout_is_weights=None,
+    )
 
 
 def _check_loggers(given: Any) -> None:
