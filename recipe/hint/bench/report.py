@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from recipe.hint.bench.settings import AGAIN, RELEASE, base_of, method_of
+from recipe.hint.bench.settings import RELEASE, method_of
 from recipe.hint.methods import BASELINE, RELEASED
 
 Row = Mapping[str, Any]
@@ -35,7 +35,7 @@ def summary_of(rows: Sequence[Row]) -> dict[str, Any]:
     for row in counted:
         by_arm.setdefault(row["arm"], {})[row["round"]] = row
     base = by_arm[BASELINE]
-    arms = {name: _arm(steps, base) | _pair(name, by_arm) for name, steps in by_arm.items()}
+    arms = {name: _arm(steps, base) for name, steps in by_arm.items()}
     return {"rounds": len(base), "arms": arms, "alone": _alone(base)}
 
 
@@ -49,34 +49,15 @@ def _arm(steps: Mapping[int, Row], base: Mapping[int, Row]) -> dict[str, Any]:
         "tokens_per_s": tokens / result["rollout_s"],
         "cached_share": _ratio(result["cached_tokens"], result["prompt_tokens"]),
         "unresolved_share": _ratio(result["unresolved"], result["level0"]),
-        **_time_ratios(steps, base),
+        **{
+            f"{what}_ratio": spread(
+                [_ratio(step[f"{what}_s"], base[turn][f"{what}_s"]) for turn, step in steps.items()]
+            )
+            for what in ("rollout", "step")
+        },
         "token_ratio": spread(generated),
         "rollout_fastest_s": min(step["rollout_s"] for step in steps.values()),
         "step_fastest_s": min(step["step_s"] for step in steps.values()),
-    }
-
-
-def _pair(name: str, by_arm: Mapping[str, Mapping[int, Row]]) -> dict[str, Any]:
-    """Compare an arm with the one whose steps it repeats; empty for other arms.
-
-    One without verification is held against one that was repeated with it, where that is among the
-    arms: both follow the same step.
-    """
-    base = base_of(name)
-    if base == name:
-        return {}
-    again = base + AGAIN
-    partner = again if name != again and again in by_arm else base
-    return {"pair": {"to": partner, **_time_ratios(by_arm[name], by_arm[partner])}}
-
-
-def _time_ratios(steps: Mapping[int, Row], base: Mapping[int, Row]) -> dict[str, dict[str, float]]:
-    """Return the ratios of the rollout and of the whole step, paired by round."""
-    return {
-        f"{what}_ratio": spread(
-            [_ratio(step[f"{what}_s"], base[turn][f"{what}_s"]) for turn, step in steps.items()]
-        )
-        for what in ("rollout", "step")
     }
 
 
@@ -139,7 +120,7 @@ def lines_of(summary: Mapping[str, Any]) -> list[str]:
             )
             shown = " / ".join(f"{ratio:.2f}" for ratio in fastest)
             lines.append(f"{name:{width}}  {'   '.join(parts)}   fastest {shown}")
-    lines += ["", *_processors(arms, width), "", *_comparisons(arms), *_predictions(arms)]
+    lines += ["", *_processors(arms, width), "", *_comparison(arms), *_predictions(arms)]
     if alone := summary["alone"]:
         share = arms[BASELINE]["tokens_per_s"] / alone["tokens_per_s"]
         lines.append(
@@ -164,20 +145,12 @@ def _processors(arms: Mapping[str, Any], width: int) -> list[str]:
     return lines
 
 
-def _comparisons(arms: Mapping[str, Any]) -> list[str]:
-    lines = []
-    for name, arm in arms.items():
-        if pair := arm.get("pair"):
-            step, rollout = (
-                f"{ratio['mean'] - 1:+.1%} ± {ratio['error']:.1%}"
-                for ratio in (pair["step_ratio"], pair["rollout_ratio"])
-            )
-            lines.append(f"{name} to {pair['to']}, round by round: step {step}, rollout {rollout}")
+def _comparison(arms: Mapping[str, Any]) -> list[str]:
     same = method_of(RELEASE)
-    if RELEASE in arms and same in arms:
-        rollout, step = (_ratio(arms[RELEASE][key], arms[same][key]) for key in _PHASES)
-        lines.append(f"{RELEASE} / {same}: rollout {rollout:.2f}, step {step:.2f}")
-    return lines
+    if not {RELEASE, same} <= arms.keys():
+        return []
+    rollout, step = (_ratio(arms[RELEASE][key], arms[same][key]) for key in _PHASES)
+    return [f"{RELEASE} / {same}: rollout {rollout:.2f}, step {step:.2f}"]
 
 
 def _predictions(arms: Mapping[str, Any]) -> list[str]:

@@ -13,10 +13,6 @@ from recipe.hint.errors import ConfigError
 from recipe.hint.methods import BASELINE, METHODS, RELEASED
 
 RELEASE = "release-scheme"
-# Of an arm's name: its verifier is replaced by what is already known of the same responses.
-CONSTANT = "-constant"
-# The same step once more: what is left of a difference when nothing is different.
-AGAIN = "-again"
 MANAGER = "recipe.hint.bench.worker.BenchManager"
 _T = TypeVar("_T")
 
@@ -26,8 +22,7 @@ class BenchSettings:
     """The ``bench.*`` arguments.
 
     Attributes:
-        arms: Methods by name, ``release-scheme``, or a method with ``-constant`` or ``-again``
-            behind it.
+        arms: Methods by name, or ``release-scheme``.
         steps: Measured rounds; in each round every arm makes one step.
         warmup: Rounds before these, not counted.
         batches: Batches that the rounds go through, in turn.
@@ -107,21 +102,15 @@ def check_bench(settings: BenchSettings) -> None:
         ConfigError: Naming the argument.
     """
     for arm in settings.arms:
-        method = method_of(arm)
-        if method not in METHODS:
+        if method_of(arm) not in METHODS:
             raise ConfigError(
-                f"bench.arms={arm} is not an arm; choose from {', '.join(METHODS)}, {RELEASE}, "
-                f"or a method with {CONSTANT} or {AGAIN} behind it"
+                f"bench.arms={arm} is not an arm; choose from {', '.join(METHODS)}, {RELEASE}"
             )
     if len(set(settings.arms)) < len(settings.arms) or BASELINE not in settings.arms:
         raise ConfigError(
             f"bench.arms={settings.arms} must name each arm once, and {BASELINE} among them: "
             "the others are compared with it"
         )
-    for arm in settings.arms:
-        base = base_of(arm)
-        if arm != base and base not in settings.arms[: settings.arms.index(arm)]:
-            raise ConfigError(f"bench.arms={arm} needs {base} before it: it repeats that step")
     for name, least in (("steps", 1), ("warmup", 0), ("batches", 1), ("calibration", 1)):
         if getattr(settings, name) < least:
             raise ConfigError(f"bench.{name}={getattr(settings, name)} must be at least {least}")
@@ -131,12 +120,7 @@ def check_bench(settings: BenchSettings) -> None:
 
 def method_of(arm: str) -> str:
     """Return the method behind an arm's name; the release's scheme decides as its first."""
-    return RELEASED[0] if arm == RELEASE else base_of(arm)
-
-
-def base_of(arm: str) -> str:
-    """Return the arm that an arm repeats; itself when it repeats none."""
-    return arm.removesuffix(CONSTANT).removesuffix(AGAIN)
+    return RELEASED[0] if arm == RELEASE else arm
 
 
 def apply_bench_mode(config: DictConfig, bench: BenchSettings) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,48 +11,17 @@ from omegaconf import OmegaConf
 from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopManagerTQ
 
 from recipe.hint.bench.release import Batch, ReleaseRollout
-from recipe.hint.bench.settings import CONSTANT, RELEASE, bench_of, method_of
+from recipe.hint.bench.settings import RELEASE, bench_of, method_of
 from recipe.hint.hints.base import HintResult, HintSource, WrittenText
 from recipe.hint.methods.base import Method
 from recipe.hint.prompt import Message
 from recipe.hint.record import Outcome
 from recipe.hint.rollout import RolloutParts
-from recipe.hint.runtime.engine import Grader, VllmEngine
+from recipe.hint.runtime.engine import VllmEngine
 from recipe.hint.runtime.hint_sources import guarded_source
 from recipe.hint.runtime.worker import HintWorker
-from recipe.hint.schema import Item, Problem, Verdict, seed_at
+from recipe.hint.schema import Problem, seed_at
 from recipe.hint.settings import build_method
-
-_UNSEEN = Verdict(0.0, "wrong")
-
-
-class Remembering:
-    """The real verifier, whose verdicts are kept."""
-
-    def __init__(self, grader: Grader) -> None:
-        self._grader = grader
-        self.seen: dict[Item, Verdict] = {}
-
-    async def grade_many(
-        self, items: Sequence[Item], ids: Sequence[str] | None = None
-    ) -> list[Verdict]:
-        """Return what the verifier says."""
-        verdicts = await self._grader.grade_many(items, ids)
-        self.seen.update(zip(items, verdicts, strict=True))
-        return verdicts
-
-
-class Constant:
-    """No verification: what is known of the same response, wrong where it was never seen."""
-
-    def __init__(self, seen: dict[Item, Verdict]) -> None:
-        self._seen = seen
-
-    async def grade_many(
-        self, items: Sequence[Item], ids: Sequence[str] | None = None
-    ) -> list[Verdict]:
-        """Return at once."""
-        return [self._seen.get(item, _UNSEEN) for item in items]
 
 
 class BenchWorker(HintWorker):
@@ -64,11 +32,6 @@ class BenchWorker(HintWorker):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         HintWorker.__init__(self, *args, **kwargs)
-        engine = self._training.engine
-        assert isinstance(engine, VllmEngine)
-        grader = Remembering(engine.grader)
-        self._engine = engine.with_grader(grader)
-        self._constant_engine = self._engine.with_grader(Constant(grader.seen))
         self._arms = {arm: self._arm(arm) for arm in bench_of(self.config).arms}
 
     async def generate_sequences(self, batch: Any) -> None:
@@ -101,7 +64,8 @@ class BenchWorker(HintWorker):
     def _arm(self, name: str) -> RolloutParts:
         trainer: Any = OmegaConf.to_container(self.config.trainer, resolve=True)
         method = build_method({**trainer, "method": method_of(name)}, self._settings)
-        engine = self._constant_engine if name.endswith(CONSTANT) else self._engine
+        engine = self._training.engine
+        assert isinstance(engine, VllmEngine)
         source = guarded_source(
             self._settings,
             self._training.texts,
