@@ -85,10 +85,9 @@ def test_a_request_goes_to_the_replica_with_the_fewest():
     assert simulated(both) == pytest.approx(100 * 0.011)  # not 12 ms a step
 
 
-@pytest.mark.parametrize("continues, left, lost", [(False, 100, 50), (True, 50, 0)])
-def test_a_stopped_group_begins_anew_or_goes_on_where_it_was(continues, left, lost):
+def test_a_stopped_group_goes_on_where_it_was():
     async def main():
-        fleet = Fleet(SLOW, 1, continues=continues)
+        fleet = Fleet(SLOW, 1)
         group = asyncio.ensure_future(fleet.generate([100], 0))
         await asyncio.sleep(50 * 0.011)
         fleet.stop()
@@ -96,13 +95,12 @@ def test_a_stopped_group_begins_anew_or_goes_on_where_it_was(continues, left, lo
         assert not group.done()
         fleet.resume()
         await group
-        return asyncio.get_running_loop().time(), fleet.num_lost_tokens, fleet.num_tokens
+        return asyncio.get_running_loop().time(), fleet.num_tokens
 
-    end_s, lost_tokens, num_tokens = run_virtual(main())
-    assert (lost_tokens, num_tokens) == (lost, 100 + lost)
-    # Who goes on reads the 50 tokens again, at 1,000 a second.
-    again_s = 50 / 1000 if continues else 0.0
-    assert end_s == pytest.approx(50 * 0.011 + 7 + again_s + left * 0.011)
+    end_s, num_tokens = run_virtual(main())
+    assert num_tokens == 100
+    # It reads the 50 tokens again, at 1,000 a second.
+    assert end_s == pytest.approx(50 * 0.011 + 7 + 50 / 1000 + 50 * 0.011)
 
 
 # -- the policy -----------------------------------------------------------------------------------
@@ -164,15 +162,13 @@ def test_the_release_samples_every_group_four_times_and_sage_only_the_failed_one
 
 
 @pytest.mark.parametrize("mode", ["colocate_async", "separate_async"])
-@pytest.mark.parametrize("continues", [False, True])
-def test_every_group_is_trained_once_thrown_away_as_stale_or_still_there(mode, continues):
-    case = Case("sage", mode, batch=16, warmup=0, steps=12, continues=continues)
+def test_every_group_is_trained_once_thrown_away_as_stale_or_still_there(mode):
+    case = Case("sage", mode, batch=16, warmup=0, steps=12)
     found = simulate(case)
     assert found["trained_groups"] == 16
     # Means per step; one batch was submitted before the first step.
     gone = case.steps * (found["trained_groups"] + found["evicted"])
     assert gone + found["left"] == case.steps * found["submitted"] + 16
-    assert (found["lost_tokens"] == 0) is continues
 
 
 def test_the_same_case_gives_the_same_numbers():

@@ -16,24 +16,9 @@ from recipe.hint.bench.settings import RELEASE
 from recipe.hint.bench.world import World
 from recipe.hint.errors import ConfigError
 from recipe.hint.methods import BASELINE, METHODS
-from recipe.hint.methods.base import Method
-from recipe.hint.methods.sage import Sage, SearchSettings
-from recipe.hint.methods.sage_light import SageLight
-from recipe.hint.methods.scaf import Scaf
 from recipe.hint.typed import read_typed
 
-SEARCHES = {
-    "sage-early": SearchSettings(write_early=True),
-    "sage-probe": SearchSettings(probe_n=4),
-    "sage-remembered": SearchSettings(start="remembered"),
-}
-# The release's way, in `sync` alone: its phases are barriers of the whole batch.
-BARRIERS: dict[str, type[Method]] = {
-    RELEASE: Sage,
-    "release-light": SageLight,
-    "release-scaf": Scaf,
-}
-ARMS = (*METHODS, *SEARCHES, *BARRIERS)
+ARMS = (*METHODS, RELEASE)
 MODES = ("sync", "colocate_async", "separate_async")
 
 
@@ -49,7 +34,6 @@ class Case:
         train_speed: Factor on the devices' speed in training; it moves the share of generation.
         updates: Updates between two syncs, in ``separate_async`` (``parameter_sync_step``).
         max_staleness: Groups older than so many steps are thrown away (verl's default).
-        continues: Whether a group that a sync stops goes on; otherwise it begins anew.
     """
 
     arm: str = BASELINE
@@ -64,7 +48,6 @@ class Case:
     train_speed: float = 1.0
     updates: int = 4
     max_staleness: int = 8
-    continues: bool = True
     world: World = field(default_factory=World)
 
     def __post_init__(self) -> None:
@@ -87,10 +70,10 @@ class Case:
 
     @property
     def is_possible(self) -> bool:
-        """Whether the arm runs in the mode: barriers need ``sync``, two pools two replicas."""
+        """Whether the arm runs in the mode: the release's barriers need ``sync``, two pools two."""
         if self.mode == "sync":
             return True
-        return self.arm not in BARRIERS and (self.mode != "separate_async" or self.replicas > 1)
+        return self.arm != RELEASE and (self.mode != "separate_async" or self.replicas > 1)
 
     @property
     def train_replicas(self) -> int:

@@ -136,17 +136,13 @@ class Fleet:
     Args:
         speed: Of each replica.
         num_replicas: How many there are.
-        continues: Whether a stopped group goes on where it was; otherwise it begins anew.
     """
 
-    def __init__(self, speed: Speed, num_replicas: int, *, continues: bool = False) -> None:
+    def __init__(self, speed: Speed, num_replicas: int) -> None:
         self._replicas = [Replica(speed) for _ in range(num_replicas)]
-        self._continues = continues
         self._open = asyncio.Event()
         self._open.set()
         self.num_tokens = 0
-        self.num_lost_tokens = 0
-        self.num_stops = 0
 
     async def generate(self, lengths: Sequence[int], prompt_tokens: int) -> None:
         """Generate one group, whatever stops it meanwhile."""
@@ -158,14 +154,9 @@ class Fleet:
             self.num_tokens += sum(made)
             if made == left:
                 return
-            self.num_stops += 1
-            if self._continues:
-                # Its own tokens have to be read again, for each response.
-                prefill_tokens += sum(made)
-                left = [length - done for length, done in zip(left, made, strict=True)]
-                left = [length for length in left if length]
-            else:
-                self.num_lost_tokens += sum(made)
+            # It goes on where it was stopped; each response has its own tokens to read again.
+            prefill_tokens += sum(made)
+            left = [length - done for length, done in zip(left, made, strict=True) if length > done]
 
     def stop(self) -> None:
         """Stop all groups, and let none begin."""

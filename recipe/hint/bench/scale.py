@@ -7,15 +7,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from recipe.hint.bench.cases import BARRIERS, SEARCHES, Case, cases_of
+from recipe.hint.bench.cases import Case, cases_of
 from recipe.hint.bench.clock import run_virtual
 from recipe.hint.bench.fleet import SPEEDS, Fleet
-from recipe.hint.bench.release import Batch, ReleaseRollout, Written
+from recipe.hint.bench.release import Batch, ReleaseRollout
+from recipe.hint.bench.settings import RELEASE, method_of
 from recipe.hint.bench.world import SimulatedEngine, SimulatedSource
 from recipe.hint.hints.base import HintResult
 from recipe.hint.methods import BASELINE, METHODS
 from recipe.hint.methods.base import Method
-from recipe.hint.methods.sage import Sage
 from recipe.hint.prompt import Texts
 from recipe.hint.record import PromptRecord
 from recipe.hint.reward_tracker import RewardTracker
@@ -40,17 +40,18 @@ class Simulation:
 
     def __init__(self, case: Case) -> None:
         self._case = case
-        self._method = _method(case.arm)
+        cls = METHODS[method_of(case.arm)]
+        self._method = cls(max_level=_LEVELS if cls.uses_hints else 0)
         self._source = None
         if self._method.uses_hints:
             attempts = case.world.attempts if self._method.source == "self_generated" else 0
-            repeats = case.arm in BARRIERS
+            repeats = case.arm == RELEASE
             self._source = SimulatedSource(attempts, self._method.max_level, repeats=repeats)
         num_rollout = case.replicas
         if case.mode == "separate_async":
             num_rollout -= case.train_replicas
         self._speed = SPEEDS[case.speed]
-        self._fleet = Fleet(self._speed, num_rollout, continues=case.continues)
+        self._fleet = Fleet(self._speed, num_rollout)
         self._tracker = RewardTracker()
         self._ready: list[_Done] = []
         self._changed = asyncio.Event()
@@ -106,8 +107,6 @@ class Simulation:
         return {
             "step_s": asyncio.get_running_loop().time(),
             "tokens": fleet.num_tokens,
-            "lost_tokens": fleet.num_lost_tokens,
-            "stops": fleet.num_stops,
             "evicted": self._evicted,
             "submitted": self._next,
         }
@@ -117,7 +116,7 @@ class Simulation:
     def _submit(self, count: int, step: int) -> None:
         numbers = [(self._next + place) % (2 * self._case.batch) for place in range(count)]
         self._next += count
-        if self._case.arm in BARRIERS:
+        if self._case.arm == RELEASE:
             self._start(self._released(numbers, step))
         else:
             for number in numbers:
@@ -170,13 +169,9 @@ class Simulation:
 
     # -- one prompt -----------------------------------------------------------------------------
 
-    async def _rollout(
-        self, number: int, step: int, method: Method | None = None, source: Any = None
-    ) -> PromptRecord:
+    async def _rollout(self, number: int, step: int) -> PromptRecord:
         engine = SimulatedEngine(self._case.world, number, self._fleet)
-        parts = RolloutParts(
-            method or self._method, source or self._source, engine, _SETTINGS, Texts()
-        )
+        parts = RolloutParts(self._method, self._source, engine, _SETTINGS, Texts())
         problem = _problem(number)
         state = replace(self._tracker.state(problem.id), step=_FIRST_STEP + step)
         outcome = await PromptRollout(problem, state, parts).run(f"{number}-{step}", step)
@@ -185,9 +180,7 @@ class Simulation:
     # -- the release's way ----------------------------------------------------------------------
 
     async def _released(self, numbers: list[int], step: int) -> None:
-        released = {"release-light": self._light, "release-scaf": self._scaf}
-        how = released.get(self._case.arm, self._scheme)
-        records = await how(numbers, step)
+        records = await self._scheme(numbers, step)
         self._ready += [_Done(record, step) for record in records]
 
     async def _scheme(self, numbers: list[int], step: int) -> list[PromptRecord]:
@@ -206,36 +199,6 @@ class Simulation:
 
         return await asyncio.gather(*(one(number) for number in numbers))
 
-    async def _light(self, numbers: list[int], step: int) -> list[PromptRecord]:
-        """All hints of the batch first, then all groups."""
-        states = {number: self._tracker.state(str(number)) for number in numbers}
-        hinted = [
-            number
-            for number in numbers
-            if self._method.open(_problem(number), states[number]).level
-        ]
-        written = await asyncio.gather(*(self._writer(number)(step) for number in hinted))
-        source_of = dict(zip(hinted, map(Written, written), strict=True))
-        return await asyncio.gather(
-            *(self._rollout(number, step, source=source_of.get(number)) for number in numbers)
-        )
-
-    async def _scaf(self, numbers: list[int], step: int) -> list[PromptRecord]:
-        """All groups first, then all guided responses of those that failed."""
-        plain = METHODS[BASELINE]()
-        groups = await asyncio.gather(*(self._rollout(each, step, plain) for each in numbers))
-        await asyncio.gather(
-            *(
-                SimulatedEngine(self._case.world, number, self._fleet).sample(
-                    [1], seed_at(step, number, level), range(1)
-                )
-                for number, group in zip(numbers, groups, strict=True)
-                if not any(group.accuracies)
-                for level in range(self._method.max_level)
-            )
-        )
-        return groups
-
     def _writer(self, number: int) -> Any:
         async def write(step: int) -> HintResult:
             engine = SimulatedEngine(self._case.world, number, self._fleet)
@@ -248,13 +211,6 @@ class Simulation:
             )
 
         return write
-
-
-def _method(arm: str) -> Method:
-    if arm in SEARCHES:
-        return Sage(max_level=_LEVELS, settings=SEARCHES[arm])
-    cls = BARRIERS.get(arm) or METHODS[arm]
-    return cls(max_level=_LEVELS if cls.uses_hints else 0)
 
 
 def _problem(number: int) -> Problem:
@@ -281,11 +237,11 @@ def scale_lines(argv: Sequence[str]) -> Iterator[str]:
     """Yield a table row per case, as it is there; the ratio is to ``grpo`` in the same mode.
 
     ``mixed`` groups have unequal rewards and so a gradient; ``waits`` is the share of a step in
-    which the trainer waits for rollouts, ``lost`` that of all tokens which a sync threw away.
+    which the trainer waits for rollouts.
     """
     yield (
         "arm | mode | replicas | speed | batch | sigma | unresolved | step s | waits | Mtokens | "
-        f"lost | age | evicted | mixed | mixed/h | to {BASELINE}"
+        f"age | evicted | mixed | mixed/h | to {BASELINE}"
     )
     base: dict[Case, dict[str, Any]] = {}
     for case in cases_of(argv):
@@ -297,8 +253,7 @@ def scale_lines(argv: Sequence[str]) -> Iterator[str]:
             f"{case.arm} | {case.mode} | {case.replicas} | {case.speed} | {case.batch} | "
             f"{case.world.sigma:g} | {case.world.unresolved:g} | {found['step_s']:.0f} | "
             f"{found['wait_s'] / found['step_s']:.2f} | {found['tokens'] / 1e6:.2f} | "
-            f"{found['lost_tokens'] / found['tokens']:.2f} | {found['age']:.2f} | "
-            f"{found['evicted']:.1f} | {found['mixed']:.0f} | "
+            f"{found['age']:.2f} | {found['evicted']:.1f} | {found['mixed']:.0f} | "
             f"{3600 * found['mixed'] / found['step_s']:.0f} | "
             f"{found['step_s'] / base[key]['step_s']:.2f}"
         )
