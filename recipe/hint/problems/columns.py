@@ -46,6 +46,7 @@ SYSTEM_PROMPTS: dict[str, str] = {
 }
 _ABILITIES = {"maths": "math", "choice": "choice", "program": "code"}
 _BATCH_ROWS = 1024
+_MAX_DEPTH = 40  # of lists and objects in others: the reader of parquet gives up at 50 lists
 # Beginnings of further columns that training reads.
 _MORE = ("hint_level_", "first_attempts")
 
@@ -193,12 +194,12 @@ def _table(rows: list[Mapping[str, Any]], places: Sequence[str]) -> pa.Table:
                 f"{place}, column `{name}`: mixes types with the rows before, and a column has one:"
                 f" {one_line(error)}; write all its values alike, or take the column out"
             ) from error
-        if _holds_nothing(columns[name].type):
+        if why := _unstorable(columns[name].type):
             values = [row.get(name) for row in rows]
             first = next(number for number, value in enumerate(values) if value is not None)
             raise DataError(
-                f"{places[first]}, column `{name}`: holds empty objects alone, which parquet cannot"
-                f" store, got {short(values[first])}; take the column out"
+                f"{places[first]}, column `{name}`: {why}, which parquet cannot store, got"
+                f" {short(values[first])}; take the column out"
             )
     return pa.table(columns)
 
@@ -222,10 +223,14 @@ def _first_unlike(name: str, rows: Sequence[Mapping[str, Any]], kind: pa.DataTyp
     return low
 
 
-def _holds_nothing(kind: pa.DataType) -> bool:
-    """Whether a part of the type is an object without fields."""
+def _unstorable(kind: pa.DataType, depth: int = 0) -> str:
+    """Return why parquet cannot hold a type; nothing where it can."""
+    if depth > _MAX_DEPTH:
+        return f"is nested more than {_MAX_DEPTH} deep"
     parts = [kind.field(number).type for number in range(kind.num_fields)]
-    return (pa.types.is_struct(kind) and not parts) or any(map(_holds_nothing, parts))
+    if pa.types.is_struct(kind) and not parts:
+        return "holds empty objects alone"
+    return next(filter(None, (_unstorable(part, depth + 1) for part in parts)), "")
 
 
 def _rows(path: Path) -> Iterator[Row]:

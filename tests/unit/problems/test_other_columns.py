@@ -1,5 +1,7 @@
 """What a file holds beyond the contract reaches the output as it was, whatever the form."""
 
+import functools
+
 import pyarrow.parquet as pq
 import pytest
 from hub_files import prepare, write
@@ -85,6 +87,17 @@ def test_a_column_of_the_contract_is_written_anew_and_that_is_told(tmp_path, cap
     assert pq.read_table(tmp_path / "a.parquet").column("ability").to_pylist() == ["math"]
 
 
+def nested(depth):
+    """A list of numbers in as many lists or objects."""
+    return functools.reduce(lambda inner, n: [{"a": inner}, [inner]][n % 2], range(depth), [1])
+
+
+def test_a_column_nested_as_deep_as_may_be_comes_back(tmp_path):
+    rows = [{"problem": "1+1?", "answer": "2", "level": nested(39)}]
+    prepare(write(tmp_path / "a.jsonl", rows), tmp_path / "a.parquet")
+    assert pq.read_table(tmp_path / "a.parquet").column("level").to_pylist() == [nested(39)]
+
+
 def test_a_column_that_a_table_cannot_hold_is_named(tmp_path):
     nothing = "row 0, column `level`: holds empty objects alone"
     for values, what in (
@@ -93,6 +106,9 @@ def test_a_column_that_a_table_cannot_hold_is_named(tmp_path):
         ([{}, {}], nothing),
         ([[{}]], nothing),
         ([{"a": {}}], nothing),
+        ([nested(40)], "row 0, column `level`: is nested more than 40 deep"),
+        ([1, nested(600)], "row 1, column `level`: mixes types"),
+        ([nested(600)], "row 0, column `level`: is nested more than 40 deep"),
     ):
         rows = [
             {"problem": f"{v}?", "answer": "1", "level": v, "id": n} for n, v in enumerate(values)
