@@ -1,13 +1,14 @@
 r"""The leak guard: count, drop or redact hints that give the final answer away.
 
-Each value of a hint (a number in digits or words, a box, a side of an equation) is compared with
-the answer by the verifier's equality, which is injected. One that equals it is a leak
+Where the answer is a number, one scan finds what has its size, and only those lines are parsed
+further; else what a hint writes down are candidates. Each is compared with the answer by the
+verifier's equality, which is injected. One that equals it is a leak
 
 - in any case: in a box, stated as the answer, given as a result, or said of what is asked;
 - if the answer is rare and not in the problem: wherever it stands;
 - else: as what an equation computes or names (``4 + 8 = 12``, ``x = 12``).
 
-What is said to be the answer is read generously (``leak_stated``); options have rules of their own
+What is said to be the answer is read generously (``leak_numbers``); options have rules of their own
 (``leak_options``). An operand (the 3 of ``3x``) is no value, and what is left to do (``4 + 8``) no
 leak. docs/hints.md has the rules, the measured precision and recall, and what is not covered. The
 work is linear in the length of the hint.
@@ -15,19 +16,33 @@ work is linear in the length of the hint.
 
 from __future__ import annotations
 
+import bisect
+import functools
+import itertools
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Literal
 
-from recipe.hint.hints import leak_words as vocabulary
 from recipe.hint.hints.base import Generate, HintResult, HintSource
-from recipe.hint.hints.leak_markup import plain, unmarked
-from recipe.hint.hints.leak_options import option_leaks, options_of
-from recipe.hint.hints.leak_signs import written
-from recipe.hint.hints.leak_stated import stated_numbers
-from recipe.hint.hints.leak_values import Value, compact, values
+from recipe.hint.hints.leak_numbers import (
+    ASSUMED,
+    CLAUSE_END,
+    COMPARED,
+    LABELLED,
+    NOT,
+    RESULT,
+    SAID,
+    in_other_bases,
+    is_stated,
+    numbers,
+)
+from recipe.hint.hints.leak_options import option_leaks
+from recipe.hint.hints.leak_text import Value, boxes, compact, plain, unmarked, values, written
 from recipe.hint.schema import HintLevels, Item, Problem, Verdict
+from recipe.hint.verify.maths.reading import read
+from recipe.hint.verify.maths.tree import exact
 
 LeakPolicy = Literal["measure", "drop", "redact"]
 # (problem, candidates) -> whether each of them equals the answer, or is a program that passes.
@@ -99,68 +114,11 @@ def graded_equal(grade: GradeMany) -> Equal:
 
 _WINDOW_CHARS = 160
 _SENTENCE_END = re.compile(r"[.!?](?=\s)|\n")
-# With words on its left side, "200 apples - 180 apples = 20 apples", a statement begins with "=".
-_SUM = re.compile(r"\d[^=.;\n]*(?:\s[-+*/x×÷–]\s|[+*/×÷])[^=.;\n]*\d")
-_APPLIED = re.compile(r"[A-Za-z]\s*(?:_\S+|\(.*\))")
-_NOUNS = re.compile(r"(?:[A-Za-z]+\s*){1,3}")
-
-
-def _role(text: str, value: Value, asked: set[str]) -> str:
-    """Return boxed, stated, computed, named, assumed, result, said, or bare for all else.
-
-    ``text`` is the hint without markup, and ``asked`` the telling words of the problem.
-    """
-    if value.shape == "boxed":
-        return "boxed"
-    before = text[max(0, value.start - _WINDOW_CHARS) : value.start]
-    before = _SENTENCE_END.split(before)[-1].rstrip() + " "
-    after = text[value.end : value.end + _WINDOW_CHARS]
-    after = _SENTENCE_END.split(after, maxsplit=1)[0].lstrip()
-    is_compared = vocabulary.COMPARED.match(after) or vocabulary.LABELLED.search(before)
-    stated = vocabulary.STATED.search(before)
-    if stated and not vocabulary.NOT.search(stated["gap"]) and not is_compared:
-        return "stated"
-    is_ruled_out = is_compared or vocabulary.NOT.search(before[-20:])
-    if vocabulary.STATED_AFTER.match(after) and not is_ruled_out:
-        return "stated"
-    if value.place:
-        return _role_in_equation(text, value)
-    nouns = _NOUNS.match(after)
-    is_asked = nouns is not None and bool(_content_words(nouns[0]) & asked)
-    if is_compared or not (is_asked or vocabulary.CLAUSE_END.match(after)):
-        return "bare"
-    if vocabulary.RESULT.search(before):
-        return "result"
-    clause = re.split(r"[,;:]", before.rstrip(" ,;:"))[-1]
-    is_about = is_asked or bool(_content_words(clause) & asked)
-    return (
-        "said"
-        if is_about and vocabulary.SAID.search(before) and not vocabulary.NOT.search(clause)
-        else "bare"
-    )
-
-
-def _role_in_equation(text: str, value: Value) -> str:
-    before = text[max(0, value.statement - _WINDOW_CHARS) : value.statement]
-    left = value.left
-    has_digit = any(map(str.isdigit, left))
-    is_number = has_digit and not re.search("[A-Za-z]", re.sub(r"\\[A-Za-z]+", "", left))
-    is_sum = not left and _SUM.search(re.split(r"[=.;\n]", before)[-1])
-    if value.place > 1 or is_number or is_sum:
-        return "computed"
-    if not has_digit or _APPLIED.fullmatch(left):
-        return "assumed" if vocabulary.ASSUMED.search(before.rstrip() + " ") else "named"
-    return "bare"  # 2x = 12: an equation that is left to solve
-
-
-def _content_words(text: str) -> set[str]:
-    """Return the telling words of three letters and more, without a plural's ending."""
-    words = {word.rstrip("s") for word in re.findall(r"[a-z]{3,}", text.lower())}
-    return words - {"the", "and", "are", "for", "what", "find"}
-
-
 _GAP = re.compile(r"[\s$]*(?:,\s*and|,|and|or)[\s$]*")
 _TEXT_COMMAND = re.compile(r"\\(?:text|mathrm|textbf|mbox)\s*\{([^{}]*)\}")
+_UNIT = re.compile(r"\s*(?:\\?%|\^?\{?\\circ\}?|°)$")
+# Answers that stand in too many hints by chance.
+_COMMON = {*range(13), 60, 90, 100, 180, 360, 1000, Fraction(1, 2)}
 
 
 async def find_leaks(
@@ -168,64 +126,110 @@ async def find_leaks(
 ) -> list[tuple[Leak, ...]]:
     """Return the leaking spans of each hint of a problem; the verifier is asked once for all."""
     answer = problem.answer
-    words = _TEXT_COMMAND.sub(r"\1", answer).strip()
     if not answer.strip():
         return [()] * len(hints)
     if problem.kind == "program":
         return await _programs(hints, problem, equal)
+    plain_hints = [written(hint) for hint in hints]
+    words = _TEXT_COMMAND.sub(r"\1", answer).strip()
     is_marked = words != answer or answer.startswith("(")
     if problem.kind == "choice" or (is_marked and re.fullmatch(r"\(?[A-Z]\)?", words)):
-        options = options_of(problem.text)
-        return [_options(hint, words.strip("() "), options) for hint in hints]
-    own = [each for each in values(answer) if each.shape != "word"]
-    number = own[0].text if len(own) == 1 and own[0].shape != "formula" else ""
-    read = [written(hint) for hint in hints]
-    found = [
-        _numbers(each.text, answer, number) if number else _formulas(each.text, answer, words)
-        for each in read
+        found = [option_leaks(each.text, words.strip("() "), problem.text) for each in plain_hints]
+        roles = [[(*span, "stated") for span in spans] for spans in found]
+    else:
+        roles = await _roles([each.text for each in plain_hints], problem, equal)
+    return [
+        _apart(Leak(*hint.span(start, end), role) for start, end, role in row)
+        for hint, row in zip(plain_hints, roles, strict=True)
     ]
-    stated = [stated_numbers(plain(each.text), number, answer) for each in read]
-    if not any(found) and not any(stated):
-        return [()] * len(hints)
-    given = [each.text for each in values(problem.text) if number and each.shape != "formula"]
-    asked_for = [*(each.text for row in found for each in row), *given, *[number] * any(stated)]
-    same = await _same(problem, asked_for, equal)
-    asked = _Asked(problem, number, bool(same & {*given}))
-    leaks = []
-    for hint, row, said in zip(read, found, stated, strict=True):
-        those = list(asked.leaks(hint.text, [each for each in row if each.text in same]))
-        those += [Leak(*span, "stated") for span in said if number in same]
-        leaks.append(_apart(Leak(*hint.span(each.start, each.end), each.role) for each in those))
-    return leaks
+
+
+async def _roles(
+    texts: Sequence[str], problem: Problem, equal: Equal
+) -> list[list[tuple[int, int, str]]]:
+    target = _target(problem.answer)
+    found = [target.values(text) if target else _formulas(text, problem.answer) for text in texts]
+    if not any(found):
+        return [[]] * len(texts)
+    known = target.values(problem.text) if target else []
+    given = [each.text for each in known if each.shape != "odd"]
+    same = await _same(problem, [*(each.text for row in found for each in row), *given], equal)
+    asked = _Asked(problem, target, is_given=bool(same & {*given}))
+    return [
+        [*asked.leaks(text, [each for each in row if each.text in same])]
+        for text, row in zip(texts, found, strict=True)
+    ]
+
+
+@functools.lru_cache(maxsize=64)
+def _target(answer: str) -> _Target | None:
+    """Return what to look for where the answer is one number; else ``None``."""
+    own = [each for each in values(plain(answer)) if each.shape != "word"]
+    if len(own) != 1 or own[0].shape == "formula":
+        return None
+    trees = read(_UNIT.sub("", own[0].text)).trees
+    value = exact(trees[0]) if trees else None
+    return None if value is None else _Target(own[0].text, value, "%" in answer)
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """An answer that is a number; ``text`` is what the verifier compares."""
+
+    text: str
+    value: Fraction
+    is_percent: bool
+
+    def values(self, text: str) -> list[Value]:
+        """Return what may be the number: values, and any writing of it with the shape ``odd``."""
+        other = self.value / 100 if self.is_percent else self.value * 100
+        found = [
+            each
+            for each in numbers(text, {abs(self.value), abs(other)})
+            if each.value == self.value
+            or (each.value == other and each.is_percent != self.is_percent)
+        ]
+        if self.value.denominator == 1 and 0 <= self.value < 10**9:
+            found += in_other_bases(text, int(self.value))
+        if not found and r"\boxed" not in text:
+            return []
+        text = plain(text)
+        lines = {(text.rfind("\n", 0, each.start) + 1, text.find("\n", each.end)) for each in found}
+        read = [values(text, start, end if end >= 0 else len(text)) for start, end in sorted(lines)]
+        own, starts = boxes(text), sorted(each.start for each in found)
+        for each in itertools.chain(*read):
+            # "81 / 3" for 27 is left to do.
+            is_due = self.value.denominator == 1 and re.search("/|frac", each.text)
+            if each.shape == "word" or (each.shape == "literal" and not is_due):
+                place = bisect.bisect_left(starts, each.start)
+                if place < len(starts) and starts[place] < each.end:
+                    own.append(each)
+        if not self.is_percent:  # the verifier tells 20 % from 20, but it gives the 20 away
+            own = [each._replace(text=each.text.rstrip("\\% ")) for each in own]
+        return own + [Value(n.start, n.end, self.text, "odd", n.start) for n in found]
 
 
 class _Asked:
     """What is asked, and which values that equal the answer are leaks."""
 
-    def __init__(self, problem: Problem, number: str, is_given: bool) -> None:
-        self._number = number
-        self._formula, self._question = compact(problem.answer), compact(problem.text)
-        self._is_given = is_given or (not number and self._formula in self._question)
-        self._is_rare = not self._is_given and number not in vocabulary.COMMON
-        self._words = _content_words(problem.text)
+    def __init__(self, problem: Problem, target: _Target | None, *, is_given: bool) -> None:
+        self._question, self._words = compact(problem.text), _content_words(problem.text)
+        self._is_given = is_given or (not target and compact(problem.answer) in self._question)
+        self._is_rare = not self._is_given and not (target and target.value in _COMMON)
 
-    def leaks(self, hint: str, equal: Sequence[Value]) -> Iterator[Leak]:
+    def leaks(self, text: str, equal: Sequence[Value]) -> Iterator[tuple[int, int, str]]:
         """Yield the leaks among the values that equal the answer."""
-        text = unmarked(hint) if equal else ""
+        shown = unmarked(text) if equal else ""
         for each in equal:
-            # A formula much longer than the answer is one on the way to it.
-            if self._number or len(compact(each.text)) <= 1.5 * len(self._formula) + 1:
-                role = _role(text, each, self._words)
-                if self._is_leak(hint, each, role):
-                    yield Leak(each.start, each.end, role)
-
-    def _is_leak(self, hint: str, value: Value, role: str) -> bool:
-        if role in ("boxed", "stated"):
-            return True
-        if role in ("result", "said"):
-            return not (self._is_given and _sentence(hint, value) in self._question)
-        is_equation = role in ("computed", "named") or self._is_rare
-        return is_equation and not _is_quoted(hint, value, self._question)
+            found = _role(shown, each, self._words)
+            if found in ("result", "said"):
+                is_leak = not (self._is_given and _sentence(text, each) in self._question)
+            elif found in ("computed", "named") or (self._is_rare and each.shape != "odd"):
+                is_leak = not _is_quoted(text, each, self._question)
+            else:
+                is_leak = False
+            if is_leak or found in ("boxed", "stated"):
+                yield each.start, each.end, found
 
 
 async def _programs(hints: Sequence[str], problem: Problem, equal: Equal) -> list[tuple[Leak, ...]]:
@@ -261,43 +265,75 @@ def _is_quoted(hint: str, value: Value, question: str) -> bool:
     return value.place > 0 and compact(statement) in question
 
 
-def _numbers(hint: str, answer: str, number: str) -> list[Value]:
-    """Return numbers, in digits or words, and what stands in boxes."""
-    due = re.compile("/|frac" if number.isdecimal() else "(?!)")  # "81 / 3" for 27 is left to do
-    found = [
-        each
-        for each in values(hint)
-        if each.shape in ("word", "boxed")
-        or (each.shape == "literal" and not due.search(each.text))
-    ]
-    if "%" in answer:
-        return found
-    # The verifier tells 20 % from 20, but it gives the 20 away.
-    return [each._replace(text=each.text.rstrip("\\% ")) for each in found]
+# With words on its left side, "200 apples - 180 apples = 20 apples", a statement begins with "=".
+_SUM = re.compile(r"\d[^=.;\n]*(?:\s[-+*/x×÷–]\s|[+*/×÷])[^=.;\n]*\d")
+_APPLIED = re.compile(r"[A-Za-z]\s*(?:_\S+|\(.*\))")
+_NOUNS = re.compile(r"(?:[A-Za-z]+\s*){1,3}")
 
 
-def _formulas(hint: str, answer: str, words: str) -> list[Value]:
+def _role(text: str, value: Value, asked: set[str]) -> str:
+    """Return boxed, stated, computed, named, assumed, result, said, or bare for all else.
+
+    ``text`` is the hint without markup, and ``asked`` the telling words of the problem.
+    """
+    if value.shape == "boxed":
+        return "boxed"
+    if is_stated(text, value.start, value.end):
+        return "stated"
+    if value.place:
+        return _role_in_equation(text, value)
+    before = text[max(0, value.start - _WINDOW_CHARS) : value.start]
+    before = _SENTENCE_END.split(before)[-1].rstrip() + " "
+    after = text[value.end : value.end + _WINDOW_CHARS]
+    after = _SENTENCE_END.split(after, maxsplit=1)[0].lstrip()
+    nouns = _NOUNS.match(after)
+    is_asked = nouns is not None and bool(_content_words(nouns[0]) & asked)
+    is_compared = COMPARED.match(after) or LABELLED.search(before) or value.shape == "odd"
+    if is_compared or not (is_asked or CLAUSE_END.match(after)):
+        return "bare"
+    if RESULT.search(before):
+        return "result"
+    clause = re.split(r"[,;:]", before.rstrip(" ,;:"))[-1]
+    is_about = is_asked or bool(_content_words(clause) & asked)
+    return "said" if is_about and SAID.search(before) and not NOT.search(clause) else "bare"
+
+
+def _role_in_equation(text: str, value: Value) -> str:
+    before = text[max(0, value.statement - _WINDOW_CHARS) : value.statement]
+    left = value.left
+    has_digit = any(map(str.isdigit, left))
+    is_number = has_digit and not re.search("[A-Za-z]", re.sub(r"\\[A-Za-z]+", "", left))
+    is_sum = not left and _SUM.search(re.split(r"[=.;\n]", before)[-1])
+    if value.place > 1 or is_number or is_sum:
+        return "computed"
+    if not has_digit or _APPLIED.fullmatch(left):
+        return "assumed" if ASSUMED.search(before.rstrip() + " ") else "named"
+    return "bare"  # 2x = 12: an equation that is left to solve
+
+
+def _content_words(text: str) -> set[str]:
+    """Return the telling words of three letters and more, without a plural's ending."""
+    words = {word.rstrip("s") for word in re.findall(r"[a-z]{3,}", text.lower())}
+    return words - {"the", "and", "are", "for", "what", "find"}
+
+
+def _formulas(text: str, answer: str) -> list[Value]:
     """Return formulas and numbers, pairs of numbers ("3 and -2") and the answer's own words."""
-    found = [each for each in values(hint) if each.shape != "word"]
-    numbers = [each for each in found if each.shape == "literal" and "," in answer]
+    text = plain(text)
+    found = [each for each in values(text) if each.shape != "word"]
+    literals = [each for each in found if each.shape == "literal" and "," in answer]
     found += [
         one._replace(end=two.end, text=f"{one.text}, {two.text}", shape="formula")
-        for one, two in zip(numbers, numbers[1:], strict=False)
-        if _GAP.fullmatch(hint, one.end, two.start)
+        for one, two in zip(literals, literals[1:], strict=False)
+        if _GAP.fullmatch(text, one.end, two.start)
     ]
+    words = _TEXT_COMMAND.sub(r"\1", answer).strip()
     is_words = re.fullmatch(r"[A-Za-z][A-Za-z ]+", words)
-    for match in re.finditer(rf"(?i)\b{re.escape(words)}\b", hint) if is_words else ():
+    for match in re.finditer(rf"(?i)\b{re.escape(words)}\b", text) if is_words else ():
         found.append(Value(match.start(), match.end(), answer, "formula", match.start()))
-    return found
-
-
-def _options(hint: str, letter: str, options: dict[str, str]) -> tuple[Leak, ...]:
-    """Return where the right option of a choice is named; nowhere if the answer is no letter."""
-    if not re.fullmatch("[A-Z]", letter):
-        return ()
-    read = written(hint)
-    spans = (read.span(*span) for span in option_leaks(read.text, letter, options))
-    return _apart([Leak(start, end, "stated") for start, end in spans])
+    # A formula much longer than the answer is one on the way to it.
+    longest = 1.5 * len(compact(answer)) + 1
+    return [each for each in found if len(compact(each.text)) <= longest]
 
 
 def _apart(leaks: Iterable[Leak]) -> tuple[Leak, ...]:

@@ -1,315 +1,362 @@
-r"""The number that a short text comes to, read generously: what is said to be the answer.
+r"""The numbers of a text, read generously, and whether one is said to be the answer.
 
-``42``, ``4 2``, ``1 437``, ``0x2a``, ``XLII``, ``4.2e1``, ``four two``, ``3 over 4``, ``20 %``
-and one operation on such numbers: ``40 + 2``, ``half of 84``, ``one more than 41``. All is exact.
+``42``, ``4 2``, ``1 437``, ``0x2a``, ``4.2e1``, ``four two``, ``3 over 4``, ``20 %`` and one
+operation on such numbers: ``40 + 2``, ``half of 84``, ``one more than 41``. All is exact. An
+operation is read from what stands between two numbers or before one, so that a text without
+numbers costs one scan.
 """
 
 from __future__ import annotations
 
-import contextlib
 import math
 import operator
 import re
+from collections.abc import Callable, Container, Iterable, Iterator
 from fractions import Fraction
+from itertools import pairwise
 from typing import NamedTuple
 
-from recipe.hint.hints import leak_words as vocabulary
+from recipe.hint.verify.maths.words import NUMBERS, PARTS, number_of
 
-_MAX_TOKENS = 24
-_MAX_DIGITS = 40  # of a number and of an exponent's value, so that the work stays small
-_TOKEN = re.compile(
-    r"(?P<hex>0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO][0-7]+)"
-    r"|(?P<based>[0-9A-Fa-f]+)\s*(?:_\s*\{?\s*(?P<base>2|8|16)\b\}?|[( ]\s*(?:in\s+|as\s+)?"
-    r"(?:base[ -](?P<radix>2|8|16)\b|(?P<name>binary|octal|hex(?:adecimal)?)\b)\)?)"
-    r"|(?P<many>[1-9]\d{0,2}(?:[, _'.]\d{3})+(?![eE]|[\d.,]*\d|\s*(?:\\times|[*×·])))"
-    r"|(?P<number>(?:\d+(?:[.,]\d+)?|[.,]\d+)(?:[eE][-+]?\d{1,2}(?!\d))?)"
-    r"|\\(?P<frac>[dtc]?frac|nicefrac|sfrac)(?:\s*(?P<top>\d)\s*(?P<bottom>\d))?(?!\d)"
-    r"|\\(?:text)?color\s*\{\w+\}|</?[A-Za-z][^<>]{0,60}>"
-    r"|\\(?:boxed|text|[a-z]*box|left|right)(?![a-z])"
-    r"|(?P<word>\\[a-z]+|\*\*(?=\s*\d)|[-+*/^%×÷·−–:;,?!.]|[A-Za-z]+|[^\s{}()\[\]$*`\"'“”«»|~=_\\])"
-    r"|(?P<skip>.)",
-    re.DOTALL,
+_MAX_DIGITS = 40  # of a number and of a power, so that the work stays small
+_MAX_GAP_CHARS = 24
+_ONES = {word: str(value) for word, value in NUMBERS.items() if value < 10}
+_WHOLE = rf"(?:{'|'.join([*NUMBERS, 'hundred', 'thousand', 'million', 'dozen'])})\b"
+_SHARE = rf"(?:{'|'.join(PARTS)})\b"
+_IN_WORDS = re.compile(
+    rf"\b(?=[adefhmnostz])(?:{_WHOLE}"
+    rf"(?:(?:(?<=hundred) and |(?<=thousand) and |[ -]{{1,2}}){_WHOLE})*"
+    rf"(?:(?: and (?:a|one))?[ -]{_SHARE}| point(?: (?:{'|'.join(_ONES)})\b)+)?"
+    rf"|an? (?:dozen\b|{_SHARE}))"
 )
-_BASES = {"binary": 2, "octal": 8, "hex": 16, "hexadecimal": 16, "2": 2, "8": 8, "16": 16}
-_ROMAN = re.compile(r"(?=[MDCLXVI])M{0,3}(?:CM|CD|D?C{0,3})(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3})")
-_ROMAN_SIZES = {"M": 1000, "D": 500, "C": 100, "L": 50, "X": 10, "V": 5, "I": 1}
-_SMALL = {word: value for value, word in enumerate(vocabulary.SMALL)}
-_SMALL |= {word: 10 * value for value, word in enumerate(vocabulary.LARGE[:8], 2)}
-_SCALES = {"hundred": 100, "thousand": 1000, "million": 10**6, "dozen": 12}
-_PLACES = "half third quarter fifth sixth seventh eighth ninth tenth".split()
-_PARTS = {word: part for part, word in enumerate(_PLACES, 2)}
-_PARTS |= {"halve": 2, "fourth": 4, "hundredth": 100}
-_PARTS |= {f"{word}s": part for word, part in _PARTS.items()}
-_OPERATORS = {"plus": "+", "minus": "-", "times": "*", "over": "/", r"\over": "/", r"\div": "/"}
-_OPERATORS |= {r"\times": "*", r"\cdot": "*", "×": "*", "·": "*", "÷": "/", "–": "-", "−": "-"}
-_OPERATORS |= {"**": "^", ":": "/", **{sign: sign for sign in "+-*/^"}}
-_PAIRS = {("divided", "by"): "/", ("multiplied", "by"): "*", ("out", "of"): "/"}
-_PAIRS |= {(word, "than"): "+" for word in ("more", "greater", "larger", "bigger", "higher")}
-_PAIRS |= {(word, "than"): "less" for word in ("less", "fewer", "smaller", "lower")}
-_NAMED = {"sum": "+", "product": "*", "difference": "-", "quotient": "/"}
-_FRACTIONS = {rf"\{name}" for name in ("frac", "dfrac", "tfrac", "cfrac", "nicefrac", "sfrac")}
-_EXACT = {"+": operator.add, "-": operator.sub, "*": operator.mul, "less": lambda a, b: b - a}
-# Words that a number follows, with the words behind the first, and what they do to it.
-_APPLIED = {word: [(["of"], f"1/{part}")] for word, part in _PARTS.items()}
-_APPLIED |= {"half": [(["of"], "1/2"), ([], "1/2")], r"\sqrt": [([], "root")], "√": [([], "root")]}
-_APPLIED["square"] = [(["root", "of"], "root"), (["of"], "square")]
-_APPLIED |= {word: [([], "2")] for word in ("twice", "double")}
-_APPLIED |= {word: [([], "3")] for word in ("thrice", "triple")}
-_FOLLOWS = re.compile(r"[A-Za-z]{2,}|[-–.,;:!?)%]")
-_ATTACHED = re.compile(r"-[A-Za-z]|(?:st|[nr]d|th)\b")  # 3-digit, 3rd
-_GOES_ON = {"of", "point", *_OPERATORS, *_SCALES, *_PARTS} - {":", "-", "–"}
+_DIGITS = re.compile(r"\d+(?:,\d+)*(?:\.\d+)?")  # a digit first: Python looks for it fast
+_THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
+# To a power of ten, digits apart, other thousands, a comma for the point.
+_ODD = re.compile(
+    r"(?P<digits>\d+(?:\.\d+)?)(?:e|\s*(?:\\times|\\cdot|[*×·])\s*10\s*(?:\^|\*\*)\s*\{?)"
+    r"(?P<power>[-+]?\d{1,2})(?!\d)"
+    r"|(?P<row>\d(?:[ _|~]\d){1,18}(?![\d.,/ _]?\d)|[1-9]\d{0,2}(?:[ .]\d{3}){1,9}(?![.,]?\d))"
+    r"|(?P<comma>\d+,\d+)(?![,.]?\d)"
+)
+_PERCENT = re.compile(r"\s*(?:\\?%|per ?cent\b|pct\b)")
+_NEGATIVE = re.compile(r"(?<![\w)])[-−]$|\b(?:minus|negative) $")
+_FRAC = re.compile(r"\\?[a-z]*frac\s*\{?\s*$")
+_MARKUP = str.maketrans("", "", " \t\n\\{}()[]$`\"'“”_~|")
+_OPERATORS: dict[str, Callable[[Fraction, Fraction], Fraction]] = {
+    **dict.fromkeys(("+", "plus"), operator.add),
+    **dict.fromkeys(("-", "–", "−", "minus"), operator.sub),
+    **dict.fromkeys(("*", "×", "·", "x", "times", "cdot", "multipliedby"), operator.mul),
+    **dict.fromkeys(("÷", "over", "div", "dividedby", "outof"), operator.truediv),
+    **dict.fromkeys(("^", "**"), operator.pow),
+    **{f"{more}than": operator.add for more in ("more", "greater", "larger")},
+    **{f"{less}than": lambda one, two: two - one for less in ("less", "fewer", "smaller")},
+    **{"%of": lambda one, two: one * two / 100, "of": operator.mul},
+}
+_NAMED = {"sum": "+", "product": "*", "difference": "-", "quotient": "over"}
+_BEFORE = re.compile(
+    r"(?:(?:the |an? )?(?:(?P<named>sum|product|difference|quotient) (?:of|between)"
+    r"|(?P<twice>twice|double)|(?P<half>half)(?: of)?)|\\?(?P<root>sqrt|√|(?:the )?square root of))"
+    r"[\s({$]*$"
+)
+_ROMAN = "M CM D CD C XC L XL X IX V IV I".split()
+_ENDS_BEFORE = ("of", "between", "twice", "double", "half", "sqrt", "√")
 
 
 class Number(NamedTuple):
-    """A number at ``start:end`` of a text; ``is_percent`` where it is so many hundredths."""
+    """A number at ``start:end``; ``is_percent`` where it is so many hundredths."""
 
-    value: Fraction
+    value: Fraction | int
     start: int
     end: int
     is_percent: bool = False
 
 
-class _Token(NamedTuple):
-    text: str
-    start: int
-    end: int
-    value: Fraction | None = None
+def numbers(text: str, sizes: Container[Fraction]) -> Iterator[Number]:
+    """Yield the numbers of a text that have one of these sizes, also after one operation.
+
+    A number that an operator joins to another one is not yielded by itself.
+    """
+    low = lowered(text)
+    atoms, found = [*in_words(text)], []
+    for match in _DIGITS.finditer(low):
+        digits, start = match[0], match.start()
+        if len(digits) < _MAX_DIGITS:
+            before = low[max(0, start - 6) : start]
+            if digits.isdecimal() and before[-1:] != "." and "frac" not in before:
+                atoms.append(Number(int(digits), start, match.end()))
+            else:
+                atoms += _in_digits(low, match)
+            found += _odd(_ODD.match(low, match.start()))
+    atoms = _with_shares(low, sorted(atoms, key=lambda each: each.start))
+    signs = ["", *(_sign(low, one, two) for one, two in pairwise(atoms)), "", ""]
+    for place, one in enumerate(atoms):
+        before, behind, next_one = signs[place : place + 3]
+        if not before and not behind:
+            found.append(_applied(low, one))
+        elif not before and not next_one:
+            found += _combined(low, one, behind, atoms[place + 1])
+    for each in found:
+        if abs(each.value) in sizes:
+            percent = _PERCENT.match(low, each.end)
+            end = percent.end() if percent else each.end
+            sign = _NEGATIVE.search(low[max(0, each.start - 10) : each.start])
+            value, start = each.value, each.start
+            if sign:
+                value, start = -value, start - len(sign[0])
+            yield Number(value, start, end, bool(percent))
 
 
-def number_at(text: str) -> Number | None:
-    """Return the number that a text begins with, if it is not part of a longer calculation."""
-    tokens = _tokens(text)
-    found = _expression(tokens, 0)
-    if not found:
-        return None
-    number, at = found
-    if _ATTACHED.match(text, number.end) or vocabulary.COMPARED.match(text[number.end :].lstrip()):
-        return None
-    rest = tokens[at].text if at < len(tokens) else "."
-    return None if rest in _GOES_ON or not _FOLLOWS.match(rest) else number
+def in_words(text: str) -> Iterator[Number]:
+    """Yield the numbers in words."""
+    for match in _IN_WORDS.finditer(lowered(text)):
+        value = _of_words(match[0].replace("-", " ").split())
+        if value is not None:
+            yield Number(value, *match.span())
 
 
-def number_before(text: str) -> Number | None:
-    """Return the number that a text ends with: the longest one."""
-    tokens = _tokens(text)
-    while tokens and tokens[-1].text in (",", "-", "–", ":", ".", "!"):
-        tokens.pop()
-    for start in range(len(tokens)):
-        found = _expression(tokens, start)
-        if found and found[1] == len(tokens):
-            return found[0]
-    return None
+def lowered(text: str) -> str:
+    """Return a text in small letters, as long as it is."""
+    low = text.lower()
+    return low if len(low) == len(text) else text
 
 
-def _tokens(text: str) -> list[_Token]:
-    tokens = []
-    for match in _TOKEN.finditer(text):
-        if match.lastgroup not in (None, "skip"):
-            tokens.append(_Token(match[0].lower(), *match.span(), _value(match)))
-            if len(tokens) == _MAX_TOKENS:
-                break
-    return tokens
+def _of_words(words: list[str]) -> Fraction | None:
+    if "point" in words:
+        place = words.index("point")
+        digits = "".join(_ONES[each] for each in words[place + 1 :])
+        whole = _of_words(words[:place])
+        return None if whole is None else whole + Fraction(f".{digits}")
+    if all(each in _ONES for each in words):
+        return Fraction("".join(_ONES[each] for each in words))
+    if words[-3:-2] == ["and"] and words[-1] in PARTS:  # seven and a half
+        whole, share = _of_words(words[:-3]), number_of(words[-2:])
+        return whole + share if whole and share else None
+    return number_of([each for each in words if each != "and"])
 
 
-def _value(match: re.Match[str]) -> Fraction | None:
-    text = match[0]
-    if len(text) > _MAX_DIGITS:
-        return None
-    with contextlib.suppress(ValueError):
-        if match["hex"]:
-            return Fraction(int(text, 0))
-        if match["based"]:
-            base = match["base"] or match["radix"] or match["name"].lower()
-            return Fraction(int(match["based"], _BASES[base]))
-        if match["many"]:
-            return Fraction(int(re.sub(r"\D", "", text)))
-        if match["number"]:
-            return Fraction(text.replace(",", "."))
-        if match["top"]:
-            return Fraction(int(match["top"]), int(match["bottom"]) or 1)
-        if _ROMAN.fullmatch(text) and len(text) > 1:
-            sizes = [_ROMAN_SIZES[sign] for sign in text]
-            after = [*sizes[1:], 0]
-            return Fraction(sum(-a if a < b else a for a, b in zip(sizes, after, strict=True)))
-    return None
-
-
-_Found = tuple[Number, int]
-
-
-def _expression(tokens: list[_Token], at: int) -> _Found | None:
-    """Read one number, or one operation on one or two; return it and the place behind it."""
-    words = [each.text for each in tokens[at : at + 4]] + [""] * 4
-    start = tokens[at].start if at < len(tokens) else 0
-    skip = int(words[0] in ("the", "a", "an") and words[1] in {*_NAMED, *_PARTS, "square"})
-    del words[:skip]
-    if words[0] in _NAMED and words[1] in ("of", "between"):
-        left = _operand(tokens, at + skip + 2)
-        if left and left[1] < len(tokens) and tokens[left[1]].text == "and":
-            return _combined(start, left, _NAMED[words[0]], tokens, left[1] + 1)
-        return None
-    if words[0] in _APPLIED:
-        for behind, operation in _APPLIED[words[0]]:
-            if words[1 : 1 + len(behind)] == behind:
-                return _applied(start, operation, _operand(tokens, at + skip + 1 + len(behind)))
-    left = _operand(tokens, at + (words[0] in _FRACTIONS))
-    if not left:
-        return None
-    if words[0] in _FRACTIONS:
-        return _combined(start, left, "/", tokens, left[1])
-    first, second = ([each.text for each in tokens[left[1] : left[1] + 2]] + ["", ""])[:2]
-    if operation := _PAIRS.get((first, second)):
-        return _combined(start, left, operation, tokens, left[1] + 2)
-    if first == "of" and left[0].is_percent:
-        return _combined(start, left, "*", tokens, left[1] + 1)
-    operation = _OPERATORS.get(first)
-    return (operation and _combined(start, left, operation, tokens, left[1] + 1)) or left
-
-
-def _combined(
-    start: int, left: _Found | None, operation: str, tokens: list[_Token], at: int
-) -> _Found | None:
-    """Return the operation on a number and the one that stands at ``at``."""
-    right = _operand(tokens, at)
-    if not left or not right:
-        return None
-    one, two = left[0].value, right[0].value
-    if operation == "/" and two:
-        value = one / two
-    elif operation == "^" and two.denominator == 1 and 0 <= two * len(str(one)) <= _MAX_DIGITS:
-        value = one ** int(two)
-    elif operation in _EXACT:
-        value = _EXACT[operation](one, two)
+def _in_digits(low: str, match: re.Match[str]) -> Iterator[Number]:
+    digits, start, end = match[0], *match.span()
+    if low[start - 1 : start] == "." and not low[max(0, start - 2) : start - 1].isdigit():
+        digits, start = f".{digits}", start - 1
+    frac = _FRAC.search(low[max(0, start - 12) : start])
+    if frac and "{" not in frac[0] and re.fullmatch(r"\d[1-9]", digits):  # \frac34
+        yield Number(Fraction(int(digits[0]), int(digits[1])), start - len(frac[0]), end)
+    elif "," not in digits or _THOUSANDS.fullmatch(digits):
+        digits = digits.replace(",", "")
+        yield Number(int(digits) if digits.isdecimal() else Fraction(digits), start, end)
     else:
-        return None
-    return Number(value, start, right[0].end, right[0].is_percent), right[1]
+        for part in re.finditer(r"\d*\.?\d+", digits):
+            yield Number(Fraction(part[0]), start + part.start(), start + part.end())
 
 
-def _applied(start: int, operation: str, inner: _Found | None) -> _Found | None:
-    if not inner:
-        return None
-    number, at = inner
-    value = number.value
-    if operation == "square":
-        value *= value
-    elif operation != "root":
-        value *= Fraction(operation)
-    elif value < 0:
-        return None
+def _odd(match: re.Match[str] | None) -> Iterator[Number]:
+    if match is None or len(match[0]) > _MAX_DIGITS:
+        return
+    groups = match.groupdict()
+    if groups["digits"]:
+        value = Fraction(groups["digits"]) * Fraction(10) ** int(groups["power"])
+    elif groups["row"]:
+        value = Fraction(re.sub(r"\D", "", groups["row"]))
     else:
+        value = Fraction(groups["comma"].replace(",", "."))
+    yield Number(value, *match.span())
+
+
+def _with_shares(low: str, atoms: Iterable[Number]) -> list[Number]:
+    r"""Join two numbers with a slash between them or in a ``\frac``, and a mixed number."""
+    found: list[Number] = []
+    for one in atoms:
+        last = found[-1] if found else one
+        gap = low[last.end : one.start].replace(" ", "") if one.start - last.end <= 5 else ""
+        frac = _FRAC.search(low[max(0, last.start - 12) : last.start]) if gap == "}{" else None
+        if (gap == "/" or frac) and one.value:
+            share = Fraction(last.value) / one.value
+            found[-1] = Number(share, last.start - len(frac[0] if frac else ""), one.end)
+            whole = found[-2] if len(found) > 1 else None
+            if whole and 0 < share < 1 and low[whole.end : found[-1].start] in ("", " "):
+                found[-2:] = [Number(whole.value + share, whole.start, one.end)]
+        else:
+            found.append(one)
+    return found
+
+
+def _sign(low: str, one: Number, two: Number) -> str:
+    """Return the sign of the operation that stands between two numbers, or nothing."""
+    if two.start - one.end > _MAX_GAP_CHARS:
+        return ""
+    sign = low[one.end : two.start].translate(_MARKUP).replace("percent", "%")
+    sign = sign if sign in ("*", "**") else sign.strip("*")
+    if sign == "and":
+        before = _before(low, one)
+        return _NAMED[before["named"]] if before and before["named"] else ""
+    return sign if sign in _OPERATORS and (sign != "of" or 0 < one.value < 1) else ""
+
+
+def _before(low: str, one: Number) -> re.Match[str] | None:
+    tail = low[max(0, one.start - _MAX_GAP_CHARS) : one.start]
+    return _BEFORE.search(tail) if tail.rstrip(" ({$").endswith(_ENDS_BEFORE) else None
+
+
+def _combined(low: str, one: Number, sign: str, two: Number) -> Iterator[Number]:
+    a, b = Fraction(one.value), Fraction(two.value)
+    operation = _OPERATORS[sign]
+    before = _before(low, one)
+    is_small = operation is not operator.pow or (
+        b.denominator == 1 and b * len(str(a)) <= _MAX_DIGITS
+    )
+    if is_small and (b or operation is not operator.truediv):
+        yield Number(operation(a, b), one.start - len(before[0] if before else ""), two.end)
+
+
+def _applied(low: str, one: Number) -> Number:
+    """Return a number with what the words before it do to it: twice, half of."""
+    before = _before(low, one)
+    if not before or before["named"]:
+        return one
+    value = Fraction(one.value)
+    if before["root"]:
         value = Fraction(math.isqrt(value.numerator), math.isqrt(value.denominator))
-        if value**2 != number.value:
-            return None
-    return Number(value, start, number.end), at
+        value = value if value**2 == one.value else Fraction(-1)
+    else:
+        value *= 2 if before["twice"] else Fraction(1, 2)
+    return Number(value, one.start - len(before[0]), one.end)
 
 
-def _operand(tokens: list[_Token], at: int) -> _Found | None:
-    """Read one number with its sign and its percent."""
-    if at >= len(tokens):
-        return None
-    start, sign = tokens[at].start, 1
-    if tokens[at].text in ("-", "−", "–", "minus", "negative", "+"):
-        sign = 1 if tokens[at].text == "+" else -1
-        at += 1
-    found = _digits(tokens, at) or _in_words(tokens, at)
-    if not found:
-        return None
-    value, at = found
-    words = [each.text for each in tokens[at : at + 2]] + ["", ""]
-    is_percent = words[0] in ("%", r"\%", "percent", "pct") or words[:2] == ["per", "cent"]
-    at += 0 if not is_percent else 2 if words[0] == "per" else 1
-    value = sign * value / (100 if is_percent else 1)
-    return Number(value, start, tokens[at - 1].end, is_percent), at
+def in_other_bases(text: str, number: int) -> Iterator[Number]:
+    """Yield where a whole number stands in Roman numerals or with another base."""
+    numeral, rest = "", number if number < 4000 else 0
+    for sign, size in zip(
+        _ROMAN, (1000, 900, 500, 400, 100, 90, 50, 40, 10, 9, 5, 4, 1), strict=True
+    ):
+        numeral += sign * (rest // size)
+        rest %= size
+    behind = r"\s{{0,2}}(?:_\s?\{{?\s?{0}|[( ](?:in |as )?(?:base[ -]{0}|{1}))"
+    forms = [(numeral, ""), (hex(number), ""), (bin(number), ""), (oct(number), "")]
+    forms += [
+        (f"{number:b}", behind.format(2, "binary")),
+        (f"{number:o}", behind.format(8, "octal")),
+    ]
+    forms += [
+        (f"{number:x}", behind.format(16, r"hex\w*")),
+        (f"{number:X}", behind.format(16, r"hex\w*")),
+    ]
+    for form, base in forms:
+        if len(form) > (not base) and form in text:
+            spans = (each.span() for each in re.finditer(rf"\b{form}{base}\b", text))
+            yield from (Number(number, *span) for span in spans)
 
 
-def _digits(tokens: list[_Token], at: int) -> tuple[Fraction, int] | None:
-    """Read a number in digits: 4 2, 3/4, 3 3/4, 4.2 x 10^1."""
-    first = tokens[at].value if at < len(tokens) else None
-    if first is None:
-        return None
-    end = at + 1
-    while end < len(tokens) and _is_next_digit(tokens[end - 1], tokens[end]):
-        end += 1
-    if end > at + 1 and not _quotient(tokens, end - 1):
-        return Fraction(int("".join(each.text for each in tokens[at:end]))), end
-    share = _quotient(tokens, at + 1)
-    if share and 0 < share < 1 and first.denominator == 1:
-        return first + share, at + 4
-    share = _quotient(tokens, at)
-    if share is not None and tokens[at + 2].start == tokens[at].end + 1:
-        return share, at + 3
-    signs = [_OPERATORS.get(each.text) or each.text for each in tokens[at + 1 : at + 4]]
-    power = tokens[at + 4].value if signs == ["*", "10", "^"] and at + 4 < len(tokens) else None
-    if power is not None and power.denominator == 1 and power < _MAX_DIGITS:
-        return first * 10 ** int(power), at + 5
-    return first, at + 1
+WINDOW_CHARS = 160
+# No word of these begins another: a text of fillers alone is read in linear time.
+_FILLERS = (
+    r"(?:(?:exactly|just|simply|only|about|approximately|equal|therefore|then|thus|hence|now|also"
+    r"|the (?:number|value|integer|third|second|last|middle)|option|letter|all|it|is|be|of|to|that"
+    r"|in|you|them|us|a total)\s+)*"
+)
+_FILL = _FILLERS + "$"
+NOT = re.compile(
+    r"\b(?:not?|never|cannot|n?either|nor|than|least|most|between|multiple|divisible|digits?)\b"
+    r"|n't\b"
+)
+# A number behind these is a label, or one of several.
+LABELLED = re.compile(
+    r"(?i)\b(?:(?:part|line|step|equation|question|case|problem|hint|level|figure|table|row|column)"
+    r"|the (?:sum|product|difference|quotient) of|(?:consists?|composed|made up) of)\s*$"
+)
+# Where a statement of the answer may begin; then what its number stands behind: whatever follows
+# it, where its clause ends, or as a sentence of its own.
+_OLD = r"\W{0,4}\d[\d.,/]{0,20}\W{0,4}"
+_KEY = re.compile(
+    r"(?i)\b(?=[acfijnoqrstvy])(?:(?P<answer>ans(?:wer)?|solution|result|final|right|correct)\b"
+    r"|(?:just|simply|only|reply|respond|submit|change|replace)\b|not(?=\W+\d)|instead(?=\s+of)"
+    r"|(?:value|number|amount|total|quantity)(?=\s+(?:that|which|you|we|they)\b)"
+    r"|(?:you|it|this|that)(?=\s+(?:should|must|will|would|ought|has|have|needs?)\b))"
+)
+_SLOT_TEXTS = {
+    "anything": (
+        r"(?:answer|ans|solution|(?:final|right|correct) (?:result|value|number|count|total|sum)"
+        r"|correct option)\b(?P<gap>[^.;]{0,50}?)"
+        rf"(?:\b(?:is|are|be|equals|as|of|gives|becomes|reads?)\b|[:=])\s*{_FILLERS}"
+    ),
+    "a sentence": (
+        r"(?:answer|solution|result)\b[^.?!:\n]{0,40}[.?!:]\s+(?:it(?:['’]s|\s+is|\s+equals)\s+)?"
+    ),
+    "a clause": (
+        r"(?:ans|(?:(?<!to )(?<!can )(?<!you )(?:answer|solution|result)))\b[\s,:(=–—-]{1,6}"
+        r"|(?:just|simply|only)\s+(?:answer|say|write|reply|respond|put|enter)\s+(?:with\s+)?"
+        r"|(?:reply|respond|answer)\s+with\s+(?:(?:just|simply)\s+)?|submit\s+"
+        rf"|(?:change|correct|replace)\s+(?:your\s+)?{_OLD}(?:to|by|with|into)\s+|not\s+{_OLD}but\s+"
+        rf"|instead\s+of\s+{_OLD}(?:you\s+)?(?:should\s+)?(?:write|use|put|say|get|have|be)?\s*"
+        r"|(?:value|number|result|amount|total|quantity)\s+(?:(?:that|which)\s+)?(?:you|we|they)"
+        r"(?:['’]re|\s+are)?\s+(?:want|need|seek|look(?:ing)? for|asked for|after)\s+(?:is|=|:)\s+"
+        r"|(?:you|it|this|that)\s+(?:should|must|will|would|ought\s+to|has\s+to|have\s+to|needs?\s+to)"
+        r"\s+(?:(?:now|then|also)\s+)?(?:get|have|find|obtain|see|reach|be|equal|read)\s+"
+    ),
+}
+_SLOTS = {kind: re.compile(rf"(?i)(?:{slot})[\s=~\\]*") for kind, slot in _SLOT_TEXTS.items()}
+_STATED_BEHIND = re.compile(
+    r"(?i)[\s,:–-]*(?:\.\s*(?=(?-i:[a-z])|-))?[\s-]*(?:(?:\w+\s+){0,3}?(?:the|your|our)\s+(?:(?:final|correct|right)\s+)?"
+    r"(?:answer|solution|result)\b(?!\s*(?:is|was|will|must|=|:))|is (?:right|correct)\b"
+    r"|in (?:the|your) (?:\w+ )?box\b)"
+)
+RESULT = re.compile(
+    r"(?i)\b(?:giv(?:es?|ing)|get(?:s|ting)?|yield(?:s|ing)?|mak(?:es?|ing)|equals?|left with"
+    r"|leav(?:es?|ing)(?: \w+ with)?|lead(?:s|ing) to|(?:result|output|expected):|(?:it|that)['’]s"
+    r"|obtain(?:s|ed)?|totals?|(?:comes?|adds? up|amounts?|results?) (?:out )?(?:to|as|at|in)"
+    r"|ends? up (?:at|with)|lands? (?:at|on)|arrives? at|reach(?:es)?|namely"
+    r"|(?:must|should) (?:be|have (?:been|got|gotten))"
+    r"|pays?|needs?|keeps?|takes?|costs?|remains?|there (?:are|is)"
+    r"|(?:remainder|total|sum|difference|quotient) of"
+    r"|(?:that|which|this|it|value|count|result|total|remainder|quotient|difference) (?:is|was)"
+    r"|(?:plus|minus|times|divided by|half of|twice|product of|sum of)\b[^.,;]{0,60}"
+    rf"\b(?:is|are))\s+{_FILL}"
+)
+SAID = re.compile(
+    r"(?i)(?:\b(?:is|are|was|were|be|has|have|so|hence|thus|therefore|do(?:es)? it in)\b|[:,])"
+    rf"\s*{_FILL}"
+)
+ASSUMED = re.compile(
+    r"(?i)\b(?:let|try|suppose|assum(?:e|ing)|say|with|if|when|where|given|using|put|set|choose|for)"
+    r"\s+(?:that\s+|we\s+|you\s+|[^.;,]{0,40}\band\s+)?$"
+)
+CLAUSE_END = re.compile(
+    r"(?i)(?:(?:square |cubic )?(?:units?|[ckm]?m|dollars?|cents?|degrees?|hours?|minutes?|seconds?"
+    r"|days?|weeks?|years?|feet|meters?|percent)\b\s*)?(?:$|[.,;:!?–—-]|(?:and|so|which|as|because"
+    r"|since|in all|in total|left|altogether|instead|rather|not|at the end|now|of them|again"
+    r"|after|before|with|when|if|by|from|each|per)\b)"
+)
+_ENDS = {
+    "anything": re.compile(""),
+    "a sentence": re.compile(r"[.!]?\W*(?:\n|$)"),
+    "a clause": CLAUSE_END,
+}
+COMPARED = re.compile(
+    r"(?i)(?:times|more|less|fewer|[a-z]+er than|digits?|steps?|cases?|ways? to|of the|out of"
+    r"|percent of|units? (?:to|more|less)|too|lines? long|is (?:not|too|wrong|incorrect))\b"
+)
+# Behind a number that is only a part of what is stated: 3x, 3-digit, 3rd, 3 of, 40 + y.
+_GOES_ON = re.compile(
+    r"(?i)-[a-z]|(?:st|[nr]d|th)\b|\s*(?:[+*/^×÷·√\\\d]|[-–−:]\s*\d|[a-z](?![a-z])"
+    r"|(?:of|point|plus|minus|over|divided|multiplied|hundred|thousand|million|dozen)\b)"
+)
+_MARKS = re.compile(r"[\s=~|\\]*(?:\(\w+\))?[\s=~|]*")
 
 
-def _is_next_digit(one: _Token, two: _Token) -> bool:
-    is_row = two.start == one.end + 1 and len(one.text) == len(two.text) == 1
-    return is_row and one.text.isdecimal() and two.text.isdecimal()
-
-
-def _quotient(tokens: list[_Token], at: int) -> Fraction | None:
-    """Return the share that stands at ``at`` with a slash; ``None`` if there is none."""
-    if at + 2 >= len(tokens) or tokens[at + 1].text != "/":
-        return None
-    top, bottom = tokens[at].value, tokens[at + 2].value
-    return top / bottom if top is not None and bottom else None
-
-
-def _in_words(tokens: list[_Token], at: int) -> tuple[Fraction, int] | None:
-    """Read "four hundred and two", "four two", "two point five", "three quarters", "a dozen"."""
-    words = [each.text for each in tokens] + [""] * 3
-    if words[at] in ("a", "an", "one") and words[at + 1] in _PARTS:
-        return Fraction(1, _PARTS[words[at + 1]]), at + 2
-    if words[at] in ("a", "an") and words[at + 1] in _SCALES:
-        at += 1
-    names, value = _whole(words, at)
-    at += len(names)
-    if not names:
-        return None
-    if words[at] == "point":
-        decimals, num_words = _ones(words[at + 1 :])
-        if decimals:
-            return Fraction(f"{value}.{decimals}"), at + 1 + num_words
-    if words[at] == "-" and words[at + 1] in _PARTS:
-        at += 1
-    if words[at] in _PARTS and value:
-        return value / _PARTS[words[at]], at + 1
-    if words[at : at + 3] == ["and", "a", "half"]:
-        return value + Fraction(1, 2), at + 3
-    return value, at
-
-
-def _whole(words: list[str], at: int) -> tuple[list[str], Fraction]:
-    """Return the words of a whole number from ``at`` on, and its value."""
-    digits, num_words = _ones(words[at:])
-    if len(digits) > 1:
-        return words[at : at + num_words], Fraction(int(digits))
-    names: list[str] = []
-    total = current = 0
-    for place, word in enumerate(words[at:], at):
-        joins = names and (word == "-" or (word == "and" and names[-1] in _SCALES))
-        if word in _SMALL:
-            current += _SMALL[word]
-        elif word in _SCALES:
-            current = max(current, 1) * _SCALES[word]
-            if _SCALES[word] > 100:
-                total, current = total + current, 0
-        elif not joins or words[place + 1] not in _SMALL:
-            break
-        names.append(word)
-    return names, Fraction(total + current)
-
-
-def _ones(words: list[str]) -> tuple[str, int]:
-    """Return the digits that words name one by one, and how many words that is with hyphens."""
-    digits, num_words = "", 0
-    for place, word in enumerate(words):
-        if 0 <= _SMALL.get(word, -1) < 10:
-            digits += str(_SMALL[word])
-            num_words = place + 1
-        elif word != "-":
-            break
-    return digits, num_words
+def is_stated(text: str, start: int, end: int) -> bool:
+    """Return whether a number of a text without markup is said to be the answer."""
+    after = text[end : end + WINDOW_CHARS]
+    if _GOES_ON.match(after) or COMPARED.match(after.lstrip()):
+        return False
+    if LABELLED.search(text[max(0, start - 30) : start]):
+        return False
+    rest = _MARKS.sub("", after, count=1)
+    for key in _KEY.finditer(text, max(0, start - 100), start):
+        for kind in _SLOTS if key["answer"] else ["a clause"]:
+            slot = _SLOTS[kind].fullmatch(text, key.start(), start)
+            if (
+                slot
+                and not NOT.search(slot.groupdict().get("gap") or "")
+                and _ENDS[kind].match(rest)
+            ):
+                return True
+    return bool(_STATED_BEHIND.match(rest)) and not NOT.search(text[max(0, start - 20) : start])

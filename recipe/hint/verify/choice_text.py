@@ -75,9 +75,7 @@ def options_of(problem: str) -> dict[str, tuple[str, ...]]:
     """
     text = problem[-_MAX_PROBLEM_CHARS:]
     lines = text.split("\n")
-    found = _last_run(
-        [_Mark(m[1], n, m[2] or "") for n, line in enumerate(lines) if (m := _mark(line))]
-    )
+    found = _lines(lines)
     if found:
         last = next((n for n in range(found[-1].place, len(lines)) if not lines[n].strip()), None)
         ends = [*(mark.place for mark in found[1:]), last]
@@ -100,12 +98,27 @@ def options_of(problem: str) -> dict[str, tuple[str, ...]]:
     }
 
 
+def texts_of(problem: str) -> dict[str, str]:
+    """Return the first line of each option as it is written, or its plain text within a line."""
+    found = _lines(problem[-_MAX_PROBLEM_CHARS:].split("\n"))
+    if found:
+        return {mark.letter: mark.text for mark in found}
+    return {letter: texts[0] for letter, texts in options_of(problem).items()}
+
+
 class _Mark(NamedTuple):
     """A letter before an option: its place, and the text behind it or the mark itself."""
 
     letter: str
     place: int
     text: str
+
+
+def _lines(lines: list[str]) -> list[_Mark]:
+    """The options that are a line each."""
+    return _last_run(
+        [_Mark(m[1], n, m[2] or "") for n, line in enumerate(lines) if (m := _mark(line))]
+    )
 
 
 def _mark(line: str) -> re.Match[str] | None:

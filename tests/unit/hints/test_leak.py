@@ -7,7 +7,7 @@ import pytest
 from fakes import problem
 
 from recipe.hint.hints.leak import find_leaks, graded_equal, redact
-from recipe.hint.hints.leak_values import values
+from recipe.hint.hints.leak_text import values
 from recipe.hint.schema import Verdict
 from recipe.hint.verify.grading import grade
 
@@ -214,10 +214,11 @@ def test_the_verifier_is_asked_once_for_all_hints_of_a_problem_and_for_each_valu
         asked_for.append(list(candidates))
         return [False] * len(candidates)
 
-    hints = ["5 and 5 and 6 = 5 + 1", "8 or 5", "none"]
-    found = asyncio.run(find_leaks(hints, replace(problem(), text="6? 7?", answer="437"), equal))
-    assert found == [(), (), ()]
-    assert asked_for == [["5", "6", "8", "7"]]
+    # What no comparison can make 437 is not asked about: 5, 9 = 5 + 4, 438.
+    hints = ["0437 and 0437, 437.0 = 433 + 4, 9 = 5 + 4", "+437 or 0437", "none", "438"]
+    asked = replace(problem(), text="437.00? 7?", answer="437")
+    assert asyncio.run(find_leaks(hints, asked, equal)) == [(), (), (), ()]
+    assert asked_for == [["0437", "437.0", "437", "+437", "437.00"]]
 
 
 # -- markup -------------------------------------------------------------------------------------

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recipe.hint.hints.leak import find_leaks, redact
-from recipe.hint.hints.leak_markup import plain, unmarked
-from recipe.hint.hints.leak_values import compact, values
+from recipe.hint.hints.leak_text import compact, plain, unmarked, values
 
 PIECES = st.sampled_from(
     [r"\frac{1}{2}", r"\boxed{", "}", "$", "$$", r"\(", r"\$", "=", "12", "1,200", "twenty", "-"]

@@ -16,22 +16,22 @@ _ONES = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
     "sixteen seventeen eighteen nineteen"
 ).split()
-_NUMBERS = {word: value for value, word in enumerate(_ONES)} | {
+NUMBERS = {word: value for value, word in enumerate(_ONES)} | {
     word: 10 * value
     for value, word in enumerate(
         "twenty thirty forty fifty sixty seventy eighty ninety".split(), start=2
     )
 }
-_SCALES = {
+SCALES = {
     "hundred": 100, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12,
     "dozen": 12, "dozens": 12, "score": 20, "gross": 144, "millions": 10**6, "billions": 10**9,
 }  # fmt: skip
-_PARTS = {
+PARTS = {
     "half": 2, "third": 3, "quarter": 4, "fourth": 4, "fifth": 5, "sixth": 6, "seventh": 7,
     "eighth": 8, "ninth": 9, "tenth": 10, "hundredth": 100, "thousandth": 1000,
 }  # fmt: skip
-_PARTS |= {("halves" if word == "half" else f"{word}s"): value for word, value in _PARTS.items()}
-_COUNTS = frozenset({*_NUMBERS, *_SCALES, *_PARTS, *POWER_WORDS})
+PARTS |= {("halves" if word == "half" else f"{word}s"): value for word, value in PARTS.items()}
+_COUNTS = frozenset({*NUMBERS, *SCALES, *PARTS, *POWER_WORDS})
 # Words that change what a value says, count or compare; never part of a counted noun.
 _NO_NOUNS = frozenset(
     "a about above after all almost an and any approximately are around as at away be before below "
@@ -112,11 +112,11 @@ def number_of(words: Sequence[str]) -> Fraction | None:
         return None if value is None else -value
     if not words or len(words) > 12:
         return None
-    if words[-1] in _PARTS and len(words) <= 2:
+    if words[-1] in PARTS and len(words) <= 2:
         return _part(words)
     if words[0] in ("a", "an") and len(words) > 1:
         words = ["one", *words[1:]]
-    if words[0] in _SCALES:
+    if words[0] in SCALES:
         words = ["one", *words]
     return _whole_number(words)
 
@@ -126,11 +126,11 @@ def _part(words: Sequence[str]) -> Fraction | None:
     part = words[-1]
     is_plural = part.endswith("s") or part == "halves"
     if len(words) == 1:
-        return Fraction(1, _PARTS[part]) if part in ("half", "quarter") else None
-    top = 1 if words[0] in ("a", "an") else _NUMBERS.get(words[0], 0)
+        return Fraction(1, PARTS[part]) if part in ("half", "quarter") else None
+    top = 1 if words[0] in ("a", "an") else NUMBERS.get(words[0], 0)
     if not 1 <= top < 20 or is_plural != (top > 1):
         return None
-    return Fraction(top, _PARTS[part])
+    return Fraction(top, PARTS[part])
 
 
 def is_noun(word: str) -> bool:
@@ -161,17 +161,17 @@ def _whole_number(words: Sequence[str]) -> Fraction | None:
     total, current, last = 0, 0, 10**15
     previous = ""
     for word in words:
-        if word in _NUMBERS:
+        if word in NUMBERS:
             fits = (
                 not previous
-                or previous in _SCALES
-                or (_NUMBERS.get(previous, 0) >= 20 and 0 < _NUMBERS[word] < 10)
+                or previous in SCALES
+                or (NUMBERS.get(previous, 0) >= 20 and 0 < NUMBERS[word] < 10)
             )
             if not fits:
                 return None
-            current += _NUMBERS[word]
-        elif word in _SCALES and current:
-            scale = _SCALES[word]
+            current += NUMBERS[word]
+        elif word in SCALES and current:
+            scale = SCALES[word]
             if scale == 100:
                 current *= 100
             elif scale < last:
@@ -193,8 +193,8 @@ def read_suffix(words: Sequence[str]) -> Suffix | None:
     rest = list(words)
     text = " ".join(words)
     scale, power = Fraction(1), 1
-    while rest and rest[0].lower() in _SCALES:
-        scale *= _SCALES[rest.pop(0).lower()]
+    while rest and rest[0].lower() in SCALES:
+        scale *= SCALES[rest.pop(0).lower()]
     if rest and rest[0].lower() in POWER_WORDS and scale == 1:
         power = POWER_WORDS[rest.pop(0).lower()]
     if not rest:
