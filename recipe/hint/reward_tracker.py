@@ -54,7 +54,7 @@ class RewardTracker:
         )
 
     def update(self, records: Iterable[PromptRecord]) -> None:
-        """Fold one step's records in; their order does not matter."""
+        """Fold one step's records in; their order matters only if a problem occurs twice."""
         for record in records:
             row = self._row(record.problem_id)
             columns = self._columns

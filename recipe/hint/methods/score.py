@@ -10,7 +10,6 @@ import numpy as np
 
 from recipe.hint.credit.baselines import minus_baseline
 from recipe.hint.credit.rows import CreditRow
-from recipe.hint.credit.shaping import progress_reward
 from recipe.hint.errors import ConfigError
 from recipe.hint.methods.base import Method
 from recipe.hint.methods.final_turns import FinalTurns
@@ -28,7 +27,7 @@ from recipe.hint.turns import (
     turn_at,
 )
 
-# Fact of a last turn: the number, in its round, of the turn that it continues.
+# Fact of a last turn: the index, in its round, of the turn that it continues.
 PARENT_TURN = "after"
 
 
@@ -254,3 +253,12 @@ class Score(Method):
         if not (first.is_graded and last.is_graded):
             return None
         return progress_reward(self.reward(first), self.reward(last), self.settings.alpha)
+
+
+def progress_reward(before: float, after: float, alpha: float) -> float:
+    """Return ``after + alpha x (after - before)``, what a revision earns in stage II.
+
+    For rewards 0 and 1: wrong to wrong 0, right to right 1, wrong to right 1 + alpha, right to
+    wrong -alpha.
+    """
+    return after + alpha * (after - before)

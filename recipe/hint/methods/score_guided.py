@@ -230,7 +230,7 @@ class ScoreGuided(Score):
         return self.settings.train_solver, self.settings.train_guide
 
     def guide_rows(self, state: ProblemState, rounds: Sequence[Round]) -> tuple[Row, ...]:
-        """Return the rows of the feedback that was shown and whose refinements have grades."""
+        """Return the rows of the feedback that was shown and has a refinement that trains."""
         refined: dict[Place, list[float]] = {}
         for place in places(rounds, len(rounds) - 1):
             turn, conversation = turn_at(rounds, place), conversation_to(rounds, place)

@@ -42,7 +42,7 @@ _AGREEMENT_FIELDS = ["responses", "response_mask", "old_log_probs", "rollout_log
 class CreditMixin(_Trainer):
     """Changes verl's step for methods with credit of their own, and for them alone.
 
-    An update takes the rows of ``ppo_mini_batch_size`` prompts, however many rows they have.
+    The rows are split evenly into as many updates as verl would make of G rows per prompt.
     """
 
     _method: Method

@@ -5,7 +5,7 @@ import pytest
 from credit_rows import row
 
 from recipe.hint.credit.baselines import group_spread, leave_one_out, minus_baseline, state_values
-from recipe.hint.credit.shaping import progress_reward
+from recipe.hint.methods.score import progress_reward
 
 
 def test_a_row_is_compared_with_the_mean_of_the_others_of_its_group():
