@@ -127,7 +127,7 @@ def next_action(
 
 
 def phase_facts(phase: Phase, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return how far a phase is and what it came to, from the lines of its ``metrics.jsonl``."""
+    """Return a phase's progress and result, from the lines of its ``metrics.jsonl``."""
     steps = [row for row in rows if phase.first <= row["step"] <= phase.last]
     last = steps[-1] if steps else {}
     return {

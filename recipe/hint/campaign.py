@@ -53,10 +53,10 @@ class Arm:
 
 @dataclass(frozen=True)
 class Claim:
-    """Something said of an arm before its runs, to be kept or dropped by them.
+    """A claim about an arm, made before its runs, which they confirm or refute.
 
     Attributes:
-        arm: Whom it is about.
+        arm: The arm that it is about.
         source: Data source of the held-out problems.
         measure: One of ``MEASURES``.
         at_least: The measure is no lower than this, in every seed.
@@ -106,7 +106,7 @@ class Budget:
     """A limit, set before the runs, of what an arm's sampling costs.
 
     Attributes:
-        arm: Whom it is about.
+        arm: The arm that it is about.
         tokens_of: The arm whose runs are the measure.
         at_most: Tokens sampled by a run, as a multiple of those of ``tokens_of`` with its seed.
     """
@@ -171,7 +171,7 @@ class Run:
 
 
 def _difference(made: Any, now: Any) -> list[str]:
-    """Return for each of two JSON values, as text, the lines that the other does not have."""
+    """Return the lines of each of two JSON values, as text, that the other lacks."""
     texts = [json.dumps(each, indent=0).replace('"', "").split("\n") for each in (made, now)]
     lines = [[line.rstrip(",") for line in text] for text in texts]
     return [
@@ -188,7 +188,7 @@ def _read_made(path: Path) -> Any:
 
 
 def kept_file(folder: Path) -> Path:
-    """Return where what was kept of a run stands: beside the place of its folder."""
+    """Return where the kept data of a run is: beside its folder's place."""
     return folder.with_name(f"{folder.name}.json")
 
 

@@ -86,7 +86,7 @@ def by_first(found: Sequence[Conversation]) -> list[list[Conversation]]:
 
 
 def mean_facts(found: Sequence[Conversation]) -> list[dict[str, float]]:
-    """Return the facts of each first turn, means over the conversations that go on from it."""
+    """Return the facts of each first turn, means over the conversations that continue it."""
     groups = [[each.facts for each in group] for group in by_first(found)]
     return [{name: fmean(facts[name] for facts in group) for name in group[0]} for group in groups]
 

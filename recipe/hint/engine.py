@@ -13,7 +13,7 @@ from recipe.hint.turns import RoleSampling, Turn
 class Engine:
     """The model, the tokenizer and the verifier, as the rollout loop uses them.
 
-    What is defined here does without a model: every prompt fits, nothing leaks, no judge is asked.
+    The defaults need no model: every prompt fits, nothing leaks, no second judge is asked.
 
     Attributes:
         group_size: Responses of a whole group, G.

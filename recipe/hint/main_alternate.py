@@ -42,9 +42,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         allow_abbrev=False,
     )
     for option in fields(ServerOptions):
-        told = f"{_OPTIONS[option.name]} (default: {option.default or 'none'})"
+        text = f"{_OPTIONS[option.name]} (default: {option.default or 'none'})"
         flag, kind = f"--{option.name.replace('_', '-')}", type(option.default)
-        parser.add_argument(flag, type=kind, default=option.default, help=told)
+        parser.add_argument(flag, type=kind, default=option.default, help=text)
     given, settings = parser.parse_known_args(argv)
     own = [arg for arg in argv if arg not in settings]
     start = functools.partial(check_and_alternate, ServerOptions(**vars(given)))

@@ -30,7 +30,7 @@ from recipe.hint.problems.rows import FieldFault, check_row
 from recipe.hint.report.asked import asked_lines
 from recipe.hint.schema import Kind
 
-# What describes a problem of one's own; one of a file has its own.
+# Options that describe a problem which is not in a file.
 _OF_TEXT = ("answer", "solution", "kind", "system_prompt")
 # By the column that each becomes.
 _ARGUMENTS = {
@@ -47,7 +47,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Ask, and show what came back."""
+    """Ask, and show the answers."""
     argv = sys.argv[1:] if argv is None else list(argv)
     given, settings = read_arguments(argv)
     own = [arg for arg in argv if arg not in settings]

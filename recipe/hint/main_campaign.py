@@ -57,7 +57,7 @@ def main(argv: list[str] | None = None) -> int:
         return 2
     except KeyboardInterrupt as stop:
         word, code = ("terminated", 143) if isinstance(stop, Terminated) else ("interrupted", 130)
-        print(f"error: {word}; the same command goes on", file=sys.stderr)
+        print(f"error: {word}; the same command continues", file=sys.stderr)
         return code
     print(f"done: python recipe/hint/main_report.py campaign {given.output} -o results.md")
     return 0

@@ -79,8 +79,8 @@ def markdown(results: dict[str, Result], device: str) -> list[str]:
         each = results[name]
         numbers = each.get("numbers", {})
         shown = "; ".join(f"{key} {_shown(value)}" for key, value in numbers.items())
-        told = (shown or each["reason"]).replace("|", "\\|").replace("\n", " ")
-        lines.append(f"| {name} | {each['result']} | {each['seconds']} | {told} |")
+        note = (shown or each["reason"]).replace("|", "\\|").replace("\n", " ")
+        lines.append(f"| {name} | {each['result']} | {each['seconds']} | {note} |")
     return lines
 
 

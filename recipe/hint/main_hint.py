@@ -36,7 +36,7 @@ def main() -> None:
 
 
 def check_and_launch(config: DictConfig) -> None:
-    """Check everything, say what will run, and run it."""
+    """Check everything, print what will run, and run it."""
     from recipe.hint.evaluation.draw import apply_evaluation_mode
     from recipe.hint.evaluation.play import evaluated_method
     from recipe.hint.runtime.merging import merge_model
@@ -112,7 +112,7 @@ def run_command(
 def warm_processes(config: DictConfig) -> contextlib.AbstractContextManager[Any]:
     """Import a CPU run's libraries once, while its settings are checked.
 
-    Not for processes that a running cluster starts, and not with ``HINT_NO_FORK_SERVER=1``.
+    Does nothing for processes of a cluster that already runs, or with ``HINT_NO_FORK_SERVER=1``.
     """
     other_cluster = config.ray_kwargs.ray_init.get("address") or os.environ.get("RAY_ADDRESS")
     is_off = other_cluster or os.environ.get("HINT_NO_FORK_SERVER")
@@ -140,11 +140,11 @@ def read_command(argv: Sequence[str]) -> tuple[list[str], list[str]]:
         print(help_text(primary_config(CONFIG_DIR), configs, program))
         sys.exit()
     if action == "hydra":
-        # The shell says what is to be completed; a person who asks gets the sections.
+        # A shell sets what is to be completed; without one, list the sections.
         os.environ.setdefault("COMP_LINE", "python main_hint.py ")
         return options, settings
     settings, notice = choose_hardware(settings, has_gpu())
-    # What --cfg prints is read by programs too.
+    # Programs read what --cfg prints.
     if notice and action == "run":
         print(notice, flush=True)
     return options, settings

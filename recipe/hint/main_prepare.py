@@ -59,8 +59,8 @@ def _parser() -> Parser:
     named.add_argument("--revision", default="", help="another commit than the pinned one")
     columns = parser.add_argument_group("a file of your own")
     for name in _KEYS:
-        told = "list of a choice's options" if name == "options" else f"default: {name}"
-        columns.add_argument(f"--{name}-key", metavar="COLUMN", help=told)
+        help_text = "list of a choice's options" if name == "options" else f"default: {name}"
+        columns.add_argument(f"--{name}-key", metavar="COLUMN", help=help_text)
     columns.add_argument("--kind", choices=KINDS, help="how answers are graded (default: maths)")
     group = parser.add_argument_group("checks")
     group.add_argument("--tokenizer", help="model folder or name, for --max-prompt-tokens")
@@ -166,13 +166,13 @@ def _check(
         if expected not in (0, found):
             counts = f"{found} rows, {source.name} {split} has {expected}"
             lines.append(f"warning: {prepared.path}: {counts}")
-    told = [each.line(prepared.path, is_listed=True) for each in shared]
-    left = lines if given.drop_overlap else [*lines, *told]
+    overlaps = [each.line(prepared.path, is_listed=True) for each in shared]
+    left = lines if given.drop_overlap else [*lines, *overlaps]
     refused = [line for line in left if line.startswith("warning: ")]
-    lines += told
+    lines += overlaps
     if prepared.replaced:
         names = ", ".join(f"`{name}`" for name in prepared.replaced)
-        lines.append(f"note: {prepared.path}: its own {names} are written anew (docs/data.md)")
+        lines.append(f"note: {prepared.path}: its own {names} are rewritten (docs/data.md)")
     dropped = {row for each in shared for row in each.rows} if given.drop_overlap else set()
     if dropped:
         lines.append(f"note: {prepared.path}: {len(dropped)} rows with shared text are left out")
@@ -205,7 +205,7 @@ def _sources(argv: Sequence[str]) -> None:
         ]
     try:
         print("\n".join(lines), flush=True)
-    except BrokenPipeError:  # whoever reads has seen enough
+    except BrokenPipeError:  # the reader has closed the pipe
         silence_output()
 
 

@@ -1,4 +1,4 @@
-"""Compute a step's metrics from its prompt records; they are counted nowhere else."""
+"""Compute a step's metrics from its prompt records, the only place where they are counted."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def guide_metrics(records: Sequence[PromptRecord]) -> dict[str, float]:
 def _writing(records: Sequence[PromptRecord], asked: Sequence[PromptRecord]) -> dict[str, float]:
     """Return the outcome of the requests for hints, one per problem that needed them.
 
-    Failures are counted over all problems, including turns that nobody wrote or that have no room.
+    Failures are counted over all problems, including turns that were not written or had no room.
     """
     failed = {reason: _num_with(reason, records) for reason in _HINT_FAILURES}
     num_without = sum(_num_with(reason, asked) for reason in FINAL_HINT_FAILURES)

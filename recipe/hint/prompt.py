@@ -127,7 +127,7 @@ def with_hint(
     ``paper`` appends to the last user turn and leaves every other token as it was, so the
     un-hinted prompt's text stays a prefix up to the end of that turn. ``release`` is the form of
     the authors' release: its own system prompt and a ``Question:`` line. ``prefill`` makes the hint
-    the beginning of the response, which the policy goes on from.
+    the beginning of the response, which the policy continues.
 
     Raises:
         ConfigError: If the conversation does not end with a user turn.

@@ -39,7 +39,7 @@ class RoundRecord:
         num_ungraded: Responses on which the verifier failed.
         tokens: Length of all sampled responses.
         seconds: As in ``Round``.
-        parents: The turn that each turn goes on from; empty where that is the problem itself.
+        parents: The turn that each turn continues; empty where that is the problem itself.
         leaks: Turns that hold the final answer, where that was looked for.
         is_given: The responses were not sampled but known.
     """
@@ -82,7 +82,7 @@ class RoundRecord:
 
 @dataclass(frozen=True, slots=True)
 class PromptRecord:
-    """What the rollout of one prompt came to.
+    """The result of one prompt rollout.
 
     Attributes:
         rounds: What was sampled, in order; a round without accuracies had no prompt, or no grades.
@@ -102,7 +102,7 @@ class PromptRecord:
         num_ignored: Verdicts that left a part of the answer out.
         num_second: Verdicts that the second judge had an opinion on.
         num_disagreed: Verdicts that it disagreed with.
-        shapes: Forms of right answers that are not their gold answer's form.
+        shapes: Forms of right answers that differ from the gold answer's form.
         conversations: First and last turn of each conversation that has several graded ones.
     """
 
@@ -330,7 +330,7 @@ def pack_sample(
 
 
 class _Room:
-    """What is left of a sample's bytes."""
+    """The bytes that are left for a sample."""
 
     def __init__(self, num_bytes: int) -> None:
         self._left = num_bytes

@@ -44,7 +44,7 @@ from recipe.hint.turns import (
 
 @dataclass(frozen=True, slots=True)
 class RolloutParts:
-    """What all prompt rollouts of a run share; without ``source`` nobody writes hints."""
+    """What all prompt rollouts of a run share; without ``source`` no hints are written."""
 
     method: Method
     source: HintSource | None
@@ -94,7 +94,7 @@ class PromptRollout:
         return self._rounds
 
     async def run(self, uid: str, step: int) -> Outcome:
-        """Sample until the method says what trains.
+        """Sample until the method decides what to train on.
 
         Args:
             uid: Key of this prompt rollout in the queue.
@@ -229,7 +229,7 @@ class PromptRollout:
         ]
 
     def _seed_coordinates(self, request: Sample, parent: Place | None) -> tuple[object, ...]:
-        """Return what tells the seeds of a request from those of this rollout's other requests."""
+        """Return what distinguishes this request's seeds from those of the rollout's other ones."""
         if parent:
             return request.level, request.prompt.kind, len(self._rounds), *parent
         # A level that is sampled again gets new seeds, unless a whole group completes its probe.
@@ -346,7 +346,7 @@ class PromptRollout:
         return TrainedRow(prompt_ids_T, turn, credit)
 
     def _session(self, first: Place) -> int:
-        """Return the index of a conversation: the number of first turns before it."""
+        """Return the index of a conversation: how many first turns there are before its own."""
         earlier = self._rounds[: first.round]
         return first.turn + sum(not turn.parent for each in earlier for turn in each.turns)
 

@@ -17,15 +17,15 @@ from recipe.hint.schema import seed_at
 
 # Why a prompt is kept.
 REASONS = (
-    "random",  # drawn blindly
+    "random",  # drawn at random
     "ignored",  # a verdict left a part of the answer out
-    "disagrees",  # the second judge thinks otherwise
-    "new_shape",  # answers of a form that hardly earned before do now
+    "disagrees",  # the second judge disagrees
+    "new_shape",  # answers of a form that was rarely rewarded before
     "ungraded",  # a grade timed out or failed
-    "rare_basis",  # few prompts of the step earn by what this one does
+    "rare_basis",  # few prompts of the step are rewarded on this basis
     "leaked",  # a hint that was sampled under holds the final answer
 )
-_RANDOM_SHARE = 4  # one place in so many is drawn blindly
+_RANDOM_SHARE = 4  # one in this many places is drawn at random
 # A shape is new when it earns in at least so many prompts of a step, and in this many times the
 # share that it had before.
 _MIN_PROMPTS, _GROWTH = 3, 4.0

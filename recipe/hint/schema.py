@@ -53,7 +53,7 @@ Basis = Literal[
     "tests",  # a program was run
     "function",  # the user's own reward function
 ]
-# What the second judge says about a verdict; `none`: it could not tell.
+# The second judge's opinion on a verdict; `none`: it could not decide.
 Opinion = Literal["not_asked", "none", "agrees", "disagrees"]
 # A verdict with one of these reasons says nothing about the answer.
 UNGRADED: frozenset[str] = frozenset({"timeout", "error"})

@@ -331,7 +331,7 @@ def check_settings_are_read(
 
 
 def _reader(name: str, cls: type[Method], source: str) -> str:
-    """Return who reads a setting that this method and source do not; empty when they do."""
+    """Return what reads a setting that this method and source do not; empty if they do."""
     node = ".".join(name.split(".")[:2])
     for other_name, other in METHODS.items():
         names = {other.settings_node}

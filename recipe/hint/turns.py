@@ -37,7 +37,7 @@ class Turn:
         prompt_ids_T: Its tokens.
         response: What was generated.
         verdict: Its grade; ``None`` when the request did not ask for one.
-        parent: The earlier turn that the conversation goes on from; ``None``: the problem itself.
+        parent: The earlier turn that the conversation continues; ``None``: the problem itself.
         has_leak: Whether the text holds the final answer, where the request asked.
     """
 
@@ -63,8 +63,8 @@ class Turn:
 class Prompt:
     """A conversation, or the status that says why there is none.
 
-    ``hint`` is the text that it shows, or would if it fitted. ``prompt_ids_T`` are its tokens if it
-    had to be rendered to check that it fits.
+    ``hint`` is the text that it shows, or would show if it fitted. ``prompt_ids_T`` are its tokens
+    if it was rendered to check that it fits.
     """
 
     messages: Messages = ()
@@ -135,7 +135,7 @@ class PromptSpec:
     level: int = 0
 
     async def build(self, context: PromptContext, parent: Turn | None) -> Prompt:
-        """Return the conversation of one turn; ``parent`` is the turn that it goes on from."""
+        """Return the conversation of one turn; ``parent`` is the turn that it continues."""
         raise NotImplementedError
 
 
@@ -181,7 +181,7 @@ class Hinted(PromptSpec):
 class FollowUp(PromptSpec):
     """The conversation so far, the parent's response, and one more user turn.
 
-    ``level`` is that of the hint which the conversation began with; ``quotes`` is a turn whose
+    ``level`` is that of the hint that the conversation began with; ``quotes`` is a turn whose
     response the instruction contains.
     """
 
@@ -336,7 +336,7 @@ class Round:
         return any(accuracy > 0 for accuracy in self.accuracies_G)
 
     @property
-    def is_ungraded(self) -> bool:
+    def is_inconclusive(self) -> bool:
         """True when nothing was right but the verifier failed on some response."""
         return not self.is_solved and self.num_ungraded > 0
 

@@ -34,7 +34,7 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
         os.replace(draft, place)
     except OSError as error:
         if error.filename in (draft, str(draft)):
-            error.filename, error.filename2 = str(path), None  # nobody knows of the draft
+            error.filename, error.filename2 = str(path), None  # the draft is internal
         raise
     finally:
         draft.unlink(missing_ok=True)

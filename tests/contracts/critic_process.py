@@ -165,8 +165,8 @@ def utterances():
     after = learner.heads_of(data)
     # The target trails the weights; asking it leaves them as they are.
     kept = [each.clone() for each in worker._shards()]
-    slow = learner._asked(learner._workers.infer_target, data)
-    again = learner._asked(learner._workers.infer_target, data)
+    slow = learner._evaluate(learner._workers.infer_target, data)
+    again = learner._evaluate(learner._workers.infer_target, data)
     unchanged = all(torch.equal(a, b) for a, b in zip(kept, worker._shards(), strict=True))
     other = [
         transition(each.state_T, [30, 31, 32, 33], each.reward, each.next_state_T) for each in data
@@ -175,9 +175,9 @@ def utterances():
         worker.save_checkpoint(folder, global_step=1)
         files = sorted(os.listdir(folder))
         learner.learn(data, 200)
-        moved = learner._asked(learner._workers.infer_target, data)
+        moved = learner._evaluate(learner._workers.infer_target, data)
         worker.load_checkpoint(folder)
-        loaded = learner._asked(learner._workers.infer_target, data)
+        loaded = learner._evaluate(learner._workers.infer_target, data)
         loaded_online = learner.heads_of(data)
     return {
         "parameters moved": any(

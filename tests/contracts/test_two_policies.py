@@ -36,7 +36,7 @@ WRONG = {
     "hint.teacher.cache_dir=x": "cache_dir=x: this command sets it",
     "trainer.resume_mode=disable": "resume_mode=disable: this command sets it",
     "trainer.default_local_dir=x": "default_local_dir=x: this command sets it",
-    "trainer.save_freq=-1": "save_freq=-1: a phase goes on from the checkpoint",
+    "trainer.save_freq=-1": "save_freq=-1: a phase continues from the checkpoint",
     "trainer.total_training_steps=null": "total_training_steps=null: the steps of both roles",
     "actor_rollout_ref.actor.optim.lr_scheduler_type=cosine": "cosine follows the number of steps",
     "critic.optim.lr_warmup_steps_ratio=0.1": r"lr_warmup_steps_ratio=0\.1 follows .*give 0\.0",
@@ -117,7 +117,7 @@ def run(composed_once, tmp_path, monkeypatch, capsys):
         ("hint.mlmt.t_low=two", "hint.mlmt.t_low='two' must be int"),
         ("hint.mlmt.t_lowe=2", "t_lowe is not a setting; did you mean hint.mlmt.t_low"),
         ("data.train_files=nowhere.parquet", "nowhere.parquet"),
-        ("trainer.save_freq=-1", "save_freq=-1: a phase goes on from the checkpoint"),
+        ("trainer.save_freq=-1", "save_freq=-1: a phase continues from the checkpoint"),
         ("--prot=1", "--prot=1 is not an option"),
     ],
 )

@@ -132,17 +132,17 @@ def _check_agree(argv: Sequence[str], renamed: Sequence[str]) -> None:
     Raises:
         ConfigError: Naming both.
     """
-    told: dict[str, tuple[str, str]] = {}
+    seen: dict[str, tuple[str, str]] = {}
     for arg, new in zip(argv, renamed, strict=True):
         for name, value in given_settings([new]).items():
             setting = TWINS.get(name, name)
-            before, first = told.get(setting, (value, arg))
+            before, first = seen.get(setting, (value, arg))
             if before != value and first.split("=")[0] != arg.split("=")[0]:
                 raise ConfigError(
                     f"{first} and {arg} are two names of one setting; give one of them, or the "
                     f"same value"
                 )
-            told[setting] = (value, arg)
+            seen[setting] = (value, arg)
 
 
 def _method_of_experiment(name: str) -> str:

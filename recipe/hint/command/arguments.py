@@ -1,4 +1,4 @@
-"""What the programs share whose arguments are not settings: parser, and a closed output."""
+"""Parse arguments that are not settings, and handle a closed output."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NoReturn
 
 
 class Parser(argparse.ArgumentParser):
-    """Tells a wrong argument in one line, and exits with code 2."""
+    """Reports a wrong argument in one line, and exits with code 2."""
 
     def error(self, message: str) -> NoReturn:
         """Print one line; argparse would print the usage before it."""

@@ -1,4 +1,4 @@
-"""The command line around Hydra: what it gets to read, and its errors as one sentence."""
+"""Prepare the command line for Hydra, and turn its errors into one sentence."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _NOT_THERE = re.compile(r"Could not override '([^']+)'|Key '([^']+)' is not in s
 
 
 def split_command(argv: Sequence[str]) -> tuple[list[str], list[str], Action]:
-    """Tell Hydra's options from the settings; Hydra's parser does not take them mixed.
+    """Separate Hydra's options from the settings, which its parser does not accept mixed.
 
     Returns:
         The options, the settings, and what they ask for: "show" prints settings and ends, "hydra"
@@ -125,7 +125,7 @@ def primary_config(config_dir: Path) -> DictConfig:
 
 
 def explain(error: Exception, argv: Sequence[str], config_dir: Path) -> str:
-    """Say in one line what is wrong with the command line, with the name that was meant."""
+    """Return in one line what is wrong with the command line, and the name that was meant."""
     text = " ".join(str(error).split())
     if isinstance(error, OverrideParseException):
         return (

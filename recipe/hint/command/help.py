@@ -1,4 +1,4 @@
-"""What ``--help`` prints: one screen, made of the registry, the presets and the settings."""
+"""Compose what ``--help`` prints: one screen from the registry, presets and settings."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ def state_values(rows: Sequence[CreditRow]) -> np.ndarray:
 
     Raises:
         ValueError: If a row has none, because there is no critic, or one that is not finite: verl
-            would skip the update without a word.
+            would skip the update silently.
     """
     values = [row.value for row in rows if row.value is not None]
     if len(values) != len(rows):

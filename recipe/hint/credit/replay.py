@@ -17,8 +17,8 @@ class Transition:
         state_T: Tokens of the conversation before it.
         action_T: Its own tokens, at least one.
         reward: What it earned by itself.
-        next_state_T: Tokens of the conversation before the next utterance; empty where the
-            conversation is done.
+        next_state_T: Tokens of the conversation before the next utterance; empty if this is the
+            last one.
         step: Training step that it was sampled at.
     """
 

@@ -1,4 +1,4 @@
-"""One problem put to a model: every hint level, or the turns of a method that has several."""
+"""Ask a model one problem: at every hint level, or with all turns of a multi-turn method."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def check_settings_unchanged(folder: Path, settings: dict[str, Any]) -> None:
             raise ConfigError(
                 f"{folder} holds responses drawn with {name}={before.get(name)!r}, now it is "
                 f"{settings.get(name)!r}; give another trainer.experiment_name for a new "
-                f"evaluation, or the old value to go on with this one"
+                f"evaluation, or the old value to continue this one"
             )
 
 
@@ -221,7 +221,7 @@ def response_row(
 
 
 class Progress:
-    """Tells how many responses there are, and keeps each benchmark's time over all sessions.
+    """Reports how many responses there are, and keeps each benchmark's time over all sessions.
 
     A benchmark's time runs from its first problem to its last; ``clock.json`` holds it.
     """
@@ -237,7 +237,7 @@ class Progress:
         self._said = 0.0
 
     def __call__(self, benchmark: str, count: int) -> None:
-        """Count ``count`` more responses of a benchmark; not every problem is said."""
+        """Count ``count`` more responses of a benchmark; not every call prints a line."""
         now = time.monotonic()
         self._first.setdefault(benchmark, now)
         self._last[benchmark] = now

@@ -54,7 +54,7 @@ def parts_of_turns(config: DictConfig, engine: Any, teacher_of: TeacherOf) -> Ro
 
 
 async def played_rows(job: Job, *, parts: RolloutParts) -> list[dict[str, Any]]:
-    """Play K conversations; those that a killed run left on disk are played the same again."""
+    """Play K conversations; return only those that a killed run did not leave on disk."""
     name = f"{job.problem.data_source}/{job.problem.id}"
     rollout = PromptRollout(replace(job.problem, id=name), ProblemState(), parts)
     start = time.perf_counter()

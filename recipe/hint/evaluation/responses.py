@@ -59,7 +59,7 @@ class GradedResponse:
         if not line.endswith(b"\n"):
             raise DataError(
                 f"{place} is cut off, as a killed run leaves it; start the evaluation again, it "
-                f"takes the line off and draws the response anew"
+                f"takes the line off and draws the response again"
             )
         try:
             response = _ADAPTER.validate_json(line)

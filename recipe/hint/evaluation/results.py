@@ -42,7 +42,7 @@ GROUP_TITLES = {
 _NOT_AVERAGED = ("problems", "samples", "timeouts", "errors", "reasons", "wall_s", "turns")
 FORMAT = 1
 _RESULTS, _TABLE = "results.json", "table.md"
-# Sums of floats may end in another last digit on another processor.
+# The last digit of a sum of floats may differ between processors.
 _RELATIVE = 1e-9
 
 
@@ -186,7 +186,7 @@ def write_results(
     results = _results(head, summaries)
     write_whole(Path(folder) / _TABLE, "\n".join(evaluation_table(results)) + "\n")
     text = json.dumps(results, indent=1, allow_nan=False) + "\n"
-    # Last: whoever finds it finds the table too.
+    # Last: if it exists, so does the table.
     write_whole(Path(folder) / _RESULTS, text)
     return results
 

@@ -28,7 +28,7 @@ class HintResult:
 
     Attributes:
         calls: Responses requested from the hint writer, retries included.
-        tokens: Length of those that came.
+        tokens: Length of those that were received.
         detail: Why there are none; for the log.
         leaked: Levels, from 1, whose text gives the final answer away.
     """
@@ -42,7 +42,7 @@ class HintResult:
 
 
 class Endpoint(Protocol):
-    """A model behind an address, which is asked for single texts.
+    """A model behind an endpoint that writes single texts.
 
     ``sampling``: the defaults of a request; their seed is not used.
     """

@@ -11,11 +11,10 @@ from recipe.hint.schema import HINT_COLUMN, HintLevels, Problem, complete_sets, 
 
 
 class DatasetHints:
-    """The hint levels of the row; of several, another one at each prompt rollout.
+    """The hint levels of the row; if it has several sets, each prompt rollout takes the next.
 
-    Prompt rollout v takes text (s + v) mod N of each level's N texts, where s follows from the
-    seed and the problem: all of them in turn, and those of one number together. A number for which
-    some level has no text is left out.
+    Prompt rollout v takes text (s + v) mod N of each level's N texts, where s is derived from the
+    seed and the problem. Sets in which some level has no text are left out.
 
     Source: the offline hints of Liao et al. 2026, arXiv:2602.03143, Fig. 3 and 5.
     """

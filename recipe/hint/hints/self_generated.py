@@ -35,7 +35,7 @@ from recipe.hint.schema import HintLevels, ParseFailure, Problem
 
 
 class SelfGenerated:
-    """Ask up to ``attempts`` times; every attempt samples anew.
+    """Ask up to ``attempts`` times; every attempt is a new sample.
 
     Source: Liao et al. 2026, arXiv:2602.03143. The authors' release repeats one greedy text;
     here each attempt has a seed of its own (docs/deviations.md#sage).
@@ -110,7 +110,7 @@ _CLOSES = {'"': '"', "'": "'", **dict.fromkeys("“”„", '”“"'), **dict.f
 
 @dataclass(frozen=True, slots=True)
 class _Value:
-    """Undecoded text of one value: its strings, and where the reader goes on."""
+    """Undecoded text of one value: its strings, and where reading continues."""
 
     parts: tuple[str, ...]
     end: int
@@ -390,5 +390,5 @@ def _word_at(text: str, at: int) -> str:
 
 
 def _is_command(body: str) -> bool:
-    r"""Return whether a single backslash begins LaTeX here; nobody writes ``\b`` or ``\f``."""
+    r"""Return whether a single backslash begins LaTeX here; ``\b`` and ``\f`` are never meant."""
     return body in _COMMANDS or (body[0] in "bf" and len(body) > 1)

@@ -18,7 +18,7 @@ _FINAL = re.compile(
     r"|(?:\bthe\s+)?\b(?:final\s+answer\b|answer\s+is\b|answers\s+are\b|answers?\s*:)",
     re.IGNORECASE,
 )
-# Shorter answers stand in too many places to tell which of them gives something away.
+# A shorter answer occurs in too many places: which of them give it away is unclear.
 _DISTINCT_CHARS = 3
 _NUMBER = re.compile(r"(?P<sign>-?)(?P<whole>\d+|\d{1,3}(?:,\d{3})+)(?P<rest>(?:\.\d+)?)")
 _THOUSANDS = r"(?:\{?,\}?(?:\\!)?|\\[,;: ]|[\s'’])?"
@@ -71,7 +71,7 @@ class SolutionPrefix:
         return HintResult("ok", HintLevels(tuple(hints)))
 
     def _targets(self, solution: str, begin: int) -> list[int]:
-        """Return where each share ends, after ``begin``, before anything else is looked at."""
+        """Return where each share ends, after ``begin``, before any other rule applies."""
         ends = range(1, len(solution) + 1) if self._ends is None else self._ends(solution)
         first = bisect.bisect_right(ends, begin)
         indices = (max(round(len(ends) * ratio) - 1, first) for ratio in self._ratios)

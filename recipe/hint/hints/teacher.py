@@ -3,7 +3,7 @@
 The request for hints is the one for self-hints. It depends on the problem and not on the step, so
 it costs once, however often it is used and whatever run comes back to it (``teacher_cache``).
 Every failure to write hints is a ``HintResult`` whose detail begins with a ``FaultKind``; that to
-write a turn is the status ``generation_failed``. The run goes on.
+write a turn is the status ``generation_failed``. The run continues.
 
 ``openai`` sends and reads; it is imported with the first request, for it takes about a second. Its
 own retries are off: the budget is looked at before each request, and each fault is counted.
@@ -49,7 +49,7 @@ from recipe.hint.prompt import Message, Texts
 from recipe.hint.schema import HintStatus, ParseFailure, Problem, seed_at
 
 logger = logging.getLogger(__name__)
-wait = asyncio.sleep  # for the tests, which wait for nobody
+wait = asyncio.sleep  # replaced in tests, which do not wait
 
 FaultKind = Literal[
     "rate_limited",  # 429
@@ -108,7 +108,7 @@ class Client:
         return outcome if isinstance(outcome, Fault) else self._parse(outcome, request)
 
     async def reach(self) -> Fault | None:
-        """Return why nobody can be asked: no answer to a look at the models, or a no to the key.
+        """Return why no request can work: the list of models does not come, or the key is refused.
 
         An endpoint without such a list, or one that is busy, is there.
         """
@@ -197,7 +197,7 @@ class Client:
 
 
 def check_reached(settings: TeacherSettings, environment: Mapping[str, str]) -> None:
-    """Make sure that somebody answers; with cached responses nobody needs to be there.
+    """Make sure that the endpoint answers; with cached responses it need not.
 
     Raises:
         ConfigError: Naming the address, and what came in place of an answer.
@@ -214,7 +214,7 @@ def check_reached(settings: TeacherSettings, environment: Mapping[str, str]) -> 
 
 
 class _Asked(NamedTuple):
-    """What came of one request and its retries; ``num_calls`` is 0 from the cache."""
+    """The result of one request and its retries; ``num_calls`` is 0 from the cache."""
 
     outcome: CachedResponse | Fault
     num_calls: int = 0
@@ -254,7 +254,7 @@ class Teacher:
         self._slots = asyncio.Semaphore(settings.num_parallel)
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._counters: Counter[str] = Counter()
-        self._num_silent = 0  # requests in a row that nobody answered in time
+        self._num_silent = 0  # requests in a row without an answer in time
         self._warned: set[str] = set()
 
     def counters(self) -> dict[str, int]:
@@ -351,7 +351,7 @@ class Teacher:
             return None
         what = (
             f"{paid_tokens} tokens are paid and hint.teacher.budget_tokens={budget}; cached "
-            "responses are still used, and a larger budget goes on from here"
+            "responses are still used, and a larger budget continues from here"
         )
         return Fault("budget", what)
 

@@ -1,4 +1,4 @@
-"""What a teacher's response says beside its text, and how much of it is read."""
+"""Read what a teacher's response holds beside its text, up to a limit."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def retry_after_s(value: str) -> float:
 
 
 def usage_of(read: dict[str, Any], request: Request, text: str) -> tuple[int, int]:
-    """Return tokens of the response, and of prompt and response; estimated where not told."""
+    """Return tokens of the response, and of prompt and response; estimated if not given."""
     match read.get("usage"):
         case {"completion_tokens": int() as tokens, "total_tokens": int() as total} if (
             max(tokens, total) < _MAX_TOKENS

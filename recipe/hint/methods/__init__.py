@@ -42,8 +42,8 @@ METHODS: dict[str, type[Method]] = {
 BASELINE = next(iter(METHODS))
 # Other packages declare methods of their own as entry points of this group.
 ENTRY_POINTS = "hint.methods"
-# Released by the authors of SAGE. Benchmarks measure these by default; the first one decides where
-# they measure the release's own rollout.
+# Released by the authors of SAGE; benchmarks measure these by default. With the first one they also
+# measure the release's own rollout.
 RELEASED = ("sage", "sage-light")
 
 

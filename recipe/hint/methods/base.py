@@ -47,9 +47,9 @@ class Draws:
 class Method:
     """Sample one group without a hint and train on it: the neutral decision.
 
-    A method is pure and holds no state. Its attributes tell the rest of the package what it needs.
-    For credit of its own, ``rows`` are those of one batch, in any order, and ``tokens`` what the
-    policy gives their tokens.
+    A method is pure and holds no state. Its attributes declare what it needs. Where it computes
+    its own credit, ``rows`` are those of one batch, in any order, and ``tokens`` the policy's
+    log-probabilities and entropies of them.
 
     Attributes:
         settings_cls: A frozen dataclass of its settings; their defaults are the configuration's. It
@@ -64,9 +64,9 @@ class Method:
         drops_groups: Whether a group may be dropped, which makes its rewards equal.
         has_own_credit: Whether :meth:`advantages` takes the place of verl's estimator.
         has_turns: Whether its conversations have several turns, in validation too.
-        needs_solution: Whether it trains on the reference solutions themselves.
-        needs_log_probs: Whether the trainer has to compute the log-probabilities of its rows
-            before the update, which verl's bypass mode leaves out.
+        needs_solution: Whether it trains on the reference solutions.
+        needs_log_probs: Whether it needs the trainer's log-probabilities before the update, which
+            verl's bypass mode does not compute.
         aliases: Names of settings in other implementations -> ours; a name with dots may be any
             setting.
         alias_values: Name in another implementation -> its values -> ours.
@@ -255,7 +255,7 @@ class Method:
         return (
             last.request.is_off_schedule
             or last.is_solved
-            or last.is_ungraded
+            or last.is_inconclusive
             or last.hint_status in FINAL_HINT_FAILURES
             or last.level >= self.max_level
         )

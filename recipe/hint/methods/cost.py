@@ -1,4 +1,4 @@
-"""Find out how many responses a prompt rollout may take, by asking the method itself."""
+"""Count the responses that a prompt rollout may take, by playing the method."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from recipe.hint.schema import Problem, ProblemState, Response, Verdict
 from recipe.hint.turns import Round, Sample, Turn
 
 _LATE = 1_000_000  # past every cold start and warm-up
-# Of one prompt. Each round is played here, and waits for the one before it in a run.
+# Of one prompt. In a run each round waits for the one before it.
 _MOST_ROUNDS = 300
 _MOST_RESPONSES = 100_000
 _WRONG = Turn((), [], Response([], [], "", is_truncated=False), Verdict(0.0, "wrong"))

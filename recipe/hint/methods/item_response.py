@@ -55,7 +55,7 @@ def level_for(
         target: In [0, 1].
         seen: Observations, at any levels.
         max_level: Highest level.
-        missing: Levels that cannot be had.
+        missing: Levels that are not available.
     """
     distances_L = np.abs(accuracy_curve(seen, max_level) - target)
     distances_L[list(missing)] = np.inf

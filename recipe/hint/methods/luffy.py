@@ -35,7 +35,7 @@ class LuffySettings:
 
 
 class Luffy(Method):
-    """Compare G sampled responses with the solution, and imitate it the more of them fail.
+    """Compare G sampled responses with the solution, which counts more the more of them fail.
 
     The solution stays out of the group if the verifier does not call it right, and if no response
     is right but a grade failed: a response that may be right must not be pushed down.
@@ -55,7 +55,7 @@ class Luffy(Method):
             return Sample(given=(problem.solution,), role="reference")
         rows = self.train_round(rounds, 0).rows
         is_whole = rounds[1].is_solved and not rounds[1].turns[0].response.is_truncated
-        if is_whole and not rounds[0].is_ungraded:
+        if is_whole and not rounds[0].is_inconclusive:
             rows += (self.row(rounds, Place(1, 0)),)
         return Train(rows)
 

@@ -30,7 +30,7 @@ class PrefixRlSettings:
 
 
 class PrefixRl(Method):
-    """Go on from the beginning of a right response, of a length drawn at each visit.
+    """Continue the beginning of a right response, of a length drawn at each visit.
 
     Level k of the hints is a prefix. It stands in the policy's own turn, so that responses are
     sampled and trained from a state that the bare prompt can reach. Some visits draw no prefix, and

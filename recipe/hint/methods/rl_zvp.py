@@ -55,7 +55,7 @@ class RlZvp(Method):
         rows = self.train_round(rounds, 0).rows
         of_rows = zip(rows, rounds[0].accuracies_G, strict=True)
         train = Train(tuple(replace(row, facts={_RIGHT: float(acc > 0)}) for row, acc in of_rows))
-        return self.dropped(train) if rounds[0].is_ungraded else train
+        return self.dropped(train) if rounds[0].is_inconclusive else train
 
     def advantages(self, rows: Sequence[CreditRow]) -> np.ndarray:
         """Return alpha or -alpha in a group of equal rewards, else those of GRPO, shape (N,)."""

@@ -1,4 +1,4 @@
-"""What a person should know of a file before it is trained on: counts, with the places.
+"""Report what to know about a file before training on it: counts, with the places.
 
 A finding is a warning, or a note when nothing has to be done about it. Faults that make a row
 unusable are no findings but errors, raised while the file is read.
@@ -45,7 +45,7 @@ Gram = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that some rows have in common; ``rows`` are their numbers from 0."""
+    """A property that some rows share; ``rows`` are their numbers from 0."""
 
     column: str
     what: str
@@ -94,7 +94,7 @@ def _value(number: str) -> float:
 
 
 def repeated_problems(prepared: Prepared) -> list[Finding]:
-    """Find rows with the words of an earlier row under an id of their own."""
+    """Find rows with the same words as an earlier row but another id."""
     pairs = repeated([row["problem"] for row in prepared.rows])
     rows = [(number, f" = {prepared.places[first]}") for number, first in pairs]
     return _found(prepared, "problem", "the same words as an earlier row", rows)
@@ -182,8 +182,8 @@ def _found(
     *,
     is_note: bool = False,
 ) -> list[Finding]:
-    """Return a finding, if there are rows; each with its number and what is told of it."""
-    places = tuple(f"{prepared.places[number]}{told}" for number, told in rows)
+    """Return a finding, if there are rows; each comes with its number and a remark."""
+    places = tuple(f"{prepared.places[number]}{remark}" for number, remark in rows)
     numbers = tuple(number for number, _ in rows)
     return [Finding(column, what, numbers, places, is_note)] if rows else []
 

@@ -1,4 +1,4 @@
-"""How the records of the public sets become rows: one function per set.
+"""Turn the records of the public sets into rows: one function per set.
 
 A layout is the set of columns by which it is known, and what is made of them. ``plain`` ones are
 those of local copies with an id, a problem and an answer.

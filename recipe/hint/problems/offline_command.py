@@ -1,4 +1,4 @@
-"""The command ``main_prepare.py hints``: its arguments, and what it builds of them."""
+"""The command ``main_prepare.py hints``: its arguments, and what it builds from them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DESCRIPTION = """Writes the columns hint_level_1, hint_level_2, hint_level_3 wit
 
 main_prepare.py hints IN.parquet OUT.parquet --model NAME [--url http://localhost:8000/v1]
 
-A local model is served by `vllm serve MODEL`. The same command goes on after a stop or a failure:
+A local model is served by `vllm serve MODEL`. The same command continues after a stop or a failure:
 responses are kept in --cache. --api-key-env names the environment variable that holds the key of
 an endpoint.
 """

@@ -1,6 +1,6 @@
 """Hints written beforehand: the columns ``hint_level_1``, ``hint_level_2``, ... for a file.
 
-The source keeps what it was paid for (``hints.teacher_cache``), so the same command goes on where
+Paid responses are kept (``hints.teacher_cache``), so the same command continues where
 it was stopped; the output appears only when it is complete.
 """
 
@@ -37,7 +37,7 @@ class OfflineReport:
     """What became of the hints of a file.
 
     ``statuses`` counts sets of hints; ``calls`` requests, and ``tokens`` those of their responses.
-    ``num_leaking`` of ``num_hints`` texts hold the final answer; -1 where nobody looked.
+    ``num_leaking`` of ``num_hints`` texts hold the final answer; -1 if that was not checked.
     """
 
     path: str
@@ -126,7 +126,7 @@ class _Asked:
         self.num_sets = num_sets
         self.is_given_up = False
         self.failed: list[HintResult] = []
-        # Not at once, for a short run; in a log seldom.
+        # Not immediately, for a short run; rarely in a log.
         every_s = 0.5 if sys.stderr.isatty() else 30.0
         self._bar = tqdm(
             total=num_sets,
@@ -137,7 +137,7 @@ class _Asked:
         )
 
     async def all_of(self, problems: Sequence[Problem], per_prompt: int) -> list[list[HintResult]]:
-        """Ask for all, in the order of the problems; return nothing when it was given up."""
+        """Ask for all, in the order of the problems; return nothing if it gave up."""
         jobs: list[list[asyncio.Task[HintResult]]] = []
         try:
             with self._bar:
@@ -182,7 +182,7 @@ def _refuse(path: str | Path, asked: _Asked) -> NoReturn:
         )
     raise DataError(
         f"{path}: {what}, so no file is written; the first: {failed[0].detail}. The others are "
-        "kept: the same command goes on from here"
+        "kept: the same command continues from here"
     )
 
 

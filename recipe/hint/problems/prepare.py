@@ -1,4 +1,4 @@
-"""From a file to rows: every fault of the file is found, and told in one message.
+"""Turn a file into rows; all faults of the file are reported in one message.
 
 ``records`` reads the file; ``Keys`` makes a row of each record of a file of one's own, and the
 functions of ``layouts`` one of each record of a public set; ``prepare`` collects them.
@@ -270,7 +270,7 @@ def with_options(
 
 
 def _own_row(fields: Fields, keys: Keys, origin: Origin, name: str) -> Row:
-    """Return the row of a record; a conversation in it tells that it was prepared before."""
+    """Return the row of a record; if it holds a conversation, it was prepared before."""
     turns: Any = fields.get("prompt")
     if prompt_fault(turns):
         origin = replace(origin, source=origin.source or name, split=origin.split or "train")

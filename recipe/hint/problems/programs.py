@@ -1,4 +1,4 @@
-"""Whether the tests of program rows tell a right program from none; all of it really runs.
+"""Check that the tests of program rows reject programs that do nothing, by running them.
 
 The solution of a row, where it is code, has to pass the row's tests, and programs that do nothing
 must not.
@@ -42,7 +42,7 @@ def check_programs(prepared: Prepared, options: GradeOptions = _DEFAULTS) -> str
         A warning where the rows could not be run at all; else an empty text.
 
     Raises:
-        DataError: Naming the first row whose tests cannot tell, and how many others there are.
+        DataError: Naming the first row whose tests do not, and how many others there are.
     """
     numbers = [n for n, row in enumerate(prepared.rows) if row["reward_model"]["kind"] == "program"]
     if not numbers:

@@ -1,4 +1,4 @@
-"""One row of the parquet contract: what is wrong with it."""
+"""Find what is wrong with one row of the parquet contract."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def _check_option(problem: str, letter: str, column: str) -> None:
 
 
 def _id_fault(index: Any) -> str:
-    """Say what is wrong with an id; an empty text when nothing is."""
+    """Return what is wrong with an id; an empty text if nothing is."""
     is_number = isinstance(index, int) and not isinstance(index, bool)
     if not (index is None or is_number or _is_text(index)):
         return f"expected a text or an integer, got {short(index)}"
@@ -149,7 +149,7 @@ def one_line(error: BaseException) -> str:
 
 
 def prompt_fault(prompt: Any) -> str:
-    """Say what is wrong with a conversation; an empty text when nothing is."""
+    """Return what is wrong with a conversation; an empty text if nothing is."""
     if not isinstance(prompt, list) or not prompt:
         return f"expected a list of turns with role and content, got {short(prompt)}"
     for place, turn in enumerate(prompt):

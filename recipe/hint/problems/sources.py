@@ -126,7 +126,7 @@ _ALL = (
            "MIT", "arXiv:2103.03874", (plain, layouts.math), _MATH),
     Source("mbpp", "google-research-datasets/mbpp", "4bb6404fdc6cacfda99d4ac4205087b89d32030c",
            "CC BY 4.0", "arXiv:2108.07732", (layouts.mbpp, plain_program), _MBPP),
-    # The file's place is the hub's usual one; no public code was found that names it.
+    # The hub's usual path; we found no public code that names it.
     Source("ghpo", "hkgc/math3to5_olympiads_aime", "", _UNSTATED, "arXiv:2507.10628",
            (layouts.ghpo, plain), _one("train", f"data/train{_SHARD}")),
 )  # fmt: skip

@@ -1,7 +1,7 @@
 """Two policies as one run: one role trains while its partner is served frozen, in turns.
 
-What is done is read from the folder, never remembered: whatever ended a run, the same command goes
-on.
+What is done is read from the folder, never remembered: after any interruption, run the same command
+again.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Alternation:
     _lock: int = field(default=-1, init=False)
 
     def __post_init__(self) -> None:
-        # The programs may work in other folders than this one.
+        # The programs may run in other folders than this one.
         self.root = Path(self.config.hint.run_dir).absolute()
         self.exports = self.root / "exports"
 
@@ -84,7 +84,7 @@ class Alternation:
         """
         self.root.mkdir(parents=True, exist_ok=True)
         with claimed(self.root / ".lock"), ends_on_sigterm():
-            # Held by the processes of a command that was killed, until they have ended.
+            # The processes of a killed command hold it until they have ended.
             with claimed(self.root / ".children.lock", wait_s=GRACE_S) as self._lock:
                 self._check_summary()
                 self._drop_stale()
@@ -92,7 +92,7 @@ class Alternation:
                 done = None
                 while action := next_action(self.phases, self.facts(), evaluates=evaluates):
                     if action == done:
-                        raise HintError(f"{told(action)}: ended well, but not that far")
+                        raise HintError(f"{described(action)}: ended well, but not that far")
                     self._do(action)
                     if isinstance(action, Evaluate):
                         return
@@ -111,7 +111,7 @@ class Alternation:
         return {Weights(cast(Role, m[1]), int(m[2])): path for path, m in found.items() if m}
 
     def _do(self, action: Export | TrainPhase | Evaluate) -> None:
-        self.say(told(action))
+        self.say(described(action))
         if isinstance(action, Export):
             self._export(action.weights)
             return
@@ -140,11 +140,11 @@ class Alternation:
         self._drop_stale()
 
     def _drop_stale(self) -> None:
-        """Remove exports of weights that no role has any more, and what a kill left of others."""
+        """Remove exports that no role uses any more, and unfinished ones that a kill left."""
         stale = self.facts().stale()
         for weights, path in self._exported().items():
             if weights in stale:
-                # First its name: half a folder must not look like a whole one.
+                # Rename it first: half a folder must not look like a whole one.
                 path.rename(path.with_name(f".{path.name}.stale"))
         for path in self.exports.glob(".*"):
             shutil.rmtree(path)
@@ -163,9 +163,9 @@ class Alternation:
             f"{self.node}.train_{served.role}": False,
             "hint.teacher.base_url": server.url,
             "hint.teacher.model": served.role,
-            # As long as the policy's own replica may take.
+            # The same limit as for the policy's own replica.
             "hint.teacher.timeout_s": self.config.hint.watchdog.rollout_s,
-            # A place of their own: the next weights would answer the same requests otherwise.
+            # A separate folder: otherwise the next weights would be answered from this cache.
             "hint.teacher.cache_dir": self.root / "answers" / served.name,
         }
         if isinstance(action, Evaluate):
@@ -189,7 +189,7 @@ class Alternation:
         check: Callable[[], object] = bool,
         limit_s: float = math.inf,
     ) -> None:
-        """Run a program to its end; ``check`` raises where what it needs is gone."""
+        """Run a program to its end; ``check`` raises if something that it needs is gone."""
         command = [sys.executable, str(self.programs / program), *arguments]
         env = {**os.environ, "PYTHONUNBUFFERED": "1"}
         process, began_s = start_child(command, env=env, pass_fds=(self._lock,)), time.monotonic()
@@ -205,17 +205,17 @@ class Alternation:
             if process.poll() is None:
                 end_children([process])
         if code:
-            check()  # whoever it needed may have ended first
+            check()  # what it needed may have ended first
             raise HintError(f"{program} ended with exit code {code}; it has said why")
 
-    # -- phases.json: what was served in each phase, and what the phase came to -----------------
+    # -- phases.json: what was served in each phase, and the phase's result ----------------------
 
     def _check_summary(self) -> None:
         before = self._read_summary().get("schedule", self._schedule())
         if before != self._schedule():
             raise ConfigError(
                 f"{self.root} holds a run with {before}, now {self._schedule()}: give the old "
-                f"values to go on with it, or another hint.run_dir"
+                f"values to continue it, or another hint.run_dir"
             )
 
     def _schedule(self) -> dict[str, int]:
@@ -234,7 +234,7 @@ class Alternation:
             raise ConfigError(f"{path} cannot be read ({error}); take it away") from error
 
     def _keep_summary(self, action: TrainPhase | None = None) -> None:
-        """Write the summary, with the phase that begins or goes on."""
+        """Write the summary, with the phase that begins or continues."""
         served = {
             (row["role"], row["first"]): {name: row[name] for name in ("served", "sha256")}
             for row in self._read_summary().get("phases", [])
@@ -261,7 +261,7 @@ class Alternation:
 
 
 def weights_sha256(model: Path) -> str | None:
-    """Return the digest of a model folder's weights; ``None`` where it is no such folder."""
+    """Return the digest of a model folder's weights; ``None`` if it is no such folder."""
     files = sorted(model.glob("*.safetensors"))
     digest = hashlib.sha256()
     for path in files:
@@ -274,8 +274,8 @@ def _value(given: object) -> str:
     return str(given).lower() if isinstance(given, int | float) else quoted(str(given))
 
 
-def told(action: Export | TrainPhase | Evaluate) -> str:
-    """Say what is being done."""
+def described(action: Export | TrainPhase | Evaluate) -> str:
+    """Return a line that names the action."""
     if isinstance(action, Export):
         return f"export {action.weights.name}"
     who = f"{action.served.name} answers"

@@ -56,7 +56,7 @@ class UtteranceLearner:
             slow target, relative to the weights) and ``replay`` (transitions kept).
         """
         self.replay.add(fresh)
-        told: list[dict[str, float]] = []
+        by_update: list[dict[str, float]] = []
         lag, size = 0.0, 1.0
         # A step of several shares learns from each of them: no draw of it is repeated.
         self._calls = self._calls + 1 if step == self._step else 0
@@ -65,15 +65,15 @@ class UtteranceLearner:
             drawn = self.replay.draw(
                 self._settings.batch_size, seed_at(self._seed, "replay", step, update)
             )
-            told.append(self._update(drawn, fresh, seed_at(self._seed, "fresh", step, update)))
+            by_update.append(self._update(drawn, fresh, seed_at(self._seed, "fresh", step, update)))
             of_processes = np.array(self._workers.soft_update(self._settings.tau))  # (processes, 2)
             lag, size = of_processes.sum(axis=0)
-        means = {name: float(np.mean([each[name] for each in told])) for name in told[0]}
+        means = {name: float(np.mean([each[name] for each in by_update])) for name in by_update[0]}
         return means | {"target_lag": float((lag / size) ** 0.5), "replay": float(len(self.replay))}
 
     def heads_of(self, transitions: Sequence[Transition]) -> np.ndarray:
         """Return Q1, Q2, V1 and V2 of each, shape (N, 4)."""
-        return self._asked(self._workers.infer_batch, transitions)
+        return self._evaluate(self._workers.infer_batch, transitions)
 
     def _update(
         self, drawn: Sequence[Transition], fresh: Sequence[Transition], seed: int
@@ -88,7 +88,7 @@ class UtteranceLearner:
         next_states = [_state_alone(each) for each in ahead]
         # One pass of the slow target: Q of what V learns from, Q of what was drawn, V ahead.
         asked = [*valued, *drawn, *next_states]
-        slow = self._asked(self._workers.infer_target, asked)  # (asked, 4)
+        slow = self._evaluate(self._workers.infer_target, asked)  # (asked, 4)
         count = len(drawn)
         slow_q_N2, next_values = slow[count : 2 * count, :2], slow[2 * count :, 2:]
         is_done_N = np.array([each.is_done for each in drawn])
@@ -111,10 +111,10 @@ class UtteranceLearner:
             dataloader_kwargs={"shuffle": False},
         )
         metrics = tu.get(self._workers.train_mini_batch(rows).get(), "metrics")
-        told = {name: float(np.mean(metrics[name])) for name in ("q_loss", "v_loss", "grad_norm")}
-        return told | {"td_error": float(np.abs(targets_N2 - slow_q_N2).mean())}
+        means = {name: float(np.mean(metrics[name])) for name in ("q_loss", "v_loss", "grad_norm")}
+        return means | {"td_error": float(np.abs(targets_N2 - slow_q_N2).mean())}
 
-    def _asked(self, ask: Any, transitions: Sequence[Transition]) -> np.ndarray:
+    def _evaluate(self, ask: Any, transitions: Sequence[Transition]) -> np.ndarray:
         rows = self._filled(transitions)
         tu.assign_non_tensor(rows, temperature=1.0, compute_loss=False)
         found_N4 = ask(rows).get()["utterance"].to_padded_tensor(0.0)
@@ -159,7 +159,7 @@ def transitions_of(
 
 
 def _state_alone(transition: Transition) -> Transition:
-    """Return the next state with a one-token utterance, which V does not see."""
+    """Return the next state with an utterance of one token, which V does not see."""
     state_T = transition.next_state_T
     return Transition(state_T, state_T[:1], 0.0, state_T[:0], transition.step)
 

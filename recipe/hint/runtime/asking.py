@@ -22,7 +22,7 @@ ASKED_FILE = "asked.json"
 
 
 class AskRunner(HintTaskRunner):
-    """Puts the problem of ``data.val_files`` to the model and writes what came back."""
+    """Asks the model the problem of ``data.val_files`` and writes the answers."""
 
     def _run(self, config: DictConfig, folder: RunFolder, watchdog: Watchdog) -> dict[str, Any]:
         settings = settings_of(config)

@@ -1,4 +1,4 @@
-"""Which attention the trainer takes: flash-attn where it can be imported, and another where not."""
+"""Choose the trainer's attention: flash-attn if it can be imported, otherwise another one."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def choose_attention(config: DictConfig) -> list[str]:
 
 
 def flash_attn_missing() -> str | None:
-    """Return why flash-attn cannot be imported; ``None`` where it can."""
+    """Return why flash-attn cannot be imported; ``None`` if it can."""
     try:
         importlib.import_module("flash_attn")
     except ImportError as error:
@@ -59,15 +59,15 @@ def flash_attn_missing() -> str | None:
 
 
 def _refuse_what_needs_flash(config: DictConfig, given: Any, reason: str) -> None:
-    told = f"needs flash-attn, which cannot be imported ({reason})"
+    gap = f"needs flash-attn, which cannot be imported ({reason})"
     if isinstance(given, str) and given == FLASH:
-        raise ConfigError(f"{NAME}={given} {told}; build it, or give sdpa")
+        raise ConfigError(f"{NAME}={given} {gap}; build it, or give sdpa")
     for engine in ("actor", "ref"):
         for name in (_ULYSSES, f"fsdp_config.{_ULYSSES}"):
             name = f"actor_rollout_ref.{engine}.{name}"
             if (size := setting(config, name) or 1) > 1:
                 raise ConfigError(
-                    f"{name}={size} {told}: verl shares a row out in flash-attn's call; build it, "
+                    f"{name}={size} {gap}: verl shares a row out in flash-attn's call; build it, "
                     f"or set it to 1"
                 )
     estimator = setting(config, "algorithm.adv_estimator")
@@ -76,14 +76,14 @@ def _refuse_what_needs_flash(config: DictConfig, given: Any, reason: str) -> Non
         has_critic = estimator == "gae"
     if has_critic and setting(config, "trainer.device") == "cuda":
         raise ConfigError(
-            f"algorithm.adv_estimator={estimator} with a critic {told}: verl loads the value model "
+            f"algorithm.adv_estimator={estimator} with a critic {gap}: verl loads the value model "
             f"with {FLASH} and nothing else; build it, or choose an estimator, a method or a "
             f"baseline without a critic"
         )
 
 
 def _caps_attention(config: DictConfig) -> bool:
-    """Return whether the model's configuration asks for a cap; what it cannot read, others name."""
+    """Return whether the model caps its attention logits; other checks report a broken file."""
     path = setting(config, _MODEL)
     if not isinstance(path, str) or not path.strip():
         return False

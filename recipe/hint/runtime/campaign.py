@@ -1,7 +1,7 @@
 """Make a campaign's runs: each trains, exports and evaluates in processes of its own.
 
-What is done is read from the run's folder, never remembered: whatever ended a campaign, the same
-command goes on.
+What is done is read from the run's folder, never remembered: after any interruption, run the
+same command again.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Job:
     programs: Path
 
     def state(self) -> str:
-        """Return what the folder holds: ``done``, or what comes next in words of its own.
+        """Return ``done``, or a description of what comes next.
 
         Raises:
             ConfigError: If the folder holds another run.
@@ -91,7 +91,7 @@ class Job:
         ]
 
     def complete_metrics(self) -> None:
-        """Add the last step's line where the training was killed after its checkpoint."""
+        """Add the last step's line if the training was killed after its checkpoint."""
         step, _ = self._trained()
         RunFolder(self.folder).restore_metrics(step, step_folder(self.folder / "checkpoints", step))
 
@@ -185,7 +185,7 @@ class Driver:
         if state == "export":
             job.complete_metrics()
         if state.startswith("train"):
-            # Of weights that are no longer the run's.
+            # It was made with weights that the run no longer has.
             for name in (MODEL_FOLDER, "evaluation"):
                 shutil.rmtree(job.folder / name, ignore_errors=True)
         with open(job.folder / LOG, "a", encoding="utf-8") as log:
@@ -196,7 +196,7 @@ class Driver:
         return _Running(job, state, process, began_s)
 
     def _look_at(self, running: _Running) -> _Running | None:
-        """Return what is at work for this job now; nothing where it has ended."""
+        """Return what is running for this job now; nothing if it has ended."""
         code, job = running.process.poll(), running.job
         if code is None:
             return running
@@ -258,7 +258,7 @@ def keep_file(campaign: Campaign, path: Path, root: Path) -> None:
 
 
 def environment(num_at_once: int) -> Mapping[str, str]:
-    """Return the environment of jobs: so many side by side take turns on the processors."""
+    """Return the environment of jobs: with so many at once they share the processors."""
     threads = max(1, (os.cpu_count() or 1) // num_at_once)
     shared = {"OMP_NUM_THREADS": str(threads)} if num_at_once > 1 else {}
     return {**shared, **os.environ, "PYTHONUNBUFFERED": "1"}

@@ -1,4 +1,4 @@
-"""Which checkpoint is whole: a marker inside it, written when all else is on disk."""
+"""Mark checkpoints that are whole: the marker is written when everything else is on disk."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def step_folder(root: str | Path, step: int) -> Path:
 
 
 def mark_complete(root: str | Path, step: int, **facts: Any) -> None:
-    """Say that the checkpoint of ``step`` is whole, which files it has, and point verl at it.
+    """Mark the checkpoint of ``step`` as whole, list its files, and point verl at it.
 
     ``facts`` are of the run, for the check when it is resumed: ``train_files``, the digest of each,
     and ``lines``, the sizes of its files of lines.
@@ -46,7 +46,7 @@ def sha256(path: Path) -> str:
 
 
 def point_at(root: str | Path, step: int) -> None:
-    """Point verl at the checkpoint of ``step``: there a run with ``resume_mode=auto`` goes on.
+    """Point verl at the checkpoint of ``step``, where ``resume_mode=auto`` continues.
 
     With 0 it starts at step 1: whatever checkpoints there are belong to a former run.
     """
@@ -66,9 +66,9 @@ def mark_incomplete(root: str | Path, step: int) -> None:
 
 
 def drop_emptied(root: str | Path, step: int) -> None:
-    """Unmark checkpoints before ``step`` whose weights verl has removed, by its own setting.
+    """Unmark checkpoints before ``step`` whose weights verl has removed (its own setting).
 
-    What is large and serves only with them goes too.
+    Large files that are useless without the weights are removed too.
     """
     for folder in Path(root).glob("global_step_*"):
         before = int(folder.name.removeprefix("global_step_"))
@@ -83,7 +83,7 @@ def resume_step(root: str | Path) -> int | None:
 
     It is verl's pointer where that names a whole checkpoint, else the newest whole one. The pointer
     comes first because a run that was set back to an earlier checkpoint leaves later ones of its
-    former life in the folder, and one that began anew leaves all of them.
+    former life in the folder, and one that started over leaves all of them.
     """
     step = _pointed_at(root)
     if step is None:

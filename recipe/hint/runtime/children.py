@@ -1,4 +1,4 @@
-"""Processes that a command starts and that do not outlive it, however it ends."""
+"""Start processes that do not outlive the command, however it ends."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def start_child(
     log: IO | None = None,
     pass_fds: Sequence[int] = (),
 ) -> subprocess.Popen:
-    """Start a process that the kernel tells to end when this one does.
+    """Start a process that the kernel ends when this one ends.
 
     Args:
         command: Program and arguments.
@@ -41,14 +41,14 @@ def start_child(
         stderr=subprocess.STDOUT if log else None,
         env=env,
         pass_fds=pass_fds,
-        # Ctrl-C reaches this process alone, which tells the others.
+        # Ctrl-C reaches only this process, which passes it on.
         start_new_session=True,
         preexec_fn=functools.partial(_end_with, os.getpid()),
     )
 
 
 def end_children(processes: Sequence[subprocess.Popen]) -> None:
-    """Ask processes to end, wait, and kill those that do not with what they started."""
+    """Ask processes to end, wait, and kill the others together with what they started."""
     for process in processes:
         process.terminate()
     deadline = time.monotonic() + GRACE_S
@@ -75,7 +75,7 @@ def ends_on_sigterm() -> Iterator[None]:
 
 
 def _end_with(parent: int) -> None:
-    """Have the kernel tell this process to end when its parent does, however that ends."""
+    """Have the kernel end this process when its parent ends, however that happens."""
     with contextlib.suppress(OSError, AttributeError):  # not on this system
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
     if os.getppid() != parent:  # it ended before it was asked for

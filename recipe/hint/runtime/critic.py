@@ -30,7 +30,7 @@ _on_every_process = decorator.register(dispatch_mode=getattr(decorator.Dispatch,
 class CriticWorker(_Worker):
     """verl's worker of a critic, whose head begins with the same weights in every run.
 
-    verl draws them from a generator that nobody has seeded; ``critic.fsdp.seed`` seeds it here.
+    verl draws them from an unseeded generator; ``critic.fsdp.seed`` seeds it here.
     """
 
     @_on_every_process
@@ -137,8 +137,8 @@ def _squares(found: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
 class UtteranceCriticWorker(CriticWorker):
     """ArCHer's critic and its slow target: a second set of the weights that this process holds.
 
-    The target takes the place of the weights while it is asked, on each process's own shards; it
-    is never trained, and asked in evaluation mode as everything that does not train.
+    The target replaces the weights while it is evaluated, on each process's own shards. It is never
+    trained, and evaluated in evaluation mode.
     """
 
     def __init__(self, config: Any) -> None:
@@ -224,9 +224,9 @@ class UtteranceCriticWorker(CriticWorker):
 
 
 def forget_gathered(module: torch.nn.Module) -> None:
-    """Have FSDP1 gather all parameters anew: its root keeps the ones of the last evaluation.
+    """Make FSDP1 gather all parameters again: its root keeps those of the last evaluation.
 
-    What was written into the shards since then would not be seen. FSDP2 keeps none here.
+    It would not see what was written to the shards since. FSDP2 keeps none here.
     """
     for handle in getattr(module, "_all_handles", None) or ():
         if handle.uses_sharded_strategy:

@@ -21,7 +21,7 @@ CPU_ENVIRONMENT = {
     "TORCHDYNAMO_DISABLE": "1",
     "VLLM_CPU_KVCACHE_SPACE": "1",
     "VLLM_CPU_OMP_THREADS_BIND": "nobind",
-    # vLLM would replace executor "uni" by the multi-process one, which spins on a core as it waits.
+    # vLLM would replace executor "uni" by the multi-process one, which spins while it waits.
     "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
     "HF_HUB_OFFLINE": "1",
     # Threads that wait by spinning starve the others: an update took 10 times as long.
@@ -49,7 +49,7 @@ def set_environment(config: DictConfig) -> None:
         os.environ.setdefault(name, value)
     os.environ[_MODULES] = ",".join([_PLUGIN, *given])
     os.environ[RUN_VARIABLE] = values[RUN_VARIABLE]
-    # It would tell on each import which device the run has. verl resets the level of its loggers.
+    # It would print the run's device at each import. verl resets the level of its loggers.
     logging.getLogger("verl.plugin.platform.platform_manager").addFilter(_is_warning)
 
 

@@ -1,4 +1,4 @@
-"""A training checkpoint as a folder that transformers and vLLM load: weights, tokenizer, card."""
+"""Export a training checkpoint to a folder that transformers and vLLM load."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def export_model(checkpoint: str | Path, target: Path, dtype: Literal["fp32", "b
         raise ConfigError(f"{folder} lacks the weights {', '.join(sorted(missing)[:3])}")
     draft = target.with_name(f".{target.name}.{os.getpid()}")
     try:
-        # The tokenizer and generation settings as they are; the configuration with the new dtype.
+        # Tokenizer and generation settings are unchanged; the configuration gets the new dtype.
         shutil.copytree(folder / "actor" / "huggingface", draft)
         model.save_pretrained(draft, state_dict=weights)
         (draft / "README.md").write_text(card, encoding="utf-8")

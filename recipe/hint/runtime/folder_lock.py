@@ -1,4 +1,4 @@
-"""One run at a time writes in a folder."""
+"""Let only one run at a time write to a folder."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _POLL_S = 0.2
 
 @contextlib.contextmanager
 def claimed(path: Path, *, wait_s: float = 0.0) -> Iterator[int]:
-    """Hold the lock of a file during the block; a process that ends, however, lets it go.
+    """Hold the lock of a file during the block; it is released however the process ends.
 
     On a disk without locks nothing is held.
 

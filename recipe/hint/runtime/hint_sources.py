@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def parts_of_training(
     config: DictConfig, settings: HintSettings, engine: Any, *, grader: Grader, tokenizer: Any
 ) -> RolloutParts:
-    """Return the parts of a training rollout; a question to a model is put with the same.
+    """Return the parts of a training rollout, which `main_ask.py` uses too.
 
     Raises:
         ConfigError: If the source of hints or the teacher cannot be built.
@@ -86,7 +86,7 @@ def teacher_of(
     """Return the endpoint where the method asks it for turns, sampled as the policy's are.
 
     Args:
-        method: Which asks it or does not.
+        method: Decides whether the teacher is asked.
         settings: The ``hint:`` node.
         texts: Its prompts.
         rollout: verl's node, for the longest response.
@@ -122,7 +122,7 @@ def token_ends(tokenizer: Any) -> Callable[[str], list[int]]:
     """Return a function that finds where each token of a text ends, in characters.
 
     Raises:
-        ConfigError: If the tokenizer does not tell.
+        ConfigError: If the tokenizer does not say where its tokens are.
     """
     if not tokenizer.is_fast:
         raise ConfigError(

@@ -1,4 +1,4 @@
-"""Starts Ray and the run, shows its progress, and tells what went wrong in one sentence."""
+"""Start Ray and the run, show its progress, and report a failure in one sentence."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from recipe.hint.runtime.watchdog import Heartbeat, read_fatal, sentence_of, tex
 
 _STEP = re.compile(r"^(step|samples) (\d+)/(\d+)")
 _POLL_S = 0.2
-_TELL_EVERY_S = 10.0
+_PRINT_EVERY_S = 10.0
 # Names that Ray gives to files of its log folder.
 _WORKER_FILE = re.compile(r"worker-(?P<worker>[0-9a-f]{56})-(?P<job>[0-9a-f]{8})-")
 _WORKER_ID = re.compile(r"[0-9a-f]{56}")
@@ -43,7 +43,7 @@ def launch(config: DictConfig) -> list[str]:
     """Run to the end.
 
     Returns:
-        What the run came to, in lines for the console.
+        The result, in lines for the console.
 
     Raises:
         HintError: If the run failed; the message is the first reason any of its processes left.
@@ -67,7 +67,7 @@ def run_to_its_end(config: DictConfig, runner_class: type) -> RunFolder:
 
     Args:
         config: The run's; its paths become absolute.
-        runner_class: What runs inside Ray, by a method ``run(config)``.
+        runner_class: Its method ``run(config)`` runs inside Ray.
 
     Raises:
         HintError: If the run failed; the message is the first reason any of its processes left.
@@ -97,7 +97,7 @@ def run_to_its_end(config: DictConfig, runner_class: type) -> RunFolder:
 
 
 def _reason(error: Exception, folder: RunFolder) -> str:
-    """Return what a process of the run left; on a full disk it could not, and Ray's error tells."""
+    """Return the reason that a process of the run wrote, or Ray's error if the disk was full."""
     left = read_fatal(folder.logs)
     if left or (isinstance(error, HintError) and not isinstance(error, RayTaskError)):
         return left or str(error)
@@ -146,7 +146,7 @@ def _started_ray(config: DictConfig) -> Iterator[tuple[RunFolder, RayServices]]:
             terminated.append(number)
             raise Terminated
 
-        # After Ray, which sets a handler that ends the process without a word.
+        # After ray.init(), which sets a handler that ends the process silently.
         signal.signal(signal.SIGTERM, terminate)
         try:
             yield folder, services
@@ -160,15 +160,15 @@ def _started_ray(config: DictConfig) -> Iterator[tuple[RunFolder, RayServices]]:
                     time.sleep(0.3)
                     keep_logs(session, folder.logs / "ray", ray.get_runtime_context().get_job_id())
                 services.shut_down()
-            finally:  # a second signal ends the waiting, and leaves nothing either
+            finally:  # even if a second signal ended the wait
                 services.kill_all()
 
 
 def keep_logs(session: Path, target: Path, job: str) -> None:
     """Copy what Ray wrote for one job; a cluster's folder holds the output of all its jobs.
 
-    Ray's own output, of the node and its services, is kept with the first job: with a cluster of
-    the run's own. Of a cluster that others use it can be of any size and age.
+    Ray's own output, of the node and its services, is kept with the first job, which is the run's
+    if it started the cluster. On a shared cluster that output can be of any size and age.
 
     Args:
         session: Ray's folder of logs on this machine.
@@ -209,7 +209,7 @@ def _make_paths_absolute(config: DictConfig) -> None:
         # verl reads the step at its end: no slash may follow.
         config.trainer.resume_from_path = str(Path(path).absolute())
 
-    # A name that is no path here may be one of the hub.
+    # A name that is not a local path may be one on the hub.
     def absolute(path: str) -> str:
         return str(Path(path).absolute()) if Path(path).exists() else path
 
@@ -226,7 +226,7 @@ def _make_paths_absolute(config: DictConfig) -> None:
 
 
 def _ray_arguments(config: DictConfig) -> dict[str, Any]:
-    """Return what makes Ray start, or join, a cluster that knows the run's environment."""
+    """Return the arguments with which Ray starts or joins a cluster in the run's environment."""
     from verl.trainer.constants_ppo import get_ppo_ray_runtime_env
 
     default_env = get_ppo_ray_runtime_env(config)
@@ -251,7 +251,7 @@ class _Console:
         self._seen = 0
         self._bar: tqdm | None = None
         self._pace: Pace | None = None
-        self._told = time.monotonic()
+        self._printed_at = time.monotonic()
 
     def show(self) -> None:
         """Show what was written since the last call."""
@@ -285,12 +285,12 @@ class _Console:
             )
         self._bar.update(done - self._bar.n)
         if unit == "samples" and self._bar.disable:
-            self._tell(done, total)
+            self._print_count(done, total)
 
-    def _tell(self, done: int, total: int) -> None:
-        """Say the number of samples from time to time where no bar shows it."""
+    def _print_count(self, done: int, total: int) -> None:
+        """Print the number of samples from time to time where no bar shows it."""
         self._pace = self._pace or Pace(total)
         left = self._pace.left(done)
-        if time.monotonic() - self._told >= _TELL_EVERY_S or done == total:
-            self._told = time.monotonic()
+        if time.monotonic() - self._printed_at >= _PRINT_EVERY_S or done == total:
+            self._printed_at = time.monotonic()
             tqdm.write(f"samples {done}/{total}{left and f'  {left}'}")

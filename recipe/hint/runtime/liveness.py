@@ -1,4 +1,4 @@
-"""Asks the actors that the driver depends on whether they are there: many waits have no limit."""
+"""Check that the actors which the driver depends on are alive: many waits have no limit."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Liveness:
         on_fault: Callable[[str], None],
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Watch nobody yet.
+        """Begin without any actor.
 
         Args:
             limit_s: Longest time to an answer in seconds, ``hint.watchdog.answer_s``.
@@ -88,7 +88,7 @@ class Liveness:
             # Ray's memory monitor kills actors where the machine runs out of memory.
             except (ActorDiedError, OutOfMemoryError) as error:
                 return f"{name} died: {text_of(error)}"
-            except RayError:  # it could not be reached this time
+            except RayError:  # unreachable this time
                 self._asked[name] = (ask(), since)
             self._answers[name] = None
             if not may_be_busy and self._now() - since > self._limit_s:

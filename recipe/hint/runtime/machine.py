@@ -1,4 +1,4 @@
-"""What a run runs on: versions of what decides its numbers, the driver, the cluster's nodes."""
+"""Describe what a run runs on: versions that decide its numbers, the driver, the nodes."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _versions() -> dict[str, str]:
 
 
 def _node(resources: dict[str, float]) -> str:
-    """Return one node in words, from what Ray was told of it."""
+    """Return one node in words, from what Ray knows of it."""
     gpus = int(resources.get("GPU", 0))
     kinds = [name.partition(":")[2] for name in sorted(resources) if name.startswith("accelerator")]
     parts = [f"{int(resources.get('CPU', 0))} CPU slots of Ray"]

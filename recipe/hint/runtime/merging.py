@@ -82,7 +82,7 @@ def merge_model(config: DictConfig, say: Callable[[str], None], limit_s: float =
     command = [sys.executable, "-m", "verl.model_merger", "merge", "--backend", "fsdp"]
     command += ["--local_dir", str(checkpoint / "actor"), "--target_dir", str(draft)]
     try:
-        # Not in the repository's root: its folders must not shadow installed packages.
+        # Not in the repository's root, whose folders would shadow installed packages.
         end = subprocess.run(
             command, cwd=checkpoint, capture_output=True, text=True, timeout=limit_s, check=False
         )

@@ -31,7 +31,7 @@ _OPTIONS = ("-m", "--multirun")
 _LONGEST_NAME = 100
 # Of Hydra's own settings, those that make a sweep.
 _OF_THE_SWEEP = re.compile(r"^[+~]*hydra[./](mode|sweep|sweeper|launcher)\b")
-# How long an interrupted job may take to end Ray before it is told again, and then killed.
+# How long an interrupted job may take to end Ray before it is interrupted again, then killed.
 _GRACE_S = 30.0
 
 
@@ -102,7 +102,7 @@ class Sweep:
             folder = Path(config.hint.run_dir).absolute()
         else:
             name = str(hydra.sweep.subdir)
-            if name == ".":  # whoever sets it knows where the jobs are to go
+            if name == ".":  # if it was given, the user has chosen the jobs' folders
                 swept = {
                     each.get_key_element() for each in self._overrides if each.is_sweep_override()
                 }
@@ -125,7 +125,7 @@ class Sweep:
         )
 
     def check(self) -> None:
-        """Remove folders that hold only Hydra's note of the sweep, and tell which jobs failed.
+        """Remove folders that hold only Hydra's note of the sweep, and report the failed jobs.
 
         Raises:
             HintError: If one did.
@@ -164,7 +164,7 @@ def quoted(value: str) -> str:
 
 
 def _run_process(command: Sequence[str]) -> int:
-    """Run a job to its end; an interrupted one has ended before the interruption goes on."""
+    """Run a job to its end; an interrupted one ends before the interruption is raised."""
     with subprocess.Popen(command) as process:
 
         def end(number: int, _: FrameType | None) -> NoReturn:
@@ -176,7 +176,7 @@ def _run_process(command: Sequence[str]) -> int:
         try:
             return process.wait()
         except KeyboardInterrupt:
-            # The terminal has told the job too; a signal to this process alone has not.
+            # A terminal interrupts the job too; a signal to this process alone does not.
             for tell in (lambda: process.send_signal(signal.SIGINT), process.kill):
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     process.wait(_GRACE_S)

@@ -24,7 +24,7 @@ from recipe.hint.runtime.children import end_children, start_child
 LOG = "server.log"
 # Not the program `vllm`: that of the CPU build does not find its own metadata.
 _SERVE = [sys.executable, "-m", "vllm.entrypoints.openai.api_server"]
-# As the policy's own replica is started, of `actor_rollout_ref.rollout`.
+# Settings of `actor_rollout_ref.rollout` that the policy's own replica is started with too.
 _AS_THE_POLICY = (
     *("dtype", "max_model_len", "max_num_seqs", "max_num_batched_tokens"),
     *("enforce_eager", "enable_chunked_prefill"),
@@ -108,7 +108,7 @@ class Server:
         request = make_request(
             TeacherSettings(model=self.name),
             TeacherSampling(max_tokens=1),
-            # As a guide is asked: some templates refuse a system turn.
+            # The form of a guide's request: some templates refuse a system turn.
             messages=[{"role": "system", "content": "1"}, {"role": "user", "content": "1"}],
         )
         while self.process.poll() is None:
@@ -176,7 +176,7 @@ def server_arguments(config: Any, server_options: ServerOptions) -> list[str]:
     given["chat_template"] = model.get("custom_chat_template")
     options = dict(config.data.get("apply_chat_template_kwargs") or {})
     given["default_chat_template_kwargs"] = options or None
-    # Not the model's own defaults, such as a top_k; what a request does not carry is set here.
+    # Not the model's defaults, such as a top_k: what a request does not set is set here.
     given["generation_config"] = "vllm"
     if (top_k := rollout.get("top_k") or -1) > 0:
         given["override_generation_config"] = {"top_k": top_k}
@@ -191,7 +191,7 @@ def _arguments(given: Mapping[str, Any]) -> Iterator[str]:
     for name, value in given.items():
         option = name.replace("_", "-")
         if isinstance(value, bool):
-            if value or name == "enable_chunked_prefill":  # on where it is not mentioned
+            if value or name == "enable_chunked_prefill":  # on by default
                 yield f"--{option}" if value else f"--no-{option}"
         elif value is not None:
             yield f"--{option}"

@@ -16,5 +16,5 @@ if os.environ.get("VERL_PLATFORM") == "cpu":
 if os.environ.get(RUN_VARIABLE):
     from verl.workers.rollout import base
 
-    # Imported by verl where a trainer's worker makes its rollout.
+    # verl imports it where a trainer's worker builds its rollout.
     base._ROLLOUT_REGISTRY["vllm", "async"] = "recipe.hint.runtime.weight_sender.RunServerAdapter"

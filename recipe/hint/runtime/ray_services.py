@@ -1,4 +1,4 @@
-"""Ray's own processes, where this one started them: looked at while it runs, and ended with it."""
+"""Watch Ray's own processes, if this one started them, and end them with it."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _GONE = (psutil.NoSuchProcess, psutil.AccessDenied)
 class RayServices:
     """The node's two services, and everything that they started.
 
-    Where one of them is gone Ray ends this process after a minute, without a word of ours; one that
-    is stopped keeps Ray's own shutdown waiting for ever. A cluster that was joined has none here.
+    If one of them is gone, Ray ends this process after a minute, without an error of ours; one that
+    is stopped keeps Ray's own shutdown waiting forever. A cluster that was joined has none here.
     """
 
     def __init__(self, gcs_address: str) -> None:
@@ -38,7 +38,7 @@ class RayServices:
         """
         children = psutil.Process().children(recursive=True)
         self._services = {name: each for each in children if (name := each.name()) in _NAMES}
-        # Told to end, it stops answering at once and stays for longer than Ray waits for it.
+        # After a request to end it answers no more, and lives on for longer than Ray waits.
         host, _, port = gcs_address.rpartition(":")
         self._gcs_address = (host, int(port)) if "gcs_server" in self._services else None
         self._started: dict[int, psutil.Process] = {}
@@ -77,12 +77,12 @@ class RayServices:
         impatience.start()
         ray.shutdown()
         impatience.cancel()
-        # A process that was stopped does not see that Ray has ended.
+        # A stopped process does not notice that Ray has ended.
         wait_until_gone(self._started.values(), _EXIT_S)
         self.kill_all()
 
     def kill_all(self) -> None:
-        """End at once what was seen of Ray."""
+        """Kill all of Ray's processes that were seen."""
         for each in [*self._services.values(), *self._started.values()]:
             _kill(each)
 
@@ -122,7 +122,7 @@ def wait_until_gone(processes: Iterable[psutil.Process], limit_s: float) -> None
 def starting(limit_s: float) -> Iterator[None]:
     """End this process, with the reason, where Ray does not start while the block runs.
 
-    Ray waits for its own services without a limit, or ends this process without a word, and nothing
+    Ray waits for its own services without a limit, or silently ends this process, and nothing
     can interrupt it.
 
     Args:

@@ -1,4 +1,4 @@
-"""What a person sees of a step: three lines; everything else goes to files."""
+"""Report a step on the console in three lines; everything else goes to files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from recipe.hint.report.runs import accuracies
 from recipe.hint.runtime.checkpoints import resume_step
 from recipe.hint.runtime.run_folder import RunFolder
 
-_WINDOW = 20  # steps whose mean length tells the time left
+_WINDOW = 20  # steps whose mean length gives the time left
 
 
 class StepReporter:
@@ -50,7 +50,7 @@ class StepReporter:
 
 
 class Pace:
-    """How long the rest takes, by the mean of the latest units with all that lay between them."""
+    """Estimate the time left from the mean of the latest units and what lay between them."""
 
     def __init__(self, total: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._total = total
@@ -86,7 +86,7 @@ def duration(seconds: float) -> str:
 def describe(data: dict[str, Any], head: str, left: str = "") -> list[str]:
     """Return up to three lines on a training step, and those on a validation.
 
-    A method with turns has its turns told in place of its hints, one without either has neither.
+    With a multi-turn method the turns replace the hints; a method with neither shows neither.
     """
     lines = []
     if "timing_s/step" in data:
@@ -98,15 +98,15 @@ def describe(data: dict[str, Any], head: str, left: str = "") -> list[str]:
         for name in with_turns
     ]
     if shares and not with_turns:
-        told = "  ".join(f"{name} {100 * value:.1f} %" for name, value in shares.items())
-        lines.append(f"  validation at {head}, no hints: {told}")
+        shown = "  ".join(f"{name} {100 * value:.1f} %" for name, value in shares.items())
+        lines.append(f"  validation at {head}, no hints: {shown}")
     return lines
 
 
 def stopped_line(folder: RunFolder, checkpoints: str) -> str:
-    """Say how a run that was stopped goes on, and from which step."""
+    """Return how to continue a run that was stopped, and from which step."""
     step = resume_step(checkpoints)
-    where = f"resumes after step {step}" if step else "begins anew (no checkpoint yet)"
+    where = f"resumes after step {step}" if step else "starts over (no checkpoint yet)"
     return f"stopped: with hint.run_dir={folder.root} the same command {where}"
 
 
@@ -123,11 +123,11 @@ def closing_lines(folder: RunFolder) -> list[str]:
             if f"{prefix}delta" in ends[-1]:
                 lines += [f"  {name} at step {row['step']}: {_turns(row, prefix)}" for row in ends]
                 continue
-            told = (
+            values = (
                 f"{100 * accuracies(row).get(name, 0.0):.1f} % at step {row['step']}"
                 for row in ends
             )
-            lines.append(f"  {name}, without hints: {', '.join(told)}")
+            lines.append(f"  {name}, without hints: {', '.join(values)}")
     if steps and _has_levels(steps[-1]):
         quarter = max(1, len(steps) // 4)
         early, late = (
@@ -158,7 +158,7 @@ def _reward_lines(data: dict[str, Any]) -> list[str]:
     reward = f"  reward {data.get('critic/score/mean', 0.0):.3f}"
     tokens = f"tokens {_count(data, 'rollout_tokens') + _count(data, 'tokens')}"
     if "turns/delta" in data:
-        # A mean reward over the rows of all turns says little.
+        # A mean reward over the rows of all turns means little.
         return [
             f"  prompts with signal {signal}/{prompts}   {tokens}",
             f"  {_turns(data, 'turns/')}",

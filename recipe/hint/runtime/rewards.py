@@ -45,7 +45,7 @@ def build_grader(
     Args:
         settings: Limits, and the grading options that have a setting of the same name.
         config: The run's, for the user's own reward function.
-        audit_path: Where a second judge's disagreements go; nobody is asked without it.
+        audit_path: Where a second judge's disagreements go; without it there is no second judge.
     """
     return VerifierPool(
         num_workers=settings.num_workers,

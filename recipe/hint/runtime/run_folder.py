@@ -35,7 +35,7 @@ class RunFolder:
         self.logs.mkdir(parents=True, exist_ok=True)
 
     def append_records(self, records: Iterable[PromptRecord]) -> None:
-        """Add one line per prompt, written before the step goes on."""
+        """Add one line per prompt, written before the step continues."""
         _append(self.records, (record.as_json() for record in records))
 
     def append_samples(self, rows: Iterable[dict[str, Any]]) -> None:
@@ -68,7 +68,7 @@ class RunFolder:
     def begin_after(self, step: int) -> None:
         """Drop records, metrics and samples of later steps: a resumed run makes those steps again.
 
-        A run that starts anew (``step`` 0) moves an earlier run's files aside instead.
+        A run that starts over (``step`` 0) moves an earlier run's files aside instead.
         """
         for path in (self.records, self.metrics, self.samples):
             if not path.exists():
@@ -93,7 +93,7 @@ class RunFolder:
         return sizes
 
     def say(self, line: str) -> None:
-        """Say a line to the person at the console; the launcher shows this file as it grows."""
+        """Write a line for the console; the launcher shows this file as it grows."""
         with open(self.console, "a", encoding="utf-8") as file:
             file.write(line + "\n")
 
@@ -126,7 +126,7 @@ def _step_of(line: bytes) -> float:
 
 
 def plain(metrics: dict[str, Any]) -> dict[str, Any]:
-    """Return metrics as JSON has them."""
+    """Return metrics as JSON values."""
 
     def value(each: Any) -> Any:
         if isinstance(each, np.generic):

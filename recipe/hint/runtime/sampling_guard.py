@@ -1,4 +1,4 @@
-"""Guards verl's replay buffer: it polls faster, and a rollout that cannot end is an error."""
+"""Guard verl's replay buffer: poll faster, and raise an error if a rollout cannot end."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from verl.trainer.ppo.v1.replay_buffer import ReplayBuffer, ReplayBufferAsync
 from recipe.hint.errors import HintError, StallError
 
 POLL_S, _LONGEST_POLL_S = 0.05, 2.0  # verl's own is 2 s
-# Of the driver's time while it waits; for the last tenth of the prompts, when a step waits for it.
+# Share of the waiting driver's time that polls may take; and for a step's last tenth of prompts.
 _POLL_SHARE, _LAST_POLL_SHARE = 0.1, 0.5
 IDLE = "has no prompt"  # a worker's answer
 _LONGEST_ERROR = 400  # characters
@@ -35,7 +35,7 @@ def guard(
     Args:
         buffer: verl's own.
         limit_s: Longest time without any prompt finishing or failing, ``progress_s``.
-        batch_size: Prompts of one training batch; verl tells it to its synchronous buffer alone.
+        batch_size: Prompts of one training batch; only verl's synchronous buffer knows it.
         max_filtered: Groups that ``algorithm.filter_groups`` may take out of one step; None: any.
         say: Takes a line on each prompt that failed.
         on_discard: Takes the keys of the first rows of groups that are thrown away (too old,
@@ -113,18 +113,18 @@ class _Guarded(_Buffer):
     tallies: dict[str, _Tally]
     places: dict[str, int]  # by uid, of the prompts that were sent and not yet sampled
     sent: itertools.count[int]
-    # What each agent-loop worker says that it waits for; None of one that does not answer.
+    # What each agent-loop worker is waiting for; None if it does not answer.
     answers: Callable[[], Mapping[str, str | None]] = staticmethod(dict)
     _settled: frozenset[str] = frozenset()
     _progress_at: float | None = None
 
     def sample(self, global_steps: int, partition_id: str, batch_size: int) -> Any:
-        """Sample as verl does, with the clock of progress set anew."""
+        """Sample as verl does, after restarting the progress clock."""
         self._begin(global_steps, partition_id)
         return super().sample(global_steps, partition_id, batch_size)
 
     def wait_for_sampleable(self, global_steps: int, partition_id: str, target_count: int) -> Any:
-        """Wait as verl does, with the clock set anew; `separate_async` calls it by itself."""
+        """Wait as verl does, after restarting the clock; `separate_async` calls it directly."""
         self._begin(global_steps, partition_id)
         return super().wait_for_sampleable(global_steps, partition_id, target_count)
 
@@ -134,7 +134,7 @@ class _Guarded(_Buffer):
         return super().get_sampleable_count(global_steps, partition_id)
 
     def note_order(self, uids: Iterable[str]) -> None:
-        """Take the prompts that are sent, in their order."""
+        """Note the prompts that are sent, in their order."""
         self.places |= zip(uids, self.sent, strict=False)
 
     def _materialize_batch(
@@ -175,7 +175,7 @@ class _Guarded(_Buffer):
         return evicted
 
     def _clear_groups(self, partition_id: str, uids: set[str]) -> None:
-        """Clear as verl does, after handing on the records of the groups."""
+        """Clear as verl does, after passing on the records of the groups."""
         keys = [f"{uid}_0_0" for uid in sorted(uids)]
         keys = [key for key in keys if key in self.partitions[partition_id]]
         if keys:
@@ -238,9 +238,9 @@ class _Guarded(_Buffer):
         if new := failed - tally.failed:
             tally.failed |= new
             tags = (tq.kv_list(partition) or {}).get(partition, {})
-            self._tell([tags.get(uid, {}) for uid in sorted(new)], partition)
+            self._report_failed([tags.get(uid, {}) for uid in sorted(new)], partition)
 
-    def _tell(self, tags: list[dict[str, Any]], partition: str) -> None:
+    def _report_failed(self, tags: list[dict[str, Any]], partition: str) -> None:
         """Report failed prompts, and end the run if the rest cannot succeed either.
 
         Raises:

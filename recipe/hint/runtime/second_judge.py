@@ -1,4 +1,4 @@
-"""The second judge of training: asked about a sample, and never for long."""
+"""Ask the second judge about a sample of the verdicts, with a time limit."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def build_second_judge(settings: SampleSettings) -> SecondJudge | None:
 
 
 class SecondJudge:
-    """Asks another judge about verdicts that are given already.
+    """Asks another judge about verdicts that are already known.
 
     A question without an answer within ``wait_s`` seconds has no opinion, and one that comes while
     too many others wait is not asked; the pool ends what hangs.

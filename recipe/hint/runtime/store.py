@@ -79,7 +79,7 @@ class Publisher:
         """Write the rows that train, then mark the prompt as finished.
 
         Args:
-            outcome: What the rollout came to.
+            outcome: The result of the rollout.
             row: The prompt as verl's worker received it.
             partition: ``train`` or ``val``.
 
@@ -168,7 +168,7 @@ def rows_of(
     batch of dropped groups still has a mean.
 
     Args:
-        outcome: What the rollout came to.
+        outcome: The result of the rollout.
         row: The prompt as verl's worker received it.
     """
     shared = {

@@ -20,14 +20,14 @@ from recipe.hint.whole_file import write_whole
 
 MANAGER = "recipe.hint.runtime.worker.HintManager"
 DRIVER_LOCK = ".driver.lock"
-# The driver of a run whose command was killed ends some seconds after that.
+# If a run's command is killed, its driver ends some seconds later.
 _PREDECESSOR_S = 60.0
 
 
 class HintTaskRunner:
     """verl's TaskRunnerV1 with the recipe's trainer, manager and rollout servers.
 
-    Not a subclass: the parent's whole body is the choice of the classes that differ here.
+    Not a subclass: all that the parent does is choose classes, and these differ here.
     """
 
     def run(self, config: DictConfig) -> dict[str, Any]:
@@ -76,7 +76,7 @@ class HintTaskRunner:
                     teacher_client=trainer.get_teacher_client(),
                     reward_loop_worker_handles=trainer.get_reward_handles(),
                 )
-                # verl does not wait for them; from here on they are to answer soon.
+                # verl does not wait for them; from here on they have to answer soon.
                 ray.get([worker.ping.remote() for worker in manager.agent_loop_workers])
                 write_whole(folder.root / "machine.json", json.dumps(describe_machine(), indent=1))
             folder.say("ready")

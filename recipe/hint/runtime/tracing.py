@@ -61,7 +61,7 @@ def traced(engine: Any) -> Any:
 
 
 class Traces:
-    """Chooses what is traced: the first ``max_samples_per_step_per_worker`` prompts of a step."""
+    """Chooses what to trace: the first ``max_samples_per_step_per_worker`` prompts of a step."""
 
     def __init__(self) -> None:
         self._step = -1

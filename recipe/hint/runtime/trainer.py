@@ -1,4 +1,4 @@
-"""verl's trainers plus the state of problems: it goes out with prompts, records come back."""
+"""verl's trainers plus per-problem state: it is sent with each prompt, and a record comes back."""
 
 from __future__ import annotations
 
@@ -249,7 +249,7 @@ class HintMixin(CreditMixin):
         if not self.config.trainer.get("val_only", False):
             root = self.config.trainer.default_local_dir
             if self.global_steps == 0 and Path(root).is_dir():
-                # Killed before its first save, it must not go on from a former run's checkpoint.
+                # A run killed before its first save must not continue from an older checkpoint.
                 point_at(root, 0)
             self.folder.begin_after(self.global_steps)
             if self._resumed_from:
@@ -304,7 +304,7 @@ class HintMixin(CreditMixin):
             )
         self._resumed_from = path.parent
         if path.parent.resolve().parent == Path(trainer.default_local_dir).resolve():
-            # Set back by its path: the records after it go, and so later checkpoints do not count.
+            # Resumed by path: later records are dropped, so later checkpoints must not count.
             point_at(trainer.default_local_dir, self.global_steps)
         with np.load(path, allow_pickle=False) as state:
             try:
@@ -359,11 +359,11 @@ class HintTrainerSync(HintMixin, PPOTrainerSync):
 
 
 class HintTrainerColocateAsync(HintMixin, PPOTrainerColocateAsync):
-    """Rollouts of later prompts go on while earlier ones are trained on, on the same devices."""
+    """Rollouts of later prompts continue while earlier ones train, on the same devices."""
 
 
 class HintTrainerSeparateAsync(HintMixin, PPOTrainerSeparateAsync):
-    """Rollouts on devices of their own, and on the trainer's while it has nothing to do."""
+    """Rollouts on separate devices, and on the trainer's while it is idle."""
 
     def switch_to_rollout(self, *args: Any, **kwargs: Any) -> None:
         """Sync the trainer's own replicas and let them generate, as verl does."""

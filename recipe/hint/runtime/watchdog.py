@@ -1,4 +1,4 @@
-"""No silent hang: every phase of a run has a limit, and passing it ends the run with its name."""
+"""Limit every phase of a run: exceeding a limit ends the run and names the phase."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EXIT_CODE = 70  # os.EX_SOFTWARE: not a signal, not a user error
 _HEARTBEAT = "heartbeat"
 _FULL_MB = 50
 _LONGEST = 1000  # characters of an error; Ray's on memory has 5,000
-# What Ray says of an actor whose process is gone; of its causes Ray knows no more.
+# Ray's message about an actor whose process is gone; it does not know why.
 _ACTOR_DIED = re.compile(
     r"The actor died unexpectedly before finishing this task\. class_name: (?:\S*\.)?(\w+) "
     r".*?pid: (\d+) .*Worker exit type: SYSTEM_ERROR .*"
@@ -50,7 +50,7 @@ class Watchdog:
         """Limit a block of code.
 
         Args:
-            what: Who is waited for, as the error will name it.
+            what: What is waited for, as the error will name it.
             limit_s: Longest time in seconds.
             setting: Name of the setting that holds the limit.
         """
@@ -69,7 +69,7 @@ class Watchdog:
 
     def end(self, reason: str) -> None:
         """End this process at once, and leave the reason; any thread may call it."""
-        # Each may fail on a full disk, and the process must end all the same.
+        # Each may fail on a full disk, and the process must still end.
         with contextlib.suppress(OSError):
             self._log_dir.mkdir(parents=True, exist_ok=True)
             with open(self._log_dir / "stacks.txt", "w") as file:
@@ -111,9 +111,9 @@ class Heartbeat:
 
 
 def sentence_of(error: BaseException, folder: Path) -> str:
-    """Say in one line what went wrong in a run that writes in ``folder``.
+    """Return in one line what went wrong in a run that writes to ``folder``.
 
-    A full disk shows as many errors, few of which speak of a disk.
+    A full disk causes many kinds of error, few of which mention a disk.
     """
     while True:
         if isinstance(error, RayTaskError):
@@ -130,7 +130,7 @@ def sentence_of(error: BaseException, folder: Path) -> str:
 
 
 def text_of(error: BaseException) -> str:
-    """Return an error's text in one line; of a process that is gone, which one."""
+    """Return an error's text in one line; for a process that is gone, name it."""
     text = _ACTOR_DIED.sub(
         r"\1 (pid \2) is gone: it crashed or was killed; the system's own log (dmesg) tells if for "
         "want of memory",

@@ -73,7 +73,7 @@ class HintWorker(_WorkerTQ):
         gc.freeze()  # as in the trainer's process
 
     async def ping(self) -> str:
-        """Report at once what the worker waits for."""
+        """Return without waiting: what the worker is waiting for."""
         if not self._under_way:
             return IDLE
         # The oldest.
@@ -87,7 +87,7 @@ class HintWorker(_WorkerTQ):
     async def generate_sequences(self, batch: Any) -> None:
         """Start the prompts as verl does, after marking all of them as running in one call."""
         await self._passes.next()  # many calls come at once
-        # Once: each look at `batch["uid"]` builds the whole column.
+        # Once: every access to `batch["uid"]` builds the whole column.
         uids: Any = [tu.unwrap_non_tensor_data(uid) for uid in batch["uid"]]
         is_validation: Any = "validate" in batch and tu.unwrap_non_tensor_data(batch["validate"])
         await store.mark(uids, _partition(is_validation), "running")

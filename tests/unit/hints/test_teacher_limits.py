@@ -31,7 +31,7 @@ def test_the_budget_stops_new_questions_with_a_message_and_old_answers_stay(tmp_
     assert [result.status for result in results] == ["ok", "ok", failed, failed, "ok"]
     assert results[2].detail == (
         f"budget: {2 * price} tokens are paid and hint.teacher.budget_tokens={2 * price}; cached "
-        "responses are still used, and a larger budget goes on from here"
+        "responses are still used, and a larger budget continues from here"
     )
     assert one.counters() == {"calls": 2, "answers": 2, "cached": 1, "stopped": 2}
     assert len(caplog.records) == 1  # once, not per problem

@@ -42,7 +42,7 @@ def test_a_second_preparation_changes_no_byte_and_tells_no_change(tmp_path, caps
         capsys.readouterr()
         prepare(again, second)
         assert second.read_bytes() == first.read_bytes()
-        assert "written anew" not in capsys.readouterr().out
+        assert "are rewritten" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", ["mbpp", "gpqa_diamond", "mmlu_pro", "math500"])

@@ -82,7 +82,7 @@ def test_a_column_of_the_contract_is_written_anew_and_that_is_told(tmp_path, cap
     rows = [{"problem": "1+1?", "answer": "2", "ability": "sums", "prompt": "Hello"}]
     path = write(tmp_path / "a.jsonl", rows)
     prepare(path, tmp_path / "a.parquet")
-    told = "a.jsonl: its own `ability`, `prompt` are written anew (docs/data.md)"
+    told = "a.jsonl: its own `ability`, `prompt` are rewritten (docs/data.md)"
     assert told in capsys.readouterr().out
     assert pq.read_table(tmp_path / "a.parquet").column("ability").to_pylist() == ["math"]
 

@@ -171,7 +171,7 @@ def test_the_close_of_a_run_with_hints_tells_how_many_prompts_trained_under_one(
 def test_a_stopped_run_is_told_how_it_goes_on(folder):
     root = folder.root / "checkpoints"
     told = f"stopped: with hint.run_dir={folder.root} the same command "
-    assert stopped_line(folder, str(root)) == f"{told}begins anew (no checkpoint yet)"
+    assert stopped_line(folder, str(root)) == f"{told}starts over (no checkpoint yet)"
     for step in (3, 6):
         (root / f"global_step_{step}").mkdir(parents=True)
     mark_complete(root, 3)  # the save of step 6 was cut short

@@ -1,6 +1,6 @@
 """One Python with the heavy imports behind it, from which a CPU run's processes are forked.
 
-A run starts about ten Python processes, and each would import torch and transformers anew. The
+A run starts about ten Python processes, and each would import torch and transformers again. The
 seams are Ray's documented ``runtime_env.py_executable`` and ``multiprocessing.set_executable``.
 Nothing of Ray is imported before the fork: it keeps the environment and the random state that it
 finds then.

@@ -49,10 +49,10 @@ class CpuWorkerExtension(vLLMColocateWorkerExtension):
         self.repack_tied_head()
 
     def repack_tied_head(self) -> None:
-        """Pack ``lm_head`` anew from the embedding it shares.
+        """Pack ``lm_head`` again from the embedding it shares.
 
         With tied embeddings the reload leaves the head's packed copy of the OLD embedding in
-        place, and generation drifts from the trainer without a word.
+        place, and generation silently drifts from the trainer.
         """
         model = self.model_runner.model
         if model.config.tie_word_embeddings:

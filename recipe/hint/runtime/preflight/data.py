@@ -1,4 +1,4 @@
-"""Checks of the data: contract, what the template makes of it, and lengths in tokens."""
+"""Check the data: contract, chat template, and lengths in tokens."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ def _check_system_turns(config: DictConfig, model: Model, files: Sequence[DataFi
 
 
 def _check_prompts(config: DictConfig, file: DataFile, model: Model, lengths: Lengths) -> None:
-    # Where both are equal the first: verl drops by it.
+    # Of equal ones the first, by which verl drops rows.
     name = min("data.max_prompt_length", _PROMPT, key=lambda name: setting(config, name))
     limit = setting(config, name)
     counts = model.count_tokens([problem.messages for problem in file.problems])

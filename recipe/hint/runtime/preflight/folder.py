@@ -24,7 +24,7 @@ from recipe.hint.runtime.checkpoints import (
 )
 from recipe.hint.runtime.preflight.settings import ACTOR, ROLLOUT, leaves, setting
 
-# File systems take 255 bytes; backends put something behind the name.
+# File systems allow 255 bytes; backends append something to the name.
 _LONGEST_NAME = 200
 # FSDP checkpoints hold the weights and Adam's two moments, each in 4 bytes.
 _BYTES_PER_PARAMETER = 12
@@ -47,7 +47,7 @@ DEFINES = (
     *_of(ACTOR, "optim strategy ppo_mini_batch_size ppo_epochs loss_agg_mode clip_ratio"),
     *_of(ACTOR, "clip_ratio_low clip_ratio_high use_kl_loss kl_loss_coef entropy_coeff"),
     *(*_of(ACTOR, "loss_scale_factor policy_loss"), *_of("critic", "optim ppo_epochs")),
-    # verl keeps one file per trainer process and reads them with as many.
+    # verl writes one file per trainer process and can be resumed only with as many.
     _DEVICES,
 )
 # Among them, but not of the run: where it writes, how long it waits, how a service is reached.
@@ -58,7 +58,7 @@ OPERATION = (
     *_of("hint.teacher", "base_url api_key_env num_parallel timeout_s num_retries backoff_s"),
     *_of("hint.teacher", "max_wait_s budget_tokens cache_dir"),
 )
-# Not worth a line: of this start alone; nodes and GPUs are compared as their product.
+# Not reported: they concern this start alone, or are compared as a product (nodes and GPUs).
 _UNTOLD = (
     *("preflight_only", "hint.run_dir", _ROOT, f"{ROLLOUT}.trace"),
     *_of("trainer", "experiment_name nnodes n_gpus_per_node resume_mode resume_from_path"),
@@ -184,7 +184,7 @@ def check_folder(name: str, value: object) -> None:
     if not place.is_dir():
         raise ConfigError(f"{name}={value}: {place} is a file, not a folder; choose another path")
     try:
-        # Not os.access: for root it says yes on file systems that still refuse.
+        # Not os.access: for root it returns true on file systems that still refuse.
         os.rmdir(tempfile.mkdtemp(prefix=".preflight-", dir=place))
     except OSError as error:
         raise ConfigError(
@@ -257,12 +257,12 @@ def check_same_run(config: DictConfig) -> list[str]:
     if others:
         raise ConfigError(
             f"hint.run_dir={root} holds a run with "
-            f"{_told('; ', [f'{name}={before[name]}, now {now[name]}' for name in others])}: give "
+            f"{_join('; ', [f'{name}={before[name]}, now {now[name]}' for name in others])}: give "
             f"the old value to resume it, another trainer.experiment_name to begin a run of its "
-            f"own, or trainer.resume_mode=disable to begin anew in this folder"
+            f"own, or trainer.resume_mode=disable to start over in this folder"
         )
-    told = _told(", ", [f"{name} {before[name]} -> {now[name]}" for name in changed])
-    return [f"changed   since the run began: {told}"] if changed else []
+    listed = _join(", ", [f"{name} {before[name]} -> {now[name]}" for name in changed])
+    return [f"changed   since the run began: {listed}"] if changed else []
 
 
 def _nearest_folder(path: Path) -> Path:
@@ -307,6 +307,6 @@ def _is_part(name: str, of: Sequence[str]) -> bool:
     return any(name == each or name.startswith(f"{each}.") for each in of)
 
 
-def _told(separator: str, changes: Sequence[str]) -> str:
+def _join(separator: str, changes: Sequence[str]) -> str:
     more = f" and {len(changes) - _SHOWN} more" if len(changes) > _SHOWN else ""
     return separator.join(changes[:_SHOWN]) + more

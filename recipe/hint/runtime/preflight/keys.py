@@ -1,4 +1,4 @@
-"""Keys that nothing reads, and settings of verl's that would do nothing, or harm, here."""
+"""Refuse keys that nothing reads, and settings of verl's that have no effect or do harm here."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ _READ = (
     *names(f"{KWARGS}.overlong_buffer_cfg", "enable len penalty_factor"),
     "actor_rollout_ref.model.lora.merge",
 )
-# The beginning of a name -> why nothing reads it; the first that fits is told.
+# The beginning of a name -> why nothing reads it; the first match counts.
 _UNREAD = {
     **dict.fromkeys(names("data", "tool_config_path function_tool_path"), _ONE_TURN),
     f"{ROLLOUT}.agent.default_agent_loop": _ONE_TURN,
@@ -104,7 +104,7 @@ _UNREAD = {
         for name in ("custom_reward_function", "reward_model", "sandbox_fusion")
     },
 }
-# Read, and wrong here.
+# Read by verl, but wrong here.
 _UNSUPPORTED = {
     "data.prompt_key": "prompts are in the column `prompt` (docs/data.md)",
     "model_engine": "the trainer is FSDP: the other engines are not among the locked packages, and "
@@ -118,7 +118,7 @@ _UNSUPPORTED = {
     f"{ACTOR}.checkpoint.async_save": "a checkpoint is marked COMPLETE when verl's call returns",
     "distillation.enabled": "no teacher log-probabilities are stored with a response",
 }
-# The primary config's, where verl's file has another or none.
+# Defaults of the primary config that differ from verl's file.
 _DEFAULTS = {
     "model_engine": "dp",
     "reward.num_workers": 0,
@@ -151,8 +151,8 @@ _READ_WITHOUT = {
 def check_keys(config: DictConfig) -> None:
     """Refuse a key that neither verl nor this recipe reads, and a value of another type.
 
-    A mapping that is empty or null in verl's file is somebody else's (vLLM's arguments, the model's
-    configuration): what is in it is not looked at. In a section with a dataclass of verl's, the
+    A mapping that is empty or null in verl's file belongs to another program (vLLM's arguments, the
+    model's configuration): its keys are not checked. In a section with a dataclass of verl's, the
     fields of that dataclass are known too.
     """
     known = _known()
@@ -209,8 +209,8 @@ def check_unread(config: DictConfig, settings: HintSettings) -> None:
 def check_read_beside(config: DictConfig, given: Iterable[str], has_critic: bool) -> None:
     """Refuse settings of the command line that only some other setting makes verl read.
 
-    Presets give some of them for whoever turns that on; a value that is verl's default is not
-    looked at.
+    Presets give some of them in case the other one is turned on. Values that are verl's default are
+    not checked.
 
     Args:
         config: The run's, as verl will get it.
@@ -252,7 +252,7 @@ def _missing_beside(config: DictConfig, name: str, has_critic: bool) -> str:
 
 
 def _check_clip(config: DictConfig) -> None:
-    """Refuse a clip ratio that two others stand in for."""
+    """Refuse a clip ratio that two others replace."""
     name, *others = names(ACTOR, "clip_ratio clip_ratio_low clip_ratio_high")
     value, low, high = (setting(config, each) for each in (name, *others))
     if value != defaults()[name] and low is not None and high is not None:

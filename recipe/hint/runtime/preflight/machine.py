@@ -41,7 +41,7 @@ def has_gpu() -> bool:
 def cpus_needed(config: DictConfig) -> int:
     """Count the Ray CPUs that a run holds on its first node for as long as it lasts.
 
-    Measured with Ray alone: with one fewer the last placement group stays pending for ever.
+    Measured with Ray alone: with one fewer, the last placement group stays pending forever.
     """
     devices = setting(config, "trainer.n_gpus_per_node")
     if setting(config, "trainer.eval_only"):
@@ -138,7 +138,7 @@ def _refuse_gpus(found: int, wanted: int, nodes: int) -> None:
 
 
 def _check_device_slots(config: DictConfig) -> None:
-    """Check the slots that Ray has: with too few of them a run on the CPU waits for ever."""
+    """Check Ray's slots: with too few of them a run on the CPU waits forever."""
     wanted = setting(config, "trainer.n_gpus_per_node") + _rollout_devices(config)
     given = setting(config, _NUM_GPUS)
     if setting(config, "trainer.device") == "cpu" and (given or 0) < wanted:
@@ -157,5 +157,5 @@ def _check_cpus(config: DictConfig) -> None:
             f"{_NUM_CPUS}={got}, but {needed} are needed (2, 3 per device, and one per "
             f"transfer_queue.backend.SimpleStorage.num_data_storage_units); give {_NUM_CPUS}="
             f"{needed} or more: these are slots for Ray's actors, not cores, and the run would "
-            f"wait for ever"
+            f"wait forever"
         )

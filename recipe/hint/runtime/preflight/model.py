@@ -1,4 +1,4 @@
-"""What the checks need of a model: tokenizer, template, context and size."""
+"""Read what the checks need from a model: tokenizer, template, context and size."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def _template_warnings(
         )
     if unfixed_date(tokenizer, options):
         warnings.append(
-            "the chat template writes today's date into every prompt, so a run that goes on "
+            "the chat template writes today's date into every prompt, so a run that resumes "
             "tomorrow sees other prompts; fix it with "
             "+data.apply_chat_template_kwargs.date_string='26 Jul 2024'"
         )
@@ -204,8 +204,8 @@ def check_head_size(config: DictConfig, model: Any, path: str) -> None:
 def check_bucket(config: DictConfig, sizes: Sequence[int], path: str) -> None:
     """Make sure that the weight sync can carry a model on a CPU, through shared memory.
 
-    verl stops at the first sync where a weight is larger than a bucket, and the system kills the
-    trainer without a word where the bucket does not fit. On a GPU a larger weight goes by itself.
+    verl stops at the first sync where a weight is larger than a bucket, and the system silently
+    kills the trainer if the bucket does not fit. On a GPU a larger weight is sent on its own.
 
     Args:
         config: The run's.

@@ -332,8 +332,8 @@ def _sampling(config: DictConfig, method: Method) -> str:
     nodes = {"rollouts": rollout, "hints": config.hint, "validation": rollout.val_kwargs}
     if not method.uses_hints:
         del nodes["hints"]
-    told = "; ".join(f"{who} T={of.temperature} top_p={of.top_p}" for who, of in nodes.items())
-    return f"{told} x {rollout.val_kwargs.n} samples"
+    parts = "; ".join(f"{who} T={of.temperature} top_p={of.top_p}" for who, of in nodes.items())
+    return f"{parts} x {rollout.val_kwargs.n} samples"
 
 
 def _devices(config: DictConfig) -> str:

@@ -1,4 +1,4 @@
-"""Checks of settings that need no file: values that must agree, and verl's own checks."""
+"""Check settings without any file: values that must agree, and verl's own checks."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def _check_sampling(config: DictConfig) -> None:
 
 
 def _check_validation(config: DictConfig) -> None:
-    """Check that a run that is to validate alone does so: verl would train otherwise."""
+    """Check that a run which should only validate does so: verl would train otherwise."""
     first, alone = names("trainer", "val_before_train val_only")
     if setting(config, alone) and not setting(config, first):
         raise ConfigError(
@@ -208,7 +208,7 @@ def _check_kept_weights(config: DictConfig) -> None:
         raise ConfigError(
             f"{strategy}=fsdp with {steps}={setting(config, steps)}: the first pass of an update "
             f"would take embedding and head of the older weights, which FSDP1 does not gather "
-            f"anew; give fsdp2, {others}"
+            f"again; give fsdp2, {others}"
         )
 
 
@@ -316,7 +316,7 @@ def _check_row_fits(config: DictConfig, name: str, limit: Any, parallel: int) ->
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep verl's notes out of the summary."""
+    """Keep verl's output out of the summary."""
     with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
@@ -331,7 +331,7 @@ def reference_and_critic(config: DictConfig) -> tuple[bool, bool]:
 
 
 def _check_with_verl(config: DictConfig) -> None:
-    """Run verl's checks, and name the settings that stand in its message."""
+    """Run verl's checks, and name the settings that its message mentions."""
     from verl.utils.config import omega_conf_to_dataclass, validate_config
 
     refusals = AssertionError, NotImplementedError, TypeError, ValueError, InstantiationException
@@ -342,16 +342,16 @@ def _check_with_verl(config: DictConfig) -> None:
     except refusals as error:
         full_key = re.search(r"full_key: (\S+)", str(error))
         section = full_key[1] if full_key else ""
-        # An assertion may have no words; its line has some.
+        # An assertion may have no message; then show its line.
         message = " ".join(str(error.__cause__ or error).split()) or _line_of(error)
         words = set(re.findall(r"[a-z]+_\w+", message.replace("real_", "")))
-        told = [
+        mentioned = [
             f"{name}={value}"
             for name, value in leaves(OmegaConf.to_container(config))
             if name.startswith(section) and name.rpartition(".")[2] in words
         ]
         raise ConfigError(
-            f"{', '.join(told[:3]) or section or 'a setting'}: verl refuses it: {message}"
+            f"{', '.join(mentioned[:3]) or section or 'a setting'}: verl refuses it: {message}"
         ) from error
 
 

@@ -76,8 +76,8 @@ def check_phases(config: DictConfig, node: str) -> None:
         )
     if (every := setting(config, "trainer.save_freq")) < 1:
         raise ConfigError(
-            f"trainer.save_freq={every}: a phase goes on from the checkpoint of the one before it; "
-            f"give a number of steps, such as {node}.t_low's"
+            f"trainer.save_freq={every}: a phase continues from the checkpoint of the one before "
+            f"it; give a number of steps, such as {node}.t_low's"
         )
     for optim in (f"{ACTOR}.optim", "critic.optim"):
         for key, value in {"lr_scheduler_type": "constant", "lr_warmup_steps_ratio": 0.0}.items():

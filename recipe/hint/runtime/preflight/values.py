@@ -177,8 +177,8 @@ def check_values(config: DictConfig) -> None:
 def _check_choice(name: str, value: Any, choices: Iterable[Any]) -> None:
     if value in choices:
         return
-    told = dict.fromkeys("null" if each is None else str(each) for each in choices)
-    raise ConfigError(f"{name}={value} is not a choice; choose one of {', '.join(told)}")
+    allowed = dict.fromkeys("null" if each is None else str(each) for each in choices)
+    raise ConfigError(f"{name}={value} is not a choice; choose one of {', '.join(allowed)}")
 
 
 def _check_training(config: DictConfig) -> None:
