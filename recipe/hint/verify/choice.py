@@ -12,12 +12,13 @@ from collections.abc import Mapping
 
 from recipe.hint.schema import Verdict
 from recipe.hint.verify.choice_text import key, options_of, plain
+from recipe.hint.verify.maths.around import has_other
 from recipe.hint.verify.maths.grade import last_box
 
 _MAX_CHARS = 80  # a letter and its wrapping; longer text is something else
 _MAX_OPTION_CHARS = 2000
-_LABEL = r"(?:(?i:option|choice|answer)(?i:[ ~]is)?[ ~:]*(?![A-Za-z]{2}))?"
-_LETTER = re.compile(rf"[ ~]*{_LABEL}[(\[]*{_LABEL}([A-Za-z])[.:]?[)\]]*[.:]?[ ~]*")
+_LABEL = r"(?:(?i:option|choice|answer|letter)(?i:[ ~]is)?[ ~:]*(?![A-Za-z]{2}))?"
+_LETTER = re.compile(rf"'?[ ~]*{_LABEL}[(\[]*{_LABEL}([A-Za-z])[.:]?[)\]]*[.:]?[ ~]*'?")
 _BEFORE = re.compile(rf"[ ~]*{_LABEL}[(\[]*[ ~]?([A-Za-z])(?![a-z])[ ~]?[)\]]*")
 _BEHIND = re.compile(r"(.*[^ ~])[ ~]*[(\[][ ~]?([A-Za-z])[ ~]?[)\]]\.?")
 _ARROWS = r"=>|->|\\(?:to|rightarrow|Rightarrow|implies) "
@@ -42,7 +43,7 @@ def choice_verdict(
     letter = read_letter(box.text) or _letter_of_option(box.text, problem)
     if not gold:
         return Verdict(0.0, "error", box.text)
-    if not letter:
+    if not letter or has_other(response, box.place[1], letter):
         return Verdict(0.0, "malformed", box.text)
     is_correct = letter == gold
     reason = "correct" if is_correct else "wrong"

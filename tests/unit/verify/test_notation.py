@@ -92,6 +92,60 @@ def test_units_words_and_punctuation_at_the_box_change_nothing():
         assert grade_maths(rf"{left}$\boxed{{5}}${right}", "5").reason == "correct", (left, right)
 
 
+# Right answers, and at their end the same notation of another value.
+SPELLINGS = {
+    r"({a},{b}]": [
+        *(r"\{x \mid {a} < x \le {b}\}", r"\{x : {a} < x \leq {b}\}", r"\{x : {a} < x < {b}\}"),
+    ],
+    r"(-\infty,{a})\cup({b},\infty)": [
+        *(r"\{x \in \mathbb{R} \mid x < {a} \text{ or } x > {b}\}", r"(-\infty,{a}), ({b},\infty)"),
+        *(r"(-\infty,{a}) \text{ and } ({b},\infty)", r"(-\infty,{b}), ({a},\infty)"),
+    ],
+    r"(-\infty,{a})\cup({a},\infty)": [
+        *(r"\mathbb{R} - \{{a}\}", r"\{x : x \ne {a}\}", r"\mathbb{R} - \{{b}\}"),
+    ],
+    r"({a},{b})": [
+        r"\begin{cases} x = {a} \\ y = {b} \end{cases}",
+        r"\begin{cases} x = {b} \\ y = {a} \end{cases}",
+    ],
+    "{a}": [
+        *(r"\text{Answer: }{a}", r"\text{The answer is {a}}", r"\text{Number of cats} = {a}"),
+        r"\text{Number of dogs} = {a}",
+    ],
+    "{a}:{b}": [r"{a} \text{ to } {b}", r"{b} \text{ to } {a}"],
+    r"\frac{\pi}{{a}} + 2k\pi": [
+        r"\frac{\pi}{{a}} + 2k\pi, k \in \mathbb{Z}",
+        r"\frac{\pi}{{a}} + 2\pi k \ (k \in \mathbb{Z})",
+        r"x = \frac{\pi}{{a}} + 2k\pi \text{ for all } k",
+        r"\frac{\pi}{{a}} + k\pi, k \in \mathbb{Z}",
+    ],
+    "x > {a}": [r"x > {a}, x \in \mathbb{R}", r"x > {a}, x \in \mathbb{Z}"],
+    r"\text{no solution}": [r"\emptyset", r"\text{There are no real solutions}", "0"],
+    r"7:{b} \text{ p.m.}": [r"7:{b} \text{ PM}", r"\text{7:{b} pm}", r"7:{b} \text{ AM}"],
+    "7:{b}": [r"7:{b} \text{ a.m.}", r"7:{b} AM", r"7:{b} PM"],
+}  # fmt: skip
+
+
+def test_more_spellings_of_right_answers_and_the_same_of_others():
+    rng = random.Random(32)
+    problem = "Cats take a train that leaves at 6:15 a.m. When does it arrive?"
+    for gold, spellings in SPELLINGS.items():
+        for _ in range(6):
+            a, b = sorted(rng.sample(range(11, 60), 2))
+            *right, wrong = (
+                text.replace("{a}", str(a)).replace("{b}", str(b)) for text in (gold, *spellings)
+            )
+            assert all(accepts(right[0], each, problem) for each in right), right
+            assert not accepts(right[0], wrong, problem), wrong
+
+
+def test_behind_the_word_approximately_stands_a_rounding():
+    cases = [(r"\frac{5}{7}", "0.714", "0.73"), ("100", "100.0", "101")]
+    for value, near, far in [*cases, (r"\sqrt{2}", "1.414", "1.43"), ("12345", "12000", "13400")]:
+        assert accepts(value, rf"{value} \approx {near}")
+        assert not accepts(value, rf"{value} \approx {far}")
+
+
 # What ends before the box is no factor of it.
 ENDED = ("So x = {}. ", "x = 3 + 4 = {}! ", "x = {}; ", "x = {}: ", "x < {}? ", "x = {}  ")
 ENDED += (r"\( x = {} \) ", r"\[ x = {}. \] ", r"\(x = {}\), ", "9 + 9 = ${}. ", "= ${} ")

@@ -2,16 +2,17 @@ r"""Whether what stands around a box, in the same formula, changes the value ins
 
 ``$-\boxed{5}$``, ``$\boxed{5}\pi$`` and ``\frac{\boxed{5}}{2}`` are no answer 5: who is not sure of
 a sign or factor would leave it out of the box. The side of the formula is read with a letter in
-the box's place. Units, degrees, percent, words and punctuation change nothing; nor is anything held
-against a box that is one term or exponent of many, has variables around it (``\boxed{3}x^2``), or
-stands in what cannot be read.
+the box's place; in prose, what touches the box (``the answer is -\boxed{5}``). Units, degrees,
+percent, words and punctuation change nothing, but a scale that the problem does not have does
+(``\boxed{5} million``). Nor is anything held against a box that is one term or exponent of many,
+has variables around it (``\boxed{3}x^2``), or stands in what cannot be read.
 """
 
 from __future__ import annotations
 
 import re
 
-from recipe.hint.verify.maths.reading import read
+from recipe.hint.verify.maths.reading import rational, read
 from recipe.hint.verify.maths.tree import Node, exact, names_in
 
 _REACH = 80  # characters that are looked at on each side
@@ -27,23 +28,33 @@ _END = re.compile(rf"[.,;:]\s|(?<!\\)\$|\\\]|\\\)|\n|\\end\{{|\\tag|{_RELATION}"
 _WORD = re.compile(r"\\(?:text|mbox|math|operatorname)[a-z]{0,6}\s?\{|(?<![A-Za-z\\])[A-Za-z]{2}")
 _DIGIT = re.compile(r"\{?[0-9]|(?:[.,]|\{,\})[0-9]")  # \boxed{5},000
 _DOLLARS = re.compile(r"(?<!\\)\$\$?")
+_SCALE = re.compile(
+    r"(?:[\s$~]|\\[,;: )]){0,9}(?:\\text\{\s?)?"
+    r"(hundred|thousand|million|billion|trillion|dozen)(?![a-z])"
+)
+_OTHER = re.compile(  # \boxed{5} or 7
+    r"[\s$*]{0,9}(?:\\[)\]])?\s?(?:\\text\{\s?)?or(?: maybe| possibly| perhaps)?\s?\}?[\s$*(]{0,9}"
+    r"(-?[0-9][0-9.,/]{0,20}|[A-Z])(?=\s*(?:[.$})*]|\\[)\]]|\n|\Z))"
+)
+_LIST_MARK = re.compile(r"[1-9][0-9]?[.)]")
 
 
-def changes_value(response: str, start: int, end: int) -> bool:
-    r"""Whether a sign, factor, power or digit stands at the box ``response[start:end]``."""
-    if _DIGIT.match(response, end):
+def changes_value(response: str, start: int, end: int, problem: str = "") -> bool:
+    r"""Whether a sign, factor, power, digit or scale stands at the box ``response[start:end]``."""
+    scale = _SCALE.match(response, end)
+    if _DIGIT.match(response, end) or (scale and problem and scale[1] not in problem.lower()):
         return True
     left = _before(response, start)
     inside = response[start:end].partition("{")[2][:-1].strip()
-    if left and _say_the_same(left, inside):
+    if left and say_the_same(left, inside):
         left = ""  # x = 18 \boxed{18}
     right = _END.split(response[end : end + _REACH], maxsplit=1)[0]
-    right = _WORD.split(right, maxsplit=1)[0].rstrip(" .,;:!")
-    if right.lstrip().startswith(("(", "[", "**")) or _say_the_same(right, inside):
+    right = _WORD.split(right, maxsplit=1)[0].rstrip(" .,;:!*")
+    if right.lstrip().startswith(("(", "[", "**")) or say_the_same(right, inside):
         right = ""  # a remark
-    if not (left or "").strip() and not right.strip():
+    if not left.strip() and not right.strip():
         return False
-    sides = [f"{left or ''} {_LETTER} {right}"]
+    sides = [f"{left} {_LETTER} {right}"]
     if left and right:
         sides.append(f"{left} {_LETTER}")
     for side in sides:
@@ -52,7 +63,18 @@ def changes_value(response: str, start: int, end: int) -> bool:
     return False
 
 
-def _say_the_same(side: str, inside: str) -> bool:
+def has_other(response: str, end: int, inside: str) -> bool:
+    r"""Whether quite another number or letter is offered behind a box: ``\boxed{B} or C``."""
+    other = _OTHER.match(response, end)
+    if other is None or len(inside) > _REACH:
+        return False
+    if other[1].isalpha():
+        return other[1] != inside
+    value, number = rational(inside), rational(other[1].rstrip(".,"))
+    return value is not None and number is not None and abs(value - number) * 50 > abs(value)
+
+
+def say_the_same(side: str, inside: str) -> bool:
     r"""Whether what stands beside a box is its value once more: ``\$18``, ``18\,``, ``(18.00)``."""
     side = side.lstrip(" $~").rstrip(" ($\\~")
     if side == inside or not side or len(inside) > _REACH:  # reading takes longer than that
@@ -71,19 +93,23 @@ def _value(node: Node) -> Node:
     return node
 
 
-def _before(response: str, start: int) -> str | None:
-    """What stands between the box and where its side of the formula begins; ``None`` in prose."""
+def _before(response: str, start: int) -> str:
+    r"""What stands between the box and where its side of the formula begins.
+
+    In prose, and before a formula that begins with the box (``-$\boxed{5}$``), what touches it.
+    """
     text = response[max(0, start - _REACH) : start]
-    marks = list(_BEGIN.finditer(text))
-    if not marks:
-        return None
-    if marks[-1][0].startswith("$"):
-        paragraph = response[:start].rpartition("\n\n")[2]
-        if len(_DOLLARS.findall(paragraph)) % 2 == 0:  # it ends the formula before
-            return None
-    is_prose = re.fullmatch(_PROSE, marks[-1][0]) is not None
-    text = text[marks[-1].end() :]
-    return None if is_prose or _WORD.search(text) or "\n" in text.lstrip() else text
+    mark = next(reversed([*_BEGIN.finditer(text)]), None)
+    if mark is not None and re.fullmatch(_PROSE, mark[0]) is None:
+        paragraph = response[:start].rpartition("\n\n")[2] if mark[0].startswith("$") else "$"
+        inside = text[mark.end() :]
+        is_formula = len(_DOLLARS.findall(paragraph)) % 2 == 1  # else it ends the formula before
+        if is_formula and (inside.strip() or re.match(_RELATION, mark[0])):
+            return "" if _WORD.search(inside) or "\n" in inside.lstrip() else inside
+        text = text[: mark.start()] if is_formula else inside
+    touching = text.split()[-1].strip("*_") if text[-1:].strip() else ""
+    is_list_mark = _LIST_MARK.fullmatch(text.rpartition("\n")[2].strip()) is not None
+    return "" if _WORD.search(touching) or is_list_mark else touching
 
 
 def _is_scaled(node: Node) -> bool | None:
@@ -98,9 +124,9 @@ def _is_scaled(node: Node) -> bool | None:
     if kind in ("add", "sub") and exact(items[0]) == 0:
         inner = _is_scaled(items[1])
         return inner if kind == "add" or inner is None else True
-    if kind not in ("neg", "mul", "div", "pow") or names_in(node) != {_LETTER}:
+    if kind not in ("neg", "mul", "div", "pow", "root", "fn", "log") or names_in(node) != {_LETTER}:
         return None
     inner = [item for item in items if names_in(item)]
-    if len(inner) != 1 or (kind == "pow" and inner[0] is not items[0]):
-        return None
+    if len(inner) != 1 or (kind in ("pow", "root", "log") and inner[0] is not items[0]):
+        return None  # an exponent, index or base to be filled in
     return None if _is_scaled(inner[0]) is None else True

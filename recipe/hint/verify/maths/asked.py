@@ -31,7 +31,7 @@ _POWERS = {"area": 2, "volume": 3}
 _NAMES = frozenset(
     "answer total area perimeter volume length width height radius slope distance speed time cost "
     "price profit sum product ratio probability number mean median average max min maximum minimum "
-    "gcd lcm value result remainder angle rate".split()
+    "gcd lcm value result remainder angle rate of the".split()
 )
 _PLAIN_UNITS = ((("unit", 1),), (("unit", 2),), (("unit", 3),))
 _ASKED = re.compile(
@@ -71,8 +71,9 @@ def question(problem: str) -> str:
 
 
 def may_drop_name(name: str, problem: str) -> bool:
-    """Whether a word left of ``=`` names what the problem asks for."""
-    return not problem or name.lower() in _NAMES or _singular(name) in _words_of(problem)
+    """Whether words left of ``=`` name what the problem asks for."""
+    words = set(name.lower().split()) - _NAMES
+    return not problem or {_singular(word) for word in words} <= _words_of(problem)
 
 
 def has_noun(noun: str, problem: str) -> bool:
@@ -163,6 +164,7 @@ def _is_told(name: str, problem: str) -> bool:
     if name == "dollar" and others == {"cent"}:  # pens at 50 cents and books at $5
         return name in units and "$" in problem and not _CENTS.search(question(problem))
     may_be_angle = name == "degree" and _ANGLE.search(problem) is not None
+    may_be_angle = may_be_angle and _MEASURE.search(question(problem)) is None
     return not others and (name in units or may_be_angle)
 
 

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from recipe.hint.verify.maths.formulas import DELIMITED, Formulas, symbol
+from recipe.hint.verify.maths.formulas import DELIMITED, SEPARATORS, Formulas, symbol
 from recipe.hint.verify.maths.lexer import ACCENTS, FUNCTIONS, Token, vulgar
-from recipe.hint.verify.maths.tree import Node, Unread, decimal, num, points_of, whole
+from recipe.hint.verify.maths.tree import Node, Unread, decimal, names_in, num, points_of, whole
 
 _MAX_DIGITS = 4000
+_REALS = r"sym:\mathbb{R}"
+_CONDITIONS = frozenset({"relation", "label", "list"})
+_MATRICES = frozenset("pmatrix bmatrix matrix array vmatrix smallmatrix".split())
+_SYSTEMS = frozenset({"cases", "aligned"})
 
 
 class Atoms(Formulas):
     """Reads atoms; lists inside brackets are read by the class below."""
+
+    _word = ""  # between the elements that were read last
 
     def __init__(self, tokens: list[Token], joins_thousands: bool) -> None:
         super().__init__(tokens)
@@ -57,7 +63,7 @@ class Atoms(Formulas):
             raise Unread("a numeral of more than 5000 digits")
         if (
             point
-            and self.text() in (r"\overline", r"\bar")
+            and self.text() in (r"\overline", r"\bar", r"\dot")
             and "num" in (self.kind(1), self.kind(2))
         ):
             self._at += 1
@@ -197,11 +203,26 @@ class Atoms(Formulas):
         self.take(r"\{")
         self._nested += 1
         outer, self._in_tuple = self._in_tuple, 0
-        parts = [] if self.text() == r"\}" else self._elements(frozenset({",", ";"}))
+        name = self._bound_name()
+        separators = SEPARATORS if name else frozenset({",", ";"})
+        parts = [] if self.text() == r"\}" else self._elements(separators)
         self._in_tuple = outer
         self._nested -= 1
         self.take(r"\}")
-        return Node("set", spliced(tuple(parts)))
+        if not name:
+            return Node("set", spliced(tuple(parts)))
+        if names_in(*parts) != {name} or any(part.kind not in _CONDITIONS for part in parts):
+            raise Unread("a set by another condition")
+        return parts[0] if len(parts) == 1 else Node("list", spliced(tuple(parts)), self._word)
+
+    def _bound_name(self) -> str:
+        r"""Take ``x \mid`` or ``x \in \mathbb{R} :``, behind which a set's condition stands."""
+        name, is_bounded = self.peek(), self.text(1) == r"\in" and self.text(2) == _REALS
+        ahead = 3 if is_bounded else 1
+        if name is None or name.kind != "sym" or self.text(ahead) not in ("|", ":"):
+            return ""
+        self._at += ahead + 1
+        return name.text
 
     def _accent(self, name: str) -> Node:
         self.take()
@@ -268,7 +289,7 @@ class Atoms(Formulas):
     def _matrix(self) -> Node:
         begin = self.take().text
         name = begin[len(r"\begin{") : -1]
-        if name not in ("pmatrix", "bmatrix", "matrix", "array", "vmatrix", "smallmatrix"):
+        if name not in _SYSTEMS | _MATRICES:
             raise Unread(begin)
         rows: list[Node] = []
         self._nested += 1
@@ -285,6 +306,10 @@ class Atoms(Formulas):
         self.take(rf"\end{{{name}}}")
         if not rows or len({len(row.items) for row in rows}) != 1:
             raise Unread("rows of unequal length")
+        if name in _SYSTEMS:  # of equations, one below the other
+            if len(rows[0].items) > 1:
+                raise Unread("a function by cases")
+            return Node("list", spliced(tuple(row.items[0] for row in rows)))
         return Node("det" if name == "vmatrix" else "matrix", tuple(rows))
 
     def _series(self) -> Node:

@@ -24,6 +24,7 @@ from recipe.hint.verify.maths.tree import (
     infinity_sign,
     is_infinite,
     is_rounded,
+    last_place,
     marks_of,
     multiplied,
     names_in,
@@ -156,8 +157,7 @@ class Comparison:
         if number is None:
             return False
         self._go_on()
-        size = approximate(value, 40)
-        return abs(size - number) * 20 <= max(abs(size), abs(number))
+        return abs(approximate(value, 40) - number) < last_place(rounded)
 
     def _words(self, gold: Node, other: Node) -> bool:
         self.used_words = True

@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal
 
 from recipe.hint.schema import Basis, Verdict
-from recipe.hint.verify.maths.around import changes_value
+from recipe.hint.verify.maths.around import changes_value, has_other, say_the_same
 from recipe.hint.verify.maths.compare import Comparison, NeedsAlgebra
 from recipe.hint.verify.maths.named import read_answer, with_names
 from recipe.hint.verify.maths.questions import asks_for_several, is_finished, leaves_work
@@ -33,6 +34,12 @@ MAX_ANSWER_CHARS = 10_000
 
 _BOX = re.compile(r"\\boxed(?![A-Za-z])\s*")
 _BRACE = re.compile(r"(\\boxed(?![A-Za-z])\s*)\{|\\(?!\\boxed).|[{}]", re.DOTALL)
+# Between two boxes that are parts of one answer: nothing, or a comma, "and", "or".
+_GLUE = re.compile(
+    r"\}((?:[\s$*,;]|\\[()\[\],;: ]|\\q?quad(?![a-z])|\\text\{[\s,]{0,3}(?:and|or)\s?\}|and|or)*)\Z"
+)
+_PARTED = re.compile(r"(?<!\\)[,;]|and|or")
+_MAX_GLUE, _MAX_SIDE_BY_SIDE = 40, 12
 _INTEGER = re.compile(r"([+-]?)([0-9]+)")
 _TOLERANCE_MARK = "(tolerance"
 _POSITIVE = re.compile(r"([0-9]*\.?[0-9]+(?:e[+-]?[0-9]{1,2})?)(%?)", re.IGNORECASE)
@@ -82,7 +89,7 @@ def quick_verdict(
     gold, tolerance = _gold_text(answer)
     if not gold:
         return Verdict(0.0, "error", box.text)
-    if changes_value(response, *box.place):
+    if changes_value(response, *box.place, problem) or has_other(response, box.place[1], box.text):
         return Verdict(0.0, "malformed", box.text)
     try:
         equality = None if tolerance else _quick_equal(gold, box.text, problem)
@@ -115,6 +122,7 @@ def last_box(response: str) -> Box:
 
     An unbalanced last box, or ``\boxed`` without a brace, is ``open`` however many complete
     boxes come before it: those are intermediate values. A box inside another is part of it.
+    Boxes side by side, ``\boxed{2}`` and ``\boxed{3}``, are one answer, the list of their values.
     """
     last = _last_match(response)
     if last is None:
@@ -122,9 +130,9 @@ def last_box(response: str) -> Box:
     if response[last : last + 1] != "{":
         return Box("open")
     stack: list[tuple[int, int]] = []  # of open braces: where a box begins and its content, or -1
-    place = (0, 0)
+    closed: dict[int, tuple[int, int]] = {}  # the same of boxes, by their ends
     around: frozenset[tuple[int, int]] = frozenset()  # the boxes around the last one, and itself
-    content = None
+    end = 0
     for match in _BRACE.finditer(response):
         if match[0].endswith("{") and match[0] != r"\{":
             stack.append((match.start(), match.end()) if match[1] else (-1, -1))
@@ -132,9 +140,25 @@ def last_box(response: str) -> Box:
                 around = frozenset(box for box in stack if box[0] >= 0)
         elif match[0] == "}" and stack:
             box = stack.pop()
+            if box[0] >= 0:
+                closed[match.end()] = box
             if box in around:
-                content, place = slice(box[1], match.start()), (box[0], match.end())
-    return Box("open") if content is None else Box("closed", response[content].strip(), place)
+                end = match.end()
+    return _with_boxes_before(response, closed, end) if end else Box("open")
+
+
+def _with_boxes_before(response: str, closed: Mapping[int, tuple[int, int]], end: int) -> Box:
+    """The box that ends at ``end``, as a list with the other values of boxes at its left side."""
+    texts: list[str] = []
+    start, at = 0, end
+    while at in closed and len(texts) < _MAX_SIDE_BY_SIDE:
+        start, inside = closed[at]
+        texts.append(response[inside : at - 1].strip())
+        glue = _GLUE.search(response, max(0, start - _MAX_GLUE), start)
+        is_parted = glue is not None and (not glue[1] or _PARTED.search(glue[1]))
+        at = glue.start() + 1 if glue is not None and is_parted else -1
+    others = [text for text in texts[:0:-1] if text and not say_the_same(text, texts[0])]
+    return Box("closed", ", ".join([*others, texts[0]]), (start, end))
 
 
 def _last_match(response: str) -> int | None:

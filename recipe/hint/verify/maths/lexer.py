@@ -43,6 +43,7 @@ _UNICODE = {
     "⟨": r"\langle ", "⟩": r"\rangle ", "∨": r"\lor ", "∖": r"\setminus ", "∣": "|",
     "\u3002": ".", "\u3001": ", ", "\ufe63": "-", "\u200b": "", "\ufeff": "", "\u2060": "",
     "\u00a0": " ", "\u2009": " ", "\u202f": " ", "\u2002": " ", "\u2003": " ", "\u2005": " ",
+    "\u2236": ":",
 }  # fmt: skip
 _GREEK = (
     "alpha beta gamma delta epsilon varepsilon zeta eta theta vartheta iota kappa lambda mu nu xi "
@@ -78,7 +79,7 @@ _COMMANDS = {
     "prime": "'", "backslash": "setminus", "vee": "lor", "wedge": "land",
     "colon": ":", "arctg": "arctan", "tg": "tan", "ctg": "cot", "cotg": "cot", "reals": "R",
     "mid": "|", "cr": r"\\", "simeq": "approx", "ln": "ln", "exp": "exp", "dollar": "$",
-    "textdollar": "$", "textdegree": "degree", "bigcup": "cup", "bigcap": "cap",
+    "textdollar": "$", "mathdollar": "$", "textdegree": "degree", "bigcup": "cup", "bigcap": "cap",
     "overrightarrow": "vec", "widehat": "hat", "widetilde": "tilde", "lg": "log",
 }  # fmt: skip
 FUNCTIONS = frozenset(
@@ -141,6 +142,10 @@ _MASTER = re.compile(
     r"|(?P<relation>\*\*|<=|>=|!=|=>|==|&=)"
     r"|(?P<op>[-+*/^_(){}\[\]|,;:=<>!'&%$.])"
 )
+_CLOCK = re.compile(
+    r"(:\s?[0-9]{2})((?:[\s~{}]|\\[,;: ]|\\(?:text|mathrm|mbox|textrm)\{){0,6})([apAP])\.?\s?[mM]"
+    r"(?![A-Za-z])\.?"
+)
 _GROUPED = re.compile(r"[1-9][0-9]{0,2}(?:,[0-9]{3})+(?![0-9])(?:\.[0-9]+)?")
 _RELATIONS = {"**": "^", "<=": r"\le", ">=": r"\ge", "!=": r"\ne", "&=": "="}
 TEXT_POWER = r"\text^"  # of a unit, never of a number
@@ -155,7 +160,12 @@ def tokens(text: str) -> list[Token]:
 
 def spelled(text: str) -> str:
     """Spell signs as LaTeX does: ``≤`` as a command, full-width ones as ASCII."""
-    return text.translate(_TRANSLATION)
+    return with_clock(text.translate(_TRANSLATION))
+
+
+def with_clock(text: str) -> str:
+    """Write ``9:15 a.m.`` and ``9:15 AM`` with one word, a unit."""
+    return _CLOCK.sub(lambda m: f"{m[1]}{m[2]} {m[3].lower()}mclock", text)
 
 
 def spelled_command(name: str) -> str:

@@ -10,6 +10,7 @@ import functools
 import re
 from dataclasses import dataclass
 
+from recipe.hint.verify.maths.lexer import with_clock
 from recipe.hint.verify.maths.units import canonical, is_symbol, name_of
 from recipe.hint.verify.maths.words import number_of
 
@@ -56,7 +57,7 @@ def is_ordinary(word: str) -> bool:
 @functools.lru_cache(maxsize=256)
 def mentioned_units(problem: str) -> frozenset[str]:
     """The canonical names of all units in a text, and of the parts of compound ones."""
-    text = without_possessives(problem)
+    text = with_clock(without_possessives(problem))
     found: set[str] = set()
     place = _Place()
     for match in _TOKEN.finditer(text):

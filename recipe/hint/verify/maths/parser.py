@@ -78,8 +78,6 @@ def _check_parts(node: Node, level: int = 1) -> None:
 
 
 class _Parser(Atoms):
-    _word = ""
-
     def answer(self) -> Node:
         """Elements between commas, semicolons, ``and``, ``or``; a ``=`` before all is nothing."""
         self.accept("=")
@@ -150,6 +148,8 @@ class _Parser(Atoms):
 
     def _sets(self) -> Node:
         node = self._ratio()
+        if node.kind == "sub" and node.items[1].kind == "set":  # all numbers but these
+            node = replace(node, kind="minus")
         while self.text() in (r"\cup", r"\cap", r"\setminus"):
             kind = {r"\cup": "union", r"\cap": "inter", r"\setminus": "minus"}[self.take().text]
             node = Node(kind, (node, self._ratio()))
@@ -157,7 +157,7 @@ class _Parser(Atoms):
 
     def _ratio(self) -> Node:
         parts = [self._side()]
-        while self.accept(":"):
+        while self.accept(":") or (self.text() == "word:to" and self.take()):
             parts.append(self._side())
         return Node("ratio", tuple(parts)) if len(parts) > 1 else parts[0]
 

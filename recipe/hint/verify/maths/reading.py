@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from dataclasses import dataclass
+from fractions import Fraction
 
 from recipe.hint.verify.maths.lexer import ACCENTS, SHORT_WORDS, Token, tokens
 from recipe.hint.verify.maths.parser import parse
@@ -15,6 +16,20 @@ _MAX_READ_CHARS = 2000
 _FRAME = re.compile(r"^\\(?:boxed|fbox|framebox|underline)(?![A-Za-z])\s*")
 _QUOTED = re.compile(  # a word
     r"^(\\text[a-z]{0,6}\{\s*)?(?:``|[\"'`*“‘])([A-Za-z][A-Za-z -]{0,99})(?:''|[\"'*”’])(\s*\})?$"
+)
+_GAP = r"(?:[\s~]|\\[,;: ]|\\q?quad(?![a-z]))"
+_DOMAIN = re.compile(  # , k \in \mathbb{Z} or for all x
+    rf"(?:{_GAP}|[,;(]|\\forall(?![a-z])|\\text\{{[\s,(]{{0,3}}(?:for|where|with)?"
+    r"(?: (?:all|any|every|some))?(?: (?:real|integers?))?\s?\}){1,9}"
+    r"([A-Za-z])\s?(\\in\s?\\mathbb\s?\{?([ZR])\}?|\\text\{\s?is an integer\})?\s?\)?\.?\Z"
+)
+_BOUND = re.compile(r"[<>≤≥≠∈]|\\(?:[lg]t|[lg]eq?|neq?|in|[lg]eqslant)(?![a-z])")
+_ANSWER_IS = re.compile(
+    r"\A(\\text[a-z]{0,6}\{)?\s?(?:the )?(?:final )?answer(?: is:?|:)\s?(\})?", re.IGNORECASE
+)
+_MODULUS = re.compile(
+    r"\(\s?(?:\\(?:text|mathrm)\{\s?mod\s?\}|\\?[bp]?mod(?![a-z]))"
+    rf"{_GAP}{{0,4}}([0-9]{{1,99}})\s?\)"
 )
 _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 _MAX_BOXES = 5  # one in the other
@@ -48,11 +63,16 @@ class Reading:
 
 def vote_key(text: str) -> str:
     """What equal answers share in a vote: a rational value, else the tokens of the text."""
-    reading = read(text)
-    value = exact(reading.trees[0]) if reading.trees else None
+    value = rational(text)
     if value is None:
-        return " ".join(reading.text)
+        return " ".join(read(text).text)
     return f"{value.numerator:x}/{value.denominator:x}"  # str() refuses more than 4300 digits
+
+
+def rational(text: str) -> Fraction | None:
+    """The value of an answer that is one rational number; else ``None``."""
+    trees = read(text).trees
+    return exact(trees[0]) if trees else None
 
 
 @functools.lru_cache(maxsize=512)
@@ -61,6 +81,7 @@ def read(text: str) -> Reading:
     text = _without_wrapping(text)
     if len(text) > _MAX_READ_CHARS:
         return Reading((" ".join(text.split()),))
+    text = _MODULUS.sub(r"\\pmod{\1}", _without_domain(text))
     if r"\over" in text or r"\choose" in text:
         name = {"over": "frac", "choose": "binom"}
         text = _INFIX.sub(lambda m: rf"{{\{name[m[2]]}{{{m[1]}}}{{{m[3]}}}}}", f"{{{text}}}")
@@ -118,7 +139,7 @@ def _as_text(found: list[Token]) -> tuple[str, ...]:
 
 def _without_wrapping(text: str) -> str:
     """Boxes, lines, quotation and bold marks around the whole answer removed."""
-    text = text.strip()
+    text = _ANSWER_IS.sub(lambda m: "" if m[2] else m[1] or "", text.strip()).strip()
     for _ in range(_MAX_BOXES):
         inner = _FRAME.sub("", text, count=1)
         if inner == text or not _is_one_group(inner) or inner[1:-1] != inner[1:-1].strip():
@@ -127,6 +148,19 @@ def _without_wrapping(text: str) -> str:
     if text.startswith("**") and text.endswith("**") and len(text) > 4 and "**" not in text[2:-2]:
         return text[2:-2].strip()
     return _QUOTED.sub(r"\1\2\3", text)
+
+
+def _without_domain(text: str) -> str:
+    r"""An answer without ``, k \in \mathbb{Z}`` and ``for all x`` behind a formula of k or x.
+
+    Behind an inequality whole numbers would be another set.
+    """
+    domain = _DOMAIN.search(text)
+    if domain is None or not (domain[2] or re.search("for|where", domain[0])):
+        return text
+    rest = text[: domain.start()]
+    is_bounded = _BOUND.search(rest) is not None and domain[3] != "R"
+    return text if is_bounded or domain[1] not in re.sub(r"\\[A-Za-z]+", " ", rest) else rest
 
 
 def _is_one_group(text: str) -> bool:

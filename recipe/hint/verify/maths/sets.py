@@ -128,6 +128,8 @@ def _parts(node: Node) -> list[Part]:
 
 
 def _union(node: Node) -> list[Part]:
+    if node.kind == "list" and {item.kind for item in node.items} <= {"tuple", "union"}:
+        node = replace(node, kind="union")  # intervals side by side
     if node.kind == "list":
         node = replace(node, items=tuple(map(_as_relation, node.items)))
     # x > 2, x \ne 5: a comma before \ne means "and"; between two inequalities it may be "or"

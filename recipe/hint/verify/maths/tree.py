@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import re
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
@@ -16,9 +17,13 @@ STRUCTURES = frozenset(
     "list tuple set union inter minus matrix ratio relation label quantity word numeral "
     "residue".split()
 )
+_LINKS = frozenset({"of", "the"})  # Number of apples
 _NEAR = 3  # places in the alphabet: h, k and x, y, z
 _MAX_BITS = 40_000  # of an exact numerator or denominator
 _MAX_FACTORIAL = 3000
+
+
+_NO_SOLUTION = re.compile(r"(?:there (?:is|are) )?no (?:real )?solutions?(?: exists?)?")
 
 
 class Unread(Exception):
@@ -74,7 +79,7 @@ def is_name(node: Node) -> bool:
     if node.kind == "sym":
         return not node.value.startswith(r"\mathbb")
     if node.kind == "word":
-        return len(node.value.split()) == 1 and is_noun(node.value)
+        return all(word in _LINKS or is_noun(word) for word in node.value.lower().split())
     if node.kind == "const":
         return node.value in ("e", "i")
     if node.kind == "tuple":
@@ -133,10 +138,13 @@ def is_sorted(names: list[str]) -> bool:
 
 
 def folded(node: Node) -> str:
-    """A word without its case; one letter keeps it."""
+    """A word without its case; one letter keeps it. The empty set is ``no solution``."""
     if node.kind == "word":
         text = node.value.strip(" .!'\"")
-        return text if len(text) == 1 else text.casefold().replace("-", " ")
+        text = text if len(text) == 1 else text.casefold().replace("-", " ")
+        return "no solution" if _NO_SOLUTION.fullmatch(text) else text
+    if node == Node("set"):
+        return "no solution"
     if node.kind == "sym" and len(node.value) == 1:
         return node.value
     if node.kind == "mul":  # AB, ABC: points, or letters of a word
@@ -339,6 +347,18 @@ def decimals(node: Node) -> int:
     if node.kind == "neg":
         return decimals(node.items[0])
     return node.value.decimals if node.kind == "num" else 0
+
+
+def last_place(node: Node) -> Fraction:
+    """The size of a numeral's last digit but zeros; a twentieth of a product, 0 of a quotient."""
+    if node.kind == "neg":
+        return last_place(node.items[0])
+    if node.kind != "num":
+        return Fraction(0) if node.kind == "div" else abs(exact(node) or Fraction(0)) / 20
+    if decimals(node) or node.value.value.numerator.bit_length() > 4000:
+        return Fraction(1, 10 ** decimals(node))
+    digits = str(node.value.value)
+    return Fraction(10 ** (len(digits) - len(digits.rstrip("0"))))
 
 
 def is_rounded(gold: Node, other: Node, left: Fraction, right: Fraction) -> bool:

@@ -34,6 +34,7 @@ _WORDS = {
     "pressure": "+pascal|atmosphere",
     "amount": "+mole",
     "money": "dollar|cent|euro|rupee|yen|yuan|peso|franc|ruble|rand|dinar|shilling",
+    "clock": "amclock|pmclock",
     "unit": "unit",  # "5 square units" is 5
     PERCENT: "percent percentage",
 }
