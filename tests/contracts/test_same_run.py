@@ -11,7 +11,7 @@ from omegaconf import OmegaConf
 
 from recipe.hint.errors import ConfigError
 from recipe.hint.methods import METHODS
-from recipe.hint.runtime.checkpoints import mark_complete, sha256
+from recipe.hint.runtime.checkpoints import digests_of, mark_complete
 from recipe.hint.runtime.launcher import evaluation_folder
 from recipe.hint.runtime.preflight.folder import (
     DEFINES,
@@ -236,16 +236,19 @@ def test_lines_that_a_run_has_lost_since_its_checkpoint_are_told(tmp_path, name)
     assert check_run_folder(config) == f"resumes after step 3; {name} of the steps before is gone"
 
 
+@pytest.mark.parametrize("is_one", [True, False])
 @pytest.mark.parametrize("mode", ["auto", "resume_path"])
-def test_a_run_does_not_go_on_in_a_file_that_was_changed(tmp_path, mode):
+def test_a_run_does_not_go_on_in_a_file_that_was_changed(tmp_path, mode, is_one):
     data = tmp_path / "data.parquet"
     data.write_text("one")
     (tmp_path / "records.jsonl").touch()
     folder = tmp_path / "checkpoints/global_step_3"
     folder.mkdir(parents=True)
-    mark_complete(tmp_path / "checkpoints", 3, train_files=[sha256(data)])
+    mark_complete(tmp_path / "checkpoints", 3, train_files=[*digests_of([str(data)]).values()])
     path = str(folder) if mode == "resume_path" else None
     config = settings(tmp_path, resume_mode=mode, resume_from_path=path)
+    if is_one:
+        config.data.train_files = str(data)
     assert check_run_folder(config) == f"resumes {'from ' + path if path else 'after step 3'}"
     data.write_text("two")
     with pytest.raises(ConfigError, match=r"data.train_files=.*data.parquet has another content"):

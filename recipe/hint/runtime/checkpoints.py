@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,12 @@ def sha256(path: Path) -> str:
     """Return the digest of a file's content."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def digests_of(files: str | Iterable[str]) -> dict[Path, str]:
+    """Return the digest of each file of a setting; nothing of what this machine does not have."""
+    paths = map(Path, [files] if isinstance(files, str) else files)
+    return {path: sha256(path) for path in paths if path.is_file()}
 
 
 def point_at(root: str | Path, step: int) -> None:

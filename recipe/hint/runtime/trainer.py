@@ -30,12 +30,12 @@ from recipe.hint.record import PromptRecord
 from recipe.hint.reward_tracker import RewardTracker
 from recipe.hint.runtime.checkpoints import (
     STATE_FILE,
+    digests_of,
     drop_emptied,
     mark_complete,
     mark_incomplete,
     point_at,
     repair_pointer,
-    sha256,
     step_folder,
 )
 from recipe.hint.runtime.credit import CreditMixin
@@ -228,9 +228,8 @@ class HintMixin(CreditMixin):
             super().fit(agent_loop_manager)
 
     def _setup(self) -> None:
-        files = map(Path, self.config.data.train_files)
         with self._limit("start-up of the trainer and the vLLM replicas", "start_s"):
-            self._train_files = [sha256(path) if path.is_file() else "" for path in files]
+            self._train_files = [*digests_of(self.config.data.train_files).values()]
             super()._setup()
         # Keep objects that live for the whole run out of full garbage collections, which would take
         # half a second each, in the middle of a step.

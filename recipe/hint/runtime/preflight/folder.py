@@ -17,9 +17,9 @@ from recipe.hint.errors import ConfigError
 from recipe.hint.runtime.checkpoints import (
     check_resumable,
     check_undamaged,
+    digests_of,
     resume_step,
     said_of,
-    sha256,
     step_folder,
 )
 from recipe.hint.runtime.preflight.settings import ACTOR, ROLLOUT, leaves, setting
@@ -123,11 +123,9 @@ def _check_unchanged(config: DictConfig, checkpoint: Path) -> str:
         What the run's folder has lost since, to stand behind a sentence.
     """
     said = said_of(checkpoint)
-    files = setting(config, "data.train_files")
-    files = [files] if isinstance(files, str) else list(files or [])
-    # How many there are is told by their names (`check_same_run`).
-    for path, digest in zip(map(Path, files), said.get("train_files", []), strict=False):
-        if path.is_file() and sha256(path) != digest:
+    before = said.get("train_files")
+    for path, digest in digests_of(setting(config, "data.train_files") or []).items():
+        if before and digest not in before:
             raise ConfigError(
                 f"data.train_files={path} has another content than when {checkpoint} was saved, "
                 f"which goes on at a place in it: give the file as it was then, another "
