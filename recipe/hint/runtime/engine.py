@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 from uuid import uuid4
@@ -236,12 +235,6 @@ class VllmEngine(Engine):
         self._second_judge = grading.second_judge
         self._overlong = grading.overlong
         self._passes = LoopPasses()
-
-    def with_grader(self, grader: Grader) -> VllmEngine:
-        """Return the same engine with another grader."""
-        other = copy(self)
-        other.grader = grader
-        return other
 
     def render(
         self,
