@@ -54,7 +54,7 @@ class GhpoSettings:
 
 
 class Ghpo(Method):
-    """Sample without a hint; while no response is right, show more of the reference solution.
+    """Sample without a hint; while no response is right, show more of the solution.
 
     Source: Liu et al. 2025, arXiv:2507.10628. Accuracy alone decides what is difficult; the form
     only adds to the reward. Every group trains under the prompt it was sampled from

@@ -35,7 +35,7 @@ class LuffySettings:
 
 
 class Luffy(Method):
-    """Compare G sampled responses with the solution, which counts more the more of them fail.
+    """Compare G samples with the solution, which counts more the more of them fail.
 
     The solution stays out of the group if the verifier does not call it right, and if no response
     is right but a grade failed: a response that may be right must not be pushed down.
