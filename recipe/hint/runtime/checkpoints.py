@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shutil
 from collections.abc import Iterable
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from recipe.hint.errors import ConfigError
+from recipe.hint.evaluation.responses import file_sha256
 from recipe.hint.whole_file import write_whole
 
 COMPLETE, STATE_FILE = "COMPLETE", "hint_state.npz"
@@ -34,22 +34,16 @@ def mark_complete(root: str | Path, step: int, **facts: Any) -> None:
     folder = step_folder(root, step)
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != COMPLETE)
     sizes = {str(path.relative_to(folder)): path.stat().st_size for path in files}
-    digests = {name: sha256(folder / name) for name in sizes if sizes[name] < _LARGE_BYTES}
+    digests = {name: file_sha256(folder / name) for name in sizes if sizes[name] < _LARGE_BYTES}
     said = {"step": step, "bytes": sizes, "sha256": digests, **facts}
     write_whole(folder / COMPLETE, json.dumps(said, indent=1) + "\n")
     point_at(root, step)
 
 
-def sha256(path: Path) -> str:
-    """Return the digest of a file's content."""
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def digests_of(files: str | Iterable[str]) -> dict[Path, str]:
     """Return the digest of each file of a setting; nothing of what this machine does not have."""
     paths = map(Path, [files] if isinstance(files, str) else files)
-    return {path: sha256(path) for path in paths if path.is_file()}
+    return {path: file_sha256(path) for path in paths if path.is_file()}
 
 
 def point_at(root: str | Path, step: int) -> None:
@@ -152,7 +146,7 @@ def check_undamaged(folder: Path) -> None:
             raise _damaged(
                 folder, f"{found} at {name}, expected {expected} bytes as when it was saved"
             )
-        if name in digests and sha256(path) != digests[name]:
+        if name in digests and file_sha256(path) != digests[name]:
             raise _damaged(folder, f"other content at {name} than when it was saved")
 
 
