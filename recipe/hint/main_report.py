@@ -33,7 +33,7 @@ from recipe.hint.evaluation.comparison import compare_runs
 from recipe.hint.evaluation.results import evaluation_table, recompute
 from recipe.hint.report.campaign import CampaignResult, keep_results, read_results_of
 from recipe.hint.report.campaign_page import results_page
-from recipe.hint.report.runs import RunResult, read_run
+from recipe.hint.report.runs import RunResult, accuracy_curve, read_run
 from recipe.hint.report.same import compare_records, vllm_difference
 from recipe.hint.report.samples import sample_lines
 from recipe.hint.report.training import draw_learning, training_table
@@ -204,15 +204,19 @@ def _campaign(argv: list[str]) -> int:
         results.append(read_results_of(folder))
     page = results_page(results)
     if given.figure:
-        draw_learning(_curves(results, given.arm), given.source, given.figure)
+        draw_learning(_curves(results, given.arm, given.source), given.source, given.figure)
     write_whole(given.output, page)
     missing = sum(len(each.missing) for each in results)
     print(f"{given.output}: {len(results)} campaigns, {missing} runs missing")
     return 0
 
 
-def _curves(results: Sequence[CampaignResult], arms: Sequence[str]) -> list[RunResult]:
+def _curves(
+    results: Sequence[CampaignResult], arms: Sequence[str], source: str
+) -> list[RunResult]:
     """Return the runs of some arms, of all where none is named, for a figure.
+
+    Arms of one name that two campaigns validated on ``source`` are different arms.
 
     Raises:
         DataError: If an arm has no finished run.
@@ -223,10 +227,15 @@ def _curves(results: Sequence[CampaignResult], arms: Sequence[str]) -> list[RunR
             raise DataError(f"--arm {arm} has no finished run; choose from {', '.join(names)}")
     found = []
     for arm in arms or names:
-        for result in results:
-            title = f"{result.campaign.title}: {arm}" if len(results) > 1 else arm
-            seeds = result.seeds.get(arm, {}).values()
-            found += [RunResult(each.training.name, title, each.training.metrics) for each in seeds]
+        runs = [
+            (result.campaign.title, run.training)
+            for result in results
+            for run in result.seeds.get(arm, {}).values()
+        ]
+        titles = {title for title, run in runs if accuracy_curve(run.metrics, source)}
+        for title, run in runs:
+            name = f"{title}: {run.name}" if len(titles) > 1 else run.name
+            found.append(RunResult(name, arm, run.metrics))
     return found
 
 

@@ -143,8 +143,8 @@ class CampaignResult:
         seed is wholly on the other. ``more_than`` goes by the interval of the paired difference
         over seeds and problems, of at least ``MIN_SEEDS`` seeds. Intervals are taken as they are
         shown. What is missing leaves a claim unknown, unless a seed has already broken a bound; so
-        do seeds that trained for different numbers of steps, and a comparison of responses that
-        were drawn with different settings.
+        do seeds, or arms, that trained for different numbers of steps, and a comparison of responses
+        that were drawn with different settings.
         """
         seeds = sorted(self.seeds.get(claim.arm, {}))
         if claim.more_than is not None:
@@ -158,7 +158,7 @@ class CampaignResult:
             is_whole = True
         known = [each for each in found if each is not None]
         is_whole &= self._is_whole(claim.arm) and len(known) == len(found)
-        is_whole &= claim.more_than is None or self._are_drawn_alike(claim.arm, claim.more_than)
+        is_whole &= claim.more_than is None or self._are_alike(claim.arm, claim.more_than)
         is_signed = claim.more_than is not None or claim.measure in DIFFERENCES
         text = "; ".join(shown(each, sign=is_signed) for each in known) or "-"
         verdicts = {side_of(claim, each) for each in known}
@@ -195,10 +195,14 @@ class CampaignResult:
     def _pairs(self, *arms: str) -> list[list[SeedResult]]:
         return [[self.seeds[arm][seed] for arm in arms] for seed in self.common_seeds(*arms)]
 
-    def _are_drawn_alike(self, *arms: str) -> bool:
+    def _are_alike(self, *arms: str) -> bool:
+        """Return whether all runs trained for equal steps and drew their responses alike."""
         runs = [run for arm in arms for run in self.seeds.get(arm, {}).values()]
-        drawn = [{**run.sampling, "K": run.num_responses, "seed": 0} for run in runs]
-        return all(each == drawn[0] for each in drawn)
+        facts = [
+            {**run.sampling, "K": run.num_responses, "seed": 0, "steps": run.training.last_step}
+            for run in runs
+        ]
+        return all(each == facts[0] for each in facts)
 
     def _is_whole(self, arm: str) -> bool:
         wanted, have = self.campaign.arms[arm].seeds or self.campaign.seeds, self.seeds.get(arm, {})

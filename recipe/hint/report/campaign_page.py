@@ -48,19 +48,32 @@ Held-out accuracies and claims compare arms after equal numbers of **steps**, in
 different numbers of tokens. The column "at X's tokens" compares after equal tokens: it reads an
 arm's validations during training, joined by straight lines, at the total tokens of X's run with the
 same seed (or takes the last validation if the arm sampled fewer). These validations play as many
-turns as the arm trains. "50 % at" averages only the seeds that got there, which favours arms with
-slow seeds. A number in brackets after a mean counts its seeds, where others have no value.
+turns as the arm trains. "50 % at" is the first validation that reaches a half; it averages only the
+seeds that got there, which favours arms with slow seeds. A number in brackets after a mean counts
+its seeds, where others have no value.
+
+Tokens are those sampled in training, hints included. Prompts, reference solutions (`sft`, `luffy`)
+and hints written beforehand (`offline`, `scaf`) count nothing. Minutes were often taken beside
+other work on the same machine and say little.
 
 A claim holds or fails if its whole interval lies on one side of the bound, and is undecided if the
 interval contains the bound. A comparison needs three seeds; with fewer its verdict is "not known".
-Each claim is judged alone: of forty comparisons without a true difference, about one would hold by
-chance.
+Each claim is judged alone: this page compares arms in {compared} claims with a verdict, and if none
+of their differences were true, {by_chance:.1f} would hold by chance.
 """
+_CHANCE = 0.025  # that an interval of 95 % lies wholly above a bound that is the truth
 
 
 def results_page(results: Sequence[CampaignResult]) -> str:
     """Return the whole page."""
-    lines = [_ABOUT]
+    verdicts = [
+        result.verdict(claim)[1]
+        for result in results
+        for claim in result.campaign.claims
+        if claim.more_than is not None
+    ]
+    compared = len(verdicts) - verdicts.count("not known")
+    lines = [_ABOUT.format(compared=compared, by_chance=compared * _CHANCE)]
     for result in results:
         lines += [f"## {result.campaign.title}", "", *_conditions(result), ""]
         for title, table in _tables(result):
@@ -158,15 +171,25 @@ def _listed(facts: Mapping[str, Any]) -> str:
 
 
 def _claims(result: CampaignResult) -> list[str]:
-    said = [(_said(claim), *result.verdict(claim)) for claim in result.campaign.claims]
+    said = [
+        (_said(each), (each.arm, each.more_than or each.arm), *result.verdict(each))
+        for each in result.campaign.claims
+    ]
     said += [
-        (f"{each.arm}: at most {each.at_most:g} times the tokens of {each.tokens_of}",)
-        + result.cost(each)
+        (
+            f"{each.arm}: at most {each.at_most:g} times the tokens of {each.tokens_of}",
+            (each.arm, each.tokens_of),
+            *result.cost(each),
+        )
         for each in result.campaign.budgets
     ]
-    measured = [_judged(*each) for each in said if each[1] != "-"]
-    waiting = [f"- {claim}" for claim, text, _ in said if text == "-"]
-    table = markdown(["claim", "measured", "verdict"], measured) if measured else []
+    measured = [
+        _judged(claim, str(len(result.common_seeds(*arms))), text, verdict)
+        for claim, arms, text, verdict in said
+        if text != "-"
+    ]
+    waiting = [f"- {claim}" for claim, _, text, _ in said if text == "-"]
+    table = markdown(["claim", "seeds", "measured", "verdict"], measured) if measured else []
     return [*table, "", "Stated, and nothing measured yet:", "", *waiting] if waiting else table
 
 
@@ -181,10 +204,10 @@ def _said(claim: Claim) -> str:
     return f"{about} below {percent(claim.below or 0.0)}, every seed"
 
 
-def _judged(said: str, text: str, verdict: str) -> list[str]:
+def _judged(said: str, seeds: str, text: str, verdict: str) -> list[str]:
     marks = {"fails": ("**", "**"), "undecided": ("", "**")}
     of_said, of_verdict = marks.get(verdict, ("", ""))
-    return [f"{of_said}{said}{of_said}", text, f"{of_verdict}{verdict}{of_verdict}"]
+    return [f"{of_said}{said}{of_said}", seeds, text, f"{of_verdict}{verdict}{of_verdict}"]
 
 
 def _held_out(result: CampaignResult, source: str) -> list[str]:

@@ -249,6 +249,36 @@ def test_an_arm_of_another_campaign_and_other_problems_has_no_part_in_the_figure
     assert figures[0] == figures[1]
 
 
+def test_arms_of_one_name_on_one_source_stay_apart_in_the_figure(tmp_path):
+    first = write_campaign(tmp_path / "first", {"x": {1: ONE, 2: ONE}}, title="One world")
+    second = write_campaign(tmp_path / "second", {"x": {1: ONE, 2: ONE}}, title="Another")
+    figure = tmp_path / "figure.svg"
+    given = ["-o", str(tmp_path / "page.md"), "--source", "toy", "--figure", str(figure)]
+    assert main(["campaign", str(first), str(second), *given]) == 0
+    assert all(f">{name}</text>" in figure.read_text() for name in ("One world: x", "Another: x"))
+    assert main(["campaign", str(first), *given]) == 0
+    assert ">x</text>" in figure.read_text()
+
+
+def test_arms_that_trained_for_unequal_steps_are_not_compared(tmp_path):
+    """Each arm's seeds agree: 2 steps of x, 1 of y."""
+    many = {f"p{number}": "++++" for number in range(40)}
+    none = dict.fromkeys(many, "----")
+    claim = {"arm": "x", "source": "toy", "measure": "accuracy", "more_than": "y"}
+    root = write_campaign(
+        tmp_path,
+        {"x": dict.fromkeys((1, 2, 3), many), "y": dict.fromkeys((1, 2, 3), none)},
+        seeds=[1, 2, 3],
+        claims=[claim],
+    )
+    result = read_results_of(root)
+    assert result.verdict(result.campaign.claims[0])[1] == "holds"
+    for path in root.glob("y/*/metrics.jsonl"):
+        path.write_text("".join(path.read_text().splitlines(keepends=True)[:2]))
+    result = read_results_of(root)
+    assert result.verdict(result.campaign.claims[0])[1] == "not known"
+
+
 def test_work_is_right_where_a_first_response_ends_in_the_answer(tmp_path):
     problem = read_problems(TWO_TURN)[0]
     right, wrong = int(problem.answer), (int(problem.answer) + 1) % 10
