@@ -211,9 +211,7 @@ def _campaign(argv: list[str]) -> int:
     return 0
 
 
-def _curves(
-    results: Sequence[CampaignResult], arms: Sequence[str], source: str
-) -> list[RunResult]:
+def _curves(results: Sequence[CampaignResult], arms: Sequence[str], source: str) -> list[RunResult]:
     """Return the runs of some arms, of all where none is named, for a figure.
 
     Arms of one name that two campaigns validated on ``source`` are different arms.

@@ -19,6 +19,7 @@ from recipe.hint.prompt import Style, Texts, load_texts
 from recipe.hint.samples import SampleSettings
 from recipe.hint.schema import MAX_LEVELS
 from recipe.hint.typed import read_typed
+from recipe.hint.verify.options import GradeOptions, Isolation
 
 BUILT_IN_LEVELS = 3
 _GENERATED = ("self_generated", "teacher")
@@ -31,13 +32,13 @@ class VerifySettings:
 
     num_workers: int = 2
     timeout_s: float = 10.0
-    wall_factor: float = 6.0
-    worker_memory_mib: int = 1024
-    require_boxed: bool = True
-    program_wall_s: float = 40.0
-    program_cpu_s: int = 8
-    program_memory_mib: int = 512
-    program_isolation: Literal["full", "partial", "none"] = "partial"
+    wall_factor: float = GradeOptions.wall_factor
+    worker_memory_mib: int = GradeOptions.worker_memory_mib
+    require_boxed: bool = GradeOptions.require_boxed
+    program_wall_s: float = GradeOptions.program_wall_s
+    program_cpu_s: int = GradeOptions.program_cpu_s
+    program_memory_mib: int = GradeOptions.program_memory_mib
+    program_isolation: Isolation = GradeOptions.program_isolation
     audit: bool = False
 
 

@@ -1,6 +1,7 @@
 """A method's own credit in verl's step: verl's real methods, the queue's rows, no process."""
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -247,6 +248,15 @@ def test_an_update_takes_the_rows_of_as_many_prompts_as_a_mini_batch_has(
     # Nothing of it stays.
     assert trainer.config.actor_rollout_ref.rollout.n == 2
     assert trainer.config.actor_rollout_ref.actor.ppo_mini_batch_size == mini
+
+
+def test_an_update_is_whole_for_a_critic_whose_sequences_are_not_split():
+    """8 devices; the actor splits sequences over 2, so 4 processes share its rows, 8 the critic's."""
+    trainer = Trainer(score(), prompts=8, mini=8)
+    trainer._num_rows, trainer.use_critic = 33, True
+    trainer.critic_wg = SimpleNamespace(world_size=8)
+    # 36 would be enough for the actor alone.
+    assert trainer._get_required_batch_multiple(4) == 40
 
 
 def test_other_methods_keep_verls_size_of_an_update():

@@ -35,6 +35,14 @@ def test_our_server_is_built_like_verls():
     assert "engine" in names_in(vLLMHttpServer.run_server)
 
 
+def test_calls_wait_in_vllm_and_not_in_front_of_the_server():
+    """One replica for 8 workers of 128 prompts: 1,024 calls, and 1,000 is verl's limit."""
+    assert "max_concurrency" in names_in(vLLMReplica.launch_servers)
+    assert isinstance(vLLMReplica.max_concurrency, property)
+    replica = GroupReplica.__new__(GroupReplica)
+    assert replica.max_concurrency >= 16 * 1024
+
+
 def test_verls_own_generate_passes_the_same_gate():
     assert {"_park_until_admitted", "_admitting", "engine", "global_steps"} <= names_in(
         vLLMHttpServer.generate

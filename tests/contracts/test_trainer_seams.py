@@ -23,7 +23,9 @@ from verl.utils import tensordict_utils as tu
 from verl.utils.checkpoint.checkpoint_manager import BaseCheckpointManager, find_latest_ckpt_path
 from verl.utils.tracking import Tracking
 
+from recipe.hint.errors import HintError
 from recipe.hint.reward_tracker import RewardTracker
+from recipe.hint.runtime import task_runner
 from recipe.hint.runtime.checkpoints import (
     QUEUE,
     STATE_FILE,
@@ -359,6 +361,28 @@ def test_verl_deletes_the_only_old_checkpoint_before_its_save_returns(tmp_path):
 
 
 # -- the runner -----------------------------------------------------------------------------------
+
+
+def test_a_cluster_with_the_queue_of_another_run_is_left_alone(monkeypatch):
+    """TransferQueue joins a queue that it finds; ``get_actor`` is Ray's, here without a cluster."""
+    asked, there = [], [True, True, False]
+
+    def get_actor(name, namespace):
+        asked.append((name, namespace))
+        if not there[min(len(asked), len(there)) - 1]:
+            raise ValueError(name)
+
+    monkeypatch.setattr(task_runner.ray, "get_actor", get_actor)
+    monkeypatch.setattr(task_runner.time, "sleep", lambda _: None)
+    task_runner._check_queue_is_free()  # that of a run which has just ended goes
+    assert asked == [("TransferQueueController", "transfer_queue")] * 3
+    there[:] = [True]
+    monkeypatch.setattr(task_runner, "_PREDECESSOR_S", 0.1)
+    with pytest.raises(HintError, match="another training runs in this Ray cluster"):
+        task_runner._check_queue_is_free()
+    # The names are TransferQueue's own.
+    named = 'name="TransferQueueController", namespace="transfer_queue"'
+    assert named in inspect.getsource(interface)
 
 
 def test_the_runner_that_ours_replaces_does_only_what_ours_does():

@@ -123,6 +123,17 @@ def test_devices_that_are_not_whole_replicas_are_refused(check):
         check(*overrides, "data.train_batch_size=6")
 
 
+def test_a_replica_on_parts_of_two_nodes_is_refused(composed):
+    """Two nodes of 3 devices are three replicas of 2, the middle one with a device of each node."""
+    nodes = ("hardware=laptop", "trainer.nnodes=2", "preflight_only=true")
+    size = f"{ROLLOUT}.tensor_model_parallel_size"
+    with pytest.raises(ConfigError, match=r"n_gpus_per_node=3 .* replica of 2 .* parts of two"):
+        check_machine(composed(*nodes, "trainer.n_gpus_per_node=3", f"{size}=2"))
+    # Whole replicas in a node, and a replica on whole nodes.
+    check_machine(composed(*nodes, "trainer.n_gpus_per_node=4", f"{size}=2"))
+    check_machine(composed(*nodes, "trainer.n_gpus_per_node=2", f"{size}=4"))
+
+
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [

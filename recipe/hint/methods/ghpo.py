@@ -50,7 +50,8 @@ class GhpoSettings:
 
     def unread(self) -> dict[str, str]:
         """Return the settings without effect -> what would give them one."""
-        return {} if self.mode.startswith("fixed") else {"level": "mode=fixed_all"}
+        unread = {} if self.mode.startswith("fixed") else {"level": "mode=fixed_all"}
+        return unread | ({"cold_start_steps": "mode=adaptive"} if self.mode == "none" else {})
 
 
 class Ghpo(Method):
@@ -100,7 +101,7 @@ class Ghpo(Method):
 
     def open(self, problem: Problem, state: ProblemState) -> Sample:
         """Return a request without a hint, except in ``fixed_all``, which hints every group."""
-        if state.step <= self.settings.cold_start_steps:
+        if self.settings.mode != "none" and state.step <= self.settings.cold_start_steps:
             return unhinted()
         return Sample(at_level(self.settings.level if self.settings.mode == "fixed_all" else 0))
 

@@ -92,7 +92,9 @@ class CreditMixin(_Trainer):
             return super()._get_required_batch_multiple(dp_size)
         share = self.config.data.train_batch_size // self.parameter_sync_step
         num_updates = share // self.config.actor_rollout_ref.actor.ppo_mini_batch_size
-        self._rows_per_update = math.ceil(self._num_rows / (num_updates * dp_size)) * dp_size
+        # A multiple for the critic too, whose sequences may be split otherwise than the actor's.
+        size = math.lcm(dp_size, self.critic_wg.world_size if self.use_critic else 1)
+        self._rows_per_update = math.ceil(self._num_rows / (num_updates * size)) * size
         return self._rows_per_update
 
     def _update_actor(self, batch: Any, metrics: dict) -> Any:

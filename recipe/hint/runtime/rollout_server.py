@@ -25,6 +25,7 @@ from recipe.hint.runtime.weight_sender import job_name
 from recipe.hint.together import together
 
 CPU_EXTENSION = "recipe.hint.runtime.cpu.rollout.CpuWorkerExtension"
+_MAX_CALLS = 2**14  # verl's own 1,000 are fewer than a replica of a large cluster gets
 
 
 class GroupHttpServer(vLLMHttpServer):
@@ -159,6 +160,15 @@ class GroupReplica(vLLMReplica):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.server_class = ray.remote(self.http_server)
+
+    @property
+    def max_concurrency(self) -> int:
+        """Return Ray's limit of calls in one server, beyond which further ones wait their turn.
+
+        Requests have their own limits. A call that syncs weights or asks whether the server answers
+        must not wait behind them.
+        """
+        return _MAX_CALLS
 
 
 def register(replica: type[GroupReplica] = GroupReplica) -> None:

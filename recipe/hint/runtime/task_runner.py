@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import time
 import traceback
 from typing import Any
 
@@ -12,6 +13,7 @@ import ray
 from omegaconf import DictConfig
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from recipe.hint.errors import HintError
 from recipe.hint.runtime.folder_lock import claimed
 from recipe.hint.runtime.machine import describe_machine
 from recipe.hint.runtime.run_folder import RunFolder
@@ -57,6 +59,7 @@ class HintTaskRunner:
         prepare_verl()
         config.transfer_queue.enable = True
         limit_s = config.hint.watchdog.queue_s
+        _check_queue_is_free()
         with watchdog.phase("TransferQueue", limit_s, "hint.watchdog.queue_s"):
             tq.init(config.transfer_queue)
         is_done = False
@@ -90,6 +93,27 @@ class HintTaskRunner:
             finally:
                 with watchdog.phase("TransferQueue", limit_s, "hint.watchdog.queue_s"):
                     tq.close()
+
+
+def _check_queue_is_free() -> None:
+    """Wait for the queue of a run that has just ended; there is one name for it in a cluster.
+
+    TransferQueue would join that of a run at work, mix both runs' rows, and end it with the first.
+
+    Raises:
+        HintError: If another run keeps its own.
+    """
+    deadline = time.monotonic() + _PREDECESSOR_S
+    while time.monotonic() < deadline:
+        try:
+            ray.get_actor("TransferQueueController", namespace="transfer_queue")
+        except ValueError:
+            return
+        time.sleep(1.0)
+    raise HintError(
+        "another training runs in this Ray cluster, and TransferQueue serves one in a cluster; wait "
+        "for its end, or give this run a cluster of its own (leave RAY_ADDRESS out)"
+    )
 
 
 def prepare_verl() -> None:

@@ -1,4 +1,4 @@
-"""What may be chosen about grading; each option with its one default of this layer."""
+"""What may be chosen about grading; each option with its one default."""
 
 from __future__ import annotations
 

@@ -121,6 +121,13 @@ def _check_replicas(config: DictConfig) -> None:
                 f"{pool}.nnodes x {pool}.n_gpus_per_node = {devices} devices are not whole "
                 f"replicas of {size} ({ROLLOUT}.{' x '.join(sizes)}); change one of them"
             )
+        on_each = setting(config, f"{pool}.n_gpus_per_node")
+        if on_each % size and size % on_each:
+            raise ConfigError(
+                f"{pool}.n_gpus_per_node={on_each} would put a replica of {size} devices "
+                f"({ROLLOUT}.{' x '.join(sizes)}) on parts of two nodes; choose sizes of which one "
+                f"divides the other"
+            )
 
 
 def _refuse_gpus(found: int, wanted: int, nodes: int) -> None:
