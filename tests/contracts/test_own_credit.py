@@ -251,7 +251,7 @@ def test_an_update_takes_the_rows_of_as_many_prompts_as_a_mini_batch_has(
 
 
 def test_an_update_is_whole_for_a_critic_whose_sequences_are_not_split():
-    """8 devices; the actor splits sequences over 2, so 4 processes share its rows, 8 the critic's."""
+    """8 devices: 4 processes share the actor's rows, each sequence over 2, and 8 the critic's."""
     trainer = Trainer(score(), prompts=8, mini=8)
     trainer._num_rows, trainer.use_critic = 33, True
     trainer.critic_wg = SimpleNamespace(world_size=8)

@@ -143,8 +143,8 @@ class CampaignResult:
         seed is wholly on the other. ``more_than`` goes by the interval of the paired difference
         over seeds and problems, of at least ``MIN_SEEDS`` seeds. Intervals are taken as they are
         shown. What is missing leaves a claim unknown, unless a seed has already broken a bound; so
-        do seeds, or arms, that trained for different numbers of steps, and a comparison of responses
-        that were drawn with different settings.
+        do seeds, or arms, that trained for different numbers of steps, and a comparison of
+        responses that were drawn with different settings.
         """
         seeds = sorted(self.seeds.get(claim.arm, {}))
         if claim.more_than is not None:

@@ -111,8 +111,8 @@ def _check_queue_is_free() -> None:
             return
         time.sleep(1.0)
     raise HintError(
-        "another training runs in this Ray cluster, and TransferQueue serves one in a cluster; wait "
-        "for its end, or give this run a cluster of its own (leave RAY_ADDRESS out)"
+        "another training runs in this Ray cluster, and TransferQueue serves one in a cluster; "
+        "wait for its end, or give this run a cluster of its own (leave RAY_ADDRESS out)"
     )
 
 
