@@ -66,6 +66,19 @@ def turn_value_loss(
 UTTERANCE = "utterance_critic"
 
 
+class Heads(torch.nn.Linear):
+    """A linear layer in float32, also where the model computes in less.
+
+    An advantage is a small difference of two values; near 1, bfloat16 has steps of 1/256.
+    """
+
+    def forward(self, hidden: torch.Tensor) -> torch.Tensor:
+        """Return the values of each token."""
+        with torch.autocast(hidden.device.type, enabled=False):
+            bias = None if self.bias is None else self.bias.float()
+            return torch.nn.functional.linear(hidden.float(), self.weight.float(), bias)
+
+
 @EngineRegistry.register(model_type=UTTERANCE, backend=["fsdp", "fsdp2"], device=["cuda", "npu"])
 class UtteranceEngine(_ValueEngine):
     """Four heads on a causal language model: Q1 and Q2 of an utterance, V1 and V2 of its state.
@@ -78,7 +91,7 @@ class UtteranceEngine(_ValueEngine):
         self.model_config.model_type = "value_model"  # what verl's own builder asserts
         module = super()._build_module()
         old = module.score
-        module.score = torch.nn.Linear(
+        module.score = Heads(
             old.in_features, 4, bias=old.bias is not None, dtype=old.weight.dtype
         )
         torch.nn.init.normal_(module.score.weight, std=module.config.initializer_range)

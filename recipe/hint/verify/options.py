@@ -15,7 +15,7 @@ Isolation = Literal["full", "partial", "none"]
 _MIN_MEMORY_MIB = 64
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class GradeOptions:
     """How items are graded; travels to the worker processes as JSON.
 

@@ -11,7 +11,7 @@ from recipe.hint.credit.archer import UtteranceCriticSettings
 from recipe.hint.credit.replay import Transition
 from recipe.hint.credit.rows import CreditRow
 from recipe.hint.runtime.archer import UtteranceLearner, transitions_of
-from recipe.hint.runtime.critic import utterance_loss
+from recipe.hint.runtime.critic import Heads, utterance_loss
 
 
 def later(value):
@@ -202,3 +202,17 @@ def test_the_loss_counts_errors_where_there_is_a_target_and_nowhere_else(expecti
     loss.backward()
     assert heads.grad[0, 2:].tolist() == heads.grad[1, :2].tolist() == [0.0, 0.0]
     assert heads.grad.isfinite().all()
+
+
+def test_values_keep_their_differences_where_the_model_computes_in_bfloat16():
+    """V = 0.75 and Q = 0.75 + 1/1024; near them bfloat16 has steps of 1/256."""
+    heads, plain = Heads(2, 2, bias=False), torch.nn.Linear(2, 2, bias=False)
+    weights = torch.tensor([[0.75, 0.0], [0.75, 1 / 1024]])
+    hidden = torch.ones(1, 2)
+    differences = []
+    for layer in (heads, plain):
+        layer.weight.data = weights.clone()
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            v, q = layer(hidden)[0].float().tolist()
+        differences.append(q - v)
+    assert differences == [1 / 1024, 0.0]
