@@ -70,7 +70,7 @@ class WatchdogSettings:
         ConfigError: If no prompt may take as long as one of its groups.
     """
 
-    start_s: float = 900.0
+    start_s: float = 1800.0
     queue_s: float = 120.0
     answer_s: float = 300.0
     rollout_s: float = 3600.0
