@@ -28,7 +28,7 @@ step "spelling" "$bin/codespell" || failed+=" spelling"
 step "types" of_types || failed+=" types"
 # Two at a time: most of a short run is its start, which is single-threaded. As they are collected:
 # by the number of a file's tests, the longest runs would come last, one after the other.
-[ $parts = fast ] || "$PYTHON_BIN" -m pytest -m "slow and not long and not gpu" -n 2 --dist loadfile --no-loadscope-reorder || failed+=" slow-tests"
+[ $parts = fast ] || "$PYTHON_BIN" -m pytest -m "slow and not long and not gpu" -n 2 --dist loadfile --no-loadscope-reorder --durations=30 || failed+=" slow-tests"
 [ $parts != long ] || "$PYTHON_BIN" -m pytest -m "long and not gpu" || failed+=" long-tests"
 
 if [ -n "$failed" ]; then echo "FAILED:$failed" >&2; exit 1; fi
