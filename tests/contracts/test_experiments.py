@@ -105,6 +105,9 @@ def test_an_arm_of_a_campaign_passes_the_checks(run, tmp_path, monkeypatch, caps
     # The second world is built by main_tiny.py in minutes; it has the first one's files.
     settings = [setting.replace("outputs/tiny_2", "data/tiny") for setting in run.settings]
     argv = ["main_hint.py", *settings, f"hint.run_dir={tmp_path}", "preflight_only=true"]
+    if "hint.source=teacher" in settings:
+        ResponseCache(tmp_path / "answers").add("key", CachedResponse("text", 1, 1))
+        argv += [f"hint.teacher.cache_dir={tmp_path}/answers"]
     monkeypatch.setattr(sys, "argv", argv)
     main_hint.main()
     assert "batch     16 prompts x 8 rollouts" in capsys.readouterr().out
