@@ -10,6 +10,7 @@ import pytest
 
 from recipe.hint import main_hint
 from recipe.hint.runtime import merging
+from recipe.hint.runtime.checkpoints import digests_of, mark_complete
 from recipe.hint.runtime.preflight import machine as preflight_machine
 from recipe.hint.runtime.preflight import run as preflight_run
 
@@ -76,6 +77,22 @@ def test_the_checks_of_an_evaluation_write_nothing(command, checkpoint, tmp_path
     assert (code, stderr) == (0, "")
     assert f"model     {checkpoint}/merged: size unknown" in stdout
     assert everything_in(tmp_path) == before
+
+
+def test_a_run_is_evaluated_in_its_own_folder_on_files_it_was_not_trained_on(
+    command, checkpoint, tmp_path
+):
+    root, train = tmp_path / "run/checkpoints", ROOT / "data/tiny/train.parquet"
+    mark_complete(root, 5, train_files=[*digests_of(str(train)).values()])
+    given = ["hardware=laptop", f"hint.run_dir={tmp_path}/run", "preflight_only=true"]
+    evaluates = [f"{MODEL}={checkpoint}", "trainer.eval_only=true"]
+    code, _, stderr = command(
+        *given, *evaluates, f"data.val_files={ROOT}/data/tiny/val_easy.parquet"
+    )
+    assert (code, stderr) == (0, "")
+    # A training there is refused on such a file.
+    code, _, stderr = command(*given, f"data.train_files={ROOT}/data/tiny/val_easy.parquet")
+    assert code == 2 and "has another content than when" in stderr
 
 
 @pytest.mark.parametrize("name", ["base", "run/checkpoints/global_step_5"])

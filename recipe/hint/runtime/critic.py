@@ -91,9 +91,7 @@ class UtteranceEngine(_ValueEngine):
         self.model_config.model_type = "value_model"  # what verl's own builder asserts
         module = super()._build_module()
         old = module.score
-        module.score = Heads(
-            old.in_features, 4, bias=old.bias is not None, dtype=old.weight.dtype
-        )
+        module.score = Heads(old.in_features, 4, bias=old.bias is not None, dtype=old.weight.dtype)
         torch.nn.init.normal_(module.score.weight, std=module.config.initializer_range)
         if old.bias is not None:
             torch.nn.init.zeros_(module.score.bias)

@@ -67,13 +67,23 @@ _SHOWN = 4
 
 
 def check_run_folder(config: DictConfig) -> str:
-    """Make sure that the run can write where it wants to; nothing stays behind.
+    """Make sure that a training can write where it wants to, and can go on from what is there.
 
     Returns:
         What the run finds there: nothing, or the step it resumes after.
 
     Raises:
         ConfigError: If a name or folder cannot be used, or holds checkpoints and no whole one.
+    """
+    check_places(config)
+    return _start_of(config)
+
+
+def check_places(config: DictConfig) -> None:
+    """Make sure that a run can write where it wants to; nothing stays behind.
+
+    Raises:
+        ConfigError: If a name or folder cannot be used.
     """
     # Each names a folder: the run's, and those of the backends of trainer.logger.
     for name in _of("trainer", "experiment_name project_name"):
@@ -83,7 +93,6 @@ def check_run_folder(config: DictConfig) -> str:
     for name in _of("trainer", "rollout_data_dir validation_data_dir"):
         if setting(config, name) is not None:
             check_folder(name, setting(config, name))
-    return _start_of(config)
 
 
 def _start_of(config: DictConfig) -> str:

@@ -27,7 +27,12 @@ from recipe.hint.runtime.merging import MERGED, checkpoint_of, model_files
 from recipe.hint.runtime.models import ask_for_models
 from recipe.hint.runtime.preflight import data
 from recipe.hint.runtime.preflight.data import VAL, DataFile, Lengths
-from recipe.hint.runtime.preflight.folder import check_disk, check_run_folder, check_same_run
+from recipe.hint.runtime.preflight.folder import (
+    check_disk,
+    check_places,
+    check_run_folder,
+    check_same_run,
+)
 from recipe.hint.runtime.preflight.keys import check_read_beside, check_unread
 from recipe.hint.runtime.preflight.machine import check_machine
 from recipe.hint.runtime.preflight.model import MODEL, Model, load_model
@@ -219,7 +224,7 @@ def preflight_evaluation(config: DictConfig) -> list[str]:
     check_values(config)
     check_settings(config)
     unchecked = check_machine(config)
-    check_run_folder(config)
+    check_places(config)
     files = data.read_files(config, VAL)
     _check_benchmarks(files)
     model, served = _served_model(config)
