@@ -123,6 +123,7 @@ class _Running:
     state: str
     process: subprocess.Popen
     began_s: float
+    is_from_start: bool
 
 
 @dataclass
@@ -133,7 +134,8 @@ class Driver:
         root: Folder of the campaign.
         num_at_once: Jobs side by side; they share the machine's processors.
         say: Takes a line for the person at the console.
-        seconds: How long each job took.
+        seconds: How long each job took that was made from its beginning.
+        num_done: Jobs that ended well.
         failed: Job's name -> why.
     """
 
@@ -141,6 +143,7 @@ class Driver:
     num_at_once: int
     say: Callable[[str], None]
     seconds: list[float] = field(default_factory=list)
+    num_done: int = 0
     failed: dict[str, str] = field(default_factory=dict)
 
     def make(self, jobs: Sequence[Job]) -> None:
@@ -168,8 +171,9 @@ class Driver:
             while waiting or running:
                 while waiting and len(running) < self.num_at_once:
                     job = waiting.pop(0)
-                    self.say(f"{job.run.name}: {job.state()}")
-                    running.append(self._start(job, time.monotonic()))
+                    state = job.state()
+                    self.say(f"{job.run.name}: {state}")
+                    running.append(self._start(job, time.monotonic(), state == "train"))
                 time.sleep(_POLL_S)
                 running = [each for each in map(self._look_at, running) if each]
                 if time.monotonic() > said_s + _SAY_EVERY_S and running:
@@ -178,7 +182,7 @@ class Driver:
         finally:
             end_children([each.process for each in running])
 
-    def _start(self, job: Job, began_s: float) -> _Running:
+    def _start(self, job: Job, began_s: float, is_from_start: bool) -> _Running:
         job.folder.mkdir(parents=True, exist_ok=True)
         write_whole(job.folder / RUN_FILE, json.dumps(job.run.as_json(), indent=1) + "\n")
         state, command = job.state(), job.command()
@@ -193,7 +197,7 @@ class Driver:
             log.flush()
             env = environment(self.num_at_once)
             process = start_child([sys.executable, *command], env=env, log=log)
-        return _Running(job, state, process, began_s)
+        return _Running(job, state, process, began_s, is_from_start)
 
     def _look_at(self, running: _Running) -> _Running | None:
         """Return what is running for this job now; nothing if it has ended."""
@@ -208,12 +212,13 @@ class Driver:
         if not why and state == running.state:
             why = f"{state}: ended well and left nothing; trainer.save_freq must be above 0"
         if not why and state != "done":
-            return self._start(job, running.began_s)
+            return self._start(job, running.began_s, running.is_from_start)
         seconds = time.monotonic() - running.began_s
         if why:
             self.failed[job.run.name] = why
         else:
-            self.seconds.append(seconds)
+            self.num_done += 1
+            self.seconds += [seconds] * running.is_from_start
         self.say(f"{job.run.name}: {why or 'done'} after {seconds / 60:.1f} min")
         return None
 
@@ -221,7 +226,7 @@ class Driver:
         at = ", ".join(
             f"{each.job.run.name} {each.state} (step {each.job.steps()})" for each in running
         )
-        ended = len(self.seconds) + len(self.failed)
+        ended = self.num_done + len(self.failed)
         left = ""
         if self.seconds:
             mean_s = sum(self.seconds) / len(self.seconds)
