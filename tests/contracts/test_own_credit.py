@@ -16,6 +16,7 @@ from recipe.hint.methods.grpo import Grpo
 from recipe.hint.methods.luffy import Luffy
 from recipe.hint.methods.rl_zvp import RlZvp
 from recipe.hint.methods.sft import Sft
+from recipe.hint.runtime.credit import with_spread_padding
 from recipe.hint.runtime.models import ask_for_models
 
 
@@ -257,6 +258,34 @@ def test_an_update_is_whole_for_a_critic_whose_sequences_are_not_split():
     trainer.critic_wg = SimpleNamespace(world_size=8)
     # 36 would be enough for the actor alone.
     assert trainer._get_required_batch_multiple(4) == 40
+
+
+@pytest.mark.parametrize(
+    ("num_real", "num_processes", "num_updates", "real_of_each"),
+    [
+        # 67 rows of 75 in 15 updates of 5: without it the last two would have 2 and 0.
+        (67, 1, 15, [4] * 8 + [5] * 7),
+        (33, 4, 2, [16, 17]),
+        (40, 8, 1, [40]),
+    ],
+)
+def test_the_padding_is_spread_over_the_updates(num_real, num_processes, num_updates, real_of_each):
+    size = {67: 75, 33: 40, 40: 40}[num_real]
+    is_padding = [row >= num_real for row in range(size)]
+    order = with_spread_padding(is_padding, num_processes, num_updates)
+    assert sorted(order) == list(range(size))
+    per_process, per_update = size // num_processes, size // num_processes // num_updates
+    counts = [0] * num_updates
+    for process in range(num_processes):
+        own = order[process * per_process : (process + 1) * per_process]
+        # Each process keeps its rows, the real ones in their order.
+        assert sorted(own) == list(range(process * per_process, (process + 1) * per_process))
+        real = [row for row in own if not is_padding[row]]
+        assert real == sorted(real)
+        for update in range(num_updates):
+            rows = own[update * per_update : (update + 1) * per_update]
+            counts[update] += sum(not is_padding[row] for row in rows)
+    assert sorted(counts) == sorted(real_of_each)
 
 
 def test_other_methods_keep_verls_size_of_an_update():

@@ -62,6 +62,13 @@ def test_a_key_that_nothing_reads_is_refused_in_every_section(verl, laptop):
     assert taken == []
 
 
+def test_mode_sync_takes_no_setting_of_an_asynchronous_one(composed):
+    """verl would do two updates a step, its servers asleep when the second one samples."""
+    given = "+trainer.v1.sync.parameter_sync_step=2"
+    with pytest.raises(ConfigError, match=r"trainer.v1.sync.parameter_sync_step: mode sync has no"):
+        check_keys(composed("hardware=laptop", given))
+
+
 def test_a_letter_too_few_is_answered_with_the_right_name(verl, laptop):
     # Every third setting of four letters and more, with its third letter left out.
     known = set(flat_names(verl))
@@ -101,7 +108,6 @@ def test_a_letter_too_few_is_answered_with_the_right_name(verl, laptop):
         "+ray_kwargs.ray_init.address=auto",
         "+ray_kwargs.ray_init.runtime_env.env_vars.A=b",
         "+actor_rollout_ref.actor.optim.override_optimizer_config={fused: true}",
-        "+trainer.v1.sync.parameter_sync_step=2",
         "model_engine=megatron",
     ],
 )

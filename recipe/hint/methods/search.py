@@ -39,6 +39,11 @@ class SearchSettings:
                     f"hint.search.{name}={getattr(self, name)} must be 0 (no probe) or a number of "
                     f"rollouts"
                 )
+        if self.unanimous_n == 1:
+            raise ConfigError(
+                "hint.search.unanimous_n=1 would train a single response, which has no baseline: "
+                "verl takes its raw reward; give 2 or more, or 0"
+            )
 
     def check_run(self, group_size: int, num_updates: int) -> None:
         """Refuse a probe that is a whole group, and unequal groups where a batch is split.

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,6 +49,7 @@ class CreditMixin(_Trainer):
     _method: Method
     _num_rows: int
     _rows_per_update: int
+    _num_processes: int
     _learner: UtteranceLearner | None = None
     _critic_heads: dict[str, dict[str, float]] = {}  # row's key -> Q and V, of this step
     _resumed_from: Path | None = None
@@ -84,12 +86,18 @@ class CreditMixin(_Trainer):
 
     def _balance_batch(self, batch: Any, *args: Any, **kwargs: Any) -> Any:
         self._num_rows = len(batch)
-        return super()._balance_batch(batch, *args, **kwargs)
+        batch = super()._balance_batch(batch, *args, **kwargs)
+        if self._method.has_own_credit:
+            is_padding_N = [bool(tag.get("is_padding")) for tag in batch.tags]
+            num_updates = len(batch) // self._rows_per_update
+            batch.reorder(with_spread_padding(is_padding_N, self._num_processes, num_updates))
+        return batch
 
     def _get_required_batch_multiple(self, dp_size: int) -> int:
         """Return the rows of one update; verl pads the batch to a multiple of them."""
         if not self._method.has_own_credit:
             return super()._get_required_batch_multiple(dp_size)
+        self._num_processes = dp_size
         share = self.config.data.train_batch_size // self.parameter_sync_step
         num_updates = share // self.config.actor_rollout_ref.actor.ppo_mini_batch_size
         # A multiple for the critic too, whose sequences may be split otherwise than the actor's.
@@ -229,6 +237,27 @@ def _critic_targets(rows: list[CreditRow], targets_N: np.ndarray) -> np.ndarray:
     """Return the targets; a dropped row's is its present value, so its error is 0."""
     values_N = np.array([row.value or 0.0 for row in rows])
     return np.where([DROPPED in row.facts for row in rows], values_N, targets_N)
+
+
+def with_spread_padding(
+    is_padding_N: Sequence[bool], num_processes: int, num_updates: int
+) -> list[int]:
+    """Return an order of rows in which all updates have equally many rows of padding, or one more.
+
+    verl appends the padding, so that the last update would have few rows that count, each with the
+    weight of many. Rows stay with their process, which takes them in order, and real ones in their
+    order.
+    """
+    order, per_process = [], len(is_padding_N) // num_processes
+    for start in range(0, len(is_padding_N), per_process):
+        rows = range(start, start + per_process)
+        padding = [row for row in rows if is_padding_N[row]]
+        real = iter([row for row in rows if not is_padding_N[row]])
+        for update in range(num_updates):
+            ends = [len(padding) * (update + more) // num_updates for more in (0, 1)]
+            own = padding[slice(*ends)]
+            order += [*itertools.islice(real, per_process // num_updates - len(own)), *own]
+    return order
 
 
 def _real_rows(batch: Any) -> list[int]:

@@ -62,10 +62,7 @@ class GroupHttpServer(vLLMHttpServer):
             TimeoutError: If the group is not done after ``limit_s``.
         """
         count = sampling["n"]
-        if await self._park_until_admitted(request_id) is not None:
-            return self._aborted(count)
-        # What is admitted is stopped before the next version comes.
-        version = self.global_steps
+        # Before the gate: an error behind it would leave the request admitted forever.
         params = SamplingParams(
             **sampling,
             logprobs=0,
@@ -73,6 +70,10 @@ class GroupHttpServer(vLLMHttpServer):
             output_kind=RequestOutputKind.FINAL_ONLY,
         )
         prompt = TokensPrompt(prompt_token_ids=prompt_ids)
+        if await self._park_until_admitted(request_id) is not None:
+            return self._aborted(count)
+        # What is admitted is stopped before the next version comes.
+        version = self.global_steps
         try:
             lora = await self._loaded_lora()
             queue = await self.engine.add_request(request_id, prompt, params, lora_request=lora)

@@ -49,7 +49,7 @@ def guard(
     buffer.max_filtered = max_filtered
     buffer.say = say
     buffer.on_discard = on_discard
-    buffer.tallies = defaultdict(_Tally)
+    buffer.tallies, buffer.reported = defaultdict(_Tally), defaultdict(set)
     buffer.places, buffer.sent = {}, itertools.count()
     return buffer
 
@@ -111,6 +111,7 @@ class _Guarded(_Buffer):
     say: Callable[[str], None]
     on_discard: Callable[[list[str], str], None]
     tallies: dict[str, _Tally]
+    reported: dict[str, set[str]]  # by partition, failed prompts that it still holds
     places: dict[str, int]  # by uid, of the prompts that were sent and not yet sampled
     sent: itertools.count[int]
     # What each agent-loop worker is waiting for; None if it does not answer.
@@ -145,15 +146,22 @@ class _Guarded(_Buffer):
         A repeated step then adds up the same numbers in the same order.
         """
 
-        def place(key: str) -> tuple[int, int, int]:
-            uid, session, turn = key.rsplit("_", 2)
-            return self.places.get(uid, -1), int(session), int(turn)
+        def place(key: str) -> tuple[int | str, ...]:
+            uid, *row = key.split("_")
+            return self.places.get(uid, -1), uid, *map(int, row)
 
         ordered = {key: partition_snapshot[key] for key in sorted(partition_snapshot, key=place)}
         batch = super()._materialize_batch(partition_id, selected_prompt_uids, ordered)
         for uid in selected_prompt_uids:
             self.places.pop(uid, None)
         return batch
+
+    def _select_prompt_uids(
+        self, partition_id: str, sampleable_keys: set[str], batch_size: int
+    ) -> Any:
+        """Select as verl does, of prompts of one step those that were sent first."""
+        in_order: Any = sorted(sampleable_keys, key=lambda uid: (self.places.get(uid, -1), uid))
+        return super()._select_prompt_uids(partition_id, in_order, batch_size)
 
     def _evict_terminal_groups(
         self, global_steps: int, partition_id: str, eviction_reasons: Any
@@ -235,10 +243,11 @@ class _Guarded(_Buffer):
         tally.seen |= (
             finished | failed | self.pending_keys[partition] | self.running_keys[partition]
         )
-        if new := failed - tally.failed:
+        if new := failed - self.reported[partition]:
             tally.failed |= new
             tags = (tq.kv_list(partition) or {}).get(partition, {})
             self._report_failed([tags.get(uid, {}) for uid in sorted(new)], partition)
+        self.reported[partition] = set(failed)
 
     def _report_failed(self, tags: list[dict[str, Any]], partition: str) -> None:
         """Report failed prompts, and end the run if the rest cannot succeed either.

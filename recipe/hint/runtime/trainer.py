@@ -81,6 +81,15 @@ class HintMixin(CreditMixin):
         # Called by `_save_checkpoint`: verl would call it before the checkpoint is complete.
         self._callback, self.checkpoint_callback = self.checkpoint_callback, CheckpointCallback()
 
+    def _init_dataloader(self) -> None:
+        """Build verl's; the run's last step, which saves, is in its last epoch at the latest."""
+        super()._init_dataloader()
+        by_epochs = self.steps_per_epoch * self.config.trainer.total_epochs
+        if self.total_training_steps > by_epochs:
+            self.total_training_steps = by_epochs
+            for part in (self.config.actor_rollout_ref.actor, self.config.critic):
+                part.optim.total_training_steps = by_epochs * self.parameter_sync_step
+
     # -- submit: a problem's state travels with its prompt --------------------------------------
 
     def _fetch_one_gen_batch(self) -> Any:

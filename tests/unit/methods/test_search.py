@@ -291,6 +291,13 @@ def test_groups_of_unequal_size_are_refused_where_a_batch_has_several_mini_batch
     sage().check_run(group_size=8, use_kl_in_reward=False, num_updates=2)
 
 
+def test_a_single_response_that_stands_for_its_group_is_refused():
+    """A group of one has no baseline: verl's GRPO takes mean 0, so the reward is the advantage."""
+    with pytest.raises(ConfigError, match="unanimous_n=1 would train a single response"):
+        SearchSettings(unanimous_n=1)
+    SearchSettings(probe_n=1)  # completed to its group before it trains
+
+
 def test_an_unanimous_n_of_a_whole_group_is_refused():
     with pytest.raises(ConfigError, match="unanimous_n=4"):
         sage(unanimous_n=4).check_run(group_size=4, use_kl_in_reward=False)

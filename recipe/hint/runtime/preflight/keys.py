@@ -157,6 +157,11 @@ def check_keys(config: DictConfig) -> None:
     """
     known = _known()
     found: Any = OmegaConf.to_container(config, resolve=False)
+    for key in found["trainer"]["v1"]["sync"] or ():  # empty in verl's file, and no one else's
+        raise ConfigError(
+            f"trainer.v1.sync.{key}: mode sync has no settings of its own, and verl's trainer "
+            f"would take it for one of an asynchronous mode; drop it"
+        )
     for name, target in _unknown(found, known):
         section, _, key = name.rpartition(".")
         fields = _fields(target)

@@ -72,13 +72,14 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
     """Check a run's settings, machine, data and model; write nothing.
 
     Args:
-        config: Composed by Hydra, not necessarily resolved.
+        config: Composed by Hydra, not necessarily resolved. ``trainer.total_training_steps`` is set
+            to the steps that there will be: verl would end at the last epoch without its last save.
         argv: The overrides of the command line; a knob given there must be read by the method.
 
     Returns:
         Lines that say what will run, and warnings.
     """
-    config, settings = _resolved(config)
+    given, (config, settings) = config, _resolved(config)
     texts = read_texts(settings)
     name = _method_name(config)
     method = build_method(config.trainer, settings)
@@ -107,7 +108,6 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
     )
     unchecked = check_machine(config)
     folder = check_run_folder(config)
-    changed = check_same_run(config)
     train, val = data.read_training_files(config), data.read_files(config, VAL)
     data.check_alike(train, data.TRAIN)
     data.check_alike(val, VAL)
@@ -121,6 +121,8 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
     per_epoch = data.num_training_problems(config, train) / batch
     by_epochs = int(per_epoch) * setting(config, "trainer.total_epochs")
     steps = min(by_epochs, setting(config, "trainer.total_training_steps") or by_epochs)
+    given.trainer.total_training_steps = config.trainer.total_training_steps = steps
+    changed = check_same_run(config)
     method.check_steps(steps)
     check_stages(config, method, steps)
     check_warmup(config, method, steps)
