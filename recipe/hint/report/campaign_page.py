@@ -52,9 +52,9 @@ turns as the arm trains. "50 % at" is the first validation that reaches a half; 
 seeds that got there, which favours arms with slow seeds. A number in brackets after a mean counts
 its seeds, where others have no value.
 
-Tokens are those sampled in training, hints included. Prompts, reference solutions (`sft`, `luffy`)
-and hints written beforehand (`offline`, `scaf`) count nothing. Minutes were often taken beside
-other work on the same machine and say little.
+Tokens are those sampled in training, hints included. Prompts, reference solutions and hints written
+beforehand count nothing. Minutes were often taken beside other work on the same machine and say
+little.
 
 A claim holds or fails if its whole interval lies on one side of the bound, and is undecided if the
 interval contains the bound. A comparison needs three seeds; with fewer its verdict is "not known".
