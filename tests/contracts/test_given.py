@@ -82,6 +82,27 @@ def test_a_place_to_resume_from_that_the_mode_does_not_read_is_refused(composed,
         check_run_folder(config)
 
 
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (r"trainer.experiment_name='a\b'", r"experiment_name='a\\\\b' is a path, not a name"),
+        ("trainer.experiment_name=", "experiment_name='' is no name"),
+        ("trainer.experiment_name=..", r"experiment_name='\.\.' is no name"),
+        ("trainer.experiment_name=null", "experiment_name=None must be a name"),
+        ("trainer.project_name=a/b", "project_name='a/b' is a path, not a name"),
+        ("hint.run_dir=''", "hint.run_dir='' must be the path of a folder"),
+        ("hint.run_dir='~/a'", "hint.run_dir=~/a: no shell has replaced the ~"),
+        ("hint.teacher.cache_dir=FILE/cache", "hint.teacher.cache_dir=.* is a file, not a folder"),
+    ],
+)
+def test_a_name_or_a_folder_that_is_none_is_refused(composed, tmp_path, given, says):
+    (tmp_path / "file").touch()
+    given = given.replace("FILE", str(tmp_path / "file"))
+    run = (f"hint.run_dir={tmp_path}", "trainer.experiment_name=one")
+    with pytest.raises(ConfigError, match=says):
+        check_run_folder(composed("hardware=laptop", *run, given))
+
+
 def test_several_nodes_need_a_cluster(composed, tmp_path, monkeypatch):
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     monkeypatch.setattr(machine, "_NEWEST_CLUSTER", tmp_path / "ray_current_cluster")

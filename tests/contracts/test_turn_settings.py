@@ -24,6 +24,7 @@ STAGES = "trainer.method=score hint.score.stage1_steps"
 VALUES = "trainer.method=mlmt hint.mlmt.baseline=value"
 ASYNC = "trainer.v1.trainer_mode=colocate_async"
 AHEAD = "trainer.v1.colocate_async.num_warmup_batches"
+ACTOR, CORRECTION = "actor_rollout_ref.actor", "algorithm.rollout_correction"
 GOOD = [
     *(f"trainer.method={name}" for name in ("score", "score-guided", "mlmt", "archer", "luffy")),
     "experiment=score_math trainer.method=mlmt",
@@ -54,6 +55,21 @@ GOOD = [
 WRONG = {
     "trainer.method=score algorithm.filter_groups.enable=true": (
         "filter_groups.enable=true does not work with trainer.method=score: .* one group"
+    ),
+    **{
+        f"trainer.method={name} {given}": f"{given} does not work with trainer.method={name}: {why}"
+        for name, given, why in (
+            ("score", "algorithm.norm_adv_by_std_in_grpo=false", ".*method's own"),
+            ("mlmt", "algorithm.gamma=0.9", ".*give algorithm.gamma=1.0"),
+            ("mlmt", "algorithm.lam=0.9", ".*give algorithm.lam=1.0"),
+            ("score", "algorithm.use_kl_in_reward=true", ".*KL coefficient of its own"),
+            ("score", f"{ACTOR}.use_kl_loss=true", ".*KL coefficient of its own"),
+            ("score", f"{ACTOR}.use_dynamic_bsz=false", ".*several rows"),
+            ("luffy", f"{CORRECTION}.bypass_mode=true", ".*not computed then"),
+        )
+    },
+    f"trainer.method=score {ACTOR}.loss_agg_mode=seq-mean-token-sum-norm": (
+        "divides each micro-batch by .*give .*loss_scale_factor=48 "
     ),
     f"{PHASES} {ASYNC}": "t_low=2 needs trainer.v1.trainer_mode=sync: in colocate_async",
     f"{STAGES}=9 {ASYNC}": "stage1_steps=9 leaves no step of 10 .* at most 8, or 10 for stage I",

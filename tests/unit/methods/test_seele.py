@@ -122,3 +122,10 @@ def test_a_level_that_cannot_be_shown_is_left_out_and_the_next_best_is_taken(too
     record = run(Seele(max_level=3), {}, engine=engine, source=source, too_long="skip").record
     assert {record.rounds[place.round].level for place in record.rows} == trained
     assert len({each.level for each in record.rounds if each.accuracies} & too_long) == 0
+
+
+def test_a_probe_is_smaller_than_the_group():
+    method = Seele(max_level=3, settings=SeeleSettings(probe_n=8))
+    method.check_run(group_size=9, use_kl_in_reward=False)
+    with pytest.raises(ConfigError, match=r"hint\.seele\.probe_n=8 must be below .*rollout\.n=8"):
+        method.check_run(group_size=8, use_kl_in_reward=False)
