@@ -131,7 +131,7 @@ def test_a_second_signal_ends_the_waiting_and_leaves_nothing(run):
     assert [each.name() for each in alive] == []
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_second_run_in_the_folder_is_refused_and_the_first_goes_on(run, tmp_path):
     second = waiting_run(tmp_path)
     _, err = second.communicate(timeout=300)

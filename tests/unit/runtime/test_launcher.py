@@ -1,10 +1,14 @@
-"""Which of Ray's log files are kept with a run, and what the command shows of its console file."""
+"""A folder has one run at a time; Ray's log files kept with it, and what its console file shows."""
 
 import io
+import os
 
 import pytest
+from omegaconf import OmegaConf
 
+from recipe.hint.errors import ConfigError
 from recipe.hint.runtime import launcher
+from recipe.hint.runtime.folder_lock import claimed
 from recipe.hint.runtime.launcher import _Console, keep_logs
 from recipe.hint.runtime.reporter import Pace
 
@@ -40,6 +44,26 @@ def kept(session, job):
     target = session.parent.parent / "kept"
     keep_logs(session, target, job)
     return {str(path.relative_to(target)) for path in target.rglob("*") if path.is_file()}
+
+
+def test_a_second_run_in_a_folder_is_refused_before_ray_starts(tmp_path, monkeypatch):
+    monkeypatch.setattr(launcher.ray, "init", lambda **_: pytest.fail("Ray was started"))
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs/console.log").write_text("of the first run")
+    config = OmegaConf.create(
+        {
+            "trainer": {"default_local_dir": "checkpoints", "eval_only": False},
+            "hint": {"run_dir": str(tmp_path), "teacher": {"cache_dir": "cache"}, "prompts": None},
+            "data": {"train_files": "a.parquet", "val_files": "b.parquet"},
+            "actor_rollout_ref": {"model": {"path": "base"}},
+            "reward": {"custom_reward_function": {"path": None}},
+        }
+    )
+    in_use = f"in use by another run .process {os.getpid()} on "
+    with claimed(tmp_path / ".lock"), pytest.raises(ConfigError, match=in_use):
+        launcher.run_to_its_end(config, object)
+    assert (tmp_path / "logs/console.log").read_text() == "of the first run"
+    assert not (tmp_path / "config.yaml").exists()
 
 
 def test_of_a_cluster_that_others_use_only_files_of_the_job_are_kept(session):
