@@ -1,12 +1,14 @@
 """The benchmark's own arithmetic and its copy of the release's scheme, on a scripted engine."""
 
 import asyncio
+import sys
 from dataclasses import replace
 
 import pytest
 from fakes import ScriptedEngine, make_rollout, problem
 from records import record
 
+from recipe.hint import main_bench
 from recipe.hint.bench.plan import compose_batches, slots_of, token_counts
 from recipe.hint.bench.release import Batch, ReleaseRollout
 from recipe.hint.bench.report import lines_of, predicted, spread, summary_of
@@ -185,6 +187,15 @@ def test_bench_arguments_are_taken_out_and_the_rest_is_left_to_hydra():
 def test_a_wrong_bench_argument_is_named(argument, message):
     with pytest.raises(ConfigError, match=message):
         split_arguments([argument])
+
+
+def test_a_wrong_argument_ends_the_command_with_one_line(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["main_bench.py", "bench.arms=[grpo,wise]"])
+    with pytest.raises(SystemExit, match="2"):
+        main_bench.main()
+    out, err = capsys.readouterr()
+    assert out == "" and err.startswith("error: bench.arms=wise is not an arm")
+    assert err.count("\n") == 1
 
 
 def test_a_batch_has_the_share_of_unsolved_problems_that_was_asked_for():
