@@ -1,4 +1,8 @@
-"""The committed base does what ``BASE.json`` advertises, on a sample of the held-out problems."""
+"""The committed base does what ``BASE.json`` advertises, on a sample of the held-out problems.
+
+Only another base or another torch changes what it samples: unit/tiny/test_task.py compares its
+files with their hashes.
+"""
 
 import json
 import random
@@ -11,7 +15,7 @@ from recipe.hint.tiny import build, measure
 from recipe.hint.tiny.task import is_faithful
 from recipe.hint.tiny.worlds import ONE_TURN
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 TINY = Path(__file__).parents[2] / "data" / "tiny"
 NUM_PROBLEMS = 50

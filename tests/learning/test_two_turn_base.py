@@ -1,4 +1,4 @@
-"""The committed two-turn base does what ``BASE.json`` advertises."""
+"""The committed two-turn base does what ``BASE.json`` advertises; see test_tiny_base.py."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from recipe.hint.tiny import build
 from recipe.hint.tiny.two_turn import measure
 from recipe.hint.tiny.worlds import TWO_TURN
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 FOLDER = Path(__file__).parents[2] / TWO_TURN.folder
 
