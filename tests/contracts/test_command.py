@@ -23,6 +23,7 @@ from recipe.hint.methods import METHODS
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("config_paths")]
 
+LONG = pytest.mark.long
 MAIN = REPOSITORY / "recipe/hint/main_hint.py"
 # The real command with another program for each job: it notes what it was given, and ends.
 COMMAND = """
@@ -117,18 +118,13 @@ def test_a_sweep_without_a_failure_ends_with_zero_and_leaves_no_empty_folder(tmp
             ["outputs/pair/0-method-grpo", "outputs/pair/1-method-sage"],
         ),
         (["hint.run_dir='runs/a b'"], ["runs/a b/0-method-grpo", "runs/a b/1-method-sage"]),
-        (["hydra.sweep.dir=mine"], ["mine/0-method-grpo", "mine/1-method-sage"]),
-        (["hydra.sweep.subdir=${hydra.job.num}"], ["0", "1"]),
+        (["hydra.sweep.dir=mine", "hydra.sweep.subdir=${hydra.job.num}"], ["mine/0", "mine/1"]),
     ],
     ids=lambda value: str(value[0]),
 )
 def test_the_folders_of_the_jobs_are_where_the_command_says(given, folders, tmp_path):
     run(tmp_path, "-m", "trainer.method=grpo,sage", *given, script=sweep_script(tmp_path))
-    found = run_folders(jobs_of(tmp_path))
-    if len(folders[0]) == 1:
-        assert [folder.name for folder in found] == folders
-    else:
-        assert found == [tmp_path / each for each in folders]
+    assert run_folders(jobs_of(tmp_path)) == [tmp_path / each for each in folders]
 
 
 def test_odd_values_make_names_that_are_no_paths_and_never_collide(tmp_path):
@@ -142,7 +138,7 @@ def test_odd_values_make_names_that_are_no_paths_and_never_collide(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "wrong", ["trainer.experiment_name=../x", "trainer.experiment_name=null", "hint.run_dir='~/x'"]
+    "wrong", ["trainer.experiment_name=../x", pytest.param("hint.run_dir='~/x'", marks=LONG)]
 )
 def test_a_wrong_place_of_all_jobs_is_refused_before_the_first(wrong, tmp_path):
     script = sweep_script(tmp_path)
@@ -203,7 +199,6 @@ def test_the_settings_are_printed_as_yaml_and_nothing_else(tmp_path):
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ("trainer.meth", {"trainer.method="}),
         ("hardware=gpu1", {"hardware=gpu1", "hardware=gpu1_tiny"}),
         ("-m hint.so", {"hint.source="}),
     ],
@@ -217,11 +212,13 @@ def test_the_shell_is_told_what_may_follow(line, expected, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["-sc", "install=bash"], ["complete -o nospace"]),
-        (["--info", "searchpath"], ["Config search path", str(CONFIG_DIR), "verl/trainer/config"]),
+        pytest.param(["-sc", "install=bash"], ["complete -o nospace"], marks=LONG),
+        pytest.param(
+            ["--info", "searchpath"], [str(CONFIG_DIR), "verl/trainer/config"], marks=LONG
+        ),
         (["--info"], ["Installed Hydra Plugins", "Config search path"]),
-        (["--hydra-help"], ["--multirun", "--shell-completion"]),
-        (["--version"], ["Hydra 1."]),
+        pytest.param(["--hydra-help"], ["--multirun", "--shell-completion"], marks=LONG),
+        pytest.param(["--version"], ["Hydra 1."], marks=LONG),
         (["--cfg", "hydra", "-p", "hydra.sweep"], ["dir: outputs/multirun-"]),
     ],
     ids=lambda value: " ".join(value) if value[0][0] == "-" else "",
