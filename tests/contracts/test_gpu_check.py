@@ -46,7 +46,13 @@ def machine(monkeypatch):
     ("part", "device"),
     [
         *((name, "cuda") for name in gpu_check.PARTS if name != "versions"),
-        *((name, "cpu") for name in gpu_check.PARTS if name not in ("versions", "sleep")),
+        ("separate_async", "cpu"),
+        # The same settings on the preset that most tests run with.
+        *(
+            pytest.param(name, "cpu", marks=pytest.mark.long)
+            for name in gpu_check.PARTS
+            if name not in ("versions", "sleep", "separate_async")
+        ),
     ],
 )
 def test_a_part_asks_for_nothing_that_is_refused(part, device, composed, machine, tmp_path):

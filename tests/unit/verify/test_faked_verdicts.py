@@ -106,6 +106,8 @@ ANSWERS = {
     "itself, then empty": ("self", "iter(())"),
 }
 BASES = ("object", "int", "float", "str", "list", "tuple", "dict", "set")
+# One of each kind of stand-in (programs/standins.py), and the one that has a difference.
+BASES_IN_CI = {"object", "int", "list", "set"}
 QUESTIONS = (
     "f(2) == 4", "4 == f(2)", "f(2) == [4]", "f(2) == 'four'", "f(2) == {4: 4}", "f(2) in (4, 5)",
     "[f(2)] == [4]", "{'a': f(2)} == {'a': 4}", "abs(f(2) - 4.5) < 1e-6", "abs(4.5 - f(2)) < 1e-6",
@@ -135,7 +137,10 @@ def cheat(base, answer):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("base", BASES)
+@pytest.mark.parametrize(
+    "base",
+    [pytest.param(base, marks=[] if base in BASES_IN_CI else pytest.mark.long) for base in BASES],
+)
 @pytest.mark.parametrize(
     "third", [0, pytest.param(1, marks=pytest.mark.long), pytest.param(2, marks=pytest.mark.long)]
 )
