@@ -115,8 +115,8 @@ def test_a_phase_is_main_hint_with_one_role_at_the_endpoint(tmp_path):
     assert guide["hint.teacher.cache_dir"] == str(tmp_path / "answers/solver-2")
 
 
-@pytest.mark.parametrize("at", ["solver-2", "guide-1", "guide-2"])
-def test_a_run_that_failed_at_any_step_goes_on_there(tmp_path, at):
+@pytest.mark.parametrize("at", ["solver-2", "guide-2"])
+def test_a_run_that_failed_in_its_first_or_its_last_phase_goes_on_there(tmp_path, at):
     with pytest.raises(HintError, match=r"main_hint\.py ended with exit code 3"):
         alternation(tmp_path, f"fail={at}").run()
     alternation(tmp_path).run()
@@ -212,7 +212,7 @@ def test_one_command_at_a_time_works_in_a_folder(tmp_path):
         alternation(tmp_path).run()
 
 
-def test_a_port_that_is_taken_is_refused(tmp_path):
+def test_a_port_that_is_taken_is_refused():
     import socket
 
     with socket.socket() as other:
