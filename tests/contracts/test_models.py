@@ -1,6 +1,7 @@
 """Models in the shape of real ones: vLLM stops where they end, and has the trainer's weights.
 
-One with the slow tests, the others on demand: ``pytest -m long``.
+On demand: ``pytest -m long``. The embedded model and its one stop are in test_weight_sync.py and
+test_rollout_server.py.
 """
 
 import pytest
@@ -9,16 +10,13 @@ from engines import run_process
 from recipe.hint.runtime.preflight.machine import has_gpu
 from recipe.hint.tiny.architectures import FAMILIES
 
-IN_CI = "llama32"  # three stops
+pytestmark = pytest.mark.long
 MEAN, MOST = 1e-6, 1e-4
 
 
 @pytest.fixture(
     scope="module",
-    params=[
-        pytest.param(name, marks=pytest.mark.slow if name == IN_CI else pytest.mark.long)
-        for name in FAMILIES
-    ],
+    params=FAMILIES,
 )
 def seen(request, tmp_path_factory):
     if has_gpu():
