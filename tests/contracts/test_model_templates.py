@@ -75,13 +75,13 @@ def test_a_response_that_vllm_would_not_stop_is_said_with_the_token_to_add(load)
     assert "eos_token_id=[1]; add 106 to it" in warning
 
 
-def test_the_embedded_model_has_no_warning(load, monkeypatch):
+def test_the_embedded_model_has_no_warning(load):
     config, _ = load("qwen25")
     config.actor_rollout_ref.model.path = str(REPOSITORY / "data/tiny/base")
     assert read_model(config).warnings == ()
 
 
-def test_a_refused_system_turn_is_folded_in_every_count_and_said_once(load, tmp_path):
+def test_a_refused_system_turn_is_folded_in_every_count_and_said_once(load):
     config, model = load("gemma2")
     [warning] = model.warnings
     assert "refuses a system turn" in warning

@@ -223,7 +223,7 @@ def test_time_in_a_part_inside_another_counts_once(monkeypatch):
     assert clocks.take() == {"outer": (3 - 1) + (12 - 7), "inner": 7 - 3}  # 20
 
 
-def test_a_timed_method_counts_its_own_time_and_that_of_its_parent_apart(monkeypatch):
+def test_a_timed_method_counts_its_own_time_and_that_of_its_parent_apart():
     class Base:
         def work(self, value):
             return value + 1

@@ -11,7 +11,6 @@ from updates import is_ascended, largest, own_update
 from recipe.hint.methods.archer import Archer, ArcherSettings
 from recipe.hint.schema import ProblemState
 
-G = 2
 STATE = ProblemState(step=1)
 
 

@@ -138,7 +138,7 @@ def test_a_line_that_a_kill_cut_is_taken_off_and_its_response_drawn_again(tmp_pa
     assert sorted(row["sample"] for row in rows_of(tmp_path)) == [0, 1, 2]
 
 
-def test_the_same_id_in_two_benchmarks_is_two_problems(tmp_path):
+def test_the_same_id_in_two_benchmarks_is_two_problems():
     done = {("tiny/easy", "a"): {0, 1, 2}}
     jobs = missing_jobs([problem("a"), problem("a", "tiny/hard")], 3, done)
     assert [(job.problem.data_source, job.missing) for job in jobs] == [("tiny/hard", [0, 1, 2])]

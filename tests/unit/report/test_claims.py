@@ -61,7 +61,7 @@ def test_more_than_another_arm_is_a_difference_whose_interval_is_above_0(tmp_pat
     assert [verdict(root, each) for each in range(4)] == ["not known"] * 4  # one seed
 
 
-def test_an_end_that_is_shown_as_the_bound_is_taken_as_the_bound(tmp_path):
+def test_an_end_that_is_shown_as_the_bound_is_taken_as_the_bound():
     bounds = claims({"at_least": 0.30}, {"below": 0.10}, {"more_than": "y"})
     sides = [
         side_of(Claim(**claim), Estimate(value, value - 0.05, value + 0.05))
