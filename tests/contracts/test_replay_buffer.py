@@ -337,34 +337,22 @@ def test_an_unknown_status_is_refused_by_verl(monkeypatch):
 
 
 @BOTH
-def test_a_batch_is_in_the_order_its_prompts_were_sent_in_whatever_finished_first(
+def test_a_batch_is_in_the_order_its_prompts_were_sent_in_after_those_of_a_restored_queue(
     buffer_class, monkeypatch
 ):
     queue = Queue(monkeypatch, poll_s=0.0)
-    for key in ("b_10_0", "a_1_0", "b_2_0", "a_0_0"):
-        queue.tags[key] = {}
-    for uid in "ba":
+    for key in "d_0 b_10 c_1 a_1 d_1 b_2 c_0 a_0".split():
+        queue.tags[f"{key}_0"] = {}
+    for uid in "dbca":
         queue.prompt(uid, "finished")
     buffer = guarded(buffer_class)
     buffer.note_order(["a", "b"])
-    batch, _ = sample(buffer, count=2)
-    assert batch.keys == ["a_0_0", "a_1_0", "b_2_0", "b_10_0"]
-
-
-@BOTH
-def test_rows_of_a_restored_queue_stay_with_those_of_their_prompt(buffer_class, monkeypatch):
-    queue = Queue(monkeypatch, poll_s=0.0)
-    for row in range(3):
-        queue.tags[f"a_{row}_0"] = queue.tags[f"b_{row}_0"] = {}
-    for uid in "ba":
-        queue.prompt(uid, "finished")
-    batch, _ = sample(guarded(buffer_class), count=2)
-    assert batch.keys == ["a_0_0", "a_1_0", "a_2_0", "b_0_0", "b_1_0", "b_2_0"]
+    batch, _ = sample(buffer, count=4)
+    assert " ".join(batch.keys) == "c_0_0 c_1_0 d_0_0 d_1_0 a_0_0 a_1_0 b_2_0 b_10_0"
 
 
 @BOTH
 def test_of_a_steps_prompts_those_that_were_sent_first_are_taken(buffer_class, monkeypatch):
-    """Ten, of which four make the batch; a set of their keys has another order in each process."""
     queue, sent = Queue(monkeypatch, poll_s=0.0), list("jihgfedcba")
     for uid in sorted(sent):
         queue.prompt(uid, "finished")
@@ -377,9 +365,8 @@ def test_of_a_steps_prompts_those_that_were_sent_first_are_taken(buffer_class, m
 
 def test_a_failure_during_a_validation_is_told_once(monkeypatch):
     """The validation of step 1 polls the prompts ahead too; step 2 still finds the failed one."""
-    queue, refill = failing_queue(monkeypatch, finished=1, failing=1)
-    said = []
-    buffer = guarded(ReplayBufferAsync, said=said, refill_fn=refill)
+    _, refill = failing_queue(monkeypatch, finished=1, failing=1)
+    buffer = guarded(ReplayBufferAsync, said=(said := []), refill_fn=refill)
     buffer._begin(1, "train")
     buffer._sync_metadata_from_transfer_queue()
     buffer.sample(global_steps=2, partition_id="train", batch_size=1)

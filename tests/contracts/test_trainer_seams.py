@@ -1,4 +1,4 @@
-"""The hooks of verl's trainers that HintMixin stands on, and the runner that builds them."""
+"""The hooks of verl's trainers that HintMixin stands on."""
 
 import ast
 import inspect
@@ -14,7 +14,6 @@ from omegaconf import OmegaConf
 from tensordict import TensorDict
 from transfer_queue import interface
 from transfer_queue.storage.bootstrap import simple_storage_bootstrap
-from verl.trainer.main_ppo import TaskRunnerV1
 from verl.trainer.ppo.checkpoint_callback import CheckpointCallback
 from verl.trainer.ppo.v1 import PPOTrainer
 from verl.trainer.ppo.v1.trainer_base import TRAINER_REGISTRY, register_trainer
@@ -23,9 +22,7 @@ from verl.utils import tensordict_utils as tu
 from verl.utils.checkpoint.checkpoint_manager import BaseCheckpointManager, find_latest_ckpt_path
 from verl.utils.tracking import Tracking
 
-from recipe.hint.errors import HintError
 from recipe.hint.reward_tracker import RewardTracker
-from recipe.hint.runtime import task_runner
 from recipe.hint.runtime.checkpoints import (
     QUEUE,
     STATE_FILE,
@@ -55,7 +52,6 @@ HOOKS = {
     "step",
 }
 OWN = {"_backends_limit", "_learn_of_discarded", "_limit", "_record", "_records_of", "logger"}
-RUNNER = TaskRunnerV1.__ray_actor_class__
 MODES = pytest.mark.parametrize("mode", sorted(TRAINERS))
 
 
@@ -384,38 +380,3 @@ def test_verl_deletes_the_only_old_checkpoint_before_its_save_returns(tmp_path):
         manager.ensure_checkpoint_capacity(1)
         manager.register_checkpoint(str(tmp_path / str(step)), 1)
     assert [path.name for path in tmp_path.iterdir()] == ["2"]
-
-
-# -- the runner -----------------------------------------------------------------------------------
-
-
-def test_a_cluster_with_the_queue_of_another_run_is_left_alone(monkeypatch):
-    """TransferQueue joins a queue that it finds; ``get_actor`` is Ray's, here without a cluster."""
-    asked, there = [], [True, True, False]
-
-    def get_actor(name, namespace):
-        asked.append((name, namespace))
-        if not there[min(len(asked), len(there)) - 1]:
-            raise ValueError(name)
-
-    monkeypatch.setattr(task_runner.ray, "get_actor", get_actor)
-    monkeypatch.setattr(task_runner.time, "sleep", lambda _: None)
-    task_runner._check_queue_is_free()  # that of a run which has just ended goes
-    assert asked == [("TransferQueueController", "transfer_queue")] * 3
-    there[:] = [True]
-    monkeypatch.setattr(task_runner, "_PREDECESSOR_S", 0.1)
-    with pytest.raises(HintError, match="another training runs in this Ray cluster"):
-        task_runner._check_queue_is_free()
-    # The names are TransferQueue's own.
-    named = 'name="TransferQueueController", namespace="transfer_queue"'
-    assert named in inspect.getsource(interface)
-
-
-def test_the_runner_that_ours_replaces_does_only_what_ours_does():
-    # runtime/task_runner.py: logging, queue, trainer, manager, fit, finish, close.
-    assert names_in(RUNNER.run) <= {
-        "configure_verl_logging", "transfer_queue", "verl.trainer.ppo.v1", "get_trainer_cls",
-        "trainer", "v1", "trainer_mode", "enable", "pprint", "OmegaConf", "to_container",
-        "resolve", "config", "init", "init_agent_loop_manager", "fit", "agent_loop_manager",
-        "getattr", "finish", "close",
-    }  # fmt: skip
