@@ -72,11 +72,11 @@ class Heads(torch.nn.Linear):
     An advantage is a small difference of two values; near 1, bfloat16 has steps of 1/256.
     """
 
-    def forward(self, hidden: torch.Tensor) -> torch.Tensor:
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
         """Return the values of each token."""
-        with torch.autocast(hidden.device.type, enabled=False):
+        with torch.autocast(input.device.type, enabled=False):
             bias = None if self.bias is None else self.bias.float()
-            return torch.nn.functional.linear(hidden.float(), self.weight.float(), bias)
+            return torch.nn.functional.linear(input.float(), self.weight.float(), bias)
 
 
 @EngineRegistry.register(model_type=UTTERANCE, backend=["fsdp", "fsdp2"], device=["cuda", "npu"])
