@@ -346,7 +346,7 @@ def _levels(result: CampaignResult) -> list[str]:
     for arm, seeds in result.seeds.items():
         if not any(run.training.levels - {0} for run in seeds.values()):
             continue
-        cells = []
+        cells, own = [], max(max(run.training.levels) for run in seeds.values())
         for quarter in range(_QUARTERS):
             steps = [
                 row
@@ -356,7 +356,7 @@ def _levels(result: CampaignResult) -> list[str]:
             ]
             shares = [
                 sum(level_share(row, level) for row in steps) / len(steps) if steps else 0.0
-                for level in range(highest + 1)
+                for level in range(own + 1)
             ]
             cells.append(" / ".join(f"{100 * each:.0f}" for each in shares))
         rows.append([arm, *cells])
