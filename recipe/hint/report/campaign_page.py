@@ -346,7 +346,7 @@ def _levels(result: CampaignResult) -> list[str]:
     for arm, seeds in result.seeds.items():
         if not any(run.training.levels - {0} for run in seeds.values()):
             continue
-        cells, own = [], max(max(run.training.levels) for run in seeds.values())
+        cells, own = [], max(level for run in seeds.values() for level in run.training.levels)
         for quarter in range(_QUARTERS):
             steps = [
                 row
