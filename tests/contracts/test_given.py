@@ -15,6 +15,7 @@ from recipe.hint.runtime.preflight.run import (
     check_given_to_question,
     preflight_evaluation,
 )
+from recipe.hint.runtime.preflight.settings import check_settings
 
 ROLLOUT = "actor_rollout_ref.rollout"
 WRONG_FOR_EVALUATION = {
@@ -101,6 +102,18 @@ def test_a_name_or_a_folder_that_is_none_is_refused(composed, tmp_path, given, s
     run = (f"hint.run_dir={tmp_path}", "trainer.experiment_name=one")
     with pytest.raises(ConfigError, match=says):
         check_run_folder(composed("hardware=laptop", *run, given))
+
+
+def test_prompts_that_were_just_sampled_are_not_thrown_away(composed):
+    ahead = "trainer.v1.colocate_async.num_warmup_batches=2"
+    modes = ("hardware=laptop", "trainer.v1.trainer_mode=colocate_async", ahead)
+    oldest = "trainer.v1.sampler.max_off_policy_threshold"
+    says = (
+        "threshold=2 would throw away finished prompts at every step: .* span 3 .* give 3 or more"
+    )
+    with pytest.raises(ConfigError, match=says):
+        check_settings(composed(*modes, f"{oldest}=2"))
+    check_settings(composed(*modes, f"{oldest}=3"))
 
 
 def test_several_nodes_need_a_cluster(composed, tmp_path, monkeypatch):

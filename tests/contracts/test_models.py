@@ -14,10 +14,7 @@ pytestmark = pytest.mark.long
 MEAN, MOST = 1e-6, 1e-4
 
 
-@pytest.fixture(
-    scope="module",
-    params=FAMILIES,
-)
+@pytest.fixture(scope="module", params=FAMILIES)
 def seen(request, tmp_path_factory):
     if has_gpu():
         pytest.skip("needs vLLM's CPU build")

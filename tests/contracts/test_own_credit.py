@@ -261,16 +261,17 @@ def test_an_update_is_whole_for_a_critic_whose_sequences_are_not_split():
 
 
 @pytest.mark.parametrize(
-    ("num_real", "num_processes", "num_updates", "real_of_each"),
+    ("num_real", "size", "num_processes", "num_updates", "real_of_each"),
     [
-        # 67 rows of 75 in 15 updates of 5: without it the last two would have 2 and 0.
-        (67, 1, 15, [4] * 8 + [5] * 7),
-        (33, 4, 2, [16, 17]),
-        (40, 8, 1, [40]),
+        # 15 updates of 5: without it the last two would have 2 and 0.
+        (67, 75, 1, 15, [4] * 8 + [5] * 7),
+        (33, 40, 4, 2, [16, 17]),
+        (40, 40, 8, 1, [40]),
     ],
 )
-def test_the_padding_is_spread_over_the_updates(num_real, num_processes, num_updates, real_of_each):
-    size = {67: 75, 33: 40, 40: 40}[num_real]
+def test_the_padding_is_spread_over_the_updates(
+    num_real, size, num_processes, num_updates, real_of_each
+):
     is_padding = [row >= num_real for row in range(size)]
     order = with_spread_padding(is_padding, num_processes, num_updates)
     assert sorted(order) == list(range(size))

@@ -12,24 +12,19 @@ from recipe.hint.runtime import task_runner
 RUNNER = TaskRunnerV1.__ray_actor_class__
 
 
-def names_in(function) -> set[str]:
-    return set(function.__code__.co_names)
-
-
 def test_a_cluster_with_the_queue_of_another_run_is_left_alone(monkeypatch):
     """TransferQueue joins a queue that it finds; ``get_actor`` is Ray's, here without a cluster."""
-    asked, there = [], [True, True, False]
+    asked, there = [], iter([True, True, False])
 
     def get_actor(name, namespace):
         asked.append((name, namespace))
-        if not there[min(len(asked), len(there)) - 1]:
+        if not next(there, True):
             raise ValueError(name)
 
     monkeypatch.setattr(task_runner.ray, "get_actor", get_actor)
     monkeypatch.setattr(task_runner.time, "sleep", lambda _: None)
     task_runner._check_queue_is_free()  # that of a run which has just ended goes
     assert asked == [("TransferQueueController", "transfer_queue")] * 3
-    there[:] = [True]
     monkeypatch.setattr(task_runner, "_PREDECESSOR_S", 0.1)
     with pytest.raises(HintError, match="another training runs in this Ray cluster"):
         task_runner._check_queue_is_free()
@@ -40,7 +35,7 @@ def test_a_cluster_with_the_queue_of_another_run_is_left_alone(monkeypatch):
 
 def test_the_runner_that_ours_replaces_does_only_what_ours_does():
     # runtime/task_runner.py: logging, queue, trainer, manager, fit, finish, close.
-    assert names_in(RUNNER.run) <= {
+    assert set(RUNNER.run.__code__.co_names) <= {
         "configure_verl_logging", "transfer_queue", "verl.trainer.ppo.v1", "get_trainer_cls",
         "trainer", "v1", "trainer_mode", "enable", "pprint", "OmegaConf", "to_container",
         "resolve", "config", "init", "init_agent_loop_manager", "fit", "agent_loop_manager",

@@ -41,7 +41,6 @@ GOOD = [
     f"{STAGES}=7 {ASYNC} {AHEAD}=2",
     f"{STAGES}=9 {ASYNC} {AHEAD}=0.5",  # half of the last batch is of step 10
     f"trainer.method=sft hint.sft.steps=8 {ASYNC}",
-    f"trainer.method=sage {ASYNC} {AHEAD}=2 trainer.v1.sampler.max_off_policy_threshold=3",
     "trainer.method=score actor_rollout_ref.actor.policy_loss.loss_mode=gspo",  # a weight a turn
     "trainer.method=ghpo algorithm.adv_estimator=rloo",
     "trainer.method=archer trainer.critic_warmup=10",
@@ -74,9 +73,6 @@ WRONG = {
     f"{PHASES} {ASYNC}": "t_low=2 needs trainer.v1.trainer_mode=sync: in colocate_async",
     f"{STAGES}=9 {ASYNC}": "stage1_steps=9 leaves no step of 10 .* at most 8, or 10 for stage I",
     f"{STAGES}=8 {ASYNC} {AHEAD}=2": "stage1_steps=8 leaves no step of 10 .*=2 steps .* most 7,",
-    f"trainer.method=sage {ASYNC} {AHEAD}=2 trainer.v1.sampler.max_off_policy_threshold=2": (
-        "threshold=2 would throw away finished prompts at every step: .* span 3 .* give 3 or more"
-    ),
     f"trainer.method=sft hint.sft.steps=9 {ASYNC}": r"sft.steps=9 leaves no step .* at most 8$",
     f"trainer.method=scaf hint.scaf.warmup_steps=9 {ASYNC}": "warmup_steps=9 leaves no step of 10",
     f"trainer.method=ghpo hint.ghpo.cold_start_steps=9 {ASYNC}": "cold_start_steps=9 leaves no",

@@ -135,7 +135,6 @@ class Driver:
         num_at_once: Jobs side by side; they share the machine's processors.
         say: Takes a line for the person at the console.
         seconds: How long each job took that was made from its beginning.
-        num_done: Jobs that ended well.
         failed: Job's name -> why.
     """
 
@@ -143,7 +142,6 @@ class Driver:
     num_at_once: int
     say: Callable[[str], None]
     seconds: list[float] = field(default_factory=list)
-    num_done: int = 0
     failed: dict[str, str] = field(default_factory=dict)
 
     def make(self, jobs: Sequence[Job]) -> None:
@@ -178,7 +176,7 @@ class Driver:
                 running = [each for each in map(self._look_at, running) if each]
                 if time.monotonic() > said_s + _SAY_EVERY_S and running:
                     said_s = time.monotonic()
-                    self.say(self._progress(running, total))
+                    self.say(self._progress(running, len(waiting), total))
         finally:
             end_children([each.process for each in running])
 
@@ -217,16 +215,15 @@ class Driver:
         if why:
             self.failed[job.run.name] = why
         else:
-            self.num_done += 1
             self.seconds += [seconds] * running.is_from_start
         self.say(f"{job.run.name}: {why or 'done'} after {seconds / 60:.1f} min")
         return None
 
-    def _progress(self, running: Sequence[_Running], total: int) -> str:
+    def _progress(self, running: Sequence[_Running], num_waiting: int, total: int) -> str:
         at = ", ".join(
             f"{each.job.run.name} {each.state} (step {each.job.steps()})" for each in running
         )
-        ended = self.num_done + len(self.failed)
+        ended = total - num_waiting - len(running)
         left = ""
         if self.seconds:
             mean_s = sum(self.seconds) / len(self.seconds)

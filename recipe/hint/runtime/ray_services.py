@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 
 import psutil
 import ray
+from ray.actor import ActorHandle
 
 from recipe.hint.errors import StallError, Terminated
 
@@ -21,6 +22,15 @@ _LOOK_EVERY_S = 5.0  # for new processes: a look reads all of the machine's
 _SHUTDOWN_S, _EXIT_S = 30.0, 10.0
 _NAMES = ("gcs_server", "raylet")
 _GONE = (psutil.NoSuchProcess, psutil.AccessDenied)
+
+
+def queue_controller() -> ActorHandle:
+    """Return TransferQueue's controller, of which a cluster has one.
+
+    Raises:
+        ValueError: If there is none.
+    """
+    return ray.get_actor("TransferQueueController", namespace="transfer_queue")
 
 
 class RayServices:

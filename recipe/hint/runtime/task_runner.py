@@ -16,6 +16,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from recipe.hint.errors import HintError
 from recipe.hint.runtime.folder_lock import claimed
 from recipe.hint.runtime.machine import describe_machine
+from recipe.hint.runtime.ray_services import queue_controller
 from recipe.hint.runtime.run_folder import RunFolder
 from recipe.hint.runtime.watchdog import Watchdog, sentence_of, write_fatal
 from recipe.hint.whole_file import write_whole
@@ -106,7 +107,7 @@ def _check_queue_is_free() -> None:
     deadline = time.monotonic() + _PREDECESSOR_S
     while time.monotonic() < deadline:
         try:
-            ray.get_actor("TransferQueueController", namespace="transfer_queue")
+            queue_controller()
         except ValueError:
             return
         time.sleep(1.0)

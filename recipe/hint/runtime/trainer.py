@@ -41,6 +41,7 @@ from recipe.hint.runtime.checkpoints import (
 from recipe.hint.runtime.credit import CreditMixin
 from recipe.hint.runtime.liveness import Liveness, ready, watch_servers
 from recipe.hint.runtime.models import ask_for_models
+from recipe.hint.runtime.ray_services import queue_controller
 from recipe.hint.runtime.reporter import StepReporter
 from recipe.hint.runtime.run_folder import METRICS_FILE, RunFolder, plain
 from recipe.hint.runtime.sampling_guard import drop_trained, guard, retry_failed
@@ -344,11 +345,7 @@ class HintMixin(CreditMixin):
 
 def _queue_actors(config: DictConfig) -> dict[str, Any]:
     """Return TransferQueue's actors by the name that an error message gives them."""
-    actors = {
-        "TransferQueue's controller": ray.get_actor(
-            "TransferQueueController", namespace="transfer_queue"
-        )
-    }
+    actors = {"TransferQueue's controller": queue_controller()}
     if config.backend.storage_backend == "SimpleStorage":
         for number in range(config.backend.SimpleStorage.num_data_storage_units):
             name = f"TransferQueueStorageUnit#{number}"

@@ -86,6 +86,7 @@ def check_settings(config: DictConfig) -> None:
     if not setting(config, "trainer.eval_only"):
         _check_validation(config)
         _check_separate(config)
+        _check_oldest(config)
         _check_batch(config)
         _check_passes(config)
         _check_with_verl(config)
@@ -147,6 +148,25 @@ def _check_trace(config: DictConfig) -> None:
         raise ConfigError(
             f"{name}={backend} with trainer.eval_only=true would trace nothing: an evaluation "
             f"writes every sample to its folder; drop the setting"
+        )
+
+
+def _check_oldest(config: DictConfig) -> None:
+    """Check that an asynchronous mode does not throw away what it has just sampled."""
+    mode = setting(config, "trainer.v1.trainer_mode")
+    oldest, strategy = (
+        setting(config, name)
+        for name in names("trainer.v1.sampler", "max_off_policy_threshold max_off_policy_strategy")
+    )
+    if mode == "sync" or strategy != "drop" or oldest is None:
+        return
+    ahead = f"trainer.v1.{mode}.num_warmup_batches"
+    lag = int(setting(config, ahead) or 0)
+    if oldest <= lag:
+        raise ConfigError(
+            f"trainer.v1.sampler.max_off_policy_threshold={oldest} would throw away finished "
+            f"prompts at every step: with {ahead}={lag} they span {lag + 1} versions of the "
+            f"weights; give {lag + 1} or more, or trainer.v1.sampler.max_off_policy_strategy=wait"
         )
 
 

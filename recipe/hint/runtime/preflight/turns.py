@@ -23,7 +23,6 @@ from recipe.hint.settings import HintSettings
 from recipe.hint.turns import RoleSampling
 
 _PROMPT = f"{ROLLOUT}.prompt_length"
-_SAMPLER = "trainer.v1.sampler"
 _OWN = "advantages are the method's own (docs/credit.md)"
 # The values of verl's settings that such a method needs, and why.
 _NEEDS = {
@@ -164,14 +163,6 @@ def check_stages(config: DictConfig, method: Method, num_steps: int) -> None:
     name, first = method.first_phase
     ahead = f"trainer.v1.{mode}.num_warmup_batches"
     lag = int(setting(config, ahead) or 0)
-    oldest = setting(config, f"{_SAMPLER}.max_off_policy_threshold")
-    drops = setting(config, f"{_SAMPLER}.max_off_policy_strategy") == "drop"
-    if drops and oldest is not None and oldest <= lag:
-        raise ConfigError(
-            f"{_SAMPLER}.max_off_policy_threshold={oldest} would throw away finished prompts at "
-            f"every step: with {ahead}={lag} they span {lag + 1} versions of the weights; give "
-            f"{lag + 1} or more, or {_SAMPLER}.max_off_policy_strategy=wait"
-        )
     if first and num_steps - lag <= first < num_steps:
         raise ConfigError(
             f"{node}.{name}={first} leaves no step of {num_steps} to what follows: in {mode} a "
