@@ -136,17 +136,10 @@ class Method:
         return Method()
 
     def check_steps(self, num_steps: int) -> None:
-        """Refuse a run of so many steps.
+        """Refuse a run that the method's schedule does not fit in: the first phase must end.
 
         Raises:
-            ConfigError: If the method's schedule does not fit in it.
-        """
-
-    def check_first_phase_ends(self, num_steps: int) -> None:
-        """Refuse an :attr:`first_phase` that lasts as long as the run.
-
-        Raises:
-            ConfigError: Naming its setting.
+            ConfigError: Naming the setting.
         """
         name, first = self.first_phase
         if first >= num_steps:

@@ -91,13 +91,9 @@ class Ghpo(Method):
 
     @property
     def first_phase(self) -> tuple[str, int]:
-        """The cold start."""
-        return "cold_start_steps", self.settings.cold_start_steps
-
-    def check_steps(self, num_steps: int) -> None:
-        """Refuse a cold start that lasts as long as the run."""
-        if self.settings.mode != "none":
-            self.check_first_phase_ends(num_steps)
+        """The cold start, after which something differs only if the mode hints."""
+        hints = self.settings.mode != "none"
+        return "cold_start_steps", self.settings.cold_start_steps if hints else 0
 
     def open(self, problem: Problem, state: ProblemState) -> Sample:
         """Return a request without a hint, except in ``fixed_all``, which hints every group."""

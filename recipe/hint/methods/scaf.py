@@ -64,10 +64,6 @@ class Scaf(Method):
         """The warm-up."""
         return "warmup_steps", self.settings.warmup_steps
 
-    def check_steps(self, num_steps: int) -> None:
-        """Refuse a warm-up that lasts as long as the run."""
-        self.check_first_phase_ends(num_steps)
-
     def open(self, problem: Problem, state: ProblemState) -> Sample:
         """Return no guidance before the group has failed, and none at all during the warm-up."""
         return Sample(Bare(), is_off_schedule=state.step <= self.settings.warmup_steps)

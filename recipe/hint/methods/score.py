@@ -104,9 +104,10 @@ class Score(Method):
 
     def check_steps(self, num_steps: int) -> None:
         """Refuse a stage I that is longer than the run."""
-        if self.settings.stage1_steps > num_steps and self.trains_solver:
+        _, steps = self.first_phase
+        if steps > num_steps:
             raise ConfigError(
-                f"{self.settings_node}.stage1_steps={self.settings.stage1_steps} is above the "
+                f"{self.settings_node}.stage1_steps={steps} is above the "
                 f"{num_steps} steps of the run, so that stage II would never begin; give fewer "
                 f"steps to stage I or more to the run (trainer.total_training_steps)"
             )
@@ -123,8 +124,8 @@ class Score(Method):
 
     @property
     def first_phase(self) -> tuple[str, int]:
-        """Stage I."""
-        return "stage1_steps", self.settings.stage1_steps
+        """Stage I, if the solver trains."""
+        return "stage1_steps", self.settings.stage1_steps if self.trains_solver else 0
 
     @property
     def num_first_attempts(self) -> int:

@@ -142,6 +142,8 @@ def test_mode_none_follows_its_schedule_at_level_0():
 
 def test_a_cold_start_leaves_steps_to_the_method():
     ghpo(cold_start_steps=9).check_steps(10)
-    ghpo(mode="none", cold_start_steps=10).check_steps(10)
+    without = ghpo(mode="none", cold_start_steps=10)
+    assert without.first_phase == ("cold_start_steps", 0)  # of steps that differ from later ones
+    without.check_steps(10)
     with pytest.raises(ConfigError, match="cold_start_steps=10 leaves none of the 10 steps"):
         ghpo(cold_start_steps=10).check_steps(10)
