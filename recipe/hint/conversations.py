@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ class Conversation:
         is_same_answer: Whether both give the same text as answer, or are one turn; two turns
             without an answer do not.
         overlap: Share of words that both responses have in common, in [0, 1].
+        is_known: Whether the verifier graded both turns; else there is nothing to compare.
     """
 
     first: Place
@@ -32,15 +34,16 @@ class Conversation:
     acc_last: float
     is_same_answer: bool
     overlap: float
+    is_known: bool = True
 
     @property
     def facts(self) -> dict[str, float]:
-        """Return the comparison as numbers, as metrics and evaluations show it.
+        """Return the comparison as numbers, as metrics and evaluations show it; NaN if unknown.
 
         ``acc_t2`` is that of the last graded turn, the third one where there is feedback.
         """
         was_right, is_right = self.acc_first > 0, self.acc_last > 0
-        return {
+        found = {
             "acc_t1": self.acc_first,
             "acc_t2": self.acc_last,
             "delta": self.acc_last - self.acc_first,
@@ -49,6 +52,7 @@ class Conversation:
             "unchanged": float(self.is_same_answer),
             "overlap": self.overlap,
         }
+        return found if self.is_known else dict.fromkeys(found, math.nan)
 
     @classmethod
     def from_json(cls, row: dict[str, Any]) -> Conversation:
@@ -60,7 +64,7 @@ def conversations(rounds: Sequence[Round]) -> tuple[Conversation, ...]:
     """Return every conversation that was sampled from its first turn on, by its last graded turn.
 
     One that ends with its first turn, because no prompt for the next one fits, changed nothing.
-    Where the verifier failed the accuracy is 0, as everywhere.
+    Where the verifier failed the accuracy is 0, as everywhere, and the comparison is unknown.
     """
     sampled = {index for index, each in enumerate(rounds) if not each.request.given}
     graded = {
@@ -86,8 +90,9 @@ def by_first(found: Sequence[Conversation]) -> list[list[Conversation]]:
 
 
 def mean_facts(found: Sequence[Conversation]) -> list[dict[str, float]]:
-    """Return the facts of each first turn, means over the conversations that continue it."""
-    groups = [[each.facts for each in group] for group in by_first(found)]
+    """Return the facts of each first turn, means over the known conversations that continue it."""
+    known = [each for each in found if each.is_known]
+    groups = [[each.facts for each in group] for group in by_first(known)]
     return [{name: fmean(facts[name] for facts in group) for name in group[0]} for group in groups]
 
 
@@ -98,7 +103,9 @@ def _compared(rounds: Sequence[Round], first: Place, last: Place) -> Conversatio
     )
     assert before and after, "both ends are graded"
     is_same = first == last or before.extracted == after.extracted != ""
-    return Conversation(first, last, before.score, after.score, is_same, overlap(one, two))
+    is_known = not (before.is_ungraded or after.is_ungraded)
+    scores = before.score, after.score
+    return Conversation(first, last, *scores, is_same, overlap(one, two), is_known)
 
 
 def overlap(one: Response, two: Response) -> float:

@@ -9,7 +9,7 @@ import torch
 from credit_trainer import Trainer, advantages, config, filled, score
 from transfer_queue import KVBatchMeta
 from verl.trainer.ppo.utils import need_reference_policy
-from verl.trainer.ppo.v1 import PPOTrainer
+from verl.trainer.ppo.v1 import PPOTrainer, PPOTrainerSync
 
 from recipe.hint.methods.archer import Archer
 from recipe.hint.methods.grpo import Grpo
@@ -92,6 +92,18 @@ def test_rejected_tokens_leave_the_loss_and_their_kl_stays(monkeypatch):
     assert queue.rows[batch.keys[0]]["response_mask"].tolist() == [0, 1]
     assert any(name.startswith("rollout_corr/") for name in metrics)
     assert advantages(queue, batch.keys)[0] == pytest.approx([-0.2, -0.1])
+
+
+def test_a_critic_is_not_asked_to_put_off_an_adapter_that_it_has_not(monkeypatch):
+    """verl's reference pass of a LoRA policy leaves the request in the batch."""
+    queue, batch = filled(monkeypatch, Grpo(), [{0: [1, 0]}])
+    batch.extra_info["no_lora_adapter"] = True
+    asked = []
+    monkeypatch.setattr(
+        PPOTrainerSync, "_compute_values", lambda _, batch, metrics: asked.append(batch)
+    )
+    Trainer(Grpo(), prompts=1, mini=1)._compute_values(batch, {})
+    assert asked == [batch] and "no_lora_adapter" not in batch.extra_info
 
 
 class Learner:

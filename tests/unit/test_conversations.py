@@ -1,11 +1,12 @@
 """What conversations came to, where first turns branch unequally and answers are missing."""
 
-from dataclasses import replace
+import json
+from dataclasses import asdict, replace
 
 import pytest
 from talks import GUIDE, TurnEngine, play
 
-from recipe.hint.conversations import conversations, mean_facts
+from recipe.hint.conversations import Conversation, conversations, mean_facts
 from recipe.hint.evaluation.turns import turn_metrics
 from recipe.hint.methods.mlmt import Mlmt, MlmtSettings
 from recipe.hint.metrics import step_metrics
@@ -49,6 +50,25 @@ def test_an_ungraded_turn_leaves_the_accuracy_of_conversations_unknown():
     tracker = RewardTracker()
     tracker.update([record])
     assert tracker.state("p1").accuracy == -1.0
+
+
+@pytest.mark.parametrize("reason", ["timeout", "error"])
+@pytest.mark.parametrize("end", [0, 1])
+def test_a_conversation_with_an_ungraded_end_is_not_compared(end, reason):
+    """Four conversations stay right: a grade that fails makes no change of one."""
+    response, right = Response([1], [0.0], "text", False), Verdict(1.0, "correct", "4")
+    ends = [[right] * 4, [right] * 4]
+    ends[end] = [*[right] * 3, Verdict(0.0, reason)]
+    first = tuple(Turn((), [1], response, each) for each in ends[0])
+    last = tuple(
+        Turn((), [1], response, each, parent=Place(0, i)) for i, each in enumerate(ends[1])
+    )
+    found = conversations([Round(Sample(), first), Round(Sample(), last)])
+    for facts in (mean_facts(found), [each.facts for each in found]):
+        metrics = turn_metrics({"p": facts})
+        assert (metrics["acc_t1"], metrics["acc_t2"], metrics["delta"]) == (1.0, 1.0, 0.0)
+        assert metrics["conversations"] == 3
+    assert Conversation.from_json(json.loads(json.dumps(asdict(found[3])))) == found[3]
 
 
 @pytest.mark.parametrize(

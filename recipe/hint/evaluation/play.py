@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import asdict, replace
+from math import isnan
 from typing import Any
 
 from omegaconf import DictConfig
@@ -65,13 +66,15 @@ async def played_rows(job: Job, *, parts: RolloutParts) -> list[dict[str, Any]]:
     rows = []
     for played in outcome.rows:
         turn, k = played.turn, played.credit.session
-        assert turn.verdict, "the last turn is graded"
+        assert turn.verdict, "the last turn has a verdict"
+        facts = dict(played.credit.facts)
+        is_known = not any(map(isnan, facts.values()))
         if k in job.missing:
             rows.append(
                 response_row(
                     job.problem, k, seed + k if is_seeded else None, turn.response, turn.verdict
                 )
                 | {"prompt_tokens": len(turn.prompt_ids_T), "seconds": seconds}
-                | {"facts": dict(played.credit.facts), "conversation": list(turn.messages)}
+                | {"facts": facts if is_known else None, "conversation": list(turn.messages)}
             )
     return rows

@@ -352,6 +352,12 @@ def evaluation_table(results: Mapping[str, Any]) -> list[str]:
         if each["undecided"]
     ]
     notes += [
+        f"{name}: of {each['samples']} conversations {unknown:.0f} are not compared: the verifier "
+        f"failed on their first or last turn."
+        for name, each in benchmarks.items()
+        if "turns" in each and (unknown := each["samples"] - each["turns"]["conversations"])
+    ]
+    notes += [
         f"No {GROUP_TITLES[name]}: missing {', '.join(each['missing'])}."
         for name, each in macro.items()
         if each["missing"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import isnan
 from statistics import fmean
 
 from recipe.hint.evaluation.estimators import Estimate, clustered_mean, paired_mean
@@ -22,9 +23,11 @@ def turn_metrics(facts_P: Mapping[str, Sequence[Mapping[str, float]]]) -> dict[s
         ``acc_t1`` and ``acc_t2`` (the last turn), ``delta`` = acc_t2 - acc_t1, ``wrong_to_right``
         and ``right_to_wrong`` (shares of all conversations; their difference is ``delta``),
         ``unchanged`` (the same answer), each with ``_low`` and ``_high``; ``overlap`` and
-        ``conversations`` (their number, or that of first turns). Empty without conversations.
+        ``conversations`` (their number, or that of first turns). Those that are not known (NaN) are
+        left out. Empty without conversations.
     """
-    groups = [group for group in facts_P.values() if group]
+    known_P = [[each for each in group if not isnan(each["delta"])] for group in facts_P.values()]
+    groups = [group for group in known_P if group]
     if not groups:
         return {}
     most = max(map(len, groups))

@@ -298,9 +298,16 @@ class Teacher:
     async def reply(
         self, messages: Sequence[Message], sampling: TeacherSampling
     ) -> WrittenText | HintStatus:
-        """Return the teacher's text, or ``generation_failed``; the log has the fault."""
+        """Return the teacher's text, or ``generation_failed``; the log has the fault.
+
+        No text is a failure too: a model that thinks may have come to its limit before it wrote.
+        """
         request = make_request(self._settings, sampling, messages=messages)
-        outcome, _ = await self._ask(request)
+        outcome, num_calls = await self._ask(request)
+        if not isinstance(outcome, Fault) and not outcome.text.strip():
+            cause = " within its token limit" if outcome.is_cut else ""
+            fault = Fault("garbage", f"an answer without text{cause}")
+            outcome, _ = self._warn(fault, num_calls)
         if isinstance(outcome, Fault):
             return "generation_failed"
         return WrittenText(outcome.text, outcome.tokens, outcome.is_cut)

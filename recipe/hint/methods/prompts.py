@@ -87,5 +87,6 @@ class Refine(PromptSpec):
 
 def _failed_test(turn: Turn | None, texts: Texts) -> str:
     """Return what a turn's failed test says; empty where none failed."""
-    failure = turn.verdict.detail if turn and turn.verdict else ""
-    return fill(texts.failed_test, failure=failure) if failure else ""
+    if not turn or not turn.verdict or turn.verdict.is_ungraded or not turn.verdict.detail:
+        return ""
+    return fill(texts.failed_test, failure=turn.verdict.detail)

@@ -209,12 +209,15 @@ class ScoreGuided(Score):
     def solver_rows(self, state: ProblemState, rounds: Sequence[Round]) -> tuple[Row, ...]:
         """Return the solver's rows, without conversations that a teacher left unanswered.
 
-        Their outcome is unknown, so their first turns would not earn what the others earn.
+        Their outcome is unknown, so their first turns would not earn what the others earn. First
+        turns that nobody was asked about have ended.
         """
         rows = super().solver_rows(state, rounds)
         if all(each.hint_status != "generation_failed" for each in rounds):
             return rows
         ended = {conversation_to(rounds, place)[0] for place in places(rounds, len(rounds) - 1)}
+        if len(rounds) > 1:
+            ended |= {*places(rounds, 0)} - {*(rounds[1].request.parents or ())}
         return tuple(row for row in rows if conversation_to(rounds, row.place)[0] in ended)
 
     def _rows_of_role(self, rows: tuple[Row, ...], *, is_trained: bool) -> tuple[Row, ...]:

@@ -176,8 +176,9 @@ class Alternation:
             role, last = action.phase.role, action.phase.last
             more = {"hint.run_dir": self.root / role, "trainer.total_training_steps": last}
             pair = role
-            if role == "guide":  # stage I is the solver's
-                more[f"{self.node}.stage1_steps"] = 0
+            if role == "guide":  # stage I, and what only it reads, is the solver's
+                more |= {f"{self.node}.{name}": 0 for name in ("stage1_steps", "beta2")}
+                more[f"{self.node}.adaptive_beta2"] = False
         given = teacher | more | {"trainer.experiment_name": f"{own}-{pair}"}
         return [*self.settings, *(f"{name}={_value(each)}" for name, each in given.items())]
 

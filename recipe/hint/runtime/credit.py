@@ -136,6 +136,8 @@ class CreditMixin(_Trainer):
 
     def _compute_values(self, batch: Any, metrics: dict) -> Any:
         """Compute verl's, or train the utterance critic on the step's rows and take its V."""
+        # verl leaves it behind after the reference's log-probs; a critic has no adapter to put off.
+        batch.extra_info.pop("no_lora_adapter", None)
         if not self._learner:
             return super()._compute_values(batch, metrics)
         fields = ["prompts", "responses", "response_mask", "extra_fields"]

@@ -185,8 +185,9 @@ class HintMixin(CreditMixin):
     ) -> dict[str, float]:
         """Return verl's metrics, and for a method with turns how its answers change."""
         infos = reward_extra_infos_dict
+        own = {name: each for name, each in infos.items() if name not in TURN_FACTS}
         metrics = super()._val_metrics_update(
-            data_sources, sample_uids, infos, sample_turns, expected_acc_counts
+            data_sources, sample_uids, own, sample_turns, expected_acc_counts
         )
         by_source: dict[str, dict[str, list]] = {}
         if set(TURN_FACTS) <= infos.keys():

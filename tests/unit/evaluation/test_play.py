@@ -12,6 +12,7 @@ from recipe.hint.evaluation.draw import Job
 from recipe.hint.evaluation.play import evaluated_method, parts_of_turns, played_rows, played_turns
 from recipe.hint.evaluation.responses import GradedResponse
 from recipe.hint.evaluation.results import evaluation_table, macro_averages, summarise
+from recipe.hint.schema import Verdict
 from recipe.hint.settings import method_defaults
 
 RIGHT = {0: [0, 1, 1], 1: [1, 1, 0]}
@@ -67,6 +68,31 @@ def test_the_table_shows_the_change_with_its_paired_interval():
     assert "wrong to right" in head
     row = table[table.index(head) + 2]
     assert [cell.strip() for cell in row.split("|")[1:5]] == ["test", "66.7", "66.7", "+0.0"]
+
+
+def test_a_first_turn_without_a_grade_is_told_and_changes_nothing(monkeypatch):
+    """Right, right, right at both turns, and the first grade of the last one fails."""
+    graded = TurnEngine.grade
+
+    async def grade(self, problem, responses):
+        verdicts = await graded(self, problem, responses)
+        if responses[0].text == "answer 0":
+            verdicts[2] = Verdict(0.0, "timeout")
+        return verdicts
+
+    monkeypatch.setattr(TurnEngine, "grade", grade)
+    monkeypatch.setitem(RIGHT, 0, [1, 1, 1])
+    monkeypatch.setitem(RIGHT, 1, [1, 1, 1])
+    rows = rows_of([0, 1, 2])
+    assert [row["facts"] is None for row in rows] == [False, False, True]
+    lines = [json.dumps(row).encode() + b"\n" for row in rows]
+    read = tuple(GradedResponse.from_json(line, "line 1") for line in lines)
+    summary = {"test": summarise({"p1": read}, 3)}
+    assert (summary["test"]["avg"], summary["test"]["turns"]["delta"]) == (1.0, 0.0)
+    results = {"num_samples": 3, "benchmarks": summary, "macro": macro_averages(summary)}
+    assert any(
+        "of 3 conversations 1 are not compared" in line for line in evaluation_table(results)
+    )
 
 
 def test_only_a_method_with_turns_is_played_and_the_others_are_the_baseline():

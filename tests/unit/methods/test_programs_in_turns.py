@@ -11,7 +11,7 @@ from recipe.hint.methods.mlmt import Mlmt, MlmtSettings
 from recipe.hint.methods.score import Score, ScoreSettings
 from recipe.hint.methods.score_guided import ScoreGuided, ScoreGuidedSettings
 from recipe.hint.problems.columns import read_problems
-from recipe.hint.schema import Item, Response
+from recipe.hint.schema import Item, Response, Verdict
 from recipe.hint.verify.grading import grade
 
 # The second check is not in the problem: whatever holds 4202 has it from the tests.
@@ -110,6 +110,18 @@ def test_a_right_program_and_one_that_is_not_there_have_no_failed_test_to_show(n
     programs = [RIGHT, "", RIGHT, RIGHT]
     _, bare = play(name, problem, programs)
     _, shown = play(name, problem, programs, show_failed_test=True)
+    assert shown == bare
+
+
+@ALL
+def test_a_program_that_no_verdict_came_for_has_not_failed(name, problem, monkeypatch):
+    _, bare = play(name, problem, [RIGHT] * 4)
+
+    async def grade(self, problem, responses):
+        return [Verdict(0.0, "timeout", detail="no verdict in 40 s") for _ in responses]
+
+    monkeypatch.setattr(ProgramEngine, "grade", grade)
+    _, shown = play(name, problem, [RIGHT] * 4, show_failed_test=True)
     assert shown == bare
 
 

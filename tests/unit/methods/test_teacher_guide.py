@@ -58,7 +58,7 @@ def play(
     async def run():
         async with ChatServer(script).running() as server:
             one = teacher(server, tmp_path, num_retries=retries)
-            engine = engine_cls(right)
+            engine = engine_cls(right, group_size=len(right.get(0, "ab")))
             parts = RolloutParts(method, None, engine, HintSettings(), Texts(), one)
             outcome = await PromptRollout(problem(), ProblemState(step=1), parts).run("uid", 1)
             return outcome, server.requests, engine
@@ -99,6 +99,32 @@ def test_a_conversation_without_feedback_does_not_train_and_the_others_do(name, 
     assert [row.credit.turn for row in outcome.rows] == [0, 2]
     assert outcome.rows[0].credit.session == outcome.rows[1].credit.session
     assert outcome.record.rounds[1].hint_status == "generation_failed"
+
+
+@ALL
+@pytest.mark.parametrize("blank", [None, "", " \n"])
+def test_an_answer_without_text_is_no_feedback(name, blank, tmp_path):
+    """A model that thinks apart came to its token limit before it wrote."""
+    told = iter([completion(blank, finish="length"), completion(LOOK)])
+    outcome, _, _ = play(name, tmp_path, lambda body, number: next(told), {0: [0, 0], 1: [1]})
+    assert outcome.record.rounds[1].hint_status == "generation_failed"
+    assert [row.credit.turn for row in outcome.rows] == [0, 2]
+
+
+@ALL
+def test_right_first_turns_that_were_not_asked_about_train_whatever_the_teacher_left(
+    name, tmp_path
+):
+    """Right, right, wrong, wrong: one of the wrong ones gets no feedback, three outcomes stay."""
+    told = iter(["400", completion(LOOK)])
+    right = {0: [1, 1, 0, 0], 1: [1]}
+    outcome, requests, _ = play(
+        *(name, tmp_path, lambda body, number: next(told), right), feedback_only_if_wrong=True
+    )
+    assert len(requests) == 2
+    first = [row.credit for row in outcome.rows if row.credit.turn == 0]
+    assert len({each.session for each in first}) == 3
+    assert [row.credit.turn for row in outcome.rows] == [0, 0, 0, 2]
 
 
 @ALL

@@ -99,12 +99,15 @@ def test_each_role_trains_against_the_other_ones_weights_of_the_phase_before(tmp
 
 
 def test_a_phase_is_main_hint_with_one_role_at_the_endpoint(tmp_path):
-    alternation(tmp_path, "hint.mlmt.stage1_steps=2", num_steps=3).run()
+    of_stage1 = ("hint.mlmt.beta2=0.25", "hint.mlmt.adaptive_beta2=true")
+    alternation(tmp_path, "hint.mlmt.stage1_steps=2", *of_stage1, num_steps=3).run()
     solver, guide = (rows(tmp_path, role)[-1]["given"] for role in ("solver", "guide"))
     assert (solver["hint.mlmt.guide"], solver["hint.mlmt.train_guide"]) == ("teacher", "false")
     assert (guide["hint.mlmt.solver"], guide["hint.mlmt.train_solver"]) == ("teacher", "false")
     # Stage I is the solver's; a place in the data, an optimizer and a reference for each.
     assert (solver["hint.mlmt.stage1_steps"], guide["hint.mlmt.stage1_steps"]) == ("2", "0")
+    assert (solver["hint.mlmt.beta2"], guide["hint.mlmt.beta2"]) == ("0.25", "0")
+    assert guide["hint.mlmt.adaptive_beta2"] == "false"
     assert (solver["hint.run_dir"], guide["hint.run_dir"]) == (
         *(str(tmp_path / "solver"), str(tmp_path / "guide")),
     )
