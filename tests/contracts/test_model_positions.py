@@ -1,6 +1,8 @@
 """What a model must have for a run: verl, vLLM, the checks and the engines must agree on it."""
 
 import math
+import re
+import shutil
 from types import SimpleNamespace
 
 import pytest
@@ -16,6 +18,7 @@ from recipe.hint.runtime.preflight.machine import has_gpu
 from recipe.hint.runtime.preflight.model import (
     CPU_HEAD_SIZES,
     check_bucket,
+    check_critic_model,
     check_head_size,
     load_model,
 )
@@ -44,6 +47,29 @@ def test_a_model_with_its_text_settings_in_a_part_of_their_own_has_a_context(con
     assert get_max_position_embeddings(model) == 96
     # 95 tokens leave room for one more.
     assert builder._client.has_room([0] * 95) and not builder._client.has_room([0] * 96)
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({}, ""),
+        ({"tokenizer": lambda text: text.replace('"!": 3', '"!!": 3')}, "another vocabulary"),
+        ({"config": lambda text: re.sub(r"(max_position\w+.: )\d+", r"\1 8", text)}, "has 8 pos"),
+        ({"config": lambda text: "{"}, "cannot be read"),
+    ],
+)
+def test_a_critic_of_another_model_must_read_the_policys_tokens(composed, tmp_path, changed, says):
+    shutil.copytree(REPOSITORY / "data/tiny/base", tmp_path / "critic")
+    for name, change in changed.items():
+        path = tmp_path / f"critic/{name}.json"
+        path.write_text(change(before := path.read_text()))
+        assert path.read_text() != before
+    config = composed("hardware=laptop", f"critic.model.path={tmp_path / 'critic'}")
+    model = load_model(config)
+    if not says:
+        return check_critic_model(config, model)
+    with pytest.raises(ConfigError, match=rf"^critic\.model\.path=.*{says}"):
+        check_critic_model(config, model)
 
 
 @pytest.mark.skipif(has_gpu(), reason="needs vLLM's CPU build")

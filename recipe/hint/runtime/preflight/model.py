@@ -22,6 +22,7 @@ from recipe.hint.runtime.merging import known_checkpoints
 from recipe.hint.runtime.preflight.settings import ROLLOUT, setting
 
 MODEL, MAX_MODEL_LEN = "actor_rollout_ref.model.path", f"{ROLLOUT}.max_model_len"
+_CRITIC = "critic.model.path"
 _TEMPLATE = "actor_rollout_ref.model.custom_chat_template"
 _DTYPE = "actor_rollout_ref.actor.fsdp_config.model_dtype"  # of the weights that are sent
 _BUCKET = f"{ROLLOUT}.checkpoint_engine.update_weights_bucket_megabytes"
@@ -183,6 +184,42 @@ def _context(config: DictConfig, path: str) -> int:
             f"{longest} or less"
         )
     return given or longest
+
+
+def check_critic_model(config: DictConfig, model: Model) -> None:
+    """Make sure that a critic of another model reads the policy's tokens, and as many of them.
+
+    Raises:
+        ConfigError: If its vocabulary is another one, or it has too few positions.
+    """
+    path, name = setting(config, _CRITIC), f"{_CRITIC}={setting(config, _CRITIC)}"
+    if path == model.path:
+        return
+    from transformers import AutoConfig, AutoTokenizer
+    from verl.workers.rollout.utils import get_max_position_embeddings
+
+    trust = {"trust_remote_code": bool(setting(config, "critic.model.trust_remote_code"))}
+    try:
+        place = Path(path).expanduser() if Path(path).expanduser().exists() else path
+        longest = get_max_position_embeddings(AutoConfig.from_pretrained(place, **trust))
+        vocabulary = AutoTokenizer.from_pretrained(place, **trust).get_vocab()
+    except Exception as error:  # noqa: BLE001 - tokenizers raises bare Exception on a broken file
+        raise ConfigError(
+            f"{name} cannot be read ({one_line(error)}); give the folder of a model"
+        ) from error
+    own = model.tokenizer.get_vocab()
+    if other := sorted(own.items() ^ vocabulary.items()):
+        raise ConfigError(
+            f"{name} has another vocabulary than {MODEL}={model.path}: {other[0][0]!r} is token "
+            f"{vocabulary.get(other[0][0])} and not {own.get(other[0][0])}; a critic reads the "
+            f"policy's tokens, so give a model with the same tokenizer"
+        )
+    needed = sum(setting(config, f"{ROLLOUT}.{part}_length") for part in ("prompt", "response"))
+    if longest < needed:
+        raise ConfigError(
+            f"{name} has {longest} positions, and a prompt with its response up to {needed}; give "
+            f"a critic with a longer context"
+        )
 
 
 def check_head_size(config: DictConfig, model: Any, path: str) -> None:

@@ -35,7 +35,7 @@ from recipe.hint.runtime.preflight.folder import (
 )
 from recipe.hint.runtime.preflight.keys import check_read_beside, check_unread
 from recipe.hint.runtime.preflight.machine import check_machine
-from recipe.hint.runtime.preflight.model import MODEL, Model, load_model
+from recipe.hint.runtime.preflight.model import MODEL, Model, check_critic_model, load_model
 from recipe.hint.runtime.preflight.settings import (
     ROLLOUT,
     check_sections,
@@ -112,6 +112,8 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
     data.check_alike(train, data.TRAIN)
     data.check_alike(val, VAL)
     model = load_model(config)
+    if reference_and_critic(with_models)[1]:
+        check_critic_model(config, model)
     hints = (settings, texts) if method.uses_hints else None
     lengths = data.check_lengths(config, model, train=train, val=val, hints=hints)
     check_conversations(config, method, model, texts, [*train, *val])
