@@ -1,7 +1,7 @@
 """Mode separate_async on a CPU: replicas of their own, and weights sent to them by gloo."""
 
 import pytest
-from runs import AS_ON_A_GPU, check_records, check_weights, train
+from runs import check_records, check_weights, train
 
 from recipe.hint.errors import ConfigError
 from recipe.hint.runtime.preflight.machine import check_machine
@@ -38,7 +38,6 @@ def test_separate_devices_train_on_whole_batches_and_their_weights_follow(tmp_pa
         # None ahead: every prompt is sampled from the weights that its step begins with, so that
         # the trainer, with old log-probs under those in both updates, must agree with vLLM.
         "trainer.v1.separate_async.num_warmup_batches=0",
-        env=AS_ON_A_GPU,
     )
     check_records(run, STEPS)
     check_weights(run, STEPS)

@@ -21,7 +21,7 @@ def score(data_source, solution_str, ground_truth, extra_info, bonus):
     assert data_source.startswith("tiny/") and extra_info["index"].startswith(data_source)
     given = digits(solution_str)
     if int(extra_info["index"][-1]) % 2:
-        if given[-1:] in ("1", "2"):
+        if given[-1:] == "1":
             while True:
                 pass
         if given[-1:] in ("3", "4"):

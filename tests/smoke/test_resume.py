@@ -1,4 +1,4 @@
-"""SAGE-LIGHT in three epochs, and a run of it that goes on after its vLLM was killed."""
+"""SAGE-LIGHT in three epochs, whose vLLM is killed in the last one: the run goes on as it was."""
 
 import os
 import signal
@@ -16,61 +16,50 @@ from runs import (
     wait_for,
 )
 
-from recipe.hint.reward_tracker import saved_ids
+from recipe.hint.record import PromptRecord
+from recipe.hint.reward_tracker import RewardTracker, saved_ids
 
 pytestmark = pytest.mark.slow
-STEPS = 6
+STEPS, SAVED, DONE = 6, 3, 5
 SETTINGS = (
     "trainer.method=sage-light",
     f"trainer.total_training_steps={STEPS}",
-    "trainer.save_freq=3",
-    # 16 problems, 8 a step: the kill is at the border of an epoch, the hard place.
+    f"trainer.save_freq={SAVED}",
+    # 16 problems, 8 a step: the checkpoint is in the middle of the second epoch.
     "data.train_max_samples=16",
 )
 
 
-def prompts_of(run):
-    return {step: {row["problem_id"] for row in rows} for step, rows in run.by_step().items()}
-
-
-def levels_of(run):
+def decisions(run):
+    """Steps that the killed run did and the resumed one does again: step and problem -> levels."""
     return {
         (row["step"], row["problem_id"]): (row["planned_level"], row["accepted_level"])
         for row in run.records
+        if row["step"] in (SAVED + 1, DONE)
     }
 
 
-def state_of(run, step):
-    with np.load(run.folder / f"checkpoints/global_step_{step}/hint_state.npz") as state:
-        ids = saved_ids(state)
-        order = np.argsort(ids)
-        columns = {n: state[n][order] for n in state if n not in ("version", "ids")}
-        return columns | {"ids": np.array(sorted(ids))}
+def chosen_blindly(run):
+    return [
+        (row["step"], row["problem_id"])
+        for row in run.samples
+        if "random" in row["why"] and row["step"] in (SAVED + 1, DONE)
+    ]
+
+
+def columns(state):
+    ids = saved_ids(state)
+    order = np.argsort(ids)
+    found = {name: state[name][order] for name in state if name not in ("version", "ids")}
+    return found | {"ids": np.array(ids)[order]}
 
 
 @pytest.fixture(scope="module")
-def straight(tmp_path_factory):
-    run = train(tmp_path_factory.mktemp("straight"), *SETTINGS)
-    check_records(run, STEPS)
-    return run
-
-
-def test_sage_light_trains_at_the_levels_of_its_schedule(straight):
-    check_weights(straight, STEPS)
-    assert {record["accepted_level"] for record in straight.records} <= {0, 1, 2}
-    # Two epochs behind: never right at level 0, nor at level 1, means two steps up.
-    last = [*straight.by_step()[5], *straight.by_step()[6]]
-    assert max(record["planned_level"] for record in last) == 2
-
-
-def test_a_run_whose_vllm_process_is_killed_ends_with_its_name_and_resumes_as_if_it_had_not(
-    straight, tmp_path
-):
-    folder = tmp_path / "killed"
+def killed(tmp_path_factory):
+    """The folder of the run, what the command said, and its decisions and samples until then."""
+    folder = tmp_path_factory.mktemp("killed")
     with started(folder, *SETTINGS) as process:
-        complete = folder / "checkpoints/global_step_3/COMPLETE"
-        wait_for(complete.exists, "the checkpoint of step 3", process)
-        # Step 4 is being made: its records are written after its rollouts.
+        wait_for(lambda: len(Run(0, "", "", folder).metrics) == DONE, "step 5", process)
         engines = [
             child
             for child in psutil.Process(process.pid).children(recursive=True)
@@ -79,30 +68,58 @@ def test_a_run_whose_vllm_process_is_killed_ends_with_its_name_and_resumes_as_if
         assert engines, "no vLLM engine process among the children"
         os.kill(engines[0].pid, signal.SIGKILL)
         _, err = process.communicate(timeout=600)
-        assert process.returncode == 2
-        assert "vLLM" in err or "EngineDead" in err
         assert_nothing_is_left(folder)
-    assert max(row["step"] for row in Run(2, "", err, folder).records) <= 4
+    run = Run(process.returncode, "", err, folder)
+    return run, decisions(run), chosen_blindly(run)
+
+
+@pytest.fixture(scope="module")
+def resumed(killed):
+    folder = killed[0].folder
     half = folder / "checkpoints/global_step_4"
     half.mkdir()
     (half / "data.pt").write_text("half a checkpoint")
     (folder / "checkpoints/latest_checkpointed_iteration.txt").write_text("")
+    return train(folder, *SETTINGS)
 
-    resumed = train(folder, *SETTINGS)
+
+def test_a_run_whose_vllm_process_is_killed_ends_with_its_name(killed):
+    run, _, _ = killed
+    assert run.code == 2
+    assert "vLLM" in run.err or "EngineDead" in run.err
+
+
+def test_it_does_its_lost_steps_again_as_it_had_done_them(killed, resumed):
+    _, before, blindly = killed
     assert resumed.code == 0, resumed.err
-    assert "resumed from step 3" in resumed.out
-    assert prompts_of(resumed) == prompts_of(straight)
-    assert levels_of(resumed) == levels_of(straight)
-    assert len(resumed.records) == len({row["uid"] for row in resumed.records}) == STEPS * 8
-    chosen = [(row["step"], row["problem_id"]) for row in resumed.samples if "random" in row["why"]]
-    assert chosen == [
-        (row["step"], row["problem_id"]) for row in straight.samples if "random" in row["why"]
+    assert f"resumed from step {SAVED}" in resumed.out
+    assert len(before) == 2 * 8
+    assert decisions(resumed) == before
+    assert chosen_blindly(resumed) == blindly
+
+
+def test_every_step_is_there_once_at_the_levels_of_the_schedule(resumed):
+    check_records(resumed, STEPS)
+    check_weights(resumed, STEPS)
+    epochs = [
+        sorted(row["problem_id"] for step in steps for row in resumed.by_step()[step])
+        for steps in ((1, 2), (3, 4), (5, 6))
     ]
-    expected = state_of(straight, 3)
-    for name, column in state_of(resumed, 3).items():
-        assert np.array_equal(column, expected[name]), name
-    expected = state_of(straight, STEPS)
-    for name, column in state_of(resumed, STEPS).items():
-        if name == "accuracy":  # rollouts may differ in the last digits of a probability
-            continue
-        assert np.array_equal(column, expected[name]), name
+    assert epochs[0] == epochs[1] == epochs[2] and len(set(epochs[0])) == 16
+    assert {record["accepted_level"] for record in resumed.records} <= {0, 1, 2}
+    # Two epochs behind: never right at level 0, nor at level 1, means two steps up.
+    last = [*resumed.by_step()[5], *resumed.by_step()[6]]
+    assert max(record["planned_level"] for record in last) == 2
+
+
+def test_what_is_known_of_the_problems_is_what_the_records_say(resumed):
+    tracker = RewardTracker()
+    for step in range(1, STEPS + 1):
+        tracker.update(PromptRecord.from_json(row) for row in resumed.by_step()[step])
+    expected = columns(tracker.state_dict())
+    path = resumed.folder / f"checkpoints/global_step_{STEPS}/hint_state.npz"
+    with np.load(path) as state:
+        found = columns(state)
+    assert found.keys() == expected.keys()
+    for name, column in expected.items():
+        assert np.array_equal(found[name], column), name
