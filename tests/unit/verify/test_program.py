@@ -114,7 +114,7 @@ f(2)
 """
 PROGRAMS = [
     *(CODE, DOCUMENTED, f'"""{TEXT}"""\n{CODE}', f"{CODE}\n\nHELP = '''{TEXT}'''"),
-    f"# Not: ```python\n# </think> ```\n{CODE}\n\ndef g(s):\n    return s.split('</think>')[-1]",
+    f"# Not: ```python\n# </think> ```\n{CODE}\n\ndef g(s):\n    return s.split('a</think>b')[-1]",
 ]
 
 

@@ -35,7 +35,7 @@ _FENCE = re.compile(r"`{3,}|~{3,}")
 # All that stands behind a fence which opens a block: py, {.py}, python3.11, py title="a.py".
 _INFO = re.compile(r"\{?\.?[\w+#-]+(?:\.\d+)?(?:\s+[\w-]+=.*)?\}?")
 _BEFORE = (":", ">", "*", ".", ")", "-")  # the code: <answer> **Code** 1. 1) -
-_THOUGHT_END = re.compile(r"[^#]*(?<![\"'])</think>(?![\"'])")  # not of a program's own text
+_THOUGHT_END = re.compile(r"</think>|[^\s#][^#]*</think>\s*\Z")  # indented it is a program's
 _LANGUAGE = re.compile(r"[ \t{.]*([\w+#-]*)")
 _LANGUAGES = frozenset({"python", "python3", "py", "py3"})
 # At a line's start, where a block's own names are; read as text, for the block may be anything.
