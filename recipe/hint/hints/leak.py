@@ -50,7 +50,7 @@ Equal = Callable[[Problem, Sequence[str]], Awaitable[list[bool]]]
 GradeMany = Callable[[Sequence[Item]], Awaitable[list[Verdict]]]
 
 REDACTED = "[...]"
-_FENCE = "```"
+_FENCE = re.compile("```|~~~")
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,12 +234,12 @@ class _Asked:
 
 async def _programs(hints: Sequence[str], problem: Problem, equal: Equal) -> list[tuple[Leak, ...]]:
     """Return the code blocks of each hint, as one span, where its program passes the tests."""
-    passing = await _same(problem, [hint for hint in hints if _FENCE in hint], equal)
+    fences = [list(_FENCE.finditer(hint)) for hint in hints]
+    asked = [hint for hint, found in zip(hints, fences, strict=True) if found]
+    passing = await _same(problem, asked, equal)
     return [
-        (Leak(hint.find(_FENCE), hint.rfind(_FENCE) + len(_FENCE), "program"),)
-        if hint in passing
-        else ()
-        for hint in hints
+        (Leak(found[0].start(), found[-1].end(), "program"),) if hint in passing else ()
+        for hint, found in zip(hints, fences, strict=True)
     ]
 
 

@@ -171,6 +171,7 @@ SQUARE = "```python\ndef f(x):\n    return x * x\n```"
     ("hint", "leak"),
     [
         (f"Write this:\n{SQUARE}\nThen stop.", [SQUARE]),
+        (f"This: {SQUARE}.".replace("`", "~"), [SQUARE.replace("`", "~")]),
         (SQUARE.replace("x * x", "x + x"), []),
         (SQUARE.removesuffix("```"), []),  # a block that is not closed is no program
         ("The answer is 9, so f(3) == 9.", []),

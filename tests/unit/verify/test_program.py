@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 
@@ -86,6 +87,83 @@ def test_no_honest_test_passes_without_its_program(case):
 )
 def test_the_last_python_block_counts_else_the_last_block(response, block):
     assert code_block(response) == block
+
+
+OPENINGS = [
+    *("```python", "``` python", '```python title="a.py"', "\ufeff```{.python}", "~~~python"),
+    *("<answer>```python", "Here is the code: ```python", "**Code** ```py", "1. ```python"),
+]
+CLOSINGS = [
+    *("```", "``` ", "```\u200b", "```</answer>", "``` </answer>", "```<|im_end|>", "```."),
+    *("``` This doubles x.", "``` Its `f` doubles x.", "```This doubles x.", "````"),
+]
+DRAFT = "```python\nclass Box: ...\n\ndef f(x):\n    return 3 * x\n"
+THOUGHTS = [
+    *("", f"<think>\n{DRAFT}```\n</think>\n", f"<think>\n{DRAFT}```</think>\n"),
+    *(f"<think>\n{DRAFT}{end}</think>\n\n" for end in ("", "It's 2.\n", "It's 2.", "So: ")),
+    f'<think>\n{DRAFT}    """Treble\n</think>\n',
+]
+TEXT = """Double.
+
+```python
+f(2)
+```</answer>
+``` and more
+    ```
+</answer>
+"""
+PROGRAMS = [
+    *(CODE, DOCUMENTED, f'"""{TEXT}"""\n{CODE}', f"{CODE}\n\nHELP = '''{TEXT}'''"),
+    f"# Not: ```python\n# </think> ```\n{CODE}\n\ndef g(s):\n    return s.split('a</think>b')[-1]",
+]
+
+
+@pytest.mark.parametrize("thought", [*THOUGHTS, DRAFT])
+@pytest.mark.parametrize("tests", ["", "assert f(2) == 4"])
+def test_a_program_is_found_whole_in_every_layout(thought, tests):
+    layouts = itertools.product(OPENINGS, CLOSINGS, PROGRAMS, ["", "\nDone.", "\n</answer>"])
+    missed = []
+    for opening, closing, code, rest in layouts:
+        if "~" in opening:
+            if thought == DRAFT:  # a block of another fence goes on
+                continue
+            closing = closing.replace("`f`", "f").replace("`", "~")
+        response = f"{thought}{opening}\n{code}\n{closing}{rest}"
+        if code_block(response, tests) != Block("closed", code):
+            missed.append(response)
+    assert missed == []
+
+
+@pytest.mark.parametrize("end", ["", "</think>\nIt is that.", "```python\nf(2)\n```\n"])
+def test_a_program_that_is_left_open_is_malformed(end):
+    assert grade_program(DRAFT + end, "assert f(2) == 6").reason == "malformed"
+
+
+@pytest.mark.parametrize(
+    "prose",
+    [
+        *("Title\n~~~~~\n", "    f(2) + g\n    ~~~~^\n", "wrap it in ```python\n"),
+        *("It has '```python' before it.\n", "Say: ```python code``` or: ```x```\n"),
+    ],
+)
+def test_prose_opens_no_block(prose):
+    assert code_block(prose) == Block("absent")
+    assert code_block(prose + fenced(CODE) + prose) == Block("closed", CODE)
+
+
+@pytest.mark.parametrize("space", ["\xa0", "\u202f", "\u3000"])
+@pytest.mark.parametrize("mark", ["", "\ufeff", "\u200b", "\u2060"])
+def test_characters_that_nobody_sees_make_no_program_wrong(space, mark):
+    code = f"{mark}def f(x):{mark}\n{space * 4}return{space}2{mark} * x"
+    response = fenced(code) + fenced("f(2)")
+    assert grade_program(response, "assert f(2) == 4").reason == "correct"
+    assert grade_program(response, "assert f(2) == 5").reason == "wrong"
+
+
+def test_characters_that_nobody_sees_stay_in_the_texts_of_a_program():
+    code = "def f():\n    return 'a\xa0\u200b\ufeff'"
+    tests = r"assert f() == 'a\xa0\u200b\ufeff'"
+    assert grade_program(fenced(code), tests).reason == "correct"
 
 
 TESTS = "got = f(2)\nassert got == 4\nassert len(got) == Box(f).size"
@@ -176,10 +254,12 @@ def test_the_order_of_a_set_is_the_same_in_every_run():
 
 
 def test_a_fence_and_spaces_without_end_cost_the_caller_no_more_than_their_length():
-    assert exponent(code_block, lambda n: "```" + " " * n + "`", 2000) < LINEAR
+    for begin in ("```", "```py", "```py a=", "<a>", "<a> ```"):
+        assert exponent(code_block, lambda n: begin + " " * n + "`", 2000) < LINEAR  # noqa: B023
 
 
 LINES = ["a", "f", "f: ", "def ", "x = f = ", "f\t", fenced("f = 1")]
+LINES += ["```", "``", "``` a", ": ```", ": ```py ", "~~~py", "</think>", '"""', "\xa0", "```py a="]
 
 
 @pytest.mark.parametrize("line", [*LINES, *(f"{line}\n" for line in LINES)])

@@ -16,6 +16,7 @@ import types
 
 from recipe.hint.verify.programs import wire
 from recipe.hint.verify.programs.sandbox import attempt, confine_self
+from recipe.hint.verify.programs.source import visible
 from recipe.hint.verify.programs.wire import Channel, Unsendable, decode, encode
 
 TYPE_CHECKING = False  # as typing.TYPE_CHECKING, without the import
@@ -27,6 +28,14 @@ _SPECIAL = [
     *wire.ACCESS, *wire.CONVERSIONS, *wire.WAITING, *wire.ORDER, *wire.BINARY, *wire.IN_PLACE,
     *(f"r{name}" for name in wire.BINARY),
 ]  # fmt: skip
+
+
+def _compiled(source: str) -> types.CodeType:
+    """Compile a program; one that is no Python as it stands, without what nobody sees in it."""
+    try:
+        return compile(source, "solution.py", "exec", dont_inherit=True)
+    except SyntaxError:  # tried second, for a text of Python may hold such characters
+        return compile(visible(source), "solution.py", "exec", dont_inherit=True)
 
 
 class Program:
@@ -60,8 +69,7 @@ class Program:
     def _serve(self, request: dict[str, Any]) -> dict[str, Any]:
         kind = request["do"]
         if kind == "run":
-            code = compile(request["source"], "solution.py", "exec", dont_inherit=True)
-            exec(code, self._module.__dict__)
+            exec(_compiled(request["source"]), self._module.__dict__)
             return {"value": None}
         if kind == "get":
             return {"value": self._encode(self._module.__dict__[request["name"]])}

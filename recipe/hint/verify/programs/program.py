@@ -29,8 +29,13 @@ from recipe.hint.verify.options import GradeOptions, Isolation
 from recipe.hint.verify.pool.processes import Line, WorkerDied
 from recipe.hint.verify.programs.checklist import used_names
 from recipe.hint.verify.programs.sandbox import available_layers
+from recipe.hint.verify.programs.source import visible
 
-_FENCE = re.compile(r"([ \t]*)(`{3,})([^`\n]*)")
+_FENCE = re.compile(r"`{3,}|~{3,}")
+# All that stands behind a fence which opens a block: py, {.py}, python3.11, py title="a.py".
+_INFO = re.compile(r"\{?\.?[\w+#-]+(?:\.\d+)?(?:\s+[\w-]+=.*)?\}?")
+_BEFORE = (":", ">", "*", ".", ")", "-")  # the code: <answer> **Code** 1. 1) -
+_THOUGHT_END = re.compile(r"</think>|[^\s#][^#]*</think>\s*\Z")  # indented it is a program's
 _LANGUAGE = re.compile(r"[ \t{.]*([\w+#-]*)")
 _LANGUAGES = frozenset({"python", "python3", "py", "py3"})
 # At a line's start, where a block's own names are; read as text, for the block may be anything.
@@ -84,37 +89,62 @@ class Outcome:
 
 
 def code_block(response: str, tests: str = "") -> Block:
-    """Find the block; fences stand on lines of their own and may be indented."""
+    """Find the block; its fences begin a line, or stand behind a tag, a colon or the like."""
     blocks = _blocks(response)
     used = used_names(tests) if len(blocks) > 1 else frozenset()
 
     def rank(found: tuple[str, str, Block]) -> tuple[int, bool]:
         language, code, _ = found
-        defined = {match[1] or match[2] for match in _DEFINED.finditer(code)} if used else set()
-        return len(used & defined), language in _LANGUAGES
+        names = _DEFINED.finditer(visible(code)) if used else ()
+        return len(used & {match[1] or match[2] for match in names}), language in _LANGUAGES
 
     # Of several that are equal, max takes the first.
     return max(reversed(blocks), key=rank)[-1] if blocks else Block("absent")
 
 
 def _blocks(response: str) -> list[tuple[str, str, Block]]:
-    """Return the language, the code as far as it goes, and the block, of each in order."""
+    """Return the language, the code as far as it goes, and the block, of each in order.
+
+    Python has fences in texts of three quotes only: there none but a bare one ends the block, and
+    none that is deeper by 4, as in a docstring.
+    """
     blocks: list[tuple[str, str, Block]] = []
-    fence, margin, language, lines = "", 0, "", []
+    fence, margin, language, lines, is_text = "", 0, "", [], False
     for line in _LINE_END.split(response):
-        match = _FENCE.fullmatch(line)
-        if not fence and match:
-            margin, fence, lines = len(match[1].expandtabs(4)), match[2], []
-            language = _language(match[3])
-        elif fence and match and _closes(match, fence, margin):
-            code = _dedented(lines).strip("\n")
-            blocks.append((language, code, Block("closed", code)))
+        width, head, mark, info = _fence(line)
+        opens = _opens(head, mark, info)
+        is_closed = False
+        if fence:
+            is_near = mark.startswith(fence) and width < margin + 4
+            # A comment may name fences. Behind one, a word is a language, and more is prose.
+            is_next = opens and "#" not in head and _INFO.fullmatch(info) is not None
+            is_closed = is_near and not (head or (info and (is_text or is_next or mark in info)))
+            is_left = _THOUGHT_END.match(line) or (is_near and is_next and not is_text)
+            if not is_closed and not is_left:
+                is_text ^= (line.count('"""') + line.count("'''")) % 2 == 1
+                lines.append(line)
+                continue
+            blocks.append(_block(language, lines, "closed" if is_closed else "open"))
             fence = ""
-        elif fence:
-            lines.append(line)
-    if fence:
-        blocks.append((language, _dedented(lines), Block("open")))
-    return blocks
+        if opens and not is_closed:
+            fence, margin, language, lines, is_text = mark, width, _language(info), [], False
+    return [*blocks, _block(language, lines, "open")] if fence else blocks
+
+
+def _fence(line: str) -> tuple[int, str, str, str]:
+    """Return the margin of a line, what stands before its first fence, the fence, and the rest."""
+    match = _FENCE.search(line)
+    if not match:
+        return 0, "", "", ""
+    head = visible(line[: match.start()]).expandtabs(4)
+    return len(head) - len(head.lstrip()), head.strip(), match[0], line[match.end() :].strip()
+
+
+def _opens(head: str, mark: str, info: str) -> bool:
+    """Return whether a fence may open a block; tildes also underline titles and errors."""
+    is_known = "`" in mark or _language(info) in _LANGUAGES
+    is_first = not head or (head.endswith(_BEFORE) and (not info or _INFO.fullmatch(info)))
+    return is_known and "`" not in info and bool(is_first)
 
 
 def _language(info: str) -> str:
@@ -123,10 +153,11 @@ def _language(info: str) -> str:
     return match[1].lower() if match else ""
 
 
-def _closes(match: re.Match[str], fence: str, margin: int) -> bool:
-    """Return whether a fence closes a block; one deeper by 4, as in a docstring, is code."""
-    is_deeper = len(match[1].expandtabs(4)) >= margin + 4
-    return len(match[2]) >= len(fence) and not match[3].strip() and not is_deeper
+def _block(
+    language: str, lines: list[str], state: Literal["open", "closed"]
+) -> tuple[str, str, Block]:
+    code = _dedented(lines).strip("\n")
+    return language, code, Block(state, code if state == "closed" else "")
 
 
 def _dedented(lines: list[str]) -> str:
