@@ -23,7 +23,10 @@ from recipe.hint.verify.maths.tree import (
     names_in,
 )
 
-_FACTOR = re.compile(r"\b[Ff]actor(?:ise|ize)?\b(?! of)")
+_FACTOR = re.compile(
+    r"\b[Ff]actor(?:i[sz]e|i[sz]ing|i[sz]ation|ed|ing)?\b(?! of)"
+    r"|into (?:\w{1,20} )?factors|因式分解|分解因式"
+)
 _EXPAND = re.compile(r"\b[Ee]xpand\b")
 _SIMPLIFY = re.compile(r"\b[Ss]implif|\b[Rr]ationali[sz]|\bradical")
 _SCALES = frozenset(10**power for power in range(16))
