@@ -10,6 +10,7 @@ from recipe.hint.verify.maths import copies, stated
 from recipe.hint.verify.maths.compare import Comparison
 from recipe.hint.verify.maths.copies import repeats_one
 from recipe.hint.verify.maths.grade import equal, last_box
+from recipe.hint.verify.maths.keys import key
 from recipe.hint.verify.maths.reading import read
 
 
@@ -102,7 +103,7 @@ def test_the_values_of_the_formulas_are_asked_for_once_however_many_answers_ther
     ],
 )
 def test_a_formula_is_found_with_and_without_dollar_signs(problem, formula):
-    assert stated.key(tree(formula)) in stated.formulas_of(problem)[0]
+    assert key(tree(formula)) in stated.formulas_of(problem)[0]
 
 
 def test_all_sides_of_an_equation_have_the_value_and_one_is_worked_out():

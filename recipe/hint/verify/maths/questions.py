@@ -19,7 +19,8 @@ from recipe.hint.verify.maths.copies import (
     repeats_one,
     sides_of,
 )
-from recipe.hint.verify.maths.stated import formulas_of, key
+from recipe.hint.verify.maths.keys import key
+from recipe.hint.verify.maths.stated import formulas_of
 from recipe.hint.verify.maths.tree import (
     STRUCTURES,
     Node,
