@@ -1,9 +1,10 @@
 """Whether an answer is a formula of the question's own text, padded or no further worked out.
 
-``123*456 + 1 - 1`` and ``2*123*456/2`` say no more than the question ``123*456``. Padding only adds
-numerals and names, so they are counted: an answer may not hold all of a formula that has the gold
-answer's value, nor those of its numerals and names, unless the gold answer does, nor be as long as that formula and longer than the gold
-answer, nor have functions where that formula has some and the gold answer none.
+``123*456 + 1 - 1`` and ``2*123*456/2`` say no more than the question ``123*456``. So an answer may
+not hold a formula that has the gold answer's value, with whatever around it. Padding only adds
+numerals and names, so these are counted too: an answer may not hold all of such a formula's, unless
+the gold answer does, nor be as long as that formula and longer than the gold answer, nor have
+functions where that formula has some and the gold answer none.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from recipe.hint.verify.maths.tree import Node, exact
 _NEUTRAL = {"sum": "0", "product": "1"}
 _GROUPS = dict.fromkeys(("add", "sub", "neg"), "sum") | dict.fromkeys(("mul", "div"), "product")
 _TURNED = {">": "<", r"\ge": r"\le", "<": ">", r"\le": r"\ge"}
+_OPPOSITE = {"+": "-", "-": "+", "*": "/", "/": "*"}
 Parts = tuple[str, Counter[str]]  # what puts them together, and their keys with their signs
 
 
@@ -39,12 +40,18 @@ def key(node: Node) -> str:
 
 
 def parts_in(node: Node) -> list[Parts]:
-    """The terms of every sum in a tree, the factors of every product, and all else as it is."""
+    """The terms of every sum in a tree, the factors of every product, and all else as it is.
+
+    Those of its negative and its reciprocal too.
+    """
     found, rest = [], [node]
     while rest:
         each = rest.pop()
-        found.append(parts_of(each))
-        group = _GROUPS.get(each.kind, "")
+        group, texts = parts_of(each)
+        found.append((group, texts))
+        if group:  # 1/(1/F), -(-a-b)
+            turned = {_OPPOSITE[text[0]] + text[1:]: count for text, count in texts.items()}
+            found.append((group, Counter(turned)))
         rest += [part for _, part in _split(each, group)] if group else each.items
     return found
 
