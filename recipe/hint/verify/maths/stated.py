@@ -33,7 +33,7 @@ FORMULA = re.compile(
     re.DOTALL,
 )
 MAX_FORMULAS = 60
-_ENDS = ".,;:? (-*"  # of a sentence, not of its formula
+_ENDS = '.,;:? (-*"”'  # of a sentence, not of its formula
 _FACTOR_BEHIND = re.compile(r"\)\s?(?=[0-9])")  # (1+2i)6, which is no answer form
 _LAYOUT = re.compile(
     r"&|\\(?:begin|end)\{(?:aligned|align|array|gathered|gather|split|cases|equation)\*?\}"
