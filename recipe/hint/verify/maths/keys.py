@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from recipe.hint.verify.maths.tree import Node, exact
 
 _NEUTRAL = {"sum": "0", "product": "1"}
-_GROUPS = dict.fromkeys(("add", "sub", "neg"), "sum") | dict.fromkeys(("mul", "div"), "product")
+_GROUPS = {"add": "sum", "sub": "sum", "neg": "sum", "mul": "product", "div": "product"}
 _TURNED = {">": "<", r"\ge": r"\le", "<": ">", r"\le": r"\ge"}
 _OPPOSITE = {"+": "-", "-": "+", "*": "/", "/": "*"}
 Parts = tuple[str, Counter[str]]  # what puts them together, and their keys with their signs
