@@ -6,10 +6,11 @@ import itertools
 
 import pytest
 
-from recipe.hint.verify.maths import copies, questions
+from recipe.hint.verify.maths import copies, stated
 from recipe.hint.verify.maths.compare import Comparison
 from recipe.hint.verify.maths.copies import repeats_one
 from recipe.hint.verify.maths.grade import equal, last_box
+from recipe.hint.verify.maths.keys import key
 from recipe.hint.verify.maths.reading import read
 
 
@@ -88,7 +89,7 @@ def test_the_values_of_the_formulas_are_asked_for_once_however_many_answers_ther
         answers = ",".join(f"{n}+{n}" for n in range(1, num_answers + 1))
         golds = ",".join(str(2 * n) for n in range(1, num_answers + 1))
         assert equal(golds, answers, problem)
-        assert len(asked) == len(questions.formulas_of(problem)[2]) == 40
+        assert len(asked) == len(stated.formulas_of(problem)[2]) == 40
 
 
 @pytest.mark.parametrize(
@@ -102,7 +103,7 @@ def test_the_values_of_the_formulas_are_asked_for_once_however_many_answers_ther
     ],
 )
 def test_a_formula_is_found_with_and_without_dollar_signs(problem, formula):
-    assert questions.key(tree(formula)) in questions.formulas_of(problem)[0]
+    assert key(tree(formula)) in stated.formulas_of(problem)[0]
 
 
 def test_all_sides_of_an_equation_have_the_value_and_one_is_worked_out():

@@ -237,3 +237,25 @@ def test_a_unit_behind_another_in_and_an_amount_of_money_are_asked_for():
     assert not accepts(r"880 \text{ cents}", "880", peppers)
     assert not accepts(r"\$880", "880", "He has 3 dimes. What is the amount of money in cents?")
     assert not accepts(r"\$880", "880", "What amount of money in euros is it?")
+
+
+def test_a_unit_may_be_asked_for_in_symbols():
+    spelled = {
+        r"\text{ cm}^2": ("cm^2", "cm²", "cm2", "cm^{2}", r"$\text{cm}^2$", r"$\mathrm{cm}^{2}$"),
+        r"\text{ m}^3": ("m^3", "m³", "m3", r"$\text{m}^3$", r"$\mathrm{m}^{3}$"),
+        r"\text{ m/s}": ("m/s", r"$\text{m/s}$", r"$\mathrm{m/s}$"),
+        r"\text{ m/s}^2": ("m/s^2", "m/s²", r"$\text{m/s}^2$"),
+        r"\text{ N}": ("N", r"$\text{N}$"),
+        r"\text{ ft}^3": ("ft^3", "ft³"),
+    }
+    askings = ("What is it in @?", "Find it, in @.", "How many @ are there?", "Give it in @.")
+    for unit, spellings in spelled.items():
+        for asking in askings:
+            for each in spellings:
+                if len(each) == 1 and "many" in asking:
+                    continue  # how many N are there?
+                asked = asking.replace("@", each)
+                assert accepts(f"12{unit}", "12", asked), (unit, asked)
+                for other in spelled:
+                    assert other == unit or not accepts(f"12{other}", "12", asked), (other, asked)
+                assert not accepts(r"12\text{ cm}", "12", asked), asked

@@ -34,12 +34,20 @@ _NAMES = frozenset(
     "gcd lcm value result remainder angle rate of the".split()
 )
 _PLAIN_UNITS = ((("unit", 1),), (("unit", 2),), (("unit", 3),))
+_POWER = r"(?:\^?[23](?![0-9A-Za-z]))?"  # cm^2, cm2
 _ASKED = re.compile(
     r"\b(?:[Hh]ow many|(?:[Ff]ind|[Ww]hat(?: is| was|['’]s)|[Cc]ompute|[Dd]etermine|[Cc]alculate)"
-    r" the (?:total )?number of) ((?:[A-Za-z/-]{1,30} ?){1,5})"
+    rf" the (?:total )?number of) ((?:[A-Za-z/-]{{1,30}}{_POWER} ?){{1,5}})"
 )
 _MAX_ASKED = 5  # words, as above
-_MEASURED_IN = re.compile(r"\bin (?=((?:[A-Za-z/^]{1,20} ?){1,4}))")  # in two days in minutes
+_MEASURED_IN = re.compile(  # in two days in minutes
+    rf"\bin (?=((?:[A-Za-z/]{{1,20}}{_POWER} ?){{1,4}}))"
+)
+_SET_UNIT = re.compile(  # $\text{m/s}$, $\mathrm{cm}^{2}$
+    r"\$?\\(?:text|mathrm)\{[ ~]?([A-Za-z/ ]{1,20})\}(\^2|\^3)?\$?"
+)
+_RAISED = re.compile(r"\^\{([23])\}")
+_UNIT_PART = re.compile(r"[A-Za-z]+|/|[23]")
 _CUT = frozenset(
     "are is was were do does did will would can could of have has had than in on for to at by from "
     "that who which with must should should there he she they it his her their".split()
@@ -196,7 +204,7 @@ def _asks_for_tail(word: str, problem: str) -> bool:
 @functools.lru_cache(maxsize=256)
 def _behind_how_many(problem: str) -> tuple[str, ...]:
     """The words behind the last ``how many``; empty without one."""
-    asked = list(_ASKED.finditer(problem[:MAX_CHARS]))
+    asked = list(_ASKED.finditer(_with_plain_units(problem[:MAX_CHARS])))
     return tuple(asked[-1][1].split()) if asked else ()
 
 
@@ -215,19 +223,31 @@ def _asked_unit(problem: str) -> Unit:
         if unit:
             return unit
     asked = question(problem)
-    found = [_longest_unit(_split_unit(match[1])) for match in _MEASURED_IN.finditer(asked)]
+    found = [
+        _longest_unit(_split_unit(match[1]))
+        for match in _MEASURED_IN.finditer(_with_plain_units(asked))
+    ]
     is_age = not words and _AGE.search(asked) and not _OTHER_AGE.search(problem)
     return next((unit for unit in reversed(found) if unit), (("year", 1),) if is_age else ())
 
 
+def _with_plain_units(text: str) -> str:
+    r"""A text whose ``cm²`` and ``$\text{cm}^{2}$`` are ``cm^2``."""
+    text = _RAISED.sub(r"^\1", text.replace("²", "^2").replace("³", "^3"))
+    return _SET_UNIT.sub(r"\1\2", text) if "\\" in text else text
+
+
 def _split_unit(text: str) -> list[str]:
-    return re.findall(r"[A-Za-z]+|[/^]", text)
+    parts = _UNIT_PART.findall(text)
+    return [each for part in parts for each in (("^", part) if part.isdigit() else (part,))]
 
 
 def _longest_unit(words: Sequence[str]) -> Unit:
     for end in range(len(words), 0, -1):
         unit = read_unit([part for word in words[:end] for part in _split_unit(word)])
-        is_other = words[0] == "in" or len(words[0]) < 2 or is_ordinary(words[0])
+        # a letter alone is a unit where it ends the clause or goes on as one: in N, in m/s
+        is_letter = len(words[0]) < 2 and len(words) > 1 and words[1] not in ("/", "^")
+        is_other = words[0] == "in" or is_letter or is_ordinary(words[0])
         if unit is not None and not is_other:
             return unit
     return ()

@@ -1,9 +1,10 @@
 """Whether an answer is a formula of the question's own text, padded or no further worked out.
 
-``123*456 + 1 - 1`` and ``2*123*456/2`` say no more than the question ``123*456``. Padding only adds
-numerals and names, so they are counted: an answer may not hold all of a formula that has the gold
-answer's value, unless the gold answer does, nor be as long as that formula and longer than the gold
-answer, nor have functions where that formula has some and the gold answer none.
+``123*456 + 1 - 1`` and ``2*123*456/2`` say no more than the question ``123*456``. So an answer may
+not hold a formula that has the gold answer's value, with whatever around it. Padding only adds
+numerals and names, so these are counted too: an answer may not hold all of such a formula's, unless
+the gold answer does, nor be as long as that formula and longer than the gold answer, nor have
+functions where that formula has some and the gold answer none.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 
+from recipe.hint.verify.maths.keys import is_among, parts_in, parts_of
 from recipe.hint.verify.maths.tree import (
     STRUCTURES,
     Node,
@@ -23,7 +25,10 @@ from recipe.hint.verify.maths.tree import (
     names_in,
 )
 
-_FACTOR = re.compile(r"\b[Ff]actor(?:ise|ize)?\b(?! of)")
+_FACTOR = re.compile(
+    r"\b[Ff]actor(?:i[sz]e|i[sz]ing|i[sz]ation|ed|ing)?\b(?! of)"
+    r"|into (?:\w{1,20} )?factors|因式分解|分解因式"
+)
 _EXPAND = re.compile(r"\b[Ee]xpand\b")
 _SIMPLIFY = re.compile(r"\b[Ss]implif|\b[Rr]ationali[sz]|\bradical")
 _SCALES = frozenset(10**power for power in range(16))
@@ -57,11 +62,14 @@ def repeats_one(
     room = max(leaves.total() for leaves in own_golds)
     if is_rational and any((exact(gold) or 0).denominator > 1 for gold in golds):
         room = max(room, 2)
+    held, own_held = list(map(parts_in, answers)), list(map(parts_in, golds))
     for formula in formulas:
-        leaves = Counter(_leaves(formula))
+        whole, leaves = parts_of(formula), Counter(_leaves(formula))
         is_of_gold = any(leaves <= own for own in own_golds)
         least = room + 1 if is_rational else max(room + 1, leaves.total())
-        is_doubtful = any(
+        is_padded = not any(is_among(whole, each) for each in own_held)
+        is_padded = is_padded and any(is_among(whole, each) for each in held)
+        is_doubtful = is_padded or any(
             own.total() >= least
             or (not is_of_gold and (leaves <= own or leaves <= folded))
             or (is_rational and _is_larger_fraction(answer, formula, golds))

@@ -11,9 +11,10 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from recipe.hint.verify.maths.keys import key
 from recipe.hint.verify.maths.mentions import MAX_CHARS
-from recipe.hint.verify.maths.questions import FORMULA, MAX_FORMULAS, key
 from recipe.hint.verify.maths.reading import Reading, read
+from recipe.hint.verify.maths.stated import FORMULA, MAX_FORMULAS
 from recipe.hint.verify.maths.tree import Node, is_name, is_sorted, names_in
 
 _WORDS = (

@@ -8,22 +8,19 @@ answer is rational it is written with numerals and arithmetic alone.
 
 from __future__ import annotations
 
-import functools
 import re
-from collections.abc import Callable, Iterable, Iterator
-from fractions import Fraction
+from collections.abc import Callable, Iterator
 
 from recipe.hint.verify.maths.asked import may_drop_unit, question
 from recipe.hint.verify.maths.copies import (
     has_form,
     is_arithmetic,
     is_done,
-    is_worked,
     repeats_one,
     sides_of,
 )
-from recipe.hint.verify.maths.mentions import MAX_CHARS
-from recipe.hint.verify.maths.reading import read
+from recipe.hint.verify.maths.keys import key
+from recipe.hint.verify.maths.stated import formulas_of
 from recipe.hint.verify.maths.tree import (
     STRUCTURES,
     Node,
@@ -97,16 +94,6 @@ def asks_for_percent(problem: str) -> bool:
     return _PERCENT.search(_STATED_PERCENT.sub(" ", question(problem))) is not None
 
 
-FORMULA = re.compile(
-    r"\$\$([^$]{1,300})\$\$|\$([^$]{1,300})\$|\\\[(.{1,300}?)\\\]|\\\((.{1,300}?)\\\)"
-    r"|(\\[dt]?frac[^ $]{1,60})"
-    # without a mark: digits, signs, and letters that stand alone
-    r"|((?<![0-9A-Za-z.,])[-(]{0,9}(?:[0-9]|[A-Za-z](?![A-Za-z]| [(0-9A-Za-z]))"
-    r"(?:[-+*/^().0-9 ×÷·!]|[A-Za-z](?![A-Za-z])(?<![A-Za-z]{2})){0,60})",
-    re.DOTALL,
-)
-_FACTOR_BEHIND = re.compile(r"\)\s?(?=[0-9])")  # (1+2i)6, which is no answer form
-MAX_FORMULAS = 60
 _MIN_DECIMALS = 5  # a gold answer with as many may be a rounding of anything
 
 
@@ -224,73 +211,3 @@ def _formulas(node: Node) -> Iterator[Node]:
 
 def _size(node: Node) -> int:
     return 1 + sum(map(_size, node.items))
-
-
-@functools.lru_cache(maxsize=256)
-def formulas_of(problem: str) -> tuple[frozenset[str], tuple[Node, ...], tuple[Node, ...]]:
-    """The keys of all formulas in a text and of their sides; its equations; its values."""
-    keys, equations, values = set[str](), [], []
-    for match in list(FORMULA.finditer(problem[-MAX_CHARS:]))[:MAX_FORMULAS]:
-        text = next(filter(None, match.groups())).strip().rstrip(".,;? (-")
-        trees = read(text).trees or read(_FACTOR_BEHIND.sub(r")\\cdot ", text)).trees
-        for tree in trees:
-            if tree.kind in ("relation", "label"):
-                equations.append(tree)
-            for part in (tree, *(tree.items if tree.kind in STRUCTURES | {"chain"} else ())):
-                keys.add(key(part))
-                if part.kind not in STRUCTURES | {"chain"} and is_worked(part):
-                    values.append(part)
-    return frozenset(keys), tuple(equations), tuple(dict.fromkeys(values))
-
-
-def key(node: Node) -> str:
-    """A tree as text, the same for any order of terms and factors; without 0 + and 1 times."""
-    if node.kind in ("add", "sub", "neg"):
-        return _joined("+", _terms(node, 1), "0")
-    if node.kind in ("mul", "div") or (node.kind == "pow" and exact(node.items[1]) is not None):
-        return _joined("*", _powers(node, Fraction(1)), "1")
-    if node.kind == "relation" and set(node.value) & {">", r"\ge"}:
-        turned = {">": "<", r"\ge": r"\le", "<": ">", r"\le": r"\ge"}
-        kinds = tuple(turned.get(kind, kind) for kind in reversed(node.value))
-        node = Node("relation", node.items[::-1], kinds)
-    if node.kind == "num":
-        return (
-            str(node.value.value) if node.value.value.numerator.bit_length() < 4000 else repr(node)
-        )
-    value = "" if node.value is None else str(node.value)
-    return (
-        f"{node.kind}:{value}({','.join(map(key, node.items))})"
-        if node.items
-        else f"{node.kind}:{value}"
-    )
-
-
-def _joined(sign: str, parts: Iterable[tuple[str, Fraction]], neutral: str) -> str:
-    counts: dict[tuple[str, bool], Fraction] = {}  # nothing is cancelled: 5^3 - 5^3 is work
-    for text, count in parts:
-        place = text, count > 0
-        counts[place] = counts.get(place, Fraction(0)) + count
-    kept = sorted((text, n) for (text, _), n in counts.items() if text != neutral)
-    if len(kept) == 1 and kept[0][1] == 1:
-        return kept[0][0]
-    return f"({sign.join(f'{text}^{count}' for text, count in kept)})" if kept else neutral
-
-
-def _terms(node: Node, sign: int) -> Iterator[tuple[str, Fraction]]:
-    if node.kind in ("add", "sub"):
-        yield from _terms(node.items[0], sign)
-        yield from _terms(node.items[1], sign if node.kind == "add" else -sign)
-    elif node.kind == "neg":
-        yield from _terms(node.items[0], -sign)
-    else:
-        yield key(node), Fraction(sign)
-
-
-def _powers(node: Node, power: Fraction) -> Iterator[tuple[str, Fraction]]:
-    if node.kind in ("mul", "div"):
-        yield from _powers(node.items[0], power)
-        yield from _powers(node.items[1], power if node.kind == "mul" else -power)
-    elif node.kind == "pow" and (exponent := exact(node.items[1])) is not None:
-        yield from _powers(node.items[0], power * exponent)
-    else:
-        yield key(node), power
