@@ -125,6 +125,8 @@ WRONG = {
         for method, node, given, message in (
             ("mlmt", "mlmt", "alpha=5", r"alpha=5\.0"),
             ("mlmt", "mlmt", "beta2=0.2", "beta2=0.2"),
+            ("score-guided", "score_guided", "train_guide=false guide_weight=3", r"weight=3\.0"),
+            ("score-guided", "score_guided", "train_solver=false beta1=0.5", "beta1=0.5"),
             ("mlmt", "mlmt", "adaptive_beta2=true", "adaptive_beta2=True"),
             ("score", "score", "stage1_steps=4 beta2=0 adaptive_beta2=true", "adaptive_beta2=True"),
             ("score", "score", "stage1_steps=4 solver_credit=joint alpha=20", r"alpha=20\.0"),

@@ -46,6 +46,7 @@ class MlmtSettings(ScoreGuidedSettings):
     t_high: int = 0
 
     node: ClassVar[str] = "hint.mlmt"
+    roles_alternate: ClassVar[bool] = True
     not_negative: ClassVar[tuple[str, ...]] = (
         *ScoreGuidedSettings.not_negative,
         "t_low",

@@ -67,6 +67,7 @@ class ScoreGuidedSettings(ScoreSettings):
     feedback_only_if_wrong: bool = False
 
     node: ClassVar[str] = "hint.score_guided"
+    roles_alternate: ClassVar[bool] = False  # whether one that does not train may do so next
     not_negative: ClassVar[tuple[str, ...]] = (
         *ScoreSettings.not_negative,
         "guide_kl_coef",
@@ -107,7 +108,14 @@ class ScoreGuidedSettings(ScoreSettings):
         found = super().unread()
         if self.feedback_leaks != "penalise":
             found["leak_penalty"] = "feedback_leaks=penalise"
-        # Settings of a role that does not train count: with two policies it trains next.
+        if self.roles_alternate:
+            return found
+        if not self.train_guide:
+            names = ("guide_kl_coef", "guide_weight", "guide_reward", "leak_penalty")
+            found |= dict.fromkeys(names, "train_guide=true")
+        if not self.train_solver:
+            names = ("stage1_steps", "alpha", "beta1", "beta2", "adaptive_beta2")
+            found |= dict.fromkeys(names, "train_solver=true")
         return found
 
 
