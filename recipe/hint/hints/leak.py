@@ -4,7 +4,7 @@ Where the answer is a number, one scan finds what has its size, and only those l
 further; else what a hint writes down are candidates. Each is compared with the answer by the
 verifier's equality, which is injected. One that equals it is a leak
 
-- in any case: in a box, stated as the answer, given as a result, or said of what is asked;
+- in any case: in a box, stated as the answer, given as a result, said of what is asked, or alone;
 - if the answer is rare and not in the problem: wherever it stands;
 - else: as what an equation computes or names (``4 + 8 = 12``, ``x = 12``).
 
@@ -220,6 +220,7 @@ class _Asked:
     def leaks(self, text: str, equal: Sequence[Value]) -> Iterator[tuple[int, int, str]]:
         """Yield the leaks among the values that equal the answer."""
         shown = unmarked(text) if equal else ""
+        size = _num_alnum(text) if equal and "=" not in text else 0  # 81 / 3 = is left to do
         for each in equal:
             found = _role(shown, each, self._words)
             if found in ("result", "said"):
@@ -228,8 +229,13 @@ class _Asked:
                 is_leak = not _is_quoted(text, each, self._question)
             else:
                 is_leak = False
-            if is_leak or found in ("boxed", "stated"):
+            is_alone = _num_alnum(text[each.start : each.end]) == size
+            if is_leak or is_alone or found in ("boxed", "stated"):
                 yield each.start, each.end, found
+
+
+def _num_alnum(text: str) -> int:
+    return sum(map(str.isalnum, text))
 
 
 async def _programs(hints: Sequence[str], problem: Problem, equal: Equal) -> list[tuple[Leak, ...]]:

@@ -118,6 +118,13 @@ def test_a_two_in_another_role_does_not(hint):
     assert spans(hint, "2", "What is y?") == []
 
 
+@pytest.mark.parametrize("answer", ["2", "12", "100", "x+1", r"\frac{1}{2}"])
+@pytest.mark.parametrize("shape", ["{}", "{}.", "**{}**", "${}$", " - ${}$!", "$$\n{}\n$$"])
+def test_a_hint_of_nothing_but_the_answer_leaks(answer, shape):
+    assert spans(shape.format(answer), answer)
+    assert not spans(shape.format(3), answer)
+
+
 def test_a_number_that_the_problem_gives_is_no_leak_by_itself():
     question = "Two dice show 40 and 17 in a game. What is x?"
     assert spans("Start from the 40.", "40", question) == []
