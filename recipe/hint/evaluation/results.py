@@ -25,7 +25,7 @@ from recipe.hint.evaluation.estimators import (
     pass_at_k,
 )
 from recipe.hint.evaluation.responses import GRADED, Groups, complete_groups, read_responses
-from recipe.hint.evaluation.turns import turn_metrics
+from recipe.hint.evaluation.turns import not_compared, turn_metrics
 from recipe.hint.schema import UNGRADED
 from recipe.hint.typed import read_json
 from recipe.hint.whole_file import write_whole
@@ -351,12 +351,7 @@ def evaluation_table(results: Mapping[str, Any]) -> list[str]:
         for name, each in benchmarks.items()
         if each["undecided"]
     ]
-    notes += [
-        f"{name}: of {each['samples']} conversations {unknown:.0f} are not compared: the verifier "
-        f"failed on their first or last turn."
-        for name, each in benchmarks.items()
-        if "turns" in each and (unknown := each["samples"] - each["turns"]["conversations"])
-    ]
+    notes += not_compared(benchmarks)
     notes += [
         f"No {GROUP_TITLES[name]}: missing {', '.join(each['missing'])}."
         for name, each in macro.items()

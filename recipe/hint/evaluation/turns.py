@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import isnan
 from statistics import fmean
+from typing import Any
 
 from recipe.hint.evaluation.estimators import Estimate, clustered_mean, paired_mean
 
@@ -41,3 +42,13 @@ def turn_metrics(facts_P: Mapping[str, Sequence[Mapping[str, float]]]) -> dict[s
         of: Estimate = clustered_mean(means_P, most) if is_share else paired_mean(means_P)
         found |= {name: of.value, f"{name}_low": of.low, f"{name}_high": of.high}
     return found
+
+
+def not_compared(benchmarks: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return a line for each benchmark some of whose conversations have no verdict at an end."""
+    return [
+        f"{name}: of {each['samples']} conversations {unknown:.0f} are not compared: the verifier "
+        f"failed on their first or last turn."
+        for name, each in benchmarks.items()
+        if "turns" in each and (unknown := each["samples"] - each["turns"]["conversations"])
+    ]
