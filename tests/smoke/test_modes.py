@@ -29,6 +29,7 @@ SEPARATE = (
 )
 
 
+@pytest.mark.long  # in CI a real run is of mode colocate_async: test_own_reward
 def test_separate_devices_train_on_whole_batches_and_their_weights_follow(tmp_path):
     run = train(
         tmp_path,
