@@ -142,7 +142,7 @@ class Method:
             ConfigError: Naming the setting.
         """
         name, first = self.first_phase
-        if first >= num_steps:
+        if first and first >= num_steps:
             raise ConfigError(
                 f"{self.settings_node}.{name}={first} leaves none of the {num_steps} steps of the "
                 f"run to the method itself; give fewer"

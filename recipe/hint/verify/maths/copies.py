@@ -67,8 +67,9 @@ def repeats_one(
         whole, leaves = parts_of(formula), Counter(_leaves(formula))
         is_of_gold = any(leaves <= own for own in own_golds)
         least = room + 1 if is_rational else max(room + 1, leaves.total())
-        is_padded = not any(is_among(whole, each) for each in own_held)
-        is_padded = is_padded and any(is_among(whole, each) for each in held)
+        is_padded = any(is_among(whole, each) for each in held) and not any(
+            is_among(whole, each) for each in own_held
+        )
         is_doubtful = is_padded or any(
             own.total() >= least
             or (not is_of_gold and (leaves <= own or leaves <= folded))
