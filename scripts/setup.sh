@@ -28,13 +28,13 @@ if ! can_use "$PYTHON_BIN" || { [ -f "$stamp" ] && ! grep -q "^$kind " "$stamp";
 fi
 echo "$kind unfinished" >"$stamp"
 [ "$profile" = gpu ] || step "torch, CPU build" install_cpu_torch
-step "packages of requirements/$profile.lock (takes minutes)" \
-  pip_install -r <(grep -v '^flash-attn' "requirements/$profile.lock")
+grep -v '^flash-attn' "requirements/$profile.lock" >.venv/requirements.txt
+step "packages of requirements/$profile.lock (takes minutes)" install .venv/requirements.txt
 if [ "$profile" = gpu ]; then # after torch, which its build imports; a run can do without it
   step "flash-attn (needs nvcc; MAX_JOBS limits its memory)" pip_install --no-build-isolation \
     "$(grep '^flash-attn' requirements/gpu.lock)" || echo "Without it: see docs/models.md#flash-attn" >&2
 fi
-[ "$tools" = run ] || step "tools of requirements/dev.lock" pip_install -r requirements/dev.lock
+[ "$tools" = run ] || step "tools of requirements/dev.lock" install requirements/dev.lock
 step "this package, editable" pip_install --no-build-isolation -e .
 "$PYTHON_BIN" -P -c 'import recipe.hint' # -P: from the environment, not from this folder
 echo "$kind $tools $digest" >"$stamp"

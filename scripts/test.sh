@@ -12,10 +12,10 @@ case ${1:-} in
   --long) parts=long ;;
   *) echo "test.sh: got $1; expected [--fast|--long]" >&2; exit 2 ;;
 esac
+unset PYTHONDONTWRITEBYTECODE # hundreds of processes import the same modules
 bash scripts/setup.sh --dev
 
 bin=.venv/bin failed="" said=$(mktemp)
-unset PYTHONDONTWRITEBYTECODE # hundreds of processes import the same modules
 trap 'rm -f "$said"' EXIT
 "$bin/basedpyright" >"$said" 2>&1 & types=$! # on one core, beside the fast tests, which often wait
 of_types() { wait "$types" || { cat "$said"; return 1; }; }
