@@ -8,6 +8,9 @@ from verl.trainer.main_ppo import TaskRunnerV1
 
 from recipe.hint.errors import HintError
 from recipe.hint.runtime import task_runner
+from recipe.hint.runtime.cpu.fork_client_process import EXECUTABLE
+from recipe.hint.runtime.environment import environment_of
+from recipe.hint.runtime.launcher import _ray_arguments
 
 RUNNER = TaskRunnerV1.__ray_actor_class__
 
@@ -41,3 +44,22 @@ def test_the_runner_that_ours_replaces_does_only_what_ours_does():
         "resolve", "config", "init", "init_agent_loop_manager", "fit", "agent_loop_manager",
         "getattr", "finish", "close",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("override", "expected"),
+    [
+        ((), "/run/python"),
+        (("ray_kwargs.ray_init.runtime_env.py_executable=/own/python",), "/own/python"),
+    ],
+)
+def test_workers_start_by_the_fork_client_where_the_user_names_no_program(
+    composed, monkeypatch, override, expected
+):
+    monkeypatch.setenv(EXECUTABLE, "/run/python")
+    config = composed("hardware=laptop", *override)
+    assert composed("hardware=laptop").ray_kwargs.ray_init.runtime_env.py_executable is None
+    monkeypatch.setenv("HINT_REPO", "here")
+    for name in environment_of(config):
+        monkeypatch.setenv(name, "set")
+    assert _ray_arguments(config)["runtime_env"]["py_executable"] == expected

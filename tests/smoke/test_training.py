@@ -1,5 +1,7 @@
 """Real runs on the embedded world: Ray, verl, FSDP2, vLLM and TransferQueue, on the CPU."""
 
+import re
+
 import pytest
 from runs import check_records, check_weights, train
 
@@ -66,6 +68,8 @@ def test_grpo_stays_at_level_zero(tmp_path):
     check_records(run, STEPS)
     check_weights(run, STEPS)
     assert levels_of(run) == ({0}, {0})
+    agent = (run.folder / "logs/ray/runtime_env_agent.log").read_text(encoding="utf-8")
+    assert re.search(r'"py_executable": "[^"]*/hint-[^"]*/python"', agent)  # the fork client
 
 
 @pytest.mark.long

@@ -35,6 +35,8 @@ from recipe.hint.runtime.cpu.fork_client_process import EXECUTABLE, PYTHON, SOCK
 _IMPORTS = (
     *("torch", "torch.distributed.fsdp", "tensordict", "transformers.modeling_utils", "peft"),
     *("accelerate", "datasets", "pandas", "sympy", "openai", "fastapi", "aiohttp", "hydra"),
+    *("torch._inductor.lowering", "vllm.engine.arg_utils", "vllm.model_executor.layers.linear"),
+    "vllm.entrypoints.pooling.base.io_processor",
 )
 _PR_SET_PDEATHSIG = 1
 
@@ -53,7 +55,8 @@ def fork_server() -> Iterator[str]:
     os.environ.update(names)
     command = [sys.executable, "-m", __name__, str(os.getpid())]
     # A session of its own: Ctrl-C is for the run's first process, which ends the others.
-    server = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
+    nothing = subprocess.DEVNULL  # vLLM tells at its import what it found
+    server = subprocess.Popen(command, stdin=nothing, stdout=nothing, start_new_session=True)
     try:
         yield str(client)
     finally:
