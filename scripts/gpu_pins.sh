@@ -4,7 +4,7 @@
 # profile's. Needs about 12 GB for .venv-gpu-pins. Usage: scripts/gpu_pins.sh
 set -euo pipefail
 cd "$(dirname "$0")/.."
-source scripts/_lib.sh
+source scripts/_install.sh
 [ -x "$PYTHON_BIN" ] || bash scripts/setup.sh --profile cpu --dev
 
 cpu=$PYTHON_BIN pins=.venv-gpu-pins

@@ -2,7 +2,7 @@
 # Makes .venv from the lock files. Usage: scripts/setup.sh [--profile cpu|gpu] [--dev]
 set -euo pipefail
 cd "$(dirname "$0")/.."
-source scripts/_lib.sh
+source scripts/_install.sh
 
 stop() { echo "setup.sh: $1" >&2; exit 2; }
 profile=cpu tools=run

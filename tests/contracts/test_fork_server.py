@@ -40,6 +40,15 @@ def test_the_imports_are_there_before_the_code_runs(python):
     assert end.stdout == "True False\n"  # Ray keeps what it finds at its import
 
 
+def test_a_process_shows_the_title_that_it_gives_itself(python):
+    code = (
+        "import os, setproctitle\n"
+        "setproctitle.setproctitle('VLLM::EngineCore')\n"
+        "print(open(f'/proc/{os.getpid()}/cmdline').read().rstrip(chr(0)))"
+    )
+    assert run(python, code).stdout == "VLLM::EngineCore\n"
+
+
 def test_environment_and_folder_are_those_of_the_caller(python, tmp_path):
     code = "import os; print(os.environ.get('A'), os.environ.get('HOME'), os.getcwd())"
     environment = {

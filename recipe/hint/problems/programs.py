@@ -14,8 +14,9 @@ from concurrent.futures import ThreadPoolExecutor
 from recipe.hint.errors import DataError
 from recipe.hint.problems.prepare import Prepared, places_text
 from recipe.hint.verify.options import GradeOptions
+from recipe.hint.verify.programs.blocks import code_block
 from recipe.hint.verify.programs.checklist import Checklist
-from recipe.hint.verify.programs.program import code_block, layers_for, run_program
+from recipe.hint.verify.programs.program import layers_for, run_program
 
 _DEFAULTS = GradeOptions()
 _IDLE = {

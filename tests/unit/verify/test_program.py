@@ -12,7 +12,8 @@ from growth import LINEAR, exponent
 from recipe.hint.schema import Item, Verdict
 from recipe.hint.verify import GradeOptions, grade
 from recipe.hint.verify.programs import program
-from recipe.hint.verify.programs.program import Block, code_block, grade_program, quick_verdict
+from recipe.hint.verify.programs.blocks import Block, code_block
+from recipe.hint.verify.programs.program import grade_program, quick_verdict
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden"
 CASES, HONEST = (

@@ -30,6 +30,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import setproctitle
+
 from recipe.hint.runtime.cpu.fork_client_process import EXECUTABLE, PYTHON, SOCKET
 
 _IMPORTS = (
@@ -75,6 +77,7 @@ def main(parent_pid: int) -> None:
     gc.disable()  # imports leave next to no garbage
     for name in _IMPORTS:
         importlib.import_module(name)
+    setproctitle.getproctitle()  # it finds its place by the first environment, which a fork has not
     gc.freeze()  # a full collection in a fork would copy every page
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     listener = socket.socket(socket.AF_UNIX)

@@ -1,10 +1,7 @@
 """Grades a program: one Python code block of a response against tests.
 
-The gold answer is plain Python, imports and asserts. Graded is the last block that defines most of
-what the tests use, so that an example or a test below the program changes nothing. Where no block
-defines any of it, the last one marked ``python`` counts, or the last of any language when none is
-marked. A block that is not closed is ``malformed``. The program and its tests run in two sandboxed
-processes that are gone afterwards.
+The gold answer is plain Python, imports and asserts. A block that is not closed is ``malformed``.
+The program and its tests run in two sandboxed processes that are gone afterwards.
 """
 
 from __future__ import annotations
@@ -22,27 +19,14 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from recipe.hint.schema import Reason, Verdict
 from recipe.hint.verify.options import GradeOptions, Isolation
 from recipe.hint.verify.pool.processes import Line, WorkerDied
-from recipe.hint.verify.programs.checklist import used_names
+from recipe.hint.verify.programs.blocks import LINE_END, code_block
 from recipe.hint.verify.programs.sandbox import available_layers
-from recipe.hint.verify.programs.source import visible
 
-_FENCE = re.compile(r"`{3,}|~{3,}")
-# All that stands behind a fence which opens a block: py, {.py}, python3.11, py title="a.py".
-_INFO = re.compile(r"\{?\.?[\w+#-]+(?:\.\d+)?(?:\s+[\w-]+=.*)?\}?")
-_BEFORE = (":", ">", "*", ".", ")", "-")  # the code: <answer> **Code** 1. 1) -
-_THOUGHT_END = re.compile(r"</think>|[^\s#][^#]*</think>\s*\Z")  # indented it is a program's
-_LANGUAGE = re.compile(r"[ \t{.]*([\w+#-]*)")
-_LANGUAGES = frozenset({"python", "python3", "py", "py3"})
-# At a line's start, where a block's own names are; read as text, for the block may be anything.
-_DEFINED = re.compile(
-    r"^(?:(?:async[ \t]+)?def|class)[ \t]+(\w+)|^(\w+)[ \t]*(?::[^=\n]*)?=(?!=)", re.MULTILINE
-)
-_LINE_END = re.compile(r"\r\n?|\n")  # of Python; str.splitlines knows others
 _MAX_CODE_CHARS = 200_000
 _MAX_DETAIL_CHARS = 1000
 _DEFAULTS = GradeOptions()
@@ -72,99 +56,12 @@ _LOOKS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
-    """The code block of a response that counts; ``code`` is empty unless ``closed``."""
-
-    state: Literal["absent", "open", "closed"]
-    code: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Outcome:
     """What became of a program; ``detail`` is for people, ``line`` the test that failed or 0."""
 
     reason: Reason
     detail: str = ""
     line: int = 0
-
-
-def code_block(response: str, tests: str = "") -> Block:
-    """Find the block; its fences begin a line, or stand behind a tag, a colon or the like."""
-    blocks = _blocks(response)
-    used = used_names(tests) if len(blocks) > 1 else frozenset()
-
-    def rank(found: tuple[str, str, Block]) -> tuple[int, bool]:
-        language, code, _ = found
-        names = _DEFINED.finditer(visible(code)) if used else ()
-        return len(used & {match[1] or match[2] for match in names}), language in _LANGUAGES
-
-    # Of several that are equal, max takes the first.
-    return max(reversed(blocks), key=rank)[-1] if blocks else Block("absent")
-
-
-def _blocks(response: str) -> list[tuple[str, str, Block]]:
-    """Return the language, the code as far as it goes, and the block, of each in order.
-
-    Python has fences in texts of three quotes only: there none but a bare one ends the block, and
-    none that is deeper by 4, as in a docstring.
-    """
-    blocks: list[tuple[str, str, Block]] = []
-    fence, margin, language, lines, is_text = "", 0, "", [], False
-    for line in _LINE_END.split(response):
-        width, head, mark, info = _fence(line)
-        opens = _opens(head, mark, info)
-        is_closed = False
-        if fence:
-            is_near = mark.startswith(fence) and width < margin + 4
-            # A comment may name fences. Behind one, a word is a language, and more is prose.
-            is_next = opens and "#" not in head and _INFO.fullmatch(info) is not None
-            is_closed = is_near and not (head or (info and (is_text or is_next or mark in info)))
-            is_left = _THOUGHT_END.match(line) or (is_near and is_next and not is_text)
-            if not is_closed and not is_left:
-                is_text ^= (line.count('"""') + line.count("'''")) % 2 == 1
-                lines.append(line)
-                continue
-            blocks.append(_block(language, lines, "closed" if is_closed else "open"))
-            fence = ""
-        if opens and not is_closed:
-            fence, margin, language, lines, is_text = mark, width, _language(info), [], False
-    return [*blocks, _block(language, lines, "open")] if fence else blocks
-
-
-def _fence(line: str) -> tuple[int, str, str, str]:
-    """Return the margin of a line, what stands before its first fence, the fence, and the rest."""
-    match = _FENCE.search(line)
-    if not match:
-        return 0, "", "", ""
-    head = visible(line[: match.start()]).expandtabs(4)
-    return len(head) - len(head.lstrip()), head.strip(), match[0], line[match.end() :].strip()
-
-
-def _opens(head: str, mark: str, info: str) -> bool:
-    """Return whether a fence may open a block; tildes also underline titles and errors."""
-    is_known = "`" in mark or _language(info) in _LANGUAGES
-    is_first = not head or (head.endswith(_BEFORE) and (not info or _INFO.fullmatch(info)))
-    return is_known and "`" not in info and bool(is_first)
-
-
-def _language(info: str) -> str:
-    """Return the first word after a fence: python, of ``{.python title="a"}`` too."""
-    match = _LANGUAGE.match(info)
-    return match[1].lower() if match else ""
-
-
-def _block(
-    language: str, lines: list[str], state: Literal["open", "closed"]
-) -> tuple[str, str, Block]:
-    code = _dedented(lines).strip("\n")
-    return language, code, Block(state, code if state == "closed" else "")
-
-
-def _dedented(lines: list[str]) -> str:
-    """Return the lines without the margin that they share; all else stays, also in strings."""
-    margins = [line[: len(line) - len(line.lstrip(" \t"))] for line in lines if line.strip()]
-    margin = os.path.commonprefix(margins)
-    return "\n".join(line.removeprefix(margin) for line in lines)
 
 
 def quick_verdict(response: str, answer: str, *, is_truncated: bool = False) -> Verdict | None:
@@ -206,7 +103,7 @@ def grade_program(
 
 def _with_test(outcome: Outcome, tests: str) -> str:
     """Return a detail with its line of the tests, as text that can be encoded."""
-    lines = _LINE_END.split(tests)[outcome.line - 1 : outcome.line] if outcome.line else []
+    lines = LINE_END.split(tests)[outcome.line - 1 : outcome.line] if outcome.line else []
     shown = "\n".join([*(line.strip() for line in lines), outcome.detail])[:_MAX_DETAIL_CHARS]
     return shown.encode("utf-8", "replace").decode()
 
