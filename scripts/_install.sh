@@ -9,9 +9,8 @@ uv_install() {
 
 # install FILE: the requirements of FILE, by uv in a tenth of pip's time. uv does not read pip's settings,
 # so pip does it where they name an index, and where uv reaches none.
+bytecode=(--compile-bytecode) # else each process compiles what it imports, where it may not write here
 install() {
-  local bytecode=() # where Python writes none, every process would compile all that it imports
-  [ -z "${PYTHONDONTWRITEBYTECODE:-}" ] || bytecode=(--compile-bytecode)
   if ! "$PYTHON_BIN" -m pip config list | grep '\.index-url=' && uv_install "${bytecode[@]}" -r "$1"; then return; fi
   pip_install -r "$1"
 }

@@ -10,7 +10,7 @@ if nvidia-smi -L 2>/dev/null | grep '^GPU' >/dev/null; then profile=gpu; fi
 while [ $# -gt 0 ]; do
   case $1 in
     --profile) profile=${2:-none}; shift $(($# > 1)) ;;
-    --dev) tools=dev ;;
+    --dev) tools=dev; [ -n "${PYTHONDONTWRITEBYTECODE:-}" ] || bytecode=() ;;
     *) stop "got $1; expected [--profile cpu|gpu] [--dev]" ;;
   esac
   shift
