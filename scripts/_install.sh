@@ -11,7 +11,7 @@ uv_install() {
 # so pip does it where they name an index, and where uv reaches none.
 bytecode=(--compile-bytecode) # else each process compiles what it imports, where it may not write here
 install() {
-  if ! "$PYTHON_BIN" -m pip config list | grep '\.index-url=' && uv_install "${bytecode[@]}" -r "$1"; then return; fi
+  if ! "$PYTHON_BIN" -m pip config list | grep -E '\.(index-url|no-index)=' && uv_install "${bytecode[@]}" -r "$1"; then return; fi
   pip_install -r "$1"
 }
 

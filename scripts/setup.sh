@@ -28,7 +28,7 @@ if ! can_use "$PYTHON_BIN" || { [ -f "$stamp" ] && ! grep -q "^$kind " "$stamp";
 fi
 echo "$kind unfinished" >"$stamp"
 [ "$profile" = gpu ] || step "torch, CPU build" install_cpu_torch
-grep -v '^flash-attn' "requirements/$profile.lock" >.venv/requirements.txt
+grep -vE '^(flash-attn|uv)=' "requirements/$profile.lock" >.venv/requirements.txt
 step "packages of requirements/$profile.lock (takes minutes)" install .venv/requirements.txt
 if [ "$profile" = gpu ]; then # after torch, which its build imports; a run can do without it
   step "flash-attn (needs nvcc; MAX_JOBS limits its memory)" pip_install --no-build-isolation \

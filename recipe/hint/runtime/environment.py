@@ -23,6 +23,7 @@ CPU_ENVIRONMENT = {
     "VLLM_CPU_OMP_THREADS_BIND": "nobind",
     # vLLM would replace executor "uni" by the multi-process one, which spins while it waits.
     "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
+    "VLLM_LOGGING_LEVEL": "WARN",  # verl's value, for processes that are not Ray's too
     "HF_HUB_OFFLINE": "1",
     # Threads that wait by spinning starve the others: an update took 10 times as long.
     "OMP_WAIT_POLICY": "PASSIVE",

@@ -238,8 +238,10 @@ def _ray_arguments(config: DictConfig) -> dict[str, Any]:
     }
     quiet = {"log_to_driver": False, "include_dashboard": False, "logging_level": "ERROR"}
     given: Any = OmegaConf.to_container(config.ray_kwargs.get("ray_init", {}), resolve=True)
-    default_env["py_executable"] = os.environ.get(EXECUTABLE)  # null in verl's own settings
+    # Without verl's own py_executable=null; an environment of the user's has a Python of its own.
     own = {name: each for name, each in (given.pop("runtime_env", None) or {}).items() if each}
+    if not own.keys() & {"pip", "uv", "conda", "container", "image_uri"}:
+        default_env["py_executable"] = os.environ.get(EXECUTABLE)
     runtime_env = OmegaConf.merge(default_env, own)
     return quiet | given | {"runtime_env": OmegaConf.to_container(runtime_env)}
 

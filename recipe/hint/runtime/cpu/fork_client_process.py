@@ -5,6 +5,7 @@ becomes the real Python.
 """
 
 import contextlib
+import errno
 import json
 import os
 import signal
@@ -14,7 +15,7 @@ import sys
 import time
 
 SOCKET, PYTHON, EXECUTABLE = "HINT_FORK_SERVER", "HINT_PYTHON", "HINT_FORK_EXECUTABLE"
-_LIMIT_S = 60.0  # the server imports for this long at most
+_LIMIT_S = 30.0  # for the server's imports; Ray waits 60 s for a worker
 _FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
 
@@ -22,9 +23,11 @@ def main(argv: list[str]) -> None:
     """Run ``python *argv`` in a fork of the server."""
     deadline = time.monotonic() + _LIMIT_S
     path, channel = os.environ.get(SOCKET, ""), socket.socket(socket.AF_UNIX)
-    while channel.connect_ex(path):
-        if not os.path.isdir(os.path.dirname(path)) or time.monotonic() > deadline:
-            os.execv(os.environ[PYTHON], [os.environ[PYTHON], *argv])
+    while failure := channel.connect_ex(path):
+        is_gone = failure == errno.ECONNREFUSED or not os.path.isdir(os.path.dirname(path))
+        if is_gone or time.monotonic() > deadline:
+            python = os.environ.get(PYTHON, sys.executable)  # a cluster that another process began
+            os.execv(python, [python, *argv])
         time.sleep(0.05)
     fds = sorted(int(name) for name in os.listdir("/proc/self/fd"))
     fds = [fd for fd in fds if fd != channel.fileno() and os.path.exists(f"/proc/self/fd/{fd}")]

@@ -77,12 +77,12 @@ def main(parent_pid: int) -> None:
     gc.disable()  # imports leave next to no garbage
     for name in _IMPORTS:
         importlib.import_module(name)
-    setproctitle.getproctitle()  # it finds its place by the first environment, which a fork has not
     gc.freeze()  # a full collection in a fork would copy every page
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     listener = socket.socket(socket.AF_UNIX)
-    listener.bind(os.environ[SOCKET])
+    listener.bind(f"{os.environ[SOCKET]}.new")
     listener.listen(64)
+    os.rename(f"{os.environ[SOCKET]}.new", os.environ[SOCKET])  # there, it answers
     while True:
         channel = listener.accept()[0]
         if os.fork() == 0:
@@ -138,6 +138,8 @@ def _become(
         for offset, number in enumerate(numbers[: len(received)]):
             os.dup2(high + offset, number, inheritable=number <= 2)
             os.close(high + offset)
+        if "-c" in argv:  # its place is found by the first environment, by Ray's own library too
+            setproctitle.getproctitle()
         os.environ.clear()
         os.environ.update(environment)
         os.chdir(folder)
@@ -168,8 +170,11 @@ def _fresh_state() -> None:
     multiprocessing.set_executable(os.environ[EXECUTABLE])
     sys.executable = os.environ[PYTHON]
     np.random.seed()
-    if threads := os.environ.get("OMP_NUM_THREADS"):
-        torch.set_num_threads(int(threads))
+    # Ray sets the variable to 1, too late for a torch that is already there.
+    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
+    for entry in reversed(os.environ.get("PYTHONPATH", "").split(os.pathsep)):
+        if entry and entry not in sys.path:
+            sys.path.insert(0, entry)
 
 
 def _execute(argv: list[Any]) -> None:

@@ -12,7 +12,7 @@ from recipe.hint.verify.maths.mentions import (
     mentioned_units,
     without_possessives,
 )
-from recipe.hint.verify.maths.units import Unit, kind_of, name_of, read_unit
+from recipe.hint.verify.maths.units import Unit, kind_of, read_unit
 from recipe.hint.verify.maths.words import TAILS, changes_value, is_plain_noun
 
 # Symbols that are also scales or common names; without a problem they are not left out.
@@ -63,7 +63,6 @@ _MONEY = re.compile(
     r"\b[Hh]ow much (?:money\b|(?:did|do|does|will|would|can|could|should|must|is|are)\b"
     r"[^.?]{0,80}\b(?:make|earn|pay|spend|cost|owe|save|charge|worth)\b)|\bamount of money\b"
 )
-_RATE = re.compile(r"\b(?:an?|per|each|every) ([a-z]{1,20})\b")
 _HOW = re.compile(r"\b[Hh]ow (far|tall|wide|deep|heavy)\b")
 _KINDS_ASKED = dict.fromkeys(("far", "tall", "wide", "deep"), "length") | {"heavy": "mass"}
 _CENTS = re.compile(r"\bcents?\b|¢")
@@ -136,7 +135,6 @@ def may_drop_unit(unit: Unit, problem: str) -> bool:
             for name, power in unit
         )
     asked = _asked_unit(problem)
-    unit = unit if unit == asked else _without_rate(unit, problem)
     if asked or _asked_words(problem):  # another unit, or no unit at all
         return unit == asked or unit in _PLAIN_UNITS
     kind = _asked_kind(problem)
@@ -146,13 +144,6 @@ def may_drop_unit(unit: Unit, problem: str) -> bool:
         name == "unit" or (_has_power(name, power, unit, problem) and _is_told(name, problem))
         for name, power in unit
     )
-
-
-def _without_rate(unit: Unit, problem: str) -> Unit:
-    """A unit without ``per week`` where the question says ``a week``, and no other time like it."""
-    asked = {name for match in _RATE.finditer(question(problem)) if (name := name_of(match[1]))}
-    asked = {name for name in asked if kind_of(name) == "time"}
-    return tuple(each for each in unit if len(asked) > 1 or each != (*asked, -1))
 
 
 def _asked_kind(problem: str) -> str:
