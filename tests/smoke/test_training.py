@@ -53,6 +53,8 @@ def test_sage_escalates_only_where_nobody_was_right_and_two_ranks_and_replicas_a
         hinted += record["accepted_level"] > 0
     assert 0 < hinted < len(run.records)  # both kinds of row were compared
     assert sum(row["hint/generate_success"] for row in run.metrics) > 0
+    agent = (run.folder / "logs/ray/runtime_env_agent.log").read_text(encoding="utf-8")
+    assert re.search(r'"py_executable": "[^"]*/hint-[^"]*/python"', agent)  # the fork client
 
 
 def levels_of(run):
@@ -68,8 +70,6 @@ def test_grpo_stays_at_level_zero(tmp_path):
     check_records(run, STEPS)
     check_weights(run, STEPS)
     assert levels_of(run) == ({0}, {0})
-    agent = (run.folder / "logs/ray/runtime_env_agent.log").read_text(encoding="utf-8")
-    assert re.search(r'"py_executable": "[^"]*/hint-[^"]*/python"', agent)  # the fork client
 
 
 @pytest.mark.long
