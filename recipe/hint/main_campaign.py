@@ -23,6 +23,7 @@ from recipe.hint.errors import HintError, Terminated, one_line
 from recipe.hint.runtime.campaign import Driver, Job, jobs_of, keep_file
 
 _PROGRAMS = Path(__file__).resolve().parent
+_CHECK_S = 1800.0
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -70,12 +71,17 @@ def _check(jobs: Sequence[Job]) -> int:
         firsts.setdefault(job.run.arm, job)
     failed = 0
     for arm, job in firsts.items():
-        end = subprocess.run(
-            [sys.executable, *job.check()], capture_output=True, text=True, check=False
-        )
-        said = (end.stderr.strip() or end.stdout.strip() or "nothing").splitlines()
-        failed += end.returncode != 0
-        print(f"{arm}: {'ok' if end.returncode == 0 else said[-1]}", flush=True)
+        command = [sys.executable, *job.check()]
+        try:
+            end = subprocess.run(
+                command, capture_output=True, text=True, check=False, timeout=_CHECK_S
+            )
+            said = (end.stderr.strip() or end.stdout.strip() or "nothing").splitlines()
+            why = "" if end.returncode == 0 else said[-1]
+        except subprocess.TimeoutExpired:
+            why = f"its check did not end within {_CHECK_S:g} s"
+        failed += bool(why)
+        print(f"{arm}: {why or 'ok'}", flush=True)
     if failed:
         print(f"error: {failed} of {len(firsts)} arms cannot start", file=sys.stderr)
     return 2 if failed else 0

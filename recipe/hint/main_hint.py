@@ -115,7 +115,8 @@ def warm_processes(config: DictConfig) -> contextlib.AbstractContextManager[Any]
     Does nothing for processes of a cluster that already runs, or with ``HINT_NO_FORK_SERVER=1``.
     """
     other_cluster = config.ray_kwargs.ray_init.get("address") or os.environ.get("RAY_ADDRESS")
-    is_off = other_cluster or os.environ.get("HINT_NO_FORK_SERVER")
+    has_nodes = (config.trainer.nnodes or 1) > 1
+    is_off = other_cluster or has_nodes or os.environ.get("HINT_NO_FORK_SERVER")
     if config.preflight_only or config.trainer.device != "cpu" or is_off:
         return contextlib.nullcontext()
     from recipe.hint.runtime.cpu.fork_server_process import fork_server

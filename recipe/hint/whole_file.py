@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -32,12 +33,23 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
             file.flush()
             os.fsync(file.fileno())
         os.replace(draft, place)
+        _sync_folder(place.parent)
     except OSError as error:
         if error.filename in (draft, str(draft)):
             error.filename, error.filename2 = str(path), None  # the draft is internal
         raise
     finally:
         draft.unlink(missing_ok=True)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Bring a folder's list of names to the disk, where the file system can."""
+    with contextlib.suppress(OSError):
+        number = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(number)
+        finally:
+            os.close(number)
 
 
 def write_whole(path: Path, text: str) -> None:

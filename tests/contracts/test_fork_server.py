@@ -4,10 +4,14 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
+from pathlib import Path
 
+import psutil
 import pytest
 
+from recipe.hint.runtime.cpu import fork_server_process
 from recipe.hint.runtime.cpu.fork_client_process import SOCKET
 from recipe.hint.runtime.cpu.fork_server_process import fork_server
 
@@ -151,3 +155,92 @@ def test_without_a_server_it_is_the_real_python(python, tmp_path):
     gone = {SOCKET: str(tmp_path / "gone" / "socket")}
     end = run(python, "import sys; print(sys.executable)", env=os.environ | gone)
     assert end.stdout == f"{sys.executable}\n"
+
+
+def server_of_this_process():
+    [found] = [
+        each
+        for each in psutil.Process().children()
+        if fork_server_process.__name__ in each.cmdline()
+    ]
+    return found
+
+
+def test_a_server_that_does_not_answer_is_named(python, tmp_path):
+    source = Path(python).read_text()
+    hurried = tmp_path / "python"
+    hurried.write_text(source.replace("_LIMIT_S = 30.0", "_LIMIT_S = 1.0"))
+    hurried.chmod(0o755)
+    server = server_of_this_process()
+    server.suspend()
+    try:
+        end = run(str(hurried), "print('no')")
+    finally:
+        server.resume()
+    assert (end.returncode, end.stderr) == (1, "the fork server did not answer within 1 s\n")
+    assert run(python, "print('ok')").stdout == "ok\n"
+
+
+def test_a_server_without_files_left_does_not_end(python):
+    server = server_of_this_process()
+    limits = server.rlimit(psutil.RLIMIT_NOFILE)
+    assert limits[0] == min(limits[1], 65536)
+    server.rlimit(psutil.RLIMIT_NOFILE, (server.num_fds(), limits[1]))
+    try:
+        process = subprocess.Popen([python, "-c", "print('ok')"], stdout=subprocess.PIPE)
+        time.sleep(1)
+    finally:
+        server.rlimit(psutil.RLIMIT_NOFILE, limits)
+    assert process.communicate(timeout=120)[0] == b"ok\n"
+    assert server_of_this_process() == server
+
+
+@pytest.fixture
+def environment(python):
+    """The environment as it was, behind a second server."""
+    before = dict(os.environ)
+    yield
+    os.environ.update(before)
+
+
+def test_a_server_that_dies_is_named_and_nobody_waits_for_it(environment, capfd):
+    with fork_server() as executable:
+        environment_there = dict(os.environ)
+        source = Path(executable).read_text()
+        [server] = [
+            each
+            for each in psutil.Process().children()
+            if fork_server_process.__name__ in each.cmdline()
+            and each.environ().get(SOCKET) == environment_there[SOCKET]
+        ]
+        server.kill()
+        while Path(executable).exists():
+            time.sleep(0.05)
+        begun = time.monotonic()
+        command = [sys.executable, "-", "-c", "print('ok')"]
+        end = subprocess.run(
+            command, input=source, capture_output=True, text=True, env=environment_there
+        )
+        assert end.stdout == "ok\n", end.stderr
+        assert time.monotonic() - begun < 25  # of the 30 that a server's imports may take
+    assert f"the fork server died (pid {server.pid}, code -9)" in capfd.readouterr().err
+
+
+def test_a_temporary_folder_with_a_long_name_gets_its_socket_elsewhere(
+    environment, monkeypatch, tmp_path
+):
+    long = tmp_path / ("x" * 100)
+    long.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(long))
+    with fork_server() as executable:
+        assert executable.startswith("/tmp/hint-")
+    assert not list(long.iterdir())
+
+
+def test_where_no_program_runs_there_is_no_server(environment, monkeypatch, capfd):
+    monkeypatch.setattr(Path, "chmod", lambda *_: None)  # as on a disk that is mounted noexec
+    names = dict(os.environ)
+    with fork_server() as executable:
+        assert executable == ""
+        assert os.environ == names
+    assert "(TMPDIR): each process imports by itself" in capfd.readouterr().err

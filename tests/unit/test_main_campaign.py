@@ -15,7 +15,7 @@ PROGRAMS = Path(__file__).parent / "runtime" / "campaign_programs"
 def file(tmp_path, monkeypatch):
     monkeypatch.setattr(main_campaign, "_PROGRAMS", PROGRAMS)
     path = tmp_path / "some.yaml"
-    node = {"title": "t", "arms": {"a": {}, "b": {"settings": ["fail_once=1"]}}, "seeds": [1]}
+    node = {"title": "t", "arms": {"a": {}, "b": {"settings": ["fails=2"]}}, "seeds": [1]}
     path.write_text(yaml.safe_dump(node))
     return path
 
@@ -24,7 +24,7 @@ def test_a_dry_run_lists_every_run_with_what_comes_next_and_writes_nothing(file,
     assert main([str(file), "-o", str(tmp_path / "runs"), "--dry-run"]) == 0
     assert capsys.readouterr().out.splitlines() == [
         "a/seed-1: train: hint.seed=1 data.seed=1",
-        "b/seed-1: train: fail_once=1 hint.seed=1 data.seed=1",
+        "b/seed-1: train: fails=2 hint.seed=1 data.seed=1",
     ]
     assert not (tmp_path / "runs").exists()
 
@@ -43,7 +43,7 @@ def test_a_changed_file_is_refused_and_the_one_of_the_runs_stays(file, tmp_path,
     command = [str(file), "-o", str(tmp_path / "runs"), "--only", "b"]
     assert [main(command), main(command)] == [2, 0]
     before = file.read_text()
-    file.write_text(before.replace("title: t", "title: other").replace("fail_once=1", "x=2"))
+    file.write_text(before.replace("title: t", "title: other").replace("fails=2", "x=2"))
     # Whichever arm is asked for: the page would print the new settings for the old run.
     assert main([*command[:-1], "a"]) == 2
     assert "b/seed-1 was made with" in capsys.readouterr().err

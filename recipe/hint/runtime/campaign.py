@@ -13,7 +13,8 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -28,12 +29,13 @@ from recipe.hint.campaign import (
     Run,
     kept_file,
 )
-from recipe.hint.errors import ConfigError, HintError
+from recipe.hint.errors import ConfigError, HintError, one_line
 from recipe.hint.report.runs import read_rows
 from recipe.hint.runtime.checkpoints import newest_complete, step_folder
 from recipe.hint.runtime.children import end_children, ends_on_sigterm, start_child
 from recipe.hint.runtime.folder_lock import claimed
 from recipe.hint.runtime.run_folder import RunFolder
+from recipe.hint.runtime.silence import JOB_LIMIT_S, Silence, job_files
 from recipe.hint.whole_file import write_whole
 
 LOG = "campaign.log"
@@ -124,11 +126,14 @@ class _Running:
     process: subprocess.Popen
     began_s: float
     is_from_start: bool
+    silence: Silence
 
 
 @dataclass
 class Driver:
     """Makes jobs, some at a time, and tells how far it is.
+
+    A job that fails is tried again once from each state that it gets to.
 
     Attributes:
         root: Folder of the campaign.
@@ -143,6 +148,8 @@ class Driver:
     say: Callable[[str], None]
     seconds: list[float] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
+    _failed_at: set[tuple[str, str]] = field(default_factory=set)  # a job's name and its state
+    _waiting: deque[Job] = field(default_factory=deque)
 
     def make(self, jobs: Sequence[Job]) -> None:
         """Make every job that is not done; one that fails ends no other.
@@ -152,9 +159,10 @@ class Driver:
         """
         self.root.mkdir(parents=True, exist_ok=True)
         with claimed(self.root / ".lock"), ends_on_sigterm():
-            waiting = [each for each in jobs if each.state() != "done"]
-            self.say(f"{len(jobs)} runs, {len(jobs) - len(waiting)} of them done")
-            self._drive(waiting)
+            self._waiting.extend(each for each in jobs if each.state() != "done")
+            total = len(self._waiting)
+            self.say(f"{len(jobs)} runs, {len(jobs) - total} of them done")
+            self._drive(total)
         if self.failed:
             shown = ", ".join(f"{name} ({why})" for name, why in self.failed.items())
             raise HintError(
@@ -162,23 +170,50 @@ class Driver:
                 f"folder has the reason, and the same command makes them again"
             )
 
-    def _drive(self, waiting: list[Job]) -> None:
-        total, said_s = len(waiting), time.monotonic()
+    def _drive(self, total: int) -> None:
+        said_s = time.monotonic()
         running: list[_Running] = []
         try:
-            while waiting or running:
-                while waiting and len(running) < self.num_at_once:
-                    job = waiting.pop(0)
-                    state = job.state()
-                    self.say(f"{job.run.name}: {state}")
-                    running.append(self._start(job, time.monotonic(), state == "train"))
+            while self._waiting or running:
+                while self._waiting and len(running) < self.num_at_once:
+                    running += self._begin(self._waiting.popleft())
                 time.sleep(_POLL_S)
-                running = [each for each in map(self._look_at, running) if each]
+                for each in [*running]:
+                    now = list(self._look_at(each))
+                    if now != [each]:
+                        running.remove(each)
+                        running += now
                 if time.monotonic() > said_s + _SAY_EVERY_S and running:
                     said_s = time.monotonic()
-                    self.say(self._progress(running, len(waiting), total))
+                    self.say(self._progress(running, len(self._waiting), total))
         finally:
             end_children([each.process for each in running])
+
+    def _begin(self, job: Job, before: _Running | None = None) -> Iterable[_Running]:
+        """Yield what comes next for a job, started; nothing if it cannot be."""
+        try:
+            state = job.state()
+            if before is None:
+                self.say(f"{job.run.name}: {state}")
+            began_s = before.began_s if before else time.monotonic()
+            yield self._start(job, began_s, before.is_from_start if before else state == "train")
+        except (HintError, OSError, ValueError) as error:
+            self._fail(job, one_line(error))
+
+    def _fail(self, job: Job, why: str) -> None:
+        """Have a job tried again, unless it failed in this state before."""
+        name = job.run.name
+        try:
+            state = job.state()
+        except (HintError, OSError, ValueError):  # somebody has to look at its folder
+            state = ""
+        if state and (name, state) not in self._failed_at:
+            self._failed_at.add((name, state))
+            self.say(f"{name}: {why}; it is tried again, from: {state}")
+            self._waiting.append(job)
+        else:
+            self.failed[name] = why
+            self.say(f"{name}: {why}")
 
     def _start(self, job: Job, began_s: float, is_from_start: bool) -> _Running:
         job.folder.mkdir(parents=True, exist_ok=True)
@@ -186,6 +221,8 @@ class Driver:
         state, command = job.state(), job.command()
         if state == "export":
             job.complete_metrics()
+            for left in job.folder.glob(f".{MODEL_FOLDER}.*"):  # by an export that was killed
+                shutil.rmtree(left, ignore_errors=True)
         if state.startswith("train"):
             # It was made with weights that the run no longer has.
             for name in (MODEL_FOLDER, "evaluation"):
@@ -195,29 +232,36 @@ class Driver:
             log.flush()
             env = environment(self.num_at_once)
             process = start_child([sys.executable, *command], env=env, log=log)
-        return _Running(job, state, process, began_s, is_from_start)
+        silence = Silence(job_files(job.folder, job.folder / LOG))
+        return _Running(job, state, process, began_s, is_from_start, silence)
 
-    def _look_at(self, running: _Running) -> _Running | None:
-        """Return what is running for this job now; nothing if it has ended."""
+    def _look_at(self, running: _Running) -> Iterable[_Running]:
+        """Yield what is running for this job now; nothing if it has ended."""
         code, job = running.process.poll(), running.job
         if code is None:
-            return running
-        why = f"{running.state}: exit code {code}" if code else ""
+            if running.silence.seconds() < JOB_LIMIT_S:
+                yield running
+                return
+            end_children([running.process])
+            code = f"none: it gave no sign of life for {JOB_LIMIT_S:g} s"
+        if code:
+            self._fail(job, f"{running.state}: exit code {code}")
+            return
         try:
             state = job.state()
-        except HintError as error:
-            state, why = "", str(error)
-        if not why and state == running.state:
-            why = f"{state}: ended well and left nothing; trainer.save_freq must be above 0"
-        if not why and state != "done":
-            return self._start(job, running.began_s, running.is_from_start)
-        seconds = time.monotonic() - running.began_s
-        if why:
-            self.failed[job.run.name] = why
+        except (HintError, OSError) as error:
+            self._fail(job, one_line(error))
+            return
+        if state == running.state:
+            self._fail(
+                job, f"{state}: ended well and left nothing; trainer.save_freq must be above 0"
+            )
+        elif state != "done":
+            yield from self._begin(job, running)
         else:
+            seconds = time.monotonic() - running.began_s
             self.seconds += [seconds] * running.is_from_start
-        self.say(f"{job.run.name}: {why or 'done'} after {seconds / 60:.1f} min")
-        return None
+            self.say(f"{job.run.name}: done after {seconds / 60:.1f} min")
 
     def _progress(self, running: Sequence[_Running], num_waiting: int, total: int) -> str:
         at = ", ".join(

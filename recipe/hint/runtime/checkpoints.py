@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
@@ -34,6 +35,9 @@ def mark_complete(root: str | Path, step: int, **facts: Any) -> None:
     folder = step_folder(root, step)
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != COMPLETE)
     sizes = {str(path.relative_to(folder)): path.stat().st_size for path in files}
+    for path in files:
+        with path.open("rb") as file:
+            os.fsync(file.fileno())  # verl's too: the marker must not outlive what it marks
     digests = {name: file_sha256(folder / name) for name in sizes if sizes[name] < _LARGE_BYTES}
     said = {"step": step, "bytes": sizes, "sha256": digests, **facts}
     write_whole(folder / COMPLETE, json.dumps(said, indent=1) + "\n")

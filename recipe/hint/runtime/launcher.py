@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shlex
 import shutil
 import signal
 import time
@@ -27,7 +28,7 @@ from recipe.hint.runtime.ray_services import RayServices, starting
 from recipe.hint.runtime.reporter import Pace, closing_lines, stopped_line
 from recipe.hint.runtime.run_folder import RunFolder, keep_config
 from recipe.hint.runtime.task_runner import HintTaskRunner, remote_runner
-from recipe.hint.runtime.watchdog import Heartbeat, read_fatal, sentence_of, text_of
+from recipe.hint.runtime.watchdog import read_fatal, sentence_of, silence_of, text_of
 
 _STEP = re.compile(r"^(step|samples) (\d+)/(\d+)")
 _POLL_S = 0.2
@@ -77,12 +78,12 @@ def run_to_its_end(config: DictConfig, runner_class: type) -> RunFolder:
         runner = remote_runner(runner_class)
         _wait_until_scheduled(runner, config.hint.watchdog.queue_s)
         limit_s = config.hint.watchdog.answer_s
-        heartbeat = Heartbeat(folder.logs)
+        silence = silence_of(folder.logs)
         job = runner.run.remote(config)
         try:
             while not ray.wait([job], timeout=_POLL_S)[0]:
                 console.show()
-                if heartbeat.silent_s() > limit_s:
+                if silence.seconds() > limit_s:
                     raise StallError(
                         f"the driver did not answer within hint.watchdog.answer_s={limit_s:g} s"
                     )
@@ -110,7 +111,7 @@ def _wait_until_scheduled(runner: Any, limit_s: float) -> None:
     """Wait for a Ray actor's process.
 
     Raises:
-        StallError: If Ray has no free CPU slot for it within ``limit_s``.
+        HintError: If Ray has no free CPU slot for it within ``limit_s``, or it dies at once.
     """
     try:
         ray.get(runner.__ray_ready__.remote(), timeout=limit_s)
@@ -119,6 +120,8 @@ def _wait_until_scheduled(runner: Any, limit_s: float) -> None:
             f"Ray did not start the task runner within hint.watchdog.queue_s={limit_s:g} s; it has "
             f"{ray.available_resources().get('CPU', 0):g} free CPUs (ray_kwargs.ray_init.num_cpus)"
         ) from None
+    except RayError as error:
+        raise HintError(f"Ray could not start the task runner: {text_of(error)}") from error
 
 
 @contextlib.contextmanager
@@ -241,8 +244,12 @@ def _ray_arguments(config: DictConfig) -> dict[str, Any]:
     # Without verl's own py_executable=null; an environment of the user's has a Python of its own.
     own = {name: each for name, each in (given.pop("runtime_env", None) or {}).items() if each}
     if not own.keys() & {"pip", "uv", "conda", "container", "image_uri"}:
-        default_env["py_executable"] = os.environ.get(EXECUTABLE)
+        client = os.environ.get(EXECUTABLE)
+        default_env["py_executable"] = client and shlex.quote(client)  # Ray gives it to a shell
     runtime_env = OmegaConf.merge(default_env, own)
+    is_one_node = max(config.trainer.nnodes, config.actor_rollout_ref.rollout.nnodes or 0) <= 1
+    if is_one_node and not (given.get("address") or os.environ.get("RAY_ADDRESS")):
+        given["address"] = "local"  # else Ray joins what was started last on this machine
     return quiet | given | {"runtime_env": OmegaConf.to_container(runtime_env)}
 
 

@@ -64,7 +64,10 @@ class Liveness:
 
         def watch() -> None:
             while not stop.wait(_EVERY_S):
-                fault = self.look()
+                try:
+                    fault = self.look()
+                except Exception as error:  # noqa: BLE001 - nobody would watch from here on
+                    fault = f"the watch over the run's actors failed: {text_of(error)}"
                 if fault and not stop.is_set():
                     self._on_fault(fault)
                     return

@@ -25,6 +25,7 @@ from omegaconf import DictConfig
 
 from recipe.hint.errors import HintError
 from recipe.hint.runtime.preflight.folder import check_folder, check_name
+from recipe.hint.runtime.silence import JOB_LIMIT_S, Silence, job_files
 
 _RUN_DIR, _NAME = "hint.run_dir", "trainer.experiment_name"
 _OPTIONS = ("-m", "--multirun")
@@ -33,6 +34,7 @@ _LONGEST_NAME = 100
 _OF_THE_SWEEP = re.compile(r"^[+~]*hydra[./](mode|sweep|sweeper|launcher)\b")
 # How long an interrupted job may take to end Ray before it is interrupted again, then killed.
 _GRACE_S = 30.0
+_POLL_S = 1.0
 
 
 @dataclass
@@ -118,7 +120,7 @@ class Sweep:
         kept = [each for each in hydra.overrides.hydra if not _OF_THE_SWEEP.match(each)]
         options = [each for each in self.options if each not in _OPTIONS]
         arguments = [*self.own_arguments, *overrides, *kept, *own_place, *options]
-        code = _run_process([sys.executable, self.script, *arguments])
+        code = _run_process([sys.executable, self.script, *arguments], Silence(job_files(folder)))
         self.ends[folder] = code
         return (
             f"job {hydra.job.num} {'done' if code == 0 else f'failed with code {code}'}: {folder}"
@@ -163,8 +165,11 @@ def quoted(value: str) -> str:
     return QuotedString(value, Quote.single).with_quotes()
 
 
-def _run_process(command: Sequence[str]) -> int:
-    """Run a job to its end; an interrupted one ends before the interruption is raised."""
+def _run_process(command: Sequence[str], silence: Silence) -> int:
+    """Run a job to its end; an interrupted one ends before the interruption is raised.
+
+    One that gives no sign of life is killed.
+    """
     with subprocess.Popen(command) as process:
 
         def end(number: int, _: FrameType | None) -> NoReturn:
@@ -174,6 +179,12 @@ def _run_process(command: Sequence[str]) -> int:
 
         before = signal.signal(signal.SIGTERM, end)
         try:
+            while process.poll() is None:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(_POLL_S)
+                if silence.seconds() > JOB_LIMIT_S:
+                    sys.stderr.write(f"no sign of life of this job for {JOB_LIMIT_S:g} s\n")
+                    process.kill()
             return process.wait()
         except KeyboardInterrupt:
             # A terminal interrupts the job too; a signal to this process alone does not.

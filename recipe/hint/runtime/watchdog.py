@@ -16,10 +16,11 @@ from textwrap import shorten
 
 from ray.exceptions import RayTaskError
 
+from recipe.hint.runtime.silence import HEARTBEAT, Silence
 from recipe.hint.whole_file import write_whole
 
 EXIT_CODE = 70  # os.EX_SOFTWARE: not a signal, not a user error
-_HEARTBEAT = "heartbeat"
+_END_S = 10.0  # for what is written at the end; a disk that hangs must not keep the process
 _FULL_MB = 50
 _LONGEST = 1000  # characters of an error; Ray's on memory has 5,000
 # Ray's message about an actor whose process is gone; it does not know why.
@@ -43,7 +44,9 @@ class Watchdog:
         self._lock = threading.Lock()
         self._stack: list[tuple[str, float]] = []  # label, deadline
         self._stop = threading.Event()
-        threading.Thread(target=self._watch, name="watchdog", daemon=True).start()
+        # Apart: a disk that hangs stops the beat and not the watch.
+        for work in (self._watch, self._beat):
+            threading.Thread(target=work, name="watchdog", daemon=True).start()
 
     @contextlib.contextmanager
     def phase(self, what: str, limit_s: float, setting: str) -> Iterator[None]:
@@ -69,6 +72,9 @@ class Watchdog:
 
     def end(self, reason: str) -> None:
         """End this process at once, and leave the reason; any thread may call it."""
+        last_resort = threading.Timer(_END_S, os._exit, (EXIT_CODE,))
+        last_resort.daemon = True
+        last_resort.start()
         # Each may fail on a full disk, and the process must still end.
         with contextlib.suppress(OSError):
             self._log_dir.mkdir(parents=True, exist_ok=True)
@@ -80,34 +86,22 @@ class Watchdog:
 
     def _watch(self) -> None:
         while not self._stop.wait(0.5):
-            with contextlib.suppress(OSError):
-                os.utime(self._log_dir / _HEARTBEAT)
             with self._lock:
                 late = [label for label, deadline in self._stack if time.monotonic() > deadline]
             if late:
                 self.end(late[-1])
 
+    def _beat(self) -> None:
+        while not self._stop.wait(0.5):
+            with contextlib.suppress(OSError):
+                os.utime(self._log_dir / HEARTBEAT)
 
-class Heartbeat:
-    """The launcher's view of a driver's watchdog: for how long it has given no sign of life."""
 
-    def __init__(self, log_dir: Path) -> None:
-        self._path = log_dir / _HEARTBEAT
-        self._path.touch()
-        self._last, self._changed_at = self._modified(), time.monotonic()
-
-    def silent_s(self) -> float:
-        """Return the seconds since a beat was seen, by this process's own clock."""
-        now = time.monotonic()
-        if (modified := self._modified()) != self._last:
-            self._last, self._changed_at = modified, now
-        return now - self._changed_at
-
-    def _modified(self) -> int:
-        try:
-            return self._path.stat().st_mtime_ns
-        except OSError:  # a shared disk that is away is no beat
-            return self._last
+def silence_of(log_dir: Path) -> Silence:
+    """Return the launcher's view of a driver's watchdog."""
+    path = log_dir / HEARTBEAT
+    path.touch()
+    return Silence([path])
 
 
 def sentence_of(error: BaseException, folder: Path) -> str:

@@ -100,20 +100,63 @@ def test_weights_and_samples_of_an_earlier_training_are_not_evaluated(tmp_path):
     assert not (folder / "evaluation/some_samples").exists()
 
 
-def test_a_failed_run_ends_no_other_and_is_made_by_the_same_command(tmp_path):
-    asked = campaign(a=["fail_once=1"], b=[])
+def test_a_job_that_fails_is_tried_again_from_the_same_state_once(tmp_path):
+    states, said = make(tmp_path, campaign(a=["fails=1"]))
+    assert set(states.values()) == {"done"}
+    assert calls(tmp_path, "a/seed-2") == ["train", "train", "export", "evaluate"]
+    assert "a/seed-1: train: exit code 3; it is tried again, from: train" in said
+
+
+def test_a_run_that_fails_again_ends_no_other_and_is_made_by_the_same_command(tmp_path):
+    asked = campaign(a=["fails=2"], b=[])
     with pytest.raises(HintError, match=r"2 of 4 runs failed: a/seed-1 \(train: exit code 3\)"):
         make(tmp_path, asked)
     assert calls(tmp_path, "b/seed-2") == ["train", "export", "evaluate"]
     states, _ = make(tmp_path, asked)
     assert set(states.values()) == {"done"}
-    assert calls(tmp_path, "a/seed-2") == ["train", "train", "export", "evaluate"]
+    assert calls(tmp_path, "a/seed-2") == ["train", "train", "train", "export", "evaluate"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"), [("metrics.jsonl", '\0\0\n{"step": 3}\n'), ("hint_metrics.json", "")]
+)
+def test_a_run_whose_next_step_cannot_start_ends_no_other(tmp_path, name, content):
+    asked = campaign(a=[], b=["wait=1"])
+    make(tmp_path, campaign(a=[]))
+    for seed in (1, 2):  # ready to be exported
+        folder = tmp_path / f"a/seed-{seed}"
+        shutil.rmtree(folder / "evaluation")
+        shutil.rmtree(folder / "model")
+        metrics = {"metrics.jsonl": '{"step": 3}\n', "hint_metrics.json": '{"a": 1}'}
+        metrics[name] = content
+        (folder / "metrics.jsonl").write_text(metrics["metrics.jsonl"])
+        place = folder / "checkpoints/global_step_4/hint_metrics.json"
+        place.write_text(metrics["hint_metrics.json"])
+    with pytest.raises(HintError, match="2 of 4 runs failed: a/seed-1 "):
+        make(tmp_path, asked, num_at_once=2)
+    for seed in (1, 2):
+        assert calls(tmp_path, f"b/seed-{seed}") == ["train", "export", "evaluate"]
+
+
+def test_a_job_without_a_sign_of_life_is_ended_and_named(tmp_path, monkeypatch):
+    monkeypatch.setattr("recipe.hint.runtime.campaign.JOB_LIMIT_S", 1.0)
+    with pytest.raises(HintError, match="exit code none: it gave no sign of life for 1 s"):
+        make(tmp_path, campaign(a=["hang=1"]))
+
+
+def test_weights_of_an_export_that_was_killed_are_removed(tmp_path):
+    make(tmp_path, campaign(a=[]))
+    folder = tmp_path / "a/seed-1"
+    shutil.rmtree(folder / "evaluation")
+    (folder / "model").rename(folder / ".model.77")
+    make(tmp_path, campaign(a=[]))
+    assert not (folder / ".model.77").exists()
 
 
 def test_a_run_without_a_checkpoint_of_its_last_step_fails_with_what_to_set(tmp_path):
     with pytest.raises(HintError, match=r"trainer\.save_freq must be above 0"):
         make(tmp_path, campaign(a=["trainer.save_freq=-1"]))
-    assert calls(tmp_path, "a/seed-1") == ["train"]
+    assert calls(tmp_path, "a/seed-1") == ["train"] * 2
 
 
 def test_a_run_that_was_made_with_other_settings_is_not_taken_for_done(tmp_path):

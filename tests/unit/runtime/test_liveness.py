@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import psutil
 import pytest
 import ray
+from processes import wait_for
 from ray.exceptions import (
     ActorDiedError,
     ActorUnavailableError,
@@ -23,7 +24,7 @@ from recipe.hint.errors import ConfigError, StallError, Terminated
 from recipe.hint.runtime.folder_lock import claimed
 from recipe.hint.runtime.liveness import Liveness
 from recipe.hint.runtime.ray_services import RayServices, starting, wait_until_gone
-from recipe.hint.runtime.watchdog import Heartbeat, Watchdog, sentence_of
+from recipe.hint.runtime.watchdog import EXIT_CODE, Watchdog, sentence_of, silence_of
 
 LIMIT_S = 10.0
 
@@ -302,22 +303,52 @@ def test_sigterm_while_ray_starts_is_told_as_such():
         sys.exit(signal.SIGTERM)  # as Ray's handler
 
 
+def test_a_watch_that_fails_is_a_fault_itself():
+    told = []
+    liveness = Liveness(limit_s=1.0, on_fault=told.append)
+
+    def ask():
+        raise RuntimeError("not of Ray")
+
+    liveness.add("an actor", ask)
+    with liveness.watching():
+        wait_for(lambda: told)
+    assert told == ["the watch over the run's actors failed: not of Ray"]
+
+
+def test_a_disk_that_hangs_keeps_no_phase_alive(tmp_path):
+    code = (
+        "import os, sys, threading, time\n"
+        "from pathlib import Path\n"
+        "from recipe.hint.runtime import watchdog\n"
+        "hang = lambda *_, **__: threading.Event().wait()\n"
+        "watchdog._END_S = 0.5\n"
+        "os.utime = hang\n"
+        "watch = watchdog.Watchdog(Path(sys.argv[1]))\n"
+        "Path.mkdir = hang\n"
+        "with watch.phase('the disk', 0.1, 'x'):\n"
+        "    time.sleep(60)\n"
+    )
+    end = subprocess.run([sys.executable, "-c", code, str(tmp_path)], timeout=50)
+    assert end.returncode == EXIT_CODE
+
+
 def test_a_driver_that_was_told_to_end_says_so(tmp_path):
     assert sentence_of(SystemExit(1), tmp_path) == "the driver was told to end, by SIGTERM"
 
 
 def test_a_heartbeat_is_silent_until_the_watchdog_of_the_driver_beats(tmp_path):
-    heartbeat = Heartbeat(tmp_path)
-    first = heartbeat.silent_s()
-    assert 0 <= first <= heartbeat.silent_s()
+    silence = silence_of(tmp_path)
+    first = silence.seconds()
+    assert 0 <= first <= silence.seconds()
     watchdog = Watchdog(tmp_path)
     try:
-        before = heartbeat._changed_at
+        before = silence._changed_at
         for _ in range(600):
-            heartbeat.silent_s()
-            if heartbeat._changed_at > before:
+            silence.seconds()
+            if silence._changed_at > before:
                 break
             threading.Event().wait(0.1)
-        assert heartbeat._changed_at > before
+        assert silence._changed_at > before
     finally:
         watchdog.stop()

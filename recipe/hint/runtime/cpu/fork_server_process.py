@@ -15,6 +15,7 @@ import gc
 import importlib
 import json
 import os
+import resource
 import runpy
 import select
 import shutil
@@ -25,6 +26,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,7 +34,7 @@ from typing import Any
 
 import setproctitle
 
-from recipe.hint.runtime.cpu.fork_client_process import EXECUTABLE, PYTHON, SOCKET
+from recipe.hint.runtime.cpu.fork_client_process import CHECK, EXECUTABLE, MAX_FDS, PYTHON, SOCKET
 
 _IMPORTS = (
     *("torch", "torch.distributed.fsdp", "tensordict", "transformers.modeling_utils", "peft"),
@@ -41,6 +43,8 @@ _IMPORTS = (
     "vllm.entrypoints.pooling.base.io_processor",
 )
 _PR_SET_PDEATHSIG = 1
+_MAX_SOCKET_BYTES, _MAX_FILES = 107, 65536
+_CHECK_S = 30.0
 
 
 @contextlib.contextmanager
@@ -50,23 +54,49 @@ def fork_server() -> Iterator[str]:
     The environment must be complete: libraries read it when they are imported.
     """
     folder = Path(tempfile.mkdtemp(prefix="hint-"))
+    if len(os.fsencode(folder / "socket.new")) > _MAX_SOCKET_BYTES:
+        folder.rmdir()
+        folder = Path(tempfile.mkdtemp(prefix="hint-", dir="/tmp"))
     client, source = folder / "python", Path(__file__).with_name("fork_client_process.py")
     client.write_text(f"#!{sys.executable} -SE\n{source.read_text(encoding='utf-8')}")
     client.chmod(0o755)
+    if not _runs(client):
+        sys.stderr.write(f"no program runs in {folder} (TMPDIR): each process imports by itself\n")
+        shutil.rmtree(folder, ignore_errors=True)
+        yield ""
+        return
     names = {SOCKET: str(folder / "socket"), PYTHON: sys.executable, EXECUTABLE: str(client)}
     os.environ.update(names)
     command = [sys.executable, "-m", __name__, str(os.getpid())]
     # A session of its own: Ctrl-C is for the run's first process, which ends the others.
     nothing = subprocess.DEVNULL  # vLLM tells at its import what it found
     server = subprocess.Popen(command, stdin=nothing, stdout=nothing, start_new_session=True)
+    is_wanted = True
+
+    def watch() -> None:
+        code = server.wait()
+        if is_wanted:
+            shutil.rmtree(folder, ignore_errors=True)  # so that no client waits for an answer
+            sys.stderr.write(f"the fork server died (pid {server.pid}, code {code})\n")
+
+    watcher = threading.Thread(target=watch, name="fork-server", daemon=True)
+    watcher.start()
     try:
         yield str(client)
     finally:
+        is_wanted = False
         server.kill()
-        server.wait()
+        watcher.join()
         for name in names:
             os.environ.pop(name)
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _runs(client: Path) -> bool:
+    try:
+        return subprocess.run([client, CHECK], timeout=_CHECK_S, check=False).returncode == 0
+    except (OSError, subprocess.TimeoutExpired):
+        return False
 
 
 def main(parent_pid: int) -> None:
@@ -74,6 +104,9 @@ def main(parent_pid: int) -> None:
     _die_with_parent()
     if os.getppid() != parent_pid:
         return
+    # As Ray has it for its workers; what a client may open is not passed on.
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, _MAX_FILES)), hard))
     gc.disable()  # imports leave next to no garbage
     for name in _IMPORTS:
         importlib.import_module(name)
@@ -84,27 +117,45 @@ def main(parent_pid: int) -> None:
     listener.listen(64)
     os.rename(f"{os.environ[SOCKET]}.new", os.environ[SOCKET])  # there, it answers
     while True:
-        channel = listener.accept()[0]
-        if os.fork() == 0:
-            listener.close()
-            _supervise(channel)
-        channel.close()
+        try:
+            channel = listener.accept()[0]
+        except OSError as error:
+            _wait_after(error)
+            continue
+        with channel:
+            try:
+                is_child = os.fork() == 0
+            except OSError as error:  # its client becomes a Python of its own
+                _wait_after(error)
+                continue
+            if is_child:
+                listener.close()
+                _supervise(channel)
+
+
+def _wait_after(error: OSError) -> None:
+    """Say that there are no files or processes left for now, and give others time to end."""
+    sys.stderr.write(f"fork server: {error}\n")
+    time.sleep(0.1)
 
 
 def _supervise(channel: socket.socket) -> None:
     """Fork what was asked for, end it when its client dies, and report how it ended."""
     _die_with_parent()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    head, fds, _, _ = socket.recv_fds(channel, 4, 253)
+    head, fds, _, _ = socket.recv_fds(channel, 4, MAX_FDS)
     with channel.makefile("rb") as reader:
         request = json.loads(reader.read(struct.unpack("!I", head)[0]))
+    if len(fds) < len(request[3][:MAX_FDS]):  # no room for them: its client becomes Python
+        os._exit(1)
     pid = os.fork()
     if pid == 0:
         channel.close()
         _become(*request, received=list(fds))
     for fd in fds:
         os.close(fd)
-    channel.sendall(struct.pack("!i", pid))
+    with contextlib.suppress(OSError):  # a client that is gone is seen below
+        channel.sendall(struct.pack("!i", pid))
     while not (ended := os.waitpid(pid, os.WNOHANG))[0]:
         if select.select([channel], [], [], 0.1)[0]:  # it says nothing more: it is gone
             os.kill(pid, signal.SIGKILL)
