@@ -34,7 +34,7 @@ class StallError(HintError, RuntimeError):
     """Somebody did not answer within a stated limit; the message names who."""
 
 
-def one_line(error: HintError | OSError) -> str:
+def one_line(error: HintError | OSError | ValueError) -> str:
     """Say what a command could not do; of a system's error, with which file."""
     if isinstance(error, OSError):
         what = error.strerror or str(error)

@@ -20,6 +20,7 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
 from recipe.hint.alternation import phases
+from recipe.hint.command.arguments import Parser
 from recipe.hint.errors import HintError, one_line
 from recipe.hint.main_hint import run_command
 from recipe.hint.runtime.partner import ServerOptions
@@ -36,7 +37,7 @@ _OPTIONS = {
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the command; the exit code is 0 only when it has done all it was asked for."""
     argv = sys.argv[1:] if argv is None else list(argv)
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,

@@ -17,12 +17,12 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn, get_args
+from typing import get_args
 
 import pyarrow.parquet as pq
 from omegaconf import DictConfig
 
-from recipe.hint.command.arguments import text
+from recipe.hint.command.arguments import Parser, text
 from recipe.hint.errors import DataError
 from recipe.hint.main_hint import run_command
 from recipe.hint.problems.columns import Labels, make_row, read_problems, write_rows
@@ -40,12 +40,6 @@ _ARGUMENTS = {
 }
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        """Print one line; argparse would print the usage before it."""
-        self.exit(2, f"error: {message}\n")
-
-
 def main(argv: Sequence[str] | None = None) -> None:
     """Ask, and show the answers."""
     argv = sys.argv[1:] if argv is None else list(argv)
@@ -56,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def read_arguments(argv: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
     """Return the arguments, and the settings among them."""
-    parser = _Parser(
+    parser = Parser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,

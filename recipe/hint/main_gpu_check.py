@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from recipe.hint.bench.gpu_check import PARTS, Check, NotHereError
+from recipe.hint.command.arguments import Parser
 from recipe.hint.errors import HintError
 from recipe.hint.whole_file import write_whole
 
@@ -45,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def read_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     """Read the command line; an unknown part ends the program with a message."""
-    parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
+    parser = Parser(description=str(__doc__).splitlines()[0])
     default = Path(f"outputs/gpu-check-{datetime.now():%Y%m%d-%H%M%S}")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--only", default=",".join(PARTS), help=f"of {','.join(PARTS)}")

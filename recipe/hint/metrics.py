@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import get_args
 
@@ -105,6 +106,7 @@ def _writing(records: Sequence[PromptRecord], asked: Sequence[PromptRecord]) -> 
     """
     failed = {reason: _num_with(reason, records) for reason in _HINT_FAILURES}
     num_without = sum(_num_with(reason, asked) for reason in FINAL_HINT_FAILURES)
+    faults = Counter(record.hint_fault for record in records if record.hint_fault)
     return {
         "generate_requested": len(asked),
         "generate_success": len(asked) - num_without,
@@ -113,6 +115,7 @@ def _writing(records: Sequence[PromptRecord], asked: Sequence[PromptRecord]) -> 
         "cut": _num_with("cut", asked),
         "leaked": sum(bool(set(record.levels) & set(record.leaked_levels)) for record in asked),
         **failed,
+        **{f"fault_{name}": count for name, count in faults.items()},
     }
 
 

@@ -91,6 +91,7 @@ class PromptRecord:
         accuracies: 1 for right, 0 for wrong or ungraded, of those that are sampled and not given.
         groups: Names of the groups that share a baseline, one a row; empty: one group.
         trained_tokens: Length of those that are sampled and not given.
+        hint_fault: Why no hint was written, in a word; empty where it is not known.
         leaked_levels: Levels whose hint holds the final answer, sampled or not.
         on_policy: False when some row trains under another prompt than it was sampled from.
         reasons: Number of verdicts by reason, of the responses that ``accuracies`` has.
@@ -118,6 +119,7 @@ class PromptRecord:
     hint_calls: int = 0
     hint_tokens: int = 0
     hint_seconds: float = 0.0
+    hint_fault: str = ""
     leaked_levels: tuple[int, ...] = ()
     on_policy: bool = True
     reasons: dict[str, int] = field(default_factory=dict)
@@ -197,8 +199,7 @@ class PromptRecord:
         }
         values["rounds"] = tuple(map(RoundRecord.from_json, row["rounds"]))
         values["rows"] = tuple(Place(*place) for place in row["rows"])
-        found = row.get("conversations", ())
-        values["conversations"] = tuple(map(Conversation.from_json, found))
+        values["conversations"] = tuple(map(Conversation.from_json, row.get("conversations", ())))
         return cls(**values)
 
 

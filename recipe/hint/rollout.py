@@ -315,6 +315,7 @@ class PromptRollout:
             hint_calls=written.calls,
             hint_tokens=written.tokens,
             hint_seconds=round(self._hint_seconds, 4),
+            hint_fault="" if written.status == "ok" else written.detail.partition(":")[0],
             leaked_levels=written.leaked,
             on_policy=not (is_unhinted and any(self._level(row) for row in train.rows)),
             reasons=dict(Counter(verdict.reason for verdict in verdicts)),

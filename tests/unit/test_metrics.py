@@ -1,6 +1,7 @@
 """The step's metrics, each with its arithmetic."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from records import record
@@ -47,6 +48,13 @@ def test_requests_split_into_success_and_failure_by_reason():
     assert metrics["generate_success"] == 2
     assert metrics["generate_failed"] == metrics["parse_failed"] == 1
     assert metrics["generate_attempts"] == 2 + 1 + 3
+
+
+def test_why_hints_were_not_written_is_counted_by_name():
+    refused, silent = (replace(STEP[0], hint_fault=fault) for fault in ("refused", "timeout"))
+    metrics = step_metrics([*STEP, refused, refused, silent], 3)
+    faults = {name: value for name, value in metrics.items() if name.startswith("fault_")}
+    assert faults == {"fault_refused": 2, "fault_timeout": 1}
 
 
 def test_zero_signal_is_compared_before_and_after_the_hints():

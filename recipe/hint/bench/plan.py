@@ -76,8 +76,6 @@ def token_counts(records: Sequence[PromptRecord]) -> dict[str, float]:
         "prompts": len(records),
         "level0": len(at_zero),
         "unresolved": sum(not any(each.rounds[0].accuracies) for each in at_zero),
-        "hinted": sum(record.highest_level > 0 for record in records),
-        "mixed": sum(record.has_signal for record in records),
         "accepted_tokens": accepted,
         "discarded_tokens": sampled - accepted,
         "hint_tokens": sum(record.hint_tokens for record in records),

@@ -12,9 +12,9 @@ from recipe.hint.methods import BASELINE, RELEASED
 Row = Mapping[str, Any]
 _PROCESSES = ("server", "worker", "driver")
 _MEANS = (
-    *("step_s", "rollout_s", "log_prob_s", "update_s", "sync_s", "other_s"),
-    *("accepted_tokens", "discarded_tokens", "hint_tokens", "prompts", "level0", "unresolved"),
-    *("before_s", "after_s", "hinted", "mixed", "requests", "prompt_tokens", "cached_tokens"),
+    *("step_s", "rollout_s", "update_s", "other_s", "before_s", "after_s"),
+    *("accepted_tokens", "discarded_tokens", "hint_tokens", "level0", "unresolved"),
+    *("prompt_tokens", "cached_tokens"),
     *(f"{part}_cpu_s" for part in _PROCESSES),
 )
 _PHASES = ("rollout_s", "step_s")

@@ -44,7 +44,6 @@ class BenchHttpServer(GroupHttpServer):
         """Return what was counted since the last call, with its first and last moment."""
         cpu_s, self._cpu_s = time.process_time() - self._cpu_s, time.process_time()
         counts = {
-            "requests": len(self._requests),
             "prompt_tokens": sum(len(prompt_ids) for prompt_ids, _ in self._requests),
             "cached_tokens": self._num_cached,
             "server_cpu_s": cpu_s,

@@ -29,7 +29,7 @@ class HintResult:
     Attributes:
         calls: Responses requested from the hint writer, retries included.
         tokens: Length of those that were received.
-        detail: Why there are none; for the log.
+        detail: Why there are none: a word, then a colon and more about it.
         leaked: Levels, from 1, whose text gives the final answer away.
     """
 

@@ -58,7 +58,7 @@ class SolutionPrefix:
         solution = problem.solution
         limit = answer_start(problem)
         if not solution[:limit].strip():
-            return HintResult("missing_solution", detail="no text before the final answer")
+            return HintResult("missing_solution", detail="nothing_before_answer")
         safe, begin = SafeEnds(solution), len(solution) - len(solution.lstrip())
         hints = []
         for target in self._targets(solution, begin):

@@ -387,7 +387,7 @@ class Teacher:
         return max(fault.wait_s, min(doubled_s, settings.max_wait_s) * spread)
 
     def _warn(self, fault: Fault, num_calls: int = 0) -> _Asked:
-        """Log the first fault of its kind; all of them are in the records and counters."""
+        """Log the first fault of its kind; that of each hint is in the records and metrics."""
         if fault.kind not in self._warned:
             self._warned.add(fault.kind)
             logger.warning("the teacher gave no answer: %s: %s", fault.kind, fault.what)

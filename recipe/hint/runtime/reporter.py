@@ -173,6 +173,12 @@ def _reward_lines(data: dict[str, Any]) -> list[str]:
         if f"hint/{name}" in data
     )
     written = f"{_count(data, 'generate_success')}/{_count(data, 'generate_requested')}"
+    faults = [
+        f"{name.removeprefix('hint/fault_')} {count:.0f}"
+        for name, count in data.items()
+        if name.startswith("hint/fault_")
+    ]
+    written += f" ({', '.join(faults)})" if faults else ""
     return [
         f"{head}, {before} at the first level tried",
         f"  hint levels {levels}   hints written {written}   {tokens}",

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from recipe.hint.errors import ConfigError
 from recipe.hint.record import PromptRecord
 from recipe.hint.report.runs import read_rows
 from recipe.hint.whole_file import whole_file, write_whole
@@ -56,7 +57,10 @@ class RunFolder:
         path = checkpoint / METRICS_FILE
         if not path.exists():  # older checkpoints have none
             return
-        metrics = json.loads(path.read_text(encoding="utf-8"))
+        try:
+            metrics = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise ConfigError(f"{path} cannot be read ({error}); restore or delete it") from error
         rows = (row for row in self.read_metrics() if row["step"] == step)
         if not any(metrics.keys() <= row.keys() for row in rows):
             self.append_metrics(step, metrics)

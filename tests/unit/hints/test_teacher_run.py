@@ -100,6 +100,13 @@ def test_every_fault_ends_in_a_record_and_a_second_run_asks_only_for_what_is_mis
     failed = [each for each in source.results if each.status != "ok"]
     assert Counter(each.status for each in failed) == {"generation_failed": 6}
     assert Counter(each.detail.split(": ")[0] for each in failed) == Counter(FAULTS.values())
+    told = Counter(each.hint_fault for each in records)
+    assert told == Counter(FAULTS.values()) | {"": 94}
+    assert {
+        name.removeprefix("fault_"): count
+        for name, count in metrics(records).items()
+        if name.startswith("fault_")
+    } == Counter(FAULTS.values())
     # 70 + 24 * 2 + 6 * (1 + 2 retries)
     assert len(server.requests) == 136
     assert sum(each.calls for each in source.results) == 136

@@ -66,6 +66,14 @@ def test_a_step_with_hints_tells_its_levels_and_what_they_brought():
     ]
 
 
+def test_a_step_tells_why_hints_were_not_written():
+    *_, last = describe(
+        HINTED | {"hint/generate_success": 0, "hint/fault_refused": 5.0, "hint/fault_timeout": 1.0},
+        "step 3/45",
+    )
+    assert "hints written 0/6 (refused 5, timeout 1)" in last
+
+
 def test_a_step_of_a_method_without_hints_tells_of_none():
     _, *rest = describe(STEP, "step 3/45")
     assert rest == ["  reward 0.250   groups with signal 5/8   tokens 1000"]

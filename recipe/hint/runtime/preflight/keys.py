@@ -116,6 +116,7 @@ _UNSUPPORTED = {
         names(ROLLOUT, "ignore_eos repetition_penalty"), "a whole-group request does not carry it"
     ),
     f"{ACTOR}.checkpoint.async_save": "a checkpoint is marked COMPLETE when verl's call returns",
+    "algorithm.kl_ctrl.type": "an adapted coefficient is in no checkpoint of verl's",
     "distillation.enabled": "no teacher log-probabilities are stored with a response",
 }
 # Defaults of the primary config that differ from verl's file.

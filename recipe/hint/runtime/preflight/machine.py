@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
 from pathlib import Path
 
 from omegaconf import DictConfig
@@ -22,12 +21,12 @@ _CPUS_OF_DRIVER = 2
 _NEWEST_CLUSTER = Path("/tmp/ray/ray_current_cluster")  # where Ray itself looks
 
 
-def num_gpus(environment: Mapping[str, str] = os.environ) -> int:
+def num_gpus() -> int:
     """Count the NVIDIA devices of this process; without torch, whose import takes seconds."""
     found = len(list(Path("/dev").glob("nvidia[0-9]*")))
     if not found and Path("/proc/driver/nvidia/gpus").is_dir():
         found = len(list(Path("/proc/driver/nvidia/gpus").iterdir()))
-    visible = environment.get("CUDA_VISIBLE_DEVICES")
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is None:
         return found
     return min(found, sum(name.strip() not in ("", "-1") for name in visible.split(",")))
