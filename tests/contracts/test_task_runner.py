@@ -1,6 +1,7 @@
 """The runner that stands in place of verl's: the queue of its cluster, and what it builds."""
 
 import inspect
+import shlex
 
 import pytest
 from transfer_queue import interface
@@ -59,7 +60,35 @@ def test_workers_start_by_the_fork_client_where_the_user_names_no_program(
     monkeypatch.setenv(EXECUTABLE, "/run/python")
     config = composed("hardware=laptop", *override)
     assert composed("hardware=laptop").ray_kwargs.ray_init.runtime_env.py_executable is None
+    assert arguments_of(config, monkeypatch)["runtime_env"]["py_executable"] == expected
+
+
+def arguments_of(config, monkeypatch):
     monkeypatch.setenv("HINT_REPO", "here")
     for name in environment_of(config):
         monkeypatch.setenv(name, "set")
-    assert _ray_arguments(config)["runtime_env"]["py_executable"] == expected
+    return _ray_arguments(config)
+
+
+def test_ray_gets_the_fork_client_as_one_word_of_a_shell(composed, monkeypatch):
+    monkeypatch.setenv(EXECUTABLE, "/a folder/python")
+    found = arguments_of(composed("hardware=laptop"), monkeypatch)["runtime_env"]["py_executable"]
+    assert shlex.split(found) == ["/a folder/python"]
+
+
+@pytest.mark.parametrize(
+    ("overrides", "address", "expected"),
+    [
+        (["hardware=laptop"], None, "local"),
+        (["hardware=laptop"], "10.0.0.1:6379", None),  # Ray reads it
+        (["hardware=laptop", "+ray_kwargs.ray_init.address=10.0.0.2:1"], None, "10.0.0.2:1"),
+        (["hardware=multinode", "trainer.nnodes=2"], None, None),
+    ],
+)
+def test_a_run_of_one_node_joins_a_cluster_only_where_it_is_named(
+    composed, monkeypatch, overrides, address, expected
+):
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    if address:
+        monkeypatch.setenv("RAY_ADDRESS", address)
+    assert arguments_of(composed(*overrides), monkeypatch).get("address") == expected
