@@ -185,6 +185,7 @@ def _run_process(command: Sequence[str], silence: Silence) -> int:
                 if silence.seconds() > JOB_LIMIT_S:
                     sys.stderr.write(f"no sign of life of this job for {JOB_LIMIT_S:g} s\n")
                     process.kill()
+                    break
             return process.wait()
         except KeyboardInterrupt:
             # A terminal interrupts the job too; a signal to this process alone does not.
