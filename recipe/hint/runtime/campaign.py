@@ -239,7 +239,7 @@ class Driver:
         """Yield what is running for this job now; nothing if it has ended."""
         code, job = running.process.poll(), running.job
         if code is None:
-            if running.silence.seconds() < JOB_LIMIT_S:
+            if running.silence.length_s() < JOB_LIMIT_S:
                 yield running
                 return
             end_children([running.process])

@@ -83,7 +83,7 @@ def run_to_its_end(config: DictConfig, runner_class: type) -> RunFolder:
         try:
             while not ray.wait([job], timeout=_POLL_S)[0]:
                 console.show()
-                if silence.seconds() > limit_s:
+                if silence.length_s() > limit_s:
                     raise StallError(
                         f"the driver did not answer within hint.watchdog.answer_s={limit_s:g} s"
                     )

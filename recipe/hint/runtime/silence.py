@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 HEARTBEAT = "heartbeat"  # of a run's watchdog, in its folder of logs
@@ -12,24 +13,27 @@ JOB_LIMIT_S = 3600.0
 
 
 class Silence:
-    """The seconds since any of some files changed, by this process's own clock."""
+    """The time since any of some files changed, by this process's own clock."""
 
-    def __init__(self, paths: Iterable[Path]) -> None:
-        self._last: dict[Path, int] = dict.fromkeys(paths, -1)
-        self._changed_at = 0.0
-        self.seconds()
+    def __init__(self, paths: Iterable[Path], now: Callable[[], float] = time.monotonic) -> None:
+        """Begin now.
 
-    def seconds(self) -> float:
-        """Return them; a file that cannot be read, as of a disk that is away, has not changed."""
-        now = time.monotonic()
+        Args:
+            paths: The files; they need not be there yet.
+            now: A clock in seconds.
+        """
+        self._last: dict[Path, int] = dict.fromkeys(paths, 0)
+        self._now, self._changed_at = now, now()
+        self.length_s()
+
+    def length_s(self) -> float:
+        """Return its seconds; a file that cannot be read, its disk being away, has not changed."""
+        now = self._now()
         for path, last in self._last.items():
-            try:
+            with contextlib.suppress(OSError):
                 self._last[path] = path.stat().st_mtime_ns
-            except OSError:
-                continue
             if self._last[path] != last:
                 self._changed_at = now
-        self._changed_at = self._changed_at or now
         return now - self._changed_at
 
 

@@ -343,7 +343,7 @@ def test_a_heartbeat_is_silent_until_the_watchdog_of_the_driver_beats(tmp_path):
     try:
         before = silence._changed_at
         for _ in range(600):
-            silence.seconds()
+            silence.length_s()
             if silence._changed_at > before:
                 break
             threading.Event().wait(0.1)
