@@ -9,7 +9,7 @@ import shlex
 import shutil
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, cast
 
@@ -24,7 +24,7 @@ from recipe.hint.runtime.cpu.fork_client_process import EXECUTABLE
 from recipe.hint.runtime.environment import environment_of
 from recipe.hint.runtime.evaluation import EvaluationRunner
 from recipe.hint.runtime.folder_lock import claimed
-from recipe.hint.runtime.ray_services import RayServices, starting
+from recipe.hint.runtime.ray_services import RayServices, coming_round, starting
 from recipe.hint.runtime.reporter import Pace, closing_lines, stopped_line
 from recipe.hint.runtime.run_folder import RunFolder, keep_config
 from recipe.hint.runtime.task_runner import HintTaskRunner, remote_runner
@@ -33,6 +33,7 @@ from recipe.hint.runtime.watchdog import read_fatal, sentence_of, silence_of, te
 _STEP = re.compile(r"^(step|samples) (\d+)/(\d+)")
 _POLL_S = 0.2
 _PRINT_EVERY_S = 10.0
+_END_S = 120.0  # for the end of Ray, and a copy of its logs
 # Names that Ray gives to files of its log folder.
 _WORKER_FILE = re.compile(r"worker-(?P<worker>[0-9a-f]{56})-(?P<job>[0-9a-f]{8})-")
 _WORKER_ID = re.compile(r"[0-9a-f]{56}")
@@ -73,7 +74,7 @@ def run_to_its_end(config: DictConfig, runner_class: type) -> RunFolder:
     Raises:
         HintError: If the run failed; the message is the first reason any of its processes left.
     """
-    with _started_ray(config) as (folder, services):
+    with _started_ray(config) as (folder, services, is_alive):
         console = _Console(folder.console)
         runner = remote_runner(runner_class)
         _wait_until_scheduled(runner, config.hint.watchdog.queue_s)
@@ -82,6 +83,7 @@ def run_to_its_end(config: DictConfig, runner_class: type) -> RunFolder:
         job = runner.run.remote(config)
         try:
             while not ray.wait([job], timeout=_POLL_S)[0]:
+                is_alive()
                 console.show()
                 if silence.length_s() > limit_s:
                     raise StallError(
@@ -125,8 +127,13 @@ def _wait_until_scheduled(runner: Any, limit_s: float) -> None:
 
 
 @contextlib.contextmanager
-def _started_ray(config: DictConfig) -> Iterator[tuple[RunFolder, RayServices]]:
-    """Run Ray for the time of one run, and keep the output of its processes with the run."""
+def _started_ray(
+    config: DictConfig,
+) -> Iterator[tuple[RunFolder, RayServices, Callable[[], None]]]:
+    """Run Ray for the time of one run, and keep the output of its processes with the run.
+
+    The third is to be called again and again, to show that this process waits for no disk.
+    """
     # Here: the actors do not know Hydra's resolvers, such as the time in the run's name.
     OmegaConf.resolve(config)
     _make_paths_absolute(config)
@@ -151,20 +158,28 @@ def _started_ray(config: DictConfig) -> Iterator[tuple[RunFolder, RayServices]]:
 
         # After ray.init(), which sets a handler that ends the process silently.
         signal.signal(signal.SIGTERM, terminate)
-        try:
-            yield folder, services
-        except KeyboardInterrupt:
-            if terminated:  # Ray raises a plain one where it was waiting
-                raise Terminated from None
-            raise
-        finally:
+        dogs = config.hint.watchdog
+        limit_s = dogs.queue_s + dogs.answer_s + _END_S
+        reason = f"the disk of {folder.root} did not answer for {limit_s:g} s"
+        with coming_round(limit_s, reason) as is_alive:
             try:
-                with contextlib.suppress(Exception):  # the run's own error must not be replaced
-                    time.sleep(0.3)
-                    keep_logs(session, folder.logs / "ray", ray.get_runtime_context().get_job_id())
-                services.shut_down()
-            finally:  # even if a second signal ended the wait
-                services.kill_all()
+                yield folder, services, is_alive
+            except KeyboardInterrupt:
+                if terminated:  # Ray raises a plain one where it was waiting
+                    raise Terminated from None
+                raise
+            finally:
+                _end_ray(services, session, folder.logs / "ray")
+
+
+def _end_ray(services: RayServices, session: Path, logs: Path) -> None:
+    try:
+        with contextlib.suppress(Exception):  # the run's own error must not be replaced
+            time.sleep(0.3)
+            keep_logs(session, logs, ray.get_runtime_context().get_job_id())
+        services.shut_down()
+    finally:  # even if a second signal ended the wait
+        services.kill_all()
 
 
 def keep_logs(session: Path, target: Path, job: str) -> None:

@@ -9,7 +9,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import psutil
 import ray
@@ -20,6 +20,7 @@ from recipe.hint.errors import StallError, Terminated
 _STOPPED_S = 30.0  # Ray gives up by itself after a minute
 _LOOK_EVERY_S = 5.0  # for new processes: a look reads all of the machine's
 _SHUTDOWN_S, _EXIT_S = 30.0, 10.0
+_LOOK_S = 1.0
 _NAMES = ("gcs_server", "raylet")
 _GONE = (psutil.NoSuchProcess, psutil.AccessDenied)
 
@@ -166,6 +167,37 @@ def starting(limit_s: float) -> Iterator[None]:
         raise
     except Exception as error:  # noqa: BLE001 - Ray raises bare ones
         raise StallError(f"Ray did not start: {' '.join(str(error).split())}") from error
+    finally:
+        is_done.set()
+
+
+@contextlib.contextmanager
+def coming_round(limit_s: float, reason: str) -> Iterator[Callable[[], None]]:
+    """End this process where the block does not call, again and again, what it is given.
+
+    A call that waits for a disk cannot be interrupted.
+
+    Args:
+        limit_s: Longest time between two calls, and from the last one to the end of the block.
+        reason: What is told then.
+    """
+    is_done = threading.Event()
+    num_looks = 0  # since the last call; a stopped process looks at nothing
+
+    def watch() -> None:
+        nonlocal num_looks
+        while not is_done.wait(_LOOK_S):
+            num_looks += 1
+            if num_looks * _LOOK_S > limit_s:
+                _give_up(reason)
+
+    def call() -> None:
+        nonlocal num_looks
+        num_looks = 0
+
+    threading.Thread(target=watch, name="coming-round", daemon=True).start()
+    try:
+        yield call
     finally:
         is_done.set()
 

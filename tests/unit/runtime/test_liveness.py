@@ -333,6 +333,24 @@ def test_a_disk_that_hangs_keeps_no_phase_alive(tmp_path):
     assert end.returncode == EXIT_CODE
 
 
+def test_a_command_that_waits_for_a_disk_ends_and_says_so():
+    code = (
+        "import threading\n"
+        "from recipe.hint.runtime import ray_services\n"
+        "ray_services._LOOK_S = 0.05\n"
+        "with ray_services.coming_round(1.0, 'the disk did not answer') as is_alive:\n"
+        "    for _ in range(20):\n"
+        "        threading.Event().wait(0.1)\n"
+        "        is_alive()\n"
+        "    print('went round', flush=True)\n"
+        "    threading.Event().wait()\n"
+    )
+    command = [sys.executable, "-c", code]
+    end = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert (end.returncode, end.stdout) == (2, "went round\n")
+    assert end.stderr.startswith("error: the disk did not answer (Ray's own logs: ")
+
+
 def test_a_driver_that_was_told_to_end_says_so(tmp_path):
     assert sentence_of(SystemExit(1), tmp_path) == "the driver was told to end, by SIGTERM"
 
