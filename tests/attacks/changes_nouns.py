@@ -90,3 +90,13 @@ def _(rng: Rng, gold: Gold) -> str | None:
     tails += [f" {unit} times {n}", f" {unit} minus {n} {unit}", f" to {n} {unit}"]
     tails += [f" {n} {unit}", f",000 {unit}", f" thousand {unit}", f" {unit} ({n})"]
     return gold.numeral + wrapped(rng, rng.choice(tails), *FONTS[:3])
+
+
+@changes("a rate that was not asked for")
+def _(rng: Rng, gold: Gold) -> str | None:
+    noun = re.search(r"How many ([a-z]+) ", gold.problem)
+    is_rate = gold.mentions("per ", "each ", "every ", " an hour", " a day", " a week", "daily")
+    if not gold.numeral or noun is None or gold.problem.count("?") != 1:
+        return None
+    over, time = rng.choice(("per", "a", "each", "every")), rng.choice(("minute", "day", "year"))
+    return None if is_rate else gold.numeral + wrapped(rng, f" {noun[1]} {over} {time}", *FONTS[:3])

@@ -160,6 +160,16 @@ def _(rng: Rng, gold: Gold) -> str | None:
     )
 
 
+@keeps("what is asked for, in total")
+def _(rng: Rng, gold: Gold) -> str | None:
+    noun = re.search(r"How many ([a-z]+) ", gold.problem)
+    is_share = gold.mentions("each", "per ", "every", "average", "mean ", "more", "less", "fewer")
+    is_other = gold.mentions("differ", "extra", " in a ") or gold.problem.count("?") != 1
+    if not gold.numeral or noun is None or is_share or is_other:
+        return None
+    return rf"{gold.numeral}\text{{ {noun[1]} {rng.choice(('in total', 'altogether', 'in all'))}}}"
+
+
 @keeps("matrix spelling")
 def _(rng: Rng, gold: Gold) -> str | None:
     if not gold.rows:

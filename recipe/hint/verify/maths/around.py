@@ -33,7 +33,8 @@ _SCALE = re.compile(
     r"(hundred|thousand|million|billion|trillion|dozen)(?![a-z])"
 )
 _OTHER = re.compile(  # \boxed{5} or 7
-    r"[\s$*]{0,9}(?:\\[)\]])?\s?(?:\\text\{\s?)?or(?: maybe| possibly| perhaps)?\s?\}?[\s$*(]{0,9}"
+    r"[\s$*]{0,9}(?:\\[)\]])?[\s,(]{0,3}(?:\\text\{\s?)?or(?: maybe| possibly| perhaps)?\s?\}?"
+    r"[\s$*(]{0,9}"
     r"(-?[0-9][0-9.,/]{0,20}|[A-Z])(?=\s*(?:[.$})*]|\\[)\]]|\n|\Z))"
 )
 _LIST_MARK = re.compile(r"[1-9][0-9]?[.)]")

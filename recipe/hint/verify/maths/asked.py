@@ -12,8 +12,9 @@ from recipe.hint.verify.maths.mentions import (
     mentioned_units,
     without_possessives,
 )
+from recipe.hint.verify.maths.rates import asked_rate, asks_for_wage
 from recipe.hint.verify.maths.units import Unit, kind_of, read_unit
-from recipe.hint.verify.maths.words import TAILS, changes_value, is_plain_noun
+from recipe.hint.verify.maths.words import TAILS, TOTALS, changes_value, is_plain_noun, split_tail
 
 # Symbols that are also scales or common names; without a problem they are not left out.
 _DOUBTFUL = frozenset(
@@ -31,7 +32,7 @@ _POWERS = {"area": 2, "volume": 3}
 _NAMES = frozenset(
     "answer total area perimeter volume length width height radius slope distance speed time cost "
     "price profit sum product ratio probability number mean median average max min maximum minimum "
-    "gcd lcm value result remainder angle rate of the".split()
+    "gcd lcm value result angle rate of the".split()
 )
 _PLAIN_UNITS = ((("unit", 1),), (("unit", 2),), (("unit", 3),))
 _POWER = r"(?:\^?[23](?![0-9A-Za-z]))?"  # cm^2, cm2
@@ -63,6 +64,10 @@ _MONEY = re.compile(
     r"\b[Hh]ow much (?:money\b|(?:did|do|does|will|would|can|could|should|must|is|are)\b"
     r"[^.?]{0,80}\b(?:make|earn|pay|spend|cost|owe|save|charge|worth)\b)|\bamount of money\b"
 )
+_SHARE = re.compile(
+    r"\b(?:each|per|every|apiece|averages?|mean|more|fewer|less|extra|difference)\b"
+)
+_SUBSTANCE = re.compile(r"\b[Hh]ow (?:much(?: more)?|many [a-z]+ of) (?:the )?([a-z]+)")
 _HOW = re.compile(r"\b[Hh]ow (far|tall|wide|deep|heavy)\b")
 _KINDS_ASKED = dict.fromkeys(("far", "tall", "wide", "deep"), "length") | {"heavy": "mass"}
 _CENTS = re.compile(r"\bcents?\b|¢")
@@ -89,13 +94,18 @@ def has_noun(noun: str, problem: str) -> bool:
 
     All its words have to be in the text, and in what ``how many`` asks for where that is there.
     A noun with a word that may also compare, measure or change the value has to be what is asked
-    for: ``more apples``, ``pairs of shoes``. ``left`` and ``old`` have to be asked for too.
+    for: ``more apples``, ``pairs of shoes``. ``left``, ``old`` and ``per day`` have to be asked for
+    too, and ``in total`` may not stand where the question wants a share or a difference.
     """
-    words = noun.split()
-    if words[-1] in TAILS and _asks_for_tail(words[-1], problem):
-        words = words[:-1]
+    words, tail = split_tail(noun.split())
+    if tail and not _asks_for_tail(tail, problem):
+        if tail not in TAILS | TOTALS:
+            return False
+        words = noun.split()
     if not words or not problem:
         return bool(problem)
+    if _is_amount(noun, problem):
+        return True
     if words[-1] == "old" or not all(is_plain_noun(word) for word in words):
         return _is_what_is_asked(words, problem)
     parts = {_singular(part) for word in words for part in word.split("-")}
@@ -126,17 +136,26 @@ def may_drop_unit(unit: Unit, problem: str) -> bool:
     """Whether a unit may be left out against a value that has none.
 
     Where the problem's text asks for one it has to be that; else the text has to mention it, and
-    no other of its kind. Degrees only need that the text has angles and nothing in radians, dollars
-    that it asks for money, and square units nothing.
+    no other of its kind. A time that the question counts by may stand below it, and money over a
+    time needs such a question. Degrees only need that the text has angles and nothing in radians,
+    dollars that it asks for money, and square units nothing.
     """
     if not problem:
         return all(
             name not in _DOUBTFUL and (power < 2 or kind_of(name) == "length")
             for name, power in unit
         )
+    rate = asked_rate(question(problem))
+    above = tuple(each for each in unit if each != (rate, -1))
+    if above != unit and may_drop_unit(above, problem):
+        return True
     asked = _asked_unit(problem)
     if asked or _asked_words(problem):  # another unit, or no unit at all
         return unit == asked or unit in _PLAIN_UNITS
+    kinds = {(kind_of(name), power > 0) for name, power in unit}
+    is_wage = {("money", True), ("time", False)} <= kinds
+    if is_wage and above == unit and not asks_for_wage(question(problem)):
+        return False
     kind = _asked_kind(problem)
     if kind and unit not in _PLAIN_UNITS and all(kind_of(name) != kind for name, _ in unit):
         return False
@@ -192,9 +211,26 @@ def _singular(word: str) -> str:
     return word.removesuffix("e")
 
 
-def _asks_for_tail(word: str, problem: str) -> bool:
-    """Whether the question asks how many are left, or how old someone is."""
+def _is_amount(noun: str, problem: str) -> bool:
+    """Tell whether a noun is a unit ``of`` what the problem measures: ``liters of water``."""
+    unit, _, substance = noun.partition(" of ")
+    measured = read_unit(unit.split())
+    if not measured or not substance or not all(map(is_plain_noun, substance.split())):
+        return False
     asked = question(problem)
+    is_named = any(match[1] not in _CUT for match in _SUBSTANCE.finditer(asked))
+    told = re.compile(rf"\b(?:of|much) (?:more |the )?{re.escape(substance)}\b")
+    is_told = told.search(asked if is_named else problem[-MAX_CHARS:]) is not None
+    return is_told and may_drop_unit(measured, problem)
+
+
+def _asks_for_tail(word: str, problem: str) -> bool:
+    """Tell whether the question asks how many are left, how old someone is, or by which time."""
+    asked = question(problem)
+    if word in TOTALS:
+        return not asked_rate(asked) and _SHARE.search(asked) is None
+    if word.startswith("per "):
+        return word == f"per {asked_rate(asked)}"
     if word == "old":
         return word in _asked_words(problem) or _AGE.search(asked) is not None
     before = [match[1] for match in _LEFT.finditer(asked) if match[2] == word]

@@ -39,6 +39,8 @@ _GLUE = re.compile(
     r"\}((?:[\s$*,;]|\\[()\[\],;: ]|\\q?quad(?![a-z])|\\text\{[\s,]{0,3}(?:and|or)\s?\}|and|or)*)\Z"
 )
 _PARTED = re.compile(r"(?<!\\)[,;]|and|or")
+_NAME = re.compile(r"(?<![A-Za-z0-9\\+*/^-])([A-Za-z](?:_\{?[0-9]\}?)?)\s?=\s?\Z")  # x = \boxed{2}
+_MAX_NAME = 12
 _MAX_GLUE, _MAX_SIDE_BY_SIDE = 40, 12
 _INTEGER = re.compile(r"([+-]?)([0-9]+)")
 _TOLERANCE_MARK = "(tolerance"
@@ -122,7 +124,8 @@ def last_box(response: str) -> Box:
 
     An unbalanced last box, or ``\boxed`` without a brace, is ``open`` however many complete
     boxes come before it: those are intermediate values. A box inside another is part of it.
-    Boxes side by side, ``\boxed{2}`` and ``\boxed{3}``, are one answer, the list of their values.
+    Boxes side by side, ``\boxed{2}`` and ``\boxed{3}``, are one answer, the list of their values;
+    so are ``x = \boxed{2}`` or ``x = \boxed{3}``.
     """
     last = _last_match(response)
     if last is None:
@@ -148,17 +151,32 @@ def last_box(response: str) -> Box:
 
 
 def _with_boxes_before(response: str, closed: Mapping[int, tuple[int, int]], end: int) -> Box:
-    """The box that ends at ``end``, as a list with the other values of boxes at its left side."""
-    texts: list[str] = []
-    start, at = 0, end
-    while at in closed and len(texts) < _MAX_SIDE_BY_SIDE:
-        start, inside = closed[at]
-        texts.append(response[inside : at - 1].strip())
-        glue = _GLUE.search(response, max(0, start - _MAX_GLUE), start)
+    r"""Return the box that ends at ``end`` and those at its left side, as one list.
+
+    Where it has a name, ``x = \boxed{2}``, the others need one too.
+    """
+    parts: list[tuple[str, str]] = []  # names and values, the last box first
+    start, at, link = closed[end][0], end, ", "
+    is_named = _NAME.search(response, max(0, start - _MAX_NAME), start) is not None
+    while at in closed and len(parts) < _MAX_SIDE_BY_SIDE:
+        begin, inside = closed[at]
+        name = _NAME.search(response, max(0, begin - _MAX_NAME), begin) if is_named else None
+        if is_named and name is None:
+            break
+        start, left = begin, name.start() if name else begin
+        parts.append((f"{name[1]} = " if name else "", response[inside : at - 1].strip()))
+        glue = _GLUE.search(response, max(0, left - _MAX_GLUE), left)
         is_parted = glue is not None and (not glue[1] or _PARTED.search(glue[1]))
         at = glue.start() + 1 if glue is not None and is_parted else -1
-    others = [text for text in texts[:0:-1] if text and not say_the_same(text, texts[0])]
-    return Box("closed", ", ".join([*others, texts[0]]), (start, end))
+        if glue is not None and at in closed and "or" in glue[1]:
+            link = r" \text{ or } "
+    (name_of_last, last), *others = parts
+    texts = [
+        name + text
+        for name, text in reversed(others)
+        if text and (name != name_of_last or not say_the_same(text, last))
+    ]
+    return Box("closed", link.join([*texts, name_of_last + last]) if texts else last, (start, end))
 
 
 def _last_match(response: str) -> int | None:

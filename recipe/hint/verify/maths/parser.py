@@ -27,13 +27,14 @@ from recipe.hint.verify.maths.tree import (
     STRUCTURES,
     Node,
     Unread,
+    exact,
     has_sign_pair,
     is_name,
     names_in,
     num,
     with_sign,
 )
-from recipe.hint.verify.maths.words import Suffix, number_of, read_suffix
+from recipe.hint.verify.maths.words import TOTALS, Suffix, is_rate, number_of, read_suffix
 
 _CURRENCIES = {r"\$": "$", r"\euro": "€", r"\pounds": "£"}
 _CHOICE = frozenset("ABCDEFGHIJ")
@@ -87,6 +88,8 @@ class _Parser(Atoms):
             word = "pm"
         if len(parts) == 1:
             return parts[0]
+        if word == "or" and len({*map(exact, parts)}) == 1 and exact(parts[0]) is not None:
+            return Node("chain", tuple(parts), ("=",) * (len(parts) - 1))  # 1/2 or 0.5
         names = sum(p.kind == "label" or p.value == ("=",) for p in parts)
         first = parts[0]
         parts = _excluded(parts, word)
@@ -170,7 +173,7 @@ class _Parser(Atoms):
             is_negative = self.take().text == "-"
         currency = _CURRENCIES[self.take().text] if self._is_currency() else ""
         node = self._sum()
-        suffix = self._suffix()
+        suffix = self._suffix(currency)
         if node.kind == "degree" and suffix is None:  # in a bracket
             node, suffix = node.items[0], read_suffix([r"\degree"])
         if currency:
@@ -224,11 +227,13 @@ class _Parser(Atoms):
         token = self.peek(ahead)
         return token is not None and self.text(ahead) not in (STOPS | CLOSERS)
 
-    def _suffix(self) -> Suffix | None:
+    def _suffix(self, currency: str = "") -> Suffix | None:
         """What stands between the value and the end of the element."""
         words = self._suffix_words(self._at)
         if not words:
             return None
+        if currency and is_rate(words):
+            words = [currency, *words]
         suffix = read_suffix(words)
         if suffix is None:
             raise Unread(" ".join(words))
@@ -237,7 +242,7 @@ class _Parser(Atoms):
 
 
 def _in_currency(currency: str, suffix: Suffix | None) -> Suffix:
-    r"""``\$5`` and ``\\$5 million``.
+    r"""``\$5``, ``\$5 million``, ``\$5 per hour`` and ``\$5 in total``.
 
     Raises:
         Unread: There is another unit behind.
@@ -246,9 +251,10 @@ def _in_currency(currency: str, suffix: Suffix | None) -> Suffix:
     assert unit is not None
     if suffix is None:
         return unit
-    if suffix.unit not in ((), unit.unit) or suffix.power != 1 or suffix.noun:
+    units = suffix.unit or unit.unit
+    if not {*unit.unit} <= {*units} or suffix.power != 1 or suffix.noun not in {"", *TOTALS}:
         raise Unread("two units")
-    return replace(unit, scale=suffix.scale)
+    return replace(unit, scale=suffix.scale, unit=units, noun=suffix.noun)
 
 
 def _quantity(node: Node, suffix: Suffix | None) -> Node:

@@ -27,6 +27,12 @@ _BOUND = re.compile(r"[<>≤≥≠∈]|\\(?:[lg]t|[lg]eq?|neq?|in|[lg]eqslant)(?
 _ANSWER_IS = re.compile(
     r"\A(\\text[a-z]{0,6}\{)?\s?(?:the )?(?:final )?answer(?: is:?|:)\s?(\})?", re.IGNORECASE
 )
+_OPEN, _CLOSE = r"\s?(?:\\left\s?)?\(\s?", r"\s?(?:\\right\s?)?\)"
+_EVENT = r"\\text\{[^{}]{1,60}\}(?:\s?[0-9]{1,4})?|[A-Z]\s?(?:[=<>]|\\[lg]eq?)\s?[0-9]{1,4}"
+_PR = r"\\(?:Pr|(?:mathbb|mathrm|text)\s?\{P\})"
+_CHANCE = re.compile(  # P(\text{red}) = and \Pr(A) =; P(A) is read like f(x)
+    rf"\A(?:(?:P|{_PR}){_OPEN}(?:{_EVENT}){_CLOSE}|{_PR}{_OPEN}[A-Z]{_CLOSE})\s?="
+)
 _MODULUS = re.compile(
     r"\(\s?(?:\\(?:text|mathrm)\{\s?mod\s?\}|\\?[bp]?mod(?![a-z]))"
     rf"{_GAP}{{0,4}}([0-9]{{1,99}})\s?\)"
@@ -78,7 +84,7 @@ def rational(text: str) -> Fraction | None:
 @functools.lru_cache(maxsize=512)
 def read(text: str) -> Reading:
     """All readings of an answer."""
-    text = _without_wrapping(text)
+    text = _CHANCE.sub("P =", _without_wrapping(text))
     if len(text) > _MAX_READ_CHARS:
         return Reading((" ".join(text.split()),))
     text = _MODULUS.sub(r"\\pmod{\1}", _without_domain(text))

@@ -17,7 +17,7 @@ STRUCTURES = frozenset(
     "list tuple set union inter minus matrix ratio relation label quantity word numeral "
     "residue".split()
 )
-_LINKS = frozenset({"of", "the"})  # Number of apples
+_IN_NAMES = frozenset({"of", "the", "remainder"})  # Number of apples
 _NEAR = 3  # places in the alphabet: h, k and x, y, z
 _MAX_BITS = 40_000  # of an exact numerator or denominator
 _MAX_FACTORIAL = 3000
@@ -79,7 +79,7 @@ def is_name(node: Node) -> bool:
     if node.kind == "sym":
         return not node.value.startswith(r"\mathbb")
     if node.kind == "word":
-        return all(word in _LINKS or is_noun(word) for word in node.value.lower().split())
+        return all(word in _IN_NAMES or is_noun(word) for word in node.value.lower().split())
     if node.kind == "const":
         return node.value in ("e", "i")
     if node.kind == "tuple":

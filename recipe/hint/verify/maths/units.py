@@ -12,6 +12,7 @@ from collections.abc import Sequence
 PERCENT = "percent"
 POWER_WORDS = {"squared": 2, "cubed": 3}
 _BEFORE_UNIT = {"square": 2, "sq": 2, "cubic": 3, "cu": 3}
+OVER = frozenset("per a an each every /".split())  # before a time: dollars every week
 Unit = tuple[tuple[str, int], ...]  # canonical names and exponents, in order
 
 # Canonical name, then other words for it; plurals in "s" are made. "+" takes prefixes.

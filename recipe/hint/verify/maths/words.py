@@ -10,7 +10,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from recipe.hint.verify.maths.units import PERCENT, POWER_WORDS, Unit, name_of, read_unit
+from recipe.hint.verify.maths.units import (
+    OVER,
+    PERCENT,
+    POWER_WORDS,
+    Unit,
+    is_symbol,
+    kind_of,
+    name_of,
+    read_unit,
+)
 
 _ONES = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
@@ -77,6 +86,7 @@ _CHANGING_NOUNS = frozenset(
     "trio triplet quartet twin ream grand quid buck deka deci semi".split()
 )
 TAILS = frozenset("left remaining old".split())  # 12 miles left, 15 years old
+TOTALS = frozenset({"in total", "in all", "total", "altogether"})  # 3 bolts in total
 _MAX_NOUN_WORDS = 4
 
 
@@ -199,13 +209,37 @@ def read_suffix(words: Sequence[str]) -> Suffix | None:
         power = POWER_WORDS[rest.pop(0).lower()]
     if not rest:
         return Suffix(scale, power, text=text)
+    rest = _with_per(rest)
     unit = read_unit(rest)
     if unit is not None:
         return Suffix(scale, power, unit, text=text)
-    if rest[-1].lower() in TAILS and (unit := read_unit(rest[:-1])) is not None:
-        return Suffix(scale, power, unit, noun=rest[-1].lower(), text=text)
-    noun = _read_noun(rest)
-    return Suffix(scale, power, noun=noun, text=text) if noun else None
+    head, tail = split_tail(rest)
+    if tail and (not head or (unit := read_unit(head)) is not None):
+        return Suffix(scale, power, unit or (), noun=tail, text=text)
+    noun = _read_noun(head)
+    return Suffix(scale, power, noun=f"{noun} {tail}".strip(), text=text) if noun else None
+
+
+def split_tail(words: Sequence[str]) -> tuple[list[str], str]:
+    """Part a noun from what is said of it at its end: ``left``, ``in total``, ``per day``."""
+    for size in (2, 1):
+        tail = " ".join(words[-size:]).lower()
+        if tail in TAILS | TOTALS or (size == 2 and is_rate(words[-2:])):
+            return [*words[:-size]], tail
+    return [*words], ""
+
+
+def is_rate(words: Sequence[str]) -> bool:
+    """Tell whether two words are ``per`` or the like and a time: ``per day``, ``every week``."""
+    if len(words) != 2 or words[0].lower() not in OVER:
+        return False
+    is_time = kind_of(name_of(words[1]) or "") == "time"
+    return is_time and (words[0] in ("per", "/") or not is_symbol(words[1]))  # a m is no minute
+
+
+def _with_per(words: list[str]) -> list[str]:
+    """Write a rate at the end with ``per``: ``dollars every week``."""
+    return [*words[:-2], "per", name_of(words[-1]) or ""] if is_rate(words[-2:]) else words
 
 
 def _read_noun(words: Sequence[str]) -> str:
