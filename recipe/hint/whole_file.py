@@ -43,7 +43,7 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Bring a folder's list of names to the disk, where the file system can."""
+    """Sync a folder's entries to the disk, where the file system can."""
     with contextlib.suppress(OSError):
         number = os.open(folder, os.O_RDONLY)
         try:

@@ -211,7 +211,6 @@ def environment(python):
 def test_a_server_that_dies_is_named_and_nobody_waits_for_it(environment, capfd):
     with fork_server() as executable:
         environment_there = dict(os.environ)
-        source = Path(executable).read_text()
         [server] = [
             each
             for each in psutil.Process().children()
@@ -219,12 +218,11 @@ def test_a_server_that_dies_is_named_and_nobody_waits_for_it(environment, capfd)
             and each.environ().get(SOCKET) == environment_there[SOCKET]
         ]
         server.kill()
-        while Path(executable).exists():
+        while not Path(environment_there[SOCKET]).exists():
             time.sleep(0.05)
-        command = [sys.executable, "-", "-c", "print('ok')"]
+        command = [executable, "-c", "print('ok')"]
         end = subprocess.run(
             command,
-            input=source,
             capture_output=True,
             text=True,
             env=environment_there,
@@ -251,4 +249,4 @@ def test_where_no_program_runs_there_is_no_server(environment, monkeypatch, capf
     with fork_server() as executable:
         assert executable == ""
         assert os.environ == names
-    assert "(TMPDIR): each process imports by itself" in capfd.readouterr().err
+    assert "does not run: each process imports by itself" in capfd.readouterr().err

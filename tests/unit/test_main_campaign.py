@@ -50,6 +50,13 @@ def test_a_changed_file_is_refused_and_the_one_of_the_runs_stays(file, tmp_path,
     assert (tmp_path / "runs/campaign.yaml").read_text() == before
 
 
+def test_a_check_that_does_not_end_is_named(file, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(main_campaign, "_CHECK_S", 1.0)
+    file.write_text(file.read_text().replace("fails=2", "hang=1"))
+    assert main([str(file), "-o", str(tmp_path / "runs"), "--check", "--only", "b"]) == 2
+    assert capsys.readouterr().out == "b: its check did not end within 1 s\n"
+
+
 def test_checks_name_each_arm_that_cannot_start(file, tmp_path, capsys):
     assert main([str(file), "-o", str(tmp_path / "runs"), "--check"]) == 2
     said = capsys.readouterr()

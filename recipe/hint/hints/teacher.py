@@ -291,8 +291,8 @@ class Teacher:
             parsed = parse_hint_levels(outcome.text, self._max_level)
             if not isinstance(parsed, ParseFailure):
                 return HintResult("ok", parsed, calls, tokens)
-            where = " in a response cut at its token limit" if outcome.is_cut else ""
-            detail = f"{parsed.reason}{where}: {parsed.excerpt}"
+            where = "in a response cut at its token limit: " if outcome.is_cut else ""
+            detail = f"{parsed.reason}: {where}{parsed.excerpt}"
         return HintResult("parse_failed", calls=calls, tokens=tokens, detail=detail)
 
     async def reply(

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -40,6 +40,7 @@ from recipe.hint.whole_file import write_whole
 
 LOG = "campaign.log"
 _POLL_S, _SAY_EVERY_S = 0.2, 60.0
+_FAULTS = (HintError, OSError, ValueError)  # of one run, which end no other
 
 
 @dataclass(frozen=True)
@@ -133,7 +134,7 @@ class _Running:
 class Driver:
     """Makes jobs, some at a time, and tells how far it is.
 
-    A job that fails is tried again once from each state that it gets to.
+    Retries a failed job once per state that it reaches.
 
     Attributes:
         root: Folder of the campaign.
@@ -176,40 +177,39 @@ class Driver:
         try:
             while self._waiting or running:
                 while self._waiting and len(running) < self.num_at_once:
-                    running += self._begin(self._waiting.popleft())
+                    if begun := self._begin(self._waiting.popleft()):
+                        running.append(begun)
                 time.sleep(_POLL_S)
-                for each in [*running]:
-                    now = list(self._look_at(each))
-                    if now != [each]:
-                        running.remove(each)
-                        running += now
+                running = [now for each in running if (now := self._look_at(each))]
                 if time.monotonic() > said_s + _SAY_EVERY_S and running:
                     said_s = time.monotonic()
                     self.say(self._progress(running, len(self._waiting), total))
         finally:
             end_children([each.process for each in running])
 
-    def _begin(self, job: Job, before: _Running | None = None) -> Iterable[_Running]:
-        """Yield what comes next for a job, started; nothing if it cannot be."""
+    def _begin(self, job: Job, before: _Running | None = None) -> _Running | None:
+        """Start what comes next for a job; return nothing if it cannot be started."""
         try:
             state = job.state()
             if before is None:
                 self.say(f"{job.run.name}: {state}")
             began_s = before.began_s if before else time.monotonic()
-            yield self._start(job, began_s, before.is_from_start if before else state == "train")
-        except (HintError, OSError, ValueError) as error:
-            self._fail(job, one_line(error))
+            return self._start(job, began_s, before.is_from_start if before else state == "train")
+        except _FAULTS as error:
+            return self._fail(job, one_line(error))
 
-    def _fail(self, job: Job, why: str) -> None:
-        """Have a job tried again, unless it failed in this state before."""
+    def _fail(self, job: Job, why: str, *, by_chance: bool = True) -> None:
+        """Queue a failed job again, once per state, where another try may end otherwise."""
         name = job.run.name
         try:
             state = job.state()
-        except (HintError, OSError, ValueError):  # somebody has to look at its folder
+        except _FAULTS:  # somebody has to look at its folder
             state = ""
-        if state and (name, state) not in self._failed_at:
+        if state == "done":
+            self.say(f"{name}: done, though {why}")
+        elif by_chance and state and (name, state) not in self._failed_at:
             self._failed_at.add((name, state))
-            self.say(f"{name}: {why}; it is tried again, from: {state}")
+            self.say(f"{name}: {why}; trying again, from: {state}")
             self._waiting.append(job)
         else:
             self.failed[name] = why
@@ -235,33 +235,29 @@ class Driver:
         silence = Silence(job_files(job.folder, job.folder / LOG))
         return _Running(job, state, process, began_s, is_from_start, silence)
 
-    def _look_at(self, running: _Running) -> Iterable[_Running]:
-        """Yield what is running for this job now; nothing if it has ended."""
+    def _look_at(self, running: _Running) -> _Running | None:
+        """Return what is running for this job now; nothing if it has ended."""
         code, job = running.process.poll(), running.job
         if code is None:
             if running.silence.length_s() < JOB_LIMIT_S:
-                yield running
-                return
+                return running
             end_children([running.process])
-            code = f"none: it gave no sign of life for {JOB_LIMIT_S:g} s"
+            return self._fail(job, f"{running.state}: no sign of life for {JOB_LIMIT_S:g} s; ended")
         if code:
-            self._fail(job, f"{running.state}: exit code {code}")
-            return
+            return self._fail(job, f"{running.state}: exit code {code}")
         try:
             state = job.state()
-        except (HintError, OSError) as error:
-            self._fail(job, one_line(error))
-            return
+        except _FAULTS as error:
+            return self._fail(job, one_line(error))
         if state == running.state:
-            self._fail(
-                job, f"{state}: ended well and left nothing; trainer.save_freq must be above 0"
-            )
-        elif state != "done":
-            yield from self._begin(job, running)
-        else:
-            seconds = time.monotonic() - running.began_s
-            self.seconds += [seconds] * running.is_from_start
-            self.say(f"{job.run.name}: done after {seconds / 60:.1f} min")
+            why = f"{state}: ended well and left nothing; trainer.save_freq must be above 0"
+            return self._fail(job, why, by_chance=False)
+        if state != "done":
+            return self._begin(job, running)
+        seconds = time.monotonic() - running.began_s
+        self.seconds += [seconds] * running.is_from_start
+        self.say(f"{job.run.name}: done after {seconds / 60:.1f} min")
+        return None
 
     def _progress(self, running: Sequence[_Running], num_waiting: int, total: int) -> str:
         at = ", ".join(

@@ -76,8 +76,8 @@ def drop_emptied(root: str | Path, step: int) -> None:
     Large files that are useless without the weights are removed too.
     """
     for folder in Path(root).glob("global_step_*"):
-        before = int(folder.name.removeprefix("global_step_"))
-        if before < step and not (folder / "actor").exists():
+        before = _step_of(folder)
+        if before is not None and before < step and not (folder / "actor").exists():
             mark_incomplete(root, before)
             (folder / REPLAY_FILE).unlink(missing_ok=True)
             shutil.rmtree(folder / QUEUE, ignore_errors=True)
@@ -100,10 +100,14 @@ def resume_step(root: str | Path) -> int | None:
 
 def complete_steps(root: str | Path) -> list[int]:
     """Return the steps of the whole checkpoints, in order."""
-    return sorted(
-        int(path.parent.name.removeprefix("global_step_"))
-        for path in Path(root).glob(f"global_step_*/{COMPLETE}")
-    )
+    found = (_step_of(path.parent) for path in Path(root).glob(f"global_step_*/{COMPLETE}"))
+    return sorted(step for step in found if step is not None)
+
+
+def _step_of(folder: Path) -> int | None:
+    """Return a checkpoint's step; ``None`` of a folder that was renamed."""
+    number = folder.name.removeprefix("global_step_")
+    return int(number) if number.isdecimal() else None
 
 
 def newest_complete(root: str | Path) -> int | None:

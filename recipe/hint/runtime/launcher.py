@@ -160,10 +160,13 @@ def _started_ray(
         signal.signal(signal.SIGTERM, terminate)
         dogs = config.hint.watchdog
         limit_s = dogs.queue_s + dogs.answer_s + _END_S
-        reason = f"the disk of {folder.root} did not answer for {limit_s:g} s"
-        with coming_round(limit_s, reason) as is_alive:
+        reasons = [f"neither the disk of {folder.root} nor Ray answered for {limit_s:g} s"]
+        with coming_round(limit_s, reasons) as is_alive:
             try:
                 yield folder, services, is_alive
+            except HintError as error:  # what is told first, if Ray does not end after it
+                reasons.insert(0, str(error))
+                raise
             except KeyboardInterrupt:
                 if terminated:  # Ray raises a plain one where it was waiting
                     raise Terminated from None
@@ -262,8 +265,7 @@ def _ray_arguments(config: DictConfig) -> dict[str, Any]:
         client = os.environ.get(EXECUTABLE)
         default_env["py_executable"] = client and shlex.quote(client)  # Ray gives it to a shell
     runtime_env = OmegaConf.merge(default_env, own)
-    is_one_node = max(config.trainer.nnodes, config.actor_rollout_ref.rollout.nnodes or 0) <= 1
-    if is_one_node and not (given.get("address") or os.environ.get("RAY_ADDRESS")):
+    if config.trainer.nnodes == 1 and not (given.get("address") or os.environ.get("RAY_ADDRESS")):
         given["address"] = "local"  # else Ray joins what was started last on this machine
     return quiet | given | {"runtime_env": OmegaConf.to_container(runtime_env)}
 

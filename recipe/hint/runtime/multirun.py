@@ -183,7 +183,7 @@ def _run_process(command: Sequence[str], silence: Silence) -> int:
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     process.wait(_POLL_S)
                 if silence.length_s() > JOB_LIMIT_S:
-                    sys.stderr.write(f"no sign of life of this job for {JOB_LIMIT_S:g} s\n")
+                    sys.stderr.write(f"killed: no sign of life of this job for {JOB_LIMIT_S:g} s\n")
                     process.kill()
                     break
             return process.wait()

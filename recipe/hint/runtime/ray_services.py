@@ -9,7 +9,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import psutil
 import ray
@@ -172,14 +172,14 @@ def starting(limit_s: float) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def coming_round(limit_s: float, reason: str) -> Iterator[Callable[[], None]]:
-    """End this process where the block does not call, again and again, what it is given.
+def coming_round(limit_s: float, reasons: Sequence[str]) -> Iterator[Callable[[], None]]:
+    """End this process if the block stops calling the function that it is given.
 
     A call that waits for a disk cannot be interrupted.
 
     Args:
         limit_s: Longest time between two calls, and from the last one to the end of the block.
-        reason: What is told then.
+        reasons: What is told then.
     """
     is_done = threading.Event()
     num_looks = 0  # since the last call; a stopped process looks at nothing
@@ -189,7 +189,7 @@ def coming_round(limit_s: float, reason: str) -> Iterator[Callable[[], None]]:
         while not is_done.wait(_LOOK_S):
             num_looks += 1
             if num_looks * _LOOK_S > limit_s:
-                _give_up(reason)
+                _give_up("; then ".join(reasons))
 
     def call() -> None:
         nonlocal num_looks

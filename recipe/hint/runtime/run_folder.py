@@ -58,8 +58,8 @@ class RunFolder:
         if not path.exists():  # older checkpoints have none
             return
         try:
-            metrics = json.loads(path.read_text(encoding="utf-8"))
-        except ValueError as error:
+            metrics = dict(json.loads(path.read_text(encoding="utf-8")))
+        except (ValueError, TypeError) as error:
             raise ConfigError(f"{path} cannot be read ({error}); restore or delete it") from error
         rows = (row for row in self.read_metrics() if row["step"] == step)
         if not any(metrics.keys() <= row.keys() for row in rows):

@@ -27,7 +27,7 @@ class Silence:
         self.length_s()
 
     def length_s(self) -> float:
-        """Return its seconds; a file that cannot be read, its disk being away, has not changed."""
+        """Return the seconds since the last change; an unreadable file counts as unchanged."""
         now = self._now()
         for path, last in self._last.items():
             with contextlib.suppress(OSError):

@@ -283,8 +283,8 @@ class HintMixin(CreditMixin):
         write_whole(folder / METRICS_FILE, json.dumps(plain(self._metrics_of_step)))
         with self._limit("saving the checkpoint", "save_s"):
             super()._save_checkpoint()
-        lines = self.folder.settle()
-        mark_complete(root, self.global_steps, train_files=self._train_files, lines=lines)
+            lines = self.folder.settle()
+            mark_complete(root, self.global_steps, train_files=self._train_files, lines=lines)
         drop_emptied(root, self.global_steps)
         with self._limit("on_save of trainer.checkpoint_callback_class", "save_s"):
             self._callback.on_save(

@@ -44,7 +44,7 @@ class Watchdog:
         self._lock = threading.Lock()
         self._stack: list[tuple[str, float]] = []  # label, deadline
         self._stop = threading.Event()
-        # Apart: a disk that hangs stops the beat and not the watch.
+        # Separate threads: a disk that hangs must stop only the beat.
         for work in (self._watch, self._beat):
             threading.Thread(target=work, name="watchdog", daemon=True).start()
 
@@ -74,7 +74,8 @@ class Watchdog:
         """End this process at once, and leave the reason; any thread may call it."""
         last_resort = threading.Timer(_END_S, os._exit, (EXIT_CODE,))
         last_resort.daemon = True
-        last_resort.start()
+        with contextlib.suppress(RuntimeError):  # no thread can be started
+            last_resort.start()
         # Each may fail on a full disk, and the process must still end.
         with contextlib.suppress(OSError):
             self._log_dir.mkdir(parents=True, exist_ok=True)

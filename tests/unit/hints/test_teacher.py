@@ -167,7 +167,7 @@ def test_three_replies_without_a_ladder_are_a_parse_failure_and_paid_once(tmp_pa
     results, server, one = ask(tmp_path, always(cut), asked=2)
     assert [result.status for result in results] == ["parse_failed"] * 2
     assert [result.calls for result in results] == [3, 0]
-    assert results[0].detail.startswith("malformed in a response cut at its token limit: ")
+    assert results[0].detail.startswith("malformed: in a response cut at its token limit: ")
     assert len(server.requests) == 3
     assert one.counters() == {"calls": 3, "answers": 3, "cached": 3}
 

@@ -104,7 +104,7 @@ def test_a_job_that_fails_is_tried_again_from_the_same_state_once(tmp_path):
     states, said = make(tmp_path, campaign(a=["fails=1"]))
     assert set(states.values()) == {"done"}
     assert calls(tmp_path, "a/seed-2") == ["train", "train", "export", "evaluate"]
-    assert "a/seed-1: train: exit code 3; it is tried again, from: train" in said
+    assert "a/seed-1: train: exit code 3; trying again, from: train" in said
 
 
 def test_a_run_that_fails_again_ends_no_other_and_is_made_by_the_same_command(tmp_path):
@@ -118,7 +118,12 @@ def test_a_run_that_fails_again_ends_no_other_and_is_made_by_the_same_command(tm
 
 
 @pytest.mark.parametrize(
-    ("name", "content"), [("metrics.jsonl", '\0\0\n{"step": 3}\n'), ("hint_metrics.json", "")]
+    ("name", "content"),
+    [
+        ("hint_metrics.json", "null"),
+        ("metrics.jsonl", '\0\0\n{"step": 3}\n'),
+        ("hint_metrics.json", ""),
+    ],
 )
 def test_a_run_whose_next_step_cannot_start_ends_no_other(tmp_path, name, content):
     asked = campaign(a=[], b=["wait=1"])
@@ -140,8 +145,25 @@ def test_a_run_whose_next_step_cannot_start_ends_no_other(tmp_path, name, conten
 
 def test_a_job_without_a_sign_of_life_is_ended_and_named(tmp_path, monkeypatch):
     monkeypatch.setattr("recipe.hint.runtime.campaign.JOB_LIMIT_S", 1.0)
-    with pytest.raises(HintError, match="exit code none: it gave no sign of life for 1 s"):
+    with pytest.raises(HintError, match="train: no sign of life for 1 s; ended"):
         make(tmp_path, campaign(a=["hang=1"]))
+
+
+def test_a_job_that_fails_after_its_work_is_done_is_not_made_again(tmp_path):
+    states, said = make(tmp_path, campaign(a=["fails_late=1"]))
+    assert set(states.values()) == {"done"}
+    assert calls(tmp_path, "a/seed-1") == ["train", "export", "evaluate"]
+    assert "a/seed-1: done, though evaluate: exit code 5" in said
+
+
+def test_a_checkpoint_that_was_moved_aside_is_none(tmp_path):
+    asked = campaign(a=[])
+    make(tmp_path, asked)
+    place = tmp_path / "a/seed-1/checkpoints/global_step_4"
+    place.rename(place.with_name("global_step_4.bad"))
+    shutil.rmtree(tmp_path / "a/seed-1/evaluation")
+    make(tmp_path, asked)
+    assert calls(tmp_path, "a/seed-1") == ["train", "export", "evaluate"] * 2
 
 
 def test_weights_of_an_export_that_was_killed_are_removed(tmp_path):
@@ -156,7 +178,7 @@ def test_weights_of_an_export_that_was_killed_are_removed(tmp_path):
 def test_a_run_without_a_checkpoint_of_its_last_step_fails_with_what_to_set(tmp_path):
     with pytest.raises(HintError, match=r"trainer\.save_freq must be above 0"):
         make(tmp_path, campaign(a=["trainer.save_freq=-1"]))
-    assert calls(tmp_path, "a/seed-1") == ["train"] * 2
+    assert calls(tmp_path, "a/seed-1") == ["train"]  # chance cannot mend it
 
 
 def test_a_run_that_was_made_with_other_settings_is_not_taken_for_done(tmp_path):

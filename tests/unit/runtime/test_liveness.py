@@ -338,7 +338,7 @@ def test_a_command_that_waits_for_a_disk_ends_and_says_so():
         "import threading\n"
         "from recipe.hint.runtime import ray_services\n"
         "ray_services._LOOK_S = 0.05\n"
-        "with ray_services.coming_round(1.0, 'the disk did not answer') as is_alive:\n"
+        "with ray_services.coming_round(1.0, ['failed', 'the disk did not answer']) as is_alive:\n"
         "    for _ in range(20):\n"
         "        threading.Event().wait(0.1)\n"
         "        is_alive()\n"
@@ -348,7 +348,7 @@ def test_a_command_that_waits_for_a_disk_ends_and_says_so():
     command = [sys.executable, "-c", code]
     end = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert (end.returncode, end.stdout) == (2, "went round\n")
-    assert end.stderr.startswith("error: the disk did not answer (Ray's own logs: ")
+    assert end.stderr.startswith("error: failed; then the disk did not answer (Ray's own logs: ")
 
 
 def test_a_driver_that_was_told_to_end_says_so(tmp_path):

@@ -35,4 +35,4 @@ def test_a_job_of_a_sweep_without_a_sign_of_life_is_killed(tmp_path, monkeypatch
     monkeypatch.setattr(multirun, "JOB_LIMIT_S", 1.0)
     wait = [sys.executable, "-c", "import time; time.sleep(600)"]
     assert multirun._run_process(wait, Silence(job_files(tmp_path))) == -9
-    assert capfd.readouterr().err == "no sign of life of this job for 1 s\n"
+    assert capfd.readouterr().err == "killed: no sign of life of this job for 1 s\n"

@@ -11,6 +11,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import ctypes
+import errno
 import gc
 import importlib
 import json
@@ -45,6 +46,7 @@ _IMPORTS = (
 _PR_SET_PDEATHSIG = 1
 _MAX_SOCKET_BYTES, _MAX_FILES = 107, 65536
 _CHECK_S = 30.0
+_SHORTAGES = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.ECONNABORTED}
 
 
 @contextlib.contextmanager
@@ -61,7 +63,10 @@ def fork_server() -> Iterator[str]:
     client.write_text(f"#!{sys.executable} -SE\n{source.read_text(encoding='utf-8')}")
     client.chmod(0o755)
     if not _runs(client):
-        sys.stderr.write(f"no program runs in {folder} (TMPDIR): each process imports by itself\n")
+        sys.stderr.write(
+            f"{client} does not run: each process imports by itself (is TMPDIR mounted noexec? "
+            f"does {sys.executable} have a space in it?)\n"
+        )
         shutil.rmtree(folder, ignore_errors=True)
         yield ""
         return
@@ -76,7 +81,8 @@ def fork_server() -> Iterator[str]:
     def watch() -> None:
         code = server.wait()
         if is_wanted:
-            shutil.rmtree(folder, ignore_errors=True)  # so that no client waits for an answer
+            with contextlib.suppress(OSError):
+                (folder / "socket").touch()  # a connection to it is refused: no client waits
             sys.stderr.write(f"the fork server died (pid {server.pid}, code {code})\n")
 
     watcher = threading.Thread(target=watch, name="fork-server", daemon=True)
@@ -104,7 +110,7 @@ def main(parent_pid: int) -> None:
     _die_with_parent()
     if os.getppid() != parent_pid:
         return
-    # As Ray has it for its workers; what a client may open is not passed on.
+    # The limit of Ray's workers; a client's own is not inherited.
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, _MAX_FILES)), hard))
     gc.disable()  # imports leave next to no garbage
@@ -116,26 +122,35 @@ def main(parent_pid: int) -> None:
     listener.bind(f"{os.environ[SOCKET]}.new")
     listener.listen(64)
     os.rename(f"{os.environ[SOCKET]}.new", os.environ[SOCKET])  # there, it answers
+    told: set[int | None] = set()
     while True:
         try:
             channel = listener.accept()[0]
         except OSError as error:
-            _wait_after(error)
+            _wait_after(error, told)
             continue
         with channel:
             try:
                 is_child = os.fork() == 0
             except OSError as error:  # its client becomes a Python of its own
-                _wait_after(error)
+                _wait_after(error, told)
                 continue
             if is_child:
                 listener.close()
                 _supervise(channel)
 
 
-def _wait_after(error: OSError) -> None:
-    """Say that there are no files or processes left for now, and give others time to end."""
-    sys.stderr.write(f"fork server: {error}\n")
+def _wait_after(error: OSError, told: set[int | None]) -> None:
+    """Say once that files, processes or memory run short, and give others time to end.
+
+    Raises:
+        OSError: If it says something else.
+    """
+    if error.errno not in _SHORTAGES:
+        raise error
+    if error.errno not in told:
+        sys.stderr.write(f"fork server: {error}\n")
+    told.add(error.errno)
     time.sleep(0.1)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 given = dict(each.split("=", 1) for each in sys.argv[1:])
 folder = Path(given["hint.run_dir"])
 if "preflight_only" in given:
+    time.sleep(600 if "hang" in given else 0)
     sys.exit(2 if "fails" in given else 0)
 with open(folder / "calls.txt", "a") as calls:
     calls.write("evaluate\n" if "trainer.eval_only" in given else "train\n")
@@ -22,6 +23,7 @@ if given.get("hang"):
 if "trainer.eval_only" in given:
     (folder / "evaluation").mkdir()
     (folder / "evaluation/results.json").write_text(json.dumps(given))
+    sys.exit(5 if "fails_late" in given else 0)
 else:
     steps = given.get("steps", "4")
     (folder / "config.yaml").write_text(f"trainer:\n  total_training_steps: {steps}\n")
