@@ -1,6 +1,7 @@
 """A user's own reward function in three real steps of mode colocate_async.
 
-It is right on half of the problems; on the others some responses make it hang, and some raise.
+It is right on half of the problems; on the others a quarter of the texts make it hang, and a
+quarter make it raise, whatever the policy prefers to write.
 """
 
 import re
@@ -12,6 +13,7 @@ pytestmark = pytest.mark.slow
 STEPS = 3
 REWARDS = r"""
 import re
+import zlib
 
 def digits(text):
     found = re.findall(r"boxed\{(\d*)", text)
@@ -21,10 +23,11 @@ def score(data_source, solution_str, ground_truth, extra_info, bonus):
     assert data_source.startswith("tiny/") and extra_info["index"].startswith(data_source)
     given = digits(solution_str)
     if int(extra_info["index"][-1]) % 2:
-        if given[-1:] == "1":
+        draw = zlib.crc32((extra_info["index"] + solution_str).encode()) % 4
+        if draw == 0:
             while True:
                 pass
-        if given[-1:] in ("3", "4"):
+        if draw == 1:
             raise KeyError("no such digit")
     same = sum(a == b for a, b in zip(given, ground_truth))
     return {"score": same / len(ground_truth) + bonus, "acc": same >= 2, "pred": given}
