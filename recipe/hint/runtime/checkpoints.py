@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
@@ -76,7 +77,7 @@ def drop_emptied(root: str | Path, step: int) -> None:
     Large files that are useless without the weights are removed too.
     """
     for folder in Path(root).glob("global_step_*"):
-        before = _step_of(folder)
+        before = step_of(folder)
         if before is not None and before < step and not (folder / "actor").exists():
             mark_incomplete(root, before)
             (folder / REPLAY_FILE).unlink(missing_ok=True)
@@ -100,14 +101,14 @@ def resume_step(root: str | Path) -> int | None:
 
 def complete_steps(root: str | Path) -> list[int]:
     """Return the steps of the whole checkpoints, in order."""
-    found = (_step_of(path.parent) for path in Path(root).glob(f"global_step_*/{COMPLETE}"))
+    found = (step_of(path.parent) for path in Path(root).glob(f"global_step_*/{COMPLETE}"))
     return sorted(step for step in found if step is not None)
 
 
-def _step_of(folder: Path) -> int | None:
-    """Return a checkpoint's step; ``None`` of a folder that was renamed."""
-    number = folder.name.removeprefix("global_step_")
-    return int(number) if number.isdecimal() else None
+def step_of(folder: Path) -> int | None:
+    """Return the step of a folder ``global_step_N``; ``None`` if it has another name."""
+    found = re.fullmatch(r"global_step_(\d+)", folder.name)
+    return int(found[1]) if found else None
 
 
 def newest_complete(root: str | Path) -> int | None:

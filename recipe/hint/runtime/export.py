@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +16,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
 from recipe.hint.errors import ConfigError
 from recipe.hint.report.page.folder import PageRun, read_folder
 from recipe.hint.report.runs import accuracies
-from recipe.hint.runtime.checkpoints import check_undamaged
+from recipe.hint.runtime.checkpoints import check_undamaged, step_of
 from recipe.hint.runtime.merging import checkpoint_of, known_checkpoints
 
 _DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
@@ -33,7 +32,7 @@ def export_model(checkpoint: str | Path, target: Path, dtype: Literal["fp32", "b
         DataError: If it is not in its run's folder.
     """
     folder = checkpoint_of(checkpoint)
-    step = re.fullmatch(r"global_step_(\d+)", folder.name) if folder else None
+    step = step_of(folder) if folder else None
     if folder is None or step is None:
         known = known_checkpoints(checkpoint)
         raise ConfigError(
@@ -43,7 +42,7 @@ def export_model(checkpoint: str | Path, target: Path, dtype: Literal["fp32", "b
     check_undamaged(folder)
     if target.exists():
         raise ConfigError(f"{target} is there already; give a folder that is not")
-    card = model_card(read_folder(folder.parents[1], with_visits=False), int(step[1]), dtype)
+    card = model_card(read_folder(folder.parents[1], with_visits=False), step, dtype)
     model = _empty_model(folder / "actor" / "huggingface", _DTYPES[dtype])
     weights = {name: each.to(_DTYPES[dtype]) for name, each in merged_weights(folder / "actor")}
     if missing := model.state_dict().keys() - weights.keys():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -21,6 +20,7 @@ from recipe.hint.runtime.checkpoints import (
     resume_step,
     said_of,
     step_folder,
+    step_of,
 )
 from recipe.hint.runtime.preflight.settings import ACTOR, ROLLOUT, leaves, setting
 
@@ -105,7 +105,7 @@ def _start_of(config: DictConfig) -> str:
         )
     if mode == "resume_path":
         folder = Path(str(path)).absolute()
-        if not folder.is_dir() or not re.fullmatch(r"global_step_\d+", folder.name):
+        if not folder.is_dir() or step_of(folder) is None:
             raise ConfigError(
                 f"trainer.resume_from_path={path} must be an existing folder global_step_N when "
                 f"trainer.resume_mode=resume_path"
