@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 import pytest
 from talks import GUIDE, TurnEngine, play
 
-from recipe.hint.conversations import Conversation, conversations, mean_facts
+from recipe.hint.conversations import Conversation, conversations, mean_facts, overlap
 from recipe.hint.evaluation.turns import turn_metrics
 from recipe.hint.methods.mlmt import Mlmt, MlmtSettings
 from recipe.hint.metrics import step_metrics
@@ -81,6 +81,22 @@ def test_two_turns_without_an_answer_do_not_give_the_same_one(before, after, is_
     second = Turn((), [1], response, Verdict(0.0, "wrong", after), parent=Place(0, 0))
     [found] = conversations([Round(Sample(), (first,)), Round(Sample(), (second,))])
     assert found.facts["unchanged"] == is_same
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "share"),
+    [
+        ("2 + 2 = 5", "2 + 2 = 4", 16 / 18),  # 8 characters of 9
+        ("so 4", "Wait. so 4", 8 / 14),  # the second one ends with the first
+        ("aaa", "aa", 4 / 5),  # no character counts twice
+        ("abc", "xyz", 0.0),
+        ("", "x", 0.0),
+        ("", "", 1.0),
+    ],
+)
+def test_texts_are_alike_as_far_as_they_begin_and_end_alike(before, after, share):
+    one, two = (Response([1], [0.0], text, False) for text in (before, after))
+    assert overlap(one, two) == overlap(two, one) == pytest.approx(share)
 
 
 def test_a_turn_that_nobody_wrote_is_counted_without_a_hint_level():

@@ -81,8 +81,15 @@ class _Server:
         """Begin with the first response again."""
         self._next = itertools.cycle(self._pool)
 
-    async def _group(self, prompt_ids: list[int], fields: dict[str, Any], *_: Any) -> Any:
+    async def _group(self, *asked: Any) -> Any:
+        [group] = await self._groups([asked])
+        return group
+
+    async def _groups(self, asked: Sequence[tuple[Any, ...]], *_: Any) -> list[Any]:
         await asyncio.sleep(0)
+        return [self._sampled(fields) for _, fields, *_ in asked]
+
+    def _sampled(self, fields: dict[str, Any]) -> dict[str, Any]:
         is_hint = self._writes_hints and fields["n"] == 1
         found = [self._hints if is_hint else next(self._next) for _ in range(fields["n"])]
         return {
@@ -91,9 +98,6 @@ class _Server:
             "finish": ["stop"] * len(found),
             "global_steps": 0,
         }
-
-    async def _groups(self, asked: Sequence[tuple[Any, ...]], *_: Any) -> list[Any]:
-        return [await self._group(*each) for each in asked]
 
     async def _acquire_server(self, request_id: str) -> tuple[str, Any]:
         return "memory", self

@@ -8,6 +8,7 @@ numbers costs one scan.
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 import re
@@ -58,6 +59,7 @@ _BEFORE = re.compile(
     r"|(?P<twice>twice|double)|(?P<half>half)(?: of)?)|\\?(?P<root>sqrt|√|(?:the )?square root of))"
     r"[\s({$]*$"
 )
+_fraction = functools.lru_cache(4096)(Fraction)  # texts on one problem share their numbers
 _ROMAN = "M CM D CD C XC L XL X IX V IV I".split()
 _ENDS_BEFORE = ("of", "between", "twice", "double", "half", "sqrt", "√")
 
@@ -143,10 +145,10 @@ def _in_digits(low: str, match: re.Match[str]) -> Iterator[Number]:
         yield Number(Fraction(int(digits[0]), int(digits[1])), start - len(frac[0]), end)
     elif "," not in digits or _THOUSANDS.fullmatch(digits):
         digits = digits.replace(",", "")
-        yield Number(int(digits) if digits.isdecimal() else Fraction(digits), start, end)
+        yield Number(int(digits) if digits.isdecimal() else _fraction(digits), start, end)
     else:
         for part in re.finditer(r"\d*\.?\d+", digits):
-            yield Number(Fraction(part[0]), start + part.start(), start + part.end())
+            yield Number(_fraction(part[0]), start + part.start(), start + part.end())
 
 
 def _odd(match: re.Match[str] | None) -> Iterator[Number]:

@@ -62,7 +62,7 @@ class Renderer:
             before = self._text_of_group(tuple(tuple(each.items()) for each in follows.messages))
             begun = before + self._plain(follows.response.text)
             rest = self._quoting(whole[len(begun) :], quotes) if whole.startswith(begun) else []
-            if rest and rest[0] not in self._words:
+            if rest and not self._are_text(rest[:1]):
                 return [*follows.prompt_ids_T, *own, *rest]
         return self._quoting(whole, quotes)
 
@@ -72,10 +72,10 @@ class Renderer:
         Empty too for a response that its prompt begins: the text has more than the tokens.
         """
         own = list(turn.response.token_ids_T)
-        if own and own[-1] not in self._words:
+        if own and not self._are_text(own[-1:]):
             own.pop()
         is_whole = not turn.response.is_given and turn.messages[-1]["role"] == "user"
-        return own if is_whole and self._words.issuperset(own) else []
+        return own if is_whole and self._are_text(own) else []
 
     def _quoting(self, text: str, turn: Turn | None) -> list[int]:
         """Return the tokens of rendered text; a response that it quotes once keeps its own."""
@@ -97,14 +97,15 @@ class Renderer:
         return _text(self.tokenizer, self.options, self._taken(turns))
 
     def _plain(self, text: str) -> str:
-        return self._special.sub(rf"\g<0>{_BREAK}", text.replace(_BREAK, "\ufffd"))
+        text = text.replace(_BREAK, "\ufffd")
+        return self._special.sub(rf"\g<0>{_BREAK}", text) if self._special.search(text) else text
 
     @cached_property
     def _special(self) -> re.Pattern[str]:
         """The first character of each special token; one character alone has no inside."""
         names = [str(each) for each in self.tokenizer.added_tokens_decoder.values() if each.special]
-        longer = [re.escape(name) for name in names if len(name) > 1]
-        return re.compile(rf"(?={'|'.join(longer)}).", re.DOTALL) if longer else re.compile(r"(?!)")
+        begun = [f"{re.escape(name[0])}(?={re.escape(name[1:])})" for name in names if name[1:]]
+        return re.compile("|".join(begun) or r"(?!)", re.DOTALL)
 
     def _taken(self, messages: Sequence[Message]) -> list[Message]:
         """Return the turns in a form that the template takes."""
@@ -134,12 +135,21 @@ class Renderer:
         ids = [index for piece in pieces for index in self._ids(piece)]
         return self.tokenizer.decode(ids) == "".join(pieces)
 
+    def _are_text(self, ids_T: Sequence[int]) -> bool:
+        """Return whether all tokens are text; others end a turn or have no text."""
+        return self._no_text.isdisjoint(ids_T) and max(ids_T, default=0) <= self._last_id
+
     @cached_property
-    def _words(self) -> frozenset[int]:
-        """The tokens that are text; all others end a turn or have no text."""
+    def _last_id(self) -> int:
+        return max(self.tokenizer.get_vocab().values())
+
+    @cached_property
+    def _no_text(self) -> frozenset[int]:
+        """The few tokens up to the last one that are no text: faster to search than all others."""
         added = self.tokenizer.added_tokens_decoder
         special = {index for index, token in added.items() if token.special}
-        return frozenset(self.tokenizer.get_vocab().values()) - special
+        unused = set(range(self._last_id)).difference(self.tokenizer.get_vocab().values())
+        return frozenset(special | unused)
 
     @cached_property
     def _is_of_tokenizer(self) -> bool:
