@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any
 
+import numpy as np
 from jinja2 import TemplateError
 
 from recipe.hint.prompt import Message, fold_system
@@ -62,7 +63,7 @@ class Renderer:
             before = self._text_of_group(tuple(tuple(each.items()) for each in follows.messages))
             begun = before + self._plain(follows.response.text)
             rest = self._quoting(whole[len(begun) :], quotes) if whole.startswith(begun) else []
-            if rest and not self._are_text(rest[:1]):
+            if rest and not self._is_text_V[rest[0]]:
                 return [*follows.prompt_ids_T, *own, *rest]
         return self._quoting(whole, quotes)
 
@@ -71,11 +72,13 @@ class Renderer:
 
         Empty too for a response that its prompt begins: the text has more than the tokens.
         """
-        own = list(turn.response.token_ids_T)
-        if own and not self._are_text(own[-1:]):
-            own.pop()
-        is_whole = not turn.response.is_given and turn.messages[-1]["role"] == "user"
-        return own if is_whole and self._are_text(own) else []
+        if turn.response.is_given or turn.messages[-1]["role"] != "user":
+            return []
+        own_T = np.asarray(turn.response.token_ids_T)
+        if not own_T.size or own_T.max() >= self._is_text_V.size:
+            return []
+        is_text_T = self._is_text_V[own_T]
+        return own_T[: own_T.size - (not is_text_T[-1])].tolist() if is_text_T[:-1].all() else []
 
     def _quoting(self, text: str, turn: Turn | None) -> list[int]:
         """Return the tokens of rendered text; a response that it quotes once keeps its own."""
@@ -135,21 +138,15 @@ class Renderer:
         ids = [index for piece in pieces for index in self._ids(piece)]
         return self.tokenizer.decode(ids) == "".join(pieces)
 
-    def _are_text(self, ids_T: Sequence[int]) -> bool:
-        """Return whether all tokens are text; others end a turn or have no text."""
-        return self._no_text.isdisjoint(ids_T) and max(ids_T, default=0) <= self._last_id
-
     @cached_property
-    def _last_id(self) -> int:
-        return max(self.tokenizer.get_vocab().values())
-
-    @cached_property
-    def _no_text(self) -> frozenset[int]:
-        """The few tokens up to the last one that are no text: faster to search than all others."""
+    def _is_text_V(self) -> np.ndarray:
+        """Whether each token of the vocabulary is text; others end a turn or have no text."""
+        ids = list(self.tokenizer.get_vocab().values())
         added = self.tokenizer.added_tokens_decoder
-        special = {index for index, token in added.items() if token.special}
-        unused = set(range(self._last_id)).difference(self.tokenizer.get_vocab().values())
-        return frozenset(special | unused)
+        is_text_V = np.zeros(max(ids) + 1, dtype=bool)
+        is_text_V[ids] = True
+        is_text_V[[index for index, token in added.items() if token.special]] = False
+        return is_text_V
 
     @cached_property
     def _is_of_tokenizer(self) -> bool:
