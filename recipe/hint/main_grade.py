@@ -29,7 +29,8 @@ from recipe.hint.command.arguments import Parser, silence_output
 from recipe.hint.errors import HintError
 from recipe.hint.schema import UNGRADED, Verdict
 from recipe.hint.typed import finite, write_json
-from recipe.hint.verify import GradeOptions, VerifierPool
+from recipe.hint.verify.options import GradeOptions
+from recipe.hint.verify.pool.workers import VerifierPool
 from recipe.hint.verify.rows import GradeRow, read_row
 from recipe.hint.whole_file import whole_file
 

@@ -17,7 +17,7 @@ from attacks import pumps
 from recipe.hint.hints.leak import find_leaks
 from recipe.hint.hints.self_generated import parse_hint_levels
 from recipe.hint.schema import Item, Problem
-from recipe.hint.verify import quick_grade
+from recipe.hint.verify.grading import quick_grade
 
 MAX_CHARS = 100_000
 _ALLOWED_S, _LIMIT_S = 0.05, 0.5

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from attacks.value_changing import Case
 from recipe.hint.schema import Item, Reason
-from recipe.hint.verify import VerifierPool
+from recipe.hint.verify.pool.workers import VerifierPool
 
 _CHUNK = 500
 TIMEOUT_S = 5.0

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from recipe.hint.errors import DataError
 from recipe.hint.problems.rows import FieldFault, check_row, one_line, short
 from recipe.hint.prompt import ANSWER_SYSTEM_PROMPT
-from recipe.hint.schema import Kind, Problem, content_id, problem_from_row
+from recipe.hint.schema import HINT_COLUMN_PREFIX, Kind, Problem, content_id, problem_from_row
 from recipe.hint.whole_file import whole_file
 
 Row = dict[str, Any]
@@ -48,7 +48,7 @@ _ABILITIES = {"maths": "math", "choice": "choice", "program": "code"}
 _BATCH_ROWS = 1024
 _MAX_DEPTH = 40  # of lists and objects in others: the reader of parquet gives up at 50 lists
 # Beginnings of further columns that training reads.
-_MORE = ("hint_level_", "first_attempts")
+_MORE = (HINT_COLUMN_PREFIX, "first_attempts")
 
 
 class Labels(NamedTuple):

@@ -22,9 +22,8 @@ from recipe.hint.hints.base import HintResult, HintSource, WrittenText
 from recipe.hint.hints.leak import Equal, find_leaks
 from recipe.hint.problems.columns import Row, read_problems, write_rows
 from recipe.hint.prompt import Message
-from recipe.hint.schema import Problem
+from recipe.hint.schema import HINT_COLUMN, HINT_COLUMN_PREFIX, Problem
 
-PREFIX = "hint_level_"
 SHOWN_AFTER_S = 2.0
 GIVE_UP = 20  # hint levels in a row that the endpoint failed to write
 _NUM_ASKED = 256  # hint levels under way; the source has a limit of its own for its requests
@@ -187,12 +186,12 @@ def _refuse(path: str | Path, asked: _Asked) -> NoReturn:
 
 
 def _set_columns(row: Row, results: Sequence[HintResult], max_level: int, is_list: bool) -> None:
-    for name in [name for name in row if name.startswith(PREFIX)]:
+    for name in [name for name in row if name.startswith(HINT_COLUMN_PREFIX)]:
         del row[name]
     hint_levels = [result.hint_levels for result in results if result.hint_levels.hints_L]
     for level in range(1, max_level + 1):
         texts = [hint_levels.at(level) for hint_levels in hint_levels]
-        row[f"{PREFIX}{level}"] = texts if is_list else next(iter(texts), None)
+        row[HINT_COLUMN.format(level=level)] = texts if is_list else next(iter(texts), None)
 
 
 async def _count_leaks(

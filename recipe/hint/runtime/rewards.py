@@ -10,8 +10,9 @@ from omegaconf import DictConfig, OmegaConf
 from recipe.hint.errors import ConfigError
 from recipe.hint.runtime.engine import Grader
 from recipe.hint.settings import VerifySettings
-from recipe.hint.verify import GradeOptions, VerifierPool
+from recipe.hint.verify.options import GradeOptions
 from recipe.hint.verify.overlong import Overlong
+from recipe.hint.verify.pool.workers import VerifierPool
 
 FUNCTION = "reward.custom_reward_function"
 MANAGER = "reward.reward_manager.name"

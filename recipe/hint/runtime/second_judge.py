@@ -10,7 +10,7 @@ from concurrent.futures import Future
 from recipe.hint.errors import VerifierError
 from recipe.hint.samples import SampleSettings
 from recipe.hint.schema import Item, Opinion, Verdict
-from recipe.hint.verify import VerifierPool
+from recipe.hint.verify.pool.workers import VerifierPool
 from recipe.hint.verify.second_judge import SECOND, Ask, opinion, question
 
 logger = logging.getLogger(__name__)

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from recipe.hint.schema import Item
-from recipe.hint.verify import GradeOptions, VerifierPool
+from recipe.hint.verify.options import GradeOptions
+from recipe.hint.verify.pool.workers import VerifierPool
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "maths_forms.json"
 NUM_BUSY = 4

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from recipe.hint.verify import GradeOptions
+from recipe.hint.verify.options import GradeOptions
 from recipe.hint.verify.programs import program
 from recipe.hint.verify.programs.sandbox import available_layers
 

@@ -11,8 +11,9 @@ import pytest
 
 from recipe.hint.errors import VerifierError
 from recipe.hint.schema import Item, Verdict
-from recipe.hint.verify import GradeOptions, VerifierPool
 from recipe.hint.verify.functions import load_function, read_result
+from recipe.hint.verify.options import GradeOptions
+from recipe.hint.verify.pool.workers import VerifierPool
 
 ROW = json.dumps({"data_source": "s", "ground_truth": "5", "extra_info": {"index": 7}})
 REWARDS = """

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-import recipe.hint.verify as package
 from recipe.hint.errors import ConfigError
 from recipe.hint.schema import Item
-from recipe.hint.verify import GradeOptions, VerifierPool, grade, quick_grade
+from recipe.hint.verify.grading import grade, quick_grade
+from recipe.hint.verify.options import GradeOptions
+from recipe.hint.verify.pool.workers import VerifierPool
 
 UNBOXED = GradeOptions(require_boxed=False)
 
@@ -75,12 +76,6 @@ def test_a_program_gets_room_for_python_itself():
 def test_an_unknown_isolation_is_refused():
     with pytest.raises(ConfigError, match="choose one of full, partial, none"):
         GradeOptions(program_isolation="some")
-
-
-def test_every_public_name_of_the_package_exists():
-    assert all(getattr(package, name) for name in package.__all__)
-    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
-        _ = package.nothing
 
 
 @pytest.mark.parametrize("num_chars", range(1970, 2010))

@@ -17,8 +17,9 @@ from attacks.payloads import FAMILIES
 from processes import descendants, peak_mib
 
 from recipe.hint.schema import Item
-from recipe.hint.verify import GradeOptions, VerifierPool
 from recipe.hint.verify.maths.grade import grade_maths
+from recipe.hint.verify.options import GradeOptions
+from recipe.hint.verify.pool.workers import VerifierPool
 
 SEED = 20_261_124
 SMALL, LARGE = 5_000, 20_000

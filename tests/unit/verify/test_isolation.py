@@ -9,7 +9,8 @@ import psutil
 import pytest
 
 from recipe.hint.schema import Item
-from recipe.hint.verify import GradeOptions, VerifierPool
+from recipe.hint.verify.options import GradeOptions
+from recipe.hint.verify.pool.workers import VerifierPool
 
 # Each spoils one thing that grades share in a process; then the item is graded as always.
 GRADE_MODULE = """

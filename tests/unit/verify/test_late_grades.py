@@ -7,7 +7,8 @@ import time
 import psutil
 import pytest
 
-from recipe.hint.verify import GradeOptions, VerifierPool
+from recipe.hint.verify.options import GradeOptions
+from recipe.hint.verify.pool.workers import VerifierPool
 
 pytestmark = pytest.mark.slow
 

@@ -11,8 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from recipe.hint.verify import grade_maths, quick_verdict
-from recipe.hint.verify.maths.grade import Box, equal, is_text_only, last_box
+from recipe.hint.verify.maths.grade import (
+    Box,
+    equal,
+    grade_maths,
+    is_text_only,
+    last_box,
+    quick_verdict,
+)
 from recipe.hint.verify.maths.reading import read
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -172,7 +178,7 @@ def test_judging_works_outside_the_main_thread():
 
 def test_importing_the_verifier_loads_nothing_heavy():
     code = (
-        "import sys, recipe.hint.verify as v; v.quick_verdict('\\\\boxed{5}', '5');"
+        "import sys, recipe.hint.verify.maths.grade as v; v.quick_verdict('\\\\boxed{5}', '5');"
         "heavy = {'sympy', 'math_verify', 'mpmath', 'torch', 'verl', 'ray', 'numpy'};"
         "print(sorted(heavy & set(sys.modules)))"
     )

@@ -17,7 +17,7 @@ import pytest
 from processes import descendants, peak_mib
 
 from recipe.hint.schema import Item
-from recipe.hint.verify import VerifierPool
+from recipe.hint.verify.pool.workers import VerifierPool
 
 NUM_CASES = int(os.environ.get("HINT_FUZZ_CASES", "150"))
 SEED = 20_260_101

@@ -10,7 +10,8 @@ import pytest
 from growth import LINEAR, exponent
 
 from recipe.hint.schema import Item, Verdict
-from recipe.hint.verify import GradeOptions, grade
+from recipe.hint.verify.grading import grade
+from recipe.hint.verify.options import GradeOptions
 from recipe.hint.verify.programs import program
 from recipe.hint.verify.programs.blocks import Block, code_block
 from recipe.hint.verify.programs.program import grade_program, quick_verdict

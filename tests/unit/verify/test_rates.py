@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from recipe.hint.verify import grade_maths
+from recipe.hint.verify.maths.grade import grade_maths
 from recipe.hint.verify.maths.rates import asked_rate, asks_for_wage
 
 TIMES = "hour day week month year".split()

@@ -11,7 +11,8 @@ import psutil
 import pytest
 
 from recipe.hint.schema import Item
-from recipe.hint.verify import GradeOptions, VerifierPool
+from recipe.hint.verify.options import GradeOptions
+from recipe.hint.verify.pool.workers import VerifierPool
 from recipe.hint.verify.programs import program
 from recipe.hint.verify.programs.sandbox import available_layers
 

@@ -10,7 +10,7 @@ import pytest
 
 from recipe.hint.errors import ConfigError, VerifierError
 from recipe.hint.schema import Item, Verdict
-from recipe.hint.verify import VerifierPool
+from recipe.hint.verify.pool.workers import VerifierPool
 from recipe.hint.verify.second_judge import SECOND, AuditLog, grade, opinion, question
 
 HANGS = Item(r"\boxed{9^{9^{9}}}", "1")

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from recipe.hint.verify import grade_maths
+from recipe.hint.verify.maths.grade import grade_maths
 from recipe.hint.verify.maths.mentions import mentioned_units
 from recipe.hint.verify.maths.units import name_of
 

@@ -14,7 +14,8 @@ import pytest
 from processes import is_alive, wait_for
 
 from recipe.hint.errors import ConfigError, VerifierError
-from recipe.hint.verify import GradeOptions, VerifierPool
+from recipe.hint.verify.options import GradeOptions
+from recipe.hint.verify.pool.workers import VerifierPool
 
 ROOT = Path(__file__).resolve().parents[3]
 # What a hung grade is waited for; a sound one beside it needs milliseconds, also on a busy machine.
@@ -212,7 +213,8 @@ def test_a_daemonic_process_can_own_a_pool():
     script = """
 import multiprocessing, sys
 def work():
-    from recipe.hint.verify import GradeOptions, VerifierPool
+    from recipe.hint.verify.options import GradeOptions
+    from recipe.hint.verify.pool.workers import VerifierPool
     with VerifierPool() as pool:
         [verdict] = pool.grade_many_blocking([(r"\\boxed{\\sqrt{8}}", r"2\\sqrt{2}", False)])
     sys.exit(0 if verdict.reason == "correct" else 3)
@@ -229,7 +231,8 @@ print(process.exitcode)
 def test_workers_end_with_a_killed_parent_even_inside_c_code(grade_path):
     script = """
 import sys
-from recipe.hint.verify import GradeOptions, VerifierPool
+from recipe.hint.verify.options import GradeOptions
+from recipe.hint.verify.pool.workers import VerifierPool
 pool = VerifierPool(2, 600.0, grade_path=sys.argv[1])
 pool.submit([("spin inside C", "", False)])
 while not pool._workers: pass

@@ -22,7 +22,7 @@ from recipe.hint.runtime.checkpoints import (
     step_folder,
     step_of,
 )
-from recipe.hint.runtime.preflight.settings import ACTOR, ROLLOUT, leaves, setting
+from recipe.hint.runtime.preflight.settings import ACTOR, ROLLOUT, leaves, names, setting
 
 # File systems allow 255 bytes; backends append something to the name.
 _LONGEST_NAME = 200
@@ -33,35 +33,31 @@ _DEVICES = "trainer.nnodes x trainer.n_gpus_per_node"
 _KEPT = ("trainer.max_actor_ckpt_to_keep", "trainer.max_critic_ckpt_to_keep")
 
 
-def _of(section: str, keys: str) -> tuple[str, ...]:
-    return tuple(f"{section}.{key}" for key in keys.split())
-
-
 # A setting, or a section with all that is in it: what is sampled, what is trained on, and how.
 DEFINES = (
-    *_of("trainer", "method hint_accuracy_min_threshold hint_accuracy_max_threshold"),
+    *names("trainer", "method hint_accuracy_min_threshold hint_accuracy_max_threshold"),
     *("trainer.v1.trainer_mode", "hint", "algorithm", _MODEL),
-    *_of("data", "train_files seed shuffle train_max_samples train_batch_size"),
-    *_of("data", "max_prompt_length max_response_length"),
-    *_of(ROLLOUT, "n prompt_length response_length temperature top_p top_k"),
-    *_of(ACTOR, "optim strategy ppo_mini_batch_size ppo_epochs loss_agg_mode clip_ratio"),
-    *_of(ACTOR, "clip_ratio_low clip_ratio_high use_kl_loss kl_loss_coef entropy_coeff"),
-    *(*_of(ACTOR, "loss_scale_factor policy_loss"), *_of("critic", "optim ppo_epochs")),
+    *names("data", "train_files seed shuffle train_max_samples train_batch_size"),
+    *names("data", "max_prompt_length max_response_length"),
+    *names(ROLLOUT, "n prompt_length response_length temperature top_p top_k"),
+    *names(ACTOR, "optim strategy ppo_mini_batch_size ppo_epochs loss_agg_mode clip_ratio"),
+    *names(ACTOR, "clip_ratio_low clip_ratio_high use_kl_loss kl_loss_coef entropy_coeff"),
+    *(*names(ACTOR, "loss_scale_factor policy_loss"), *names("critic", "optim ppo_epochs")),
     # verl writes one file per trainer process and can be resumed only with as many.
     _DEVICES,
 )
 # Among them, but not of the run: where it writes, how long it waits, how a service is reached.
 OPERATION = (
     "algorithm.filter_groups.max_num_gen_batches",
-    *_of("hint", "run_dir watchdog max_in_flight"),
-    *_of("hint.verify", "num_workers timeout_s audit"),
-    *_of("hint.teacher", "base_url api_key_env num_parallel timeout_s num_retries backoff_s"),
-    *_of("hint.teacher", "max_wait_s budget_tokens cache_dir"),
+    *names("hint", "run_dir watchdog max_in_flight"),
+    *names("hint.verify", "num_workers timeout_s audit"),
+    *names("hint.teacher", "base_url api_key_env num_parallel timeout_s num_retries backoff_s"),
+    *names("hint.teacher", "max_wait_s budget_tokens cache_dir"),
 )
 # Not reported: they concern this start alone, or are compared as a product (nodes and GPUs).
 _UNTOLD = (
     *("preflight_only", "hint.run_dir", _ROOT, f"{ROLLOUT}.trace"),
-    *_of("trainer", "experiment_name nnodes n_gpus_per_node resume_mode resume_from_path"),
+    *names("trainer", "experiment_name nnodes n_gpus_per_node resume_mode resume_from_path"),
 )
 _SHOWN = 4
 
@@ -86,11 +82,11 @@ def check_places(config: DictConfig) -> None:
         ConfigError: If a name or folder cannot be used.
     """
     # Each names a folder: the run's, and those of the backends of trainer.logger.
-    for name in _of("trainer", "experiment_name project_name"):
+    for name in names("trainer", "experiment_name project_name"):
         check_name(name, setting(config, name))
     for name in ("hint.run_dir", _ROOT, "hint.teacher.cache_dir"):
         check_folder(name, setting(config, name))
-    for name in _of("trainer", "rollout_data_dir validation_data_dir"):
+    for name in names("trainer", "rollout_data_dir validation_data_dir"):
         if setting(config, name) is not None:
             check_folder(name, setting(config, name))
 
