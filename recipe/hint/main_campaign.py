@@ -11,6 +11,7 @@ If a run fails, the others are still made; the exit code is 2, with one line.
 from __future__ import annotations
 
 import argparse
+import functools
 import subprocess
 import sys
 import time
@@ -51,8 +52,8 @@ def main(argv: list[str] | None = None) -> int:
             return 0
         if given.check:
             return _check(jobs)
-        keep_file(campaign, given.campaign, given.output)
-        Driver(given.output, given.jobs, _say).make(jobs)
+        keep = functools.partial(keep_file, campaign, given.campaign, given.output)
+        Driver(given.output, given.jobs, _say).make(jobs, keep)
     except (HintError, OSError) as error:
         print(f"error: {one_line(error)}", file=sys.stderr)
         return 2

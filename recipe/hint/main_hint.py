@@ -25,7 +25,7 @@ from recipe.hint.command.compose import (
     split_command,
 )
 from recipe.hint.command.help import help_text
-from recipe.hint.errors import HintError, Terminated
+from recipe.hint.errors import HintError, Terminated, one_line
 from recipe.hint.runtime.multirun import Sweep, is_multirun
 from recipe.hint.runtime.preflight.machine import has_gpu
 
@@ -153,11 +153,11 @@ def read_command(argv: Sequence[str]) -> tuple[list[str], list[str]]:
 
 @contextlib.contextmanager
 def errors_in_one_line() -> Iterator[None]:
-    """Print every error of ours, or in the settings' syntax, in one line and exit with code 2."""
+    """Print an error of ours, of the system or in the settings, in one line; exit with code 2."""
     try:
         yield
-    except HintError as error:
-        message = " ".join(str(error).split())
+    except (HintError, OSError) as error:
+        message = one_line(error)
     except (HydraException, OmegaConfBaseException) as error:
         message = explain(error, sys.argv[1:], CONFIG_DIR)
     except KeyboardInterrupt as stop:

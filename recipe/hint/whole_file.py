@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,7 +27,7 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
             yield file
         return
     place = Path(os.path.realpath(path)) if path.is_symlink() else path
-    draft = place.with_name(f".{place.name}.{os.getpid()}.tmp")
+    draft = place.with_name(f".{place.name}.{os.getpid()}-{threading.get_native_id()}.tmp")
     try:
         with draft.open("wb") as file:
             yield file

@@ -68,6 +68,11 @@ def test_an_error_ends_with_its_traceback_and_code_one(python):
     assert "ValueError: seven" in end.stderr
 
 
+def test_a_process_that_says_why_it_ends_is_heard(python):
+    end = run(python, "import sys; sys.exit('for this reason')")
+    assert (end.returncode, end.stderr) == (1, "for this reason\n")
+
+
 def test_descriptors_keep_their_numbers(python):
     read, write = os.pipe()
     end = run(python, f"import os; os.write({write}, b'x')", pass_fds=(write,))

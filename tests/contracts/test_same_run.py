@@ -11,6 +11,7 @@ from omegaconf import OmegaConf
 
 from recipe.hint.errors import ConfigError
 from recipe.hint.methods import METHODS
+from recipe.hint.runtime import run_folder
 from recipe.hint.runtime.checkpoints import digests_of, mark_complete
 from recipe.hint.runtime.launcher import evaluation_folder
 from recipe.hint.runtime.preflight.folder import (
@@ -195,6 +196,18 @@ def test_settings_of_earlier_starts_are_kept(tmp_path):
         keep_config(path, text)
     names = {each.name: each.read_text() for each in path.parent.iterdir()}
     assert names == {"config.yaml": "a: 3\n", "config.1.yaml": "a: 1\n", "config.2.yaml": "a: 2\n"}
+
+
+def test_settings_of_an_earlier_start_outlive_a_full_disk(tmp_path, monkeypatch):
+    def full(path, text):
+        raise OSError(28, "No space left on device", str(path))
+
+    path = tmp_path / "run/config.yaml"
+    keep_config(path, "seed: 1\n")
+    monkeypatch.setattr(run_folder, "write_whole", full)
+    with pytest.raises(OSError, match="No space left"):
+        keep_config(path, "seed: 2\n")
+    assert path.read_text() == "seed: 1\n"
 
 
 def test_an_evaluation_keeps_its_settings_apart_from_the_runs(run, tmp_path):

@@ -9,6 +9,7 @@ import pytest
 from recipe.hint.command.aliases import NO_COUNTERPART, given_settings, resolve_aliases
 from recipe.hint.command.compose import choose_hardware, nearest
 from recipe.hint.errors import ConfigError
+from recipe.hint.main_hint import errors_in_one_line
 
 
 def test_the_last_value_of_a_setting_wins():
@@ -191,6 +192,13 @@ def test_two_words_for_one_value_agree():
 def test_a_bare_name_means_nothing_to_a_method_without_it():
     argv = ["trainer.method=grpo", "alpha=5", "stage2_steps=3"]
     assert resolve_aliases(argv) == argv
+
+
+def test_an_error_of_the_system_is_told_in_one_line_with_its_file(capsys):
+    with pytest.raises(SystemExit) as end, errors_in_one_line():
+        raise OSError(28, "No space left on device", "/runs/config.yaml")
+    assert end.value.code == 2
+    assert capsys.readouterr().err == "error: /runs/config.yaml: No space left on device\n"
 
 
 @pytest.mark.parametrize("program", ["campaign", "export", "grade", "prepare", "report", "tiny"])

@@ -7,6 +7,7 @@ import yaml
 
 from recipe.hint import main_campaign
 from recipe.hint.main_campaign import main
+from recipe.hint.runtime.folder_lock import claimed
 
 PROGRAMS = Path(__file__).parent / "runtime" / "campaign_programs"
 
@@ -47,6 +48,17 @@ def test_a_changed_file_is_refused_and_the_one_of_the_runs_stays(file, tmp_path,
     # Whichever arm is asked for: the page would print the new settings for the old run.
     assert main([*command[:-1], "a"]) == 2
     assert "b/seed-1 was made with" in capsys.readouterr().err
+    assert (tmp_path / "runs/campaign.yaml").read_text() == before
+
+
+def test_a_command_that_finds_the_folder_in_use_changes_nothing(file, tmp_path, capsys):
+    command = [str(file), "-o", str(tmp_path / "runs"), "--only", "a"]
+    assert main(command) == 0
+    before = file.read_text()
+    file.write_text(before.replace("title: t", "title: other"))
+    with claimed(tmp_path / "runs/.lock"):
+        assert main(command) == 2
+    assert "in use by another run" in capsys.readouterr().err
     assert (tmp_path / "runs/campaign.yaml").read_text() == before
 
 

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -88,6 +89,18 @@ def test_a_link_stays_and_its_file_is_replaced(tmp_path):
         assert link.is_symlink()
         assert file.read_text() == text
     assert [path.name for path in file.parent.iterdir()] == ["note.txt"]
+
+
+def test_threads_that_write_one_file_at_once_leave_one_of_their_texts(tmp_path):
+    path, texts = tmp_path / "fatal.json", [letter * 10_000 for letter in "abcd"]
+    for _ in range(50):
+        threads = [threading.Thread(target=write_whole, args=(path, text)) for text in texts]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert path.read_text() in texts
+    assert [each.name for each in tmp_path.iterdir()] == ["fatal.json"]
 
 
 def test_a_folder_is_refused(tmp_path, monkeypatch):

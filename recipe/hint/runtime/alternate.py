@@ -41,7 +41,7 @@ from recipe.hint.runtime.folder_lock import claimed
 from recipe.hint.runtime.multirun import quoted
 from recipe.hint.runtime.partner import Server, ServerOptions, serving
 from recipe.hint.runtime.run_folder import RunFolder
-from recipe.hint.runtime.silence import HEARTBEAT
+from recipe.hint.runtime.silence import Heartbeat
 from recipe.hint.whole_file import write_whole
 
 SUMMARY = "phases.json"
@@ -194,13 +194,12 @@ class Alternation:
         """Run a program to its end; ``check`` raises if something that it needs is gone."""
         command = [sys.executable, str(self.programs / program), *arguments]
         env = {**os.environ, "PYTHONUNBUFFERED": "1"}
+        heart = Heartbeat(self.root)  # for a sweep, of which this command is a job
         process, began_s = start_child(command, env=env, pass_fds=(self._lock,)), time.monotonic()
-        beat = self.root / "logs" / HEARTBEAT  # for a sweep, of which this command is a job
-        beat.parent.mkdir(exist_ok=True)
         try:
             while (code := process.poll()) is None:
                 check()
-                beat.touch()
+                heart.beat()
                 if time.monotonic() - began_s > limit_s:
                     raise StallError(
                         f"{program} did not end within hint.watchdog.save_s={limit_s:g} s"

@@ -31,9 +31,10 @@ from recipe.hint.campaign import (
 )
 from recipe.hint.errors import ConfigError, HintError, one_line
 from recipe.hint.report.runs import read_rows
-from recipe.hint.runtime.checkpoints import newest_complete, step_folder
+from recipe.hint.runtime.checkpoints import resume_step, step_folder
 from recipe.hint.runtime.children import end_children, ends_on_sigterm, start_child
 from recipe.hint.runtime.folder_lock import claimed
+from recipe.hint.runtime.multirun import quoted
 from recipe.hint.runtime.run_folder import RunFolder
 from recipe.hint.runtime.silence import JOB_LIMIT_S, Silence, job_files
 from recipe.hint.whole_file import write_whole
@@ -73,8 +74,7 @@ class Job:
 
     def command(self) -> list[str]:
         """Return the arguments of the program that does what comes next."""
-        place = f"hint.run_dir={self.folder}"
-        state = self.state()
+        place, state = self._place(), self.state()
         if state == "export":
             step, _ = self._trained()
             checkpoint = step_folder(self.folder / "checkpoints", step)
@@ -83,15 +83,18 @@ class Job:
         train = [str(self.programs / "main_hint.py"), *self.run.settings]
         if state != "evaluate":
             return [*train, place]
-        weights = f"actor_rollout_ref.model.path={self.folder / MODEL_FOLDER}"
+        weights = f"actor_rollout_ref.model.path={quoted(str(self.folder / MODEL_FOLDER))}"
         return [*train, *self.run.evaluation, "trainer.eval_only=true", weights, place]
 
     def check(self) -> list[str]:
         """Return the arguments that check the run and start nothing."""
         return [
             *(str(self.programs / "main_hint.py"), *self.run.settings),
-            *("preflight_only=true", f"hint.run_dir={self.folder}"),
+            *("preflight_only=true", self._place()),
         ]
+
+    def _place(self) -> str:
+        return f"hint.run_dir={quoted(str(self.folder))}"
 
     def complete_metrics(self) -> None:
         """Add the last step's line if the training was killed after its checkpoint."""
@@ -106,7 +109,7 @@ class Job:
         return 0
 
     def _trained(self) -> tuple[int, int]:
-        """Return the newest whole checkpoint's step and the last step; 0 where there is none."""
+        """Return the step to resume from and the last step; 0 where there is none."""
         config = self.folder / "config.yaml"
         if not config.is_file():
             return 0, 0
@@ -115,7 +118,7 @@ class Job:
             last = int(node["trainer"]["total_training_steps"])
         except (OSError, ValueError, LookupError, TypeError, yaml.YAMLError) as error:
             raise ConfigError(f"{config} cannot be read ({error}); delete {self.folder}") from error
-        return newest_complete(self.folder / "checkpoints") or 0, last
+        return resume_step(self.folder / "checkpoints") or 0, last
 
 
 @dataclass
@@ -152,14 +155,19 @@ class Driver:
     _failed_at: set[tuple[str, str]] = field(default_factory=set)  # a job's name and its state
     _waiting: deque[Job] = field(default_factory=deque)
 
-    def make(self, jobs: Sequence[Job]) -> None:
+    def make(self, jobs: Sequence[Job], prepare: Callable[[], object] = bool) -> None:
         """Make every job that is not done; one that fails ends no other.
+
+        Args:
+            jobs: What to make.
+            prepare: Called first, once no other command can write to the folder.
 
         Raises:
             HintError: At the end, if some failed.
         """
         self.root.mkdir(parents=True, exist_ok=True)
         with claimed(self.root / ".lock"), ends_on_sigterm():
+            prepare()
             self._waiting.extend(each for each in jobs if each.state() != "done")
             total = len(self._waiting)
             self.say(f"{len(jobs)} runs, {len(jobs) - total} of them done")
@@ -173,19 +181,23 @@ class Driver:
 
     def _drive(self, total: int) -> None:
         said_s = time.monotonic()
-        running: list[_Running] = []
+        running: dict[str, _Running] = {}  # by the job's name
         try:
             while self._waiting or running:
                 while self._waiting and len(running) < self.num_at_once:
                     if begun := self._begin(self._waiting.popleft()):
-                        running.append(begun)
+                        running[begun.job.run.name] = begun
                 time.sleep(_POLL_S)
-                running = [now for each in running if (now := self._look_at(each))]
+                for name, each in [*running.items()]:
+                    if now := self._look_at(each):
+                        running[name] = now
+                    else:
+                        del running[name]
                 if time.monotonic() > said_s + _SAY_EVERY_S and running:
                     said_s = time.monotonic()
-                    self.say(self._progress(running, len(self._waiting), total))
+                    self.say(self._progress([*running.values()], len(self._waiting), total))
         finally:
-            end_children([each.process for each in running])
+            end_children([each.process for each in running.values()])
 
     def _begin(self, job: Job, before: _Running | None = None) -> _Running | None:
         """Start what comes next for a job; return nothing if it cannot be started."""
@@ -222,11 +234,11 @@ class Driver:
         if state == "export":
             job.complete_metrics()
             for left in job.folder.glob(f".{MODEL_FOLDER}.*"):  # by an export that was killed
-                shutil.rmtree(left, ignore_errors=True)
+                _remove(left)
         if state.startswith("train"):
             # It was made with weights that the run no longer has.
             for name in (MODEL_FOLDER, "evaluation"):
-                shutil.rmtree(job.folder / name, ignore_errors=True)
+                _remove(job.folder / name)
         with open(job.folder / LOG, "a", encoding="utf-8") as log:
             log.write(f"$ {' '.join(command)}\n")
             log.flush()
@@ -297,6 +309,14 @@ def keep_file(campaign: Campaign, path: Path, root: Path) -> None:
         run.check_made(root / run.name)
     root.mkdir(parents=True, exist_ok=True)
     write_whole(root / CAMPAIGN_FILE, path.read_text(encoding="utf-8"))
+
+
+def _remove(path: Path) -> None:
+    """Remove a folder, or a link to one."""
+    if path.is_symlink():
+        path.unlink()
+    elif path.exists():
+        shutil.rmtree(path)
 
 
 def environment(num_at_once: int) -> Mapping[str, str]:

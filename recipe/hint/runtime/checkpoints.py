@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -19,6 +20,7 @@ REPLAY_FILE = "hint_replay.npz"  # ArCHer's
 QUEUE = "transfer_queue"  # verl's folder, in the asynchronous modes
 MERGED = "merged"  # the folder of the merged weights
 _LATEST = "latest_checkpointed_iteration.txt"  # verl's own pointer
+_LATEST_WHOLE = "latest_complete_checkpoint.txt"  # ours, which verl does not touch
 _LARGE_BYTES = 1 << 24  # of a file whose content is not looked at: one of weights
 
 
@@ -56,7 +58,8 @@ def point_at(root: str | Path, step: int) -> None:
 
     With 0 it starts at step 1: whatever checkpoints there are belong to a former run.
     """
-    write_whole(Path(root) / _LATEST, str(step))
+    for name in (_LATEST_WHOLE, _LATEST):
+        write_whole(Path(root) / name, str(step))
 
 
 def mark_incomplete(root: str | Path, step: int) -> None:
@@ -87,16 +90,12 @@ def drop_emptied(root: str | Path, step: int) -> None:
 def resume_step(root: str | Path) -> int | None:
     """Return the step that a run resumes from, or ``None`` for the beginning.
 
-    It is verl's pointer where that names a whole checkpoint, else the newest whole one. The pointer
-    comes first because a run that was set back to an earlier checkpoint leaves later ones of its
-    former life in the folder, and one that started over leaves all of them.
+    It is what a pointer says, else the newest whole checkpoint. The pointers come first because a
+    run that was set back to an earlier checkpoint leaves later ones of its former life in the
+    folder, and one that started over leaves all of them.
     """
     step = _pointed_at(root)
-    if step is None:
-        return newest_complete(root)
-    if step == 0:
-        return None
-    return step if (step_folder(root, step) / COMPLETE).exists() else newest_complete(root)
+    return newest_complete(root) if step is None else step or None
 
 
 def complete_steps(root: str | Path) -> list[int]:
@@ -107,7 +106,7 @@ def complete_steps(root: str | Path) -> list[int]:
 
 def step_of(folder: Path) -> int | None:
     """Return the step of a folder ``global_step_N``; ``None`` if it has another name."""
-    found = re.fullmatch(r"global_step_(\d+)", folder.name)
+    found = re.fullmatch(r"global_step_(0|[1-9][0-9]*)", folder.name)
     return int(found[1]) if found else None
 
 
@@ -181,7 +180,8 @@ def check_resumable(root: str | Path) -> None:
         return
     if _pointed_at(root) == 0:
         return
-    found = sorted(each.name for each in root.glob("global_step_*") if each.is_dir())
+    steps = [each for each in root.glob("global_step_*") if step_of(each) is not None]
+    found = sorted(each.name for each in steps if each.is_dir())
     foreign = [name for name in found if not _is_begun_by_us(root / name)]
     if foreign or (found and (root / _LATEST).exists()):
         raise ConfigError(
@@ -214,11 +214,17 @@ def repair_pointer(root: str | Path) -> int | None:
 
 
 def _pointed_at(root: str | Path) -> int | None:
-    """Return the number in verl's pointer; ``None`` if there is none."""
-    try:
-        return int((Path(root) / _LATEST).read_text())
-    except (OSError, ValueError):
-        return None
+    """Return the step of the first pointer that names a whole checkpoint, or 0; else ``None``.
+
+    verl's comes first, which a user may have set. It names a step before its checkpoint is whole,
+    and a kill can leave it empty: then ours has the last whole one of the same life.
+    """
+    for name in (_LATEST, _LATEST_WHOLE):
+        with contextlib.suppress(OSError, ValueError):
+            step = int((Path(root) / name).read_text())
+            if step == 0 or (step_folder(root, step) / COMPLETE).exists():
+                return step
+    return None
 
 
 def _is_begun_by_us(folder: Path) -> bool:

@@ -14,8 +14,6 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import FrameType
-from typing import NoReturn
 
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -23,7 +21,8 @@ from hydra.core.override_parser.types import Override, Quote, QuotedString
 from hydra.types import RunMode
 from omegaconf import DictConfig
 
-from recipe.hint.errors import HintError
+from recipe.hint.errors import HintError, Terminated
+from recipe.hint.runtime.children import ends_on_sigterm
 from recipe.hint.runtime.preflight.folder import check_folder, check_name
 from recipe.hint.runtime.silence import JOB_LIMIT_S, Silence, job_files
 
@@ -170,14 +169,7 @@ def _run_process(command: Sequence[str], silence: Silence) -> int:
 
     One that gives no sign of life is killed.
     """
-    with subprocess.Popen(command) as process:
-
-        def end(number: int, _: FrameType | None) -> NoReturn:
-            """Pass a request to end on to the job; no other job begins after it."""
-            process.terminate()
-            raise SystemExit(128 + number)
-
-        before = signal.signal(signal.SIGTERM, end)
+    with ends_on_sigterm(), subprocess.Popen(command) as process:
         try:
             while process.poll() is None:
                 with contextlib.suppress(subprocess.TimeoutExpired):
@@ -187,7 +179,9 @@ def _run_process(command: Sequence[str], silence: Silence) -> int:
                     process.kill()
                     break
             return process.wait()
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as stop:
+            if isinstance(stop, Terminated):
+                process.terminate()
             # A terminal interrupts the job too; a signal to this process alone does not.
             for tell in (lambda: process.send_signal(signal.SIGINT), process.kill):
                 with contextlib.suppress(subprocess.TimeoutExpired):
@@ -195,5 +189,3 @@ def _run_process(command: Sequence[str], silence: Silence) -> int:
                     break
                 tell()
             raise
-        finally:
-            signal.signal(signal.SIGTERM, before)

@@ -8,7 +8,7 @@ import math
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -103,17 +103,28 @@ class RunFolder:
 
 
 def keep_config(path: Path, text: str) -> None:
-    """Write a run's settings; those of an earlier start that differ are moved aside."""
+    """Write a run's settings; those of an earlier start that differ are kept beside them."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    if path.exists() and path.read_bytes() != text.encode():
-        os.replace(path, _free_name(path))
+    if path.exists() and (before := path.read_bytes()) != text.encode():
+        with whole_file(_free_name(path)) as kept:  # not moved: a kill must leave settings
+            kept.write(before)
     write_whole(path, text)
 
 
 def _append(path: Path, rows: Iterable[dict[str, Any]]) -> None:
-    with open(path, "a", encoding="utf-8") as file:
+    with open(path, "a+b") as file:
+        _drop_fragment(file)
         for row in rows:
-            file.write(json.dumps(row) + "\n")
+            file.write(json.dumps(row).encode() + b"\n")
+
+
+def _drop_fragment(file: BinaryIO) -> None:
+    """Cut off what a kill or a full disk left of a last line."""
+    if file.seek(0, os.SEEK_END):
+        file.seek(-1, os.SEEK_END)
+        if file.read() != b"\n":
+            file.seek(0)
+            file.truncate(sum(len(line) for line in file if line.endswith(b"\n")))
 
 
 def _free_name(path: Path) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -35,6 +36,25 @@ class Silence:
             if self._last[path] != last:
                 self._changed_at = now
         return now - self._changed_at
+
+
+class Heartbeat:
+    """The sign of life of a job that is no run; a disk that hangs stops only the beat."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / "logs" / HEARTBEAT
+        self._thread = threading.Thread()
+
+    def beat(self) -> None:
+        """Change the file, without waiting for the disk."""
+        if not self._thread.is_alive():
+            self._thread = threading.Thread(target=self._touch, daemon=True)
+            self._thread.start()
+
+    def _touch(self) -> None:
+        with contextlib.suppress(OSError):
+            self._path.parent.mkdir(exist_ok=True)
+            self._path.touch()
 
 
 def job_files(folder: Path, *more: Path) -> list[Path]:

@@ -119,8 +119,10 @@ def sentence_of(error: BaseException, folder: Path) -> str:
             break
     if isinstance(error, SystemExit):
         return "the driver was told to end, by SIGTERM"
-    free_mb = shutil.disk_usage(folder).free / 1e6
-    full = f" (the disk of {folder} has {free_mb:.1f} MB left)" if free_mb < _FULL_MB else ""
+    full = ""
+    with contextlib.suppress(OSError):  # the folder may be what is gone
+        free_mb = shutil.disk_usage(folder).free / 1e6
+        full = f" (the disk of {folder} has {free_mb:.1f} MB left)" if free_mb < _FULL_MB else ""
     return f"{type(error).__name__}: {text_of(error)}{full}"
 
 

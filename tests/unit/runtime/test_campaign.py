@@ -13,6 +13,7 @@ from processes import HEARS_SIGINT, is_alive, wait_for
 
 from recipe.hint.campaign import Arm, Campaign
 from recipe.hint.errors import ConfigError, HintError
+from recipe.hint.runtime import campaign as campaign_module
 from recipe.hint.runtime.campaign import Driver, environment, jobs_of
 
 pytestmark = pytest.mark.slow
@@ -219,6 +220,47 @@ def test_a_campaign_that_is_ended_leaves_no_run_behind(tmp_path, number):
         finally:
             process.kill()
     wait_for(lambda: not any(is_alive(int(path.read_text())) for path in pids))
+
+
+@pytest.mark.parametrize("name", ["jörg", "lr=1e-6", "a,b", "it's", "two words", "[x](y)#&;!"])
+def test_a_folder_may_have_any_name(tmp_path, name):
+    states, said = make(tmp_path / name, campaign(a=[]))
+    assert set(states.values()) == {"done"}, said
+
+
+def test_a_job_that_was_just_begun_ends_with_the_campaign(tmp_path, monkeypatch):
+    """The first run's export begins; then the signal comes, while the second run is looked at."""
+    ended, real, begun = [], Driver._look_at, {}
+
+    def look_at(driver, running):
+        if begun and running.job.run.name == "b/seed-1":
+            raise KeyboardInterrupt
+        now = real(driver, running)
+        if now is not running:
+            begun[running.job.run.name] = now.process
+        return now
+
+    monkeypatch.setattr(Driver, "_look_at", look_at)
+    end = campaign_module.end_children
+    monkeypatch.setattr(
+        campaign_module, "end_children", lambda each: (ended.extend(each), end(each))
+    )
+    asked = Campaign("t", {"a": Arm(()), "b": Arm(("hang=1",))}, seeds=(1,))
+    with pytest.raises(KeyboardInterrupt):
+        make(tmp_path, asked, num_at_once=2)
+    assert set(begun.values()) <= set(ended)
+
+
+def test_weights_behind_a_link_are_not_taken_for_those_of_a_new_training(tmp_path):
+    make(tmp_path, campaign(a=[]))
+    folder, moved = tmp_path / "a/seed-1", tmp_path / "elsewhere"
+    (folder / "model").rename(moved)
+    (folder / "model").symlink_to(moved)
+    for name in ("checkpoints", "evaluation"):
+        shutil.rmtree(folder / name)
+    make(tmp_path, campaign(a=[]))
+    assert calls(tmp_path, "a/seed-1") == ["train", "export", "evaluate"] * 2
+    assert moved.is_dir()
 
 
 def test_one_campaign_at_a_time_writes_in_a_folder(tmp_path):

@@ -186,6 +186,14 @@ def test_a_checkpoint_of_an_earlier_version_says_nothing_of_its_files(tmp_path):
     assert repair_pointer(tmp_path) == 5
 
 
+def test_a_line_is_never_added_to_what_a_full_disk_left_of_one(tmp_path):
+    folder = RunFolder(tmp_path)
+    for left, kept in (('{"step": 3}\n{"st', '{"step": 3}\n'), ('{"step": 4, "h', ""), ("", "")):
+        folder.metrics.write_text(left)
+        folder.append_metrics(4, {"loss": 1})
+        assert folder.metrics.read_text() == kept + '{"step": 4, "loss": 1}\n'
+
+
 @pytest.mark.parametrize("lines", ["", '{"step": 0, "val": 1}\n{"step": 3, "val": 1}\n'])
 def test_the_line_of_a_step_that_was_saved_and_not_logged_comes_back(tmp_path, lines):
     folder = RunFolder(tmp_path)

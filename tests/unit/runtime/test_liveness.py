@@ -192,6 +192,11 @@ def test_a_process_that_is_gone_is_named_without_rays_account_of_what_may_have_b
     assert sentence_of(other, tmp_path) == f"RuntimeError: {other}"
 
 
+def test_the_reason_is_told_where_the_runs_folder_is_gone_too(tmp_path):
+    told = sentence_of(RuntimeError("the true reason"), tmp_path / "removed")
+    assert told == "RuntimeError: the true reason"
+
+
 def test_an_error_on_a_full_disk_says_so(tmp_path, monkeypatch):
     usage = SimpleNamespace(free=3_200_000)
     monkeypatch.setattr("recipe.hint.runtime.watchdog.shutil.disk_usage", lambda path: usage)

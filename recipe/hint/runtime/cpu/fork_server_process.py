@@ -213,6 +213,8 @@ def _become(
         _execute(argv)
         code = 0
     except SystemExit as end:
+        if isinstance(end.code, str):
+            sys.stderr.write(f"{end.code}\n")
         code = end.code if isinstance(end.code, int) else int(end.code is not None)
     except BaseException:  # noqa: BLE001 - the last frame of a process: report and end
         traceback.print_exc()

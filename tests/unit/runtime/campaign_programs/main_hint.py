@@ -7,7 +7,12 @@ import sys
 import time
 from pathlib import Path
 
-given = dict(each.split("=", 1) for each in sys.argv[1:])
+from hydra.core.override_parser.overrides_parser import OverridesParser
+
+given = {
+    each.get_key_element(): str(each.value())
+    for each in OverridesParser.create().parse_overrides(sys.argv[1:])
+}
 folder = Path(given["hint.run_dir"])
 if "preflight_only" in given:
     time.sleep(600 if "hang" in given else 0)
