@@ -31,7 +31,8 @@ from recipe.hint.command.compose import CONFIG_DIR, primary_config, set_config_p
 from recipe.hint.errors import ConfigError, DataError, HintError, one_line
 from recipe.hint.evaluation.comparison import compare_runs
 from recipe.hint.evaluation.results import evaluation_table, recompute
-from recipe.hint.report.campaign import CampaignResult, keep_results, read_results_of
+from recipe.hint.report.campaign import CampaignResult
+from recipe.hint.report.campaign_folder import keep_results, read_results_of
 from recipe.hint.report.campaign_page import results_page
 from recipe.hint.report.runs import RunResult, accuracy_curve, read_run
 from recipe.hint.report.same import compare_records, vllm_difference

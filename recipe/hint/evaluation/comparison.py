@@ -9,14 +9,9 @@ from pathlib import Path
 
 from recipe.hint.errors import DataError
 from recipe.hint.evaluation.estimators import Estimate, mean_of, paired_mean
-from recipe.hint.evaluation.responses import Groups
-from recipe.hint.evaluation.results import (
-    GROUP_TITLES,
-    assign_members,
-    markdown,
-    percent,
-    read_evaluation,
-)
+from recipe.hint.evaluation.responses import Groups, problem_digests
+from recipe.hint.evaluation.results import GROUP_TITLES, assign_members, read_evaluation
+from recipe.hint.evaluation.tables import markdown, percent
 
 _SOLVED = 0.5  # a run solves a problem when at least this share of its responses is correct
 _SHOWN = 3
@@ -158,6 +153,12 @@ def compare_runs(
         for name in shared
         for letter, results in zip("AB", stored, strict=True)
         if (share := results["benchmarks"][name]["undecided"])
+    ]
+    files = [problem_digests(each) for each in folders]
+    notes += [
+        f"{name} is not the same file in A and B"
+        for name in sorted(files[0].keys() & files[1].keys())
+        if files[0][name] != files[1][name]
     ]
     # The comparison is of model and sampling together where the sampling differs.
     notes += [

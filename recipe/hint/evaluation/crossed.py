@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recipe.hint.evaluation.estimators import (
+    SAME,
     Estimate,
     clustered_mean,
     paired_mean,
@@ -45,10 +46,11 @@ def crossed_share(means_SP: npt.ArrayLike, num_responses: int) -> Estimate:
     num_seeds, num_problems = means_SP.shape
     if num_seeds == 1 or num_problems == 1:
         return clustered_mean(means_SP.mean(axis=0), num_seeds * num_responses)
-    mean, (variance, degrees) = float(means_SP.mean()), _variance(means_SP)
+    mean, degrees = float(means_SP.mean()), num_problems - 1
     # Equal everywhere: worth no more than the problems.
     count: float = num_problems
-    if variance > 0:
+    if np.ptp(means_SP) > SAME:
+        variance, degrees = _variance(means_SP)
         count = min(mean * (1 - mean) / variance, means_SP.size * num_responses)
     if count <= 0:  # the mean is 0 or 1 but for rounding
         count = num_problems
@@ -72,7 +74,7 @@ def crossed_difference(differences_SP: npt.ArrayLike) -> Estimate:
         ValueError: If there is no seed or no problem.
     """
     differences_SP = _not_empty(differences_SP)
-    if np.ptp(differences_SP) == 0:
+    if np.ptp(differences_SP) <= SAME:
         return paired_mean(differences_SP[0])
     mean, num_problems = float(differences_SP.mean()), differences_SP.shape[1]
     if 1 in differences_SP.shape:
@@ -81,8 +83,8 @@ def crossed_difference(differences_SP: npt.ArrayLike) -> Estimate:
         variance, degrees = _variance(differences_SP)
         half = t_quantile(degrees) * math.sqrt(variance)
         low, high = mean - half, mean + half
-    same_in_all_P = np.ptp(differences_SP, axis=0) == 0
-    _, counts = np.unique(differences_SP[0, same_in_all_P], return_counts=True)
+    same_in_all_P = np.ptp(differences_SP, axis=0) <= SAME
+    _, counts = np.unique(differences_SP[0, same_in_all_P].round(9), return_counts=True)
     unseen = unseen_share(num_problems) * counts.max(initial=0) / num_problems
     return Estimate(mean, max(-1.0, min(low, mean - unseen)), min(1.0, max(high, mean + unseen)))
 
@@ -117,7 +119,7 @@ def _variance(values_SP: npt.NDArray[np.float64]) -> tuple[float, int]:
     variance = max(seeds + problems - both, seeds, problems, both)
     spread = seeds**2 / (num_seeds - 1) + problems**2 / (num_problems - 1) + both**2 / free
     # More degrees than all values have change nothing in t.
-    degrees = min(variance**2 / spread, values_SP.size) if spread > 0 else num_problems - 1
+    degrees = min(variance**2 / spread, values_SP.size)
     # Of a sum they are never fewer than of its worst term; what is taken off can bring 2 to 1.99.
     return variance, max(min(values_SP.shape) - 1, int(degrees))
 

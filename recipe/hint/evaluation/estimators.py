@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 _LEVEL = 0.95
+SAME = 1e-12  # numbers in [-1, 1] that are no further apart differ in how they were added up
 _NORMAL_QUANTILE = 1.959964  # of the normal distribution, two-sided 95 %
 
 
@@ -142,7 +143,7 @@ def clustered_mean(means_P: npt.ArrayLike, num_responses: int) -> Estimate:
     if num_problems == 1:
         return Estimate(mean, 0.0, 1.0)
     count: float = num_problems
-    if np.ptp(means_P) > 0:
+    if np.ptp(means_P) > SAME:
         variance = float(means_P.var(ddof=1)) / num_problems
         count = min(mean * (1 - mean) / variance, num_problems * num_responses)
     low, high = wilson_interval(mean, count, t_quantile(num_problems - 1))
@@ -167,7 +168,7 @@ def paired_mean(differences_P: npt.ArrayLike) -> Estimate:
     """
     differences_P = _not_empty(differences_P)
     num_problems, mean = len(differences_P), float(differences_P.mean())
-    if np.ptp(differences_P) == 0:
+    if np.ptp(differences_P) <= SAME:
         unseen = unseen_share(num_problems)
         return Estimate(mean, mean - unseen * (mean + 1), mean + unseen * (1 - mean))
     error = float(differences_P.std(ddof=1)) / math.sqrt(num_problems)

@@ -17,6 +17,7 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 from recipe.hint.errors import DataError
+from recipe.hint.evaluation.turns import TURN_FACTS
 from recipe.hint.schema import Reason
 from recipe.hint.verify.maths.reading import vote_key
 
@@ -74,6 +75,15 @@ class GradedResponse:
                 f"{place}: score={response.score} and reason={response.reason!r} contradict each "
                 f"other; the score is 1 when the reason is `correct`, else 0"
             )
+        facts = response.facts
+        for name in TURN_FACTS if facts is not None else ():
+            value = (facts or {}).get(name)
+            lowest = -1.0 if name == "delta" else 0.0
+            if value is None or not lowest <= value <= 1.0:
+                raise DataError(
+                    f"{place} is not a response: the field `facts`: {name} is {value}, expected a "
+                    f"number from {lowest:g} to 1"
+                )
         return response
 
     @property
@@ -106,6 +116,15 @@ def file_sha256(path: str | Path) -> str:
     """Return the digest that an evaluation keeps of a file with problems."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def problem_digests(folder: Path) -> dict[str, str]:
+    """Return file -> SHA-256 of the problems that an evaluation drew responses to, if kept."""
+    try:
+        files = json.loads((folder / "settings.json").read_text("utf-8"))["files"]
+        return {str(name): str(digest) for name, digest in files.items()}
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return {}
 
 
 def response_path(folder: Path, benchmark: str) -> Path:

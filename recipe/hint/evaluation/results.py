@@ -8,8 +8,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from decimal import ROUND_HALF_UP, Decimal
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -25,6 +24,7 @@ from recipe.hint.evaluation.estimators import (
     pass_at_k,
 )
 from recipe.hint.evaluation.responses import GRADED, Groups, complete_groups, read_responses
+from recipe.hint.evaluation.tables import markdown, percent
 from recipe.hint.evaluation.turns import not_compared, turn_metrics
 from recipe.hint.schema import UNGRADED
 from recipe.hint.typed import read_json
@@ -381,20 +381,3 @@ def _turns_table(turns: Mapping[str, Mapping[str, float]]) -> list[str]:
         for name, each in turns.items()
     ]
     return markdown([*head, *(share.replace("_", " ") for share in shares)], rows)
-
-
-def percent(share: float, *, sign: bool = False) -> str:
-    """Write a share in percent; a half goes away from 0, whatever the last bit of its sum."""
-    rounded = Decimal(f"{100 * share:.9f}").quantize(Decimal("0.1"), ROUND_HALF_UP)
-    return f"{rounded + 0:{'+' if sign else ''}.1f}"  # + 0: no "-0.0"
-
-
-def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Pad the columns, so that the table can be read on a console; text left, numbers right."""
-    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
-    rule = ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])]
-    cells = [
-        [row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))]
-        for row in (head, *rows)
-    ]
-    return [f"| {' | '.join(row)} |" for row in (cells[0], rule, *cells[1:])]

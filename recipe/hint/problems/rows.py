@@ -45,6 +45,9 @@ def check_row(row: Mapping[str, Any]) -> None:
         if not isinstance(row.get(column), Mapping | None):
             raise FieldFault(column, f"expected named fields, got {short(row.get(column))}")
     _check_reward(row)
+    if _CONTROL.search(str(row.get("data_source", ""))):
+        what = f"holds a control character, got {short(row['data_source'])}; take it out"
+        raise FieldFault("data_source", what)
     if fault := _id_fault((row.get("extra_info") or {}).get("index")):
         raise FieldFault("extra_info.index", fault)
     _check_texts(row)

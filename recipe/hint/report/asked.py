@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from recipe.hint.report.samples import printable
+from recipe.hint.evaluation.tables import printable
 
 _INDENT = "    "
 _SHOWN = 2  # different answers of a round, or courses of a conversation

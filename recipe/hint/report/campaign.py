@@ -2,40 +2,42 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import TypeAdapter, ValidationError
 
 from recipe.hint.campaign import (
-    CAMPAIGN_FILE,
     DIFFERENCES,
     MEASURES,
-    RESULTS,
     Budget,
     Campaign,
     Claim,
     Run,
-    kept_file,
-    read_campaign,
 )
 from recipe.hint.errors import ConfigError, DataError
 from recipe.hint.evaluation.crossed import crossed_difference, crossed_share, mean_ratio
 from recipe.hint.evaluation.estimators import Estimate
-from recipe.hint.evaluation.results import percent
-from recipe.hint.report.campaign_run import SeedResult, kept_text, read_kept, read_seed
-from recipe.hint.report.page.folder import read_folder
-from recipe.hint.whole_file import write_whole
+from recipe.hint.evaluation.tables import percent
+from recipe.hint.report.campaign_run import SeedResult
 
 Verdict = Literal["holds", "fails", "undecided", "not known"]
-_LOST_FILE = "lost.json"  # run -> what became of it, of those that did not finish
-_NOT_RUN = "not run"
 MIN_SEEDS = 3  # of fewer, an interval over seeds and problems is too narrow
+
+
+class _Table(NamedTuple):
+    """The means of (seed, problem); ``answered`` are all problems, also those without a grade."""
+
+    answered: set[str]
+    ids: list[str]
+    means_SP: npt.NDArray[np.float64]
+
+    def of(self, ids: Sequence[str]) -> npt.NDArray[np.float64]:
+        """Return the columns of some problems."""
+        place = {name: at for at, name in enumerate(self.ids)}
+        return self.means_SP[:, [place[name] for name in ids]]
 
 
 @dataclass
@@ -105,32 +107,48 @@ class CampaignResult:
                 )
 
     def estimate(
-        self, arm: str, source: str, measure: str, seeds: Sequence[int] | None = None
+        self,
+        arm: str,
+        source: str,
+        measure: str,
+        seeds: Sequence[int] | None = None,
+        end: int | None = None,
     ) -> Estimate | None:
-        """Return a measure with its interval over seeds and problems; ``None`` where unknown."""
-        table = self._table(arm, source, measure, seeds)
+        """Return a measure with its interval over seeds and problems; ``None`` where unknown.
+
+        ``end`` is that of :meth:`SeedResult.values`.
+        """
+        table = self._table(arm, source, measure, seeds, end)
         if table is None:
             return None
         if measure in DIFFERENCES:
-            return crossed_difference(table[1])
-        return crossed_share(table[1], min(run.num_responses for run in self.seeds[arm].values()))
+            return crossed_difference(table.means_SP)
+        return crossed_share(
+            table.means_SP, min(run.num_responses for run in self.seeds[arm].values())
+        )
 
-    def difference(self, arm: str, other: str, source: str, measure: str) -> Estimate | None:
+    def difference(
+        self, arm: str, other: str, source: str, measure: str, end: int | None = None
+    ) -> Estimate | None:
         """Return ``arm`` minus ``other``, paired by seed and problem; ``None`` where unknown.
+
+        ``end`` is that of :meth:`SeedResult.values` for ``arm``; ``other`` has the opposite one.
 
         Raises:
             DataError: If the two answered different problems.
         """
         seeds = self.common_seeds(arm, other)
-        mine, theirs = (self._table(name, source, measure, seeds) for name in (arm, other))
+        mine = self._table(arm, source, measure, seeds, end)
+        theirs = self._table(other, source, measure, seeds, None if end is None else 1 - end)
         if mine is None or theirs is None:
             return None
-        if mine[0] != theirs[0]:
+        if mine.answered != theirs.answered:
             raise DataError(
                 f"{arm} and {other} were evaluated on different problems of {source}; evaluate "
                 f"both on the same files"
             )
-        return crossed_difference(mine[1] - theirs[1])
+        common = sorted(set(mine.ids) & set(theirs.ids))
+        return crossed_difference(mine.of(common) - theirs.of(common)) if common else None
 
     def common_seeds(self, arm: str, other: str) -> list[int]:
         """Return the seeds of which both arms have a finished run."""
@@ -143,17 +161,27 @@ class CampaignResult:
         seed is wholly on the other. ``more_than`` goes by the interval of the paired difference
         over seeds and problems, of at least ``MIN_SEEDS`` seeds. Intervals are taken as they are
         shown. What is missing leaves a claim unknown, unless a seed has already broken a bound; so
-        do seeds, or arms, that trained for different numbers of steps, and a comparison of
-        responses that were drawn with different settings.
+        do seeds, or arms, that trained for different numbers of steps, a comparison of responses
+        that were drawn with different settings, and responses that the verifier failed on, if
+        their grades could give another verdict.
         """
+        text, verdict = self._judged(claim)
+        arms = {claim.arm, claim.more_than or claim.arm}
+        runs = [run for arm in arms for run in self.seeds.get(arm, {}).values()]
+        if any(run.ungraded.get(claim.source) for run in runs):
+            ends = {self._judged(claim, end)[1] for end in (0, 1)}
+            verdict = verdict if ends == {verdict} else "not known"
+        return text, verdict
+
+    def _judged(self, claim: Claim, end: int | None = None) -> tuple[str, Verdict]:
         seeds = sorted(self.seeds.get(claim.arm, {}))
         if claim.more_than is not None:
             seeds = self.common_seeds(claim.arm, claim.more_than)
-            found = [self.difference(claim.arm, claim.more_than, claim.source, claim.measure)]
+            found = [self.difference(claim.arm, claim.more_than, claim.source, claim.measure, end)]
             is_whole = self._is_whole(claim.more_than) and len(seeds) >= MIN_SEEDS
         else:
             found = [
-                self.estimate(claim.arm, claim.source, claim.measure, [seed]) for seed in seeds
+                self.estimate(claim.arm, claim.source, claim.measure, [seed], end) for seed in seeds
             ]
             is_whole = True
         known = [each for each in found if each is not None]
@@ -210,118 +238,33 @@ class CampaignResult:
         return set(wanted) <= have.keys() and len(lengths) == 1
 
     def _table(
-        self, arm: str, source: str, measure: str, seeds: Sequence[int] | None
-    ) -> tuple[list[str], npt.NDArray[np.float64]] | None:
-        """Return problems and the means of (seed, problem); ``None`` where a run lacks them.
+        self,
+        arm: str,
+        source: str,
+        measure: str,
+        seeds: Sequence[int] | None,
+        end: int | None,
+    ) -> _Table | None:
+        """Return the means of the problems that every run has some of; ``None`` without any.
 
         Raises:
             DataError: If the runs answered different problems.
         """
         by_seed = self.seeds.get(arm, {})
         names = sorted(by_seed) if seeds is None else seeds
-        rows = [by_seed[seed].means.get(source, {}).get(measure, {}) for seed in names]
+        rows = [by_seed[seed].values(source, measure, end) for seed in names]
         if not rows or not all(rows):
             return None
-        ids = sorted(rows[0])
-        for seed, row in zip(names, rows, strict=True):
-            if row.keys() != rows[0].keys():
+        answered = by_seed[names[0]].problems(source)
+        for seed in names:
+            if by_seed[seed].problems(source) != answered:
                 raise DataError(
                     f"{arm}: seeds {names[0]} and {seed} were evaluated on different problems of "
                     f"{source}; evaluate both on the same files"
                 )
-        return ids, np.array([[row[each] for each in ids] for row in rows])
-
-
-def read_results_of(folder: str | Path) -> CampaignResult:
-    """Read the finished runs of a campaign's folder.
-
-    Raises:
-        DataError: If a finished run cannot be read, or what was kept of one, or none is finished,
-            or two were evaluated on different files of one name.
-        ConfigError: If the folder has no campaign's file, a damaged one, or a run that is none of
-            the campaign's; or if a claim is about a source or measure that no run has.
-    """
-    folder = Path(folder)
-    result = CampaignResult(read_campaign(folder / CAMPAIGN_FILE))
-    lost = _read_lost(folder)
-    _check_known(folder, {run.name for run in result.campaign.runs()})
-    for run in result.campaign.runs():
-        place = folder / run.name
-        run.check_made(place)
-        if (place / RESULTS).is_file():
-            found = read_seed(place, run)
-        elif kept_file(place).is_file():
-            found = read_kept(kept_file(place), run)
-        else:
-            result.missing.append((run, lost.get(run.name) or _unfinished(place)))
-            continue
-        if found.sampling.get("seed") not in (None, run.seed):
-            raise DataError(
-                f"{place} was evaluated with seed {found.sampling['seed']}, expected its own, "
-                f"{run.seed}; evaluate it again"
-            )
-        result.seeds.setdefault(run.arm, {})[run.seed] = found
-    result.check_problems()
-    result.check_claims()
-    if not result.seeds:
-        raise DataError(f"{folder} has no finished run; make them with main_campaign.py")
-    # In the order of the file, whichever was finished first.
-    order = [name for name in result.campaign.arms if name in result.seeds]
-    result.seeds = {name: dict(sorted(result.seeds[name].items())) for name in order}
-    return result
-
-
-def keep_results(
-    folder: str | Path, output: Path, *, should_replace: bool = False
-) -> CampaignResult:
-    """Write what the page reads of each finished run to a file of its own in another folder.
-
-    The page of that folder is the same, and a campaign there goes on with what is missing. What
-    became of runs that did not finish is kept too, so that nobody takes them for never begun.
-
-    Args:
-        folder: A campaign's.
-        output: Holds ``campaign.yaml``, ``ARM/seed-N.json`` and ``lost.json`` afterwards. A
-            campaign that is there stays: it may have more arms.
-        should_replace: Whether a run that was kept with other numbers gives way.
-
-    Raises:
-        DataError: As :func:`read_results_of`, or if a run was kept with other numbers.
-        ConfigError: As :func:`read_results_of`, or if ``output`` has a campaign without a finished
-            run, or the file of another run.
-        OSError: If the disk refuses.
-    """
-    result, there = read_results_of(folder), output / CAMPAIGN_FILE
-    wanted = (read_campaign(there) if there.exists() else result.campaign).runs()
-    for run in result.campaign.runs():
-        if found := result.seeds.get(run.arm, {}).get(run.seed):
-            if run not in wanted:
-                raise ConfigError(
-                    f"{there} has no run {run.name} with its settings; change it first"
-                )
-            run.check_made(output / run.name)
-            path = kept_file(output / run.name)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            text = kept_text(found, run)
-            is_other = path.exists() and read_kept(path, run).numbers() != found.numbers()
-            if is_other and not should_replace:
-                raise DataError(
-                    f"{path} was kept with other numbers than {folder} has; give --replace if "
-                    f"these are to take their place"
-                )
-            write_whole(path, text)
-    lost = {run.name: what for run, what in result.missing if what != _NOT_RUN}
-    lost = {
-        name: what
-        for name, what in (_read_lost(output) | lost).items()
-        if not kept_file(output / name).is_file()
-    }
-    (output / _LOST_FILE).unlink(missing_ok=True)
-    if lost:
-        write_whole(output / _LOST_FILE, json.dumps(lost, indent=1) + "\n")
-    if not there.exists():
-        write_whole(there, (Path(folder) / CAMPAIGN_FILE).read_text(encoding="utf-8"))
-    return result
+        ids = sorted(set.intersection(*map(set, rows)))
+        means_SP = np.array([[row[each] for each in ids] for row in rows])
+        return _Table(answered, ids, means_SP) if ids else None
 
 
 def shown(estimate: Estimate, *, sign: bool = False) -> str:
@@ -342,40 +285,3 @@ def side_of(claim: Claim, found: Estimate) -> Verdict:
     assert claim.below is not None, "a claim has exactly one bound"
     bound = float(percent(claim.below))
     return "holds" if high < bound else "fails" if low >= bound else "undecided"
-
-
-def _check_known(folder: Path, names: set[str]) -> None:
-    """Refuse results of a seed or an arm that the campaign does not name: none is left out."""
-    found = [*folder.glob("*/seed-*.json")]
-    found += [path.parents[1] for path in folder.glob(f"*/seed-*/{RESULTS}")]
-    for path in sorted(found):
-        if (name := f"{path.parent.name}/{path.name.removesuffix('.json')}") not in names:
-            raise ConfigError(
-                f"{path} is the result of {name}, no run of the campaign; name its arm and seed "
-                f"in {CAMPAIGN_FILE}, or move it away"
-            )
-
-
-def _read_lost(folder: Path) -> dict[str, str]:
-    """Return what was kept of runs that did not finish.
-
-    Raises:
-        DataError: If that file is damaged.
-    """
-    path = folder / _LOST_FILE
-    if not path.exists():
-        return {}
-    try:
-        return TypeAdapter(dict[str, str]).validate_json(path.read_bytes(), strict=True)
-    except ValidationError as error:
-        raise DataError(f"{path} must hold texts by the names of runs: {error}") from error
-
-
-def _unfinished(place: Path) -> str:
-    """Return what became of a run that is not finished."""
-    if not (place / "metrics.jsonl").is_file():
-        return _NOT_RUN
-    training = read_folder(place, with_visits=False)
-    why = " ".join(training.failure.split())[:200]
-    end = f", ended by: {why}" if why else ""
-    return f"at step {training.last_step}{end}"

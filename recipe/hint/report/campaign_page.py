@@ -6,15 +6,13 @@ import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from recipe.hint.campaign import MEASURES, Claim
 from recipe.hint.evaluation.estimators import Estimate
-from recipe.hint.evaluation.results import markdown, percent
+from recipe.hint.evaluation.tables import markdown, percent
 from recipe.hint.report.campaign import CampaignResult, shown
+from recipe.hint.report.campaign_learning import learning_table
 from recipe.hint.report.campaign_run import SeedResult
 from recipe.hint.report.page.folder import PageRun, level_share
-from recipe.hint.report.runs import accuracy_curve
 
 # Metrics of training steps: title, name, and what makes the shown number of it.
 _LATE: Sequence[tuple[str, str, Callable[[float], float]]] = (
@@ -32,7 +30,6 @@ _LATE: Sequence[tuple[str, str, Callable[[float], float]]] = (
 )
 _LATE_SHARE = 0.25  # of the steps
 _VLLM = "training/rollout_probs_diff_mean"
-_HALF = 0.5
 _QUARTERS = 4
 
 _ABOUT = """\
@@ -58,9 +55,15 @@ little.
 
 A claim holds or fails if its whole interval lies on one side of the bound, and is undecided if the
 interval contains the bound. A comparison needs three seeds; with fewer its verdict is "not known".
-Each claim is judged alone: this page compares arms in {compared} claims with a verdict, and if none
-of their differences were true, {by_chance:.1f} would hold by chance.
+Each claim is judged alone: {compared} claims with a verdict say that one arm is above another, and
+if no arms differed, {by_chance:.1f} of them would hold by chance. Claims with a margin are not
+counted: one that allows for a loss may hold without a difference. Where seeds either learn or do
+not, an interval of a few seeds is too narrow ([campaigns](campaigns.md#the-page)).
 """
+_OF_UNGRADED = (
+    "wrong in an accuracy, left out where turns are compared; a verdict that they could change is "
+    "not known"
+)
 _CHANCE = 0.025  # that an interval of 95 % lies wholly above a bound that is the truth
 
 
@@ -70,7 +73,7 @@ def results_page(results: Sequence[CampaignResult]) -> str:
         result.verdict(claim)[1]
         for result in results
         for claim in result.campaign.claims
-        if claim.more_than is not None
+        if claim.more_than is not None and not claim.by
     ]
     compared = len(verdicts) - verdicts.count("not known")
     lines = [_ABOUT.format(compared=compared, by_chance=compared * _CHANCE)]
@@ -89,7 +92,7 @@ def _tables(result: CampaignResult) -> Iterator[tuple[str, list[str]]]:
         if len(result.seeds) > 1:
             yield f"Less {result.campaign.compared_with}, {source}", _differences(result, source)
         yield f"By seed, {source}", _by_seed(result, source)
-        yield f"Accuracy in training's own validations, {source}", _learning(result, source)
+        yield f"Accuracy in training's own validations, {source}", learning_table(result, source)
     yield "Cost", _cost(result)
     yield f"Training, mean of the last {_LATE_SHARE:.0%} of the steps", _late(result)
     if levels := _levels(result):
@@ -101,9 +104,9 @@ def _conditions(result: CampaignResult) -> list[str]:
     """Return what was run, on what, and what is missing."""
     runs = result.runs
     sizes = [
-        f"{len(next(iter(measures.values())))} problems of {source}"
-        for source, measures in runs[0].means.items()
-        if measures
+        f"{len(answered)} problems of {source}"
+        for source in runs[0].means
+        if (answered := runs[0].problems(source))
     ]
     lines = [
         f"- {len(runs)} of {len(result.campaign.runs())} runs",
@@ -124,6 +127,16 @@ def _conditions(result: CampaignResult) -> list[str]:
         lines.append(f"- **Damaged lines, left out**: {', '.join(damaged)}")
     if partial := [run.training.name for run in runs if not run.steps_with_tokens()]:
         lines.append(f"- **Steps or tokens missing in the metrics**: {', '.join(partial)}")
+    ungraded = [
+        f"{run.training.name} {sum(counts.values())} of "
+        f"{run.num_responses * len(run.problems(source))} of {source}"
+        for run in runs
+        for source, counts in run.ungraded.items()
+    ]
+    if ungraded:
+        lines.append(
+            f"- **The verifier failed on responses** ({_OF_UNGRADED}): {', '.join(ungraded)}"
+        )
     seeds: dict[str, list[str]] = {}
     for run, what in result.missing:
         if what == "not run":
@@ -253,52 +266,6 @@ def _by_seed(result: CampaignResult, source: str) -> list[str]:
     return markdown(["arm", *(f"seed {seed}" for seed in numbers)], rows)
 
 
-def _learning(result: CampaignResult, source: str) -> list[str]:
-    """Return the mean over seeds at each validation, at equal tokens, and when it was a half."""
-    curves = {
-        arm: [dict(accuracy_curve(run.training.metrics, source)) for run in seeds.values()]
-        for arm, seeds in result.seeds.items()
-    }
-    steps = sorted({step for group in curves.values() for curve in group for step in curve})
-    rows, reference = [], result.campaign.compared_with
-    references = result.seeds.get(reference, {})
-    for arm, group in curves.items():
-        runs = result.seeds[arm]
-        columns = [[curve.get(step) for curve in group] for step in steps]
-        columns.append(
-            [_at_tokens(run, references.get(seed), source) for seed, run in runs.items()]
-        )
-        halves = [_half(run, source) for run in runs.values()]
-        reached = [each for each in halves if each]
-        half = "-"
-        if reached:
-            at, tokens, minutes = map(statistics.fmean, zip(*reached, strict=True))
-            is_whole = all(run.steps_with_tokens() for run in runs.values())
-            spent = f", {tokens / 1000:.0f}k tokens, {minutes:.1f} min" if is_whole else ""
-            half = f"step {at:.0f}{spent} ({len(reached)} of {len(halves)})"
-        rows.append([arm, *map(_mean_cell, columns), half])
-    head = ["arm", *(f"step {step}" for step in steps), f"at {reference}'s tokens"]
-    return markdown([*head, "50 % at (seeds)"], rows)
-
-
-def _mean_cell(values: Sequence[float | None]) -> str:
-    """Return the mean of what is known, with the number of seeds where some are not."""
-    known = [each for each in values if each is not None]
-    part = f" ({len(known)})" if len(known) < len(values) else ""
-    return f"{percent(statistics.fmean(known))}{part}" if known else "-"
-
-
-def _at_tokens(run: SeedResult, other: SeedResult | None, source: str) -> float | None:
-    """Return the accuracy when as many tokens were sampled as by another run; if that is known."""
-    curve = accuracy_curve(run.training.metrics, source)
-    points = [(run.tokens(step), value) for step, value in curve]
-    if other is None or not (points and run.steps_with_tokens() and other.steps_with_tokens()):
-        return None
-    tokens = min(other.tokens(), run.tokens())
-    tokens_V, accuracies_V = zip(*points, strict=True)
-    return float(np.interp(tokens, tokens_V, accuracies_V)) if tokens <= tokens_V[-1] else None
-
-
 def _cost(result: CampaignResult) -> list[str]:
     """Return means over seeds, and the ratio over those that both have; ``-`` where lines lack."""
     rows, reference = [], result.campaign.compared_with
@@ -379,13 +346,6 @@ def _mean_of_late(run: PageRun, name: str) -> float | None:
     first = (1 - _LATE_SHARE) * run.last_step
     values = [row[name] for row in run.training if row["step"] > first and name in row]
     return sum(values) / len(values) if values else None
-
-
-def _half(run: SeedResult, source: str) -> tuple[int, float, float] | None:
-    """Return step, tokens and minutes at the first validation of at least a half."""
-    curve = accuracy_curve(run.training.metrics, source)
-    step = next((step for step, value in curve if value >= _HALF), None)
-    return None if step is None else (step, run.tokens(step), run.minutes(step))
 
 
 def _cell(estimate: Estimate | None, measure: str) -> str:

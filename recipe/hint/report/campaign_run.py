@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -16,15 +15,16 @@ from pydantic import Field, TypeAdapter, ValidationError
 from recipe.hint.campaign import DIFFERENCES, MEASURES, MODEL_FOLDER, Run
 from recipe.hint.errors import DataError
 from recipe.hint.evaluation.responses import (
-    GradedResponse,
     Groups,
     file_sha256,
+    problem_digests,
     response_path,
 )
 from recipe.hint.evaluation.results import read_evaluation
 from recipe.hint.problems.columns import read_problems
 from recipe.hint.report.page.folder import LEVEL, PageRun, is_level, read_folder
 from recipe.hint.report.runs import TOKENS, accuracies
+from recipe.hint.schema import UNGRADED
 from recipe.hint.tiny.two_turn.task import worked_digit
 
 # Embedded worlds whose responses show their work after the box.
@@ -46,10 +46,12 @@ class SeedResult:
 
     Attributes:
         training: Its metrics and settings.
-        means: Data source -> measure -> problem -> mean over the K responses.
+        means: Data source -> measure -> problem -> mean over the K responses; of conversations over
+            those that the verifier could compare.
         num_responses: K.
         sampling: What the responses were drawn with.
         files: File of problems -> its SHA-256; empty where it was not kept.
+        ungraded: Data source -> problem -> how many of its K the verifier failed on.
     """
 
     training: PageRun
@@ -57,10 +59,38 @@ class SeedResult:
     num_responses: int
     sampling: Mapping[str, Any]
     files: Mapping[str, str] = field(default_factory=dict)
+    ungraded: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+
+    def problems(self, source: str) -> set[str]:
+        """Return the problems of a data source that were answered, whatever the grades."""
+        return set(self.ungraded.get(source, {})).union(*self.means.get(source, {}).values())
+
+    def values(self, source: str, measure: str, end: int | None = None) -> Mapping[str, float]:
+        """Return problem -> mean.
+
+        Args:
+            source: The data source.
+            measure: One of ``MEASURES``.
+            end: With 0 or 1 as if each response that the verifier failed on had the least or the
+                largest value that there can be.
+        """
+        known = self.means.get(source, {}).get(measure, {})
+        failed = {} if measure == "work" else self.ungraded.get(source, {})
+        if end is None or not known or not failed:
+            return known
+        value = -1.0 if not end and measure in DIFFERENCES else float(end)
+        size = self.num_responses
+        # A failed grade counts as 0 in `accuracy`, and not at all in what compares two turns.
+        weight = {name: size - (measure != "accuracy") * failed.get(name, 0) for name in known}
+        return dict(known) | {
+            name: (known.get(name, 0.0) * weight.get(name, 0) + value * failed.get(name, 0)) / size
+            for name in {*known, *failed}
+        }
 
     def numbers(self) -> tuple[Any, ...]:
         """Return what a page shows as results of it."""
-        return self.means, self.num_responses, self.training.last_step, self.tokens()
+        last_step, tokens = self.training.last_step, self.tokens()
+        return self.means, self.ungraded, self.num_responses, last_step, tokens
 
     def steps_with_tokens(self) -> int:
         """Return the number of training steps, 0 where a part of their tokens is not known."""
@@ -97,6 +127,7 @@ class _Kept:
     means: dict[str, dict[str, dict[str, _Share]]]
     metrics: dict[str, list[_Number | None]]
     files: dict[str, str] = field(default_factory=dict)
+    ungraded: dict[str, dict[str, Annotated[int, Field(ge=1)]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Refuse what no run writes.
@@ -120,7 +151,7 @@ class _Kept:
                 lowest = -1.0 if measure in DIFFERENCES else 0.0
                 if measure not in MEASURES or not by_problem or min(by_problem.values()) < lowest:
                     raise ValueError(f"means of {source!r} have {measure!r} out of range")
-            if not re.fullmatch(r"[^|\n`]+", source):
+            if not source.isprintable():
                 raise ValueError(f"{source!r} is no data source")
 
 
@@ -139,6 +170,7 @@ def kept_text(result: SeedResult, run: Run) -> str:
         "files": result.files,
         "machine": result.training.machine,
         "damaged": result.training.damaged,
+        "ungraded": result.ungraded,
         "means": result.means,
         "metrics": columns,
     }
@@ -170,7 +202,8 @@ def read_kept(path: Path, run: Run) -> SeedResult:
     training = PageRun(
         run.name, metrics=rows, damaged=Counter(kept.damaged), machine=dict(kept.machine)
     )
-    return SeedResult(training, kept.means, kept.num_responses, kept.sampling, kept.files)
+    sampling, files = kept.sampling, kept.files
+    return SeedResult(training, kept.means, kept.num_responses, sampling, files, kept.ungraded)
 
 
 def read_seed(place: Path, run: Run) -> SeedResult:
@@ -189,29 +222,43 @@ def read_seed(place: Path, run: Run) -> SeedResult:
         )
     training = read_folder(place, with_visits=False)
     training.name = run.name
-    means = {source: _means(of_source) for source, of_source in groups.items()}
+    has_turns = any(
+        each.facts for group in groups.values() for found in group.values() for each in found
+    )
+    means = {source: _means(each, has_turns=has_turns) for source, each in groups.items()}
+    ungraded = {source: _ungraded(each, has_turns=has_turns) for source, each in groups.items()}
     with_work = [source for source in means if source.split("/")[0] in _WORLDS]
     answers = _answers(evaluation, training) if with_work else {}
     for source in with_work:
         if work := _work(evaluation, source, answers):
             means[source]["work"] = work
-    sampling, files = stored["sampling"], _digests(evaluation)
-    return SeedResult(training, means, stored["num_samples"], sampling, files)
+    sampling, files = stored["sampling"], problem_digests(evaluation)
+    ungraded = {source: each for source, each in ungraded.items() if each}
+    return SeedResult(training, means, stored["num_samples"], sampling, files, ungraded)
 
 
-def _means(groups: Groups) -> dict[str, dict[str, float]]:
-    """Return measure -> problem -> mean over its responses."""
+def _means(groups: Groups, *, has_turns: bool) -> dict[str, dict[str, float]]:
+    """Return measure -> problem -> mean over its responses, or its known conversations."""
     found: dict[str, dict[str, float]] = {}
     for problem, responses in groups.items():
-        facts = [_facts(each) for each in responses]
+        facts = [each.facts if has_turns else {"accuracy": each.score} for each in responses]
+        known = [each for each in facts if each]
         for name in MEASURES:
-            if all(name in each for each in facts):
-                found.setdefault(name, {})[problem] = sum(each[name] for each in facts) / len(facts)
+            if known and all(name in each for each in known):
+                found.setdefault(name, {})[problem] = sum(each[name] for each in known) / len(known)
     return found
 
 
-def _facts(response: GradedResponse) -> Mapping[str, float]:
-    return response.facts or {"accuracy": response.score}
+def _ungraded(groups: Groups, *, has_turns: bool) -> dict[str, int]:
+    """Return problem -> number of responses without a grade, or of conversations with such an end.
+
+    Problems without any are left out.
+    """
+    counts = {
+        problem: sum(not each.facts if has_turns else each.reason in UNGRADED for each in responses)
+        for problem, responses in groups.items()
+    }
+    return {problem: count for problem, count in counts.items() if count}
 
 
 def _answers(evaluation: Path, training: PageRun) -> dict[str, str]:
@@ -220,7 +267,7 @@ def _answers(evaluation: Path, training: PageRun) -> dict[str, str]:
     The problems' files are the run's, or the package's own of the same name, known by the digest
     that the evaluation kept. Empty where one is not at hand.
     """
-    digests = _digests(evaluation)
+    digests = problem_digests(evaluation)
     given = training.setting("data.val_files")
     places = [Path(str(each)) for each in given] if isinstance(given, list) else []
     found = {}
@@ -247,15 +294,6 @@ def _work(evaluation: Path, source: str, answers: Mapping[str, str]) -> dict[str
         is_right = bool(first) and str(worked_digit(str(first[0]))) == answers[row["id"]]
         right.setdefault(row["id"], []).append(is_right)
     return {name: sum(each) / len(each) for name, each in right.items()}
-
-
-def _digests(evaluation: Path) -> dict[str, str]:
-    """Return file -> SHA-256 of the problems that an evaluation drew responses to."""
-    try:
-        files = json.loads((evaluation / "settings.json").read_text("utf-8"))["files"]
-        return {str(name): str(digest) for name, digest in files.items()}
-    except (OSError, ValueError, LookupError, TypeError, AttributeError):
-        return {}
 
 
 def _rows(path: Path) -> Iterator[dict[str, Any]]:

@@ -91,7 +91,7 @@ def read_run(folder: str | Path) -> RunResult:
     for path in (metrics, config):
         if not path.exists():
             raise DataError(f"{folder} is not the folder of a run: {path.name} is missing")
-    rows = list(read_rows(metrics))
+    rows = by_step(read_rows(metrics))
     try:
         settings = yaml.safe_load(config.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:
@@ -130,6 +130,14 @@ def read_rows(path: str | Path) -> Iterator[dict[str, Any]]:
                 yield _row(f"{path}: line {number}", line)
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"{path} cannot be read: {error}") from error
+
+
+def by_step(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return one row for each step, in order; of what a step has twice, the last."""
+    found: dict[int, dict[str, Any]] = {}
+    for row in rows:
+        found.setdefault(row["step"], {}).update(row)
+    return [found[step] for step in sorted(found)]
 
 
 def _row(place: str, line: str) -> dict[str, Any]:

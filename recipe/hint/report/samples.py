@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from recipe.hint.errors import DataError
+from recipe.hint.evaluation.tables import printable
 from recipe.hint.report.runs import read_rows
 
 _CHARS = 160
@@ -101,10 +102,3 @@ def _short(text: str, *, from_end: bool = False) -> str:
     if len(line) > _CHARS:
         line = f"... {line[-_CHARS:]}" if from_end else f"{line[:_CHARS]} ..."
     return line
-
-
-def printable(line: str) -> str:
-    """Return a line with escapes in place of what could act on a terminal."""
-    return "".join(
-        char if char.isprintable() else char.encode("unicode_escape").decode() for char in line
-    )

@@ -1,5 +1,7 @@
 """Two evaluations side by side, from their folders."""
 
+import json
+
 import pytest
 from response_rows import responses, rows, write_rows
 
@@ -35,6 +37,14 @@ def test_the_table_shows_both_runs_the_difference_and_who_changed_sides(tmp_path
     cells = [cell.strip() for cell in lines[5].strip("|").split("|")]
     assert cells == ["gsm8k", "3", "50.0", "83.3", "+33.3", "-100.0 to +100.0", "1", "0"]
     assert len(lines) == 6
+
+
+def test_files_of_one_name_that_differ_are_told(tmp_path):
+    folders = [make_run(tmp_path / name, gsm8k={"p": "--"}) for name in "ab"]
+    for folder, digest in zip(folders, ("1" * 64, "2" * 64), strict=True):
+        files = {"gsm8k.parquet": digest, "same.parquet": "3" * 64}
+        (folder / "evaluation/settings.json").write_text(json.dumps({"files": files}))
+    assert compare_runs(*folders)[-1] == "gsm8k.parquet is not the same file in A and B"
 
 
 def test_what_a_reader_must_know_stands_below(tmp_path):

@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+from recipe.hint.evaluation.crossed import crossed_difference, crossed_share
 from recipe.hint.evaluation.estimators import (
     Estimate,
     clustered_mean,
@@ -159,6 +160,21 @@ def test_runs_without_a_difference_may_still_differ_on_problems_that_were_not_dr
     assert paired_mean([0.0] * 30) == pytest.approx((0.0, -0.1157, 0.1157), abs=1e-4)
     # All lost to all won: the difference is 1, and 1 - 0.1157 * 2 at least.
     assert paired_mean([1.0] * 30) == pytest.approx((1.0, 0.7686, 1.0), abs=1e-4)
+
+
+@pytest.mark.parametrize("size", range(2, 30))
+def test_differences_that_are_equal_but_for_rounding_are_equal(size):
+    # 0.4 - 0.3 and 0.7 - 0.6 are not the same float.
+    rounded_P = [(k % 9 + 1) / 10 - (k % 9) / 10 for k in range(size)]
+    assert size < 9 or len(set(rounded_P)) > 1
+    exact = list(paired_mean([0.1] * size))
+    assert list(paired_mean(rounded_P)) == pytest.approx(exact)
+    assert list(crossed_difference([rounded_P] * 3)) == pytest.approx(exact)
+    shares_P = [0.1 + each - 0.1 for each in rounded_P]
+    share = list(clustered_mean([0.1] * size, 10))
+    assert list(clustered_mean(shares_P, 10)) == pytest.approx(share)
+    alike = list(crossed_share([shares_P, shares_P[::-1]], 10))
+    assert alike == pytest.approx(list(crossed_share([[0.1] * size] * 2, 10)))
 
 
 def test_a_single_pair_says_next_to_nothing():

@@ -1,7 +1,7 @@
 """A line is read strictly, and a benchmark is complete or refused."""
 
 import pytest
-from response_rows import parsed, response, responses, row, rows, write_rows
+from response_rows import parsed, response, responses, row, rows, turn_facts, write_rows
 
 from recipe.hint.errors import DataError
 from recipe.hint.evaluation.responses import (
@@ -40,6 +40,18 @@ def test_a_missing_field_is_named():
     del line["seed"]
     with pytest.raises(DataError, match="the field `seed`: Field required$"):
         parsed(line)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("acc_t1", 7.0), ("unchanged", -0.5), ("delta", -1.5), ("delta", None)]
+)
+def test_facts_of_a_conversation_that_cannot_be_are_named(name, value):
+    facts = turn_facts(0.0, 1.0) | {name: value}
+    if value is None:
+        del facts[name]
+    with pytest.raises(DataError, match=rf"here is not a response: the field `facts`: {name} is"):
+        response("a", 0, "correct", facts=facts)
+    assert response("a", 0, "correct", facts=turn_facts(1.0, 0.0)).facts["delta"] == -1.0
 
 
 def test_a_line_that_is_no_object_is_refused():

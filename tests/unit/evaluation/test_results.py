@@ -8,13 +8,8 @@ from response_rows import rows, write_rows
 
 from recipe.hint.errors import DataError
 from recipe.hint.evaluation.responses import read_responses
-from recipe.hint.evaluation.results import (
-    evaluation_table,
-    percent,
-    read_results,
-    recompute,
-    write_results,
-)
+from recipe.hint.evaluation.results import evaluation_table, read_results, recompute, write_results
+from recipe.hint.evaluation.tables import percent
 from recipe.hint.main_report import main
 
 IDS = {"aime24": ["a", "b"], "math500": ["a", "b", "c"]}

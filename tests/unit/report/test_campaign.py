@@ -14,7 +14,7 @@ from recipe.hint.errors import ConfigError, DataError
 from recipe.hint.evaluation.results import write_results
 from recipe.hint.main_report import main
 from recipe.hint.problems.columns import read_problems
-from recipe.hint.report.campaign import read_results_of
+from recipe.hint.report.campaign_folder import read_results_of
 from recipe.hint.report.campaign_page import results_page
 from recipe.hint.tiny.two_turn.task import response
 

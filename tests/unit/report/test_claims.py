@@ -9,7 +9,8 @@ from campaign_runs import ONE, claims, write_campaign
 from recipe.hint.campaign import Claim
 from recipe.hint.errors import ConfigError, DataError
 from recipe.hint.evaluation.estimators import Estimate
-from recipe.hint.report.campaign import keep_results, read_results_of, side_of
+from recipe.hint.report.campaign import side_of
+from recipe.hint.report.campaign_folder import keep_results, read_results_of
 from recipe.hint.report.campaign_page import results_page
 
 

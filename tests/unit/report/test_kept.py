@@ -7,7 +7,7 @@ from campaign_runs import CONVERSATIONS, ONE, claims, write_campaign
 
 from recipe.hint.errors import ConfigError, DataError
 from recipe.hint.main_report import main
-from recipe.hint.report.campaign import keep_results, read_results_of
+from recipe.hint.report.campaign_folder import keep_results, read_results_of
 from recipe.hint.report.campaign_page import results_page
 
 
@@ -65,7 +65,7 @@ WRONG_KEPT = {
     "no problem": lambda kept: kept["means"]["toy"].update(accuracy={}),
     "a list of problems": lambda kept: kept["means"]["toy"].update(accuracy=[1.0]),
     "an unknown measure": lambda kept: kept["means"]["toy"].update(luck={"a": 1.0}),
-    "a source with a table in it": lambda kept: kept["means"].update({"a|b\n## x": {}}),
+    "a source with a line in it": lambda kept: kept["means"].update({"a\n## x": {}}),
     "no means": lambda kept: kept.update(means=None),
     "K of 0": lambda kept: kept.update(num_responses=0),
     "K of true": lambda kept: kept.update(num_responses=True),

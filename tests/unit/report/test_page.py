@@ -73,7 +73,10 @@ def test_signal_is_counted_inside_each_group():
     rows = [[0, 0], [0, 1]]
     one = record(1, "a", "01", rows=rows)
     assert read_visit(one).has_signal
-    assert not read_visit(one | {"groups": ["x", "y"]}).has_signal  # each alone in its group
+    # Each alone in its group: verl trains it with its raw reward.
+    alone = one | {"groups": ["x", "y"]}
+    assert read_visit(alone).has_signal
+    assert not read_visit(alone | {"rewards": [0.0, 0.0]}).has_signal
 
 
 def test_damaged_lines_are_skipped_and_counted(tmp_path):

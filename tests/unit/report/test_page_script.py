@@ -71,7 +71,7 @@ def test_a_visit_is_the_same_before_and_after_packing(tmp_path):
     assert [each["group"] for each in visits[1]["trained"]] == ["x", "y"]
     assert visits[1]["rounds"][1]["role"] == "teacher"
     assert visits[1]["rounds"][1]["parents"] == [[0, 1], [0, 0]]
-    assert [v["signal"] for v in visits] == [True, False, False]
+    assert [v["signal"] for v in visits] == [True, True, False]
     assert [v["level"] for v in visits] == [1, 0, 0]
     assert visits[2]["flags"] == ["dropped"]
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from recipe.hint.campaign import CAMPAIGN_FILE, read_campaign
-from recipe.hint.report.campaign import read_results_of
+from recipe.hint.report.campaign_folder import read_results_of
 from recipe.hint.report.campaign_page import results_page
 
 EVIDENCE = Path("docs/evidence")

@@ -15,6 +15,7 @@ import yaml
 from recipe.hint.campaign import run_name
 from recipe.hint.errors import DataError
 from recipe.hint.report.page.visits import Visit, read_sample, read_visit, text
+from recipe.hint.report.runs import by_step
 from recipe.hint.schema import MAX_LEVELS
 
 _DAMAGE = (LookupError, TypeError, ValueError, AttributeError, OverflowError, RecursionError)
@@ -104,8 +105,11 @@ def read_folder(folder: str | Path, *, with_visits: bool = True) -> PageRun:
         raise DataError(
             f"{folder} is not the folder of a run: metrics.jsonl and records.jsonl are missing"
         )
-    run = PageRun(run_name(folder))
-    run.metrics = list(_rows(folder / "metrics.jsonl", _metrics_row, run))
+    run = PageRun(text(run_name(folder)))
+    rows = list(_rows(folder / "metrics.jsonl", _metrics_row, run))
+    run.metrics = by_step(rows)
+    if repeated := sum("hint/prompts" in row for row in rows) - len(run.training):
+        run.damaged["metrics.jsonl"] += repeated
     if with_visits:
         run.visits = list(_rows(folder / "records.jsonl", read_visit, run))
         run.samples = list(_rows(folder / "samples.jsonl", read_sample, run))
@@ -146,16 +150,17 @@ def _metrics_row(row: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _yaml(text: str) -> Any:
-    """Return the values as JSON has them: a date is a text, what holds itself is none."""
-    value = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    return json.loads(json.dumps(value, default=str))
+    return yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 
 def _mapping(path: Path, parse: Callable[[str], Any], run: PageRun) -> dict[str, Any]:
+    """Return the values as JSON in UTF-8 has them: a date is a text, what holds itself is none."""
     if not path.is_file():
         return {}
     try:
         value = parse(path.read_text(encoding="utf-8", errors="replace"))
+        whole = json.dumps(value, default=str, ensure_ascii=False)
+        value = json.loads(whole.encode("utf-8", "replace"))
     except (*_DAMAGE, yaml.YAMLError):
         value = None
     if isinstance(value, dict):

@@ -236,7 +236,7 @@ function decision(visit) {
     el("p", {}, el("b", {}, "Why it stopped: "), visit.stop, "."),
     el("p", {}, el("b", {}, "Trains on "), `${visit.trained.length} responses (underlined)`, groups > 1 ? ` in ${groups} groups` : "",
       visit.level == null || hasTurns(visit) ? "" : ` at level ${visit.level}`, `; mean reward ${mean(visit.trained.map((each) => each.reward)).toFixed(3)}; `,
-      visit.signal ? "the rewards differ: signal." : "no reward differs: no signal."),
+      visit.signal ? "signal." : "no signal."),
     el("p", { class: "faint" }, `Verdicts: ${verdicts || "none"}. Hint writer: ${visit.hintCalls} calls, ${visit.hintTokens} tokens.`,
       visit.flags.length ? ` Marked: ${visit.flags.join(", ")}.` : ""),
   ];

@@ -72,7 +72,7 @@ def compact_runs(runs: Sequence[PageRun], room_bytes: int) -> dict[str, Any]:
 
 
 def _fitting_visits(run: PageRun, room: int, words: Words) -> tuple[list[Any], int]:
-    """Return compact visits of as many problems as find room, and their size."""
+    """Return compact visits of as many problems as find room, and their size with their texts."""
     max_level = run.setting("hint.max_level")
     level = max_level if isinstance(max_level, int) else None
     with_samples = {each["problem_id"] for each in run.samples}
@@ -84,10 +84,11 @@ def _fitting_visits(run: PageRun, room: int, words: Words) -> tuple[list[Any], i
     while True:
         names = set(order[:kept])
         chosen = [each for each in run.visits if each.problem_id in names]
-        rows = [_visit(each, level, words) for each in chosen]
+        own = Words()  # those of problems without room must not stay
+        rows = [[_visit(each, level, own) for each in chosen], own.as_list()]
         size = len(zlib.compress(json.dumps(rows, separators=(",", ":")).encode(), 6))
         if size <= room or not kept:
-            return rows, size
+            return [_visit(each, level, words) for each in chosen], size
         kept = min(kept - 1, int(kept * room / size * 0.97))
 
 

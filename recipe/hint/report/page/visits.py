@@ -68,12 +68,14 @@ class Visit:
 
     @property
     def has_signal(self) -> bool:
-        """Whether rewards differ within a group."""
+        """Whether some group has a gradient, as ``PromptRecord.has_signal``."""
         names = self.groups or ("",) * len(self.rewards)
-        by_group: dict[str, set[float | None]] = {}
+        by_group: dict[str, list[float | None]] = {}
         for name, reward in zip(names, self.rewards, strict=True):
-            by_group.setdefault(name, set()).add(reward)
-        return "dropped" not in self.flags and any(len(each) > 1 for each in by_group.values())
+            by_group.setdefault(name, []).append(reward)
+        return "dropped" not in self.flags and any(
+            len(set(each)) > 1 or (len(each) == 1 and each[0] != 0) for each in by_group.values()
+        )
 
 
 def read_visit(row: Mapping[str, Any]) -> Visit:

@@ -1,0 +1,66 @@
+"""The page's numbers are the run's, in the room that there is, whatever stands in its files."""
+
+import hashlib
+import os
+import random
+from pathlib import Path
+
+from page_runs import metrics, record, write_run
+
+from recipe.hint.record import PromptRecord, RoundRecord
+from recipe.hint.report.page.folder import read_folder
+from recipe.hint.report.page.payload import compact_runs, pack_json
+from recipe.hint.report.page.render import render_page
+from recipe.hint.report.page.visits import read_visit
+from recipe.hint.turns import Place
+
+
+def test_signal_is_that_of_the_metrics():
+    for seed in range(300):
+        draw = random.Random(seed)
+        size = draw.randrange(1, 5)
+        found = PromptRecord(
+            problem_id="a",
+            uid="a-1",
+            step=1,
+            rounds=(RoundRecord("bare", 0, "none", (0.0,) * size, 0, 10, 0.5),),
+            rows=tuple(Place(0, turn) for turn in range(size)),
+            rewards=tuple(draw.choice([0.0, 1.0]) for _ in range(size)),
+            accuracies=(0.0,) * size,
+            groups=tuple(draw.choice("xy") for _ in range(size)) if draw.random() < 0.5 else (),
+            is_dropped=draw.random() < 0.1,
+        )
+        assert read_visit(found.as_json()).has_signal == found.has_signal
+
+
+def test_steps_that_stand_twice_are_counted_once_and_told(tmp_path):
+    rows = [metrics(step) | {"loss": step} for step in (3, 1, 2, 3)]
+    run = read_folder(write_run(tmp_path / "run", [], [], [*rows, {"step": 3, "val": 0.5}]))
+    assert [(row["step"], row["loss"]) for row in run.metrics] == [(1, 1), (2, 2), (3, 3)]
+    assert run.metrics[2]["val"] == 0.5
+    assert run.damaged == {"metrics.jsonl": 1}
+
+
+def test_half_a_surrogate_pair_in_any_file_is_a_question_mark(tmp_path):
+    folder = write_run(tmp_path / "run", [record(1, "a", "01")], [], [metrics(1)])
+    (folder / "machine.json").write_text('{"machine": {"\\ud800": "\\udfff"}, "at": ["\\ud800"]}')
+    (folder / "logs").mkdir(exist_ok=True)
+    (folder / "logs/fatal.json").write_text('{"message": "no \\ud800"}')
+    other = Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9"))
+    folder.rename(other)
+    run = read_folder(other)
+    assert run.machine == {"machine": {"?": "?"}, "at": ["?"]}
+    assert (run.name, run.failure) == ("caf?", "no ?")
+    render_page([run], {}).encode()
+
+
+def test_ids_of_problems_without_room_take_none(tmp_path):
+    ids = [hashlib.sha256(str(n).encode()).hexdigest() for n in range(4000)]
+    records = [record(1, name, "01") for name in ids]
+    run = read_folder(write_run(tmp_path / "run", records, [], [metrics(1)]))
+    room = 60_000  # 64 characters of each id, 4 bits in each: 32 bytes
+    found = compact_runs([run], room)
+    assert len(pack_json(found)) <= room
+    [kept] = found["runs"]
+    assert 300 < len(kept["visits"]) < 1500
+    assert len(found["words"]) < len(kept["visits"]) + 20
