@@ -40,11 +40,14 @@ def check_and_launch(config: DictConfig) -> None:
     from recipe.hint.evaluation.draw import apply_evaluation_mode
     from recipe.hint.evaluation.play import evaluated_method
     from recipe.hint.runtime.merging import merge_model
+    from recipe.hint.runtime.preflight.folder import is_finished
     from recipe.hint.runtime.preflight.run import (
         check_given_to_evaluation,
         preflight,
         preflight_evaluation,
     )
+    from recipe.hint.runtime.reporter import closing_lines
+    from recipe.hint.runtime.run_folder import RunFolder
 
     if config.trainer.eval_only:
         check_given_to_evaluation(config, sys.argv[1:])
@@ -57,6 +60,10 @@ def check_and_launch(config: DictConfig) -> None:
         return
     if config.trainer.eval_only:
         merge_model(config, functools.partial(print, flush=True))
+    elif is_finished(config):
+        print("nothing to do: the last step is trained and saved")
+        print("\n".join(closing_lines(RunFolder(config.hint.run_dir))), flush=True)
+        return
     from recipe.hint.runtime.launcher import launch
 
     print("\n".join(launch(config)), flush=True)
@@ -92,12 +99,14 @@ def run_command(
                 from recipe.hint.runtime.attention import choose_attention
                 from recipe.hint.runtime.environment import set_environment
                 from recipe.hint.runtime.preflight.keys import check_keys
+                from recipe.hint.runtime.preflight.machine import check_machine
                 from recipe.hint.runtime.preflight.settings import check_sections
 
                 check_sections(config)
                 # Before the libraries that read the environment when they are imported.
                 set_environment(config)
                 check_keys(config)
+                check_machine(config)  # before a model is asked for over the network
                 with warm_processes(config) if runs_here else contextlib.nullcontext():
                     for line in choose_attention(config):
                         print(line, flush=True)

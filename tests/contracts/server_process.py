@@ -115,7 +115,7 @@ class Balancer:
 
         self._server = SimpleNamespace(generate_group=SimpleNamespace(remote=ask))
 
-    async def _acquire_server(self, request_id: str) -> tuple[str, Any]:
+    async def _acquire_server(self, request_id: str, **_: Any) -> tuple[str, Any]:
         return "server", self._server
 
     def _release_server(self, server_id: str, request_id: str) -> None:

@@ -114,6 +114,12 @@ def test_prompts_that_were_just_sampled_are_not_thrown_away(composed):
     with pytest.raises(ConfigError, match=says):
         check_settings(composed(*modes, f"{oldest}=2"))
     check_settings(composed(*modes, f"{oldest}=3"))
+    # verl sends whole chunks: 1.5 batches of 16 prompts in chunks of 8 are 24 prompts, of 2 steps.
+    ahead = "trainer.v1.colocate_async.num_warmup_batches=1.5"
+    half = (*modes[:2], ahead, "data.train_batch_size=16")
+    with pytest.raises(ConfigError, match="threshold=2 would throw away .* give 3 or more"):
+        check_settings(composed(*half, f"{oldest}=2", "+data.gen_batch_size=8"))
+    check_settings(composed(*half, f"{oldest}=2"))  # one whole chunk of 16
 
 
 def test_several_nodes_need_a_cluster(composed, tmp_path, monkeypatch):

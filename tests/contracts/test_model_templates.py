@@ -1,5 +1,8 @@
 """What the checks before a start say of a model's chat template and of its stops."""
 
+from functools import partial
+from types import SimpleNamespace
+
 import pyarrow.parquet as pq
 import pytest
 from omegaconf import OmegaConf
@@ -8,6 +11,7 @@ from transformers import AutoConfig, GenerationConfig
 from recipe.hint.command.compose import REPOSITORY
 from recipe.hint.errors import ConfigError
 from recipe.hint.problems.columns import make_row, write_rows
+from recipe.hint.runtime.chat_template import Renderer
 from recipe.hint.runtime.preflight import data
 from recipe.hint.runtime.preflight.model import load_model as read_model
 from recipe.hint.tiny.architectures import FAMILIES
@@ -89,6 +93,20 @@ def test_a_refused_system_turn_is_folded_in_every_count_and_said_once(load):
     folded = [{"role": "user", "content": "Box it.\n\n1+1?"}]
     assert model.count_tokens([turns]) == model.count_tokens([folded])
     model.check_template(turns)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_tokens_are_counted_as_they_are_sampled_from(load, family):
+    _, model = load(family)
+    for name in model.tokenizer.all_special_tokens:
+        turns = [{"role": "user", "content": f"What is {name} for? {name}{name}"}]
+        verls = SimpleNamespace(
+            build_initial_tokens=partial(
+                model.tokenizer.apply_chat_template, add_generation_prompt=True, return_dict=False
+            )
+        )
+        renderer = Renderer(model.tokenizer, verls, 1024)
+        assert model.count_tokens([turns, turns]) == [len(renderer.render(turns))] * 2
 
 
 def test_verls_filter_that_would_drop_such_rows_without_a_word_is_refused(load, tmp_path):

@@ -245,6 +245,8 @@ class Recorder:
         (31, 8, 4, 1, 16, 32),  # a follow-up without room: one row of padding
         (30, 8, 8, 4, 32, 32),  # four processes
         (96, 8, 2, 1, 24, 96),  # a tree, four updates
+        (8, 8, 2, 8, 8, 32),  # four updates of one row for each process, or none
+        (17, 8, 2, 4, 8, 32),
     ],
 )
 def test_an_update_takes_the_rows_of_as_many_prompts_as_a_mini_batch_has(
@@ -253,8 +255,7 @@ def test_an_update_takes_the_rows_of_as_many_prompts_as_a_mini_batch_has(
     trainer = Trainer(score(), prompts=prompts, mini=mini)
     trainer._num_rows = rows
     multiple = trainer._get_required_batch_multiple(dp)
-    assert multiple == size
-    assert -(-rows // multiple) * multiple == padded
+    assert -(-rows // multiple) * multiple == padded == size * (prompts // mini)
     trainer.actor_rollout_wg = Recorder()
     trainer._update_actor(KVBatchMeta(partition_id="train", keys=[], tags=[], extra_info={}), {})
     assert trainer.actor_rollout_wg.sizes == (size, size)
@@ -279,6 +280,9 @@ def test_an_update_is_whole_for_a_critic_whose_sequences_are_not_split():
         (67, 75, 1, 15, [4] * 8 + [5] * 7),
         (33, 40, 4, 2, [16, 17]),
         (40, 40, 8, 1, [40]),
+        (56, 64, 8, 4, [14] * 4),
+        (120, 128, 8, 2, [60, 60]),
+        (8, 32, 8, 4, [2] * 4),
     ],
 )
 def test_the_padding_is_spread_over_the_updates(
@@ -299,6 +303,22 @@ def test_the_padding_is_spread_over_the_updates(
             rows = own[update * per_update : (update + 1) * per_update]
             counts[update] += sum(not is_padding[row] for row in rows)
     assert sorted(counts) == sorted(real_of_each)
+
+
+def test_padding_that_is_balanced_over_the_processes_is_spread_over_the_updates():
+    """One row in each of 8 processes: 14 real rows in each of 4 updates, not 16, 16, 16 and 8."""
+    is_padding = [row % 8 == 7 for row in range(64)]
+    order = with_spread_padding(is_padding, 8, 4)
+    assert sorted(order) == list(range(64))
+    counts = [
+        sum(
+            not is_padding[row]
+            for process in range(8)
+            for row in order[8 * process + 2 * update : 8 * process + 2 * update + 2]
+        )
+        for update in range(4)
+    ]
+    assert counts == [14] * 4
 
 
 def test_other_methods_keep_verls_size_of_an_update():

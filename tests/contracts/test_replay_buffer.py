@@ -1,11 +1,15 @@
 """verl's replay buffers, which runtime/sampling_guard.py watches while they poll."""
 
+import time
+from types import SimpleNamespace
+
 import pytest
 import torch
 import transfer_queue as tq
 from guarded_buffer import LIMIT_S, Queue, guarded, made, sample
 from omegaconf import OmegaConf
 from verl.trainer.ppo.v1.replay_buffer import ReplayBuffer, ReplayBufferAsync
+from verl.trainer.ppo.v1.trainer_separate_async import PPOTrainerSeparateAsync
 
 from recipe.hint.errors import HintError, StallError
 from recipe.hint.runtime import sampling_guard
@@ -19,7 +23,19 @@ def test_a_guarded_buffer_is_still_verls_own_and_polls_faster(buffer_class):
     buffer = guarded(buffer_class)
     assert isinstance(buffer, buffer_class)
     assert type(buffer).__name__ == f"Guarded{buffer_class.__name__}"
-    assert buffer.poll_interval == POLL_S
+    assert buffer.pause_s == POLL_S
+
+
+def test_a_short_wait_is_no_idling_to_verls_trainer(monkeypatch):
+    """Its adaptive ratio climbs with every step that waited longer than its own interval."""
+    buffer, paused = guarded(ReplayBufferAsync), []
+    monkeypatch.setattr("verl.trainer.ppo.v1.replay_buffer.time.sleep", paused.append)
+    buffer._wait_for_next_poll("train", time.time())
+    trainer = SimpleNamespace(replay_buffer=buffer, _step_sample_wait_seconds=0.3)
+    assert paused == [POLL_S]
+    assert not PPOTrainerSeparateAsync._step_had_idle(trainer)
+    trainer._step_sample_wait_seconds = 2.1
+    assert PPOTrainerSeparateAsync._step_had_idle(trainer)
 
 
 def test_the_async_buffer_is_a_kind_of_the_sync_one():
@@ -57,7 +73,7 @@ def test_polls_take_a_tenth_of_the_time_and_for_the_last_tenth_of_the_prompts_ha
     for number in range(10):
         queue.prompt(f"u{number}", "running" if number < num_running else "finished")
     buffer._sync_metadata_from_transfer_queue()
-    assert buffer.poll_interval == pytest.approx(interval_s)
+    assert buffer.pause_s == pytest.approx(interval_s)
 
 
 @BOTH

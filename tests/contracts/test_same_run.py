@@ -19,6 +19,8 @@ from recipe.hint.runtime.preflight.folder import (
     OPERATION,
     check_run_folder,
     check_same_run,
+    check_steps_left,
+    is_finished,
 )
 from recipe.hint.runtime.preflight.run import preflight
 from recipe.hint.runtime.preflight.settings import leaves
@@ -228,6 +230,38 @@ def settings(root, **trainer):
             "trainer": given | trainer,
         }
     )
+
+
+def test_a_training_does_not_begin_in_the_folder_of_an_evaluation(tmp_path):
+    (tmp_path / "evaluation").mkdir()
+    with pytest.raises(ConfigError, match="holds an evaluation, which is not of the weights"):
+        check_run_folder(settings(tmp_path))
+    (tmp_path / "config.yaml").touch()  # it is that of the run itself
+    assert check_run_folder(settings(tmp_path)) == "new"
+
+
+def test_a_run_is_finished_when_its_last_step_is_saved_and_logged(tmp_path):
+    def finished(last, **trainer):
+        return is_finished(settings(tmp_path, total_training_steps=last, **trainer))
+
+    assert not finished(3)
+    (tmp_path / "checkpoints/global_step_3").mkdir(parents=True)
+    mark_complete(tmp_path / "checkpoints", 3)
+    assert not finished(3)  # killed between its checkpoint and its line
+    (tmp_path / "metrics.jsonl").write_text('{"step": 3, "hint/prompts": 4}\n')
+    assert finished(3) and not finished(4)
+    assert not finished(3, resume_mode="disable")
+    check_steps_left(settings(tmp_path), 3)
+    for given in (
+        {},
+        {
+            "resume_mode": "resume_path",
+            "resume_from_path": f"{tmp_path}/checkpoints/global_step_3",
+        },
+    ):
+        with pytest.raises(ConfigError, match="total_training_steps=2, .* resume after step 3"):
+            check_steps_left(settings(tmp_path, **given), 2)
+    check_steps_left(settings(tmp_path, resume_mode="disable"), 2)
 
 
 @pytest.mark.parametrize("name", ["records.jsonl", "metrics.jsonl", "samples.jsonl"])

@@ -103,6 +103,9 @@ UNREAD = {
             *((f"{ACTOR}.grad_clip", 0.3), ("critic.grad_clip", 0.3), ("data.reward_fn_key", "x")),
             *((f"{ACTOR}.optim.total_training_steps", 7), ("trainer.balance_batch", "false")),
             *((f"{ACTOR}.freeze_vision_tower", "true"), (f"{ROLLOUT}.over_sample_rate", 0.5)),
+            *(("data.truncation", "left"), ("data.return_full_prompt", "true")),
+            *(("critic.forward_micro_batch_size_per_gpu", 2), ("skip.rollout.enable", "true")),
+            (f"{ROLLOUT}.agent.custom_async_server.name", "x"),
         )
     },
     f"{ACTOR}.clip_ratio=0.05": "clip_ratio=0.05 would not be read: .*clip_ratio_low=0.2",

@@ -189,7 +189,7 @@ class Balancer:
         self.server = server
         self.open = 0
 
-    async def _acquire_server(self, request_id):
+    async def _acquire_server(self, request_id, prompt_ids=()):
         self.open += 1
         return "server-0", self.server
 

@@ -43,6 +43,12 @@ def grade(tmp_path, capsys):
     return run
 
 
+def test_a_row_without_a_kind_is_of_mathematics(grade):
+    without = {name: value for name, value in MATHS.items() if name != "kind"}
+    code, rows, _ = grade([without])
+    assert (code, rows[0]["reason"]) == (0, "correct")
+
+
 def test_rows_of_all_kinds_keep_their_order_and_their_fields(grade):
     lines = [PROGRAM, {**MATHS, "note": [1, None]}, CHOICE, {**MATHS, "response": "none"}]
     code, rows, console = grade(lines)

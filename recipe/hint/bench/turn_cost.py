@@ -99,7 +99,7 @@ class _Server:
             "global_steps": 0,
         }
 
-    async def _acquire_server(self, request_id: str) -> tuple[str, Any]:
+    async def _acquire_server(self, request_id: str, **_: Any) -> tuple[str, Any]:
         return "memory", self
 
     def _release_server(self, *_: Any, **__: Any) -> None:

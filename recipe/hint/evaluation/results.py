@@ -216,8 +216,8 @@ def read_results(folder: str | Path) -> dict[str, Any]:
     path = Path(folder) / _RESULTS
     if not path.exists():
         raise DataError(
-            f"{path} is missing: the evaluation is not finished, or this is another kind of run; "
-            f"start it again with the same trainer.experiment_name to finish it"
+            f"{path} is missing: no finished evaluation is there; evaluate with "
+            f"trainer.eval_only=true, or start the same evaluation again to finish it"
         )
     try:
         stored = read_json(path.read_bytes())

@@ -145,7 +145,8 @@ class Method:
         if first and first >= num_steps:
             raise ConfigError(
                 f"{self.settings_node}.{name}={first} leaves none of the {num_steps} steps of the "
-                f"run to the method itself; give fewer"
+                f"run to the method itself; give it fewer, or the run more "
+                f"(trainer.total_training_steps)"
             )
 
     @property

@@ -48,7 +48,7 @@ _ABILITIES = {"maths": "math", "choice": "choice", "program": "code"}
 _BATCH_ROWS = 1024
 _MAX_DEPTH = 40  # of lists and objects in others: the reader of parquet gives up at 50 lists
 # Beginnings of further columns that training reads.
-_MORE = (HINT_COLUMN_PREFIX, "first_attempts")
+_MORE = (HINT_COLUMN_PREFIX, "first_attempts", "__rollout_n__")
 
 
 class Labels(NamedTuple):

@@ -45,6 +45,9 @@ def check_row(row: Mapping[str, Any]) -> None:
         if not isinstance(row.get(column), Mapping | None):
             raise FieldFault(column, f"expected named fields, got {short(row.get(column))}")
     _check_reward(row)
+    if row.get("__rollout_n__") is not None:
+        what = "verl would count so many responses in validation; take the column out"
+        raise FieldFault("__rollout_n__", what)
     if _CONTROL.search(str(row.get("data_source", ""))):
         what = f"holds a control character, got {short(row['data_source'])}; take it out"
         raise FieldFault("data_source", what)

@@ -16,7 +16,8 @@ from recipe.hint.turns import Turn
 
 _USER = {"role": "user", "content": "Question"}
 _DATE = "date_string"
-_BREAK = "\uffff"  # no character of any text; where it stands, tokens end
+_THOUGHTS = ("<think>", "</think>")  # the policy's own, which some templates put into a turn too
+BREAK = "\uffff"  # no character of any text; where it stands, tokens end
 
 
 @dataclass(frozen=True)
@@ -55,10 +56,10 @@ class Renderer:
         """
         *turns, last = messages
         if last["role"] == "assistant":
-            return [*self._rendered(turns), *plain_ids(self.tokenizer, last["content"])]
+            return [*self._rendered(turns), *self._plain_ids(last["content"])]
         if not self._is_of_tokenizer:
             return self._rendered(messages)
-        whole = self._text(messages)
+        whole = self.text(messages)
         if follows and (own := self._sampled(follows)):
             before = self._text_of_group(tuple(tuple(each.items()) for each in follows.messages))
             begun = before + self._plain(follows.response.text)
@@ -91,22 +92,23 @@ class Renderer:
 
     def _rendered(self, messages: Sequence[Message]) -> list[int]:
         if self._is_of_tokenizer:
-            return self._ids(self._text(messages))
+            return self._ids(self.text(messages))
         return list(self.template.build_initial_tokens(self._taken(messages)))
 
-    def _text(self, messages: Sequence[Message]) -> str:
+    def text(self, messages: Sequence[Message]) -> str:
         """Return the rendered text, with a break inside all that looks like a special token."""
         turns = [{**turn, "content": self._plain(turn["content"])} for turn in messages]
         return _text(self.tokenizer, self.options, self._taken(turns))
 
     def _plain(self, text: str) -> str:
-        text = text.replace(_BREAK, "\ufffd")
-        return self._special.sub(rf"\g<0>{_BREAK}", text) if self._special.search(text) else text
+        text = text.replace(BREAK, "\ufffd")
+        return self._special.sub(rf"\g<0>{BREAK}", text) if self._special.search(text) else text
 
     @cached_property
     def _special(self) -> re.Pattern[str]:
         """The first character of each special token; one character alone has no inside."""
-        names = [str(each) for each in self.tokenizer.added_tokens_decoder.values() if each.special]
+        added = self.tokenizer.added_tokens_decoder
+        names = [str(added[index]) for index in self._control_ids]
         begun = [f"{re.escape(name[0])}(?={re.escape(name[1:])})" for name in names if name[1:]]
         return re.compile("|".join(begun) or r"(?!)", re.DOTALL)
 
@@ -118,13 +120,13 @@ class Renderer:
         """Return the tokens of rendered text: those of a call, without the place of each in it."""
         backend = self.tokenizer.backend_tokenizer
         backend.encode_special_tokens = False  # `plain_ids` leaves it on
-        parts = backend.encode_batch_fast(text.split(_BREAK), add_special_tokens=False)
+        parts = backend.encode_batch_fast(text.split(BREAK), add_special_tokens=False)
         return [index for part in parts for index in part.ids]
 
     @cached_property
     def _text_of_group(self) -> Callable[[tuple], str]:
         """The text before a response, which a group shares."""
-        return lru_cache(1)(lambda turns: self._text([dict(turn) for turn in turns]))
+        return lru_cache(1)(lambda turns: self.text([dict(turn) for turn in turns]))
 
     @cached_property
     def _ids_of_group(self) -> Callable[[str], list[int]]:
@@ -142,24 +144,48 @@ class Renderer:
     def _is_text_V(self) -> np.ndarray:
         """Whether each token of the vocabulary is text; others end a turn or have no text."""
         ids = list(self.tokenizer.get_vocab().values())
-        added = self.tokenizer.added_tokens_decoder
         is_text_V = np.zeros(max(ids) + 1, dtype=bool)
         is_text_V[ids] = True
-        is_text_V[[index for index, token in added.items() if token.special]] = False
+        is_text_V[list(self._control_ids)] = False
         return is_text_V
+
+    @cached_property
+    def _control_ids(self) -> frozenset[int]:
+        """The tokens that no text may become: special ones, and what begins and ends turns.
+
+        Some tokenizers do not mark the latter as special, such as DeepSeek's distilled models.
+        """
+        added = self.tokenizer.added_tokens_decoder
+        turns = self._taken([_USER, {"role": "assistant", "content": "Response"}, _USER])
+        try:
+            text = self.tokenizer.apply_chat_template(turns, tokenize=False, **self.options)
+            around = set(self.tokenizer(text, add_special_tokens=False)["input_ids"])
+        except (TemplateError, ValueError):  # no template, or none for several turns
+            around = set()
+        return frozenset(
+            index
+            for index, token in added.items()
+            if token.special or (index in around and str(token) not in _THOUGHTS)
+        )
 
     @cached_property
     def _is_of_tokenizer(self) -> bool:
         """Whether verl's builder makes the tokens that a fast tokenizer makes of the template."""
         turns = [_USER, {"role": "assistant", "content": "Response"}, _USER]
         try:
-            return self._ids(self._text(turns)) == self.template.build_initial_tokens(turns)
+            return self._ids(self.text(turns)) == self.template.build_initial_tokens(turns)
         except (AttributeError, TemplateError, ValueError):  # no fast one, or no template
             return False
 
     def response(self, text: str) -> list[int]:
         """Return the token ids of a response with the end of its turn."""
-        return response_ids(self.tokenizer, self.options, text)
+        end = end_of_turn(self.tokenizer, self.options)
+        return [*self._plain_ids(text), self.tokenizer.eos_token_id if end is None else end]
+
+    def _plain_ids(self, text: str) -> list[int]:
+        if hasattr(self.tokenizer, "backend_tokenizer"):
+            return self._ids(self._plain(text))
+        return plain_ids(self.tokenizer, text)
 
 
 def refuses_system(tokenizer: Any, options: Mapping[str, Any]) -> bool:
@@ -196,12 +222,6 @@ def end_of_turn(tokenizer: Any, options: Mapping[str, Any]) -> int | None:
     found = tokenizer(after, add_special_tokens=False)["input_ids"]
     # Plain text ends no response.
     return found[0] if found and found[0] in tokenizer.added_tokens_decoder else None
-
-
-def response_ids(tokenizer: Any, options: Mapping[str, Any], text: str) -> list[int]:
-    """Return the tokens of a text as a response, with the one that ends its turn."""
-    end = end_of_turn(tokenizer, options)
-    return [*plain_ids(tokenizer, text), tokenizer.eos_token_id if end is None else end]
 
 
 def plain_ids(tokenizer: Any, text: str) -> list[int]:

@@ -20,7 +20,7 @@ REPLAY_FILE = "hint_replay.npz"  # ArCHer's
 QUEUE = "transfer_queue"  # verl's folder, in the asynchronous modes
 MERGED = "merged"  # the folder of the merged weights
 _LATEST = "latest_checkpointed_iteration.txt"  # verl's own pointer
-_LATEST_WHOLE = "latest_complete_checkpoint.txt"  # ours, which verl does not touch
+_LATEST_WHOLE = "LATEST_COMPLETE"  # ours, which verl does not touch
 _LARGE_BYTES = 1 << 24  # of a file whose content is not looked at: one of weights
 
 

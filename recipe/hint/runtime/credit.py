@@ -89,21 +89,26 @@ class CreditMixin(_Trainer):
         batch = super()._balance_batch(batch, *args, **kwargs)
         if self._method.has_own_credit:
             is_padding_N = [bool(tag.get("is_padding")) for tag in batch.tags]
-            num_updates = len(batch) // self._rows_per_update
-            batch.reorder(with_spread_padding(is_padding_N, self._num_processes, num_updates))
+            order = with_spread_padding(is_padding_N, self._num_processes, self._num_updates)
+            batch.reorder(order)
         return batch
 
     def _get_required_batch_multiple(self, dp_size: int) -> int:
-        """Return the rows of one update; verl pads the batch to a multiple of them."""
+        """Return the rows of a step, so many that each of its updates takes whole processes.
+
+        verl pads the batch to a multiple of it.
+        """
         if not self._method.has_own_credit:
             return super()._get_required_batch_multiple(dp_size)
         self._num_processes = dp_size
         share = self.config.data.train_batch_size // self.parameter_sync_step
-        num_updates = share // self.config.actor_rollout_ref.actor.ppo_mini_batch_size
+        updates = self._num_updates = (
+            share // self.config.actor_rollout_ref.actor.ppo_mini_batch_size
+        )
         # A multiple for the critic too, whose sequences may be split otherwise than the actor's.
         size = math.lcm(dp_size, self.critic_wg.world_size if self.use_critic else 1)
-        self._rows_per_update = math.ceil(self._num_rows / (num_updates * size)) * size
-        return self._rows_per_update
+        self._rows_per_update = math.ceil(self._num_rows / (updates * size)) * size
+        return self._rows_per_update * updates
 
     def _update_actor(self, batch: Any, metrics: dict) -> Any:
         with self._sized_in_rows():
@@ -251,12 +256,17 @@ def with_spread_padding(
     order.
     """
     order, per_process = [], len(is_padding_N) // num_processes
-    for start in range(0, len(is_padding_N), per_process):
+    for process in range(num_processes):
+        start = process * per_process
         rows = range(start, start + per_process)
         padding = [row for row in rows if is_padding_N[row]]
         real = iter([row for row in rows if not is_padding_N[row]])
         for update in range(num_updates):
-            ends = [len(padding) * (update + more) // num_updates for more in (0, 1)]
+            # Processes round up in turn: all at once would give the last update their rows.
+            ends = [
+                (len(padding) * (update + more) + process % num_updates) // num_updates
+                for more in (0, 1)
+            ]
             own = padding[slice(*ends)]
             order += [*itertools.islice(real, per_process // num_updates - len(own)), *own]
     return order

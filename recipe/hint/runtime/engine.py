@@ -190,7 +190,8 @@ class GroupClient:
     ) -> list[dict[str, Any]]:
         """Send requests to the server that the balancer chooses, in one call."""
         request_id = uuid4().hex
-        server_id, server = await self._client._acquire_server(request_id)
+        # A router of the user's own may look at the prompt.
+        server_id, server = await self._client._acquire_server(request_id, prompt_ids=asked[0][0])
         try:
             if len(asked) == 1:
                 [(prompt_ids, fields)] = asked

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -23,10 +24,12 @@ from recipe.hint.evaluation.results import write_results
 from recipe.hint.problems.columns import read_problems
 from recipe.hint.runtime.hint_sources import teacher_of
 from recipe.hint.runtime.liveness import Liveness, watch_servers
+from recipe.hint.runtime.machine import describe_machine
 from recipe.hint.runtime.run_folder import RunFolder
 from recipe.hint.runtime.task_runner import HintTaskRunner, prepare_verl
 from recipe.hint.runtime.watchdog import Watchdog
 from recipe.hint.settings import settings_of
+from recipe.hint.whole_file import write_whole
 
 if TYPE_CHECKING:  # verl's imports take seconds, and the launcher reads this file too
     from recipe.hint.runtime.engine_builder import EngineBuilder
@@ -42,6 +45,7 @@ class EvaluationRunner(HintTaskRunner):
         files = list(config.data.val_files)
         settings = evaluation_settings(config, files, played_turns(config))
         write_settings(target, settings)
+        write_whole(target / "machine.json", json.dumps(describe_machine(), indent=1))
         problems = [each for path in config.data.val_files for each in read_problems(path)]
         jobs = missing_jobs(problems, settings["num_samples"], resume_responses(target))
         missing = sum(len(job.missing) for job in jobs)

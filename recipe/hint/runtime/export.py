@@ -108,7 +108,8 @@ def model_card(run: PageRun, step: int, dtype: str) -> str:
     lines += ["Prompts need no hint: hints were used in training only.", "", "| | |", "|---|---|"]
     lines += [f"| {name} | {_plain(value)} |" for name, value in facts.items()]
     if rows:
-        lines += ["", "Accuracy on held-out problems, without hints:", "", "| | first | last |"]
+        lines += ["", "Accuracy on the problems of validation, without hints:", ""]
+        lines += ["| | first | last |"]
         lines += ["|---|---|---|"]
         first, last = accuracies(rows[0]), accuracies(rows[-1])
         heads = f"step {rows[0]['step']:g}", f"step {rows[-1]['step']:g}"

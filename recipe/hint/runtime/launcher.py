@@ -141,7 +141,7 @@ def _started_ray(
     folder.create()
     with claimed(folder.root / ".lock"):
         (folder.logs / "fatal.json").unlink(missing_ok=True)
-        folder.console.unlink(missing_ok=True)
+        folder.begin_console()
         # An evaluation in a run's folder leaves what that run was made with as it is.
         place = evaluation_folder(config) if config.trainer.eval_only else folder.root
         keep_config(place / "config.yaml", OmegaConf.to_yaml(config))

@@ -46,13 +46,13 @@ def model_files(checkpoint: Path) -> tuple[Path, bool]:
     Raises:
         ConfigError: If the checkpoint is not whole.
     """
-    if (checkpoint / MERGED).is_dir():
-        return checkpoint / MERGED, True
     if not (checkpoint / COMPLETE).is_file():
         raise ConfigError(
             f"actor_rollout_ref.model.path={checkpoint} is not whole ({COMPLETE} is missing): its "
             f"run was killed while it was written; take an earlier one"
         )
+    if (checkpoint / MERGED).is_dir():
+        return checkpoint / MERGED, True
     return checkpoint / "actor" / "huggingface", False
 
 

@@ -89,6 +89,8 @@ class GroupHttpServer(vLLMHttpServer):
         if len(final.outputs) < count:
             return self._aborted(count)
         responses = sorted(final.outputs, key=lambda response: response.index)
+        if any(response.finish_reason == "error" for response in responses):
+            raise RuntimeError("vLLM ended a response with an error of its own; its log says why")
         return {
             "token_ids": [array("q", response.token_ids) for response in responses],
             "log_probs": [

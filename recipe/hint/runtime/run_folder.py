@@ -96,6 +96,11 @@ class RunFolder:
                     sizes[path.name] = os.fstat(file.fileno()).st_size
         return sizes
 
+    def begin_console(self) -> None:
+        """Move the console's lines of an earlier start aside."""
+        if self.console.exists():
+            os.replace(self.console, _free_name(self.console))
+
     def say(self, line: str) -> None:
         """Write a line for the console; the launcher shows this file as it grows."""
         with open(self.console, "a", encoding="utf-8") as file:

@@ -42,8 +42,8 @@ def guard(
             filtered, left over), and their partition, while they can still be read.
     """
     buffer.__class__ = type(f"Guarded{type(buffer).__name__}", (_Guarded, type(buffer)), {})
-    buffer.poll_interval = POLL_S
     assert isinstance(buffer, _Guarded)
+    buffer.pause_s = POLL_S
     buffer.limit_s = limit_s
     buffer.batch_size = batch_size
     buffer.max_filtered = max_filtered
@@ -202,10 +202,18 @@ class _Guarded(_Buffer):
         super()._sync_metadata_from_transfer_queue()
         # A poll decodes the tags of all rows: the more there are, the less often.
         took = time.monotonic() - began
-        self.poll_interval = min(max(POLL_S, took / self._poll_share()), _LONGEST_POLL_S)
+        self.pause_s = min(max(POLL_S, took / self._poll_share()), _LONGEST_POLL_S)
         for partition in list(self.partitions):
             self._count(partition)
         self._raise_if_nothing_settles()
+
+    def _wait_for_next_poll(self, partition_id: str, last_debug_time: float) -> float:
+        # verl's own interval stays: its trainer takes a longer wait for idling.
+        own, self.poll_interval = self.poll_interval, self.pause_s
+        try:
+            return super()._wait_for_next_poll(partition_id, last_debug_time)
+        finally:
+            self.poll_interval = own
 
     def _poll_share(self) -> float:
         groups = (self.pending_keys, self.running_keys, self.finished_keys, self.failure_keys)

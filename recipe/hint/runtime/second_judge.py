@@ -55,6 +55,8 @@ class SecondJudge:
             self._open.add(answer)
             answer.add_done_callback(self._close)
             answers[index] = asyncio.wrap_future(answer)
+            # One that fails after the limit is nobody's to read.
+            answers[index].add_done_callback(lambda each: each.cancelled() or each.exception())
         opinions: list[Opinion] = ["not_asked"] * len(verdicts)
         if answers:
             await asyncio.wait(answers.values(), timeout=self._wait_s)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import itertools
 import logging
 import math
 import time
@@ -144,6 +143,7 @@ class HintManager(AgentLoopManagerTQ):
         super().__init__(*args, **kwargs)
         # After super().__init__(), which sets verl's own class.
         self.agent_loop_workers_class = ray.remote(HintWorker)
+        self._num_calls = 0
 
     def generate_sequences(self, prompts: Any) -> None:
         """Send the prompts to the workers, as verl does, but in several calls each.
@@ -154,8 +154,13 @@ class HintManager(AgentLoopManagerTQ):
         num_rounds = math.ceil(len(prompts) / (_PROMPTS_PER_CALL * len(workers)))
         # Not `split`: what a resumed run reads back from the queue has nested columns.
         chunks = prompts.chunk(num_rounds * len(workers))
-        pairs = zip(itertools.cycle(workers), chunks, strict=False)
-        ray.get([worker.generate_sequences.remote(chunk) for worker, chunk in pairs])
+        # Where the last call ended: prompts that are refilled come one at a time.
+        first, self._num_calls = self._num_calls, self._num_calls + len(chunks)
+        calls = [
+            workers[number % len(workers)].generate_sequences.remote(chunk)
+            for number, chunk in enumerate(chunks, first)
+        ]
+        ray.get(calls)
 
 
 def _partition(is_validation: bool) -> str:

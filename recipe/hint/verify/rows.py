@@ -63,7 +63,7 @@ def read_row(line: bytes, number: int) -> GradeRow:
 
 
 def _read_item(fields: Mapping[str, Any]) -> Item:
-    kind, response = fields.get("kind"), fields.get("response")
+    kind, response = fields.get("kind", "maths"), fields.get("response")
     if not isinstance(kind, str) or kind not in get_args(Kind):
         raise _Wrong(f"kind={kind!r} is not a kind; choose one of {', '.join(get_args(Kind))}")
     if "tests" in fields and kind != "program":

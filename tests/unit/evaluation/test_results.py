@@ -191,4 +191,4 @@ def test_an_unfinished_evaluation_is_an_error_in_one_line(tmp_path, capsys):
     assert main(["evaluation", str(tmp_path)]) == 2
     error = capsys.readouterr().err
     assert error.startswith("error: ") and error.count("\n") == 1
-    assert "results.json is missing: the evaluation is not finished" in error
+    assert "results.json is missing: no finished evaluation is there" in error

@@ -317,6 +317,20 @@ def test_an_id_with_a_control_character_is_refused(tmp_path, sign):
         read_problems(write(tmp_path / "any.parquet", rows))
 
 
+@pytest.mark.parametrize(
+    ("column", "value", "told"),
+    [
+        ("data_source", "a\x1b]0;b", "holds a control character, got"),
+        ("data_source", "a\nb", "holds a control character, got"),
+        ("__rollout_n__", 4, "verl would count so many responses in validation"),
+    ],
+)
+def test_what_would_act_on_a_terminal_or_on_verl_is_refused_by_row(tmp_path, column, value, told):
+    path = write(tmp_path / "any.parquet", changed(0, **{column: value}))
+    with pytest.raises(DataError, match=f"row 0, column `{column}`: {told}"):
+        read_problems(path)
+
+
 OPTIONS = "Even?\n(A) 1\n(B) 2"
 
 

@@ -6,6 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from recipe.hint import main_prepare
+from recipe.hint.evaluation.turns import TURN_FACTS
 from recipe.hint.problems.columns import Labels, make_row, read_problems, write_rows
 
 WORK = "First 3.\nThen 5.\nThen 9.\nLast 4.\n\\boxed{4}"
@@ -84,7 +85,8 @@ def test_what_holds_no_right_response_to_the_file_is_refused(in_path, tmp_path, 
 def test_a_later_turn_is_no_response_to_the_problem(in_path, tmp_path, capsys):
     run = evaluated(tmp_path / "run", ("p0", 0, "correct", WORK))
     path = run / "evaluation/samples/toy.jsonl"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"facts": {"turn": 1.0}}) + "\n")
+    facts = dict.fromkeys(TURN_FACTS, 0.0)
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"facts": facts}) + "\n")
     with pytest.raises(SystemExit, match="2"):
         prefixes(run, in_path)
     assert "line 1 is of several turns; prefixes are of one" in capsys.readouterr().err

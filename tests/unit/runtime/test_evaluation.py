@@ -83,6 +83,7 @@ def run(tmp_path, monkeypatch, limit=10**6, engine=None, servers=()):
     builder = SimpleNamespace(build=lambda _: engine or Engine(limit))
     started = builder, None, manager(*servers)
     monkeypatch.setattr(evaluation, "start_replicas", lambda _: started)
+    monkeypatch.setattr(evaluation, "describe_machine", lambda: {"machine": {"driver": "this"}})
     monkeypatch.setattr(ray, "wait", lambda refs, timeout: (refs, []))
     monkeypatch.setattr(ray, "get", lambda answer: answer)
     return evaluation.EvaluationRunner().run(config)
@@ -109,6 +110,7 @@ def test_an_evaluation_that_stopped_goes_on_and_ends_with_its_results(tmp_path, 
 def test_a_finished_evaluation_starts_no_engine(tmp_path, monkeypatch):
     run(tmp_path, monkeypatch, limit=10**6)
     before = (tmp_path / "evaluation/results.json").read_bytes()
+    assert "this" in (tmp_path / "evaluation/machine.json").read_text()
     assert run(tmp_path, monkeypatch, limit=0) == {"drawn": 0}
     assert (tmp_path / "evaluation/results.json").read_bytes() == before
 

@@ -11,6 +11,7 @@ from recipe.hint.runtime import launcher
 from recipe.hint.runtime.folder_lock import claimed
 from recipe.hint.runtime.launcher import _Console, keep_logs
 from recipe.hint.runtime.reporter import Pace
+from recipe.hint.runtime.run_folder import RunFolder
 
 OURS, THEIRS, IDLE = "a" * 56, "b" * 56, "c" * 56
 NODE = {"raylet.out", "gcs_server.out", f"worker-{IDLE}-ffffffff-9.out"}
@@ -74,6 +75,17 @@ def test_of_a_cluster_that_others_use_only_files_of_the_job_are_kept(session):
 def test_of_a_cluster_of_its_own_the_output_of_the_node_is_kept_too(session):
     old = f"old/worker-{THEIRS}-01000000-5.out"
     assert kept(session, "01000000") == files_of(THEIRS, "01000000", 8) | NODE | {old}
+
+
+def test_a_start_takes_away_no_line_of_an_earlier_one(tmp_path):
+    folder = RunFolder(tmp_path)
+    folder.create()
+    for text in ("first", "second"):
+        folder.begin_console()
+        folder.say(text)
+    folder.begin_console()
+    kept = {each.name: each.read_text() for each in folder.logs.glob("console*")}
+    assert kept == {"console.1.log": "first\n", "console.2.log": "second\n"}
 
 
 def test_in_a_file_an_evaluation_tells_its_samples_from_time_to_time(tmp_path, monkeypatch):

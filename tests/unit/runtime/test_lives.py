@@ -72,7 +72,7 @@ def test_a_life_never_goes_on_from_a_checkpoint_of_an_earlier_one(tmp_path, monk
             if moment in MOMENTS[3:]:
                 at = step
                 whole.add(step)
-        began = (tmp_path / "latest_complete_checkpoint.txt").exists()
+        began = (tmp_path / "LATEST_COMPLETE").exists()
         if at or began:
             assert (repair_pointer(tmp_path) or 0) == at
         else:  # killed in its very first saves

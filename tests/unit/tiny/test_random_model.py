@@ -1,9 +1,10 @@
 """Templates and tokenizers of the families: what the recipe promises of prompts holds for each."""
 
+import json
 import random
 
 import pytest
-from transformers import AutoTokenizer
+from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from recipe.hint.command.compose import REPOSITORY
 from recipe.hint.hints.self_generated import hint_request
@@ -223,6 +224,35 @@ def test_what_looks_like_a_special_token_stays_text_in_the_next_prompt(family, r
             _, ours, anew = followed(renderer, [*plain_ids(tokenizer, f"a{name}b"), stop])
             assert f"a{name}b" in tokenizer.decode(ours)
             assert ours.count(index) == harmless.count(index) == anew.count(index) - 1
+
+
+def test_what_begins_and_ends_turns_is_no_text_whatever_its_mark(family, tokenizer, tmp_path):
+    """DeepSeek's distilled models do not mark the tokens of roles as special."""
+    tokenizer.save_pretrained(tmp_path)
+    path = tmp_path / "tokenizer.json"
+    content = json.loads(path.read_text())
+    for token in content["added_tokens"]:
+        token["special"] = token["special"] and token["content"] == tokenizer.eos_token
+    path.write_text(json.dumps(content))
+    other = PreTrainedTokenizerFast(tokenizer_file=str(path), eos_token=tokenizer.eos_token)
+    other.chat_template = tokenizer.chat_template
+    renderer = Renderer(other, Template(other), 1024, refuses_system(other, {}))
+    talk = [*ASKED, {"role": "assistant", "content": "4"}, {"role": "user", "content": "x"}]
+    around = set(renderer.render(talk)) & set(other.added_tokens_decoder)
+    assert around - set(other.all_special_ids), "some of them are not marked"
+    for index in around:
+        name = other.decode([index])
+        if name in ("<think>", "</think>"):
+            continue
+        for place in range(len(talk)):
+            text = talk[place]["content"] + f" {name} b"
+            named = [*talk[:place], talk[place] | {"content": text}, *talk[place + 1 :]]
+            assert renderer.render(named).count(index) == renderer.render(talk).count(index)
+        assert index not in renderer.response(f"a{name}b")[:-1]
+        prefilled = [*ASKED, {"role": "assistant", "content": f"a{name}b"}]
+        assert renderer.render(prefilled).count(index) == renderer.render(ASKED).count(index)
+        turn = Turn(tuple(ASKED), renderer.render(ASKED), Response([index, index], [], "", False))
+        assert not renderer._sampled(turn)
 
 
 def test_no_text_of_a_message_becomes_a_special_token(family, renderer, tokenizer):

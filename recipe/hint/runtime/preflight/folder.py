@@ -13,6 +13,7 @@ import yaml
 from omegaconf import DictConfig, OmegaConf
 
 from recipe.hint.errors import ConfigError
+from recipe.hint.report.runs import read_rows
 from recipe.hint.runtime.checkpoints import (
     check_resumable,
     check_undamaged,
@@ -72,7 +73,44 @@ def check_run_folder(config: DictConfig) -> str:
         ConfigError: If a name or folder cannot be used, or holds checkpoints and no whole one.
     """
     check_places(config)
+    folder = Path(setting(config, "hint.run_dir"))
+    if (folder / "evaluation").is_dir() and not (folder / "config.yaml").exists():
+        raise ConfigError(
+            f"hint.run_dir={folder} holds an evaluation, which is not of the weights that this run "
+            f"would train; give another trainer.experiment_name, or move the folder away"
+        )
     return _start_of(config)
+
+
+def check_steps_left(config: DictConfig, num_steps: int) -> None:
+    """Refuse to resume after a step that the run does not have.
+
+    Raises:
+        ConfigError: Naming the step.
+    """
+    step = _resumed(config)
+    if step > num_steps:
+        raise ConfigError(
+            f"trainer.total_training_steps={num_steps}, and the run would resume after step "
+            f"{step}; give more steps, or another trainer.experiment_name"
+        )
+
+
+def is_finished(config: DictConfig) -> bool:
+    """Return whether a run's last step is saved and logged, so that nothing is left to train."""
+    last = setting(config, "trainer.total_training_steps")
+    if setting(config, "trainer.resume_mode") != "auto" or _resumed(config) != last:
+        return False
+    rows = read_rows(Path(setting(config, "hint.run_dir")) / "metrics.jsonl")
+    return any(row["step"] == last and "hint/prompts" in row for row in rows)
+
+
+def _resumed(config: DictConfig) -> int:
+    """Return the step that a run resumes after; 0 for the beginning."""
+    mode = setting(config, "trainer.resume_mode")
+    if mode == "resume_path":
+        return step_of(Path(str(setting(config, "trainer.resume_from_path")))) or 0
+    return (resume_step(setting(config, _ROOT)) or 0) if mode == "auto" else 0
 
 
 def check_places(config: DictConfig) -> None:

@@ -50,6 +50,7 @@ OPEN = (
 _GRADED = "rewards come from the project's verifier (hint.verify.*) or your own function"
 _ONE_TURN = "a prompt is one turn of whole groups, and no agent loop or tool of verl's runs"
 _NOT_V1 = "nothing of verl's V1 trainers and FSDP engine looks at it"
+_REFUSED = "a prompt that is too long is refused before the start"
 _NO_MANAGER = (
     "the search needs an accuracy per response between two groups, so no reward manager of verl's "
     "runs; give the function to reward.custom_reward_function"
@@ -83,6 +84,10 @@ _UNREAD = {
     **dict.fromkeys(names("algorithm", "use_pf_ppo pf_ppo."), _NOT_V1),
     **dict.fromkeys(names("trainer", "balance_batch esi_redundant_time"), _NOT_V1),
     **dict.fromkeys(names("data", "reward_fn_key return_raw_input_ids"), _NOT_V1),
+    **dict.fromkeys(names("data", "truncation return_full_prompt"), _REFUSED),
+    "critic.forward_micro_batch_size_per_gpu": _NOT_V1,
+    f"{ROLLOUT}.agent.custom_async_server.": _NOT_V1,
+    "skip.rollout.": "verl's V1 reads skip.rollout_tq",
     **dict.fromkeys(names(ACTOR, "freeze_vision_tower use_prefix_grouper"), _NOT_V1),
     **dict.fromkeys(names(ROLLOUT, "over_sample_rate multi_stage_wake_up"), _NOT_V1),
     "actor_rollout_ref.nccl_timeout": _NOT_V1,

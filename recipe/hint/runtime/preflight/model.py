@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import os
 import shutil
@@ -16,8 +17,14 @@ from omegaconf import DictConfig
 
 from recipe.hint.errors import ConfigError
 from recipe.hint.problems.rows import one_line
-from recipe.hint.prompt import Message, fold_system
-from recipe.hint.runtime.chat_template import end_of_turn, refuses_system, unfixed_date
+from recipe.hint.prompt import Message
+from recipe.hint.runtime.chat_template import (
+    BREAK,
+    Renderer,
+    end_of_turn,
+    refuses_system,
+    unfixed_date,
+)
 from recipe.hint.runtime.merging import known_checkpoints
 from recipe.hint.runtime.preflight.settings import ROLLOUT, setting
 
@@ -52,18 +59,26 @@ class Model:
         """Whether the template refuses a system turn, so that its text goes into the user's."""
         return refuses_system(self.tokenizer, self.template_options)
 
+    @functools.cached_property
+    def renderer(self) -> Renderer:
+        """What makes prompts of conversations, without verl's builder."""
+        return Renderer(self.tokenizer, None, 0, self.folds_system, self.template_options)
+
     def count_tokens(self, conversations: Sequence[Sequence[Message]]) -> list[int]:
-        """Count the tokens of each conversation, generation prompt included."""
+        """Count the tokens of each conversation as it is sampled from."""
         counts: list[int] = []
         for start in range(0, len(conversations), _CHUNK):
-            texts = [self._render(messages) for messages in conversations[start : start + _CHUNK]]
-            encoded = self.tokenizer(texts, add_special_tokens=False, verbose=False)
-            counts += [len(token_ids) for token_ids in encoded["input_ids"]]
+            chunk = conversations[start : start + _CHUNK]
+            pieces = [self._render(messages).split(BREAK) for messages in chunk]
+            flat = [piece for each in pieces for piece in each]
+            encoded = self.tokenizer(flat, add_special_tokens=False, verbose=False)
+            sizes = map(len, encoded["input_ids"])
+            counts += [sum(itertools.islice(sizes, len(each))) for each in pieces]
         return counts
 
     def check_template(self, messages: Sequence[Message]) -> None:
         """Make sure that every turn of a conversation is in what the model will see."""
-        text = self._render(messages)
+        text = self._render(messages).replace(BREAK, "")
         for turn in messages:
             if turn["content"].strip() not in text:
                 raise ConfigError(
@@ -73,11 +88,8 @@ class Model:
                 )
 
     def _render(self, messages: Sequence[Message]) -> str:
-        turns = fold_system(messages) if self.folds_system else list(messages)
         try:
-            return self.tokenizer.apply_chat_template(
-                turns, add_generation_prompt=True, tokenize=False, **self.template_options
-            )
+            return self.renderer.text(messages)
         except (TemplateError, ValueError, TypeError, KeyError) as error:
             roles = ", ".join(turn["role"] for turn in messages)
             raise ConfigError(

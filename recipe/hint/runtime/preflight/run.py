@@ -32,6 +32,7 @@ from recipe.hint.runtime.preflight.folder import (
     check_places,
     check_run_folder,
     check_same_run,
+    check_steps_left,
 )
 from recipe.hint.runtime.preflight.keys import check_read_beside, check_unread
 from recipe.hint.runtime.preflight.machine import check_machine
@@ -65,6 +66,7 @@ from recipe.hint.settings import (
     style_of,
 )
 
+_UNIQUE = "and the same `data_source`; give one of them another"
 _SAMPLING = ("temperature", "top_p", "top_k")
 
 
@@ -111,6 +113,7 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
     train, val = data.read_training_files(config), data.read_files(config, VAL)
     data.check_alike(train, data.TRAIN)
     data.check_alike(val, VAL)
+    data.check_unique(val, lambda problem: (problem.data_source, problem.id), _UNIQUE)
     model = load_model(config)
     if reference_and_critic(with_models)[1]:
         check_critic_model(config, model)
@@ -124,6 +127,7 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
     by_epochs = int(per_epoch) * setting(config, "trainer.total_epochs")
     steps = min(by_epochs, setting(config, "trainer.total_training_steps") or by_epochs)
     given.trainer.total_training_steps = config.trainer.total_training_steps = steps
+    check_steps_left(config, steps)
     changed = check_same_run(config)
     method.check_steps(steps)
     check_stages(config, method, steps)
@@ -149,7 +153,18 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
         *changed,
         *unchecked,
         *_oracles(method),
+        *_trained_on(train, val),
         *(f"warning: {warning}" for warning in lengths.warnings),
+    ]
+
+
+def _trained_on(train: Sequence[data.DataFile], val: Sequence[data.DataFile]) -> list[str]:
+    trained = {Path(file.path).resolve() for file in train}
+    return [
+        f"warning: {VAL} has {file.path}, which the run trains on: its accuracy says nothing about "
+        f"other problems"
+        for file in val
+        if Path(file.path).resolve() in trained
     ]
 
 
@@ -280,8 +295,7 @@ def _check_benchmarks(files: Sequence[DataFile]) -> None:
                     f"{place}: the data sources {source!r} and {names[name]!r} would share the "
                     f"file {name}; rename one"
                 )
-    rule = "and the same `data_source`; give one of them another"
-    data.check_unique(files, lambda problem: (problem.data_source, problem.id), rule)
+    data.check_unique(files, lambda problem: (problem.data_source, problem.id), _UNIQUE)
 
 
 def _served_model(config: DictConfig) -> tuple[Model, str]:

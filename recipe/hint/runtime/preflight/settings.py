@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import math
 import re
 import traceback
 import warnings
@@ -161,7 +162,9 @@ def _check_oldest(config: DictConfig) -> None:
     if mode == "sync" or strategy != "drop" or oldest is None:
         return
     ahead = f"trainer.v1.{mode}.num_warmup_batches"
-    lag = int(setting(config, ahead) or 0)
+    size = setting(config, "data.train_batch_size")
+    chunk = setting(config, "data.gen_batch_size") or size  # verl sends whole ones
+    lag = math.ceil(math.floor((setting(config, ahead) or 0) * size / chunk) * chunk / size)
     if oldest <= lag:
         raise ConfigError(
             f"trainer.v1.sampler.max_off_policy_threshold={oldest} would throw away finished "

@@ -14,7 +14,6 @@ from recipe.hint.hints.teacher_settings import TeacherSampling
 from recipe.hint.methods import Method
 from recipe.hint.prompt import Message, Texts
 from recipe.hint.rollout import PromptRollout, RolloutParts
-from recipe.hint.runtime.chat_template import response_ids
 from recipe.hint.runtime.preflight.data import TRAIN, DataFile, Model
 from recipe.hint.runtime.preflight.settings import ACTOR, ROLLOUT, reference_and_critic, setting
 from recipe.hint.samples import NO_SAMPLES
@@ -162,7 +161,7 @@ def check_stages(config: DictConfig, method: Method, num_steps: int) -> None:
         )
     name, first = method.first_phase
     ahead = f"trainer.v1.{mode}.num_warmup_batches"
-    lag = int(setting(config, ahead) or 0)
+    lag = int(setting(config, ahead) or 0)  # of a fraction, the last step has prompts of its own
     if first and num_steps - lag <= first < num_steps:
         raise ConfigError(
             f"{node}.{name}={first} leaves no step of {num_steps} to what follows: in {mode} a "
@@ -245,7 +244,7 @@ def check_solutions(
     limit = setting(config, "data.max_response_length")
     for file in files:
         for row, problem in enumerate(file.problems):
-            ids = response_ids(model.tokenizer, model.template_options, problem.solution)
+            ids = model.renderer.response(problem.solution)
             if problem.solution.strip() and len(ids) <= limit:
                 continue
             found = "is missing"
@@ -282,7 +281,7 @@ def check_attempts(
                         f"{place} has a blank text in the column `first_attempts`, which no "
                         f"response would revise; drop it"
                     )
-                ids = response_ids(model.tokenizer, model.template_options, text)
+                ids = model.renderer.response(text)
                 if len(ids) > limit:
                     raise DataError(
                         f"{place} has a text of {len(ids)} tokens in the column `first_attempts`, "
