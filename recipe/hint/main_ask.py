@@ -134,7 +134,7 @@ def write_question(given: argparse.Namespace, config: DictConfig, target: Path) 
                 return
     names = dict.fromkeys(map(str, files))  # validation and training may share a file
     known = ", ".join(problem.id for problem in read_problems(files[0])[:3])
-    raise DataError(f"--id {given.id} is in none of {', '.join(names)}; the first has {known}, ...")
+    raise DataError(f"--id {given.id} is not in {' or '.join(names)}; the first has {known}, ...")
 
 
 if __name__ == "__main__":

@@ -1,15 +1,11 @@
 """verl's replay buffers, which runtime/sampling_guard.py watches while they poll."""
 
-import time
-from types import SimpleNamespace
-
 import pytest
 import torch
 import transfer_queue as tq
 from guarded_buffer import LIMIT_S, Queue, guarded, made, sample
 from omegaconf import OmegaConf
 from verl.trainer.ppo.v1.replay_buffer import ReplayBuffer, ReplayBufferAsync
-from verl.trainer.ppo.v1.trainer_separate_async import PPOTrainerSeparateAsync
 
 from recipe.hint.errors import HintError, StallError
 from recipe.hint.runtime import sampling_guard
@@ -24,18 +20,6 @@ def test_a_guarded_buffer_is_still_verls_own_and_polls_faster(buffer_class):
     assert isinstance(buffer, buffer_class)
     assert type(buffer).__name__ == f"Guarded{buffer_class.__name__}"
     assert buffer.pause_s == POLL_S
-
-
-def test_a_short_wait_is_no_idling_to_verls_trainer(monkeypatch):
-    """Its adaptive ratio climbs with every step that waited longer than its own interval."""
-    buffer, paused = guarded(ReplayBufferAsync), []
-    monkeypatch.setattr("verl.trainer.ppo.v1.replay_buffer.time.sleep", paused.append)
-    buffer._wait_for_next_poll("train", time.time())
-    trainer = SimpleNamespace(replay_buffer=buffer, _step_sample_wait_seconds=0.3)
-    assert paused == [POLL_S]
-    assert not PPOTrainerSeparateAsync._step_had_idle(trainer)
-    trainer._step_sample_wait_seconds = 2.1
-    assert PPOTrainerSeparateAsync._step_had_idle(trainer)
 
 
 def test_the_async_buffer_is_a_kind_of_the_sync_one():

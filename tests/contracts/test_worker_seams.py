@@ -339,20 +339,6 @@ def test_our_manager_sends_every_prompt_once_in_calls_of_at_most_64(
     assert all(tu.unwrap_non_tensor_data(call["validate"]) for each in calls for call in each)
 
 
-def test_prompts_that_come_one_at_a_time_go_to_the_workers_in_turn(monkeypatch):
-    """Groups that a filter takes out are refilled so."""
-    monkeypatch.setattr(ray, "get", lambda calls: calls)
-    manager, calls = HintManager(MINIMAL, None), [[], [], []]
-    manager.agent_loop_workers = [
-        SimpleNamespace(generate_sequences=SimpleNamespace(remote=each.append)) for each in calls
-    ]
-    for number in range(7):
-        batch = tu.get_tensordict({"uid": np.array([f"u{number}"], dtype=object)})
-        tu.assign_non_tensor_data(batch, "validate", False)
-        manager.generate_sequences(batch)
-    assert [len(each) for each in calls] == [3, 2, 2]
-
-
 def test_the_manager_is_created_with_the_arguments_of_our_runner():
     inspect.signature(AgentLoopManager.__init__).bind(
         None, config=None, llm_client=None, teacher_client=None, reward_loop_worker_handles=None

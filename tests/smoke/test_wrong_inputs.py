@@ -217,7 +217,7 @@ def test_a_right_input_is_summed_up_in_about_ten_lines_and_leaves_nothing(comman
     assert "16 prompts x 8 rollouts" in lines[5] and "120 steps (12.0 epochs)" in lines[5]
     # 16 x 8 answers of up to 48 tokens; three levels more of them when nobody is ever right.
     assert lines[7].endswith(
-        "128 responses a step, 512 if none were ever right: at most 0.00614 and 0.0246 M tokens"
+        "128 responses a step, at most 0.00614 M tokens; 512 and 0.0246 M if none were ever right"
     )
     assert f"{tmp_path}/run (new)" in lines[10]
     assert everything_in(tmp_path) == []

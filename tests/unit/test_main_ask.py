@@ -47,10 +47,10 @@ def test_a_problem_is_found_by_its_id_in_validation_and_training_files(files):
 
 
 def test_an_unknown_id_is_answered_with_some_that_there_are(files):
-    with pytest.raises(DataError, match="n/9 is in none of .*; the first has n/0, n/1, ..."):
+    with pytest.raises(DataError, match="n/9 is not in .*; the first has n/0, n/1, ..."):
         question(files, "--id", "n/9")
     files.config.data.train_files = files.config.data.val_files
-    with pytest.raises(DataError, match="is in none of [^,]*val.parquet; the first has"):
+    with pytest.raises(DataError, match="is not in [^,]*val.parquet; the first has"):
         question(files, "--id", "n/9")
 
 

@@ -69,16 +69,6 @@ def test_several_turns_keep_their_roles_and_parents():
     assert (visit.rounds[1].role, visit.rounds[1].parents) == ("teacher", ((0, 1), (0, 0)))
 
 
-def test_signal_is_counted_inside_each_group():
-    rows = [[0, 0], [0, 1]]
-    one = record(1, "a", "01", rows=rows)
-    assert read_visit(one).has_signal
-    # Each alone in its group: verl trains it with its raw reward.
-    alone = one | {"groups": ["x", "y"]}
-    assert read_visit(alone).has_signal
-    assert not read_visit(alone | {"rewards": [0.0, 0.0]}).has_signal
-
-
 def test_damaged_lines_are_skipped_and_counted(tmp_path):
     folder = write_run(tmp_path / "run", [record(1, "a", "01")], [], [metrics(1)])
     with open(folder / "records.jsonl", "a") as file:

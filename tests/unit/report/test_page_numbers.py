@@ -15,6 +15,16 @@ from recipe.hint.report.page.visits import read_visit
 from recipe.hint.turns import Place
 
 
+def test_signal_is_counted_inside_each_group():
+    rows = [[0, 0], [0, 1]]
+    one = record(1, "a", "01", rows=rows)
+    assert read_visit(one).has_signal
+    # Each alone in its group: verl trains it with its raw reward.
+    alone = one | {"groups": ["x", "y"]}
+    assert read_visit(alone).has_signal
+    assert not read_visit(alone | {"rewards": [0.0, 0.0]}).has_signal
+
+
 def test_signal_is_that_of_the_metrics():
     for seed in range(300):
         draw = random.Random(seed)
@@ -46,11 +56,11 @@ def test_half_a_surrogate_pair_in_any_file_is_a_question_mark(tmp_path):
     (folder / "machine.json").write_text('{"machine": {"\\ud800": "\\udfff"}, "at": ["\\ud800"]}')
     (folder / "logs").mkdir(exist_ok=True)
     (folder / "logs/fatal.json").write_text('{"message": "no \\ud800"}')
-    other = Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9"))
+    other = Path(os.fsdecode(os.fsencode(tmp_path) + b"/lieu\xe9"))
     folder.rename(other)
     run = read_folder(other)
     assert run.machine == {"machine": {"?": "?"}, "at": ["?"]}
-    assert (run.name, run.failure) == ("caf?", "no ?")
+    assert (run.name, run.failure) == ("lieu?", "no ?")
     render_page([run], {}).encode()
 
 

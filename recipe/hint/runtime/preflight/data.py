@@ -232,6 +232,7 @@ def _with_hints(files: Sequence[DataFile], settings: HintSettings) -> list[Probl
         levels = settings.max_level
         found = [each for each in problems if all(complete_sets(each.hints, levels))]
         columns = " and ".join(f"`hint_level_{level}`" for level in range(1, levels + 1))
+        columns += " (main_prepare.py hints writes them)"
     else:
         found = [each for each in problems if each.solution.strip()]
         columns = "`solution`"

@@ -134,7 +134,6 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
     check_warmup(config, method, steps)
     disk = check_disk(config, model.num_parameters, steps)
     least, most = (batch * of(method, group) for of in (fewest_responses, most_responses))
-    tokens_m = config.data.max_response_length / 1e6
     return [
         f"method    {name}, {_plays(method, settings)}",
         _model_line(model.path, model),
@@ -144,8 +143,7 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
         f"{config.actor_rollout_ref.actor.ppo_mini_batch_size} prompts, {steps} steps "
         f"({steps / per_epoch:.1f} epochs)",
         _lengths_line(config, lengths, settings, method),
-        f"cost      {least:,} responses a step, {most:,} if none were ever right: at most "
-        f"{least * tokens_m:,.3g} and {most * tokens_m:,.3g} M tokens",
+        f"cost      {_cost(least, most, config.data.max_response_length)}",
         f"sampling  {_sampling(config, method)}",
         f"{_devices(config)}, trainer mode {setting(config, 'trainer.v1.trainer_mode')}",
         f"folder    {settings.run_dir} ({folder})",
@@ -317,6 +315,13 @@ def _model_line(path: str, model: Model) -> str:
     return f"model     {path}: {size}, context {model.context} tokens"
 
 
+def _cost(least: int, most: int, length: int) -> str:
+    found = f"{least:,} responses a step, at most {least * length / 1e6:,.3g} M tokens"
+    if most == least:
+        return found
+    return f"{found}; {most:,} and {most * length / 1e6:,.3g} M if none were ever right"
+
+
 def _contents(file: DataFile) -> str:
     with_solution = sum(bool(problem.solution.strip()) for problem in file.problems)
     return f"{file.path}: {len(file.problems)} problems, {with_solution} with a solution"
@@ -330,7 +335,7 @@ def _evaluates(config: DictConfig, method: Method) -> str:
 
 def _plays(method: Method, settings: HintSettings) -> str:
     if method.has_turns:
-        return "several turns, validated by the last"
+        return "several turns; validation goes by the last"
     if not method.uses_hints:
         return "without hints"
     return f"hint levels up to {method.max_level}, {settings.source}, style {settings.style}"
