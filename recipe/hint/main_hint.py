@@ -100,13 +100,14 @@ def run_command(
                 from recipe.hint.runtime.environment import set_environment
                 from recipe.hint.runtime.preflight.keys import check_keys
                 from recipe.hint.runtime.preflight.machine import check_machine
-                from recipe.hint.runtime.preflight.settings import check_sections
+                from recipe.hint.runtime.preflight.settings import check_sections, setting
 
                 check_sections(config)
                 # Before the libraries that read the environment when they are imported.
                 set_environment(config)
                 check_keys(config)
-                check_machine(config)  # before a model is asked for over the network
+                if setting(config, "trainer.device") == "cuda" and not has_gpu():
+                    check_machine(config)  # before a model is asked for over the network
                 with warm_processes(config) if runs_here else contextlib.nullcontext():
                     for line in choose_attention(config):
                         print(line, flush=True)
@@ -165,10 +166,10 @@ def errors_in_one_line() -> Iterator[None]:
     """Print an error of ours, of the system or in the settings, in one line; exit with code 2."""
     try:
         yield
+    except (HydraException, OmegaConfBaseException) as error:  # first: some are OSErrors too
+        message = explain(error, sys.argv[1:], CONFIG_DIR)
     except (HintError, OSError) as error:
         message = one_line(error)
-    except (HydraException, OmegaConfBaseException) as error:
-        message = explain(error, sys.argv[1:], CONFIG_DIR)
     except KeyboardInterrupt as stop:
         word, code = ("terminated", 143) if isinstance(stop, Terminated) else ("interrupted", 130)
         print(f"error: {word}", file=sys.stderr, flush=True)
