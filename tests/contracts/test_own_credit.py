@@ -1,6 +1,7 @@
 """A method's own credit in verl's step: verl's real methods, the queue's rows, no process."""
 
 import math
+import random
 from types import SimpleNamespace
 
 import numpy as np
@@ -303,6 +304,21 @@ def test_the_padding_is_spread_over_the_updates(
             rows = own[update * per_update : (update + 1) * per_update]
             counts[update] += sum(not is_padding[row] for row in rows)
     assert sorted(counts) == sorted(real_of_each)
+
+
+def test_padding_however_it_falls_to_the_processes_is_in_all_updates_alike():
+    for seed in range(500):
+        draw = random.Random(seed)
+        processes, updates, size = (draw.randint(1, 5) for _ in range(3))
+        per_process = updates * size
+        is_padding = [draw.random() < 0.4 for _ in range(processes * per_process)]
+        order = with_spread_padding(is_padding, processes, updates)
+        assert sorted(order) == list(range(len(is_padding)))
+        counts = [0] * updates
+        for place, row in enumerate(order):
+            assert row // per_process == place // per_process
+            counts[place % per_process // size] += is_padding[row]
+        assert max(counts) - min(counts) <= 1
 
 
 def test_padding_that_is_balanced_over_the_processes_is_spread_over_the_updates():

@@ -251,6 +251,7 @@ def test_a_run_is_finished_when_its_last_step_is_saved_and_logged(tmp_path):
     (tmp_path / "metrics.jsonl").write_text('{"step": 3, "hint/prompts": 4}\n')
     assert finished(3) and not finished(4)
     assert not finished(3, resume_mode="disable")
+    assert not finished(3, val_only=True)
     check_steps_left(settings(tmp_path), 3)
     for given in (
         {},

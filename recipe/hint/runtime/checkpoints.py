@@ -208,8 +208,8 @@ def repair_pointer(root: str | Path) -> int | None:
     """
     check_resumable(root)
     step = resume_step(root)
-    if step is not None:
-        point_at(root, step)
+    if step is not None or _pointed_at(root) == 0:
+        point_at(root, step or 0)
     return step
 
 

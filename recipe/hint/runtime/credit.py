@@ -255,19 +255,16 @@ def with_spread_padding(
     weight of many. Rows stay with their process, which takes them in order, and real ones in their
     order.
     """
-    order, per_process = [], len(is_padding_N) // num_processes
+    order, seen, per_process = [], 0, len(is_padding_N) // num_processes
     for process in range(num_processes):
         start = process * per_process
         rows = range(start, start + per_process)
         padding = [row for row in rows if is_padding_N[row]]
+        seen, first = seen + len(padding), seen
         real = iter([row for row in rows if not is_padding_N[row]])
         for update in range(num_updates):
-            # Processes round up in turn: all at once would give the last update their rows.
-            ends = [
-                (len(padding) * (update + more) + process % num_updates) // num_updates
-                for more in (0, 1)
-            ]
-            own = padding[slice(*ends)]
+            # Counted on from process to process: from 0 each, the first updates would have more.
+            own = padding[(update - first) % num_updates :: num_updates]
             order += [*itertools.islice(real, per_process // num_updates - len(own)), *own]
     return order
 

@@ -75,6 +75,7 @@ def test_a_life_never_goes_on_from_a_checkpoint_of_an_earlier_one(tmp_path, monk
         began = (tmp_path / "LATEST_COMPLETE").exists()
         if at or began:
             assert (repair_pointer(tmp_path) or 0) == at
+            assert (tmp_path / POINTER).read_text() == str(at)  # what verl goes by
         else:  # killed in its very first saves
             assert not whole
 

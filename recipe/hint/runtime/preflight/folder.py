@@ -61,6 +61,7 @@ _UNTOLD = (
     *names("trainer", "experiment_name nnodes n_gpus_per_node resume_mode resume_from_path"),
 )
 _SHOWN = 4
+_ONLY = "trainer.val_only"
 
 
 def check_run_folder(config: DictConfig) -> str:
@@ -99,7 +100,8 @@ def check_steps_left(config: DictConfig, num_steps: int) -> None:
 def is_finished(config: DictConfig) -> bool:
     """Return whether a run's last step is saved and logged, so that nothing is left to train."""
     last = setting(config, "trainer.total_training_steps")
-    if setting(config, "trainer.resume_mode") != "auto" or _resumed(config) != last:
+    is_training = setting(config, "trainer.resume_mode") == "auto" and not setting(config, _ONLY)
+    if not is_training or _resumed(config) != last:
         return False
     rows = read_rows(Path(setting(config, "hint.run_dir")) / "metrics.jsonl")
     return any(row["step"] == last and "hint/prompts" in row for row in rows)

@@ -80,7 +80,7 @@ class Model:
         """Make sure that every turn of a conversation is in what the model will see."""
         text = self._render(messages).replace(BREAK, "")
         for turn in messages:
-            if turn["content"].strip() not in text:
+            if turn["content"].replace(BREAK, "\ufffd").strip() not in text:
                 raise ConfigError(
                     f"{MODEL}={self.path}: the chat template drops the {turn['role']} turn "
                     f"{turn['content'][:40]!r}; use a model whose template keeps it, or set "
