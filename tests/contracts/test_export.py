@@ -91,6 +91,8 @@ def test_an_export_in_bf16_rounds_each_weight_once(tmp_path, trained):
     exported = AutoModelForCausalLM.from_pretrained(tmp_path / "out")
     for name, weight in trained.state_dict().items():
         assert torch.equal(weight.to(torch.bfloat16), exported.state_dict()[name]), name
+    modes = {path.name: path.stat().st_mode for path in (tmp_path / "out").iterdir()}
+    assert modes["model.safetensors"] == modes["config.json"]
 
 
 def test_what_cannot_be_exported_ends_in_one_line(tmp_path, trained, capsys):

@@ -137,7 +137,7 @@ def compare_runs(
         ]
         for name, each in {**comparisons, **macro}.items()
     ]
-    table = markdown([*head, "difference", "95 %", "gained", "lost"], rows)
+    table = markdown([*head, "B - A", "95 %", "gained", "lost"], rows)
     notes = [
         f"only in {letter}: {', '.join(sorted(alone))}"
         for letter, alone in (("A", groups_a.keys() - groups_b), ("B", groups_b.keys() - groups_a))

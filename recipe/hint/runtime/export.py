@@ -52,6 +52,8 @@ def export_model(checkpoint: str | Path, target: Path, dtype: Literal["fp32", "b
         # Tokenizer and generation settings are unchanged; the configuration gets the new dtype.
         shutil.copytree(folder / "actor" / "huggingface", draft)
         model.save_pretrained(draft, state_dict=weights)
+        for path in draft.glob("*.safetensors"):  # the library makes them readable to nobody else
+            path.chmod((draft / "config.json").stat().st_mode)
         (draft / "README.md").write_text(card, encoding="utf-8")
         os.replace(draft, target)
     finally:
