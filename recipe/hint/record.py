@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from recipe.hint.conversations import Conversation
-from recipe.hint.credit.rows import CreditRow
+from recipe.hint.credit.rows import CreditRow, have_signal
 from recipe.hint.schema import HintStatus, Opinion, Problem, Verdict
 from recipe.hint.turns import Place, Round, Turn
 from recipe.hint.typed import fields_of
@@ -156,10 +156,8 @@ class PromptRecord:
 
     @property
     def has_signal(self) -> bool:
-        """Whether some group has a gradient: its rewards differ, or it is one row that earned."""
-        return not self.is_dropped and any(
-            len(set(each)) > 1 or (len(each) == 1 and each[0] != 0) for each in self._by_group()
-        )
+        """Whether some group has a gradient."""
+        return not self.is_dropped and have_signal(self.rewards, self.groups)
 
     @property
     def num_injected(self) -> int:
@@ -170,14 +168,6 @@ class PromptRecord:
             place.round != first.setdefault(name, place.round)
             for name, place in zip(names, self.rows, strict=True)
         )
-
-    def _by_group(self) -> Sequence[Sequence[float]]:
-        if not self.groups:
-            return [self.rewards]
-        by_group: dict[str, list[float]] = {}
-        for name, reward in zip(self.groups, self.rewards, strict=True):
-            by_group.setdefault(name, []).append(reward)
-        return list(by_group.values())
 
     def as_json(self) -> dict[str, Any]:
         """Return plain values, as written to ``records.jsonl`` and carried by the rows."""

@@ -61,3 +61,16 @@ def write_whole(path: Path, text: str) -> None:
     """
     with whole_file(path) as file:
         file.write(text.encode("utf-8"))
+
+
+def drop_fragment(file: BinaryIO) -> None:
+    """Cut off what a kill or a full disk left of a last line.
+
+    Args:
+        file: Lines, opened to read and write; its place in the file moves.
+    """
+    if file.seek(0, os.SEEK_END):
+        file.seek(-1, os.SEEK_END)
+        if file.read() != b"\n":
+            file.seek(0)
+            file.truncate(sum(len(line) for line in file if line.endswith(b"\n")))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 # Fact of a row without a training signal.
@@ -41,3 +41,18 @@ class CreditRow:
     is_given: bool = False
     value: float | None = None
     facts: Mapping[str, float] = field(default_factory=dict)
+
+
+def have_signal(rewards: Sequence[float | None], groups: Sequence[str]) -> bool:
+    """Return whether some group's rewards differ, or it is one row that earned.
+
+    Args:
+        rewards: Of the rows that train; ``None`` is no number.
+        groups: The group of each; empty: one group.
+    """
+    by_group: dict[str, list[float | None]] = {}
+    for name, reward in zip(groups or ("",) * len(rewards), rewards, strict=True):
+        by_group.setdefault(name, []).append(reward)
+    return any(
+        len(set(each)) > 1 or (len(each) == 1 and each[0] != 0) for each in by_group.values()
+    )

@@ -20,6 +20,7 @@ from recipe.hint.errors import DataError
 from recipe.hint.evaluation.turns import TURN_FACTS
 from recipe.hint.schema import Reason
 from recipe.hint.verify.maths.reading import vote_key
+from recipe.hint.whole_file import drop_fragment
 
 # Reasons of an answer that was read and graded; all others say why there is nothing to compare.
 GRADED = frozenset({"correct", "wrong", "too_slow"})
@@ -187,7 +188,7 @@ def resume_responses(folder: Path) -> Done:
     paths = list((folder / "samples").glob("*.jsonl"))
     for path in paths:
         with open(path, "rb+") as file:
-            file.truncate(sum(len(line) for line in file if line.endswith(b"\n")))
+            drop_fragment(file)
     done: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
     for benchmark, responses in (read_responses(folder) if paths else {}).items():
         for response in responses:

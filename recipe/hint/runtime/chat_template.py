@@ -15,6 +15,7 @@ from recipe.hint.prompt import Message, fold_system
 from recipe.hint.turns import Turn
 
 _USER = {"role": "user", "content": "Question"}
+_TALK = [_USER, {"role": "assistant", "content": "Response"}, _USER]
 _DATE = "date_string"
 _THOUGHTS = ("<think>", "</think>")  # the policy's own, which some templates put into a turn too
 BREAK = "\uffff"  # no character of any text; where it stands, tokens end
@@ -156,7 +157,7 @@ class Renderer:
         Some tokenizers do not mark the latter as special, such as DeepSeek's distilled models.
         """
         added = self.tokenizer.added_tokens_decoder
-        turns = self._taken([_USER, {"role": "assistant", "content": "Response"}, _USER])
+        turns = self._taken(_TALK)
         try:
             text = self.tokenizer.apply_chat_template(turns, tokenize=False, **self.options)
             around = set(self.tokenizer(text, add_special_tokens=False)["input_ids"])
@@ -171,9 +172,8 @@ class Renderer:
     @cached_property
     def _is_of_tokenizer(self) -> bool:
         """Whether verl's builder makes the tokens that a fast tokenizer makes of the template."""
-        turns = [_USER, {"role": "assistant", "content": "Response"}, _USER]
         try:
-            return self._ids(self.text(turns)) == self.template.build_initial_tokens(turns)
+            return self._ids(self.text(_TALK)) == self.template.build_initial_tokens(_TALK)
         except (AttributeError, TemplateError, ValueError):  # no fast one, or no template
             return False
 
@@ -213,9 +213,8 @@ def unfixed_date(tokenizer: Any, options: Mapping[str, Any]) -> bool:
 
 def end_of_turn(tokenizer: Any, options: Mapping[str, Any]) -> int | None:
     """Return the token that the template puts behind a response; ``None`` where it puts none."""
-    turns = [_USER, {"role": "assistant", "content": "Response"}]
     try:
-        text = tokenizer.apply_chat_template(turns, tokenize=False, **options)
+        text = tokenizer.apply_chat_template(_TALK[:2], tokenize=False, **options)
     except TemplateError:
         return None
     after = text.rpartition("Response")[2]

@@ -8,14 +8,14 @@ import math
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
 from recipe.hint.errors import ConfigError
 from recipe.hint.record import PromptRecord
 from recipe.hint.report.runs import read_rows
-from recipe.hint.whole_file import whole_file, write_whole
+from recipe.hint.whole_file import drop_fragment, whole_file, write_whole
 
 METRICS_FILE = "hint_metrics.json"  # in a checkpoint: metrics of its step
 
@@ -118,18 +118,9 @@ def keep_config(path: Path, text: str) -> None:
 
 def _append(path: Path, rows: Iterable[dict[str, Any]]) -> None:
     with open(path, "a+b") as file:
-        _drop_fragment(file)
+        drop_fragment(file)
         for row in rows:
             file.write(json.dumps(row).encode() + b"\n")
-
-
-def _drop_fragment(file: BinaryIO) -> None:
-    """Cut off what a kill or a full disk left of a last line."""
-    if file.seek(0, os.SEEK_END):
-        file.seek(-1, os.SEEK_END)
-        if file.read() != b"\n":
-            file.seek(0)
-            file.truncate(sum(len(line) for line in file if line.endswith(b"\n")))
 
 
 def _free_name(path: Path) -> Path:

@@ -33,15 +33,7 @@ def write_run(folder, verdicts):
     for line, first in zip(lines, firsts, strict=True):
         if first:
             line["facts"] = turn_facts(float(first == "+"), line["score"])
-    write_rows(folder / "evaluation", "toy", lines)
-    write_results(
-        folder / "evaluation",
-        {"toy": list(verdicts)},
-        model=str(folder / "model"),
-        sampling={"temperature": 1.0},
-        num_responses=len(lines) // len(verdicts),
-        wall_s={"toy": 1.0},
-    )
+    write_evaluation(folder, lines, list(verdicts))
     steps = [
         {"step": 0, "val-core/toy/acc/mean@4": 0.25},
         {"step": 1, **STEP, "timing_s/step": 60.0},
@@ -50,6 +42,18 @@ def write_run(folder, verdicts):
     ]
     (folder / "metrics.jsonl").write_text("".join(json.dumps(each) + "\n" for each in steps))
     (folder / "config.yaml").write_text("trainer: {method: grpo}\n")
+
+
+def write_evaluation(folder, lines, ids):
+    write_rows(folder / "evaluation", "toy", lines)
+    write_results(
+        folder / "evaluation",
+        {"toy": ids},
+        model=str(folder / "model"),
+        sampling={"temperature": 1.0},
+        num_responses=len(lines) // len(ids),
+        wall_s={"toy": 1.0},
+    )
 
 
 def two_turns(letters):

@@ -4,10 +4,9 @@ import json
 import random
 
 import pytest
-from campaign_runs import claims, write_campaign
-from response_rows import rows, turn_facts, write_rows
+from campaign_runs import claims, write_campaign, write_evaluation
+from response_rows import rows, turn_facts
 
-from recipe.hint.evaluation.results import write_results
 from recipe.hint.report.campaign_folder import keep_results, read_results_of
 from recipe.hint.report.campaign_page import results_page
 
@@ -23,15 +22,7 @@ def set_verdicts(run, verdicts, firsts=None):
             line["facts"] = turn_facts(float(first == "+"), line["score"]) if is_known else None
     for path in (run / "evaluation/samples").glob("*"):
         path.unlink()
-    write_rows(run / "evaluation", "toy", lines)
-    write_results(
-        run / "evaluation",
-        {"toy": list(verdicts)},
-        model=str(run / "model"),
-        sampling={"temperature": 1.0},
-        num_responses=len(next(iter(verdicts.values()))),
-        wall_s={"toy": 1.0},
-    )
+    write_evaluation(run, lines, list(verdicts))
 
 
 def two_arms(root, asked=()):

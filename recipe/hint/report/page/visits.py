@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from recipe.hint.credit.rows import have_signal
+
 TEXT_CHARS = 8000
 _SHORT_CHARS = 400
 _MAX_ROUNDS, _MAX_TURNS = 64, 1024
@@ -68,14 +70,8 @@ class Visit:
 
     @property
     def has_signal(self) -> bool:
-        """Whether some group has a gradient, as ``PromptRecord.has_signal``."""
-        names = self.groups or ("",) * len(self.rewards)
-        by_group: dict[str, list[float | None]] = {}
-        for name, reward in zip(names, self.rewards, strict=True):
-            by_group.setdefault(name, []).append(reward)
-        return "dropped" not in self.flags and any(
-            len(set(each)) > 1 or (len(each) == 1 and each[0] != 0) for each in by_group.values()
-        )
+        """Whether some group has a gradient."""
+        return "dropped" not in self.flags and have_signal(self.rewards, self.groups)
 
 
 def read_visit(row: Mapping[str, Any]) -> Visit:
