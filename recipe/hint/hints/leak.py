@@ -8,7 +8,7 @@ verifier's equality, which is injected. One that equals it is a leak
 - if the answer is rare and not in the problem: wherever it stands;
 - else: as what an equation computes or names (``4 + 8 = 12``, ``x = 12``).
 
-What is said to be the answer is read generously (``leak_numbers``); options have rules of their own
+What is said to be the answer is read generously (``leak_stated``); options have rules of their own
 (``leak_options``). An operand (the 3 of ``3x``) is no value, and what is left to do (``4 + 8``) no
 leak. docs/hints.md has the rules, the measured precision and recall, and what is not covered. The
 work is linear in the length of the hint.
@@ -26,7 +26,9 @@ from fractions import Fraction
 from typing import Literal
 
 from recipe.hint.hints.base import Generate, HintResult, HintSource
-from recipe.hint.hints.leak_numbers import (
+from recipe.hint.hints.leak_numbers import Sizes, in_other_bases, numbers, sizes_of
+from recipe.hint.hints.leak_options import option_leaks
+from recipe.hint.hints.leak_stated import (
     ASSUMED,
     CLAUSE_END,
     COMPARED,
@@ -34,11 +36,8 @@ from recipe.hint.hints.leak_numbers import (
     NOT,
     RESULT,
     SAID,
-    in_other_bases,
     is_stated,
-    numbers,
 )
-from recipe.hint.hints.leak_options import option_leaks
 from recipe.hint.hints.leak_text import Value, boxes, compact, plain, unmarked, values, written
 from recipe.hint.schema import HintLevels, Item, Problem, Verdict
 from recipe.hint.verify.maths.reading import read
@@ -117,6 +116,7 @@ _SENTENCE_END = re.compile(r"[.!?](?=\s)|\n")
 _GAP = re.compile(r"[\s$]*(?:,\s*and|,|and|or)[\s$]*")
 _TEXT_COMMAND = re.compile(r"\\(?:text|mathrm|textbf|mbox)\s*\{([^{}]*)\}")
 _UNIT = re.compile(r"\s*(?:\\?%|\^?\{?\\circ\}?|°)$")
+_WHOLE_IN_BOX = re.compile(r"\\boxed\s{0,9}\{\s{0,9}-?(\d{1,18})\s{0,9}\}")
 # Answers that stand in too many hints by chance.
 _COMMON = {*range(13), 60, 90, 100, 180, 360, 1000, Fraction(1, 2)}
 
@@ -151,7 +151,7 @@ async def _roles(
     found = [target.values(text) if target else _formulas(text, problem.answer) for text in texts]
     if not any(found):
         return [[]] * len(texts)
-    known = target.values(problem.text) if target else []
+    known = target.values(written(problem.text).text) if target else []
     given = [each.text for each in known if each.shape != "odd"]
     same = await _same(problem, [*(each.text for row in found for each in row), *given], equal)
     asked = _Asked(problem, target, is_given=bool(same & {*given}))
@@ -169,29 +169,38 @@ def _target(answer: str) -> _Target | None:
         return None
     trees = read(_UNIT.sub("", own[0].text)).trees
     value = exact(trees[0]) if trees else None
-    return None if value is None else _Target(own[0].text, value, "%" in answer)
+    if value is None:
+        return None
+    is_percent = "%" in answer
+    other = value / 100 if is_percent else value * 100
+    sizes = sizes_of({abs(value), abs(other)})
+    return _Target(own[0].text, value, other, is_percent, sizes)
 
 
 @dataclass(frozen=True, slots=True)
 class _Target:
-    """An answer that is a number; ``text`` is what the verifier compares."""
+    """An answer that is a number; ``text`` is what the verifier compares.
+
+    ``other`` is the number with a percent sign more, or without it.
+    """
 
     text: str
     value: Fraction
+    other: Fraction
     is_percent: bool
+    sizes: Sizes
 
     def values(self, text: str) -> list[Value]:
         """Return what may be the number: values, and any writing of it with the shape ``odd``."""
-        other = self.value / 100 if self.is_percent else self.value * 100
         found = [
             each
-            for each in numbers(text, {abs(self.value), abs(other)})
+            for each in numbers(text, self.sizes)
             if each.value == self.value
-            or (each.value == other and each.is_percent != self.is_percent)
+            or (each.value == self.other and each.is_percent != self.is_percent)
         ]
         if self.value.denominator == 1 and 0 <= self.value < 10**9:
             found += in_other_bases(text, int(self.value))
-        if not found and r"\boxed" not in text:
+        if not found and not self._may_be_boxed(text):
             return []
         text = plain(text)
         lines = {(text.rfind("\n", 0, each.start) + 1, text.find("\n", each.end)) for each in found}
@@ -207,6 +216,12 @@ class _Target:
         if not self.is_percent:  # the verifier tells 20 % from 20, but it gives the 20 away
             own = [each._replace(text=each.text.rstrip("\\% ")) for each in own]
         return own + [Value(n.start, n.end, self.text, "odd", n.start) for n in found]
+
+    def _may_be_boxed(self, text: str) -> bool:
+        """Return whether a box holds anything but another whole number."""
+        whole = _WHOLE_IN_BOX.findall(text) if r"\boxed" in text else ()
+        is_right = any(int(each) in self.sizes.wanted for each in whole)
+        return is_right or text.count(r"\boxed") > len(whole)
 
 
 class _Asked:

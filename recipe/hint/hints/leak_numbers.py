@@ -1,4 +1,4 @@
-r"""The numbers of a text, read generously, and whether one is said to be the answer.
+r"""The numbers of a text, read generously.
 
 ``42``, ``4 2``, ``1 437``, ``0x2a``, ``4.2e1``, ``four two``, ``3 over 4``, ``20 %`` and one
 operation on such numbers: ``40 + 2``, ``half of 84``, ``one more than 41``. All is exact. An
@@ -8,11 +8,12 @@ numbers costs one scan.
 
 from __future__ import annotations
 
+import bisect
 import functools
 import math
 import operator
 import re
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from fractions import Fraction
 from itertools import pairwise
 from typing import NamedTuple
@@ -24,13 +25,21 @@ _MAX_GAP_CHARS = 24
 _ONES = {word: str(value) for word, value in NUMBERS.items() if value < 10}
 _WHOLE = rf"(?:{'|'.join([*NUMBERS, 'hundred', 'thousand', 'million', 'dozen'])})\b"
 _SHARE = rf"(?:{'|'.join(PARTS)})\b"
+# What is looked for begins with a set of ASCII characters, which is what Python finds fast.
 _IN_WORDS = re.compile(
-    rf"\b(?=[adefhmnostz])(?:{_WHOLE}"
+    rf"[^a-z0-9_](?<=\W)(?=[adefhmnostz])(?P<words>{_WHOLE}"
     rf"(?:(?:(?<=hundred) and |(?<=thousand) and |[ -]{{1,2}}){_WHOLE})*"
     rf"(?:(?: and (?:a|one))?[ -]{_SHARE}| point(?: (?:{'|'.join(_ONES)})\b)+)?"
     rf"|an? (?:dozen\b|{_SHARE}))"
 )
-_DIGITS = re.compile(r"\d+(?:,\d+)*(?:\.\d+)?")  # a digit first: Python looks for it fast
+_AROUND = r"[\s\\{}()\[\]$`\"'“”_~|*]{0,24}"
+# Behind a number: what may make it a part of another writing, or may be an operation.
+_DIGITS = re.compile(
+    r"[0-9]+(?:,\d+)*(?:\.\d+)?(?=(?P<odd>[ _|~.]\d|e[-+]?\d|\s*(?:\\times|\\cdot|[*×·]))"
+    rf"|(?P<more>\s*\}}\s*\{{|\s*\\?[a-z]?frac|{_AROUND}(?:[-+–−*×·÷^/x]|plus|minus|times|cdot"
+    rf"|multiplied|over|div|out|more|greater|larger|less|fewer|smaller|of|and|%|percent)"
+    rf"{_AROUND}[\da-z.])|)"
+)
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 # To a power of ten, digits apart, other thousands, a comma for the point.
 _ODD = re.compile(
@@ -73,22 +82,47 @@ class Number(NamedTuple):
     is_percent: bool = False
 
 
-def numbers(text: str, sizes: Container[Fraction]) -> Iterator[Number]:
+class Sizes(NamedTuple):
+    """What numbers are looked for, and the numbers whose double, half or root is one of these."""
+
+    wanted: Container[Fraction | int]
+    operands: Container[float]
+
+
+def sizes_of(wanted: Iterable[Fraction]) -> Sizes:
+    """Return what to look for."""
+    own = {size for size in wanted if size < 10**_MAX_DIGITS}
+    operands = (each for size in own for each in (size, 2 * size, size / 2, size * size))
+    return Sizes(own, {*map(float, operands)})
+
+
+def numbers(text: str, sizes: Sizes) -> Iterator[Number]:
     """Yield the numbers of a text that have one of these sizes, also after one operation.
 
     A number that an operator joins to another one is not yielded by itself.
     """
     low = lowered(text)
-    atoms, found = [*in_words(text)], []
+    found: list[Number] = []
+    atoms = [*in_words(text)]
+    ends = [each.end for each in atoms]
+    has_frac = "frac" in low
+    is_joined = False
     for match in _DIGITS.finditer(low):
         digits, start = match[0], match.start()
-        if len(digits) < _MAX_DIGITS:
-            before = low[max(0, start - 6) : start]
-            if digits.isdecimal() and before[-1:] != "." and "frac" not in before:
-                atoms.append(Number(int(digits), start, match.end()))
-            else:
-                atoms += _in_digits(low, match)
-            found += _odd(_ODD.match(low, match.start()))
+        was_joined, is_joined = is_joined, match.lastindex is not None
+        if len(digits) < _MAX_DIGITS and (
+            is_joined
+            or was_joined
+            or "," in digits
+            or digits[-4:-3] == "."
+            or low[start - 1 : start] == "."
+            or float(digits) in sizes.operands
+            or (has_frac and "frac" in low[max(0, start - 6) : start])
+            or (ends and _is_near(ends, start))
+        ):
+            atoms += _in_digits(low, match)
+            if match.lastgroup == "odd" or not digits.isdecimal():
+                found += _odd(_ODD.match(low, start))
     atoms = _with_shares(low, sorted(atoms, key=lambda each: each.start))
     signs = ["", *(_sign(low, one, two) for one, two in pairwise(atoms)), "", ""]
     for place, one in enumerate(atoms):
@@ -98,7 +132,7 @@ def numbers(text: str, sizes: Container[Fraction]) -> Iterator[Number]:
         elif not before and not next_one:
             found += _combined(low, one, behind, atoms[place + 1])
     for each in found:
-        if abs(each.value) in sizes:
+        if abs(float(each.value)) in sizes.operands and abs(each.value) in sizes.wanted:
             percent = _PERCENT.match(low, each.end)
             end = percent.end() if percent else each.end
             sign = _NEGATIVE.search(low[max(0, each.start - 10) : each.start])
@@ -108,12 +142,18 @@ def numbers(text: str, sizes: Container[Fraction]) -> Iterator[Number]:
             yield Number(value, start, end, bool(percent))
 
 
+def _is_near(ends: Sequence[int], start: int) -> bool:
+    place = bisect.bisect(ends, start)
+    return place > 0 and start - ends[place - 1] <= _MAX_GAP_CHARS
+
+
 def in_words(text: str) -> Iterator[Number]:
     """Yield the numbers in words."""
-    for match in _IN_WORDS.finditer(lowered(text)):
-        value = _of_words(match[0].replace("-", " ").split())
+    for match in _IN_WORDS.finditer("\n" + lowered(text)):
+        words = match["words"]
+        value = NUMBERS.get(words) or _of_words(words.replace("-", " ").split())
         if value is not None:
-            yield Number(value, *match.span())
+            yield Number(value, match.start(), match.end() - 1)
 
 
 def lowered(text: str) -> str:
@@ -123,6 +163,8 @@ def lowered(text: str) -> str:
 
 
 def _of_words(words: list[str]) -> Fraction | None:
+    if len(words) > _MAX_DIGITS:
+        return None
     if "point" in words:
         place = words.index("point")
         digits = "".join(_ONES[each] for each in words[place + 1 :])
@@ -138,9 +180,11 @@ def _of_words(words: list[str]) -> Fraction | None:
 
 def _in_digits(low: str, match: re.Match[str]) -> Iterator[Number]:
     digits, start, end = match[0], *match.span()
-    if low[start - 1 : start] == "." and not low[max(0, start - 2) : start - 1].isdigit():
+    is_point = low[start - 1 : start] == "." and not low[max(0, start - 2) : start - 1].isdigit()
+    if is_point and digits.isdecimal():
         digits, start = f".{digits}", start - 1
-    frac = _FRAC.search(low[max(0, start - 12) : start])
+    before = low[max(0, start - 12) : start]
+    frac = _FRAC.search(before) if "frac" in before else None
     if frac and "{" not in frac[0] and re.fullmatch(r"\d[1-9]", digits):  # \frac34
         yield Number(Fraction(int(digits[0]), int(digits[1])), start - len(frac[0]), end)
     elif "," not in digits or _THOUSANDS.fullmatch(digits):
@@ -171,7 +215,7 @@ def _with_shares(low: str, atoms: Iterable[Number]) -> list[Number]:
         last = found[-1] if found else one
         gap = low[last.end : one.start].replace(" ", "") if one.start - last.end <= 5 else ""
         frac = _FRAC.search(low[max(0, last.start - 12) : last.start]) if gap == "}{" else None
-        if (gap == "/" or frac) and one.value:
+        if (gap == "/" or frac) and one.value and _is_short(last.value):
             share = Fraction(last.value) / one.value
             found[-1] = Number(share, last.start - len(frac[0] if frac else ""), one.end)
             whole = found[-2] if len(found) > 1 else None
@@ -180,6 +224,10 @@ def _with_shares(low: str, atoms: Iterable[Number]) -> list[Number]:
         else:
             found.append(one)
     return found
+
+
+def _is_short(value: Fraction | int) -> bool:
+    return max(abs(value.numerator), value.denominator) < 10**_MAX_DIGITS
 
 
 def _sign(low: str, one: Number, two: Number) -> str:
@@ -226,6 +274,15 @@ def _applied(low: str, one: Number) -> Number:
 
 def in_other_bases(text: str, number: int) -> Iterator[Number]:
     """Yield where a whole number stands in Roman numerals or with another base."""
+    for form, pattern in _other_bases(number):
+        if form in text:
+            spans = (each.span() for each in re.finditer(pattern, text))
+            yield from (Number(number, *span) for span in spans)
+
+
+@functools.lru_cache(maxsize=64)
+def _other_bases(number: int) -> list[tuple[str, str]]:
+    """Return each form, and the pattern of the form with its base."""
     numeral, rest = "", number if number < 4000 else 0
     for sign, size in zip(
         _ROMAN, (1000, 900, 500, 400, 100, 90, 50, 40, 10, 9, 5, 4, 1), strict=True
@@ -237,128 +294,7 @@ def in_other_bases(text: str, number: int) -> Iterator[Number]:
     forms += [
         (f"{number:b}", behind.format(2, "binary")),
         (f"{number:o}", behind.format(8, "octal")),
-    ]
-    forms += [
         (f"{number:x}", behind.format(16, r"hex\w*")),
         (f"{number:X}", behind.format(16, r"hex\w*")),
     ]
-    for form, base in forms:
-        if len(form) > (not base) and form in text:
-            spans = (each.span() for each in re.finditer(rf"\b{form}{base}\b", text))
-            yield from (Number(number, *span) for span in spans)
-
-
-WINDOW_CHARS = 160
-# No word of these begins another: a text of fillers alone is read in linear time.
-_FILLERS = (
-    r"(?:(?:exactly|just|simply|only|about|approximately|equal|therefore|then|thus|hence|now|also"
-    r"|the (?:number|value|integer|third|second|last|middle)|option|letter|all|it|is|be|of|to|that"
-    r"|in|you|them|us|a total)\s+)*"
-)
-_FILL = _FILLERS + "$"
-NOT = re.compile(
-    r"\b(?:not?|never|cannot|n?either|nor|than|least|most|between|multiple|divisible|digits?)\b"
-    r"|n't\b"
-)
-# A number behind these is a label, or one of several.
-LABELLED = re.compile(
-    r"(?i)\b(?:(?:part|line|step|equation|question|case|problem|hint|level|figure|table|row|column)"
-    r"|the (?:sum|product|difference|quotient) of|(?:consists?|composed|made up) of)\s*$"
-)
-# Where a statement of the answer may begin; then what its number stands behind: whatever follows
-# it, where its clause ends, or as a sentence of its own.
-_OLD = r"\W{0,4}\d[\d.,/]{0,20}\W{0,4}"
-_KEY = re.compile(
-    r"(?i)\b(?=[acfijnoqrstvy])(?:(?P<answer>ans(?:wer)?|solution|result|final|right|correct)\b"
-    r"|(?:just|simply|only|reply|respond|submit|change|replace)\b|not(?=\W+\d)|instead(?=\s+of)"
-    r"|(?:value|number|amount|total|quantity)(?=\s+(?:that|which|you|we|they)\b)"
-    r"|(?:you|it|this|that)(?=\s+(?:should|must|will|would|ought|has|have|needs?)\b))"
-)
-_SLOT_TEXTS = {
-    "anything": (
-        r"(?:answer|ans|solution|(?:final|right|correct) (?:result|value|number|count|total|sum)"
-        r"|correct option)\b(?P<gap>[^.;]{0,50}?)"
-        rf"(?:\b(?:is|are|be|equals|as|of|gives|becomes|reads?)\b|[:=])\s*{_FILLERS}"
-    ),
-    "a sentence": (
-        r"(?:answer|solution|result)\b[^.?!:\n]{0,40}[.?!:]\s+(?:it(?:['’]s|\s+is|\s+equals)\s+)?"
-    ),
-    "a clause": (
-        r"(?:ans|(?:(?<!to )(?<!can )(?<!you )(?:answer|solution|result)))\b[\s,:(=–—-]{1,6}"
-        r"|(?:just|simply|only)\s+(?:answer|say|write|reply|respond|put|enter)\s+(?:with\s+)?"
-        r"|(?:reply|respond|answer)\s+with\s+(?:(?:just|simply)\s+)?|submit\s+"
-        rf"|(?:change|correct|replace)\s+(?:your\s+)?{_OLD}(?:to|by|with|into)\s+|not\s+{_OLD}but\s+"
-        rf"|instead\s+of\s+{_OLD}(?:you\s+)?(?:should\s+)?(?:write|use|put|say|get|have|be)?\s*"
-        r"|(?:value|number|result|amount|total|quantity)\s+(?:(?:that|which)\s+)?(?:you|we|they)"
-        r"(?:['’]re|\s+are)?\s+(?:want|need|seek|look(?:ing)? for|asked for|after)\s+(?:is|=|:)\s+"
-        r"|(?:you|it|this|that)\s+(?:should|must|will|would|ought\s+to|has\s+to|have\s+to|needs?\s+to)"
-        r"\s+(?:(?:now|then|also)\s+)?(?:get|have|find|obtain|see|reach|be|equal|read)\s+"
-    ),
-}
-_SLOTS = {kind: re.compile(rf"(?i)(?:{slot})[\s=~\\]*") for kind, slot in _SLOT_TEXTS.items()}
-_STATED_BEHIND = re.compile(
-    r"(?i)[\s,:–-]*(?:\.\s*(?=(?-i:[a-z])|-))?[\s-]*(?:(?:\w+\s+){0,3}?(?:the|your|our)\s+(?:(?:final|correct|right)\s+)?"
-    r"(?:answer|solution|result)\b(?!\s*(?:is|was|will|must|=|:))|is (?:right|correct)\b"
-    r"|in (?:the|your) (?:\w+ )?box\b)"
-)
-RESULT = re.compile(
-    r"(?i)\b(?:giv(?:es?|ing)|get(?:s|ting)?|yield(?:s|ing)?|mak(?:es?|ing)|equals?|left with"
-    r"|leav(?:es?|ing)(?: \w+ with)?|lead(?:s|ing) to|(?:result|output|expected):|(?:it|that)['’]s"
-    r"|obtain(?:s|ed)?|totals?|(?:comes?|adds? up|amounts?|results?) (?:out )?(?:to|as|at|in)"
-    r"|ends? up (?:at|with)|lands? (?:at|on)|arrives? at|reach(?:es)?|namely"
-    r"|(?:must|should) (?:be|have (?:been|got|gotten))"
-    r"|pays?|needs?|keeps?|takes?|costs?|remains?|there (?:are|is)"
-    r"|(?:remainder|total|sum|difference|quotient) of"
-    r"|(?:that|which|this|it|value|count|result|total|remainder|quotient|difference) (?:is|was)"
-    r"|(?:plus|minus|times|divided by|half of|twice|product of|sum of)\b[^.,;]{0,60}"
-    rf"\b(?:is|are))\s+{_FILL}"
-)
-SAID = re.compile(
-    r"(?i)(?:\b(?:is|are|was|were|be|has|have|so|hence|thus|therefore|do(?:es)? it in)\b|[:,])"
-    rf"\s*{_FILL}"
-)
-ASSUMED = re.compile(
-    r"(?i)\b(?:let|try|suppose|assum(?:e|ing)|say|with|if|when|where|given|using|put|set|choose|for)"
-    r"\s+(?:that\s+|we\s+|you\s+|[^.;,]{0,40}\band\s+)?$"
-)
-CLAUSE_END = re.compile(
-    r"(?i)(?:(?:square |cubic )?(?:units?|[ckm]?m|dollars?|cents?|degrees?|hours?|minutes?|seconds?"
-    r"|days?|weeks?|years?|feet|meters?|percent)\b\s*)?(?:$|[.,;:!?–—-]|(?:and|so|which|as|because"
-    r"|since|in all|in total|left|altogether|instead|rather|not|at the end|now|of them|again"
-    r"|after|before|with|when|if|by|from|each|per)\b)"
-)
-_ENDS = {
-    "anything": re.compile(""),
-    "a sentence": re.compile(r"[.!]?\W*(?:\n|$)"),
-    "a clause": CLAUSE_END,
-}
-COMPARED = re.compile(
-    r"(?i)(?:times|more|less|fewer|[a-z]+er than|digits?|steps?|cases?|ways? to|of the|out of"
-    r"|percent of|units? (?:to|more|less)|too|lines? long|is (?:not|too|wrong|incorrect))\b"
-)
-# Behind a number that is only a part of what is stated: 3x, 3-digit, 3rd, 3 of, 40 + y.
-_GOES_ON = re.compile(
-    r"(?i)-[a-z]|(?:st|[nr]d|th)\b|\s*(?:[+*/^×÷·√\\\d]|[-–−:]\s*\d|[a-z](?![a-z])"
-    r"|(?:of|point|plus|minus|over|divided|multiplied|hundred|thousand|million|dozen)\b)"
-)
-_MARKS = re.compile(r"[\s=~|\\]*(?:\(\w+\))?[\s=~|]*")
-
-
-def is_stated(text: str, start: int, end: int) -> bool:
-    """Return whether a number of a text without markup is said to be the answer."""
-    after = text[end : end + WINDOW_CHARS]
-    if _GOES_ON.match(after) or COMPARED.match(after.lstrip()):
-        return False
-    if LABELLED.search(text[max(0, start - 30) : start]):
-        return False
-    rest = _MARKS.sub("", after, count=1)
-    for key in _KEY.finditer(text, max(0, start - 100), start):
-        for kind in _SLOTS if key["answer"] else ["a clause"]:
-            slot = _SLOTS[kind].fullmatch(text, key.start(), start)
-            if (
-                slot
-                and not NOT.search(slot.groupdict().get("gap") or "")
-                and _ENDS[kind].match(rest)
-            ):
-                return True
-    return bool(_STATED_BEHIND.match(rest)) and not NOT.search(text[max(0, start - 20) : start])
+    return [(form, rf"\b{form}{base}\b") for form, base in forms if len(form) > (not base)]

@@ -10,7 +10,8 @@ import functools
 import re
 from collections.abc import Iterable, Iterator
 
-from recipe.hint.hints.leak_numbers import NOT, lowered
+from recipe.hint.hints.leak_numbers import lowered
+from recipe.hint.hints.leak_stated import NOT
 from recipe.hint.hints.leak_text import boxes, unmarked
 from recipe.hint.verify.choice_text import texts_of
 from recipe.hint.verify.maths.words import NUMBERS

@@ -8,10 +8,12 @@ it into sides.
 
 from __future__ import annotations
 
+import bisect
 import html
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from operator import itemgetter
 from typing import NamedTuple
 
 from recipe.hint.hints.leak_numbers import in_words
@@ -29,14 +31,25 @@ _RAISED = re.compile("SUPER|SUB")
 
 
 class Written(NamedTuple):
-    """A text and, where it is not as it was, the span in the original of each character."""
+    """A text, and what was rewritten in it: the end of each, in the text and in the original."""
 
     text: str
-    spans: list[tuple[int, int]] | None = None
+    ends: Sequence[tuple[int, int]] = ()
+    starts: Sequence[tuple[int, int]] = ()
 
     def span(self, start: int, end: int) -> tuple[int, int]:
         """Return the place in the original."""
-        return (self.spans[start][0], self.spans[end - 1][1]) if self.spans else (start, end)
+        return self._origin(start)[0], self._origin(end - 1)[1]
+
+    def _origin(self, place: int) -> tuple[int, int]:
+        """Return the span in the original of one character."""
+        index = bisect.bisect(self.starts, place, key=itemgetter(0)) - 1
+        if index < 0:
+            return place, place + 1
+        end, old_end = self.ends[index]
+        if place < end:
+            return self.starts[index][1], old_end
+        return place - end + old_end, place - end + old_end + 1
 
 
 def written(text: str) -> Written:
@@ -44,20 +57,20 @@ def written(text: str) -> Written:
     if text.isascii() and "&" not in text and not _SEPARATED.search(text):
         return Written(text)
     pieces: list[str] = []
-    spans: list[tuple[int, int]] = []
-    at = 0
+    starts: list[tuple[int, int]] = []
+    ends: list[tuple[int, int]] = []
+    at = length = 0
     for match in _ODD.finditer(text):
         start, end = match.span()
         sign = _plain_sign(text, match)
         if sign != match[0]:
             pieces += [text[at:start], sign]
-            spans += [(place, place + 1) for place in range(at, start)]
-            spans += [(start, end)] * len(sign)
+            length += start - at
+            starts.append((length, start))
+            length += len(sign)
+            ends.append((length, end))
             at = end
-    if not at:
-        return Written(text)
-    spans += [(place, place + 1) for place in range(at, len(text))]
-    return Written("".join([*pieces, text[at:]]), spans)
+    return Written("".join([*pieces, text[at:]]), ends, starts)
 
 
 def _plain_sign(text: str, match: re.Match[str]) -> str:

@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import replace
+from fractions import Fraction
 
 import pytest
 from fakes import problem
@@ -10,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recipe.hint.hints.leak import find_leaks, redact
-from recipe.hint.hints.leak_text import compact, plain, unmarked, values
+from recipe.hint.hints.leak_numbers import numbers, sizes_of
+from recipe.hint.hints.leak_text import compact, plain, unmarked, values, written
 
 PIECES = st.sampled_from(
     [r"\frac{1}{2}", r"\boxed{", "}", "$", "$$", r"\(", r"\$", "=", "12", "1,200", "twenty", "-"]
@@ -58,6 +60,25 @@ def test_any_hint_is_read_and_only_leaks_are_replaced(hint, answer):
         kept += [hint[at : leak.start], "[...]"]
         at = leak.end
     assert redact(hint, leaks) == "".join(kept) + hint[at:]
+
+
+NUMBERS = ["3", "0.5", "50.42", "1,437", "1.437", "one", "seventy", "hundred", "dozen", "half", "a"]
+BETWEEN = ["", " ", ".", "..", ",", "-", " point ", " and ", "/", "^", "**", " over ", "e", " e-"]
+BETWEEN += [r"\frac", "}{", " % of ", " times ", "\u00bd", "\u00b2", "&#52;", "_", r"\,", " base "]
+
+
+@given(st.lists(st.sampled_from(NUMBERS + BETWEEN), max_size=12).map("".join))
+def test_any_row_of_numbers_and_signs_is_read(text):
+    for number in numbers(written(text).text, sizes_of({3, Fraction(1, 2)})):
+        assert 0 <= number.start < number.end
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_a_loop_of_numbers_is_read_however_long(number):
+    # A model that loops fills its response: 8,192 tokens are about as many words.
+    for sign in BETWEEN:
+        text = written(f"{number}{sign}" * 8192).text
+        assert len(list(numbers(text, sizes_of({3, Fraction(1, 2)})))) <= 3 * 8192
 
 
 @given(TEXTS)

@@ -18,7 +18,7 @@ from leak_sayings import (
 )
 
 from recipe.hint.hints.leak import find_leaks, graded_equal
-from recipe.hint.hints.leak_numbers import numbers
+from recipe.hint.hints.leak_numbers import Sizes, numbers
 from recipe.hint.hints.leak_text import written
 from recipe.hint.verify.grading import grade
 
@@ -108,13 +108,13 @@ class Every:
 
 @pytest.mark.parametrize("text", [*GOES_ON, "3rd", "I think", "C", "one of the cases"])
 def test_what_goes_on_is_not_a_number_by_itself(text):
-    for number in numbers(text, Every()):
+    for number in numbers(text, Sizes(Every(), Every())):
         assert leaking([f"The answer is {text}."], str(number.value), "What is y?") == []
 
 
 @pytest.mark.parametrize("text", ["1/0", "2^999999", "10^-5", "sqrt", "9" * 99, "half of", "1e99"])
 def test_a_number_without_a_small_exact_value_is_harmless(text):
-    assert all(abs(number.value) < 10**100 for number in numbers(text, Every()))
+    assert all(abs(number.value) < 10**100 for number in numbers(text, Sizes(Every(), Every())))
 
 
 PUMPS = ["answer is ", "the answer A ", "not A, ", "A, ", "A ", "option ", "A is ", "all ", "A or "]
