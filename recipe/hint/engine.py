@@ -27,7 +27,7 @@ class Engine:
         *,
         follows: Turn | None = None,
         quotes: Turn | None = None,
-    ) -> list[int]:
+    ) -> Sequence[int]:
         """Return the tokens of a conversation, ready for the response.
 
         Args:
@@ -43,7 +43,7 @@ class Engine:
 
     async def sample(
         self,
-        prompt_ids: list[int],
+        prompt_ids: Sequence[int],
         seed: int,
         rows: range | None = None,
         sampling: RoleSampling | None = None,
@@ -53,7 +53,7 @@ class Engine:
 
     async def sample_each(
         self,
-        prompts: Sequence[list[int]],
+        prompts: Sequence[Sequence[int]],
         seeds: Sequence[int],
         count: int,
         sampling: RoleSampling | None = None,
@@ -80,7 +80,7 @@ class Engine:
         """Return whether each text gives the final answer away, in order."""
         return [False] * len(responses)
 
-    async def log_probs(self, prompt_ids: list[int], token_ids: list[int]) -> list[float]:
+    async def log_probs(self, prompt_ids: Sequence[int], token_ids: list[int]) -> list[float]:
         """Return log-probabilities of a response's tokens after a prompt, as far as both fit."""
         raise NotImplementedError(f"{type(self).__name__} has no log-probabilities")
 

@@ -197,7 +197,7 @@ class PromptRecord:
 class TrainedRow:
     """One published response and the prompt that it trains under."""
 
-    prompt_ids_T: list[int]
+    prompt_ids_T: Sequence[int]
     turn: Turn
     credit: CreditRow
 

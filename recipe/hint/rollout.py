@@ -58,7 +58,7 @@ class _Branch(NamedTuple):
     """One prompt of a round, of the problem or of one parent; row i has the seed ``seed + i``."""
 
     prompt: Prompt
-    prompt_ids_T: list[int]
+    prompt_ids_T: Sequence[int]
     parent: Place | None
     seed: int
 

@@ -380,7 +380,7 @@ class PartialResponse:
 class PartialGroup:
     """The responses to one prompt, as far as they have been sampled."""
 
-    prompt_ids: list[int]
+    prompt_ids: Sequence[int]
     sampling: Sampling
     seed: int
     responses: list[PartialResponse] = field(default_factory=list)

@@ -42,7 +42,7 @@ class Turn:
     """
 
     messages: Messages
-    prompt_ids_T: list[int]
+    prompt_ids_T: Sequence[int]
     response: Response
     verdict: Verdict | None = None
     parent: Place | None = None
@@ -70,7 +70,7 @@ class Prompt:
     messages: Messages = ()
     status: HintStatus = "none"
     hint: str = ""
-    prompt_ids_T: list[int] | None = None
+    prompt_ids_T: Sequence[int] | None = None
 
     @property
     def is_usable(self) -> bool:
@@ -101,7 +101,7 @@ class PromptContext:
     texts: Texts
     style: Style
     too_long: str
-    render: Callable[..., list[int]]
+    render: Callable[..., Sequence[int]]
     fits: Callable[[Sequence[int]], bool]
     write_hints: Callable[[], Awaitable[HintResult]]
     turn: Callable[[Place], Turn]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Sequence
 from typing import Any
 from uuid import uuid4
 
@@ -19,7 +20,7 @@ class BenchHttpServer(GroupHttpServer):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._requests: list[tuple[list[int], dict[str, Any]]] = []
+        self._requests: list[tuple[Sequence[int], dict[str, Any]]] = []
         self._num_cached = 0
         self._cpu_s = time.process_time()
         self._last_time = 0.0
@@ -27,7 +28,7 @@ class BenchHttpServer(GroupHttpServer):
 
     async def generate_group(
         self,
-        prompt_ids: list[int],
+        prompt_ids: Sequence[int],
         sampling: dict[str, Any],
         request_id: str,
         limit_s: float | None = None,

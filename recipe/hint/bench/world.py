@@ -129,7 +129,7 @@ class SimulatedEngine(Engine):
 
     async def sample(
         self,
-        prompt_ids: list[int],
+        prompt_ids: Sequence[int],
         seed: int,
         rows: range | None = None,
         sampling: RoleSampling | None = None,

@@ -107,11 +107,11 @@ class EvaluationEngine(Protocol):
     group_size: int  # K
     is_seeded: bool  # whether a seed decides what is sampled
 
-    def render(self, messages: Sequence[dict[str, str]]) -> list[int]:
+    def render(self, messages: Sequence[dict[str, str]]) -> Sequence[int]:
         """Return the token ids of a conversation."""
         ...
 
-    async def sample(self, prompt_ids: list[int], seed: int, rows: range) -> list[Response]:
+    async def sample(self, prompt_ids: Sequence[int], seed: int, rows: range) -> list[Response]:
         """Sample ``rows`` of K responses; response k is sampled with ``seed + k``."""
         ...
 

@@ -7,11 +7,13 @@ import statistics
 from collections.abc import Awaitable, Callable, Sequence
 
 # (prompt, response) in tokens -> log-probabilities of the response's, as many as fit
-LogProbs = Callable[[list[int], list[int]], Awaitable[list[float]]]
+LogProbs = Callable[[Sequence[int], list[int]], Awaitable[list[float]]]
 
 
 async def logprob_gains(
-    responses: Sequence[tuple[list[int], list[int]]], bare_ids_T: list[int], log_probs: LogProbs
+    responses: Sequence[tuple[Sequence[int], list[int]]],
+    bare_ids_T: Sequence[int],
+    log_probs: LogProbs,
 ) -> tuple[float, ...]:
     """Return the mean over tokens of log p(token | hinted prompt) - log p(token | bare prompt).
 
@@ -26,7 +28,7 @@ async def logprob_gains(
         One number per response that has tokens, in nats per token.
     """
 
-    async def one(prompt_ids_T: list[int], token_ids_T: list[int]) -> float:
+    async def one(prompt_ids_T: Sequence[int], token_ids_T: list[int]) -> float:
         hinted, bare = await asyncio.gather(
             log_probs(prompt_ids_T, token_ids_T), log_probs(bare_ids_T, token_ids_T)
         )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any
@@ -44,7 +45,7 @@ class Renderer:
         *,
         follows: Turn | None = None,
         quotes: Turn | None = None,
-    ) -> list[int]:
+    ) -> array[int]:
         """Return the token ids of a conversation; an assistant's turn at its end is left open.
 
         A response in it stays as the policy saw it, token by token, where the template leaves its
@@ -57,44 +58,46 @@ class Renderer:
         """
         *turns, last = messages
         if last["role"] == "assistant":
-            return [*self._rendered(turns), *self._plain_ids(last["content"])]
+            return _joined(self._rendered(turns), self._plain_ids(last["content"]))
         if not self._is_of_tokenizer:
             return self._rendered(messages)
         whole = self.text(messages)
         if follows and (own := self._sampled(follows)):
             before = self._text_of_group(tuple(tuple(each.items()) for each in follows.messages))
             begun = before + self._plain(follows.response.text)
-            rest = self._quoting(whole[len(begun) :], quotes) if whole.startswith(begun) else []
+            rest = self._quoting(whole[len(begun) :], quotes) if whole.startswith(begun) else ()
             if rest and not self._is_text_V[rest[0]]:
-                return [*follows.prompt_ids_T, *own, *rest]
+                return _joined(follows.prompt_ids_T, own, rest)
         return self._quoting(whole, quotes)
 
-    def _sampled(self, turn: Turn) -> list[int]:
+    def _sampled(self, turn: Turn) -> Sequence[int]:
         """Return the tokens of a response without the end of its turn; empty unless all are text.
 
         Empty too for a response that its prompt begins: the text has more than the tokens.
         """
         if turn.response.is_given or turn.messages[-1]["role"] != "user":
-            return []
+            return ()
         own_T = np.asarray(turn.response.token_ids_T)
         if not own_T.size or own_T.max() >= self._is_text_V.size:
-            return []
+            return ()
         is_text_T = self._is_text_V[own_T]
-        return own_T[: own_T.size - (not is_text_T[-1])].tolist() if is_text_T[:-1].all() else []
+        if not is_text_T[:-1].all():
+            return ()
+        return turn.response.token_ids_T[: own_T.size - (not is_text_T[-1])]
 
-    def _quoting(self, text: str, turn: Turn | None) -> list[int]:
+    def _quoting(self, text: str, turn: Turn | None) -> array[int]:
         """Return the tokens of rendered text; a response that it quotes once keeps its own."""
-        own = self._sampled(turn) if turn and self._joins else []
+        own = self._sampled(turn) if turn and self._joins else ()
         quoted = self._plain(turn.response.text) if turn and own else ""
         if not quoted or text.count(quoted) != 1:
-            return list(self._ids_of_group(text))
+            return _joined(self._ids_of_group(text))
         before, _, behind = text.partition(quoted)
-        return [*self._ids_of_group(before), *own, *self._ids_of_group(behind)]
+        return _joined(self._ids_of_group(before), own, self._ids_of_group(behind))
 
-    def _rendered(self, messages: Sequence[Message]) -> list[int]:
+    def _rendered(self, messages: Sequence[Message]) -> array[int]:
         if self._is_of_tokenizer:
             return self._ids(self.text(messages))
-        return list(self.template.build_initial_tokens(self._taken(messages)))
+        return _joined(self.template.build_initial_tokens(self._taken(messages)))
 
     def text(self, messages: Sequence[Message]) -> str:
         """Return the rendered text, with a break inside all that looks like a special token."""
@@ -117,12 +120,12 @@ class Renderer:
         """Return the turns in a form that the template takes."""
         return list(fold_system(messages) if self.folds_system else messages)
 
-    def _ids(self, text: str) -> list[int]:
+    def _ids(self, text: str) -> array[int]:
         """Return the tokens of rendered text: those of a call, without the place of each in it."""
         backend = self.tokenizer.backend_tokenizer
         backend.encode_special_tokens = False  # `plain_ids` leaves it on
         parts = backend.encode_batch_fast(text.split(BREAK), add_special_tokens=False)
-        return [index for part in parts for index in part.ids]
+        return _joined(*(part.ids for part in parts))
 
     @cached_property
     def _text_of_group(self) -> Callable[[tuple], str]:
@@ -130,7 +133,7 @@ class Renderer:
         return lru_cache(1)(lambda turns: self.text([dict(turn) for turn in turns]))
 
     @cached_property
-    def _ids_of_group(self) -> Callable[[str], list[int]]:
+    def _ids_of_group(self) -> Callable[[str], array[int]]:
         """The tokens around a response, which a group mostly shares."""
         return lru_cache(2)(self._ids)
 
@@ -173,7 +176,8 @@ class Renderer:
     def _is_of_tokenizer(self) -> bool:
         """Whether verl's builder makes the tokens that a fast tokenizer makes of the template."""
         try:
-            return self._ids(self.text(_TALK)) == self.template.build_initial_tokens(_TALK)
+            own, its = self._ids(self.text(_TALK)), self.template.build_initial_tokens(_TALK)
+            return own == _joined(its)
         except (AttributeError, TemplateError, ValueError):  # no fast one, or no template
             return False
 
@@ -182,10 +186,17 @@ class Renderer:
         end = end_of_turn(self.tokenizer, self.options)
         return [*self._plain_ids(text), self.tokenizer.eos_token_id if end is None else end]
 
-    def _plain_ids(self, text: str) -> list[int]:
+    def _plain_ids(self, text: str) -> Sequence[int]:
         if hasattr(self.tokenizer, "backend_tokenizer"):
             return self._ids(self._plain(text))
         return plain_ids(self.tokenizer, text)
+
+
+def _joined(*parts: Iterable[int]) -> array[int]:
+    ids_T: array[int] = array("q")
+    for part in parts:
+        ids_T.extend(part)
+    return ids_T
 
 
 def refuses_system(tokenizer: Any, options: Mapping[str, Any]) -> bool:

@@ -91,14 +91,14 @@ class GroupClient:
         return len(prompt_ids) < self._max_model_len
 
     async def sample(
-        self, prompt_ids: list[int], sampling: Sampling, seed: int
+        self, prompt_ids: Sequence[int], sampling: Sampling, seed: int
     ) -> list[PartialResponse]:
         """Sample one group, as :meth:`sample_each` does."""
         [responses] = await self.sample_each([prompt_ids], sampling, [seed])
         return responses
 
     async def sample_each(
-        self, prompts: Sequence[list[int]], sampling: Sampling, seeds: Sequence[int]
+        self, prompts: Sequence[Sequence[int]], sampling: Sampling, seeds: Sequence[int]
     ) -> list[list[PartialResponse]]:
         """Sample a group for each prompt, in one call to one server.
 
@@ -144,7 +144,7 @@ class GroupClient:
         return sampling if sampling.max_tokens <= room else replace(sampling, max_tokens=room)
 
     async def _continue(
-        self, prompt_ids: list[int], response: PartialResponse, sampling: Sampling, seed: int
+        self, prompt_ids: Sequence[int], response: PartialResponse, sampling: Sampling, seed: int
     ) -> None:
         while response.finish == STOPPED:
             count = len(response.token_ids_T)
@@ -161,7 +161,7 @@ class GroupClient:
     def _seed(self, seed: int) -> int | None:
         return seed if self.is_seeded else None
 
-    async def log_probs(self, prompt_ids: list[int], token_ids: list[int]) -> list[float]:
+    async def log_probs(self, prompt_ids: Sequence[int], token_ids: list[int]) -> list[float]:
         """Return log-probabilities of ``token_ids`` after a prompt, as far as they fit the context.
 
         They are the policy's own, without temperature or top-p.
@@ -175,23 +175,24 @@ class GroupClient:
             return []
         fields = {"n": 1, "max_tokens": 1, "temperature": 0.0, "prompt_logprobs": 0}
         while True:
-            group = await self._ask(prompt_ids + token_ids, fields)
+            group = await self._ask([*prompt_ids, *token_ids], fields)
             if group["finish"] != [STOPPED]:
                 return group["prompt_log_probs"][-len(token_ids) :]
             await asyncio.sleep(_PAUSE_S)
 
-    async def _ask(self, prompt_ids: list[int], fields: dict[str, Any]) -> dict[str, Any]:
+    async def _ask(self, prompt_ids: Sequence[int], fields: dict[str, Any]) -> dict[str, Any]:
         """Send one request to the server that the balancer chooses."""
         [group] = await self._ask_each([(prompt_ids, fields)])
         return group
 
     async def _ask_each(
-        self, asked: Sequence[tuple[list[int], dict[str, Any]]]
+        self, asked: Sequence[tuple[Sequence[int], dict[str, Any]]]
     ) -> list[dict[str, Any]]:
         """Send requests to the server that the balancer chooses, in one call."""
         request_id = uuid4().hex
         # A router of the user's own may look at the prompt.
-        server_id, server = await self._client._acquire_server(request_id, prompt_ids=asked[0][0])
+        prompt_ids = list(asked[0][0])
+        server_id, server = await self._client._acquire_server(request_id, prompt_ids=prompt_ids)
         try:
             if len(asked) == 1:
                 [(prompt_ids, fields)] = asked
@@ -243,7 +244,7 @@ class VllmEngine(Engine):
         *,
         follows: Turn | None = None,
         quotes: Turn | None = None,
-    ) -> list[int]:
+    ) -> Sequence[int]:
         """Return the token ids of a conversation (:meth:`Renderer.render`)."""
         return self._renderer.render(messages, follows=follows, quotes=quotes)
 
@@ -253,7 +254,7 @@ class VllmEngine(Engine):
 
     async def sample(
         self,
-        prompt_ids: list[int],
+        prompt_ids: Sequence[int],
         seed: int,
         rows: range | None = None,
         sampling: RoleSampling | None = None,
@@ -265,7 +266,7 @@ class VllmEngine(Engine):
 
     async def sample_each(
         self,
-        prompts: Sequence[list[int]],
+        prompts: Sequence[Sequence[int]],
         seeds: Sequence[int],
         count: int,
         sampling: RoleSampling | None = None,
@@ -310,7 +311,7 @@ class VllmEngine(Engine):
         texts = [each.text for each in responses]
         return [bool(each) for each in await find_leaks(texts, problem, equal)]
 
-    async def log_probs(self, prompt_ids: list[int], token_ids: list[int]) -> list[float]:
+    async def log_probs(self, prompt_ids: Sequence[int], token_ids: list[int]) -> list[float]:
         """Return log-probabilities of a response's tokens after a prompt."""
         return await self._client.log_probs(prompt_ids, token_ids)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from array import array
+from collections.abc import Sequence
 from typing import Any
 
 import ray
@@ -37,7 +38,7 @@ class GroupHttpServer(vLLMHttpServer):
 
     async def generate_group(
         self,
-        prompt_ids: list[int],
+        prompt_ids: Sequence[int],
         sampling: dict[str, Any],
         request_id: str,
         limit_s: float | None = None,
@@ -69,7 +70,7 @@ class GroupHttpServer(vLLMHttpServer):
             detokenize=False,
             output_kind=RequestOutputKind.FINAL_ONLY,
         )
-        prompt = TokensPrompt(prompt_token_ids=prompt_ids)
+        prompt = TokensPrompt(prompt_token_ids=list(prompt_ids))
         if await self._park_until_admitted(request_id) is not None:
             return self._aborted(count)
         # What is admitted is stopped before the next version comes.
@@ -115,7 +116,7 @@ class GroupHttpServer(vLLMHttpServer):
         }
 
     async def generate_groups(
-        self, asked: list[tuple[list[int], dict[str, Any], str]], limit_s: float | None = None
+        self, asked: list[tuple[Sequence[int], dict[str, Any], str]], limit_s: float | None = None
     ) -> list[dict[str, Any]]:
         """Return :meth:`generate_group` of several prompts, each with fields and id of its own.
 

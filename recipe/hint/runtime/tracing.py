@@ -5,7 +5,7 @@ verl 0.9.1 traces nothing in its V1 trainers; its settings and its functions are
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -27,14 +27,14 @@ class TracedEngine:
 
     @rollout_trace_op
     async def sample(
-        self, prompt_ids: list[int], seed: int, *more: Any, **named: Any
+        self, prompt_ids: Sequence[int], seed: int, *more: Any, **named: Any
     ) -> list[Response]:
         """Sample as the engine does."""
         return await self._engine.sample(prompt_ids, seed, *more, **named)
 
     @rollout_trace_op
     async def sample_each(
-        self, prompts: list[list[int]], seeds: list[int], *more: Any, **named: Any
+        self, prompts: Sequence[Sequence[int]], seeds: list[int], *more: Any, **named: Any
     ) -> list[list[Response]]:
         """Sample as the engine does."""
         return await self._engine.sample_each(prompts, seeds, *more, **named)

@@ -40,6 +40,11 @@ class Template:
         )
 
 
+def rendered(renderer, messages, **turns):
+    """Return the prompt's tokens as a list, which a failed comparison shows whole."""
+    return list(renderer.render(messages, **turns))
+
+
 @pytest.fixture(scope="module", params=FAMILIES)
 def family(request):
     return FAMILIES[request.param]
@@ -74,7 +79,7 @@ def test_a_hint_is_inserted_behind_the_question_and_nothing_else_changes(
     for question in QUESTIONS:
         bare = [*system, {"role": "user", "content": question}]
         plain, hinted = (
-            tokenizer.decode(renderer.render(messages))
+            tokenizer.decode(rendered(renderer, messages))
             for messages in (bare, with_hint(bare, HINT, Texts()))
         )
         before, found, after = plain.rpartition(question.strip())
@@ -87,7 +92,7 @@ def test_a_hint_is_inserted_behind_the_question_and_nothing_else_changes(
 
 def test_the_request_for_hints_renders_with_all_its_parts(renderer, tokenizer):
     request = hint_request(Texts(), "How many jars?", "3 rows of 2 are 6.")
-    text = tokenizer.decode(renderer.render(request))
+    text = tokenizer.decode(rendered(renderer, request))
     for turn in request:
         assert turn["content"].strip() in text
 
@@ -135,12 +140,12 @@ RESPONSES = (
 def followed(renderer, ids, text=None, **facts):
     """The turn that responded with ``ids``, the tokens of the next prompt, and those made anew."""
     text = renderer.tokenizer.decode(ids, skip_special_tokens=True) if text is None else text
-    turn = Turn(ASKED, renderer.render(ASKED), Response(ids, [], text, False, **facts))
+    turn = Turn(ASKED, rendered(renderer, ASKED), Response(ids, [], text, False, **facts))
     reply = {"role": "assistant", "content": text}
     messages = [*ASKED, reply, {"role": "user", "content": "Read your solution again."}]
     return (
         turn,
-        renderer.render(messages, follows=turn),
+        rendered(renderer, messages, follows=turn),
         renderer.template.build_initial_tokens(messages),
     )
 
@@ -176,9 +181,11 @@ def test_whatever_is_sampled_is_followed_token_by_token_and_reads_as_the_templat
 def quoted(renderer, ids, frame="Read this:\n\n{}\n\nIs it right?"):
     """A prompt that quotes the response ``ids``, and the tokens made anew of its text."""
     text = renderer.tokenizer.decode(ids, skip_special_tokens=True)
-    turn = Turn(ASKED, renderer.render(ASKED), Response(ids, [], text, False))
+    turn = Turn(ASKED, rendered(renderer, ASKED), Response(ids, [], text, False))
     messages = [{"role": "user", "content": frame.format(text)}]
-    return renderer.render(messages, quotes=turn), renderer.template.build_initial_tokens(messages)
+    return rendered(renderer, messages, quotes=turn), renderer.template.build_initial_tokens(
+        messages
+    )
 
 
 def test_a_quoted_response_keeps_its_tokens_and_the_prompt_reads_as_the_template_has_it(
@@ -207,7 +214,7 @@ def test_in_the_embedded_world_a_quoted_attempt_has_the_tokens_that_the_base_lea
         messages = example.messages[:2]
         attempt = messages[1]["content"].removesuffix(end).split(start)[1]
         turn = Turn(ASKED, [], Response(plain_ids(tokenizer, attempt), [], attempt, False))
-        assert renderer.render(messages, quotes=turn) == renderer.render(messages)
+        assert rendered(renderer, messages, quotes=turn) == rendered(renderer, messages)
 
 
 def test_a_response_that_is_quoted_twice_is_tokenized_anew(renderer, tokenizer):
@@ -238,7 +245,7 @@ def test_what_begins_and_ends_turns_is_no_text_whatever_its_mark(family, tokeniz
     other.chat_template = tokenizer.chat_template
     renderer = Renderer(other, Template(other), 1024, refuses_system(other, {}))
     talk = [*ASKED, {"role": "assistant", "content": "4"}, {"role": "user", "content": "x"}]
-    around = set(renderer.render(talk)) & set(other.added_tokens_decoder)
+    around = set(rendered(renderer, talk)) & set(other.added_tokens_decoder)
     assert around - set(other.all_special_ids), "some of them are not marked"
     for index in around:
         name = other.decode([index])
@@ -247,11 +254,13 @@ def test_what_begins_and_ends_turns_is_no_text_whatever_its_mark(family, tokeniz
         for place in range(len(talk)):
             text = talk[place]["content"] + f" {name} b"
             named = [*talk[:place], talk[place] | {"content": text}, *talk[place + 1 :]]
-            assert renderer.render(named).count(index) == renderer.render(talk).count(index)
+            assert rendered(renderer, named).count(index) == rendered(renderer, talk).count(index)
         assert index not in renderer.response(f"a{name}b")[:-1]
         prefilled = [*ASKED, {"role": "assistant", "content": f"a{name}b"}]
-        assert renderer.render(prefilled).count(index) == renderer.render(ASKED).count(index)
-        turn = Turn(tuple(ASKED), renderer.render(ASKED), Response([index, index], [], "", False))
+        assert rendered(renderer, prefilled).count(index) == rendered(renderer, ASKED).count(index)
+        turn = Turn(
+            tuple(ASKED), rendered(renderer, ASKED), Response([index, index], [], "", False)
+        )
         assert not renderer._sampled(turn)
 
 
@@ -270,7 +279,7 @@ def test_no_text_of_a_message_becomes_a_special_token(family, renderer, tokenize
         for content in ([text], ["Attempt.", text, "Again?"]):
             roles = ("user", "assistant", "user")
             turns = [{"role": r, "content": c} for r, c in zip(roles, content, strict=False)]
-            ids = renderer.render(turns)
+            ids = rendered(renderer, turns)
             yield [ids.count(index) for index in specials], tokenizer.decode(ids)
 
     harmless = [each for each, _ in counts("harmless")]
@@ -283,7 +292,7 @@ def test_no_text_of_a_message_becomes_a_special_token(family, renderer, tokenize
 
 def test_the_breaks_of_a_prompt_are_no_character_of_it(renderer, tokenizer):
     turns = [{"role": "user", "content": "a\uffffb"}]
-    assert "a\ufffdb" in tokenizer.decode(renderer.render(turns))
+    assert "a\ufffdb" in tokenizer.decode(rendered(renderer, turns))
 
 
 def test_a_response_whose_tokens_are_not_its_whole_text_is_rendered_anew(renderer, tokenizer):
@@ -298,9 +307,9 @@ def test_a_response_whose_tokens_are_not_its_whole_text_is_rendered_anew(rendere
 
 
 def test_plain_text_leaves_no_trace_in_what_is_rendered_next(renderer, tokenizer):
-    before = renderer.render(ASKED)
+    before = rendered(renderer, ASKED)
     plain_ids(tokenizer, "<|im_end|>")
-    assert renderer.render(ASKED) == before == renderer.template.build_initial_tokens([*ASKED])
+    assert rendered(renderer, ASKED) == before == renderer.template.build_initial_tokens([*ASKED])
 
 
 def test_without_a_fast_tokenizer_verls_builder_renders_all(renderer, tokenizer):
@@ -315,5 +324,5 @@ def test_without_a_fast_tokenizer_verls_builder_renders_all(renderer, tokenizer)
             return [len(messages)]
 
     slow = Renderer(Slow(), Marked(), 1024)
-    assert slow.render(ASKED) == [1]
-    assert Renderer(tokenizer, Marked(), 1024).render(ASKED) == [1]  # it renders in another way
+    assert rendered(slow, ASKED) == [1]
+    assert rendered(Renderer(tokenizer, Marked(), 1024), ASKED) == [1]  # it renders in another way

@@ -322,7 +322,7 @@ class _Listener(Engine):
 
     async def sample(
         self,
-        prompt_ids: list[int],
+        prompt_ids: Sequence[int],
         seed: int,
         rows: range | None = None,
         sampling: RoleSampling | None = None,
