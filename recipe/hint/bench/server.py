@@ -59,7 +59,9 @@ class BenchHttpServer(GroupHttpServer):
         requests, cpu_s = list(self._requests), time.process_time() - self._cpu_s
         await self.clear_kv_cache()
         start = time.perf_counter()
-        counts = await asyncio.gather(*(self._alone(*request) for request in requests))
+        counts = await asyncio.gather(
+            *(self._alone(list(ids), sampling) for ids, sampling in requests)
+        )
         seconds = time.perf_counter() - start
         await self.clear_kv_cache()
         self._cpu_s = time.process_time() - cpu_s  # as if this had not been

@@ -68,7 +68,6 @@ _BEFORE = re.compile(
     r"|(?P<twice>twice|double)|(?P<half>half)(?: of)?)|\\?(?P<root>sqrt|√|(?:the )?square root of))"
     r"[\s({$]*$"
 )
-_fraction = functools.lru_cache(4096)(Fraction)  # texts on one problem share their numbers
 _ROMAN = "M CM D CD C XC L XL X IX V IV I".split()
 _ENDS_BEFORE = ("of", "between", "twice", "double", "half", "sqrt", "√")
 
@@ -102,8 +101,33 @@ def numbers(text: str, sizes: Sizes) -> Iterator[Number]:
     A number that an operator joins to another one is not yielded by itself.
     """
     low = lowered(text)
+    atoms, found = _written_down(low, sizes)
+    signs = ["", *(_sign(low, one, two) for one, two in pairwise(atoms)), "", ""]
+    for place, one in enumerate(atoms):
+        before, behind, next_one = signs[place : place + 3]
+        if not before and not behind:
+            if float(one.value) in sizes.operands:
+                found.append(_applied(low, one))
+        elif not before and not next_one:
+            found += _combined(low, one, behind, atoms[place + 1])
+    for each in found:
+        if abs(float(each.value)) in sizes.operands and abs(each.value) in sizes.wanted:
+            percent = _PERCENT.match(low, each.end)
+            end = percent.end() if percent else each.end
+            sign = _NEGATIVE.search(low[max(0, each.start - 10) : each.start])
+            value, start = each.value, each.start
+            if sign:
+                value, start = -value, start - len(sign[0])
+            yield Number(value, start, end, bool(percent))
+
+
+def _written_down(low: str, sizes: Sizes) -> tuple[list[Number], list[Number]]:
+    """Return the numbers that matter, in order, and those in a writing that may mean more.
+
+    One that stands alone matters if it is an operand; most numbers of a text stand alone.
+    """
     found: list[Number] = []
-    atoms = [*in_words(text)]
+    atoms = [*in_words(low)]
     ends = [each.end for each in atoms]
     has_frac = "frac" in low
     is_joined = False
@@ -120,26 +144,13 @@ def numbers(text: str, sizes: Sizes) -> Iterator[Number]:
             or (has_frac and "frac" in low[max(0, start - 6) : start])
             or (ends and _is_near(ends, start))
         ):
-            atoms += _in_digits(low, match)
+            if "," in digits or low[start - 1 : start] == "." or has_frac:
+                atoms += _in_digits(low, match)
+            else:
+                atoms.append(Number(_of_digits(digits), start, match.end()))
             if match.lastgroup == "odd" or not digits.isdecimal():
                 found += _odd(_ODD.match(low, start))
-    atoms = _with_shares(low, sorted(atoms, key=lambda each: each.start))
-    signs = ["", *(_sign(low, one, two) for one, two in pairwise(atoms)), "", ""]
-    for place, one in enumerate(atoms):
-        before, behind, next_one = signs[place : place + 3]
-        if not before and not behind:
-            found.append(_applied(low, one))
-        elif not before and not next_one:
-            found += _combined(low, one, behind, atoms[place + 1])
-    for each in found:
-        if abs(float(each.value)) in sizes.operands and abs(each.value) in sizes.wanted:
-            percent = _PERCENT.match(low, each.end)
-            end = percent.end() if percent else each.end
-            sign = _NEGATIVE.search(low[max(0, each.start - 10) : each.start])
-            value, start = each.value, each.start
-            if sign:
-                value, start = -value, start - len(sign[0])
-            yield Number(value, start, end, bool(percent))
+    return _with_shares(low, sorted(atoms, key=lambda each: each.start)), found
 
 
 def _is_near(ends: Sequence[int], start: int) -> bool:
@@ -178,6 +189,11 @@ def _of_words(words: list[str]) -> Fraction | None:
     return number_of([each for each in words if each != "and"])
 
 
+@functools.lru_cache(4096)  # texts on one problem share their numbers
+def _of_digits(digits: str) -> Fraction | int:
+    return int(digits) if digits.isdecimal() else Fraction(digits)
+
+
 def _in_digits(low: str, match: re.Match[str]) -> Iterator[Number]:
     digits, start, end = match[0], *match.span()
     is_point = low[start - 1 : start] == "." and not low[max(0, start - 2) : start - 1].isdigit()
@@ -188,11 +204,10 @@ def _in_digits(low: str, match: re.Match[str]) -> Iterator[Number]:
     if frac and "{" not in frac[0] and re.fullmatch(r"\d[1-9]", digits):  # \frac34
         yield Number(Fraction(int(digits[0]), int(digits[1])), start - len(frac[0]), end)
     elif "," not in digits or _THOUSANDS.fullmatch(digits):
-        digits = digits.replace(",", "")
-        yield Number(int(digits) if digits.isdecimal() else _fraction(digits), start, end)
+        yield Number(_of_digits(digits.replace(",", "")), start, end)
     else:
         for part in re.finditer(r"\d*\.?\d+", digits):
-            yield Number(_fraction(part[0]), start + part.start(), start + part.end())
+            yield Number(_of_digits(part[0]), start + part.start(), start + part.end())
 
 
 def _odd(match: re.Match[str] | None) -> Iterator[Number]:

@@ -24,7 +24,8 @@ _ODD = re.compile(
     r"|(?<=\d)(?:\{,\}|\\[,;:!][ ]?|\{\}|[\u2009\u202f\xa0])(?=\d)"
     r"|(?<=\d)[_'’](?=\d{3}(?!\w))|[^\x00-\x7f]"
 )
-_SEPARATED = re.compile(r"\d(?:[_']\d|\{|\\)")
+_SEPARATED = re.compile(r"[_'{\\](?<=\d.)")
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 # Dashes within words, which NFKC leaves or makes of others; what stands for a division sign.
 _SAME = {"\u2010": "-", "\u2011": "-", "\u2044": "/", "\u2215": "/", "\u066a": "%", "\u066b": "."}
 _RAISED = re.compile("SUPER|SUB")
@@ -54,13 +55,14 @@ class Written(NamedTuple):
 
 def written(text: str) -> Written:
     """Write a text in plain signs; most texts are so already."""
-    if text.isascii() and "&" not in text and not _SEPARATED.search(text):
+    has_signs_of_ascii = "&" in text or _SEPARATED.search(text)
+    if not has_signs_of_ascii and text.isascii():
         return Written(text)
     pieces: list[str] = []
     starts: list[tuple[int, int]] = []
     ends: list[tuple[int, int]] = []
     at = length = 0
-    for match in _ODD.finditer(text):
+    for match in (_ODD if has_signs_of_ascii else _NOT_ASCII).finditer(text):
         start, end = match.span()
         sign = _plain_sign(text, match)
         if sign != match[0]:
