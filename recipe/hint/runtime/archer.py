@@ -146,6 +146,10 @@ def transitions_of(
         step: Training step.
     """
     nothing = np.zeros(0, np.int32)
+    # Copied: they stay for many steps, and a view would keep the columns of the whole step.
+    prompts, responses = (
+        [ids_T.astype(np.int32) for ids_T in each] for each in (prompts, responses)
+    )
     return [
         Transition(
             prompts[place],

@@ -74,17 +74,29 @@ def mark_incomplete(root: str | Path, step: int) -> None:
     shutil.rmtree(folder / MERGED, ignore_errors=True)
 
 
-def drop_emptied(root: str | Path, step: int) -> None:
-    """Unmark checkpoints before ``step`` whose weights verl has removed (its own setting).
+def drop_old(root: str | Path, step: int, keep: int | None = None) -> None:
+    """Remove what is large of all but the last ``keep`` whole checkpoints up to ``step``.
 
-    Large files that are useless without the weights are removed too.
+    verl counts only what its own process has saved, the actor and the critic apart; what an earlier
+    start or phase has left is counted here. ``None`` keeps all that has the actor's weights.
     """
+    times = {
+        each: (step_folder(root, each) / COMPLETE).stat().st_mtime_ns
+        for each in complete_steps(root)
+        if each <= step
+    }
+    # By time: a run that started over may have later steps of its former life around it.
+    in_order = sorted(times, key=lambda each: (times[each], each))
+    kept = in_order[-keep:] if keep else in_order
     for folder in Path(root).glob("global_step_*"):
         before = step_of(folder)
-        if before is not None and before < step and not (folder / "actor").exists():
+        if before is None or before >= step or not (folder / STATE_FILE).exists():
+            continue
+        if before not in kept or not (folder / "actor").exists():
             mark_incomplete(root, before)
             (folder / REPLAY_FILE).unlink(missing_ok=True)
-            shutil.rmtree(folder / QUEUE, ignore_errors=True)
+            for part in ("actor", "critic", QUEUE):
+                shutil.rmtree(folder / part, ignore_errors=True)
 
 
 def resume_step(root: str | Path) -> int | None:

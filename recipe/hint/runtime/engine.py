@@ -206,7 +206,7 @@ class GroupClient:
         except TimeoutError:
             count = sum(fields["n"] for _, fields in asked)
             raise StallError(
-                f"vLLM did not finish a group of {count} responses within "
+                f"vLLM server {server_id} did not finish a group of {count} responses within "
                 f"hint.watchdog.rollout_s={self._timeout_s:g} s"
             ) from None
         finally:

@@ -31,7 +31,7 @@ from recipe.hint.reward_tracker import RewardTracker
 from recipe.hint.runtime.checkpoints import (
     STATE_FILE,
     digests_of,
-    drop_emptied,
+    drop_old,
     mark_complete,
     mark_incomplete,
     point_at,
@@ -46,7 +46,7 @@ from recipe.hint.runtime.reporter import StepReporter
 from recipe.hint.runtime.run_folder import METRICS_FILE, RunFolder, plain
 from recipe.hint.runtime.sampling_guard import drop_trained, guard, retry_failed
 from recipe.hint.runtime.store import RECORD_FIELD, SAMPLE_FIELD, STATE_FIELD
-from recipe.hint.runtime.watchdog import Watchdog
+from recipe.hint.runtime.watchdog import Limited, Watchdog
 from recipe.hint.samples import SampleChooser
 from recipe.hint.schema import problem_from_row
 from recipe.hint.settings import build_method, settings_of
@@ -94,7 +94,8 @@ class HintMixin(CreditMixin):
     # -- submit: a problem's state travels with its prompt --------------------------------------
 
     def _fetch_one_gen_batch(self) -> Any:
-        batch = super()._fetch_one_gen_batch()
+        with self._loaders_limit():
+            batch = super()._fetch_one_gen_batch()
         if self.global_steps != self._sent_step:
             self._sent_step, self._num_sent = self.global_steps, Counter()
         # Every access to `batch[name]` builds the whole column.
@@ -205,6 +206,9 @@ class HintMixin(CreditMixin):
         limit_s = getattr(self.hint.watchdog, name)
         return self.watchdog.phase(what, limit_s, f"hint.watchdog.{name}")
 
+    def _loaders_limit(self) -> Any:
+        return self._limit("the data loader", "answer_s")
+
     def _build_replay_buffer(self) -> Any:
         batch_size = self.config.data.train_batch_size
         return guard(
@@ -242,6 +246,7 @@ class HintMixin(CreditMixin):
         with self._limit("start-up of the trainer and the vLLM replicas", "start_s"):
             self._train_files = [*digests_of(self.config.data.train_files).values()]
             super()._setup()
+            self.val_dataloader = Limited(self.val_dataloader, self._loaders_limit)
         # Keep objects that live for the whole run out of full garbage collections, which would take
         # half a second each, in the middle of a step.
         gc.freeze()
@@ -274,18 +279,18 @@ class HintMixin(CreditMixin):
     def _save_checkpoint(self) -> None:
         root = self.config.trainer.default_local_dir
         folder = step_folder(root, self.global_steps)
-        folder.mkdir(parents=True, exist_ok=True)
-        mark_incomplete(root, self.global_steps)
-        with whole_file(folder / STATE_FILE) as file:
-            np.savez_compressed(file, **self.tracker.state_dict())
-        write_whole(folder / SHAPES_FILE, json.dumps(self.sample_chooser.state_dict()))
-        # verl logs a step after its save and weight sync: a run killed between them lacks the line.
-        write_whole(folder / METRICS_FILE, json.dumps(plain(self._metrics_of_step)))
         with self._limit("saving the checkpoint", "save_s"):
+            folder.mkdir(parents=True, exist_ok=True)
+            mark_incomplete(root, self.global_steps)
+            with whole_file(folder / STATE_FILE) as file:
+                np.savez_compressed(file, **self.tracker.state_dict())
+            write_whole(folder / SHAPES_FILE, json.dumps(self.sample_chooser.state_dict()))
+            # verl logs a step after its save and weight sync: a run killed between lacks the line.
+            write_whole(folder / METRICS_FILE, json.dumps(plain(self._metrics_of_step)))
             super()._save_checkpoint()
             lines = self.folder.settle()
             mark_complete(root, self.global_steps, train_files=self._train_files, lines=lines)
-        drop_emptied(root, self.global_steps)
+            drop_old(root, self.global_steps, self.config.trainer.max_actor_ckpt_to_keep)
         with self._limit("on_save of trainer.checkpoint_callback_class", "save_s"):
             self._callback.on_save(
                 trainer=self,

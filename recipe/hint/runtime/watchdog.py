@@ -10,9 +10,10 @@ import re
 import shutil
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from textwrap import shorten
+from typing import Any
 
 from ray.exceptions import RayTaskError
 
@@ -28,6 +29,31 @@ _ACTOR_DIED = re.compile(
     r"The actor died unexpectedly before finishing this task\. class_name: (?:\S*\.)?(\w+) "
     r".*?pid: (\d+) .*Worker exit type: SYSTEM_ERROR .*"
 )
+
+
+class Limited:
+    """An iterable with a length, such as a data loader; each item is waited for under a limit."""
+
+    def __init__(
+        self,
+        items: Any,
+        limit: Callable[[], contextlib.AbstractContextManager[None]],
+    ) -> None:
+        self._items, self._limit = items, limit
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __iter__(self) -> Iterator[Any]:
+        with self._limit():
+            rest = iter(self._items)
+        end = object()
+        while True:
+            with self._limit():
+                item = next(rest, end)
+            if item is end:
+                return
+            yield item
 
 
 class Watchdog:

@@ -80,7 +80,7 @@ class HintWorker(_WorkerTQ):
         seconds = time.monotonic() - began
         return (
             f"works on {len(self._under_way)} prompts, on problem {name} for {seconds:.0f} s: "
-            f"vLLM, the verifier or the source of hints owes it an answer"
+            f"vLLM, the verifier, the source of hints or TransferQueue owes it an answer"
         )
 
     async def generate_sequences(self, batch: Any) -> None:

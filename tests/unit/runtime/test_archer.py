@@ -182,6 +182,8 @@ def test_an_utterance_goes_on_to_the_prompt_of_the_next_turn():
     assert found[2].next_state_T.tolist() == [1, 2, 3]
     assert [each.reward for each in found] == [1.0, 0.5, 0.0]
     assert {each.step for each in found} == {6}
+    kept = [ids_T for each in found for ids_T in (each.state_T, each.action_T)]
+    assert all(ids_T.dtype == np.int32 and ids_T.base is None for ids_T in kept)  # no views
 
 
 @pytest.mark.parametrize(("expectile", "expected"), [(0.5, 0.5 + 0.5 * 4), (0.9, 0.9 + 0.1 * 4)])

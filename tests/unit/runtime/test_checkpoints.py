@@ -14,10 +14,7 @@ from recipe.hint.errors import ConfigError
 from recipe.hint.runtime import checkpoints
 from recipe.hint.runtime.checkpoints import (
     MERGED,
-    QUEUE,
-    REPLAY_FILE,
     STATE_FILE,
-    drop_emptied,
     mark_complete,
     mark_incomplete,
     newest_complete,
@@ -25,7 +22,10 @@ from recipe.hint.runtime.checkpoints import (
     repair_pointer,
 )
 from recipe.hint.runtime.merging import known_checkpoints, model_files
-from recipe.hint.runtime.preflight.folder import check_disk, check_run_folder
+from recipe.hint.runtime.preflight.folder import (
+    check_disk,
+    check_run_folder,
+)
 from recipe.hint.runtime.run_folder import METRICS_FILE, RunFolder
 from recipe.hint.runtime.watchdog import Watchdog, read_fatal, write_fatal
 
@@ -316,22 +316,6 @@ def test_a_step_that_is_saved_again_loses_the_weights_merged_from_the_first_save
     mark_incomplete(tmp_path, 3)
     mark_complete(tmp_path, 3)
     assert model_files(folder) == (folder / "actor" / "huggingface", False)
-
-
-def test_what_serves_with_weights_that_verl_has_removed_goes_with_them(tmp_path):
-    for folder in make(tmp_path, 3, 6).glob("global_step_*"):
-        (folder / "actor").mkdir()
-        (folder / REPLAY_FILE).write_text("much")
-        (folder / QUEUE).mkdir()
-        (folder / QUEUE / "rows.pkl").write_text("more")
-    shutil.rmtree(tmp_path / "global_step_3" / "actor")
-    drop_emptied(tmp_path, 6)
-    left = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.glob(f"*/{REPLAY_FILE}"))
-    assert left == [f"global_step_6/{REPLAY_FILE}"]
-    assert [path.parent.name for path in tmp_path.glob(f"*/{QUEUE}")] == ["global_step_6"]
-    assert newest_complete(tmp_path) == 6
-    (tmp_path / "global_step_6" / "COMPLETE").unlink()
-    assert newest_complete(tmp_path) is None  # not the one without weights
 
 
 def test_a_draft_of_a_save_that_was_killed_is_no_part_of_the_checkpoint(tmp_path):

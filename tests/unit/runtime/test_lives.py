@@ -8,7 +8,7 @@ from recipe.hint.errors import ConfigError
 from recipe.hint.runtime import checkpoints
 from recipe.hint.runtime.checkpoints import (
     STATE_FILE,
-    drop_emptied,
+    drop_old,
     mark_complete,
     mark_incomplete,
     point_at,
@@ -102,5 +102,5 @@ def test_a_folder_with_a_step_of_another_spelling_is_no_checkpoint(tmp_path, mon
     save(tmp_path, 10, "end", monkeypatch)
     for name in ("global_step_010", "global_step_\u0661\u0660"):
         (tmp_path / name).mkdir()
-    drop_emptied(tmp_path, 20)
+    drop_old(tmp_path, 20)
     assert repair_pointer(tmp_path) == 10

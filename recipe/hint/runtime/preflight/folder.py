@@ -27,8 +27,7 @@ from recipe.hint.runtime.preflight.settings import ACTOR, ROLLOUT, leaves, names
 
 # File systems allow 255 bytes; backends append something to the name.
 _LONGEST_NAME = 200
-# FSDP checkpoints hold the weights and Adam's two moments, each in 4 bytes.
-_BYTES_PER_PARAMETER = 12
+_BYTES_PER_NUMBER = 4
 _ROOT, _MODEL = "trainer.default_local_dir", "actor_rollout_ref.model.path"
 _DEVICES = "trainer.nnodes x trainer.n_gpus_per_node"
 _KEPT = ("trainer.max_actor_ckpt_to_keep", "trainer.max_critic_ckpt_to_keep")
@@ -39,7 +38,8 @@ DEFINES = (
     *names("trainer", "method hint_accuracy_min_threshold hint_accuracy_max_threshold"),
     *("trainer.v1.trainer_mode", "hint", "algorithm", _MODEL),
     *names("data", "train_files seed shuffle train_max_samples train_batch_size"),
-    *names("data", "max_prompt_length max_response_length"),
+    # The order of one seed is another with processes of the loader, and so is its state.
+    *names("data", "max_prompt_length max_response_length dataloader_num_workers"),
     *names(ROLLOUT, "n prompt_length response_length temperature top_p top_k"),
     *names(ACTOR, "optim strategy ppo_mini_batch_size ppo_epochs loss_agg_mode clip_ratio"),
     *names(ACTOR, "clip_ratio_low clip_ratio_high use_kl_loss kl_loss_coef entropy_coeff"),
@@ -236,8 +236,21 @@ def check_folder(name: str, value: object) -> None:
         ) from error
 
 
-def check_disk(config: DictConfig, num_parameters: int | None, num_steps: int) -> str:
-    """Make sure that the checkpoints of ``num_steps`` steps fit the disk.
+def checkpoint_bytes(policy: int | None, critic: int | None, *, has_target: bool) -> int | None:
+    """Return the size of a checkpoint: weights and Adam's two moments, and a critic's slow target.
+
+    Args:
+        policy: Number of parameters; ``None``: unknown, and so is the size.
+        critic: Number of parameters; 0 without a critic.
+        has_target: Whether the critic has a slow target.
+    """
+    if policy is None or critic is None:
+        return None
+    return _BYTES_PER_NUMBER * (3 * policy + (4 if has_target else 3) * critic)
+
+
+def check_disk(config: DictConfig, checkpoint: int | None, num_steps: int) -> str:
+    """Make sure that the checkpoints of ``num_steps`` steps, each of so many bytes, fit the disk.
 
     Returns:
         What they will take, or that none are written.
@@ -258,10 +271,10 @@ def check_disk(config: DictConfig, num_parameters: int | None, num_steps: int) -
             )
     kept = min(kept, setting(config, _KEPT[0]) or kept)
     what = f"{kept} checkpoints, one every {every} steps"
-    if num_parameters is None:
+    if checkpoint is None:
         return f"{what}; size unknown"
     root = Path(setting(config, _ROOT))
-    needed_gb = kept * num_parameters * _BYTES_PER_PARAMETER / 1e9
+    needed_gb = kept * checkpoint / 1e9
     free_gb = shutil.disk_usage(_nearest_folder(root)).free / 1e9
     if needed_gb > free_gb:
         raise ConfigError(

@@ -198,15 +198,18 @@ def _context(config: DictConfig, path: str) -> int:
     return given or longest
 
 
-def check_critic_model(config: DictConfig, model: Model) -> None:
+def check_critic_model(config: DictConfig, model: Model) -> int | None:
     """Make sure that a critic of another model reads the policy's tokens, and as many of them.
+
+    Returns:
+        The number of its parameters; ``None`` if its weights are not in a folder of this machine.
 
     Raises:
         ConfigError: If its vocabulary is another one, or it has too few positions.
     """
     path, name = setting(config, _CRITIC), f"{_CRITIC}={setting(config, _CRITIC)}"
     if path == model.path:
-        return
+        return model.num_parameters
     from transformers import AutoConfig, AutoTokenizer
     from verl.workers.rollout.utils import get_max_position_embeddings
 
@@ -232,6 +235,7 @@ def check_critic_model(config: DictConfig, model: Model) -> None:
             f"{name} has {longest} positions, and a prompt with its response up to {needed}; give "
             f"a critic with a longer context"
         )
+    return sum(_weight_sizes(Path(place))) or None if Path(place).is_dir() else None
 
 
 def check_head_size(config: DictConfig, model: Any, path: str) -> None:

@@ -33,6 +33,7 @@ from recipe.hint.runtime.preflight.folder import (
     check_run_folder,
     check_same_run,
     check_steps_left,
+    checkpoint_bytes,
 )
 from recipe.hint.runtime.preflight.keys import check_read_beside, check_unread
 from recipe.hint.runtime.preflight.machine import check_machine
@@ -115,8 +116,8 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
     data.check_alike(val, VAL)
     data.check_unique(val, lambda problem: (problem.data_source, problem.id), _UNIQUE)
     model = load_model(config)
-    if reference_and_critic(with_models)[1]:
-        check_critic_model(config, model)
+    has_critic = reference_and_critic(with_models)[1]
+    critic = check_critic_model(config, model) if has_critic else 0
     hints = (settings, texts) if method.uses_hints else None
     lengths = data.check_lengths(config, model, train=train, val=val, hints=hints)
     check_conversations(config, method, model, texts, [*train, *val])
@@ -132,7 +133,10 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
     method.check_steps(steps)
     check_stages(config, method, steps)
     check_warmup(config, method, steps)
-    disk = check_disk(config, model.num_parameters, steps)
+    has_target = method.utterance_critic is not None
+    disk = check_disk(
+        config, checkpoint_bytes(model.num_parameters, critic, has_target=has_target), steps
+    )
     least, most = (batch * of(method, group) for of in (fewest_responses, most_responses))
     return [
         f"method    {name}, {_plays(method, settings)}",
