@@ -17,7 +17,10 @@ from recipe.hint.verify.maths.grade import last_box
 
 _MAX_CHARS = 80  # a letter and its wrapping; longer text is something else
 _MAX_OPTION_CHARS = 2000
-_LABEL = r"(?:(?i:option|choice|answer|letter)(?i:[ ~]is)?[ ~:]*(?![A-Za-z]{2}))?"
+_LABEL = (
+    r"(?:(?i:(?:the[ ~])?(?:(?:final|correct|right)[ ~])?(?:option|choice|answer|letter))"
+    r"(?i:[ ~]is)?[ ~:]*(?![A-Za-z]{2}))?"
+)
 _LETTER = re.compile(rf"'?[ ~]*{_LABEL}[(\[]*{_LABEL}([A-Za-z])[.:]?[)\]]*[.:]?[ ~]*'?")
 _BEFORE = re.compile(rf"[ ~]*{_LABEL}[(\[]*[ ~]?([A-Za-z])(?![a-z])[ ~]?[)\]]*")
 _BEHIND = re.compile(r"(.*[^ ~])[ ~]*[(\[][ ~]?([A-Za-z])[ ~]?[)\]]\.?")

@@ -13,7 +13,6 @@ from recipe.hint.verify.maths import asked, named, questions
 from recipe.hint.verify.maths import sets as maths_sets
 from recipe.hint.verify.maths.numeric import approximate
 from recipe.hint.verify.maths.tree import (
-    ROUNDED_DIGITS,
     STRUCTURES,
     Node,
     NoValue,
@@ -26,6 +25,7 @@ from recipe.hint.verify.maths.tree import (
     is_rounded,
     last_place,
     marks_of,
+    may_round,
     multiplied,
     names_in,
     num,
@@ -102,6 +102,8 @@ class Comparison:
             if label is gold:
                 return self._equal(gold.items[1], other)
             value = self._without_name(gold, other)
+            if value is not None and named.tell_order(other, gold):
+                return self._ordered(gold, value)
             return value is not None and self._equal(gold, value)
         names = [folded(each.items[0]) or repr(each.items[0]) for each in (gold, other)]
         if names[0] == names[1]:
@@ -278,9 +280,8 @@ class Comparison:
             is_pair = gold.value == "()" and questions.asks_for_point(self.problem)
             return is_pair and self.equal(Node("set", (gold,)), other)
         if other.kind == "list":
-            is_tuple = gold.value == "()" and other.value not in ("or", "pm")
-            is_interval = len(gold.items) == 2 and questions.asks_for_interval(self.problem)
-            return is_tuple and not is_interval and self._ordered(gold, other)
+            is_set = other.value in ("or", "pm") or named.may_be_interval(gold, other, self.problem)
+            return gold.value == "()" and not is_set and self._ordered(gold, other)
         is_vector = len(gold.items) > 2 and {gold.value, other.value} <= {"()", "[]"}
         return (gold.value == other.value or is_vector) and self._ordered(gold, other)
 
@@ -370,7 +371,7 @@ class Comparison:
         r"""A constant such as ``\sqrt 2`` against a decimal; ``None`` when none is there."""
         node, value = (gold, left) if left is not None else (other, right)
         constant = other if left is not None else gold
-        if value is None or decimals(node) < ROUNDED_DIGITS - 1 or is_infinite(constant):
+        if value is None or not may_round(node, value) or is_infinite(constant):
             return None
         self._go_on()
         try:

@@ -11,11 +11,12 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from recipe.hint.verify.maths import questions
 from recipe.hint.verify.maths.keys import key
 from recipe.hint.verify.maths.mentions import MAX_CHARS
 from recipe.hint.verify.maths.reading import Reading, read
 from recipe.hint.verify.maths.stated import FORMULA, MAX_FORMULAS
-from recipe.hint.verify.maths.tree import Node, is_name, is_sorted, names_in
+from recipe.hint.verify.maths.tree import Node, is_infinite, is_name, is_sorted, names_in
 
 _WORDS = (
     r"(?:(?:the|all|both|possible|exact|numerical|real|complex|positive|negative|nonnegative|prime|"
@@ -100,6 +101,26 @@ def asks_for_each(values: Node, problem: str) -> bool:
     )  # fmt: skip
 
 
+def may_be_interval(gold: Node, values: Node, problem: str) -> bool:
+    """Whether ``(1, 2)`` may be an interval, which the list of its ends is not.
+
+    Without a question it is a pair; so it is for two values with names, if none asks for intervals.
+    """
+    if len(gold.items) != 2:
+        return False
+    if any(map(is_infinite, gold.items)) or questions.asks_for_interval(problem):
+        return True
+    has_names = all(item.kind == "label" for item in values.items)
+    is_pair = questions.asks_for_point(problem) or asks_for_each(gold, problem)
+    return bool(problem) and not has_names and not is_pair
+
+
+def tell_order(label: Node, gold: Node) -> bool:
+    """Whether names, ``(x, y) = (1, 2)``, say which of several numbers is which."""
+    is_of_numbers = not any(item.kind in ("tuple", "set", "list", "label") for item in gold.items)
+    return gold.kind == "list" and is_of_numbers and label.items[0].kind == "tuple"
+
+
 def read_answer(text: str, gold: Reading, problem: str) -> Reading:
     """An answer as read; of ``f(1,2) = 5`` the 5 where the problem asks for the unread f(1,2)."""
     reading = read(text)
@@ -172,6 +193,8 @@ def unnamed(label: Node, gold: Node, problem: str) -> Node | None:
         return None
     if gold.kind in ("tuple", "matrix") and values.kind == "list":
         return None  # x = 1, 2 is no pair
+    if gold.kind == "list" and values.kind == "tuple" and label.value == r"\in":
+        return None  # x in (1, 2) is an interval
     if names.kind != "tuple":
         is_list = names.kind != "word" and values.kind == "list"
         is_of_all = is_list and asks_for_each(gold, problem)

@@ -317,7 +317,7 @@ def _relation(sides: list[Node], relations: list[str]) -> Node:
         return Node("list", tuple(both), "and")
     is_set = sides[-1].kind in ("tuple", "set", "union", "inter", "minus", "sym")
     if relations == [r"\in"] and is_name(sides[0]) and is_set:
-        return Node("label", (sides[0], _single(sides[1])))
+        return Node("label", (sides[0], _single(sides[1])), r"\in")
     if r"\in" in relations or r"\approx" in relations or any(map(has_sign_pair, sides)):
         raise Unread("a relation of no known form")
     if any(side.kind in ("list", "relation", "label", "word") for side in sides):

@@ -54,7 +54,7 @@ _ROUNDED = re.compile(r"\bdecimal|\bnearest\b|\bround|\bapprox|\bestimat")
 _STATED_PERCENT = re.compile(
     r"(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|teen|ty|hundred) percent"
 )
-_PERCENT = re.compile(r"(?<![0-9])(?<![0-9] )(?<![0-9]\\)(?:[Pp]ercent|%)")
+_PERCENT = re.compile(r"(?P<number>[0-9][\s\\,;~${}]*)?(?:[Pp]ercent|%)")
 
 
 def asks(for_what: re.Pattern[str], problem: str) -> bool:
@@ -90,8 +90,9 @@ def asks_for_several(problem: str) -> bool:
 
 
 def asks_for_percent(problem: str) -> bool:
-    """Whether the question, not only the story, speaks of percent."""
-    return _PERCENT.search(_STATED_PERCENT.sub(" ", question(problem))) is not None
+    r"""Whether the question, not only the story, speaks of percent, beside a ``$10 \%$``."""
+    found = _PERCENT.finditer(_STATED_PERCENT.sub(" ", question(problem)))
+    return any(match["number"] is None for match in found)
 
 
 _MIN_DECIMALS = 5  # a gold answer with as many may be a rounding of anything

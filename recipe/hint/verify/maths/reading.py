@@ -18,11 +18,15 @@ _QUOTED = re.compile(  # a word
     r"^(\\text[a-z]{0,6}\{\s*)?(?:``|[\"'`*“‘])([A-Za-z][A-Za-z -]{0,99})(?:''|[\"'*”’])(\s*\})?$"
 )
 _GAP = r"(?:[\s~]|\\[,;: ]|\\q?quad(?![a-z]))"
-_DOMAIN = re.compile(  # , k \in \mathbb{Z} or for all x
+_KINDS = r"(?: (?:positive|negative|non-?negative|non-?zero|rational|natural|real)){0,2}"
+_SIGN_OF_SET = r"(?:\^\{?[*+]\}?|_\{?(?:\+|(?:>|\\ge?q?)\s?[01])\}?)?"
+_DOMAIN = re.compile(  # , k \in \mathbb{Z} or for all positive integers n
     rf"(?:{_GAP}|[,;(]|\\forall(?![a-z])|\\text\{{[\s,(]{{0,3}}(?:for|where|with)?"
-    r"(?: (?:all|any|every|some))?(?: (?:real|integers?))?\s?\}){1,9}"
-    r"([A-Za-z])\s?(\\in\s?\\mathbb\s?\{?([ZR])\}?|\\text\{\s?is an integer\})?\s?\)?\.?\Z"
+    rf"(?: (?:all|any|every|each|some))?{_KINDS}(?: (?:integers?|numbers?))?\s?[}}$]){{1,9}}"
+    rf"([A-Za-z])\s?(\\in\s?\\mathbb\s?\{{?([NZQR])\}}?{_SIGN_OF_SET}"
+    r"|\\text\{\s?is an integer\})?(?:\s?(?:>|\\geq?(?![a-z]))\s?[01])?\$?\s?\}?\)?\.?\Z"
 )
+_MAX_MIN = re.compile(r"_\{\s?(?:\\(?:text|mathrm)\s?\{\s?(max|min)\s?\}|(max|min))\s?\}")
 _BOUND = re.compile(r"[<>≤≥≠∈]|\\(?:[lg]t|[lg]eq?|neq?|in|[lg]eqslant)(?![a-z])")
 _ANSWER_IS = re.compile(
     r"\A(\\text[a-z]{0,6}\{)?\s?(?:the )?(?:final )?answer(?: is:?|:)\s?(\})?", re.IGNORECASE
@@ -88,6 +92,7 @@ def read(text: str) -> Reading:
     if len(text) > _MAX_READ_CHARS:
         return Reading((" ".join(text.split()),))
     text = _MODULUS.sub(r"\\pmod{\1}", _without_domain(text))
+    text = _MAX_MIN.sub(lambda found: rf"_{{\{found[1] or found[2]}}}", text)
     if r"\over" in text or r"\choose" in text:
         name = {"over": "frac", "choose": "binom"}
         text = _INFIX.sub(lambda m: rf"{{\{name[m[2]]}{{{m[1]}}}{{{m[3]}}}}}", f"{{{text}}}")

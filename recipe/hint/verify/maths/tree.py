@@ -335,10 +335,7 @@ def marks_of(node: Node) -> list[str]:
     return marks if len(set(marks)) == len(node.items) else []
 
 
-# A decimal with fewer digits is no rounding of anything; and none may differ by more than this
-# times min(1, |gold|).
-ROUNDED_DIGITS = 6
-_TOLERANCE = Fraction(2, 1_000_000)
+_ROUNDED_DIGITS = 6  # a decimal with fewer is no rounding of anything
 _EXACT = Fraction(1, 10**20)  # sqrt(4), computed to 30 digits more, is 2
 
 
@@ -363,21 +360,23 @@ def last_place(node: Node) -> Fraction:
 
 def is_rounded(gold: Node, other: Node, left: Fraction, right: Fraction) -> bool:
     """Whether one of two numbers is written as a decimal that rounds the other."""
-    if decimals(other) and rounds_to(left, other, right):
-        return True
-    return bool(decimals(gold)) and rounds_to(right, gold, left)
+    return rounds_to(left, other, right) or rounds_to(right, gold, left)
+
+
+def may_round(node: Node, decimal: Fraction) -> bool:
+    """Whether ``node``, which is ``decimal``, is written with enough digits for a rounding."""
+    places = decimals(node)
+    return 0 < places <= 400 and abs(decimal) * 10**places >= 10 ** (_ROUNDED_DIGITS - 1)
 
 
 def rounds_to(value: Fraction, node: Node, decimal: Fraction) -> bool:
-    """Whether ``node``, a decimal of at least six digits, is ``value`` rounded or cut."""
-    places = decimals(node)
-    unit = Fraction(1, 10**places)
-    digits = len(str(abs(decimal.numerator * 10**places // decimal.denominator)).lstrip("0"))
-    if places < ROUNDED_DIGITS - 1 or digits < ROUNDED_DIGITS or places > 400:
+    """Whether ``node``, a decimal of six digits or more, is ``value`` rounded or cut."""
+    if not may_round(node, decimal):
         return False
+    unit = Fraction(1, 10 ** decimals(node))
     nearest = round(value / unit)
     if abs(value / unit - nearest) < _EXACT:
         return nearest * unit == decimal  # it can be written exactly
     gap = abs(value - decimal)
     is_cut = gap < unit and abs(decimal) < abs(value)
-    return (2 * gap <= unit or is_cut) and gap <= _TOLERANCE * min(1, abs(value))
+    return 2 * gap <= unit or is_cut

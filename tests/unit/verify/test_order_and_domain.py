@@ -1,0 +1,128 @@
+"""Which value is which, intervals beside lists, domains behind formulas, percents of the story."""
+
+import itertools
+import math
+from decimal import ROUND_HALF_UP, Decimal, localcontext
+
+import pytest
+
+from recipe.hint.schema import Item
+from recipe.hint.verify.grading import grade
+
+
+def is_right(answer, gold, problem):
+    return grade(Item(rf"\boxed{{{answer}}}", gold, problem=problem)).score == 1
+
+
+SYSTEM = "Solve the system of equations in $x$, $y$ and $z$."
+
+
+@pytest.mark.parametrize("values", [*itertools.permutations("123")])
+def test_names_in_brackets_say_which_value_is_which(values):
+    is_same = values == ("1", "2", "3")
+    assert is_right(f"(x,y,z) = ({','.join(values)})", "1,2,3", SYSTEM) == is_same
+
+
+def test_a_list_without_names_has_no_order_and_pairs_keep_theirs():
+    assert is_right("3, 1, 2", "1,2,3", "Find all real $x$.")
+    assert is_right("(x,y) = (3,4), (1,2)", "(1,2),(3,4)", "Find all pairs $(x,y)$.")
+    assert not is_right("(x,y) = (4,3), (1,2)", "(1,2),(3,4)", "Find all pairs $(x,y)$.")
+
+
+ENDS = [("-1", "2"), ("0", r"\frac{1}{2}"), (r"\frac{1}{100}", "100"), ("-3", r"\sqrt{2}")]
+ROOTS = "Find all real numbers $x$ that satisfy the equation."
+
+
+@pytest.mark.parametrize("ends", ENDS)
+def test_an_interval_is_not_its_two_ends(ends):
+    low, high = ends
+    gold, interval = f"{low},{high}", f"({low},{high})"
+    assert is_right(rf"x \in \{{{gold}\}}", gold, ROOTS)
+    assert not is_right(rf"x \in {interval}", gold, ROOTS)
+    assert not is_right(rf"x \in \left({low},{high}\right)", gold, ROOTS)
+    signs = "For which values of $k$ has the equation no real root?"
+    for answer in (gold, rf"{low} \text{{ and }} {high}"):
+        assert not is_right(answer, interval, signs)
+    assert is_right(rf"k \in {interval}", interval, signs)
+    assert is_right(interval, interval, signs)
+    assert is_right(gold, interval, "At which point do the lines meet?")
+
+
+@pytest.mark.parametrize("gold", [r"(2,\infty)", r"(-\infty,-5)"])
+def test_no_question_makes_an_infinite_interval_a_pair(gold):
+    for problem in ("", "At which point $(x, y)$?", "Solve it."):
+        assert is_right(gold, gold, problem)
+        assert not is_right(gold.strip("()"), gold, problem)
+
+
+WRITINGS = [
+    "10%",
+    "10 %",
+    r"10\%",
+    r"10 \%",
+    r"10\,\%",
+    r"$10$ %",
+    r"$10 \%$",
+    r"$10$\%",
+    "10 percent",
+]
+
+
+@pytest.mark.parametrize("writing", WRITINGS)
+def test_a_percentage_of_the_story_is_no_question_for_percent(writing):
+    problem = f"How many are left if {writing} of them break?"
+    assert is_right("5", "5", problem)
+    assert not is_right(r"5\%", "5", problem)
+    chance = f"What is the probability that it is below {writing}?"
+    assert is_right(r"25\%", r"\frac{1}{4}", chance)
+    assert is_right(r"5\%", "5", f"By how many percent does it grow, if {writing} break?")
+
+
+SETS = [
+    r"\mathbb{N}",
+    r"\mathbb{Z}",
+    r"\mathbb{Q}",
+    r"\mathbb{R}",
+    r"\mathbb{R}^+",
+    r"\mathbb{R}_{>0}",
+]
+SETS += [r"\mathbb{Z}_{\ge 0}", r"\mathbb{N}^*", r"\mathbb{Z}_{+}"]
+KINDS = ["", "real ", "real numbers ", "integers ", "positive integers ", "non-negative integers "]
+KINDS += ["positive real numbers ", "rational ", "rational numbers ", "natural numbers "]
+DOMAINS = [rf"\text{{ for {all_} {kind}}} n" for all_ in ("all", "every", "each") for kind in KINDS]
+DOMAINS += [rf"\text{{ for all }} n \in {each}" for each in SETS]
+DOMAINS += [rf", \quad \forall n \in {each}" for each in SETS] + [r"\text{ for all } n \ge 1"]
+DOMAINS += [
+    r"\text{ for all $n$}",
+    r"\text{ for all $n \in \mathbb{Z}$}",
+    r"\text{ for all } n > 0",
+]
+
+
+@pytest.mark.parametrize("domain", DOMAINS)
+def test_a_domain_behind_a_formula_says_nothing_more(domain):
+    problem = r"Find all functions $f$ such that $f(f(n)) = n$ for all $n$."
+    for formula in ("n", "2n-1", r"\frac{1}{n}"):
+        assert is_right(f"f(n) = {formula} {domain}", f"f(n)={formula}", problem)
+        assert not is_right(f"f(n) = {formula}+1 {domain}", f"f(n)={formula}", problem)
+
+
+@pytest.mark.parametrize("bound", [", n > 0", r"\ (n \ge 1)", r", n \ne 0"])
+def test_a_bound_without_for_all_stays_a_part_of_the_answer(bound):
+    assert not is_right(f"f(n) = n {bound}", "f(n) = n", "Find $f(n)$.")
+    assert not is_right(r"n < 5 \text{ for all } n \in \mathbb{N}", "n < 5", "Find $n$.")
+
+
+CONSTANTS = {r"\pi": math.pi, r"100\pi": 100 * math.pi, r"2\sqrt{3}": 2 * math.sqrt(3)}
+CONSTANTS |= {r"\frac{20000}{\pi}": 20000 / math.pi, r"\frac{1}{7}": 1 / 7, r"e^3": math.e**3}
+
+
+@pytest.mark.parametrize("gold", CONSTANTS)
+@pytest.mark.parametrize("digits", range(4, 12))
+def test_a_decimal_of_six_digits_or_more_may_round_a_constant(gold, digits):
+    value = CONSTANTS[gold]
+    with localcontext(prec=digits, rounding=ROUND_HALF_UP):
+        rounded = +Decimal(value)
+    step = Decimal(1).scaleb(rounded.as_tuple().exponent)
+    assert is_right(str(rounded), gold, "What is the area?") == (digits >= 6)
+    assert not is_right(str(rounded + 2 * step), gold, "What is the area?")
