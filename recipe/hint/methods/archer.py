@@ -22,7 +22,7 @@ from recipe.hint.turns import Decision, Round, Row, Sample, Train, conversation_
 
 @dataclass(frozen=True)
 class ArcherSettings:
-    """The critic and the conversation; the defaults are the original's, except for ``updates``.
+    """The critic and the conversation; defaults as in the original but ``updates``, ``batch_size``.
 
     Attributes:
         variant: ``full``: two turns, double Q and V, slow target and replay. ``bandit``: the same
