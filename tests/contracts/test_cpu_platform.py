@@ -35,7 +35,9 @@ def test_verl_runs_on_the_platform_that_the_plugin_registers(seen):
 def test_verl_does_not_tell_which_platform_was_asked_for_and_may_still_warn(monkeypatch, caplog):
     monkeypatch.setenv("VERL_PLATFORM", "cpu")
     monkeypatch.setenv("HINT_REPO", ".")
-    monkeypatch.setattr(platform_manager.logger, "filters", [])
+    # Whatever libraries of other tests have made of logging in this process.
+    for name, value in {"filters": [], "handlers": [caplog.handler], "disabled": False}.items():
+        monkeypatch.setattr(platform_manager.logger, name, value)
     # verl sets the level at its import.
     caplog.set_level("INFO", platform_manager.logger.name)
 
