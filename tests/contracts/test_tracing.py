@@ -5,6 +5,7 @@ verl's own functions run; the backend, which is none of the locked packages, kee
 
 import asyncio
 import sys
+from array import array
 from contextvars import ContextVar
 from types import ModuleType, SimpleNamespace
 
@@ -27,6 +28,9 @@ PROBLEM = Problem("7", [{"role": "user", "content": "2+2?"}], "2+2?", "", "4")
 
 class Engine:
     group_size = 2
+
+    def render(self, messages):
+        return array("q", [1, 2])
 
     async def sample(self, prompt_ids, seed, rows=None):
         if seed == 13:
@@ -62,7 +66,7 @@ def told(monkeypatch):
 
 async def rollout(engine, traces, step, problem_id="7", seed=1):
     with traces.prompt(problem_id, step, is_validation=False):
-        responses = await engine.sample([1, 2], seed)
+        responses = await engine.sample(engine.render(PROBLEM.messages), seed)
         await engine.write(PROBLEM.messages, seed)
         return await engine.grade(PROBLEM, responses)
 

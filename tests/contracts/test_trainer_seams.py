@@ -51,7 +51,8 @@ HOOKS = {
     "on_step_end",
     "step",
 }
-OWN = {"_backends_limit", "_learn_of_discarded", "_limit", "_record", "_records_of", "logger"}
+OWN = {"_backends_limit", "_learn_of_discarded", "_limit", "_loaders_limit", "_record"}
+OWN |= {"_records_of", "logger"}
 MODES = pytest.mark.parametrize("mode", sorted(TRAINERS))
 
 
@@ -104,6 +105,7 @@ def test_verl_calls_each_hook_where_we_expect_it():
     assert "_load_checkpoint" in names_in(PPOTrainer._setup)
     calls = textwrap.dedent(inspect.getsource(PPOTrainer._next_train_batch))
     assert "self._fetch_one_gen_batch()" in calls
+    assert "for batch_dict in self.val_dataloader:" in inspect.getsource(PPOTrainer._validate)
 
 
 def test_the_step_returns_keys_and_partition_of_its_rows():
@@ -160,6 +162,7 @@ def test_the_histories_of_a_batch_are_found_by_building_each_column_once(monkeyp
         monkeypatch.setattr(PPOTrainer, "_fetch_one_gen_batch", lambda self: batch)
         trainer = TRAINERS["sync"].__new__(TRAINERS["sync"])
         trainer.global_steps, trainer._sent_step = 1, -1
+        trainer._limit = lambda *_: nullcontext()
         asked = []
         empty = RewardTracker().state("nobody")
         sent = []
@@ -227,6 +230,7 @@ def test_a_problem_that_a_step_holds_twice_is_sampled_with_other_seeds_the_secon
     monkeypatch.setattr(PPOTrainer, "_fetch_one_gen_batch", lambda self: next(batches))
     trainer = TRAINERS["sync"].__new__(TRAINERS["sync"])
     trainer.tracker, trainer._sent_step = RewardTracker(), -1
+    trainer._limit = lambda *_: nullcontext()
     trainer.replay_buffer = SimpleNamespace(note_order=list)
 
     def repeats(step):
@@ -341,6 +345,7 @@ def test_a_checkpoint_is_whole_when_the_users_callback_sees_it(mode, monkeypatch
 
     def init(self, config):
         self.checkpoint_callback, self.config, self.global_steps = Upload(config), config, 7
+        self._resumed_from = None
 
     def save(self):  # the end of verl's own
         folder = step_folder(tmp_path, 7)
@@ -354,7 +359,11 @@ def test_a_checkpoint_is_whole_when_the_users_callback_sees_it(mode, monkeypatch
     config = OmegaConf.create(
         {
             "hint": {"run_dir": str(tmp_path)},
-            "trainer": {"method": "grpo", "default_local_dir": str(tmp_path)},
+            "trainer": {
+                "method": "grpo",
+                "default_local_dir": str(tmp_path),
+                "max_actor_ckpt_to_keep": 1,
+            },
         }
     )
     trainer = TRAINERS[mode](config)

@@ -197,7 +197,7 @@ def _of_digits(digits: str) -> Fraction | int:
 def _in_digits(low: str, match: re.Match[str]) -> Iterator[Number]:
     digits, start, end = match[0], *match.span()
     is_point = low[start - 1 : start] == "." and not low[max(0, start - 2) : start - 1].isdigit()
-    if is_point and digits.isdecimal():
+    if is_point and "." not in digits.partition(",")[0]:
         digits, start = f".{digits}", start - 1
     before = low[max(0, start - 12) : start]
     frac = _FRAC.search(before) if "frac" in before else None

@@ -74,11 +74,19 @@ def mark_incomplete(root: str | Path, step: int) -> None:
     shutil.rmtree(folder / MERGED, ignore_errors=True)
 
 
-def drop_old(root: str | Path, step: int, keep: int | None = None) -> None:
+def drop_old(
+    root: str | Path, step: int, keep: int | None = None, *, spared: Path | None = None
+) -> None:
     """Remove what is large of all but the last ``keep`` whole checkpoints up to ``step``.
 
     verl counts only what its own process has saved, the actor and the critic apart; what an earlier
-    start or phase has left is counted here. ``None`` keeps all that has the actor's weights.
+    start or phase has left is counted here. Of checkpoints whose weights verl has removed all goes.
+
+    Args:
+        root: The folder of the checkpoints.
+        step: Of the newest one.
+        keep: How many stay; ``None``: all.
+        spared: Stays in any case, beside these: what the run was resumed from.
     """
     times = {
         each: (step_folder(root, each) / COMPLETE).stat().st_mtime_ns
@@ -87,12 +95,13 @@ def drop_old(root: str | Path, step: int, keep: int | None = None) -> None:
     }
     # By time: a run that started over may have later steps of its former life around it.
     in_order = sorted(times, key=lambda each: (times[each], each))
-    kept = in_order[-keep:] if keep else in_order
+    old = set(in_order[:-keep]) if keep else set()
     for folder in Path(root).glob("global_step_*"):
         before = step_of(folder)
-        if before is None or before >= step or not (folder / STATE_FILE).exists():
+        if before is None or before >= step:
             continue
-        if before not in kept or not (folder / "actor").exists():
+        is_spared = spared is not None and spared.resolve() == folder.resolve()
+        if (before in old and not is_spared) or not (folder / "actor").exists():
             mark_incomplete(root, before)
             (folder / REPLAY_FILE).unlink(missing_ok=True)
             for part in ("actor", "critic", QUEUE):

@@ -25,6 +25,10 @@ class TracedEngine:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._engine, name)
 
+    def render(self, messages: Sequence[Message], **turns: Any) -> list[int]:
+        """Return a list: backends show an array as text."""
+        return list(self._engine.render(messages, **turns))
+
     @rollout_trace_op
     async def sample(
         self, prompt_ids: Sequence[int], seed: int, *more: Any, **named: Any

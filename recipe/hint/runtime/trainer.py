@@ -290,7 +290,8 @@ class HintMixin(CreditMixin):
             super()._save_checkpoint()
             lines = self.folder.settle()
             mark_complete(root, self.global_steps, train_files=self._train_files, lines=lines)
-            drop_old(root, self.global_steps, self.config.trainer.max_actor_ckpt_to_keep)
+            keep = self.config.trainer.max_actor_ckpt_to_keep
+            drop_old(root, self.global_steps, keep, spared=self._resumed_from)
         with self._limit("on_save of trainer.checkpoint_callback_class", "save_s"):
             self._callback.on_save(
                 trainer=self,

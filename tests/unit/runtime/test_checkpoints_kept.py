@@ -3,6 +3,8 @@
 import os
 import shutil
 
+import pytest
+
 from recipe.hint.runtime.checkpoints import (
     QUEUE,
     REPLAY_FILE,
@@ -54,14 +56,24 @@ def test_a_run_that_started_over_keeps_its_own_checkpoints(tmp_path):
     assert complete_steps(tmp_path) == [5, 15, 20, 30]
 
 
-def test_a_half_save_goes_and_a_checkpoint_of_plain_verl_stays(tmp_path):
+@pytest.mark.parametrize("keep", [None, 1, 2])
+def test_weights_without_a_mark_stay(tmp_path, keep):
+    # A half save, a checkpoint of plain verl, a copy that lost its mark: who knows?
     lay(tmp_path, 4, 6)
-    for step, is_ours in ((3, True), (5, False)):
+    for step in (3, 5):
         (tmp_path / f"global_step_{step}" / "actor").mkdir(parents=True)
-        if is_ours:
-            (tmp_path / f"global_step_{step}" / STATE_FILE).write_text("killed in its save")
-    drop_old(tmp_path, 6, 2)
-    assert sorted(parts(tmp_path)) == [4, 5, 6]
+    (tmp_path / "global_step_3" / STATE_FILE).write_text("ours")
+    drop_old(tmp_path, 6, keep)
+    assert sorted(parts(tmp_path)) == ([3, 5, 6] if keep == 1 else [3, 4, 5, 6])
+
+
+def test_what_the_run_was_resumed_from_stays_for_the_same_command(tmp_path):
+    lay(tmp_path, 80, 85, 90)
+    drop_old(tmp_path, 90, 2, spared=tmp_path / "global_step_80")
+    assert complete_steps(tmp_path) == [80, 85, 90]
+    lay(tmp_path, 95, time_ns=10)
+    drop_old(tmp_path, 95, 2, spared=tmp_path / "global_step_80")
+    assert complete_steps(tmp_path) == [80, 90, 95]
 
 
 def test_a_checkpoint_has_the_size_of_policy_critic_and_slow_target():
@@ -69,6 +81,7 @@ def test_a_checkpoint_has_the_size_of_policy_critic_and_slow_target():
     assert checkpoint_bytes(1000, 0, has_target=False) == 12_000
     assert checkpoint_bytes(1000, 500, has_target=False) == 18_000
     assert checkpoint_bytes(1000, 500, has_target=True) == 20_000
+    assert checkpoint_bytes(1000, None, has_target=True) == 12_000  # at least
     assert checkpoint_bytes(None, 0, has_target=False) is None
 
 

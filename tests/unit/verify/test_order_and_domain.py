@@ -99,12 +99,34 @@ DOMAINS += [
 ]
 
 
+NARROW = ("positive", "negative", "natural", "rational", "{N}", "{Q}", "^", "_", ">", "ge 1")
+FUNCTION = r"Find all functions $f$ such that $f(f(n)) = n$ for all {} $n$."
+OWN = {"Q": FUNCTION.format("rational numbers"), "R": FUNCTION.format("positive real numbers")}
+
+
 @pytest.mark.parametrize("domain", DOMAINS)
-def test_a_domain_behind_a_formula_says_nothing_more(domain):
-    problem = r"Find all functions $f$ such that $f(f(n)) = n$ for all $n$."
+def test_a_domain_behind_a_formula_says_nothing_more_if_it_is_the_problems_own(domain):
+    is_rational, is_real = ("rational" in domain or "{Q}" in domain), ("{R}" in domain)
+    kind = "Q" if is_rational else "R" if is_real or "real" in domain else ""
+    own = OWN.get(kind, FUNCTION.format("positive integers"))
+    is_narrow = any(each in domain for each in NARROW)
     for formula in ("n", "2n-1", r"\frac{1}{n}"):
-        assert is_right(f"f(n) = {formula} {domain}", f"f(n)={formula}", problem)
-        assert not is_right(f"f(n) = {formula}+1 {domain}", f"f(n)={formula}", problem)
+        answer, gold = f"f(n) = {formula} {domain}", f"f(n)={formula}"
+        assert is_right(answer, gold, own)
+        assert is_right(answer, gold, FUNCTION.format("numbers")) == (not is_narrow)
+        assert not is_right(f"f(n) = {formula}+1 {domain}", gold, own)
+
+
+def test_some_of_all_solutions_are_wrong():
+    for domain in (
+        r"k \in \mathbb{N}",
+        r"k \in \mathbb{Z}_{\ge 1}",
+        r"\text{ for all positive integers } k",
+    ):
+        assert is_right(r"x = k\pi, k \in \mathbb{Z}", r"x = k\pi", "Solve $\\sin x = 0$.")
+        assert not is_right(
+            rf"x = k\pi, {domain}", r"x = k\pi, k \in \mathbb{Z}", "Solve $\\sin x = 0$."
+        )
 
 
 @pytest.mark.parametrize("bound", [", n > 0", r"\ (n \ge 1)", r", n \ne 0"])
@@ -126,3 +148,43 @@ def test_a_decimal_of_six_digits_or_more_may_round_a_constant(gold, digits):
     step = Decimal(1).scaleb(rounded.as_tuple().exponent)
     assert is_right(str(rounded), gold, "What is the area?") == (digits >= 6)
     assert not is_right(str(rounded + 2 * step), gold, "What is the area?")
+
+
+@pytest.mark.parametrize("cents", [1, 25, 37, 67, 99])
+@pytest.mark.parametrize("whole", [1234, 12345, 123456])
+def test_an_amount_that_ends_is_not_right_without_its_last_digit(whole, cents):
+    gold, tenths = f"{whole}.{cents:02}", whole * 10 + cents // 10
+    for answer in (tenths, tenths + 1):
+        if answer * 10 != whole * 100 + cents:
+            assert not is_right(str(Decimal(answer) / 10), gold, "What does it cost?")
+    assert not is_right(f"{gold}78", gold, "What does it cost?")
+    assert not is_right(str(whole + 0.3), rf"\frac{{{4 * whole + 1}}}{{4}}", "What does it cost?")
+
+
+PAIRS = [
+    "Solve the system for $x$ and $y$.",
+    r"Find all \((x, y)\) with $x < y$.",
+    "Find the vertex.",
+]
+PAIRS += ["Find all pairs of positive integers (m, n).", "What is the center of the circle?", ""]
+
+
+@pytest.mark.parametrize("problem", PAIRS)
+def test_a_pair_may_stand_without_brackets_where_no_range_is_asked_for(problem):
+    is_asked_for_interval = "<" in problem
+    assert is_right("3, 4", "(3,4)", problem) == (not is_asked_for_interval)
+    assert not is_right("4, 3", "(3,4)", problem)
+
+
+def test_invented_names_give_a_set_no_order():
+    problem = "Find all real roots of $t^2 - 3t + 2$."
+    assert is_right("(x_1,x_2) = (2,1)", "1, 2", problem)
+    assert is_right(r"x \in (3,5,7)", "3,5,7", "Find all real roots.")
+    assert not is_right("(x,y) = (2,1)", "1, 2", "Solve for $x$ and $y$.")
+
+
+@pytest.mark.parametrize(
+    "problem", ["In $2020$, percent of what grows?", "From 40 to 50\n\nPercent growth?"]
+)
+def test_a_number_before_a_comma_or_a_line_is_no_percentage(problem):
+    assert is_right(r"25\%", "25", problem)

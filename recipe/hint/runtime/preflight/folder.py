@@ -62,6 +62,7 @@ _UNTOLD = (
 )
 _SHOWN = 4
 _ONLY = "trainer.val_only"
+_LOADER = "data.dataloader_num_workers"
 
 
 def check_run_folder(config: DictConfig) -> str:
@@ -148,6 +149,7 @@ def _start_of(config: DictConfig) -> str:
             )
         check_undamaged(folder)
         is_own = folder.resolve().parent == root.resolve()
+        _check_loader(config, folder)
         return f"resumes from {path}{_check_unchanged(config, folder) if is_own else ''}"
     if not root.is_dir():
         return "new"
@@ -159,6 +161,18 @@ def _start_of(config: DictConfig) -> str:
     if mode == "disable":
         return f"holds step {step}, trainer.resume_mode=disable: starts at step 1"
     return f"resumes after step {step}{_check_unchanged(config, step_folder(root, step))}"
+
+
+def _check_loader(config: DictConfig, checkpoint: Path) -> None:
+    """Refuse another number of loader processes: torchdata cannot take up its place in the data."""
+    before = checkpoint.resolve().parent.parent / "config.yaml"
+    given = _values(_read(before)).get(_LOADER) if before.is_file() else None
+    now = setting(config, _LOADER)
+    if given not in (None, now):
+        raise ConfigError(
+            f"trainer.resume_from_path={checkpoint} is of a run with {_LOADER}={given}, and with "
+            f"{now} torchdata cannot find its place in the data again; give {_LOADER}={given}"
+        )
 
 
 def _check_unchanged(config: DictConfig, checkpoint: Path) -> str:
@@ -241,12 +255,12 @@ def checkpoint_bytes(policy: int | None, critic: int | None, *, has_target: bool
 
     Args:
         policy: Number of parameters; ``None``: unknown, and so is the size.
-        critic: Number of parameters; 0 without a critic.
+        critic: Number of parameters; 0 without a critic, ``None``: unknown and not counted.
         has_target: Whether the critic has a slow target.
     """
-    if policy is None or critic is None:
+    if policy is None:
         return None
-    return _BYTES_PER_NUMBER * (3 * policy + (4 if has_target else 3) * critic)
+    return _BYTES_PER_NUMBER * (3 * policy + (4 if has_target else 3) * (critic or 0))
 
 
 def check_disk(config: DictConfig, checkpoint: int | None, num_steps: int) -> str:

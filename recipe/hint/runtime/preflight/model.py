@@ -235,7 +235,7 @@ def check_critic_model(config: DictConfig, model: Model) -> int | None:
             f"{name} has {longest} positions, and a prompt with its response up to {needed}; give "
             f"a critic with a longer context"
         )
-    return sum(_weight_sizes(Path(place))) or None if Path(place).is_dir() else None
+    return sum(_weight_sizes(Path(place), _CRITIC)) or None if Path(place).is_dir() else None
 
 
 def check_head_size(config: DictConfig, model: Any, path: str) -> None:
@@ -291,7 +291,7 @@ def check_bucket(config: DictConfig, sizes: Sequence[int], path: str) -> None:
         )
 
 
-def _weight_sizes(folder: Path) -> list[int]:
+def _weight_sizes(folder: Path, name: str = MODEL) -> list[int]:
     """Return how many numbers each weight has, by the headers of safetensors files.
 
     Empty for other formats.
@@ -301,7 +301,7 @@ def _weight_sizes(folder: Path) -> list[int]:
     files = sorted(folder.glob("*.safetensors"))
     if not files and not list(folder.glob("*.bin")):
         raise ConfigError(
-            f"{MODEL}={folder}: no weights (*.safetensors or *.bin); the folder has "
+            f"{name}={folder}: no weights (*.safetensors or *.bin); the folder has "
             f"{', '.join(sorted(each.name for each in folder.iterdir())) or 'nothing'}"
         )
     sizes = []
@@ -311,7 +311,7 @@ def _weight_sizes(folder: Path) -> list[int]:
                 sizes += [math.prod(weights.get_slice(key).get_shape()) for key in weights.keys()]
         except (OSError, SafetensorError) as error:
             raise ConfigError(
-                f"{MODEL}={folder}: {file.name} is not whole ({one_line(error)}); fetch it again"
+                f"{name}={folder}: {file.name} is not whole ({one_line(error)}); fetch it again"
             ) from error
     return sizes
 

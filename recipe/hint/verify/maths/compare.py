@@ -102,7 +102,7 @@ class Comparison:
             if label is gold:
                 return self._equal(gold.items[1], other)
             value = self._without_name(gold, other)
-            if value is not None and named.tell_order(other, gold):
+            if value is not None and named.tell_order(other, gold, self.problem):
                 return self._ordered(gold, value)
             return value is not None and self._equal(gold, value)
         names = [folded(each.items[0]) or repr(each.items[0]) for each in (gold, other)]

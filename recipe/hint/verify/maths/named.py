@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from recipe.hint.verify.maths import questions
+from recipe.hint.verify.maths.domains import without_domain
 from recipe.hint.verify.maths.keys import key
 from recipe.hint.verify.maths.mentions import MAX_CHARS
 from recipe.hint.verify.maths.reading import Reading, read
@@ -104,7 +105,8 @@ def asks_for_each(values: Node, problem: str) -> bool:
 def may_be_interval(gold: Node, values: Node, problem: str) -> bool:
     """Whether ``(1, 2)`` may be an interval, which the list of its ends is not.
 
-    Without a question it is a pair; so it is for two values with names, if none asks for intervals.
+    It is if the problem asks for intervals, or for the values of one thing; but two values with
+    names are none.
     """
     if len(gold.items) != 2:
         return False
@@ -112,17 +114,23 @@ def may_be_interval(gold: Node, values: Node, problem: str) -> bool:
         return True
     has_names = all(item.kind == "label" for item in values.items)
     is_pair = questions.asks_for_point(problem) or asks_for_each(gold, problem)
-    return bool(problem) and not has_names and not is_pair
+    return questions.asks_for_range(problem) and not has_names and not is_pair
 
 
-def tell_order(label: Node, gold: Node) -> bool:
-    """Whether names, ``(x, y) = (1, 2)``, say which of several numbers is which."""
+def tell_order(label: Node, gold: Node, problem: str) -> bool:
+    """Whether names of the problem, ``(x, y) = (1, 2)``, say which of several numbers is which."""
+    names = label.items[0]
     is_of_numbers = not any(item.kind in ("tuple", "set", "list", "label") for item in gold.items)
-    return gold.kind == "list" and is_of_numbers and label.items[0].kind == "tuple"
+    if gold.kind != "list" or not is_of_numbers or names.kind != "tuple":
+        return False
+    problem = re.sub(r"[\s{}]", "", problem)
+    letter = r"(?<![A-Za-z\\]){}(?![A-Za-z])"
+    return all(re.search(letter.format(re.escape(each.value)), problem) for each in names.items)
 
 
 def read_answer(text: str, gold: Reading, problem: str) -> Reading:
     """An answer as read; of ``f(1,2) = 5`` the 5 where the problem asks for the unread f(1,2)."""
+    text = without_domain(text, problem)
     reading = read(text)
     if reading.trees or not gold.trees or len(text) > _MAX_ANSWER or "=" not in text:
         return reading
@@ -193,8 +201,9 @@ def unnamed(label: Node, gold: Node, problem: str) -> Node | None:
         return None
     if gold.kind in ("tuple", "matrix") and values.kind == "list":
         return None  # x = 1, 2 is no pair
-    if gold.kind == "list" and values.kind == "tuple" and label.value == r"\in":
-        return None  # x in (1, 2) is an interval
+    if gold.kind == "list" and values.kind == "tuple" and len(values.items) == 2:
+        if label.value == r"\in":
+            return None  # x in (1, 2) is an interval
     if names.kind != "tuple":
         is_list = names.kind != "word" and values.kind == "list"
         is_of_all = is_list and asks_for_each(gold, problem)

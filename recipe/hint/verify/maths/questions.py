@@ -54,7 +54,8 @@ _ROUNDED = re.compile(r"\bdecimal|\bnearest\b|\bround|\bapprox|\bestimat")
 _STATED_PERCENT = re.compile(
     r"(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|teen|ty|hundred) percent"
 )
-_PERCENT = re.compile(r"(?P<number>[0-9][\s\\,;~${}]*)?(?:[Pp]ercent|%)")
+_PERCENT = re.compile(r"(?P<number>[0-9](?:[ ~${}]|\\[,;: ]?){0,9})?(?:[Pp]ercent|%)")
+_VALUES_OF = re.compile(r"\bvalues? (?:of|for)\b|\b[Ff]or (?:which|what)\b")
 
 
 def asks(for_what: re.Pattern[str], problem: str) -> bool:
@@ -75,6 +76,11 @@ def asks_for_point(problem: str) -> bool:
 def asks_for_interval(problem: str) -> bool:
     """Whether ``(1, 2)`` is an interval, not a pair."""
     return asks(_INTERVAL, problem) and not asks_for_point(problem)
+
+
+def asks_for_range(problem: str) -> bool:
+    """Whether ``(1, 2)`` may be the values of one thing."""
+    return asks(_VALUES_OF, problem)
 
 
 def asks_for_order(problem: str) -> bool:

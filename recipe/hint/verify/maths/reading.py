@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 
+from recipe.hint.verify.maths.domains import GAP, without_domain
 from recipe.hint.verify.maths.lexer import ACCENTS, SHORT_WORDS, Token, tokens
 from recipe.hint.verify.maths.parser import parse
 from recipe.hint.verify.maths.tree import Node, Unread, exact
@@ -17,17 +18,7 @@ _FRAME = re.compile(r"^\\(?:boxed|fbox|framebox|underline)(?![A-Za-z])\s*")
 _QUOTED = re.compile(  # a word
     r"^(\\text[a-z]{0,6}\{\s*)?(?:``|[\"'`*“‘])([A-Za-z][A-Za-z -]{0,99})(?:''|[\"'*”’])(\s*\})?$"
 )
-_GAP = r"(?:[\s~]|\\[,;: ]|\\q?quad(?![a-z]))"
-_KINDS = r"(?: (?:positive|negative|non-?negative|non-?zero|rational|natural|real)){0,2}"
-_SIGN_OF_SET = r"(?:\^\{?[*+]\}?|_\{?(?:\+|(?:>|\\ge?q?)\s?[01])\}?)?"
-_DOMAIN = re.compile(  # , k \in \mathbb{Z} or for all positive integers n
-    rf"(?:{_GAP}|[,;(]|\\forall(?![a-z])|\\text\{{[\s,(]{{0,3}}(?:for|where|with)?"
-    rf"(?: (?:all|any|every|each|some))?{_KINDS}(?: (?:integers?|numbers?))?\s?[}}$]){{1,9}}"
-    rf"([A-Za-z])\s?(\\in\s?\\mathbb\s?\{{?([NZQR])\}}?{_SIGN_OF_SET}"
-    r"|\\text\{\s?is an integer\})?(?:\s?(?:>|\\geq?(?![a-z]))\s?[01])?\$?\s?\}?\)?\.?\Z"
-)
 _MAX_MIN = re.compile(r"_\{\s?(?:\\(?:text|mathrm)\s?\{\s?(max|min)\s?\}|(max|min))\s?\}")
-_BOUND = re.compile(r"[<>≤≥≠∈]|\\(?:[lg]t|[lg]eq?|neq?|in|[lg]eqslant)(?![a-z])")
 _ANSWER_IS = re.compile(
     r"\A(\\text[a-z]{0,6}\{)?\s?(?:the )?(?:final )?answer(?: is:?|:)\s?(\})?", re.IGNORECASE
 )
@@ -39,7 +30,7 @@ _CHANCE = re.compile(  # P(\text{red}) = and \Pr(A) =; P(A) is read like f(x)
 )
 _MODULUS = re.compile(
     r"\(\s?(?:\\(?:text|mathrm)\{\s?mod\s?\}|\\?[bp]?mod(?![a-z]))"
-    rf"{_GAP}{{0,4}}([0-9]{{1,99}})\s?\)"
+    rf"{GAP}{{0,4}}([0-9]{{1,99}})\s?\)"
 )
 _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 _MAX_BOXES = 5  # one in the other
@@ -91,7 +82,7 @@ def read(text: str) -> Reading:
     text = _CHANCE.sub("P =", _without_wrapping(text))
     if len(text) > _MAX_READ_CHARS:
         return Reading((" ".join(text.split()),))
-    text = _MODULUS.sub(r"\\pmod{\1}", _without_domain(text))
+    text = _MODULUS.sub(r"\\pmod{\1}", without_domain(text))
     text = _MAX_MIN.sub(lambda found: rf"_{{\{found[1] or found[2]}}}", text)
     if r"\over" in text or r"\choose" in text:
         name = {"over": "frac", "choose": "binom"}
@@ -159,19 +150,6 @@ def _without_wrapping(text: str) -> str:
     if text.startswith("**") and text.endswith("**") and len(text) > 4 and "**" not in text[2:-2]:
         return text[2:-2].strip()
     return _QUOTED.sub(r"\1\2\3", text)
-
-
-def _without_domain(text: str) -> str:
-    r"""An answer without ``, k \in \mathbb{Z}`` and ``for all x`` behind a formula of k or x.
-
-    Behind an inequality whole numbers would be another set.
-    """
-    domain = _DOMAIN.search(text)
-    if domain is None or not (domain[2] or re.search("for|where", domain[0])):
-        return text
-    rest = text[: domain.start()]
-    is_bounded = _BOUND.search(rest) is not None and domain[3] != "R"
-    return text if is_bounded or domain[1] not in re.sub(r"\\[A-Za-z]+", " ", rest) else rest
 
 
 def _is_one_group(text: str) -> bool:

@@ -336,6 +336,8 @@ def marks_of(node: Node) -> list[str]:
 
 
 _ROUNDED_DIGITS = 6  # a decimal with fewer is no rounding of anything
+# None of a decimal that ends, 12345.67, may differ by more than this times min(1, |gold|).
+_TOLERANCE = Fraction(2, 1_000_000)
 _EXACT = Fraction(1, 10**20)  # sqrt(4), computed to 30 digits more, is 2
 
 
@@ -360,7 +362,19 @@ def last_place(node: Node) -> Fraction:
 
 def is_rounded(gold: Node, other: Node, left: Fraction, right: Fraction) -> bool:
     """Whether one of two numbers is written as a decimal that rounds the other."""
-    return rounds_to(left, other, right) or rounds_to(right, gold, left)
+    return _rounds_exact(left, other, right) or _rounds_exact(right, gold, left)
+
+
+def _rounds_exact(value: Fraction, node: Node, decimal: Fraction) -> bool:
+    """Whether it is rounded or cut; where ``value`` ends, only far behind its point."""
+    if not rounds_to(value, node, decimal):
+        return False
+    rest = value.denominator
+    for factor in (2, 5):
+        while rest % factor == 0:
+            rest //= factor
+    is_near = abs(value - decimal) <= _TOLERANCE * min(1, abs(value))
+    return rest > 1 or (is_near and decimals(node) >= _ROUNDED_DIGITS - 1)
 
 
 def may_round(node: Node, decimal: Fraction) -> bool:
