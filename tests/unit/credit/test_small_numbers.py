@@ -1,0 +1,84 @@
+"""Formulas of the turn methods, worked out by hand on a few numbers."""
+
+import numpy as np
+import pytest
+import torch
+from credit_rows import row
+from tensordict import TensorDict
+from verl.utils import tensordict_utils as tu
+
+from recipe.hint.credit.archer import UtteranceCriticSettings, soft_update
+from recipe.hint.credit.rows import DROPPED
+from recipe.hint.methods.archer import Archer, ArcherSettings
+from recipe.hint.methods.mlmt import Mlmt, MlmtSettings
+from recipe.hint.methods.score import PARENT_TURN
+from recipe.hint.methods.score_guided import GUIDE_TURN
+from recipe.hint.runtime import credit as runtime_credit
+
+
+@pytest.mark.parametrize("wrap", [np.array, torch.tensor])
+def test_the_slow_target_takes_over_a_tenth(wrap):
+    # (1 - 0.1) * 2 + 0.1 * 12 = 3, and (1 - 0.1) * 0 + 0.1 * -10 = -1
+    moved = soft_update(wrap([2.0, 0.0]), wrap([12.0, -10.0]), 0.1)
+    assert moved.tolist() == pytest.approx([3.0, -1.0])
+
+
+def test_each_setting_of_the_critic_comes_from_the_setting_of_its_name():
+    numbers = {"gamma": 0.9, "tau": 0.2, "updates": 3, "batch_size": 5, "capacity": 7}
+    settings = ArcherSettings(**numbers, expectile=0.6)
+    expected = UtteranceCriticSettings(**numbers, expectile=0.6)
+    assert Archer(settings=settings).utterance_critic == expected
+
+
+def test_lite_regresses_on_its_lambda_returns():
+    rows = [row(0.0, turn=0, value=0.5), row(1.0, turn=1, value=0.8)]
+    lite = Archer(settings=ArcherSettings(variant="lite", gamma=0.9, lam=0.5))
+    # The last: 1 - 0.8 = 0.2. The first: 0.9 * 0.8 - 0.5 + 0.9 * 0.5 * 0.2 = 0.31.
+    assert lite.advantages(rows).tolist() == pytest.approx([0.31, 0.2])
+    assert lite.value_targets(rows).tolist() == pytest.approx([0.81, 1.0])
+
+
+def test_a_feedback_earns_the_mean_value_of_the_states_that_it_leads_to():
+    guide = row(0.5, role="guide", turn=1, value=0.0, facts={GUIDE_TURN: 0.0})
+    after = [row(0.0, turn=2, value=each, facts={PARENT_TURN: 0.0}) for each in (0.2, 0.8)]
+    other = row(0.0, turn=2, value=9.0, facts={PARENT_TURN: 1.0})
+    mlmt = Mlmt(settings=MlmtSettings(value_bonus=0.1, refinements=2))
+    [found, *rest] = mlmt._with_bonus([guide, *after, other])
+    assert found.reward == pytest.approx(0.5 + 0.1 * (0.2 + 0.8) / 2)
+    assert rest == [*after, other]
+
+
+def nested(*rows):
+    return torch.nested.as_nested_tensor([torch.tensor(each) for each in rows], layout=torch.jagged)
+
+
+def test_columns_of_real_rows_leave_the_padding_between_them_at_0(monkeypatch):
+    written = {}
+    monkeypatch.setattr(runtime_credit.tq, "kv_batch_put", lambda **given: written.update(given))
+    mask = nested([1.0, 1.0], [1.0], [1.0, 1.0, 1.0])
+    batch = type("Batch", (), {"keys": ["a", "b", "c"], "partition_id": "train"})()
+    batch.__class__.__len__ = lambda self: 3
+    real = [0, 2]  # the row between them is padding
+    own = np.array([[1.0, 2.0, 0.0], [3.0, 4.0, 5.0]])
+    runtime_credit._write_columns(batch, mask, real, advantages=own)
+    column = written["fields"]["advantages"].unbind()
+    assert [each.tolist() for each in column] == [[1.0, 2.0], [0.0], [3.0, 4.0, 5.0]]
+
+
+def test_a_row_has_the_value_of_its_first_token_and_its_own_place():
+    facts = [vars_of(row(float(number), session=number)) for number in range(3)]
+    data = TensorDict({"values": nested([0.1, 9.0], [0.2], [0.3, 9.0, 9.0])}, batch_size=3)
+    extra = [{runtime_credit.CREDIT_FIELD: each} for each in facts]
+    tu.assign_non_tensor_stack(data, "extra_fields", extra)
+    found = runtime_credit._credit_rows(data, [0, 2])
+    assert [each.session for each in found] == [0, 2]
+    assert [each.value for each in found] == pytest.approx([0.1, 0.3])
+
+
+def vars_of(credit_row):
+    return {name: getattr(credit_row, name) for name in credit_row.__dataclass_fields__}
+
+
+def test_a_dropped_row_teaches_the_critic_nothing():
+    rows = [row(1.0, value=0.3), row(1.0, value=0.4, facts={DROPPED: 1.0})]
+    assert runtime_credit._critic_targets(rows, np.array([1.0, 1.0])).tolist() == [1.0, 0.4]
