@@ -9,6 +9,7 @@ from talks import GUIDE, TurnEngine, play, roll_out
 from verl.trainer.ppo.core_algos import compute_grpo_outcome_advantage
 from verl.utils import tensordict_utils as tu
 
+from recipe.hint.methods.archer import Archer, ArcherSettings
 from recipe.hint.methods.base import Method
 from recipe.hint.methods.score import Score, ScoreSettings
 from recipe.hint.methods.score_guided import ScoreGuided, ScoreGuidedSettings
@@ -46,6 +47,14 @@ def test_groups_without_a_difference_inside_have_no_signal():
     outcome = play(two_turns(), TurnEngine({0: [0, 0], 1: [1, 1]}))
     assert outcome.record.rewards == (0.0, 0.0, 2.0, 2.0)
     assert not outcome.record.has_signal
+
+
+@pytest.mark.parametrize(("variant", "first"), [("full", True), ("full", False), ("lite", True)])
+def test_a_first_turn_of_archer_earns_its_own_accuracy_only_if_asked_for(variant, first):
+    method = Archer(settings=ArcherSettings(variant=variant, rewards_first=first))
+    outcome = play(method, TurnEngine({0: [1, 0], 1: [0, 1]}))
+    own = (1.0, 0.0) if first else (0.0, 0.0)
+    assert outcome.record.rewards == (*own, 0.0, 1.0)
 
 
 def test_each_group_of_a_prompt_gets_a_baseline_of_its_own_in_verls_grpo():
