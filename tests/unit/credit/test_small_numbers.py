@@ -9,10 +9,11 @@ from verl.utils import tensordict_utils as tu
 
 from recipe.hint.credit.archer import UtteranceCriticSettings, soft_update
 from recipe.hint.credit.rows import DROPPED
+from recipe.hint.errors import ConfigError
 from recipe.hint.methods.archer import Archer, ArcherSettings
 from recipe.hint.methods.mlmt import Mlmt, MlmtSettings
-from recipe.hint.methods.score import PARENT_TURN
-from recipe.hint.methods.score_guided import GUIDE_TURN
+from recipe.hint.methods.score import PARENT_TURN, Score, ScoreSettings
+from recipe.hint.methods.score_guided import GUIDE_TURN, ScoreGuided, ScoreGuidedSettings
 from recipe.hint.runtime import credit as runtime_credit
 
 
@@ -82,3 +83,21 @@ def vars_of(credit_row):
 def test_a_dropped_row_teaches_the_critic_nothing():
     rows = [row(1.0, value=0.3), row(1.0, value=0.4, facts={DROPPED: 1.0})]
     assert runtime_credit._critic_targets(rows, np.array([1.0, 1.0])).tolist() == [1.0, 0.4]
+
+
+def test_limits_of_stages_and_phases_are_included():
+    Score(settings=ScoreSettings(stage1_steps=10)).check_steps(10)
+    Mlmt(settings=MlmtSettings(stage1_steps=2, t_low=2, t_high=1)).check_steps(9)
+    with pytest.raises(ConfigError, match="stage1_steps"):
+        Score(settings=ScoreSettings(stage1_steps=11)).check_steps(10)
+
+
+def test_the_waiting_role_is_shown_to_the_critic_and_no_reference_serves_nobody():
+    phases = {"t_low": 1, "t_high": 1, "value_bonus": 0.5}
+    assert Mlmt(settings=MlmtSettings(**phases)).publishes_critic_rows
+    frozen = ScoreGuidedSettings(stage1_steps=0, train_solver=False, guide_kl_coef=0.0)
+    assert not ScoreGuided(settings=frozen).needs_reference
+
+
+def test_archer_discounts_a_turn_by_default():
+    assert ArcherSettings().gamma == 0.95
