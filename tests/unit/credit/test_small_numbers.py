@@ -8,6 +8,7 @@ from tensordict import TensorDict
 from verl.utils import tensordict_utils as tu
 
 from recipe.hint.credit.archer import UtteranceCriticSettings, soft_update
+from recipe.hint.credit.baselines import grpo_advantages
 from recipe.hint.credit.rows import DROPPED
 from recipe.hint.errors import ConfigError
 from recipe.hint.methods.archer import Archer, ArcherSettings
@@ -101,3 +102,14 @@ def test_the_waiting_role_is_shown_to_the_critic_and_no_reference_serves_nobody(
 
 def test_archer_discounts_a_turn_by_default():
     assert ArcherSettings().gamma == 0.95
+
+
+def test_a_row_alone_in_its_group_keeps_its_raw_reward():
+    rows = [row(1.0, group="a"), row(1.0, group="b"), row(0.0, group="b")]
+    assert grpo_advantages(rows, by_std=False).tolist() == [1.0, 0.5, -0.5]
+
+
+def test_padding_is_spread_over_the_updates():
+    # One process, two updates, six rows and two of padding: three and one in each update.
+    order = runtime_credit.with_spread_padding([False] * 6 + [True] * 2, 1, 2)
+    assert order == [0, 1, 2, 6, 3, 4, 5, 7]
