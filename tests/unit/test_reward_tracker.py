@@ -195,3 +195,20 @@ def test_the_tracker_does_not_grow_with_the_number_of_visits():
 def test_a_state_from_a_queue_of_an_earlier_version_is_read():
     found = ProblemState.from_queue({"visits": 1, "accepted_level": 2}, step=7)
     assert found == ProblemState(visits=1, highest_level=2, step=7)
+
+
+def test_one_right_response_of_ten_is_an_accuracy_of_a_tenth():
+    # In 4 bytes 0.1 would be 0.10000000149, above a threshold of 0.1.
+    tracker = tracker_of(record(groups=[(0, [1] + [0] * 9)]))
+    assert tracker.state("p").accuracy == 0.1
+
+
+def test_more_problems_than_there_was_room_for_begin_as_the_first_ones_did():
+    tracker = tracker_of(*(record(str(number), groups=[(0, [0, 0])]) for number in range(65)))
+    assert tracker.metrics()["pct_never_solved"] == 100.0
+
+
+def test_a_problem_that_was_mixed_once_stays_so():
+    tracker = tracker_of(record(groups=[(0, [0, 1])]))
+    tracker.update([record(groups=[(0, [0, 0])])])
+    assert tracker.metrics()["pct_never_mixed"] == 0.0
