@@ -32,11 +32,10 @@ _RAISED = re.compile("SUPER|SUB")
 
 
 class Written(NamedTuple):
-    """A text, and what was rewritten in it: the end of each, in the text and in the original."""
+    """A text, and what was rewritten in it: start and end, here and in the original."""
 
     text: str
-    ends: Sequence[tuple[int, int]] = ()
-    starts: Sequence[tuple[int, int]] = ()
+    changes: Sequence[tuple[int, int, int, int]] = ()
 
     def span(self, start: int, end: int) -> tuple[int, int]:
         """Return the place in the original."""
@@ -44,13 +43,14 @@ class Written(NamedTuple):
 
     def _origin(self, place: int) -> tuple[int, int]:
         """Return the span in the original of one character."""
-        index = bisect.bisect(self.starts, place, key=itemgetter(0)) - 1
+        index = bisect.bisect(self.changes, place, key=itemgetter(0)) - 1
         if index < 0:
             return place, place + 1
-        end, old_end = self.ends[index]
+        _, end, old_start, old_end = self.changes[index]
         if place < end:
-            return self.starts[index][1], old_end
-        return place - end + old_end, place - end + old_end + 1
+            return old_start, old_end
+        place += old_end - end
+        return place, place + 1
 
 
 def written(text: str) -> Written:
@@ -59,8 +59,7 @@ def written(text: str) -> Written:
     if not has_signs_of_ascii and text.isascii():
         return Written(text)
     pieces: list[str] = []
-    starts: list[tuple[int, int]] = []
-    ends: list[tuple[int, int]] = []
+    changes: list[tuple[int, int, int, int]] = []
     at = length = 0
     for match in (_ODD if has_signs_of_ascii else _NOT_ASCII).finditer(text):
         start, end = match.span()
@@ -68,11 +67,10 @@ def written(text: str) -> Written:
         if sign != match[0]:
             pieces += [text[at:start], sign]
             length += start - at
-            starts.append((length, start))
+            changes.append((length, length + len(sign), start, end))
             length += len(sign)
-            ends.append((length, end))
             at = end
-    return Written("".join([*pieces, text[at:]]), ends, starts)
+    return Written("".join([*pieces, text[at:]]), changes)
 
 
 def _plain_sign(text: str, match: re.Match[str]) -> str:

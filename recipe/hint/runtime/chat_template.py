@@ -176,8 +176,8 @@ class Renderer:
     def _is_of_tokenizer(self) -> bool:
         """Whether verl's builder makes the tokens that a fast tokenizer makes of the template."""
         try:
-            own, its = self._ids(self.text(_TALK)), self.template.build_initial_tokens(_TALK)
-            return own == _joined(its)
+            own = self._ids(self.text(_TALK)).tolist()
+            return own == self.template.build_initial_tokens(_TALK)
         except (AttributeError, TemplateError, ValueError):  # no fast one, or no template
             return False
 

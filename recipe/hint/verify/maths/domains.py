@@ -9,7 +9,8 @@ import re
 
 GAP = r"(?:[\s~]|\\[,;: ]|\\q?quad(?![a-z]))"
 _KIND = r"(?: (?:positive|negative|non-?negative|non-?zero|rational|natural|real)){0,2}"
-_SIGN = r"\^\{?[*+]\}?|_\{?(?:\+|(?:>|\\ge?q?)\s?[01])\}?"
+_SIGN = r"\^\{?[*+]\}?|_\{?(?:\+|(?:>|\\geq?)\s?[01])\}?"
+_REACH = 800  # characters at the end of an answer: no domain is longer
 _DOMAIN = re.compile(
     rf"(?:{GAP}|[,;(]|\\forall(?![a-z])|\\text\{{[\s,(]{{0,3}}(?:for|where|with)?"
     rf"(?: (?:all|any|every|each|some))?{_KIND}(?: (?:integers?|numbers?))?\s?[}}$]){{1,9}}"
@@ -18,12 +19,14 @@ _DOMAIN = re.compile(
 )
 _NARROW = re.compile("positive|negative|non|natural|rational")
 _BOUND = re.compile(r"[<>≤≥≠∈]|\\(?:[lg]t|[lg]eq?|neq?|in|[lg]eqslant)(?![a-z])")
-_ABOVE_0 = r"\^|_|>\s?0|\\geq?(?:slant)?\s?[01]"
+_ABOVE_0 = r"[a-z]\s?(?:>\s?0|\\geq?(?:slant)?\s?[01])|\(0,\s?\\infty"
+_NATURAL = r"natural|\\math(?:bb|bf)\s?\{?N"
+_SET = r"\\math(?:bb|bf)\s?\{{?{}\}}?\s?[\^_]"  # of those above 0
 _MENTIONS = {
-    "whole": rf"natural|\\math(?:bb|bf)\s?\{{?N|(?:positive|negative) integer|\}}\s?(?:{_ABOVE_0})",
+    "whole": rf"{_NATURAL}|(?:positive|negative) integer|{_SET.format('Z')}|{_ABOVE_0}",
     "rational": r"rational|\\math(?:bb|bf)\s?\{?Q",
-    "real": rf"(?:positive|negative) (?:real|number)|\\math(?:bb|bf)\s?\{{?R\}}?\s?(?:{_ABOVE_0})"
-    r"|[a-z]\s?>\s?0|\(0,\s?\\infty",
+    "real": rf"(?:positive|negative) (?:real|number)|{_SET.format('R')}|{_ABOVE_0}",
+    "any": rf"{_NATURAL}|positive|negative|{_SET.format('[ZQR]')}|{_ABOVE_0}",
 }
 
 
@@ -32,7 +35,7 @@ def without_domain(text: str, problem: str = "") -> str:
 
     Behind an inequality whole numbers would be another set.
     """
-    domain = _DOMAIN.search(text)
+    domain = _DOMAIN.search(text, max(0, len(text) - _REACH))
     if domain is None or not (domain["range"] or re.search("for|where", domain[0])):
         return text
     rest = text[: domain.start()]
@@ -47,11 +50,11 @@ def _says_nothing(domain: re.Match[str], problem: str) -> bool:
     if not kinds and not is_above and domain["set"] not in ("N", "Q"):
         return True
     if "rational" in kinds or domain["set"] == "Q":
-        asked = ["rational"]
+        asked = "rational"
     elif domain["set"] == "R" or "real" in domain[0]:
-        asked = ["real"]
+        asked = "real"
     elif domain["set"] or "integer" in domain[0] or "natural" in kinds:
-        asked = ["whole"]
+        asked = "whole"
     else:
-        asked = ["whole", "real"]  # x > 0
-    return any(re.search(_MENTIONS[each], problem) for each in asked)
+        asked = "any"  # x > 0
+    return re.search(_MENTIONS[asked], problem) is not None

@@ -201,9 +201,9 @@ def unnamed(label: Node, gold: Node, problem: str) -> Node | None:
         return None
     if gold.kind in ("tuple", "matrix") and values.kind == "list":
         return None  # x = 1, 2 is no pair
-    if gold.kind == "list" and values.kind == "tuple" and len(values.items) == 2:
-        if label.value == r"\in":
-            return None  # x in (1, 2) is an interval
+    is_interval = label.value == r"\in" and values.kind == "tuple" and len(values.items) == 2
+    if gold.kind == "list" and is_interval:
+        return None  # x in (1, 2)
     if names.kind != "tuple":
         is_list = names.kind != "word" and values.kind == "list"
         is_of_all = is_list and asks_for_each(gold, problem)
