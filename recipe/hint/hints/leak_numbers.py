@@ -8,26 +8,34 @@ numbers costs one scan.
 
 from __future__ import annotations
 
-import bisect
 import functools
+import itertools
 import math
 import operator
 import re
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator
 from fractions import Fraction
-from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from recipe.hint.verify.maths.words import NUMBERS, PARTS, number_of
 
 _MAX_DIGITS = 40  # of a number and of a power, so that the work stays small
 _MAX_GAP_CHARS = 24
 _ONES = {word: str(value) for word, value in NUMBERS.items() if value < 10}
-_WHOLE = rf"(?:{'|'.join([*NUMBERS, 'hundred', 'thousand', 'million', 'dozen'])})\b"
-_SHARE = rf"(?:{'|'.join(PARTS)})\b"
+
+
+def _any_of(words: Iterable[str]) -> str:
+    """Return a pattern that looks at a word's other letters only where its first one stands."""
+    found = itertools.groupby(sorted(words), key=lambda word: word[0])
+    rests = {first: "|".join(word[1:] for word in group) for first, group in found}
+    return "(?:" + "|".join(f"{first}(?:{rest})" for first, rest in rests.items()) + r")\b"
+
+
+_WHOLE = _any_of([*NUMBERS, "hundred", "thousand", "million", "dozen"])
+_SHARE = _any_of(PARTS)
 # What is looked for begins with a set of ASCII characters, which is what Python finds fast.
 _IN_WORDS = re.compile(
-    rf"[^a-z0-9_](?<=\W)(?=[adefhmnostz])(?P<words>{_WHOLE}"
+    rf"[^a-z0-9_](?=[adefhmnostz])(?<=\W)(?P<words>{_WHOLE}"
     rf"(?:(?:(?<=hundred) and |(?<=thousand) and |[ -]{{1,2}}){_WHOLE})*"
     rf"(?:(?: and (?:a|one))?[ -]{_SHARE}| point(?: (?:{'|'.join(_ONES)})\b)+)?"
     rf"|an? (?:dozen\b|{_SHARE}))"
@@ -52,15 +60,26 @@ _PERCENT = re.compile(r"\s*(?:\\?%|per ?cent\b|pct\b)")
 _NEGATIVE = re.compile(r"(?<![\w)])[-−]$|\b(?:minus|negative) $")
 _FRAC = re.compile(r"\\?[a-z]*frac\s*\{?\s*$")
 _MARKUP = str.maketrans("", "", " \t\n\\{}()[]$`\"'“”_~|")
-_OPERATORS: dict[str, Callable[[Fraction, Fraction], Fraction]] = {
+
+
+def _over(one: Fraction | int, two: Fraction | int) -> Fraction | None:
+    return Fraction(one) / two if two else None
+
+
+def _to_power(one: Fraction | int, two: Fraction | int) -> Fraction | int | None:
+    is_small = two.denominator == 1 and two * len(str(one)) <= _MAX_DIGITS
+    return one ** int(two) if is_small else None
+
+
+_OPERATORS: dict[str, Callable[[Any, Any], Fraction | int | None]] = {
     **dict.fromkeys(("+", "plus"), operator.add),
     **dict.fromkeys(("-", "–", "−", "minus"), operator.sub),
     **dict.fromkeys(("*", "×", "·", "x", "times", "cdot", "multipliedby"), operator.mul),
-    **dict.fromkeys(("÷", "over", "div", "dividedby", "outof"), operator.truediv),
-    **dict.fromkeys(("^", "**"), operator.pow),
+    **dict.fromkeys(("÷", "over", "div", "dividedby", "outof"), _over),
+    **dict.fromkeys(("^", "**"), _to_power),
     **{f"{more}than": operator.add for more in ("more", "greater", "larger")},
     **{f"{less}than": lambda one, two: two - one for less in ("less", "fewer", "smaller")},
-    **{"%of": lambda one, two: one * two / 100, "of": operator.mul},
+    **{"%of": lambda one, two: Fraction(one) * two / 100, "of": operator.mul},
 }
 _NAMED = {"sum": "+", "product": "*", "difference": "-", "quotient": "over"}
 _BEFORE = re.compile(
@@ -102,7 +121,7 @@ def numbers(text: str, sizes: Sizes) -> Iterator[Number]:
     """
     low = lowered(text)
     atoms, found = _written_down(low, sizes)
-    signs = ["", *(_sign(low, one, two) for one, two in pairwise(atoms)), "", ""]
+    signs = ["", *(_sign(low, one, two) for one, two in itertools.pairwise(atoms)), "", ""]
     for place, one in enumerate(atoms):
         before, behind, next_one = signs[place : place + 3]
         if not before and not behind:
@@ -128,12 +147,14 @@ def _written_down(low: str, sizes: Sizes) -> tuple[list[Number], list[Number]]:
     """
     found: list[Number] = []
     atoms = [*in_words(low)]
-    ends = [each.end for each in atoms]
+    word_ends, last_word_end = [each.end for each in reversed(atoms)], -_MAX_GAP_CHARS - 1
     has_frac = "frac" in low
     is_joined = False
     for match in _DIGITS.finditer(low):
         digits, start = match[0], match.start()
         was_joined, is_joined = is_joined, match.lastindex is not None
+        while word_ends and word_ends[-1] <= start:
+            last_word_end = word_ends.pop()
         if len(digits) < _MAX_DIGITS and (
             is_joined
             or was_joined
@@ -142,20 +163,15 @@ def _written_down(low: str, sizes: Sizes) -> tuple[list[Number], list[Number]]:
             or low[start - 1 : start] == "."
             or float(digits) in sizes.operands
             or (has_frac and "frac" in low[max(0, start - 6) : start])
-            or (ends and _is_near(ends, start))
+            or start - last_word_end <= _MAX_GAP_CHARS
         ):
             if "," in digits or low[start - 1 : start] == "." or has_frac:
                 atoms += _in_digits(low, match)
             else:
                 atoms.append(Number(_of_digits(digits), start, match.end()))
-            if match.lastgroup == "odd" or not digits.isdecimal():
-                found += _odd(_ODD.match(low, start))
+            if match.lastgroup == "odd" or "," in digits or digits[-4:-3] == ".":
+                found += _odd(_ODD.match(low, start), sizes)
     return _with_shares(low, sorted(atoms, key=lambda each: each.start)), found
-
-
-def _is_near(ends: Sequence[int], start: int) -> bool:
-    place = bisect.bisect(ends, start)
-    return place > 0 and start - ends[place - 1] <= _MAX_GAP_CHARS
 
 
 def in_words(text: str) -> Iterator[Number]:
@@ -210,17 +226,14 @@ def _in_digits(low: str, match: re.Match[str]) -> Iterator[Number]:
             yield Number(_of_digits(part[0]), start + part.start(), start + part.end())
 
 
-def _odd(match: re.Match[str] | None) -> Iterator[Number]:
+def _odd(match: re.Match[str] | None, sizes: Sizes) -> Iterator[Number]:
     if match is None or len(match[0]) > _MAX_DIGITS:
         return
-    groups = match.groupdict()
-    if groups["digits"]:
-        value = Fraction(groups["digits"]) * Fraction(10) ** int(groups["power"])
-    elif groups["row"]:
-        value = Fraction(re.sub(r"\D", "", groups["row"]))
-    else:
-        value = Fraction(groups["comma"].replace(",", "."))
-    yield Number(value, *match.span())
+    digits, power, row, comma = match.groups()
+    plain = re.sub(r"\D", "", row) if row else comma.replace(",", ".") if comma else digits
+    written = f"{plain}e{power or 0}"
+    if float(written) in sizes.operands:
+        yield Number(Fraction(written), *match.span())
 
 
 def _with_shares(low: str, atoms: Iterable[Number]) -> list[Number]:
@@ -263,14 +276,10 @@ def _before(low: str, one: Number) -> re.Match[str] | None:
 
 
 def _combined(low: str, one: Number, sign: str, two: Number) -> Iterator[Number]:
-    a, b = Fraction(one.value), Fraction(two.value)
-    operation = _OPERATORS[sign]
-    before = _before(low, one)
-    is_small = operation is not operator.pow or (
-        b.denominator == 1 and b * len(str(a)) <= _MAX_DIGITS
-    )
-    if is_small and (b or operation is not operator.truediv):
-        yield Number(operation(a, b), one.start - len(before[0] if before else ""), two.end)
+    value = _OPERATORS[sign](one.value, two.value)
+    if value is not None:
+        before = _before(low, one)
+        yield Number(value, one.start - len(before[0] if before else ""), two.end)
 
 
 def _applied(low: str, one: Number) -> Number:

@@ -9,6 +9,7 @@ it into sides.
 from __future__ import annotations
 
 import bisect
+import functools
 import html
 import re
 import unicodedata
@@ -20,12 +21,10 @@ from recipe.hint.hints.leak_numbers import in_words
 
 # Entities, signs that separate the digits of one number, and whatever is not ASCII.
 _ODD = re.compile(
-    r"&(?:\#\d{1,6}|\#[xX][0-9a-fA-F]{1,5}|nbsp|thinsp|half|frac\d\d|minus|times);"
-    r"|(?<=\d)(?:\{,\}|\\[,;:!][ ]?|\{\}|[\u2009\u202f\xa0])(?=\d)"
-    r"|(?<=\d)[_'’](?=\d{3}(?!\w))|[^\x00-\x7f]"
+    r"[&'\\_{\x80-\U0010ffff]"
+    r"(?:(?<=&)(?:\#\d{1,6}|\#[xX][0-9a-fA-F]{1,5}|nbsp|thinsp|half|frac\d\d|minus|times);"
+    r"|(?<=\d\{),?\}(?=\d)|(?<=\d\\)[,;:!][ ]?(?=\d)|(?<=\d[_'])(?=\d{3}(?!\w))|(?<=[^\x00-\x7f]))"
 )
-_SEPARATED = re.compile(r"[_'{\\](?<=\d.)")
-_NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 # Dashes within words, which NFKC leaves or makes of others; what stands for a division sign.
 _SAME = {"\u2010": "-", "\u2011": "-", "\u2044": "/", "\u2215": "/", "\u066a": "%", "\u066b": "."}
 _RAISED = re.compile("SUPER|SUB")
@@ -55,15 +54,12 @@ class Written(NamedTuple):
 
 def written(text: str) -> Written:
     """Write a text in plain signs; most texts are so already."""
-    has_signs_of_ascii = "&" in text or _SEPARATED.search(text)
-    if not has_signs_of_ascii and text.isascii():
-        return Written(text)
     pieces: list[str] = []
     changes: list[tuple[int, int, int, int]] = []
     at = length = 0
-    for match in (_ODD if has_signs_of_ascii else _NOT_ASCII).finditer(text):
+    for match in _ODD.finditer(text):
         start, end = match.span()
-        sign = _plain_sign(text, match)
+        sign = _plain_sign(match[0], text[start - 1 : start] or "\n", text[end : end + 1])
         if sign != match[0]:
             pieces += [text[at:start], sign]
             length += start - at
@@ -73,12 +69,11 @@ def written(text: str) -> Written:
     return Written("".join([*pieces, text[at:]]), changes)
 
 
-def _plain_sign(text: str, match: re.Match[str]) -> str:
-    sign = match[0]
+@functools.lru_cache(4096)
+def _plain_sign(sign: str, before: str, after: str) -> str:
+    """Return what a sign stands for between two characters."""
     if sign[0] == "&":
         return html.unescape(sign)
-    before = text[match.start() - 1 : match.start()] or "\n"
-    after = text[match.end() : match.end() + 1]
     kind = unicodedata.category(sign) if len(sign) == 1 else ""
     is_between = before.isdecimal() and after.isdecimal()
     if sign.isascii() or kind in ("", "Cf") or (is_between and sign in "\u2009\u202f\xa0’"):

@@ -77,13 +77,12 @@ class Renderer:
         """
         if turn.response.is_given or turn.messages[-1]["role"] != "user":
             return ()
-        own_T = np.asarray(turn.response.token_ids_T)
-        if not own_T.size or own_T.max() >= self._is_text_V.size:
+        own_T = np.asarray(turn.response.token_ids_T, dtype=np.int64)
+        is_text_T = self._is_text_V.take(own_T, mode="clip")
+        num_text = int(np.count_nonzero(is_text_T))
+        if not num_text or num_text < own_T.size - (not is_text_T[-1]):
             return ()
-        is_text_T = self._is_text_V[own_T]
-        if not is_text_T[:-1].all():
-            return ()
-        return turn.response.token_ids_T[: own_T.size - (not is_text_T[-1])]
+        return turn.response.token_ids_T[:num_text]
 
     def _quoting(self, text: str, turn: Turn | None) -> array[int]:
         """Return the tokens of rendered text; a response that it quotes once keeps its own."""
@@ -146,9 +145,9 @@ class Renderer:
 
     @cached_property
     def _is_text_V(self) -> np.ndarray:
-        """Whether each token of the vocabulary is text; others end a turn or have no text."""
+        """Whether each token is text; others end a turn or have no text, as the last one here."""
         ids = list(self.tokenizer.get_vocab().values())
-        is_text_V = np.zeros(max(ids) + 1, dtype=bool)
+        is_text_V = np.zeros(max(ids) + 2, dtype=bool)
         is_text_V[ids] = True
         is_text_V[list(self._control_ids)] = False
         return is_text_V
