@@ -140,101 +140,6 @@ def test_a_look_after_a_long_update_is_no_stall(monkeypatch):
     assert buffer.get_sampleable_count(1, "train") == 1
 
 
-@BOTH
-def test_a_failure_that_nothing_can_follow_ends_the_wait_with_its_reason(buffer_class, monkeypatch):
-    queue = Queue(monkeypatch)
-    queue.prompt("a", "failure", is_fatal=True, error="problem 7: EngineDeadError: gone")
-    queue.prompt("b", "running")
-    with pytest.raises(HintError, match="cannot go on: problem 7: EngineDeadError: gone"):
-        sample(guarded(buffer_class))
-    assert queue.polls == 1
-
-
-def test_an_ordinary_failure_counts_as_a_finished_group(monkeypatch):
-    queue = Queue(monkeypatch)
-    queue.prompt("a", "failure", is_fatal=False, error="problem 7: odd")
-    queue.prompt("b", "finished")
-    queue.tags["b_0_0"] = {}
-    batch, _ = sample(guarded(ReplayBuffer), count=2)
-    assert batch.keys == ["b_0_0"]
-
-
-def failing_queue(monkeypatch, *, finished, failing):
-    """Prompts of a batch that have settled, and replacements that are finished at once."""
-    queue = Queue(monkeypatch, poll_s=0.0)
-    for number in range(finished):
-        queue.prompt(f"good{number}", "finished")
-        queue.tags[f"good{number}_0_0"] = {}
-    for number in range(failing):
-        queue.prompt(f"bad{number}", "failure", error=f"problem {number}: KeyError: 'x'")
-
-    def refill(count):
-        for number in range(count):
-            queue.prompt(f"new{number}", "finished")
-            queue.tags[f"new{number}_0_0"] = {}
-
-    return queue, refill
-
-
-def test_one_failed_prompt_of_a_batch_is_replaced_in_the_asynchronous_modes(monkeypatch):
-    _, refill = failing_queue(monkeypatch, finished=127, failing=1)
-    said = []
-    buffer = guarded(ReplayBufferAsync, batch_size=128, said=said, refill_fn=refill)
-    batch, metrics = sample(buffer, count=128)
-    assert len(batch.keys) == 128
-    assert metrics["training/rollout_failure/evicted_samples"] == 1
-    assert said == ["  failed at step 1: problem 0: KeyError: 'x'"]
-
-
-@BOTH
-def test_a_run_goes_on_while_no_more_than_half_of_its_batch_fails(buffer_class, monkeypatch):
-    _, refill = failing_queue(monkeypatch, finished=4, failing=4)
-    said = []
-    buffer = guarded(buffer_class, said=said, refill_fn=refill)
-    batch, _ = sample(buffer, count=8)
-    assert len(said) == 4
-    # Replaced in the asynchronous modes; the synchronous batch is smaller.
-    assert len(batch.keys) == (8 if buffer_class is ReplayBufferAsync else 4)
-
-
-@BOTH
-def test_a_run_ends_when_more_than_half_of_its_batch_fails(buffer_class, monkeypatch):
-    _, refill = failing_queue(monkeypatch, finished=3, failing=5)
-    buffer = guarded(buffer_class, refill_fn=refill)
-    with pytest.raises(HintError, match=r"5 prompts failed at step 1, .* of 8; .*problem 4: Key"):
-        sample(buffer, count=8)
-
-
-def test_the_synchronous_buffer_gives_up_when_nothing_of_its_batch_is_left(monkeypatch):
-    Queue(monkeypatch).prompt("a", "failure", error="odd")
-    with pytest.raises(HintError, match="the rollout cannot go on: 1 prompts failed .*: odd"):
-        sample(guarded(ReplayBuffer, batch_size=3))
-
-
-@BOTH
-def test_failed_prompts_of_a_validation_are_left_out_of_it(buffer_class, monkeypatch):
-    tags = {
-        uid: {"is_prompt": True, "status": status, "global_steps": 1, "error": "odd"}
-        for uid, status in {"a": "finished", "b": "finished", "c": "failure"}.items()
-    }
-    monkeypatch.setattr(tq, "kv_list", lambda partition_id=None: {"val": tags})
-    monkeypatch.setattr(tq, "kv_clear", lambda keys, partition_id: None)
-    said = []
-    guarded(buffer_class, batch_size=128, said=said).sample(
-        global_steps=1, partition_id="val", batch_size=3
-    )
-    assert said == ["  failed at step 1: odd"]
-
-
-def test_failures_of_earlier_steps_do_not_add_up(monkeypatch):
-    queue, refill = failing_queue(monkeypatch, finished=8, failing=0)
-    buffer = guarded(ReplayBufferAsync, refill_fn=refill)
-    for step in range(1, 9):  # 8 failures in all, one a step
-        queue.prompt(f"bad{step}", "failure", error="odd")
-        buffer.sample(global_steps=step, partition_id="train", batch_size=1)
-    assert buffer.tallies["train"].failed == {"bad8"}
-
-
 def test_a_stale_group_is_handed_on_before_verl_clears_it(monkeypatch):
     queue = Queue(monkeypatch, poll_s=0.0)
     for uid in ("old", "new"):
@@ -361,17 +266,6 @@ def test_of_a_steps_prompts_those_that_were_sent_first_are_taken(buffer_class, m
     buffer.note_order(sent)
     batch, _ = sample(buffer, count=4)
     assert batch.keys == ["j_0_0", "i_0_0", "h_0_0", "g_0_0"]
-
-
-def test_a_failure_during_a_validation_is_told_once(monkeypatch):
-    """The validation of step 1 polls the prompts ahead too; step 2 still finds the failed one."""
-    _, refill = failing_queue(monkeypatch, finished=1, failing=1)
-    buffer = guarded(ReplayBufferAsync, said=(said := []), refill_fn=refill)
-    buffer._begin(1, "train")
-    buffer._sync_metadata_from_transfer_queue()
-    buffer.sample(global_steps=2, partition_id="train", batch_size=1)
-    assert said == ["  failed at step 1: problem 0: KeyError: 'x'"]
-    assert buffer.tallies["train"].failed == set()
 
 
 def test_a_resumed_run_does_not_end_for_the_failure_that_its_checkpoint_holds(monkeypatch):

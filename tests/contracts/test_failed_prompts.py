@@ -1,0 +1,157 @@
+"""Prompts that failed: which runs go on without them, and which end (runtime/sampling_guard.py)."""
+
+import pytest
+import transfer_queue as tq
+from guarded_buffer import Queue, guarded, sample
+from verl.trainer.ppo.v1.replay_buffer import ReplayBuffer, ReplayBufferAsync
+
+from recipe.hint.errors import HintError
+
+BOTH = pytest.mark.parametrize("buffer_class", [ReplayBuffer, ReplayBufferAsync])
+
+
+@BOTH
+def test_a_failure_that_nothing_can_follow_ends_the_wait_with_its_reason(buffer_class, monkeypatch):
+    queue = Queue(monkeypatch)
+    queue.prompt("a", "failure", is_fatal=True, error="problem 7: EngineDeadError: gone")
+    queue.prompt("b", "running")
+    with pytest.raises(HintError, match="cannot go on: problem 7: EngineDeadError: gone"):
+        sample(guarded(buffer_class))
+    assert queue.polls == 1
+
+
+def test_an_ordinary_failure_counts_as_a_finished_group(monkeypatch):
+    queue = Queue(monkeypatch)
+    queue.prompt("a", "failure", is_fatal=False, error="problem 7: odd")
+    queue.prompt("b", "finished")
+    queue.tags["b_0_0"] = {}
+    batch, _ = sample(guarded(ReplayBuffer), count=2)
+    assert batch.keys == ["b_0_0"]
+
+
+def failing_queue(monkeypatch, *, finished, failing):
+    """Prompts of a batch that have settled, and replacements that are finished at once."""
+    queue = Queue(monkeypatch, poll_s=0.0)
+    for number in range(finished):
+        queue.prompt(f"good{number}", "finished")
+        queue.tags[f"good{number}_0_0"] = {}
+    for number in range(failing):
+        queue.prompt(f"bad{number}", "failure", error=f"problem {number}: KeyError: 'x'")
+
+    def refill(count):
+        for number in range(count):
+            queue.prompt(f"new{number}", "finished")
+            queue.tags[f"new{number}_0_0"] = {}
+
+    return queue, refill
+
+
+def test_one_failed_prompt_of_a_batch_is_replaced_in_the_asynchronous_modes(monkeypatch):
+    _, refill = failing_queue(monkeypatch, finished=127, failing=1)
+    said = []
+    buffer = guarded(ReplayBufferAsync, batch_size=128, said=said, refill_fn=refill)
+    batch, metrics = sample(buffer, count=128)
+    assert len(batch.keys) == 128
+    assert metrics["training/rollout_failure/evicted_samples"] == 1
+    assert said == ["  failed at step 1: problem 0: KeyError: 'x'"]
+
+
+@BOTH
+def test_a_run_goes_on_while_no_more_than_half_of_its_batch_fails(buffer_class, monkeypatch):
+    _, refill = failing_queue(monkeypatch, finished=4, failing=4)
+    said = []
+    buffer = guarded(buffer_class, said=said, refill_fn=refill)
+    batch, _ = sample(buffer, count=8)
+    assert len(said) == 4
+    # Replaced in the asynchronous modes; the synchronous batch is smaller.
+    assert len(batch.keys) == (8 if buffer_class is ReplayBufferAsync else 4)
+
+
+@BOTH
+def test_a_run_ends_when_more_than_half_of_its_batch_fails(buffer_class, monkeypatch):
+    _, refill = failing_queue(monkeypatch, finished=3, failing=5)
+    buffer = guarded(buffer_class, refill_fn=refill)
+    with pytest.raises(HintError, match=r"5 prompts failed at step 1, .* of 8; .*problem 4: Key"):
+        sample(buffer, count=8)
+
+
+def test_the_synchronous_buffer_gives_up_when_nothing_of_its_batch_is_left(monkeypatch):
+    Queue(monkeypatch).prompt("a", "failure", error="odd")
+    with pytest.raises(HintError, match="the rollout cannot go on: 1 prompts failed .*: odd"):
+        sample(guarded(ReplayBuffer, batch_size=3))
+
+
+@BOTH
+def test_failed_prompts_of_a_validation_are_left_out_of_it(buffer_class, monkeypatch):
+    tags = {
+        uid: {"is_prompt": True, "status": status, "global_steps": 1, "error": "odd"}
+        for uid, status in {"a": "finished", "b": "finished", "c": "failure"}.items()
+    }
+    monkeypatch.setattr(tq, "kv_list", lambda partition_id=None: {"val": tags})
+    monkeypatch.setattr(tq, "kv_clear", lambda keys, partition_id: None)
+    said = []
+    guarded(buffer_class, batch_size=128, said=said).sample(
+        global_steps=1, partition_id="val", batch_size=3
+    )
+    assert said == ["  failed at step 1: odd"]
+
+
+def test_failures_of_earlier_steps_do_not_add_up(monkeypatch):
+    queue, refill = failing_queue(monkeypatch, finished=8, failing=0)
+    buffer = guarded(ReplayBufferAsync, refill_fn=refill)
+    for step in range(1, 9):  # 8 failures in all, one a step
+        queue.prompt(f"bad{step}", "failure", error="odd")
+        buffer.sample(global_steps=step, partition_id="train", batch_size=1)
+    assert buffer.tallies["train"].failed == {"bad8"}
+
+
+def test_a_failure_during_a_validation_is_told_once(monkeypatch):
+    """The validation of step 1 polls the prompts ahead too; step 2 still finds the failed one."""
+    _, refill = failing_queue(monkeypatch, finished=1, failing=1)
+    buffer = guarded(ReplayBufferAsync, said=(said := []), refill_fn=refill)
+    buffer._begin(1, "train")
+    buffer._sync_metadata_from_transfer_queue()
+    buffer.sample(global_steps=2, partition_id="train", batch_size=1)
+    assert said == ["  failed at step 1: problem 0: KeyError: 'x'"]
+    assert buffer.tallies["train"].failed == set()
+
+
+def test_failures_of_several_polls_of_a_step_add_up(monkeypatch):
+    """One at each of three polls: more than half of a batch of 4, though each poll saw one."""
+    queue, _ = failing_queue(monkeypatch, finished=0, failing=0)
+    queue.on_poll = lambda: queue.prompt(f"bad{queue.polls}", "failure", error="odd")
+    buffer = guarded(ReplayBufferAsync, batch_size=4, refill_fn=lambda count: None)
+    with pytest.raises(HintError, match="3 prompts failed at step 1, more than half of .* of 4"):
+        sample(buffer, count=4)
+    assert queue.polls == 3
+
+
+def test_what_failed_while_a_batch_was_waited_for_counts_when_it_is_sampled(monkeypatch):
+    queue, refill = failing_queue(monkeypatch, finished=0, failing=2)
+    buffer = guarded(ReplayBufferAsync, batch_size=4, refill_fn=refill)
+    buffer.wait_for_sampleable(1, "train", 1)
+    queue.prompt("bad2", "failure", error="odd")  # 3 of 5: two replacements finished
+    with pytest.raises(HintError, match="3 prompts failed at step 1"):
+        buffer.sample(global_steps=1, partition_id="train", batch_size=4)
+
+
+def test_many_prompts_that_finished_outweigh_failures_of_most_of_a_batch(monkeypatch):
+    """3 of 23 failed: more than half of a batch of 4, but not of what the step settled."""
+    _, refill = failing_queue(monkeypatch, finished=20, failing=3)
+    batch, _ = sample(guarded(ReplayBufferAsync, batch_size=4, refill_fn=refill), count=4)
+    assert len(batch.keys) == 4
+
+
+@BOTH
+def test_a_validation_ends_where_most_of_its_own_prompts_fail(buffer_class, monkeypatch):
+    """2 of 3, whatever the training's batch is."""
+    tags = {
+        uid: {"is_prompt": True, "status": status, "global_steps": 1, "error": "odd"}
+        for uid, status in {"a": "finished", "b": "failure", "c": "failure"}.items()
+    }
+    monkeypatch.setattr(tq, "kv_list", lambda partition_id=None: {"val": tags})
+    monkeypatch.setattr(tq, "kv_clear", lambda keys, partition_id: None)
+    with pytest.raises(HintError, match="2 prompts failed at step 1, more than half of .* of 3"):
+        guarded(buffer_class, batch_size=128).sample(
+            global_steps=1, partition_id="val", batch_size=3
+        )
