@@ -248,13 +248,13 @@ def test_a_turn_is_counted_in_levels_that_train():
     found_ms = [{"grpo": 2, "sage": 8, "talk": 10}, {"grpo": 2, "sage": 8, "talk": 6}]
     lines = turn_lines(found_ms, {"grpo": 1, "sage": 4, "talk": 3})
     assert lines[1:] == [
-        "grpo | 1 | 2.00, 2.00",
-        "sage | 4 | 8.00, 8.00 | 1.00, 1.00",
-        "talk | 3 | 6.00, 8.00 | 1.00, 1.50",
+        "grpo | 1 | 2.00",
+        "sage | 4 | 8.00 | 1.00",
+        "talk | 3 | 8.00 | 1.50",  # of 2.00 and 1.00
     ]
 
 
 def test_arguments_of_the_turns_that_measure_nothing_are_refused():
     assert read_arguments(["turns.prompts=2"], "turns.", TurnCostSettings)[1].prompts == 2
-    with pytest.raises(ConfigError, match=r"turns.passes=0 must be at least 1"):
-        read_arguments(["turns.passes=0"], "turns.", TurnCostSettings)
+    with pytest.raises(ConfigError, match=r"turns.repetitions=0 must be at least 1"):
+        read_arguments(["turns.repetitions=0"], "turns.", TurnCostSettings)

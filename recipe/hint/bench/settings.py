@@ -48,14 +48,12 @@ class TurnCostSettings:
     Attributes:
         prompts: Prompts that run at once.
         tokens: Length of each response.
-        passes: Times that a method runs all prompts before the next method does.
-        repetitions: How often each method has its turn.
+        repetitions: How often each method runs them, in turn with the others.
     """
 
     prompts: int = 16
     tokens: int = 200
-    passes: int = 3
-    repetitions: int = 9
+    repetitions: int = 60
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
