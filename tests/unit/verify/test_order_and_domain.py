@@ -117,6 +117,47 @@ def test_a_domain_behind_a_formula_says_nothing_more_if_it_is_the_problems_own(d
         assert not is_right(f"f(n) = {formula}+1 {domain}", gold, own)
 
 
+# What a phrase holds of -1, 0, 1/2, 1 and 2.
+IS_WHOLE = {-1, 0, 1, 2}
+OF_PROBLEM = {
+    "positive integers": {1, 2},
+    "non-negative integers": {0, 1, 2},
+    "integers": IS_WHOLE,
+    "positive real numbers": {0.5, 1, 2},
+    "real numbers": {*IS_WHOLE, 0.5},
+    "positive rational numbers": {0.5, 1, 2},
+}
+OF_ANSWER = {
+    r"\text{ for all negative integers } t": {-1},
+    r"\text{ for all positive integers } t": {1, 2},
+    r"\text{ for every non-negative integer } t": {0, 1, 2},
+    r"\text{ for all nonzero integers } t": {-1, 1, 2},
+    r"\text{ for all integers } t": IS_WHOLE,
+    r"\text{ for all negative } t": {-1},
+    r"\text{ for all negative real numbers } t": {-1},
+    r"\text{ for all positive real numbers } t": {0.5, 1, 2},
+    r"\text{ for } t > 0": {0.5, 1, 2},
+    r"\text{ for } t > 1": {2},
+    r"\text{ for all } t \ge 1": {1, 2},
+    r"\text{ for all } t \ge 0": {0, 0.5, 1, 2},
+    r"\text{ for all } t": {*IS_WHOLE, 0.5},
+    r", \forall t \in \mathbb{Z}_{>0}": {1, 2},
+    r", \forall t \in \mathbb{R}^{+}": {0.5, 1, 2},
+    r", \forall t \in \mathbb{R}": {*IS_WHOLE, 0.5},
+}
+
+
+@pytest.mark.parametrize("domain, held", OF_ANSWER.items())
+@pytest.mark.parametrize("asked, needed", OF_PROBLEM.items())
+def test_a_function_given_on_less_than_the_problem_asks_for_is_wrong(domain, held, asked, needed):
+    problem = f"Find all functions $f$ such that $f(f(t)) = 4t$ for all {asked} $t$."
+    is_enough = needed <= held
+    assert is_right(f"f(t) = 2t {domain}", "f(t)=2t", problem) == is_enough
+    some = domain.replace("for all", "for some").replace("for every", "for some")
+    if some != domain:
+        assert not is_right(f"f(t) = 2t {some}", "f(t)=2t", problem)
+
+
 def test_some_of_all_solutions_are_wrong():
     for domain in (
         r"k \in \mathbb{N}",

@@ -1,11 +1,13 @@
 r"""Domains behind a formula, ``f(n) = 2n \text{ for all positive integers } n``.
 
-All integers and all reals say nothing more. A narrower domain does, unless the problem names it.
+All integers and all reals say nothing more. A narrower domain does, unless it holds one that the
+problem names: ``f(n) = 2n \text{ for } n > 1`` is another function on the positive integers.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 GAP = r"(?:[\s~]|\\[,;: ]|\\q?quad(?![a-z]))"
 _KIND = r"(?: (?:positive|negative|non-?negative|non-?zero|rational|natural|real)){0,2}"
@@ -17,17 +19,29 @@ _DOMAIN = re.compile(
     rf"(?P<letter>[A-Za-z])\s?(?P<range>\\in\s?\\mathbb\s?\{{?(?P<set>[NZQR])\}}?(?P<sign>{_SIGN})?"
     r"|\\text\{\s?is an integer\})?(?P<bound>\s?(?:>|\\geq?(?![a-z]))\s?[01])?\$?\s?\}?\)?\.?\Z"
 )
-_NARROW = re.compile("positive|negative|non|natural|rational")
 _BOUND = re.compile(r"[<>≤≥≠∈]|\\(?:[lg]t|[lg]eq?|neq?|in|[lg]eqslant)(?![a-z])")
-_ABOVE_0 = r"[a-z]\s?(?:>\s?0|\\geq?(?:slant)?\s?[01])|\(0,\s?\\infty"
-_NATURAL = r"natural|\\math(?:bb|bf)\s?\{?N"
-_SET = r"\\math(?:bb|bf)\s?\{{?{}\}}?\s?[\^_]"  # of those above 0
-_MENTIONS = {
-    "whole": rf"{_NATURAL}|(?:positive|negative) integer|{_SET.format('Z')}|{_ABOVE_0}",
-    "rational": r"rational|\\math(?:bb|bf)\s?\{?Q",
-    "real": rf"(?:positive|negative) (?:real|number)|{_SET.format('R')}|{_ABOVE_0}",
-    "any": rf"{_NATURAL}|positive|negative|{_SET.format('[ZQR]')}|{_ABOVE_0}",
-}
+# Numbers that tell domains apart; half a one is in none of whole numbers.
+_HALF = 0.5
+_ALL = frozenset({-1, 0, _HALF, 1, 2})
+_GEQ = r"(?:\\geq?(?:slant)?|≥)\s?"
+# What a domain holds of these, and how it is named: in words, behind a set, as a bound.
+_SIGNS = (
+    (_ALL, "", r"(?![\^_])", r"(?!)"),
+    (
+        _ALL - {-1, 0},
+        r"(?<!non)(?<!non-)positive ",
+        r"[\^_]\{?(?:\+|>\s?0)",
+        r"[A-Za-z]\s?>\s?0|\(0,\s?\\infty",
+    ),
+    (_ALL - {-1}, "non-?negative ", rf"[\^_]\{{?{_GEQ}0", rf"[A-Za-z]\s?{_GEQ}0|\[0,\s?\\infty"),
+    (frozenset({-1}), r"(?<!non)(?<!non-)negative ", r"[\^_]\{?(?:-|<\s?0)", r"[A-Za-z]\s?<\s?0"),
+    (_ALL - {0}, "non-?zero ", r"\^\{?\*", r"\\neq?\s?0|≠\s?0|\\setminus"),
+    (frozenset({1, 2}), "(?!)", rf"[\^_]\{{?{_GEQ}1", rf"[A-Za-z]\s?{_GEQ}1"),
+    (frozenset({2}), "(?!)", r"[\^_]\{?>\s?1", r"[A-Za-z]\s?>\s?1"),
+)
+_NOUNS = {"Z": "integer", "Q": "rational", "R": "(?:real|number)"}
+_SET = r"\\math(?:bb|bf)\s?\{{?{}\}}?"
+_NATURAL = rf"natural|{_SET.format('N')}"
 
 
 def without_domain(text: str, problem: str = "") -> str:
@@ -40,21 +54,41 @@ def without_domain(text: str, problem: str = "") -> str:
         return text
     rest = text[: domain.start()]
     is_bounded = _BOUND.search(rest) is not None and domain["set"] != "R"
-    if is_bounded or domain["letter"] not in re.sub(r"\\[A-Za-z]+", " ", rest):
+    letter = domain["letter"]
+    if is_bounded or letter not in re.sub(r"\\[A-Za-z]+", " ", rest):
         return text
-    return rest if _says_nothing(domain, problem) else text
+    is_argument = re.search(rf"\(\s?{letter}\s?\)", rest) is not None
+    if is_argument and "some" in domain[0]:
+        return text
+    return rest if _says_nothing(domain[0], problem, is_argument=is_argument) else text
 
 
-def _says_nothing(domain: re.Match[str], problem: str) -> bool:
-    kinds, is_above = _NARROW.findall(domain[0]), domain["sign"] or domain["bound"]
-    if not kinds and not is_above and domain["set"] not in ("N", "Q"):
+def _says_nothing(domain: str, problem: str, *, is_argument: bool) -> bool:
+    """Return whether a domain is all integers, all reals, or holds one that the problem names.
+
+    ``is_argument``: it is a function's, which is not given by its values at integers.
+    """
+    held = _ALL.intersection(
+        *(held for held, *names in _SIGNS[1:] if re.search("|".join(names), domain))
+    )
+    is_whole = re.search(rf"integer|{_SET.format('Z')}|{_NATURAL}", domain)
+    is_rational = re.search(rf"rational|{_SET.format('Q')}", domain)
+    kinds = "Z" if is_whole else "ZQ" if is_rational else "ZQR"
+    if re.search(_NATURAL, domain):
+        held -= {-1}
+    is_wide = is_argument and re.search(rf"real|rational|{_SET.format('[QR]')}", problem)
+    if held == _ALL and (kinds == "ZQR" or (kinds == "Z" and not is_wide)):
         return True
-    if "rational" in kinds or domain["set"] == "Q":
-        asked = "rational"
-    elif domain["set"] == "R" or "real" in domain[0]:
-        asked = "real"
-    elif domain["set"] or "integer" in domain[0] or "natural" in kinds:
-        asked = "whole"
-    else:
-        asked = "any"  # x > 0
-    return re.search(_MENTIONS[asked], problem) is not None
+    return any(numbers <= held for kind in kinds for numbers in _named_in(problem, kind))
+
+
+def _named_in(problem: str, kind: str) -> Iterator[frozenset[float]]:
+    """Yield what the domains of a kind (Z, Q or R) that a problem names hold of ``_ALL``."""
+    has_whole = re.search(rf"integer|{_SET.format('Z')}|{_NATURAL}", problem)
+    for held, word, mark, bound in _SIGNS:
+        of_set = rf"{_SET.format(kind)}\s?(?:{mark})"
+        is_bound = (kind == "R" or (kind == "Z" and has_whole)) and re.search(bound, problem)
+        if is_bound or re.search(rf"{word}{_NOUNS[kind]}|{of_set}", problem):
+            yield held - {_HALF} if kind == "Z" else held
+    if kind == "Z" and re.search(_NATURAL, problem):
+        yield frozenset({1, 2})

@@ -22,6 +22,7 @@ from typing import Literal
 from recipe.hint.schema import Basis, Verdict
 from recipe.hint.verify.maths.around import changes_value, has_other, say_the_same
 from recipe.hint.verify.maths.compare import Comparison, NeedsAlgebra
+from recipe.hint.verify.maths.domains import without_domain
 from recipe.hint.verify.maths.named import read_answer, with_names
 from recipe.hint.verify.maths.questions import asks_for_several, is_finished, leaves_work
 from recipe.hint.verify.maths.reading import Reading, read
@@ -200,7 +201,7 @@ def compare(answer: str, candidate: str, problem: str = "") -> Equality:
     tolerance = _tolerance(gold, stated)
     if tolerance is None and (quick := _quick_equal(gold, candidate, problem)) is not None:
         return quick
-    left = read(gold)
+    left = read(without_domain(gold))
     right = read_answer(candidate, left, problem)
     if left.text == right.text:
         return Equality(True, "text")
@@ -214,7 +215,7 @@ def equal(answer: str, candidate: str, problem: str = "") -> bool:
 
 def is_text_only(answer: str) -> bool:
     """Whether a gold answer cannot be read, so that only the same text is right."""
-    return not read(_gold_text(answer)[0]).trees
+    return not read(without_domain(_gold_text(answer)[0])).trees
 
 
 def _trees_equal(gold: Reading, other: Reading, comparison: Comparison) -> Equality | None:
@@ -263,7 +264,7 @@ def _quick_equal(gold: str, candidate: str, problem: str) -> Equality | None:
     if max(len(gold), len(candidate)) > _MAX_QUICK_CHARS:
         return None
     try:
-        left = read(gold)
+        left = read(without_domain(gold))
         right = read_answer(candidate, left, problem)
         if left.text == right.text:
             return Equality(True, "text")

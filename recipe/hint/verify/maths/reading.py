@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 
-from recipe.hint.verify.maths.domains import GAP, without_domain
+from recipe.hint.verify.maths.domains import GAP
 from recipe.hint.verify.maths.lexer import ACCENTS, SHORT_WORDS, Token, tokens
 from recipe.hint.verify.maths.parser import parse
 from recipe.hint.verify.maths.tree import Node, Unread, exact
@@ -82,7 +82,7 @@ def read(text: str) -> Reading:
     text = _CHANCE.sub("P =", _without_wrapping(text))
     if len(text) > _MAX_READ_CHARS:
         return Reading((" ".join(text.split()),))
-    text = _MODULUS.sub(r"\\pmod{\1}", without_domain(text))
+    text = _MODULUS.sub(r"\\pmod{\1}", text)
     text = _MAX_MIN.sub(lambda found: rf"_{{\{found[1] or found[2]}}}", text)
     if r"\over" in text or r"\choose" in text:
         name = {"over": "frac", "choose": "binom"}
