@@ -194,6 +194,20 @@ def test_what_stands_beside_the_program_does_not_count(beside, language):
         assert code_block(response, TESTS) == Block("closed", program)
 
 
+STUBS = [
+    f"{header}{body}{behind}"
+    for header in ("def f(x):", "def f(x, y=(1, 2)) -> list[int]:", "async def f(\n    x,\n):")
+    for body in (
+        " ...",
+        "\n    pass",
+        '\n    """Double."""',
+        "\n    # yours",
+        '\n    """A."""\n    ...',
+    )
+    for behind in ("", "\nprint(f(2))")
+] + ["def f(x):\n    raise NotImplementedError('later')"]
+
+
 @pytest.mark.parametrize(
     ("codes", "tests", "counts"),
     [
@@ -203,6 +217,10 @@ def test_what_stands_beside_the_program_does_not_count(beside, language):
         ((CODE, "def f(x):\n    return ("), "assert f(2) == 4", 1),  # also where it is no Python
         ((f"{CODE}\ng = f", CODE), "assert f(2) == g(2)", 0),  # it defines more
         (("def sum(a, b): ...", "sum(1, 2)"), "assert sum(1, 2) == 3", 0),
+        *(((CODE, stub), "assert f(2) == 4", 0) for stub in STUBS),
+        *(((stub, CODE), "assert f(2) == 4", 1) for stub in STUBS),
+        ((CODE, "def f(x):\n    return ..."), "assert f(2) == 4", 1),  # a body, if a wrong one
+        ((CODE, "def f(x):\n    pass\n    return 1"), "assert f(2) == 4", 1),
         ((CODE, "f(2)"), "assert f(2) ==", 1),  # tests that are no Python use nothing
     ],
 )

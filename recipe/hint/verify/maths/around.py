@@ -26,27 +26,43 @@ _PROSE = r"\\\)|\\\]|(?<!\\)[.;:!?]\s"  # a formula or sentence that ends
 _BEGIN = re.compile(rf"(?<!\\)\$\$?|\\\[|\\\(|{_PROSE}|{_RELATION}")
 _END = re.compile(rf"[.,;:]\s|(?<!\\)\$|\\\]|\\\)|\n|\\end\{{|\\tag|{_RELATION}")
 _WORD = re.compile(r"\\(?:text|mbox|math|operatorname)[a-z]{0,6}\s?\{|(?<![A-Za-z\\])[A-Za-z]{2}")
-_DIGIT = re.compile(r"\{?[0-9]|(?:[.,]|\{,\})[0-9]")  # \boxed{5},000
+_TEX_GAP = r"(?:\\[,!;: ]|~|\{\}|\\text\{\s?){0,3}"
+_DIGIT = re.compile(  # \boxed{5},000, \boxed{5}\,000, \boxed{5}e3
+    rf"\{{?[0-9]|{_TEX_GAP}[0-9]|(?:[.,]|\{{,\}})[0-9]|[eE][-+]?[0-9]"
+)
+_THOUSANDS_BEFORE = re.compile(r"(?<![0-9.,])[0-9]{1,3}(?:,|\{,\})\Z")  # 1,\boxed{500}
+_POINT_BEFORE = re.compile(r"(?:(?<![A-Za-z0-9.,)\]}])|(?<![0-9])0)\.(?:\\overline\{)?\Z")
+_LOOK = re.compile(r"\\(?:text|math|boldsymbol|color\{[a-z]{1,20}\})[a-z]{0,6}\s?\{\s?\Z")
+# Another box before this one, in one term with it.
+_BOX_BEFORE = re.compile(
+    r"\\boxed\s?\{[^{}]{0,60}\}\s?(?:[-+/:|]|\\(?:cdot|times|div|vee|lor|mid)|\}\s?\{)\s?\Z"
+)
 _DOLLARS = re.compile(r"(?<!\\)\$\$?")
 _SCALE = re.compile(
     r"(?:[\s$~]|\\[,;: )]){0,9}(?:\\text\{\s?)?"
-    r"(hundred|thousand|million|billion|trillion|dozen)(?![a-z])"
+    r"(hundred|thousand|million|billion|trillion|dozen|squared|cubed|factorial)(?![a-z])"
 )
+_MAYBE = r"(?: ?(?:maybe|possibly|perhaps|also|even|option|choice|answer)){0,3}"
 _OTHER = re.compile(  # \boxed{5} or 7
-    r"[\s$*]{0,9}(?:\\[)\]])?[\s,(]{0,3}(?:\\text\{\s?)?or(?: maybe| possibly| perhaps)?\s?\}?"
-    r"[\s$*(]{0,9}"
-    r"(-?[0-9][0-9.,/]{0,20}|[A-Z])(?=\s*(?:[.$})*]|\\[)\]]|\n|\Z))"
+    r"[\s$*]{0,9}(?:\\[)\]])?[ \t,(]{0,3}(?:\\text\{\s?)?"
+    rf"(?:\s?(?:or|and)\b|\\(?:lor|vee)(?![a-z])|(?<=[,/])|/|(?<=\()(?=maybe|possibly)){_MAYBE}\s?\}}?"
+    r"[\s$*(]{0,9}(?:\\text\{\s?)?(?:[a-zA-Z]\s?=\s?)?"
+    r"(-?[0-9][0-9.,/]{0,20}|-?\\[dt]?frac\{[0-9]{1,9}\}\{[0-9]{1,9}\}|[A-Z])"
+    r"(?=\s*(?:[.,$})*]|\\[)\]]|\n|\Z))"
 )
+_CHANGING = frozenset("neg mul div pow root fn log fact binom floor ceil".split())
 _LIST_MARK = re.compile(r"[1-9][0-9]?[.)]")
 
 
 def changes_value(response: str, start: int, end: int, problem: str = "") -> bool:
     r"""Whether a sign, factor, power, digit or scale stands at the box ``response[start:end]``."""
-    scale = _SCALE.match(response, end)
-    if _DIGIT.match(response, end) or (scale and problem and scale[1] not in problem.lower()):
-        return True
-    left = _before(response, start)
     inside = response[start:end].partition("{")[2][:-1].strip()
+    if _is_part_of_number(response, start, end, inside, problem):
+        return True
+    for _ in range(2):
+        if look := _LOOK.search(response, max(0, start - _REACH), start):
+            start, end = look.start(), end + (response[end : end + 1] == "}")
+    left = _before(response, start)
     if left and say_the_same(left, inside):
         left = ""  # x = 18 \boxed{18}
     right = _END.split(response[end : end + _REACH], maxsplit=1)[0]
@@ -64,13 +80,25 @@ def changes_value(response: str, start: int, end: int, problem: str = "") -> boo
     return False
 
 
+def _is_part_of_number(response: str, start: int, end: int, inside: str, problem: str) -> bool:
+    """Whether digits, a scale or another box make one number with what touches it."""
+    scale = _SCALE.match(response, end)
+    if scale and problem and scale[1] not in problem.lower():
+        return True
+    before = response[max(0, start - _REACH) : start]
+    is_group = re.match(r"[0-9]{3}(?![0-9])", inside) and _THOUSANDS_BEFORE.search(before)
+    if is_group or _POINT_BEFORE.search(before) or _BOX_BEFORE.search(before):
+        return True
+    return _DIGIT.match(response, end) is not None
+
+
 def has_other(response: str, end: int, inside: str) -> bool:
     r"""Whether quite another number or letter is offered behind a box: ``\boxed{B} or C``."""
     other = _OTHER.match(response, end)
     if other is None or len(inside) > _REACH:
         return False
     if other[1].isalpha():
-        return other[1] != inside
+        return inside.isalpha() and other[1] != inside
     value, number = rational(inside), rational(other[1].rstrip(".,"))
     return value is not None and number is not None and abs(value - number) * 50 > abs(value)
 
@@ -120,12 +148,12 @@ def _is_scaled(node: Node) -> bool | None:
     kind, items = node.kind, node.items
     if kind in ("quantity", "degree"):
         return _is_scaled(items[0])
-    if kind == "list" and node.value == "pm":  # of 0 plus and minus the box
-        return any(_is_scaled(item) for item in items)
+    if kind == "list" and node.value == "pm":
+        return _LETTER in names_in(node)
     if kind in ("add", "sub") and exact(items[0]) == 0:
         inner = _is_scaled(items[1])
         return inner if kind == "add" or inner is None else True
-    if kind not in ("neg", "mul", "div", "pow", "root", "fn", "log") or names_in(node) != {_LETTER}:
+    if kind not in _CHANGING or names_in(node) != {_LETTER}:
         return None
     inner = [item for item in items if names_in(item)]
     if len(inner) != 1 or (kind in ("pow", "root", "log") and inner[0] is not items[0]):

@@ -42,7 +42,7 @@ _GLUE = re.compile(
 _PARTED = re.compile(r"(?<!\\)[,;]|and|or")
 _NAME = re.compile(r"(?<![A-Za-z0-9\\+*/^-])([A-Za-z](?:_\{?[0-9]\}?)?)\s?=\s?\Z")  # x = \boxed{2}
 _MAX_NAME = 12
-_MAX_GLUE, _MAX_SIDE_BY_SIDE = 40, 12
+_MAX_GLUE, _MAX_SIDE_BY_SIDE = 200, 12
 _INTEGER = re.compile(r"([+-]?)([0-9]+)")
 _TOLERANCE_MARK = "(tolerance"
 _POSITIVE = re.compile(r"([0-9]*\.?[0-9]+(?:e[+-]?[0-9]{1,2})?)(%?)", re.IGNORECASE)
@@ -126,7 +126,7 @@ def last_box(response: str) -> Box:
     An unbalanced last box, or ``\boxed`` without a brace, is ``open`` however many complete
     boxes come before it: those are intermediate values. A box inside another is part of it.
     Boxes side by side, ``\boxed{2}`` and ``\boxed{3}``, are one answer, the list of their values;
-    so are ``x = \boxed{2}`` or ``x = \boxed{3}``.
+    so are ``x = \boxed{2}`` or ``x = \boxed{3}``. More than twelve of them are ``open``.
     """
     last = _last_match(response)
     if last is None:
@@ -171,6 +171,8 @@ def _with_boxes_before(response: str, closed: Mapping[int, tuple[int, int]], end
         at = glue.start() + 1 if glue is not None and is_parted else -1
         if glue is not None and at in closed and "or" in glue[1]:
             link = r" \text{ or } "
+    if at in closed and len(parts) == _MAX_SIDE_BY_SIDE:
+        return Box("open")  # no answer has more parts, and none of them is left out
     (name_of_last, last), *others = parts
     texts = [
         name + text

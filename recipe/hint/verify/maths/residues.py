@@ -12,6 +12,7 @@ from recipe.hint.verify.maths.tree import Node, exact
 _ASKED = re.compile(
     r"\bremainder|\bresidue|\bmodul|\bmod\b|\\[pb]?mod(?![a-z])|\\equiv(?![a-z])|\bcongruen"
 )
+_MODULUS = r"(?:\bby|mod(?:ulo|ulus|uli)?)(?:[\s$~{(,]|\\[,;: (]|of ){0,9}"
 _MAX = 10**100  # no problem states a larger modulus, and its digits are written out
 
 
@@ -36,5 +37,5 @@ def _is_asked(value: Node, modulus: Node, problem: str) -> bool:
     number, size = exact(value), exact(modulus)
     if number is None or size is None or not 0 <= number < size <= _MAX or size.denominator > 1:
         return False
-    stated = re.search(rf"(?<![0-9.,]){size}(?![0-9]|[.,][0-9])", problem[-MAX_CHARS:])
+    stated = re.search(rf"{_MODULUS}{size}(?![0-9]|[.,][0-9])", problem[-MAX_CHARS:])
     return stated is not None and asks(_ASKED, problem)

@@ -1,8 +1,8 @@
 """Finds the code block of a response that counts as its program.
 
 Graded is the last block that defines most of what the tests use, so that an example or a test below
-the program changes nothing. Where no block defines any of it, the last one marked ``python``
-counts, or the last of any language when none is marked.
+the program changes nothing; functions without a body count less. Where no block defines any of it,
+the last one marked ``python`` counts, or the last of any language when none is marked.
 """
 
 from __future__ import annotations
@@ -27,6 +27,11 @@ _LANGUAGES = frozenset({"python", "python3", "py", "py3"})
 _DEFINED = re.compile(
     r"^(?:(?:async[ \t]+)?def|class)[ \t]+(\w+)|^(\w+)[ \t]*(?::[^=\n]*)?=(?!=)", re.MULTILINE
 )
+_HEADER = r"[^\S\n]*(?:\((?:[^()]|\([^()]*\))*\))?[^\S\n]*(?:->[^\n:]*)?:"
+_TEXT = re.compile(r"\"{3}.*?\"{3}|'{3}.*?'{3}|#[^\n]*", re.DOTALL)
+_STUB = re.compile(rf"{_HEADER}\s*(?:(?:\.\.\.|pass|raise NotImplementedError(?:\([^\n]*\))?)\s*)?")
+_MAX_STUB = 600  # characters; a longer one has a body
+_END = re.compile(r"\n(?=[^\s)#\]])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +47,32 @@ def code_block(response: str, tests: str = "") -> Block:
     blocks = _blocks(response)
     used = used_names(tests) if len(blocks) > 1 else frozenset()
 
-    def rank(block: _Fenced) -> tuple[int, bool]:
-        names = _DEFINED.finditer(visible(block.code)) if used else ()
-        return len(used & {match[1] or match[2] for match in names}), block.language in _LANGUAGES
+    def rank(block: _Fenced) -> tuple[int, int, bool]:
+        own, stubs = _defined(visible(block.code)) if used else (set(), set())
+        if not block.is_closed:  # it may go on
+            own |= stubs
+        return len(used & own), len(used & stubs), block.language in _LANGUAGES
 
     if not blocks:
         return Block("absent")
     best = max(reversed(blocks), key=rank)  # of several that are equal, the first
     return Block("closed", best.code) if best.is_closed else Block("open")
+
+
+def _defined(code: str) -> tuple[set[str], set[str]]:
+    """Return the names that a block gives, and those of its functions without a body."""
+    own, stubs = set[str](), set[str]()
+    for match in _DEFINED.finditer(code):
+        is_stub = match[1] and _is_stub(code, match.end())
+        (stubs if is_stub else own).add(match[1] or match[2])
+    return own, stubs - own
+
+
+def _is_stub(code: str, start: int) -> bool:
+    """Return whether behind a name stand a header and no more than ``...``, ``pass`` or a text."""
+    part = code[start : start + _MAX_STUB]
+    part = _TEXT.sub("", part)
+    return _STUB.fullmatch(_END.split(part, maxsplit=1)[0]) is not None
 
 
 class _Line:

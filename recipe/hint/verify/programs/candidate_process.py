@@ -13,6 +13,7 @@ import math
 import operator
 import sys
 import types
+from _sitebuiltins import Quitter
 
 from recipe.hint.verify.programs import wire
 from recipe.hint.verify.programs.sandbox import attempt, confine_self
@@ -44,7 +45,9 @@ class Program:
     def __init__(self, channel: Channel) -> None:
         # A module of its own that can be found, because dataclasses and pickle look it up.
         self._module = types.ModuleType("solution")
+        self._module.__file__ = "solution.py"
         sys.modules["solution"] = self._module
+        builtins.exit = builtins.quit = Quitter("exit", "")  # Python's own, which -S leaves out
         self._channel = channel
         self._objects: list[Any] = []
         self._numbers: dict[int, int] = {}
