@@ -106,6 +106,65 @@ def test_another_value_that_is_offered_behind_the_box_spoils_it():
     assert choice_verdict(r"\boxed{B} or A similar one.", "B").reason == "correct"
 
 
+# @ is the box, # another value.
+PARTS = (
+    *(r"$@\,000$", r"$@\!000$", r"$@\ 000$", "$@~000$", "$@{}0$", r"$@\text{0}$", "@e3", "$.@$"),
+    *(r"$0.\overline{@}$", r"$@ \pm 1$", r"$\binom{@}{2}$", r"$\lceil @/3\rceil$", r"$-\text{@}$"),
+    *(r"$-\mathbf{@}$", r"@\text{ squared}", "@ cubed", r"\boxed{#}/@", r"\boxed{#}-@"),
+    *(r"$\frac{\boxed{#}}{@}$", r"$\boxed{#} \lor @$"),
+)
+HEDGES = (
+    *("$x=@, #$", r"@\text{ and } #", r"@ or $\frac{#}{2}$", "$x=@$ or $x=#$", "@ and #.", "@/#"),
+    *("@, #", "$@$, $#$", r"$@ \vee #$", "@ (maybe #)", "@ (possibly #)"),
+)
+HARMLESS = (
+    *("- $@$", "1. @", "$@$!", "$x = @$, and # more.", "@, which is it.", "In 2020, @", "#. @"),
+    *("we get x = #. @", "...@", "answer:@", "$2^{@}$", r"$\text{@}$", r"@ (not #)", "@ and so on"),
+    *("@\n#", "@\n\n# is wrong", r"so $#, 4$: @", "$@$ and C"),
+)
+
+
+@pytest.mark.parametrize("form", [*PARTS, *HEDGES])
+def test_a_box_that_is_a_part_of_a_value_or_one_of_several_is_no_answer(form):
+    for value in VALUES[:40]:
+        other = str(7 * int(value) + 1)
+        response = "So " + form.replace("@", rf"\boxed{{{value}}}").replace("#", other)
+        verdict = grade_maths(response, value, problem="What is $x$?")
+        assert verdict.reason in ("malformed", "wrong"), response
+
+
+@pytest.mark.parametrize("form", HARMLESS)
+def test_words_marks_and_other_sentences_at_a_box_change_nothing(form):
+    for value in VALUES[:40]:
+        other = str(7 * int(value) + 1)
+        response = "So " + form.replace("@", rf"\boxed{{{value}}}").replace("#", other)
+        assert grade_maths(response, value).reason == "correct", response
+
+
+def test_a_group_of_three_digits_behind_a_comma_is_a_part_of_a_number():
+    assert grade_maths(r"$1,\boxed{468}$", "468").reason == "malformed"
+    assert grade_maths(r"$1{,}\boxed{468}$", "468").reason == "malformed"
+    assert grade_maths(r"for $n = 1,$ \boxed{468}", "468").reason == "correct"
+
+
+def test_another_letter_offered_at_a_choice_spoils_it():
+    for tail in (", A", "/A", " and A", " or option A", " (maybe A)", " or A, I think"):
+        assert choice_verdict(rf"\boxed{{B}}{tail}", "B").reason == "malformed", tail
+    assert choice_verdict(r"$\boxed{B}$ or $\text{A}$", "B").reason == "malformed"
+    for tail in (".", ", A is wrong.", " and not A.", " (A is excluded)", "\n\nA"):
+        assert choice_verdict(rf"\boxed{{B}}{tail}", "B").reason == "correct", tail
+
+
+@pytest.mark.parametrize("blanks", [1, 60, 150])
+@pytest.mark.parametrize("size", [1, 5, 11, 12, 13, 40])
+def test_no_number_of_boxes_or_blanks_takes_another_one_out_of_the_answer(size, blanks):
+    glue = "," + " " * blanks
+    response = rf"\boxed{{7}}{glue}" + glue.join([r"\boxed{5}"] * size)
+    assert grade_maths(response, "5").reason in ("malformed", "wrong")
+    letters = rf"\boxed{{A}}{glue}" + glue.join([r"\boxed{B}"] * size)
+    assert choice_verdict(letters, "B").reason == "malformed"
+
+
 @pytest.mark.parametrize("unit", ["x'", "a b ", "1/", r"\pi", "{}", "$x$ ", ")", "in m "])
 def test_a_long_answer_beside_a_value_is_not_read_by_the_caller(unit):
     def grade(text):

@@ -242,9 +242,11 @@ def _asks_for_tail(word: str, problem: str) -> bool:
 
 @functools.lru_cache(maxsize=256)
 def _behind_how_many(problem: str) -> tuple[str, ...]:
-    """The words behind the last ``how many``; empty without one."""
-    asked = list(_ASKED.finditer(_with_plain_units(problem[:MAX_CHARS])))
-    return tuple(asked[-1][1].split()) if asked else ()
+    """The words behind the question's last ``how many``, or the problem's; empty without one."""
+    for text in (question(problem), problem[:MAX_CHARS]):
+        if asked := list(_ASKED.finditer(_with_plain_units(text))):
+            return tuple(asked[-1][1].split())
+    return ()
 
 
 def _asked_words(problem: str) -> tuple[str, ...]:

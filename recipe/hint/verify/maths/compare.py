@@ -94,7 +94,8 @@ class Comparison:
             if rest.kind == "relation" and label.items[0].kind == "sym":
                 equation = Node("relation", label.items, ("=",))
                 pair = (equation, rest) if gold.kind == "label" else (rest, equation)
-                is_line = bool(names_in(label.items[1]))  # x = 5 is solved, 2x = 10 is not
+                # x = 5 is solved, 2x = 10 is not; nor is 2d = n + 1 where d is asked for
+                is_line = names_in(label.items[1]) and questions.asks_for_equation(self.problem)
                 if is_line and label.items[1].kind not in STRUCTURES and rest.value == ("=",):
                     return self._relations(*pair)
             if rest.kind == "list" and any(item.kind == "label" for item in rest.items):

@@ -36,6 +36,9 @@ from recipe.hint.verify.maths.tree import (
 _POINT = re.compile(r"ordered (?:pair|triple)|\bpoints?\b|coordinates|\$\([a-z], ?\\?[a-z]+\)\W?\$")
 _FRACTION = re.compile(r"\b(?:fraction|decimal)\b")
 _INTERVAL = re.compile(r"interval|inequalit|\bdomain\b|\brange\b|<|>|\\[lg]eq?\b")
+_EQUATION = re.compile(
+    r"equation|relation|\b(?:line|curve|graph|locus|tangent|plane|circle|parabola|asymptote)"
+)
 _ORDER = re.compile(
     r"respectively|in (?:that|this|the) order|(?:in|de)creasing order|(?:as|de)scending order|"
     r"in order (?:from|of)|(?:least|smallest) to (?:greatest|largest)|"
@@ -93,6 +96,11 @@ def asks_for_several(problem: str) -> bool:
     if not problem:
         return True
     return bool(_SEVERAL.search(problem)) and not asks(_COUNT, problem)
+
+
+def asks_for_equation(problem: str) -> bool:
+    """Whether the question may want an equation as it stands; true where there is no question."""
+    return not problem or asks(_EQUATION, problem)
 
 
 def asks_for_percent(problem: str) -> bool:

@@ -357,7 +357,7 @@ def last_place(node: Node) -> Fraction:
     if decimals(node) or node.value.value.numerator.bit_length() > 4000:
         return Fraction(1, 10 ** decimals(node))
     digits = str(node.value.value)
-    return Fraction(10 ** (len(digits) - len(digits.rstrip("0"))))
+    return Fraction(10 ** (len(digits) - len(digits.rstrip("0") or "0")))
 
 
 def is_rounded(gold: Node, other: Node, left: Fraction, right: Fraction) -> bool:
