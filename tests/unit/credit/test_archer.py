@@ -139,3 +139,10 @@ def test_an_empty_buffer_comes_back_empty_and_says_so_when_asked():
 def test_a_buffer_for_nothing_is_refused():
     with pytest.raises(ValueError, match="a replay buffer of 0 transitions"):
         ReplayBuffer(0)
+
+
+def test_advantages_of_both_signs_do_not_cancel_in_their_size():
+    # Mean of |1| and |-1|; of 1 and -1 it would be 0.
+    rows = [row(1.0, session=0), row(0.0, session=1)]
+    metrics = credit_metrics(rows, np.array([1.0, -1.0]), np.zeros(2), np.zeros(2))
+    assert metrics["credit/solver_t1/advantage_abs"] == 1.0

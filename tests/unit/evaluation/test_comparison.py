@@ -12,15 +12,17 @@ from recipe.hint.evaluation.responses import complete_groups
 from recipe.hint.evaluation.results import write_results
 from recipe.hint.main_report import main
 
+TOY = {"benchmark": "toy"}
 
-def make_run(folder, model="base", temperature=0.6, **benchmarks):
+
+def make_run(folder, model="base", temperature=0.6, sampling=None, **benchmarks):
     for name, verdicts in benchmarks.items():
         write_rows(folder / "evaluation", name, rows(name, **verdicts))
     write_results(
         folder / "evaluation",
         {name: list(verdicts) for name, verdicts in benchmarks.items()},
         model=model,
-        sampling={"temperature": temperature},
+        sampling={"temperature": temperature, **(sampling or {})},
         num_responses=2,
         wall_s=dict.fromkeys(benchmarks, 1.0),
     )
@@ -134,3 +136,27 @@ def test_a_group_is_compared_when_all_its_members_are():
     result = compare_macro({"gpqa_diamond": up, "mmlu_pro": same})["out_of_distribution"]
     assert result.difference == mean_of([up.difference, same.difference])
     assert (result.difference.value, result.num_problems, result.num_gained) == (0.25, 3, 1)
+
+
+def test_a_group_counts_the_problems_that_its_benchmarks_gained_and_lost():
+    """Gained 1 + 1, lost 2 + 1."""
+    one = compare_groups(groups(1, a="-", b="+", c="+"), groups(1, a="+", b="-", c="-"), **TOY)
+    two = compare_groups(groups(1, a="-", b="+"), groups(1, a="+", b="-"), **TOY)
+    result = compare_macro({"gpqa_diamond": one, "mmlu_pro": two})["out_of_distribution"]
+    assert (result.num_gained, result.num_lost) == (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "said"),
+    [
+        ({}, {"top_p": 0.9}, "null in A and 0.9 in B"),
+        ({"top_p": 0.9}, {}, "0.9 in A and null in B"),
+    ],
+)
+def test_a_sampling_setting_that_one_run_alone_has_is_told_once(tmp_path, a, b, said):
+    folders = [
+        make_run(tmp_path / name, sampling=each, gsm8k={"p": "--"})
+        for name, each in (("a", a), ("b", b))
+    ]
+    told = [line for line in compare_runs(*folders) if "sampling differs" in line]
+    assert told == [f"sampling differs: top_p is {said}"]

@@ -1,7 +1,10 @@
+import math
+
 import pytest
 from response_rows import turn_facts
 
-from recipe.hint.evaluation.turns import turn_metrics
+from recipe.hint.evaluation.estimators import t_quantile, wilson_interval
+from recipe.hint.evaluation.turns import TURN_FACTS, turn_metrics
 
 
 def facts(before, after, unchanged=0.0):
@@ -30,3 +33,26 @@ def test_the_interval_of_the_change_is_that_of_paired_differences():
 
 def test_there_are_no_numbers_without_conversations():
     assert turn_metrics({}) == turn_metrics({"p": []}) == {}
+
+
+def test_conversations_that_cannot_be_compared_are_left_out():
+    unknown = dict.fromkeys(TURN_FACTS, math.nan)
+    alone = turn_metrics({"p": [facts(0, 1)], "q": [facts(1, 1)]})
+    found = turn_metrics({"p": [facts(0, 1), unknown], "q": [facts(1, 1)], "r": [unknown]})
+    assert found == alone
+    assert found["conversations"] == 2
+    assert turn_metrics({"p": [unknown]}) == {}
+
+
+def test_a_share_is_worth_as_many_draws_as_the_problem_with_most_conversations_allows():
+    """Means 1/2 of 2 and 2/5 of 5 conversations: 0.45, variance 0.005 / 2.
+
+    0.45 x 0.55 / 0.0025 = 99 draws are more than 2 problems x 5.
+    """
+    groups = {
+        "p": [facts(0, each) for each in (1, 0)],
+        "q": [facts(0, each) for each in (1, 1, 0, 0, 0)],
+    }
+    found = turn_metrics(groups)
+    expected = wilson_interval(0.45, 10, t_quantile(1))
+    assert (found["acc_t2_low"], found["acc_t2_high"]) == pytest.approx(expected)

@@ -7,6 +7,7 @@ from talks import GUIDE, TurnEngine, play
 
 from recipe.hint.errors import ConfigError
 from recipe.hint.methods.mlmt import Mlmt, MlmtSettings
+from recipe.hint.methods.score import PARENT_TURN
 from recipe.hint.methods.score_guided import ScoreGuided, ScoreGuidedSettings
 from recipe.hint.turns import Place, RoleSampling
 
@@ -273,3 +274,10 @@ def test_a_stage_of_a_solver_that_does_not_train_may_be_longer_than_the_run():
     with pytest.raises(ConfigError, match="stage1_steps=250 is above the 100 steps"):
         ScoreGuided(settings=ScoreGuidedSettings()).check_steps(100)
     ScoreGuided(settings=ScoreGuidedSettings(train_solver=False)).check_steps(100)
+
+
+def test_a_refinement_names_the_feedback_that_it_follows():
+    """2 attempts with 2 feedbacks each: the refinements follow feedback 0, 1, 2 and 3."""
+    right = {0: [0, 1], GUIDE: [0] * 4, 1: [1, 0, 1, 0]}
+    rows = credits(talk(mlmt(feedbacks=2), right), "solver")
+    assert [row.facts[PARENT_TURN] for row in rows if row.turn == 2] == [0.0, 1.0, 2.0, 3.0]

@@ -1,7 +1,7 @@
 """What the one loop makes of several turns, whatever the method."""
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 import torch
@@ -171,3 +171,22 @@ def test_the_turns_of_a_round_are_one_request_and_one_grade():
     # The first round has one prompt; the second one prompt of each of the four conversations.
     assert (engine.requests, engine.grades) == (1, 2)
     assert [turn.parent.turn for turn in (row.turn for row in outcome.rows[4:])] == [0, 1, 2, 3]
+
+
+class FirstUngraded(TurnEngine):
+    """The verifier fails on every first turn."""
+
+    async def grade(self, problem, responses):
+        graded = await super().grade(problem, responses)
+        is_first = responses[0].token_ids_T[0] == 0
+        return [replace(each, reason="timeout") if is_first else each for each in graded]
+
+
+def test_a_first_turn_of_archer_needs_no_grade_unless_it_earns_one():
+    right = {0: [0, 0], 1: [0, 1]}
+    kept = play(Archer(), FirstUngraded(right))
+    assert [row.credit.reward for row in kept.rows] == [0.0, 0.0, 0.0, 1.0]
+    assert not kept.record.is_dropped
+    # With rewards of its own nothing is known of either conversation.
+    first = Archer(settings=ArcherSettings(rewards_first=True))
+    assert play(first, FirstUngraded(right)).record.is_dropped
