@@ -290,3 +290,13 @@ def test_a_visit_that_ends_later_gets_a_put_of_its_own(queue):
 
     asyncio.run(one_after_the_other())
     assert [keys[0] for keys, _, _ in queue.puts] == ["a_0_0", "b_0_0"]
+
+
+def test_a_long_answer_goes_to_the_queue_with_its_first_200_characters():
+    outcome = mixed()
+    row = outcome.rows[0]
+    verdict = dataclasses.replace(row.turn.verdict, extracted="7" * 300)
+    row = dataclasses.replace(row, turn=dataclasses.replace(row.turn, verdict=verdict))
+    outcome = dataclasses.replace(outcome, rows=(row, *outcome.rows[1:]))
+    _, fields, _ = next(store.rows_of(outcome, PROMPT))
+    assert fields["extra_fields"]["reward_extra_info"]["extracted"] == "7" * 200
