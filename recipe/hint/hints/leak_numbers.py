@@ -126,7 +126,7 @@ def numbers(text: str, sizes: Sizes) -> Iterator[Number]:
         before, behind, next_one = signs[place : place + 3]
         if not before and not behind:
             if float(one.value) in sizes.operands:
-                found.append(_applied(low, one))
+                found += _applied(low, one)
         elif not before and not next_one:
             found += _combined(low, one, behind, atoms[place + 1])
     for each in found:
@@ -246,11 +246,13 @@ def _with_shares(low: str, atoms: Iterable[Number]) -> list[Number]:
         if (gap == "/" or frac) and one.value and _is_short(last.value):
             share = Fraction(last.value) / one.value
             found[-1] = Number(share, last.start - len(frac[0] if frac else ""), one.end)
-            whole = found[-2] if len(found) > 1 else None
-            if whole and 0 < share < 1 and low[whole.end : found[-1].start] in ("", " "):
-                found[-2:] = [Number(whole.value + share, whole.start, one.end)]
         else:
             found.append(one)
+            if "frac" not in low[one.start : one.start + 6]:  # \frac34 is one number
+                continue
+        *_, whole, part = [None, *found]
+        if whole and 0 < part.value < 1 and low[whole.end : part.start] in ("", " "):
+            found[-2:] = [Number(whole.value + part.value, whole.start, part.end)]
     return found
 
 
@@ -282,18 +284,21 @@ def _combined(low: str, one: Number, sign: str, two: Number) -> Iterator[Number]
         yield Number(value, one.start - len(before[0] if before else ""), two.end)
 
 
-def _applied(low: str, one: Number) -> Number:
-    """Return a number with what the words before it do to it: twice, half of."""
+def _applied(low: str, one: Number) -> Iterator[Number]:
+    """Yield a number with what the words before it do to it: twice, half of, the root of."""
     before = _before(low, one)
     if not before or before["named"]:
-        return one
+        yield one
+        return
     value = Fraction(one.value)
     if before["root"]:
-        value = Fraction(math.isqrt(value.numerator), math.isqrt(value.denominator))
-        value = value if value**2 == one.value else Fraction(-1)
+        root = Fraction(math.isqrt(value.numerator), math.isqrt(value.denominator))
+        if root**2 != value:
+            return
+        value = root
     else:
         value *= 2 if before["twice"] else Fraction(1, 2)
-    return Number(value, one.start - len(before[0]), one.end)
+    yield Number(value, one.start - len(before[0]), one.end)
 
 
 def in_other_bases(text: str, number: int) -> Iterator[Number]:

@@ -141,3 +141,16 @@ def test_what_only_looks_like_another_base_is_none(text, number):
 def test_a_letter_that_is_longer_in_small_letters_moves_no_place():
     # Two of them would move it by two.
     assert found("\u0130\u0130 42, she says", 42) == [(42, "42", False)]
+
+
+@pytest.mark.parametrize("text", [r"3\frac12", r"3 \dfrac12", r"3\frac{1}{2}", "3 1/2", "3 frac12"])
+def test_a_mixed_number_is_one_number_in_every_writing(text):
+    [(value, place, _)] = found(f"it is {text}, she says", Fraction(7, 2))
+    assert (value, place.rstrip("}")) == (Fraction(7, 2), text.rstrip("}"))
+    assert found(f"it is {text}, she says", Fraction(1, 2)) == []
+
+
+@pytest.mark.parametrize("text", [r"\sqrt{2}", "the square root of 3", "sqrt(1/2)"])
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_the_root_of_what_is_no_square_is_no_number_here(text, size):
+    assert found(f"it is {text}, she says", size) == []

@@ -92,11 +92,10 @@ class Comparison:
         if gold.kind != "label" or other.kind != "label":
             label, rest = (gold, other) if gold.kind == "label" else (other, gold)
             if rest.kind == "relation" and label.items[0].kind == "sym":
-                equation = Node("relation", label.items, ("=",))
-                pair = (equation, rest) if gold.kind == "label" else (rest, equation)
-                # x = 5 is solved, 2x = 10 is not; nor is 2d = n + 1 where d is asked for
-                is_line = names_in(label.items[1]) and questions.asks_for_equation(self.problem)
-                if is_line and label.items[1].kind not in STRUCTURES and rest.value == ("=",):
+                pair = (Node("relation", label.items, ("=",)), rest)[:: 1 if label is gold else -1]
+                # x = 5 is solved, 2x = 10 is not, nor 2d = n where d is asked for
+                may_be = names_in(label.items[1]) and questions.asks_for_equation(self.problem)
+                if may_be and label.items[1].kind not in STRUCTURES and rest.value == ("=",):
                     return self._relations(*pair)
             if rest.kind == "list" and any(item.kind == "label" for item in rest.items):
                 return self._named(label, rest)
