@@ -229,3 +229,49 @@ def test_invented_names_give_a_set_no_order():
 )
 def test_a_number_before_a_comma_or_a_line_is_no_percentage(problem):
     assert is_right(r"25\%", "25", problem)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "What is the remainder when ${}$ and $4$ others are divided by ${}$?",
+        "Find the residue of 12345, of {} or of 4, modulo {}.",
+        r"Find the residue of $9^{}$ in $\pmod{{{}}}$, not in 4.",
+    ],
+)
+def test_a_modulus_is_the_questions_only_where_it_is_one(asked):
+    for modulus in (7, 11, 23):
+        problem = asked.format(2 * modulus, modulus)
+        assert is_right(rf"3 \pmod{{{modulus}}}", "3", problem)
+        assert not is_right(r"3 \pmod{4}", "3", problem)
+        assert not is_right(rf"3 \pmod{{{2 * modulus}}}", "3", problem)
+
+
+def test_a_triangle_or_rectangle_asks_for_no_angle():
+    for problem in (
+        "What is the area of a rectangle of 5 by 8?",
+        "A triangle has sides 3, 4 and 5. What is $\\sin A + \\sin B$?",
+    ):
+        assert is_right("40", "40", problem)
+        assert not is_right(r"40^\circ", "40", problem)
+    for problem in (
+        "A triangle has angles of 60 and 80. What is the third angle?",
+        r"In triangle $ABC$, find $\angle A$.",
+        "By how many degrees does it turn?",
+    ):
+        assert is_right(r"40^\circ", "40", problem)
+
+
+def test_an_equation_that_holds_the_unknown_is_not_solved():
+    gold, problem = r"d = \frac{1+n}{2}", "For each $n$, compute $d$."
+    for answer in (
+        "2d - 1 = n",
+        "2d = n + 1",
+        "d + 7 = \\frac{n+1}{2} + 7",
+        "-d = -\\frac{1+n}{2}",
+    ):
+        assert not is_right(answer, gold, problem), answer
+        line = "What is the equation of the line?"
+        assert is_right(answer.replace("d", "y").replace("n", "x"), "y = \\frac{1+x}{2}", line)
+    assert is_right(r"d = \frac{n}{2} + \frac12", gold, problem)
+    assert not is_right(r"7 \approx 0", "7", "What is $x$?")

@@ -20,9 +20,8 @@ from recipe.hint.verify.maths.words import TAILS, TOTALS, changes_value, is_plai
 _DOUBTFUL = frozenset(
     "kelvin ampere volt watt joule newton degree_Celsius degree_Fahrenheit".split()
 )
-_ANGLE = re.compile(  # of a polynomial, a degree is no angle, and a triangle asks for none
-    r"\bangl|\\angle|degree(?! (?:\$?[0-9]|at most|less))|°|\\circ\b|rotat|temperature|latitude"
-    r"|longitude|\barc"
+_ANGLE = re.compile(  # no triangle
+    r"\bangl|\\angle|degree|°|\\circ\b|rotat|temperature|latitude|longitude|\barc"
 )
 _MEASURE = re.compile(  # what is asked for has the power of a length
     r"(?:[Ww]hat is|[Ff]ind|[Cc]ompute|[Dd]etermine|[Cc]alculate) "
