@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 
 import pytest
 
@@ -112,3 +113,28 @@ def test_all_sides_of_an_equation_have_the_value_and_one_is_worked_out():
     assert equal("(x+1)(x+2)", right, problem)
     assert not equal("(x+1)(x+2)", "x^2+3x+2=2+3x+x^2", problem)
     assert not equal("(x+1)(x+2)", "(x+1)(x+2)=x^2+3x+1", problem)
+
+
+def test_like_terms_are_joined_where_a_sum_is_to_be_simplified_or_expanded():
+    rng = random.Random(17)
+    for _ in range(60):
+        a, b, part = rng.randint(12, 60), rng.randint(12, 60), rng.randint(2, 9)
+        gold, square = f"{a}x - {b}", f"x^2 + {2 * part}x + {part**2}"
+        simplify = f"Simplify ${a + part}x - {b} - {part}x$."
+        for question in (simplify, f"Expand ${a}(x - 1) + {a - b}$."):
+            for answer in (gold, f"-{b} + {a}x", f"{a} x - {b}.0"):
+                assert equal(gold, answer, question), (answer, question)
+            for answer in (
+                f"{a - part}x + {part}x - {b}",
+                f"{a}x - {b - part} - {part}",
+                f"-{b} + x + {a - 1}x",
+            ):
+                assert not equal(gold, answer, question), (answer, question)
+        question = f"Expand $(x + {part})^2$."
+        assert equal(square, square, question)
+        for answer in (f"x(x + {part}) + {part}x + {part**2}", f"(x + {part})(x + {part})"):
+            assert not equal(square, answer, question), answer
+        whole = rf"\frac{{{a}}}{{{7 * b}}}"
+        common = "Give it as a common fraction."
+        assert equal(whole, whole, common)
+        assert not equal(whole, rf"\frac{{{a / 10}}}{{{7 * b / 10}}}", common)

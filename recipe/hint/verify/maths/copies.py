@@ -20,6 +20,7 @@ from recipe.hint.verify.maths.tree import (
     Node,
     NoValue,
     Number,
+    decimals,
     exact,
     factors,
     names_in,
@@ -30,6 +31,8 @@ _FACTOR = re.compile(
     r"|into (?:\w{1,20} )?factors|因式分解|分解因式"
 )
 _EXPAND = re.compile(r"\b[Ee]xpand\b")
+_COMMON = re.compile(r"\bcommon fraction")
+_JOIN = re.compile(r"\b[Ss]implif|\b[Ee]xpand\b")
 _SIMPLIFY = re.compile(r"\b[Ss]implif|\b[Rr]ationali[sz]|\bradical")
 _SCALES = frozenset(10**power for power in range(16))
 _NEUTRAL = {"mul": _SCALES, "div": _SCALES, "pow": {1}, "add": {0}, "sub": {0}}
@@ -95,14 +98,20 @@ def sides_of(gold: Node, answer: Node) -> list[Node]:
 
 
 def has_form(problem: str, gold: Node, answer: Node) -> bool:
-    """Whether a value has as many factors or terms as the gold answer where that is asked for."""
+    """Whether a value has the gold answer's factors or terms where a form is asked for."""
     if _FACTOR.search(problem):
         if sum(factors(answer).values()) < sum(factors(gold).values()):
             return False
         return _divides(gold) or not _divides(answer)  # x(x + 3 + 2/x) is no factoring
     if _SIMPLIFY.search(problem) and 0 < max(_radicands(gold)) < max(_radicands(answer)):
         return False  # sqrt(968)/2 for 11 sqrt(2)
-    return not _EXPAND.search(problem) or _num_terms(answer) >= _num_terms(gold)
+    if _COMMON.search(problem) and any(map(_divides_decimals, _nodes(answer))):
+        return False  # 1.4/0.3
+    is_sum, is_expanded = bool(names_in(gold)) and _is_expanded(gold), _is_expanded(answer)
+    num_more = _num_terms(answer) - _num_terms(gold)
+    if is_sum and is_expanded and num_more > 0 and _JOIN.search(problem):
+        return False  # 15x + 1 - 81 for 15x - 80
+    return not _EXPAND.search(problem) or (num_more >= 0 and is_expanded >= is_sum)
 
 
 def is_worked(node: Node) -> bool:
@@ -150,6 +159,17 @@ def _divides(node: Node) -> bool:
 
 def _num_terms(node: Node) -> int:
     return sum(map(_num_terms, node.items)) if node.kind in ("add", "sub", "neg") else 1
+
+
+def _divides_decimals(node: Node) -> bool:
+    return node.kind == "div" and any(map(decimals, node.items))
+
+
+def _is_expanded(node: Node) -> bool:
+    """Whether it is a sum without a sum of names inside a product, power or fraction."""
+    if node.kind in ("add", "sub", "neg"):
+        return all(map(_is_expanded, node.items))
+    return not any(each.kind in ("add", "sub") and names_in(each) for each in _nodes(node))
 
 
 def _has_value(formula: Node, golds: Sequence[Node], equal: Callable[[Node, Node], bool]) -> bool:
