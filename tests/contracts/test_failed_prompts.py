@@ -81,18 +81,22 @@ def test_the_synchronous_buffer_gives_up_when_nothing_of_its_batch_is_left(monke
         sample(guarded(ReplayBuffer, batch_size=3))
 
 
-@BOTH
-def test_failed_prompts_of_a_validation_are_left_out_of_it(buffer_class, monkeypatch):
+def validate(buffer_class, monkeypatch, *statuses):
+    """Sample a validation whose prompts have ended like this; return what was said."""
     tags = {
-        uid: {"is_prompt": True, "status": status, "global_steps": 1, "error": "odd"}
-        for uid, status in {"a": "finished", "b": "finished", "c": "failure"}.items()
+        f"u{number}": {"is_prompt": True, "status": status, "global_steps": 1, "error": "odd"}
+        for number, status in enumerate(statuses)
     }
     monkeypatch.setattr(tq, "kv_list", lambda partition_id=None: {"val": tags})
     monkeypatch.setattr(tq, "kv_clear", lambda keys, partition_id: None)
-    said = []
-    guarded(buffer_class, batch_size=128, said=said).sample(
-        global_steps=1, partition_id="val", batch_size=3
-    )
+    buffer = guarded(buffer_class, batch_size=128, said=(said := []))
+    buffer.sample(global_steps=1, partition_id="val", batch_size=len(statuses))
+    return said
+
+
+@BOTH
+def test_failed_prompts_of_a_validation_are_left_out_of_it(buffer_class, monkeypatch):
+    said = validate(buffer_class, monkeypatch, "finished", "finished", "failure")
     assert said == ["  failed at step 1: odd"]
 
 
@@ -145,13 +149,5 @@ def test_many_prompts_that_finished_outweigh_failures_of_most_of_a_batch(monkeyp
 @BOTH
 def test_a_validation_ends_where_most_of_its_own_prompts_fail(buffer_class, monkeypatch):
     """2 of 3, whatever the training's batch is."""
-    tags = {
-        uid: {"is_prompt": True, "status": status, "global_steps": 1, "error": "odd"}
-        for uid, status in {"a": "finished", "b": "failure", "c": "failure"}.items()
-    }
-    monkeypatch.setattr(tq, "kv_list", lambda partition_id=None: {"val": tags})
-    monkeypatch.setattr(tq, "kv_clear", lambda keys, partition_id: None)
     with pytest.raises(HintError, match="2 prompts failed at step 1, more than half of .* of 3"):
-        guarded(buffer_class, batch_size=128).sample(
-            global_steps=1, partition_id="val", batch_size=3
-        )
+        validate(buffer_class, monkeypatch, "finished", "failure", "failure")

@@ -203,7 +203,7 @@ def compare(answer: str, candidate: str, problem: str = "") -> Equality:
     tolerance = _tolerance(gold, stated)
     if tolerance is None and (quick := _quick_equal(gold, candidate, problem)) is not None:
         return quick
-    left = read(without_domain(gold))
+    left = _read_gold(gold)
     right = read_answer(candidate, left, problem)
     if left.text == right.text:
         return Equality(True, "text")
@@ -217,7 +217,12 @@ def equal(answer: str, candidate: str, problem: str = "") -> bool:
 
 def is_text_only(answer: str) -> bool:
     """Whether a gold answer cannot be read, so that only the same text is right."""
-    return not read(without_domain(_gold_text(answer)[0])).trees
+    return not _read_gold(_gold_text(answer)[0]).trees
+
+
+def _read_gold(gold: str) -> Reading:
+    """Read a gold answer, whose domain says what the problem does."""
+    return read(without_domain(gold))
 
 
 def _trees_equal(gold: Reading, other: Reading, comparison: Comparison) -> Equality | None:
@@ -266,7 +271,7 @@ def _quick_equal(gold: str, candidate: str, problem: str) -> Equality | None:
     if max(len(gold), len(candidate)) > _MAX_QUICK_CHARS:
         return None
     try:
-        left = read(without_domain(gold))
+        left = _read_gold(gold)
         right = read_answer(candidate, left, problem)
         if left.text == right.text:
             return Equality(True, "text")
