@@ -6,7 +6,6 @@ import contextlib
 import os
 import re
 import shlex
-import shutil
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -24,6 +23,7 @@ from recipe.hint.runtime.cpu.fork_client_process import EXECUTABLE
 from recipe.hint.runtime.environment import environment_of
 from recipe.hint.runtime.evaluation import EvaluationRunner
 from recipe.hint.runtime.folder_lock import claimed
+from recipe.hint.runtime.ray_logs import engine_error, keep_logs
 from recipe.hint.runtime.ray_services import RayServices, coming_round, starting
 from recipe.hint.runtime.reporter import Pace, closing_lines, stopped_line
 from recipe.hint.runtime.run_folder import RunFolder, keep_config
@@ -34,11 +34,7 @@ _STEP = re.compile(r"^(step|samples) (\d+)/(\d+)")
 _POLL_S = 0.2
 _PRINT_EVERY_S = 10.0
 _END_S = 120.0  # for the end of Ray, and a copy of its logs
-# Names that Ray gives to files of its log folder.
-_WORKER_FILE = re.compile(r"worker-(?P<worker>[0-9a-f]{56})-(?P<job>[0-9a-f]{8})-")
-_WORKER_ID = re.compile(r"[0-9a-f]{56}")
-_NAMED_JOB = re.compile(r"(?:python-core-driver|runtime_env_setup)-(?P<job>[0-9a-f]{8})")
-_FIRST_JOB, _NO_JOB = "01000000", "ffffffff"
+_ELSEWHERE = "root cause"  # vLLM's errors name no reason; they point at the output of its engine
 
 
 def launch(config: DictConfig) -> list[str]:
@@ -74,7 +70,7 @@ def run_to_its_end(config: DictConfig, runner_class: type) -> RunFolder:
     Raises:
         HintError: If the run failed; the message is the first reason any of its processes left.
     """
-    with _started_ray(config) as (folder, services, is_alive):
+    with _started_ray(config) as (folder, session, services, is_alive):
         console = _Console(folder.console)
         runner = remote_runner(runner_class)
         _wait_until_scheduled(runner, config.hint.watchdog.queue_s)
@@ -93,7 +89,11 @@ def run_to_its_end(config: DictConfig, runner_class: type) -> RunFolder:
             ray.get(job)
             return folder
         except (RayError, HintError) as error:
-            raise HintError(f"{_reason(error, folder)} (logs: {folder.logs})") from error
+            reason = _reason(error, folder)
+            if _ELSEWHERE in reason:
+                job_id = ray.get_runtime_context().get_job_id()
+                reason = engine_error(session, job_id) or reason
+            raise HintError(f"{reason} (logs: {folder.logs})") from error
         finally:
             console.show()
             console.close()
@@ -129,10 +129,11 @@ def _wait_until_scheduled(runner: Any, limit_s: float) -> None:
 @contextlib.contextmanager
 def _started_ray(
     config: DictConfig,
-) -> Iterator[tuple[RunFolder, RayServices, Callable[[], None]]]:
+) -> Iterator[tuple[RunFolder, Path, RayServices, Callable[[], None]]]:
     """Run Ray for the time of one run, and keep the output of its processes with the run.
 
-    The third is to be called again and again, to show that this process waits for no disk.
+    The second is Ray's folder of logs; the last is to be called again and again, to show that this
+    process waits for no disk.
     """
     # Here: the actors do not know Hydra's resolvers, such as the time in the run's name.
     OmegaConf.resolve(config)
@@ -163,7 +164,7 @@ def _started_ray(
         reasons = [f"neither the disk of {folder.root} nor Ray answered for {limit_s:g} s"]
         with coming_round(limit_s, reasons) as is_alive:
             try:
-                yield folder, services, is_alive
+                yield folder, session, services, is_alive
             except HintError as error:  # what is told first, if Ray does not end after it
                 reasons.insert(0, str(error))
                 raise
@@ -183,39 +184,6 @@ def _end_ray(services: RayServices, session: Path, logs: Path) -> None:
         services.shut_down()
     finally:  # even if a second signal ended the wait
         services.kill_all()
-
-
-def keep_logs(session: Path, target: Path, job: str) -> None:
-    """Copy what Ray wrote for one job; a cluster's folder holds the output of all its jobs.
-
-    Ray's own output, of the node and its services, is kept with the first job, which is the run's
-    if it started the cluster. On a shared cluster that output can be of any size and age.
-
-    Args:
-        session: Ray's folder of logs on this machine.
-        target: Where they go.
-        job: Ray's id of the job.
-    """
-    for folder in (session, session / "old"):  # where Ray moves files of processes that ended
-        files = [path for path in folder.glob("*") if path.is_file()]
-        matches = (_WORKER_FILE.match(path.name) for path in files)
-        jobs = {match["worker"]: match["job"] for match in matches if match}
-        for path in files:
-            owner = _job_of(path.name, jobs)
-            if owner == job or (owner is None and job == _FIRST_JOB):
-                to = target / path.relative_to(session)
-                to.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(path, to)
-
-
-def _job_of(name: str, jobs: dict[str, str]) -> str | None:
-    """Return the job that a file belongs to, or ``None`` where it is the node's."""
-    worker = _WORKER_ID.search(name)
-    if worker and worker[0] in jobs:
-        job = jobs[worker[0]]
-        return None if job == _NO_JOB else job
-    named = _NAMED_JOB.match(name)
-    return named["job"] if named else None
 
 
 def _make_paths_absolute(config: DictConfig) -> None:

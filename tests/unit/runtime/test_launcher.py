@@ -9,7 +9,8 @@ from omegaconf import OmegaConf
 from recipe.hint.errors import ConfigError
 from recipe.hint.runtime import launcher
 from recipe.hint.runtime.folder_lock import claimed
-from recipe.hint.runtime.launcher import _Console, keep_logs
+from recipe.hint.runtime.launcher import _Console
+from recipe.hint.runtime.ray_logs import engine_error, keep_logs
 from recipe.hint.runtime.reporter import Pace
 from recipe.hint.runtime.run_folder import RunFolder
 
@@ -75,6 +76,38 @@ def test_of_a_cluster_that_others_use_only_files_of_the_job_are_kept(session):
 def test_of_a_cluster_of_its_own_the_output_of_the_node_is_kept_too(session):
     old = f"old/worker-{THEIRS}-01000000-5.out"
     assert kept(session, "01000000") == files_of(THEIRS, "01000000", 8) | NODE | {old}
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        (
+            ["(EngineCore pid=7) ERROR 11-26 02:27 [core.py:1374] ValueError: No memory"],
+            "No memory",
+        ),
+        (
+            ["(EngineCore pid=7) ValueError: No memory", "(EngineCore pid=7) OSError: 2"],
+            "No memory",
+        ),
+        (
+            [
+                "(EngineCore pid=7) ERROR [core.py:9] RuntimeError: Worker failed",
+                "(Worker pid=8) ERROR [mp.py:7] torch.OutOfMemoryError: CUDA out of memory",
+            ],
+            "CUDA out of memory",
+        ),
+        (["(EngineCore pid=7) WARNING [i.py:3] no _C: ModuleNotFoundError('vllm._C')"], None),
+        (["ValueError: of another process"], None),
+        ([], None),
+    ],
+)
+def test_the_error_of_an_engine_is_the_first_a_workers_before_the_engines(session, lines, expected):
+    noise = ["(EngineCore pid=7) ERROR [core.py:1] Traceback (most recent call last):", "x" * 10**5]
+    (session / f"worker-{OURS}-02000000-7.out").write_text("\n".join(noise + lines))
+    (session / f"worker-{THEIRS}-01000000-8.out").write_text("(Worker pid=1) OSError: theirs")
+    found = engine_error(session, "02000000")
+    assert (found is None) == (expected is None)
+    assert found is None or found.endswith(f": {expected}")
 
 
 def test_a_start_takes_away_no_line_of_an_earlier_one(tmp_path):
