@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks this machine's GPU in at most 45 minutes, without network, after scripts/setup.sh --profile gpu.
+# Checks this machine's GPU in at most 90 minutes, without network, after scripts/setup.sh --profile gpu.
 # Usage: scripts/gpu_check.sh [--device cpu] [--only PART,...] [--minutes N]; --device cpu tries it without a GPU.
 set -euo pipefail
 cd "$(dirname "$0")/.."

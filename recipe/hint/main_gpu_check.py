@@ -50,7 +50,7 @@ def read_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     default = Path(f"outputs/gpu-check-{datetime.now():%Y%m%d-%H%M%S}")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--only", default=",".join(PARTS), help=f"of {','.join(PARTS)}")
-    parser.add_argument("--minutes", type=float, default=45, help="limit of all parts together")
+    parser.add_argument("--minutes", type=float, default=90, help="limit of all parts together")
     parser.add_argument("--out", type=Path, default=default, help="a folder")
     given = parser.parse_args(argv)
     given.only = given.only.split(",")

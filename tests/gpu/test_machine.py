@@ -17,7 +17,7 @@ pytestmark = pytest.mark.gpu
 @pytest.fixture(scope="module")
 def check(tmp_path_factory):
     device = os.environ.get("HINT_GPU_STAND_IN", "cuda")
-    return Check(device, tmp_path_factory.mktemp("gpu"), time.monotonic() + 1800)
+    return Check(device, tmp_path_factory.mktemp("gpu"), time.monotonic() + 5400)
 
 
 @pytest.mark.parametrize("name", PARTS)
