@@ -31,3 +31,10 @@ install_cpu_torch() { # not the plain wheel: that one brings gigabytes of CUDA l
     return 1
   fi
 }
+
+install_flash_attn() { # for the generations of this machine's GPUs; its default are four, each as long to build
+  local own
+  own=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | sed -n 's/^\([0-9]*\)\..*/\10/p' | sort -u | paste -sd ';') || own=
+  [ -z "$own" ] || export FLASH_ATTN_CUDA_ARCHS=${FLASH_ATTN_CUDA_ARCHS:-$own}
+  pip_install --no-build-isolation "$(grep '^flash-attn' requirements/gpu.lock)"
+}

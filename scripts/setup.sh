@@ -31,8 +31,8 @@ echo "$kind unfinished" >"$stamp"
 grep -vE '^(flash-attn|uv)=' "requirements/$profile.lock" >.venv/requirements.txt
 step "packages of requirements/$profile.lock (takes minutes)" install .venv/requirements.txt
 if [ "$profile" = gpu ]; then # after torch, which its build imports; a run can do without it
-  step "flash-attn (needs nvcc; MAX_JOBS limits its memory)" pip_install --no-build-isolation \
-    "$(grep '^flash-attn' requirements/gpu.lock)" || echo "Without it: see docs/models.md#flash-attn" >&2
+  step "flash-attn (needs nvcc; MAX_JOBS limits its memory)" install_flash_attn ||
+    echo "Without it: see docs/models.md#flash-attn" >&2
 fi
 [ "$tools" = run ] || step "tools of requirements/dev.lock" install requirements/dev.lock
 step "this package, editable" pip_install --no-build-isolation -e .
