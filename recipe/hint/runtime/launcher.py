@@ -91,8 +91,7 @@ def run_to_its_end(config: DictConfig, runner_class: type) -> RunFolder:
         except (RayError, HintError) as error:
             reason = _reason(error, folder)
             if _ELSEWHERE in reason:
-                job_id = ray.get_runtime_context().get_job_id()
-                reason = engine_error(session, job_id) or reason
+                reason = engine_error(session, ray.get_runtime_context().get_job_id())
             raise HintError(f"{reason} (logs: {folder.logs})") from error
         finally:
             console.show()

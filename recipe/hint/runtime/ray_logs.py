@@ -43,8 +43,8 @@ def keep_logs(session: Path, target: Path, job: str) -> None:
                 shutil.copy2(path, to)
 
 
-def engine_error(session: Path, job: str) -> str | None:
-    """Return the first error that an engine of vLLM's wrote, a worker's before its engine's.
+def engine_error(session: Path, job: str) -> str:
+    """Tell the first error that an engine of vLLM's wrote, a worker's before its engine's.
 
     vLLM raises in the server only that the engine failed; the reason is in the engine's output.
 
@@ -58,9 +58,12 @@ def engine_error(session: Path, job: str) -> str | None:
             if match := _RAISED.match(line):
                 found.setdefault(match["who"], match["error"])
     error = found.get("Worker") or found.get("EngineCore")
-    return (
-        f"vLLM's engine failed: {shorten(error, _LONGEST, placeholder=' ...')}" if error else None
-    )
+    if error is None:
+        return (
+            "vLLM's engine is gone, and wrote no error on this machine: it was killed (dmesg tells "
+            "if for want of memory), or ran on another one"
+        )
+    return f"vLLM's engine failed: {shorten(error, _LONGEST, placeholder=' ...')}"
 
 
 def _job_of(name: str, jobs: dict[str, str]) -> str | None:

@@ -106,6 +106,21 @@ def test_another_value_that_is_offered_behind_the_box_spoils_it():
     assert choice_verdict(r"\boxed{B} or A similar one.", "B").reason == "correct"
 
 
+MARKS = (r"\%", "%", r"^\circ", r"^{\circ}", "°", "_7", "_{7}", "_{12}", "_ 8")
+PROBLEMS = ("What is $x$?", "What percent is it?", "Find the angle in degrees.", "In base 7?")
+
+
+def test_a_mark_behind_the_box_says_what_it_says_inside():
+    reasons = set()
+    for mark, problem, value in itertools.product(MARKS, PROBLEMS, VALUES[:8]):
+        for gold in (value, value + mark):
+            inside = grade_maths(rf"So $\boxed{{{value}{mark}}}$.", gold, problem=problem)
+            for behind in (rf"$\boxed{{{value}}}{mark}$", rf"$\boxed{{{value}}}${mark}"):
+                assert grade_maths(f"So {behind}.", gold, problem=problem) == inside, behind
+            reasons.add(inside.reason)
+    assert reasons == {"correct", "wrong"}
+
+
 # @ is the box, # another value.
 PARTS = (
     *(r"$@\,000$", r"$@\!000$", r"$@\ 000$", "$@~000$", "$@{}0$", r"$@\text{0}$", "@e3", "$.@$"),

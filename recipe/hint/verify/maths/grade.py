@@ -35,6 +35,8 @@ MAX_ANSWER_CHARS = 10_000
 
 _BOX = re.compile(r"\\boxed(?![A-Za-z])\s*")
 _BRACE = re.compile(r"(\\boxed(?![A-Za-z])\s*)\{|\\(?!\\boxed).|[{}]", re.DOTALL)
+# A per cent sign, degrees or a base behind a box: \boxed{5}\%, $\boxed{60}$°, \boxed{12}_7.
+_MARK = re.compile(r"\$?(\\?%|\^\s?\{?\s?\\circ\s?\}?|°|_\s?\{?\s?\d{1,2}\s?\}?)")
 # Between two boxes that are parts of one answer: nothing, or a comma, "and", "or".
 _GLUE = re.compile(
     r"\}((?:[\s$*,;]|\\[()\[\],;: ]|\\q?quad(?![a-z])|\\text\{[\s,]{0,3}(?:and|or)\s?\}|and|or)*)\Z"
@@ -126,7 +128,8 @@ def last_box(response: str) -> Box:
     An unbalanced last box, or ``\boxed`` without a brace, is ``open`` however many complete
     boxes come before it: those are intermediate values. A box inside another is part of it.
     Boxes side by side, ``\boxed{2}`` and ``\boxed{3}``, are one answer, the list of their values;
-    so are ``x = \boxed{2}`` or ``x = \boxed{3}``. More than twelve of them are ``open``.
+    so are ``x = \boxed{2}`` or ``x = \boxed{3}``. More than twelve of them are ``open``. A per cent
+    sign, degrees and a base right behind a box are read as if they stood in it.
     """
     last = _last_match(response)
     if last is None:
@@ -179,6 +182,8 @@ def _with_boxes_before(response: str, closed: Mapping[int, tuple[int, int]], end
         for name, text in reversed(others)
         if text and (name != name_of_last or not say_the_same(text, last))
     ]
+    mark = _MARK.match(response, end)  # it belongs to the last value
+    last += mark[1] if mark else ""
     return Box("closed", link.join([*texts, name_of_last + last]) if texts else last, (start, end))
 
 
