@@ -1,5 +1,6 @@
 """A checkpoint of several ranks becomes one model folder with the same weights."""
 
+import copy
 import re
 import shutil
 from pathlib import Path
@@ -7,6 +8,8 @@ from pathlib import Path
 import pytest
 import torch
 from engines import prompts, run_process
+from omegaconf import OmegaConf
+from peft import LoraConfig, get_peft_model
 from torch import distributed
 from torch.distributed.tensor import DTensor, Shard, init_device_mesh
 from torch.testing._internal.distributed.fake_pg import FakeStore
@@ -14,6 +17,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from recipe.hint.main_export import main
 from recipe.hint.runtime.checkpoints import mark_complete
+from recipe.hint.runtime.merging import merge_model
 
 BASE = Path(__file__).parents[2] / "data/tiny/base"
 
@@ -93,6 +97,46 @@ def test_an_export_in_bf16_rounds_each_weight_once(tmp_path, trained):
         assert torch.equal(weight.to(torch.bfloat16), exported.state_dict()[name]), name
     modes = {path.name: path.stat().st_mode for path in (tmp_path / "out").iterdir()}
     assert modes["model.safetensors"] == modes["config.json"]
+
+
+@pytest.mark.parametrize("num_ranks", [1, 3])
+def test_an_adapter_is_added_to_the_weights(tmp_path, trained, num_ranks):
+    """W + alpha / r * B A: verl's merger leaves the second term out."""
+    torch.manual_seed(2)
+    adapter = LoraConfig(r=4, lora_alpha=12, target_modules=["q_proj", "down_proj"])
+    model = get_peft_model(copy.deepcopy(trained), adapter)
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            if "lora_B" in name:
+                weight += 0.1 * torch.randn_like(weight)
+    checkpoint = tmp_path / "run/checkpoints/global_step_7"
+    write_checkpoint(checkpoint, model, num_ranks)
+    (checkpoint / "actor/lora_train_meta.json").write_text('{"r": 4, "lora_alpha": 12}')
+    assert main([str(checkpoint), str(tmp_path / "out"), "--dtype", "fp32"]) == 0
+    exported = AutoModelForCausalLM.from_pretrained(tmp_path / "out").state_dict()
+    expected = model.merge_and_unload().state_dict()
+    assert expected.keys() == exported.keys()
+    for name, weight in expected.items():
+        assert torch.allclose(weight, exported[name], atol=1e-6), name
+    name = "model.layers.1.self_attn.q_proj.weight"
+    assert (exported[name] - trained.state_dict()[name]).abs().max() > 0.1
+
+    config = OmegaConf.create({"actor_rollout_ref": {"model": {"path": str(checkpoint)}}})
+    said = []
+    merge_model(config, said.append)
+    assert config.actor_rollout_ref.model.path == f"{checkpoint}/merged"
+    merged = AutoModelForCausalLM.from_pretrained(checkpoint / "merged").state_dict()
+    assert torch.equal(merged[name], exported[name].to(torch.bfloat16))
+    assert said == [f"merging the parts of {checkpoint} ..."]
+
+
+def test_an_adapter_that_is_not_of_two_matrices_is_refused(tmp_path, trained, capsys):
+    checkpoint = tmp_path / "run/checkpoints/global_step_7"
+    model = get_peft_model(copy.deepcopy(trained), LoraConfig(r=4, target_modules=["embed_tokens"]))
+    write_checkpoint(checkpoint, model, 1)
+    (checkpoint / "actor/lora_train_meta.json").write_text('{"r": 4, "lora_alpha": 12}')
+    assert main([str(checkpoint), str(tmp_path / "out")]) == 2
+    assert "adapter that is no product of two matrices: " in capsys.readouterr().err
 
 
 def test_what_cannot_be_exported_ends_in_one_line(tmp_path, trained, capsys):

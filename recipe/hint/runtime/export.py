@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
@@ -23,9 +25,7 @@ _DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 
 
 def export_model(checkpoint: str | Path, target: Path, dtype: Literal["fp32", "bf16"]) -> None:
-    """Write ``target``, whole or not at all.
-
-    verl's merger rounds to bf16; this keeps the trainer's fp32 where it is asked for.
+    """Write ``target``, whole or not at all; a LoRA adapter is added to the weights.
 
     Raises:
         ConfigError: If ``checkpoint`` is none, not whole or damaged, or ``target`` is there.
@@ -43,21 +43,54 @@ def export_model(checkpoint: str | Path, target: Path, dtype: Literal["fp32", "b
     if target.exists():
         raise ConfigError(f"{target} is there already; give a folder that is not")
     card = model_card(read_folder(folder.parents[1], with_visits=False), step, dtype)
-    model = _empty_model(folder / "actor" / "huggingface", _DTYPES[dtype])
-    weights = {name: each.to(_DTYPES[dtype]) for name, each in merged_weights(folder / "actor")}
-    if missing := model.state_dict().keys() - weights.keys():
-        raise ConfigError(f"{folder} lacks the weights {', '.join(sorted(missing)[:3])}")
     draft = target.with_name(f".{target.name}.{os.getpid()}")
     try:
-        # Tokenizer and generation settings are unchanged; the configuration gets the new dtype.
-        shutil.copytree(folder / "actor" / "huggingface", draft)
-        model.save_pretrained(draft, state_dict=weights)
-        for path in draft.glob("*.safetensors"):  # the library makes them readable to nobody else
-            path.chmod((draft / "config.json").stat().st_mode)
+        write_model(folder / "actor", draft, dtype)
         (draft / "README.md").write_text(card, encoding="utf-8")
         os.replace(draft, target)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
+
+
+def write_model(actor: Path, target: Path, dtype: str) -> None:
+    """Write the folder that transformers loads from what verl saved of a trainer.
+
+    Raises:
+        ConfigError: If parts are missing or damaged.
+    """
+    model = _empty_model(actor / "huggingface", _DTYPES[dtype])
+    weights = _with_adapter(dict(merged_weights(actor)), actor)
+    if missing := model.state_dict().keys() - weights.keys():
+        raise ConfigError(f"{actor} lacks the weights {', '.join(sorted(missing)[:3])}")
+    # Tokenizer and generation settings are unchanged; the configuration gets the new dtype.
+    shutil.copytree(actor / "huggingface", target)
+    model.save_pretrained(
+        target, state_dict={name: each.to(_DTYPES[dtype]) for name, each in weights.items()}
+    )
+    for path in target.glob("*.safetensors"):  # the library makes them readable to nobody else
+        path.chmod((target / "config.json").stat().st_mode)
+
+
+def _with_adapter(weights: dict[str, torch.Tensor], actor: Path) -> dict[str, torch.Tensor]:
+    """Return a model's weights with its LoRA adapter's products added, under the model's names."""
+    adapter = {name for name in weights if ".lora_" in name}
+    if not adapter:
+        return weights
+    meta = json.loads((actor / "lora_train_meta.json").read_text(encoding="utf-8"))
+    unused, whole = set(adapter), {}
+    for name in weights.keys() - adapter:
+        weight = weights[name]
+        pair = [name.replace(".base_layer.", f".lora_{each}.default.") for each in "BA"]
+        if adapter.issuperset(pair):
+            left, right = (weights[each].float() for each in pair)
+            weight = weight + meta["lora_alpha"] / meta["r"] * (left @ right)
+            unused.difference_update(pair)
+        whole[name.removeprefix("base_model.model.").replace(".base_layer.", ".")] = weight
+    if unused:
+        raise ConfigError(
+            f"{actor} has an adapter that is no product of two matrices: {min(unused)}"
+        )
+    return whole
 
 
 def merged_weights(actor: Path) -> Iterator[tuple[str, torch.Tensor]]:
@@ -153,3 +186,7 @@ def _first_line(error: Exception) -> str:
 
 def _plain(value: Any) -> str:
     return str(value).replace("|", "\\|").replace("\n", " ")
+
+
+if __name__ == "__main__":
+    write_model(Path(sys.argv[1]), Path(sys.argv[2]), "bf16")

@@ -1,4 +1,4 @@
-"""A training checkpoint as a model folder: verl's own merger, run once per checkpoint."""
+"""A training checkpoint as a model folder in bf16, made once per checkpoint."""
 
 from __future__ import annotations
 
@@ -59,16 +59,16 @@ def model_files(checkpoint: Path) -> tuple[Path, bool]:
 def merge_model(config: DictConfig, say: Callable[[str], None], limit_s: float = 3600.0) -> None:
     """Make a Hugging Face folder where ``actor_rollout_ref.model.path`` is a checkpoint.
 
-    It lies beside the checkpoint's parts, appears whole or not at all, and becomes the setting;
-    verl's merger writes bf16.
+    It lies beside the checkpoint's parts, appears whole or not at all, and becomes the setting.
+    Its own process gives the memory of the weights back.
 
     Args:
         config: Changed in place.
-        say: Told that the merger runs, which takes a while.
-        limit_s: Time of the merger at most.
+        say: Told that it begins, which takes a while.
+        limit_s: Time at most.
 
     Raises:
-        ConfigError: If the checkpoint is not whole, or the merger fails or takes too long.
+        ConfigError: If the checkpoint is not whole, or cannot be merged in this time.
     """
     checkpoint = checkpoint_of(config.actor_rollout_ref.model.path)
     if checkpoint is None:
@@ -79,8 +79,8 @@ def merge_model(config: DictConfig, say: Callable[[str], None], limit_s: float =
         return
     say(f"merging the parts of {checkpoint} ...")
     draft = checkpoint / f".{MERGED}.{os.getpid()}"
-    command = [sys.executable, "-m", "verl.model_merger", "merge", "--backend", "fsdp"]
-    command += ["--local_dir", str(checkpoint / "actor"), "--target_dir", str(draft)]
+    command = [sys.executable, "-m", "recipe.hint.runtime.export"]
+    command += [str(checkpoint / "actor"), str(draft)]
     try:
         # Not in the repository's root, whose folders would shadow installed packages.
         end = subprocess.run(
@@ -89,13 +89,13 @@ def merge_model(config: DictConfig, say: Callable[[str], None], limit_s: float =
         if end.returncode != 0:
             said = (end.stderr.strip() or end.stdout.strip() or "nothing").splitlines()[-1]
             raise ConfigError(
-                f"{checkpoint}: verl's merger ended with code {end.returncode}: {said[:300]}"
+                f"{checkpoint}: merging ended with code {end.returncode}: {said[:300]}"
             )
         os.replace(draft, target)
     except subprocess.TimeoutExpired:
         raise ConfigError(
-            f"{checkpoint}: verl's merger did not finish within {limit_s:g} s; merge it by hand "
-            f"(python -m verl.model_merger) and give the result as actor_rollout_ref.model.path"
+            f"{checkpoint}: merging did not finish within {limit_s:g} s; make a model of it with "
+            f"main_export.py and give that as actor_rollout_ref.model.path"
         ) from None
     except OSError as error:
         raise ConfigError(f"{checkpoint}: cannot be merged: {error}") from error

@@ -57,17 +57,17 @@ FORMULAS = (("$", "$"), ("$$", "$$"), (r"\[ ", r" \]"), (r"\(", r"\)"), ("$x = "
 CHANGING = [(sign, "") for sign in ("-", "- ", r"-\,", r"\pm", r"\mp ", "−", "-1\\cdot", "0-")]
 CHANGING += [(factor, "") for factor in ("2", r"2\cdot ", r"\pi", r"\frac{1}{2}", r"\sqrt{3}\,")]
 CHANGING += [("", tail) for tail in (r"\pi", "^2", "^{-1}", r"\cdot 3", "/4", r"\times 10^3", "i")]
-CHANGING += [(r"\frac{", "}{2}"), (r"-\frac{", "}{3}"), (r"-\left(", r"\right)"), ("-", r"^\circ")]
+CHANGING += [(r"\frac{", "}{2}"), (r"-\frac{", "}{3}"), (r"-\left(", r"\right)")]
 CHANGING += [("-", r"\text{ cm}"), ("", r"\pi\text{ cm}^2"), (r"-\$", "")]
 CHANGING += [("", tail) for tail in ("6", "{6}", ",000", "{,}000", ".5")]
-KEEPING = [("", tail) for tail in (".", "!", r"^\circ", r"^{\circ}", r"\%", r"\text{ cm}^2", r"\ ")]
+KEEPING = [("", tail) for tail in (".", "!", r"\text{ cm}^2", r"\ ")]
 KEEPING += [("", tail) for tail in (r"\text{ and so on}", r"\pmod{7}", " = y", r"\,\mathrm{m/s}")]
 KEEPING += [
     ("", tail) for tail in (r"\quad (1)", r"\tag{2}", r"\checkmark", "x^2", r"^{\text{th}}")
 ]
 KEEPING += [(r"\$", ""), ("+", ""), ("{", "}"), (r"\textbf{", "}"), ("2^{", "}"), ("3+", "i")]
 KEEPING += [(r"\left(", r"\right)"), ("x-", ""), (r"2\text{ or }", "")]
-PROSE = [("- ", ""), ("**", "**"), ("so - ", " dollars"), ("$x$ - ", ""), ("=15\n", "% of it")]
+PROSE = [("- ", ""), ("**", "**"), ("so - ", " dollars"), ("$x$ - ", "")]
 PROSE += [
     ("It is ", " (five)"),
     ("", " - done"),

@@ -188,3 +188,22 @@ def test_a_long_answer_beside_a_value_is_not_read_by_the_caller(unit):
             quick_verdict(response, "7919")
 
     assert exponent(grade, lambda n: unit * (n // len(unit)), 240) < LINEAR
+
+
+def test_a_base_may_be_written_where_the_problem_names_it():
+    for base, named in [(2, "binary"), (8, "octal"), (16, "hexadecimal"), (7, "base seven")]:
+        for text in (named, f"base {base}", f"base ${base}$", f"base-{base}", f"base ${{{base}}}$"):
+            problem = f"Write it in {text}."
+            for other in (2, 7, 8, 16):
+                response = rf"So $\boxed{{1011}}_{{{other}}}$."
+                reason = grade_maths(response, "1011", problem=problem).reason
+                assert reason == ("correct" if other == base else "wrong"), (problem, response)
+
+
+def test_degrees_alone_are_those_of_the_temperature_that_is_asked_for():
+    for scale, letter in itertools.product(("Celsius", "Fahrenheit"), "CF"):
+        problem = f"What was the temperature, in degrees {scale}, at noon?"
+        for mark in (r"^\circ", "°", r"^{\circ}"):
+            assert grade_maths(rf"\boxed{{-3}}{mark}", "-3", problem=problem).score == 1
+            inside = grade_maths(rf"\boxed{{-3{mark} {letter}}}", "-3", problem=problem)
+            assert inside.score == (scale[0] == letter)

@@ -36,6 +36,7 @@ _NAMES = frozenset(
     "price profit sum product ratio probability number mean median average max min maximum minimum "
     "gcd lcm value result angle rate of the".split()
 )
+_TEMPERATURES = ((("degree_Celsius", 1),), (("degree_Fahrenheit", 1),))
 _PLAIN_UNITS = ((("unit", 1),), (("unit", 2),), (("unit", 3),))
 _POWER = r"(?:\^?[23](?![0-9A-Za-z]))?"  # cm^2, cm2
 _ASKED = re.compile(
@@ -153,7 +154,8 @@ def may_drop_unit(unit: Unit, problem: str) -> bool:
         return True
     asked = _asked_unit(problem)
     if asked or _asked_words(problem):  # another unit, or no unit at all
-        return unit == asked or unit in _PLAIN_UNITS
+        is_short = unit == (("degree", 1),) and asked in _TEMPERATURES
+        return unit == asked or is_short or unit in _PLAIN_UNITS
     kinds = {(kind_of(name), power > 0) for name, power in unit}
     is_wage = {("money", True), ("time", False)} <= kinds
     if is_wage and above == unit and not asks_for_wage(question(problem)):

@@ -207,15 +207,14 @@ class Comparison:
         return self.equal(gold, Node("mul", (other, hundredth)))
 
     def _numerals(self, gold: Node, other: Node) -> bool:
-        """Digits in a base; the answer may leave out the base that the gold answer names."""
-        if gold.kind != "numeral":
-            return False
-        if other.kind == "numeral":
+        """Digits in a base; either may leave it out, the gold answer where the problem names it."""
+        if gold.kind == other.kind:
             return gold.value == other.value
-        digits, _ = gold.value
-        return (
-            other.kind == "num" and other.value.decimals == 0 and (other.value.value == int(digits))
-        )
+        numeral, plain = (gold, other) if gold.kind == "numeral" else (other, gold)
+        digits, base = numeral.value
+        is_known = numeral is gold or questions.names_base(self.problem, base)
+        is_whole = plain.kind == "num" and not plain.value.decimals
+        return is_known and is_whole and exact(plain) == int(digits)
 
     def _sets_of_numbers(self, gold: Node, other: Node) -> bool:
         if gold.kind == other.kind == "union":

@@ -35,8 +35,11 @@ MAX_ANSWER_CHARS = 10_000
 
 _BOX = re.compile(r"\\boxed(?![A-Za-z])\s*")
 _BRACE = re.compile(r"(\\boxed(?![A-Za-z])\s*)\{|\\(?!\\boxed).|[{}]", re.DOTALL)
-# A per cent sign, degrees or a base behind a box: \boxed{5}\%, $\boxed{60}$°, \boxed{12}_7.
-_MARK = re.compile(r"\$?(\\?%|\^\s?\{?\s?\\circ\s?\}?|°|_\s?\{?\s?\d{1,2}\s?\}?)")
+# A per cent sign, degrees (of no temperature) or a base behind a box: \boxed{5}\%, \boxed{12}_7.
+_MARK = re.compile(
+    r"\$?(\\?%|(?:\^\s?\{?\s?\\circ\s?\}?|°)(?!\s?(?:\\(?:text|mathrm)\{\s?)?[CFK]\b)"
+    r"|_\s?\{?\s?\d{1,2}\s?\}?)"
+)
 # Between two boxes that are parts of one answer: nothing, or a comma, "and", "or".
 _GLUE = re.compile(
     r"\}((?:[\s$*,;]|\\[()\[\],;: ]|\\q?quad(?![a-z])|\\text\{[\s,]{0,3}(?:and|or)\s?\}|and|or)*)\Z"

@@ -32,7 +32,10 @@ from recipe.hint.verify.maths.tree import (
     multiplied,
     names_in,
 )
+from recipe.hint.verify.maths.words import NUMBERS
 
+_NAMED_BASES = {"binary": 2, "octal": 8, "hexadecimal": 16}
+_BASE = re.compile(rf"\bbase[ -]\$?\{{?([0-9]{{1,2}}|[a-z]+)\b|\b({'|'.join(_NAMED_BASES)})\b")
 _POINT = re.compile(r"ordered (?:pair|triple)|\bpoints?\b|coordinates|\$\([a-z], ?\\?[a-z]+\)\W?\$")
 _FRACTION = re.compile(r"\b(?:fraction|decimal)\b")
 _INTERVAL = re.compile(r"interval|inequalit|\bdomain\b|\brange\b|<|>|\\[lg]eq?\b")
@@ -101,6 +104,13 @@ def asks_for_several(problem: str) -> bool:
 def asks_for_equation(problem: str) -> bool:
     """Whether the question may want an equation as it stands; true where there is no question."""
     return not problem or asks(_EQUATION, problem)
+
+
+def names_base(problem: str, base: int) -> bool:
+    """Whether it says "base 7", "base seven" or "binary"."""
+    words = (one or other for one, other in _BASE.findall(problem.lower()))
+    known = NUMBERS | _NAMED_BASES
+    return any((int(word) if word.isdigit() else known.get(word)) == base for word in words)
 
 
 def asks_for_percent(problem: str) -> bool:
