@@ -71,7 +71,7 @@ class WatchdogSettings:
     """
 
     start_s: float = 1800.0
-    queue_s: float = 120.0
+    queue_s: float = 300.0
     answer_s: float = 300.0
     rollout_s: float = 3600.0
     progress_s: float = 3600.0

@@ -157,6 +157,14 @@ def test_other_faults_of_a_gpu_preset_are_still_told_on_a_login_node(command, st
     assert code == 2 and "34 are needed" in stderr
     code, _, stderr = command(*given, "actor_rollout_ref.rollout.tensor_model_parallel_size=3")
     assert code == 2 and "not whole replicas of 3" in stderr
+    # An evaluation has no trainer; verl would leave devices idle, or start no replica at all.
+    for size in (3, 16):
+        code, _, stderr = command(
+            *(each for each in given if "train_files" not in each),
+            "trainer.eval_only=true",
+            f"actor_rollout_ref.rollout.tensor_model_parallel_size={size}",
+        )
+        assert code == 2 and f"not whole replicas of {size}" in stderr
 
 
 def test_an_experiment_keeps_its_own_preset_on_a_login_node(command, stand_in):

@@ -6,7 +6,6 @@ import json
 import os
 import pickle
 import shutil
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
@@ -186,7 +185,3 @@ def _first_line(error: Exception) -> str:
 
 def _plain(value: Any) -> str:
     return str(value).replace("|", "\\|").replace("\n", " ")
-
-
-if __name__ == "__main__":
-    write_model(Path(sys.argv[1]), Path(sys.argv[2]), "bf16")

@@ -79,7 +79,7 @@ def merge_model(config: DictConfig, say: Callable[[str], None], limit_s: float =
         return
     say(f"merging the parts of {checkpoint} ...")
     draft = checkpoint / f".{MERGED}.{os.getpid()}"
-    command = [sys.executable, "-m", "recipe.hint.runtime.export"]
+    command = [sys.executable, "-m", "recipe.hint.runtime.merge_process"]
     command += [str(checkpoint / "actor"), str(draft)]
     try:
         # Not in the repository's root, whose folders would shadow installed packages.

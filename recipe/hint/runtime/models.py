@@ -23,3 +23,20 @@ def ask_for_models(config: DictConfig, method: Method) -> None:
             config.algorithm.use_kl_in_reward = True
             config.algorithm.kl_ctrl.type = "fixed"
             config.algorithm.kl_ctrl.kl_coef = 0.0
+
+
+def has_adapter(config: DictConfig) -> bool:
+    """Return whether a LoRA adapter is trained, not the model under it."""
+    model = config.actor_rollout_ref.model
+    return bool(model.get("lora_rank") or model.get("lora_adapter_path"))
+
+
+def read_base_of_adapter(config: DictConfig) -> None:
+    """Have vLLM read the model under an adapter from its folder.
+
+    With verl's ``load_format=dummy`` the first sync sends it, in fp32 through the memory of every
+    process, and hangs at a weight above a bucket, such as Qwen2.5-7B's embedding.
+    """
+    merges = config.actor_rollout_ref.model.get("lora", {}).get("merge")
+    if has_adapter(config) and not merges:
+        config.actor_rollout_ref.rollout.load_format = "auto"

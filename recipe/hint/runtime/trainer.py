@@ -40,7 +40,7 @@ from recipe.hint.runtime.checkpoints import (
 )
 from recipe.hint.runtime.credit import CreditMixin
 from recipe.hint.runtime.liveness import Liveness, ready, watch_servers
-from recipe.hint.runtime.models import ask_for_models
+from recipe.hint.runtime.models import ask_for_models, read_base_of_adapter
 from recipe.hint.runtime.ray_services import queue_controller
 from recipe.hint.runtime.reporter import StepReporter
 from recipe.hint.runtime.run_folder import METRICS_FILE, RunFolder, plain
@@ -72,6 +72,7 @@ class HintMixin(CreditMixin):
         self.watchdog = Watchdog(self.folder.logs)
         self._method = build_method(config.trainer, self.hint)
         ask_for_models(config, self._method)
+        read_base_of_adapter(config)
         self._reporter: StepReporter | None = None
         self._train_files: list[str] = []  # the digest of each
         self._records_of_step: list[PromptRecord] = []

@@ -6,6 +6,7 @@ import time
 import tracemalloc
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from omegaconf import OmegaConf
@@ -22,10 +23,8 @@ from recipe.hint.runtime.checkpoints import (
     repair_pointer,
 )
 from recipe.hint.runtime.merging import known_checkpoints, model_files
-from recipe.hint.runtime.preflight.folder import (
-    check_disk,
-    check_run_folder,
-)
+from recipe.hint.runtime.preflight import folder
+from recipe.hint.runtime.preflight.folder import check_disk, check_run_folder
 from recipe.hint.runtime.run_folder import METRICS_FILE, RunFolder
 from recipe.hint.runtime.watchdog import Watchdog, read_fatal, write_fatal
 
@@ -57,6 +56,37 @@ def test_a_pointer_left_by_a_kill_is_set_right(tmp_path, content):
 def test_two_checkpoints_kept_are_enough(tmp_path, keep):
     trainer = {"save_freq": 1, "max_actor_ckpt_to_keep": keep, "default_local_dir": str(tmp_path)}
     assert check_disk(OmegaConf.create({"trainer": trainer}), None, 9).startswith(f"{keep or 9} ")
+
+
+@pytest.mark.parametrize(
+    ("present", "keep", "resumed", "expected"),
+    [
+        ([], None, 0, 10),
+        ([], 2, 0, 2),
+        ([50, 100, 150, 200, 250, 300, 350, 400, 450], None, 450, 1),
+        ([400, 450], 2, 450, 1),  # 450, 500, and 450 stays as what the run was resumed from
+        ([100, 150], 2, 150, 1),  # 450, 500 and 150: one more than now
+        ([150], 3, 150, 3),
+        ([], 2, 150, 2),  # from another run's folder, of which nothing is here
+        ([50, 100, 150, 200], 2, 0, 1),  # started over: the old ones go
+        ([500], None, 500, 0),
+    ],
+)
+def test_only_checkpoints_still_to_be_written_need_room(
+    tmp_path, monkeypatch, present, keep, resumed, expected
+):
+    for step in present:
+        (make(tmp_path, step) / f"global_step_{step}/actor").mkdir()
+    monkeypatch.setattr(folder, "_resumed", lambda config: resumed)
+    trainer = {"save_freq": 50, "max_actor_ckpt_to_keep": keep, "default_local_dir": str(tmp_path)}
+    config = OmegaConf.create({"trainer": trainer | {"max_critic_ckpt_to_keep": None}})
+    disk = SimpleNamespace(free=expected * 100)
+    monkeypatch.setattr(folder.shutil, "disk_usage", lambda path: disk)
+    assert check_disk(config, 100, 500).startswith(f"{expected} {'more ' * (resumed > 0)}check")
+    if expected:
+        disk.free -= 1
+        with pytest.raises(ConfigError, match=f"{expected} checkpoints of 1e-07 GB need"):
+            check_disk(config, 100, 500)
 
 
 @pytest.mark.parametrize("part", ["actor", "critic"])

@@ -81,6 +81,7 @@ def test_a_checkpoint_has_the_size_of_policy_critic_and_slow_target():
     assert checkpoint_bytes(1000, 0, has_target=False) == 12_000
     assert checkpoint_bytes(1000, 500, has_target=False) == 18_000
     assert checkpoint_bytes(1000, 500, has_target=True) == 20_000
+    assert checkpoint_bytes(1000, 500, has_target=True, is_frozen=True) == 12_000
     assert checkpoint_bytes(1000, None, has_target=True) == 12_000  # at least
     assert checkpoint_bytes(None, 0, has_target=False) is None
 

@@ -17,6 +17,7 @@ from recipe.hint.report.runs import read_rows
 from recipe.hint.runtime.checkpoints import (
     check_resumable,
     check_undamaged,
+    complete_steps,
     digests_of,
     resume_step,
     said_of,
@@ -250,21 +251,25 @@ def check_folder(name: str, value: object) -> None:
         ) from error
 
 
-def checkpoint_bytes(policy: int | None, critic: int | None, *, has_target: bool) -> int | None:
+def checkpoint_bytes(
+    policy: int | None, critic: int | None, *, has_target: bool, is_frozen: bool = False
+) -> int | None:
     """Return the size of a checkpoint: weights and Adam's two moments, and a critic's slow target.
 
     Args:
         policy: Number of parameters; ``None``: unknown, and so is the size.
         critic: Number of parameters; 0 without a critic, ``None``: unknown and not counted.
         has_target: Whether the critic has a slow target.
+        is_frozen: Whether a LoRA adapter is trained instead, whose own size does not count.
     """
     if policy is None:
         return None
-    return _BYTES_PER_NUMBER * (3 * policy + (4 if has_target else 3) * (critic or 0))
+    numbers = (1 if is_frozen else 3) * policy + (4 if has_target else 3) * (critic or 0)
+    return _BYTES_PER_NUMBER * numbers
 
 
 def check_disk(config: DictConfig, checkpoint: int | None, num_steps: int) -> str:
-    """Make sure that the checkpoints of ``num_steps`` steps, each of so many bytes, fit the disk.
+    """Make sure that the checkpoints still to be written, each of so many bytes, fit the disk.
 
     Returns:
         What they will take, or that none are written.
@@ -275,7 +280,6 @@ def check_disk(config: DictConfig, checkpoint: int | None, num_steps: int) -> st
     every = setting(config, "trainer.save_freq")
     if every < 1:
         return "no checkpoints (trainer.save_freq < 1)"
-    kept = -(-num_steps // every)
     for name in _KEPT:
         if setting(config, name) == 1:
             raise ConfigError(
@@ -283,16 +287,22 @@ def check_disk(config: DictConfig, checkpoint: int | None, num_steps: int) -> st
                 f"whole, so a run killed in between has none to resume from; give 2, which takes "
                 f"the same room on the disk, or null for all"
             )
-    kept = min(kept, setting(config, _KEPT[0]) or kept)
-    what = f"{kept} checkpoints, one every {every} steps"
+    root = Path(setting(config, _ROOT))
+    resumed = _resumed(config)
+    present = [
+        step for step in complete_steps(root) if (step_folder(root, step) / "actor").is_dir()
+    ]
+    num_new = -(-num_steps // every) - resumed // every
+    if keep := setting(config, _KEPT[0]):  # what is resumed from stays beside these
+        num_new = min(num_new, max(1, keep + (resumed in present) - len(present)))
+    what = f"{num_new} {'more ' if resumed else ''}checkpoints, one every {every} steps"
     if checkpoint is None:
         return f"{what}; size unknown"
-    root = Path(setting(config, _ROOT))
-    needed_gb = kept * checkpoint / 1e9
+    needed_gb = num_new * checkpoint / 1e9
     free_gb = shutil.disk_usage(_nearest_folder(root)).free / 1e9
     if needed_gb > free_gb:
         raise ConfigError(
-            f"{_ROOT}={root}: {kept} checkpoints of {needed_gb / kept:.3g} GB need "
+            f"{_ROOT}={root}: {num_new} checkpoints of {checkpoint / 1e9:.3g} GB need "
             f"{needed_gb:.3g} GB, the disk has {free_gb:.3g} GB free; lower "
             f"trainer.max_actor_ckpt_to_keep, raise trainer.save_freq, or choose another disk with "
             f"hint.run_dir"

@@ -111,7 +111,7 @@ def _check_replicas(config: DictConfig) -> None:
     """Check that replicas are whole: verl stops late over a remainder, or leaves it idle."""
     sizes = [f"{kind}_parallel_size" for kind in ("tensor_model", "pipeline_model", "data")]
     size = math.prod(setting(config, f"{ROLLOUT}.{name}") or 1 for name in sizes)
-    pools = {} if setting(config, "trainer.eval_only") else {"trainer": world_size(config)}
+    pools = {"trainer": world_size(config)}
     if is_separate(config):
         pools[ROLLOUT] = _rollout_devices(config)
     for pool, devices in pools.items():

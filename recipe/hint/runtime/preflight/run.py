@@ -24,7 +24,7 @@ from recipe.hint.methods import Method
 from recipe.hint.methods.cost import fewest_responses, most_responses
 from recipe.hint.runtime.attention import choose_attention
 from recipe.hint.runtime.merging import MERGED, checkpoint_of, model_files
-from recipe.hint.runtime.models import ask_for_models
+from recipe.hint.runtime.models import ask_for_models, has_adapter
 from recipe.hint.runtime.preflight import data
 from recipe.hint.runtime.preflight.data import VAL, DataFile, Lengths
 from recipe.hint.runtime.preflight.folder import (
@@ -134,9 +134,10 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
     check_stages(config, method, steps)
     check_warmup(config, method, steps)
     has_target = method.utterance_critic is not None
-    disk = check_disk(
-        config, checkpoint_bytes(model.num_parameters, critic, has_target=has_target), steps
+    size = checkpoint_bytes(
+        model.num_parameters, critic, has_target=has_target, is_frozen=has_adapter(config)
     )
+    disk = check_disk(config, size, steps)
     least, most = (batch * of(method, group) for of in (fewest_responses, most_responses))
     return [
         f"method    {name}, {_plays(method, settings)}",
