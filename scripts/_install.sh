@@ -36,5 +36,5 @@ install_flash_attn() { # for the generations of this machine's GPUs; its default
   local own
   own=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | sed -n 's/^\([0-9]*\)\..*/\10/p' | sort -u | paste -sd ';') || own=
   [ -z "$own" ] || export FLASH_ATTN_CUDA_ARCHS=${FLASH_ATTN_CUDA_ARCHS:-$own}
-  pip_install --no-build-isolation "$(grep '^flash-attn' requirements/gpu.lock)"
+  pip_install --no-cache-dir --no-build-isolation "$(grep '^flash-attn' requirements/gpu.lock)"
 }

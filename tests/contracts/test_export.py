@@ -91,12 +91,15 @@ def test_vllm_gives_the_greedy_answers_of_the_trainers_weights_from_an_export(tm
 def test_an_export_in_bf16_rounds_each_weight_once(tmp_path, trained):
     checkpoint = tmp_path / "run/checkpoints/global_step_7"
     write_checkpoint(checkpoint, trained, 2)
+    settings = checkpoint / "actor/huggingface/generation_config.json"
+    settings.write_text('{"eos_token_id": [1, 2, 3]}')  # more stops than config.json has
     assert main([str(checkpoint), str(tmp_path / "out")]) == 0
     exported = AutoModelForCausalLM.from_pretrained(tmp_path / "out")
     for name, weight in trained.state_dict().items():
         assert torch.equal(weight.to(torch.bfloat16), exported.state_dict()[name]), name
     modes = {path.name: path.stat().st_mode for path in (tmp_path / "out").iterdir()}
     assert modes["model.safetensors"] == modes["config.json"]
+    assert settings.read_text() == (tmp_path / "out/generation_config.json").read_text()
 
 
 @pytest.mark.parametrize("num_ranks", [1, 3])
@@ -123,11 +126,23 @@ def test_an_adapter_is_added_to_the_weights(tmp_path, trained, num_ranks):
 
     config = OmegaConf.create({"actor_rollout_ref": {"model": {"path": str(checkpoint)}}})
     said = []
+    (checkpoint / "merged/lora_adapter").mkdir(parents=True)  # of an earlier version: not taken
     merge_model(config, said.append)
     assert config.actor_rollout_ref.model.path == f"{checkpoint}/merged"
     merged = AutoModelForCausalLM.from_pretrained(checkpoint / "merged").state_dict()
     assert torch.equal(merged[name], exported[name].to(torch.bfloat16))
     assert said == [f"merging the parts of {checkpoint} ..."]
+
+
+def test_an_adapter_without_its_rank_and_alpha_is_refused(tmp_path, trained, capsys):
+    checkpoint = tmp_path / "run/checkpoints/global_step_7"
+    model = get_peft_model(copy.deepcopy(trained), LoraConfig(r=4, target_modules=["q_proj"]))
+    write_checkpoint(checkpoint, model, 1)
+    for content in (None, "{}", "x", '{"r": 0, "lora_alpha": 1}'):
+        if content is not None:
+            (checkpoint / "actor/lora_train_meta.json").write_text(content)
+        assert main([str(checkpoint), str(tmp_path / "out")]) == 2
+        assert "does not say the adapter's r and lora_alpha" in capsys.readouterr().err
 
 
 def test_an_adapter_that_is_not_of_two_matrices_is_refused(tmp_path, trained, capsys):

@@ -38,7 +38,7 @@ def test_to_devices_of_their_own_verl_sends_the_model_without_its_adapter(monkey
     [
         ({"lora_rank": 0, "lora_adapter_path": None}, "dummy"),
         ({"lora_rank": 8, "lora_adapter_path": None}, "auto"),
-        ({"lora_rank": 0, "lora_adapter_path": "folder"}, "auto"),
+        ({"lora_rank": 0, "lora_adapter_path": "folder"}, "dummy"),
         ({"lora_rank": 8, "lora": {"merge": False}}, "auto"),
         ({"lora_rank": 8, "lora": {"merge": True}}, "dummy"),
     ],

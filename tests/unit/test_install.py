@@ -31,7 +31,7 @@ def test_flash_attn_is_built_for_the_generations_of_this_machines_gpus(
     smi.chmod(0o755)
     script = (
         "set -euo pipefail; source scripts/_install.sh; "
-        f'pip_install() {{ echo "${{{LISTED}-unset}} $2"; }}; install_flash_attn'
+        f'pip_install() {{ echo "${{{LISTED}-unset}} $3"; }}; install_flash_attn'
     )
     environment = {"PATH": f"{tmp_path}:/usr/bin:/bin"} | ({LISTED: given} if given else {})
     done = subprocess.run(

@@ -28,7 +28,7 @@ Numbers = dict[str, Any]
 _MAIN, _BENCH = (f"recipe/hint/main_{name}.py" for name in ("hint", "bench"))
 _MODEL = "actor_rollout_ref.model"
 _ACTOR, _ROLLOUT = "actor_rollout_ref.actor", "actor_rollout_ref.rollout"
-_STEPS = 3
+_STEPS, _TWO_TURNS = 3, "score"
 # A short run; without CUDA graphs, whose capture takes longer than its steps.
 _SHORT = (
     f"trainer.method={RELEASED[0]}",
@@ -171,6 +171,26 @@ def lora(check: Check) -> Numbers:
     return _parity(check.run("lora", *_SHORT, *settings))
 
 
+def turns(check: Check) -> Numbers:
+    """SCoRe: two turns, credit of its own and the reference policy."""
+    method = (f"trainer.method={_TWO_TURNS}", f"hint.{_TWO_TURNS}.stage1_steps=1")
+    settings = (*method, f"{_ROLLOUT}.prompt_length=512")
+    return _parity(check.run("turns", *_SHORT[1:], *settings))
+
+
+def evaluation(check: Check) -> Numbers:
+    """Answer problems with the weights of a checkpoint of ``resume``; top-p below 1 is sorted."""
+    checkpoint = check.folder / f"resume/checkpoints/global_step_{_STEPS}"
+    if not checkpoint.exists():
+        resume(check)
+    sampling = (f"{_ROLLOUT}.val_kwargs.n=1", f"{_ROLLOUT}.val_kwargs.top_p=0.95")
+    model = (f"{_MODEL}.path={checkpoint}", f"{_ROLLOUT}.enforce_eager=true")
+    run = check.run("evaluation", "trainer.eval_only=true", *model, *sampling)
+    results = json.loads((run.folder / "evaluation/results.json").read_text(encoding="utf-8"))
+    found = {name: round(each["avg"], 4) for name, each in results["benchmarks"].items()}
+    return {**found, "seconds": round(run.seconds)}
+
+
 def colocate_async(check: Check) -> Numbers:
     """Rollouts of the next step are sent ahead, on the same device."""
     return _mode(check, "colocate_async", "trainer.v1.trainer_mode=colocate_async")
@@ -256,7 +276,7 @@ def half_billion(check: Check) -> Numbers:
 PARTS: dict[str, Callable[[Check], Numbers]] = {
     part.__name__: part
     for part in (
-        *(versions, reference, resume, sleep, bf16, fp32, lora),
+        *(versions, reference, resume, sleep, bf16, fp32, lora, turns, evaluation),
         *(colocate_async, separate_async, tiny, arms, half_billion),
     )
 }

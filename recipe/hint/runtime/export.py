@@ -58,38 +58,52 @@ def write_model(actor: Path, target: Path, dtype: str) -> None:
         ConfigError: If parts are missing or damaged.
     """
     model = _empty_model(actor / "huggingface", _DTYPES[dtype])
-    weights = _with_adapter(dict(merged_weights(actor)), actor)
+    parts = _with_adapter(dict(merged_weights(actor)), actor)
+    weights = {name: each.to(_DTYPES[dtype]) for name, each in parts}
     if missing := model.state_dict().keys() - weights.keys():
         raise ConfigError(f"{actor} lacks the weights {', '.join(sorted(missing)[:3])}")
-    # Tokenizer and generation settings are unchanged; the configuration gets the new dtype.
     shutil.copytree(actor / "huggingface", target)
-    model.save_pretrained(
-        target, state_dict={name: each.to(_DTYPES[dtype]) for name, each in weights.items()}
-    )
+    model.save_pretrained(target, state_dict=weights)  # with a configuration of the new dtype
+    settings = actor / "huggingface" / "generation_config.json"
+    if settings.exists():  # the library has made one of the configuration
+        shutil.copy2(settings, target)
     for path in target.glob("*.safetensors"):  # the library makes them readable to nobody else
         path.chmod((target / "config.json").stat().st_mode)
 
 
-def _with_adapter(weights: dict[str, torch.Tensor], actor: Path) -> dict[str, torch.Tensor]:
-    """Return a model's weights with its LoRA adapter's products added, under the model's names."""
-    adapter = {name for name in weights if ".lora_" in name}
-    if not adapter:
-        return weights
-    meta = json.loads((actor / "lora_train_meta.json").read_text(encoding="utf-8"))
-    unused, whole = set(adapter), {}
-    for name in weights.keys() - adapter:
-        weight = weights[name]
+def _with_adapter(
+    weights: dict[str, torch.Tensor], actor: Path
+) -> Iterator[tuple[str, torch.Tensor]]:
+    """Yield a model's weights with a LoRA adapter's products added, under the model's names.
+
+    Args:
+        weights: As they were saved; emptied.
+        actor: Where the adapter's rank and alpha are.
+    """
+    adapter = {name: weights.pop(name) for name in [*weights] if ".lora_" in name}
+    scale = _scale(actor) if adapter else 0.0
+    while weights:
+        name, weight = weights.popitem()
         pair = [name.replace(".base_layer.", f".lora_{each}.default.") for each in "BA"]
-        if adapter.issuperset(pair):
-            left, right = (weights[each].float() for each in pair)
-            weight = weight + meta["lora_alpha"] / meta["r"] * (left @ right)
-            unused.difference_update(pair)
-        whole[name.removeprefix("base_model.model.").replace(".base_layer.", ".")] = weight
-    if unused:
+        if adapter.keys() >= {*pair}:
+            left, right = (adapter.pop(each).float() for each in pair)
+            weight = weight + scale * (left @ right)
+        yield name.removeprefix("base_model.model.").replace(".base_layer.", "."), weight
+    if adapter:
         raise ConfigError(
-            f"{actor} has an adapter that is no product of two matrices: {min(unused)}"
+            f"{actor} has an adapter that is no product of two matrices: {min(adapter)}"
         )
-    return whole
+
+
+def _scale(actor: Path) -> float:
+    path = actor / "lora_train_meta.json"
+    try:
+        meta = json.loads(path.read_text(encoding="utf-8"))
+        return meta["lora_alpha"] / meta["r"]
+    except (OSError, ValueError, KeyError, ZeroDivisionError) as error:
+        raise ConfigError(
+            f"{path} does not say the adapter's r and lora_alpha ({error}); restore it"
+        ) from error
 
 
 def merged_weights(actor: Path) -> Iterator[tuple[str, torch.Tensor]]:

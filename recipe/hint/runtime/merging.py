@@ -17,7 +17,7 @@ from recipe.hint.runtime.checkpoints import COMPLETE, MERGED, complete_steps, st
 
 def checkpoint_of(path: str | Path) -> Path | None:
     """Return the ``global_step_N`` folder that ``path`` or its parent is; ``None`` if neither."""
-    folder = Path(path).absolute()  # verl's merger works in another folder
+    folder = Path(path).absolute()  # the merging process works in another folder
     folder = folder.parent if folder.name == "actor" else folder
     return folder if (folder / "actor" / "fsdp_config.json").is_file() else None
 
@@ -51,8 +51,10 @@ def model_files(checkpoint: Path) -> tuple[Path, bool]:
             f"actor_rollout_ref.model.path={checkpoint} is not whole ({COMPLETE} is missing): its "
             f"run was killed while it was written; take an earlier one"
         )
-    if (checkpoint / MERGED).is_dir():
-        return checkpoint / MERGED, True
+    merged = checkpoint / MERGED
+    # With the adapter beside it, it is of an earlier version, without what was trained.
+    if merged.is_dir() and not (merged / "lora_adapter").is_dir():
+        return merged, True
     return checkpoint / "actor" / "huggingface", False
 
 
@@ -91,6 +93,7 @@ def merge_model(config: DictConfig, say: Callable[[str], None], limit_s: float =
             raise ConfigError(
                 f"{checkpoint}: merging ended with code {end.returncode}: {said[:300]}"
             )
+        shutil.rmtree(target, ignore_errors=True)
         os.replace(draft, target)
     except subprocess.TimeoutExpired:
         raise ConfigError(

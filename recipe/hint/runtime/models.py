@@ -27,8 +27,7 @@ def ask_for_models(config: DictConfig, method: Method) -> None:
 
 def has_adapter(config: DictConfig) -> bool:
     """Return whether a LoRA adapter is trained, not the model under it."""
-    model = config.actor_rollout_ref.model
-    return bool(model.get("lora_rank") or model.get("lora_adapter_path"))
+    return bool(config.actor_rollout_ref.model.get("lora_rank"))
 
 
 def read_base_of_adapter(config: DictConfig) -> None:

@@ -13,8 +13,8 @@ _WORKER_ID = re.compile(r"[0-9a-f]{56}")
 _NAMED_JOB = re.compile(r"(?:python-core-driver|runtime_env_setup)-(?P<job>[0-9a-f]{8})")
 # A line of vLLM's engine, or of one of its workers, that ends a traceback.
 _RAISED = re.compile(
-    r"^\((?P<who>EngineCore|Worker)[^)]*\) (?:ERROR [^\]]*\] )?"
-    r"(?P<error>[A-Za-z_][\w.]*(?:Error|Exception): .*)"
+    r"^\((?:EngineCore|Worker)[^)]*\) (?:(?:\x1b\[[0-9;]*m)?ERROR[^\]]*\](?:\x1b\[[0-9;]*m)? )?"
+    r"(?P<error>[A-Za-z_][\w.]*(?:Error|Exception|Timeout)(?:: .*)?)$"
 )
 _LONGEST = 600
 _FIRST_JOB, _NO_JOB = "01000000", "ffffffff"
@@ -43,8 +43,8 @@ def keep_logs(session: Path, target: Path, job: str) -> None:
                 shutil.copy2(path, to)
 
 
-def engine_error(session: Path, job: str) -> str:
-    """Tell the first error that an engine of vLLM's wrote, a worker's before its engine's.
+def engine_error(session: Path, job: str) -> str | None:
+    """Tell the first error that a vLLM engine or a worker of it wrote, if any did.
 
     vLLM raises in the server only that the engine failed; the reason is in the engine's output.
 
@@ -52,18 +52,14 @@ def engine_error(session: Path, job: str) -> str:
         session: Ray's folder of logs on this machine; other machines' engines are not found.
         job: Ray's id of the job.
     """
-    found: dict[str, str] = {}
-    for path in sorted(session.glob(f"worker-*-{job}-*.out")):
-        for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
-            if match := _RAISED.match(line):
-                found.setdefault(match["who"], match["error"])
-    error = found.get("Worker") or found.get("EngineCore")
-    if error is None:
-        return (
-            "vLLM's engine is gone, and wrote no error on this machine: it was killed (dmesg tells "
-            "if for want of memory), or ran on another one"
-        )
-    return f"vLLM's engine failed: {shorten(error, _LONGEST, placeholder=' ...')}"
+    for kind in ("out", "err"):
+        for path in sorted(session.rglob(f"worker-*-{job}-*.{kind}")):
+            with path.open(encoding="utf-8", errors="replace") as lines:
+                found = (_RAISED.match(line) for line in lines)
+                if match := next(filter(None, found), None):
+                    error = shorten(match["error"], _LONGEST, placeholder=" ...")
+                    return f"vLLM's engine failed: {error}"
+    return None
 
 
 def _job_of(name: str, jobs: dict[str, str]) -> str | None:

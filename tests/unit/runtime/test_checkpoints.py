@@ -68,7 +68,7 @@ def test_two_checkpoints_kept_are_enough(tmp_path, keep):
         ([100, 150], 2, 150, 1),  # 450, 500 and 150: one more than now
         ([150], 3, 150, 3),
         ([], 2, 150, 2),  # from another run's folder, of which nothing is here
-        ([50, 100, 150, 200], 2, 0, 1),  # started over: the old ones go
+        ([50, 100, 150, 200], 2, 0, 2),  # started over; these may be written over
         ([500], None, 500, 0),
     ],
 )

@@ -15,7 +15,6 @@ from recipe.hint.runtime.reporter import Pace
 from recipe.hint.runtime.run_folder import RunFolder
 
 OURS, THEIRS, IDLE = "a" * 56, "b" * 56, "c" * 56
-GONE = "is gone, and wrote no error on this machine"
 NODE = {"raylet.out", "gcs_server.out", f"worker-{IDLE}-ffffffff-9.out"}
 
 
@@ -92,22 +91,30 @@ def test_of_a_cluster_of_its_own_the_output_of_the_node_is_kept_too(session):
         ),
         (
             [
-                "(EngineCore pid=7) ERROR [core.py:9] RuntimeError: Worker failed",
                 "(Worker pid=8) ERROR [mp.py:7] torch.OutOfMemoryError: CUDA out of memory",
+                "(EngineCore pid=7) ERROR [core.py:9] RuntimeError: Worker failed",
             ],
             "CUDA out of memory",
         ),
-        (["(EngineCore pid=7) WARNING [i.py:3] no _C: ModuleNotFoundError('vllm._C')"], GONE),
-        (["ValueError: of another process"], GONE),
-        ([], GONE),
+        (["(EngineCore pid=7) WARNING [i.py:3] no _C: ModuleNotFoundError('vllm._C')"], None),
+        (["ValueError: of another process"], None),
+        (["(EngineCore pid=7) \x1b[31mERROR 11 [c.py:1]\x1b[0m AssertionError"], "AssertionError"),
+        (["(EngineCore_DP0 pid=7) torch.distributed.DistStoreTimeout: x"], "x"),
+        (["(EngineCore pid=7) KeyError: 1", "(Worker pid=8) RuntimeError: cancelled"], "1"),
+        ([], None),
     ],
 )
-def test_the_error_of_an_engine_is_the_first_a_workers_before_the_engines(session, lines, expected):
+@pytest.mark.parametrize(
+    "name", [f"worker-{OURS}-02000000-7.out", f"old/worker-{OURS}-02000000-6.err"]
+)
+def test_the_error_of_an_engine_is_the_first_that_it_or_its_worker_wrote(
+    session, lines, expected, name
+):
     noise = ["(EngineCore pid=7) ERROR [core.py:1] Traceback (most recent call last):", "x" * 10**5]
-    (session / f"worker-{OURS}-02000000-7.out").write_text("\n".join(noise + lines))
+    (session / name).write_text("\n".join(noise + lines))
     (session / f"worker-{THEIRS}-01000000-8.out").write_text("(Worker pid=1) OSError: theirs")
     found = engine_error(session, "02000000")
-    assert GONE in found if expected == GONE else found.endswith(f": {expected}")
+    assert found == expected or found.endswith(f": {expected}")
 
 
 def test_a_start_takes_away_no_line_of_an_earlier_one(tmp_path):

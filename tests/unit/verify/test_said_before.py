@@ -106,7 +106,8 @@ def test_another_value_that_is_offered_behind_the_box_spoils_it():
     assert choice_verdict(r"\boxed{B} or A similar one.", "B").reason == "correct"
 
 
-MARKS = (r"\%", "%", r"^\circ", r"^{\circ}", "°", "_7", "_{7}", "_{12}", "_ 8")
+MARKS = (r"\%", "%", r"^\circ", r"^{\circ}", "°", "_7", "_{7}", "_{12}")
+GAPS = ("", "$", " ", r"\,", "** ", r"$$", r"\)")  # before a base nothing
 PROBLEMS = ("What is $x$?", "What percent is it?", "Find the angle in degrees.", "In base 7?")
 
 
@@ -115,8 +116,9 @@ def test_a_mark_behind_the_box_says_what_it_says_inside():
     for mark, problem, value in itertools.product(MARKS, PROBLEMS, VALUES[:8]):
         for gold in (value, value + mark):
             inside = grade_maths(rf"So $\boxed{{{value}{mark}}}$.", gold, problem=problem)
-            for behind in (rf"$\boxed{{{value}}}{mark}$", rf"$\boxed{{{value}}}${mark}"):
-                assert grade_maths(f"So {behind}.", gold, problem=problem) == inside, behind
+            for gap in GAPS[: 1 if "_" in mark else None]:
+                behind = rf"So $\boxed{{{value}}}{gap}{mark}."
+                assert grade_maths(behind, gold, problem=problem) == inside, behind
             reasons.add(inside.reason)
     assert reasons == {"correct", "wrong"}
 
@@ -188,6 +190,37 @@ def test_a_long_answer_beside_a_value_is_not_read_by_the_caller(unit):
             quick_verdict(response, "7919")
 
     assert exponent(grade, lambda n: unit * (n // len(unit)), 240) < LINEAR
+
+
+def test_what_is_no_mark_of_the_value_changes_nothing():
+    for behind in ("_1", "_\n2. Check it", "%\n\\]", "_{1}", "_x", "^\\circ C", " °F"):
+        response = rf"\[\boxed{{5}}{behind}"
+        assert grade_maths(response, "5", problem="What is it?").reason == "correct", response
+    for inside, mark, problem in [
+        (r"50\%", r"\%", "What percent is it?"),
+        (r"50^\circ", r"^\circ", "Find the angle."),
+        ("1011_2", "_2", "Write it in base 2."),
+        ("1A", "_{16}", "Write it in hexadecimal."),
+        ("-11", "_2", "Write it in binary."),
+    ]:
+        response = rf"So $\boxed{{{inside}}}{mark}$."
+        assert grade_maths(response, inside, problem=problem).reason == "correct", response
+    assert (
+        choice_verdict(r"\boxed{B}%", "B").score == choice_verdict(r"\boxed{B}_2", "B").score == 1
+    )
+
+
+def test_a_base_of_a_number_in_the_problem_is_not_the_answers():
+    problem = "Convert the base 8 number 64 to base 10."
+    assert grade_maths(r"\boxed{52_8}", "52", problem=problem).reason == "wrong"
+    assert grade_maths(r"\boxed{52}_{10}", "52", problem=problem).reason == "correct"
+    for problem in (
+        "What is the base 10 value of the binary number 1011?",
+        "How many octal digits?",
+    ):
+        assert grade_maths(r"\boxed{18_8}", "18", problem=problem).reason == "wrong"
+    problem = "Let $b$ be an eight-digit base 2 integer. Express the largest in base 10."
+    assert grade_maths(r"\boxed{255}_2", "255", problem=problem).reason == "wrong"
 
 
 def test_a_base_may_be_written_where_the_problem_names_it():

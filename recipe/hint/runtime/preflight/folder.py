@@ -292,9 +292,10 @@ def check_disk(config: DictConfig, checkpoint: int | None, num_steps: int) -> st
     present = [
         step for step in complete_steps(root) if (step_folder(root, step) / "actor").is_dir()
     ]
-    num_new = -(-num_steps // every) - resumed // every
-    if keep := setting(config, _KEPT[0]):  # what is resumed from stays beside these
-        num_new = min(num_new, max(1, keep + (resumed in present) - len(present)))
+    num_new = -(-num_steps // every) - resumed // every if resumed < num_steps else 0
+    if keep := setting(config, _KEPT[0]):  # older ones go; what is resumed from stays beside these
+        older = sum(step <= resumed for step in present)
+        num_new = min(num_new, max(1, keep + bool(older) - older))
     what = f"{num_new} {'more ' if resumed else ''}checkpoints, one every {every} steps"
     if checkpoint is None:
         return f"{what}; size unknown"

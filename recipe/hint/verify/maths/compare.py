@@ -212,7 +212,7 @@ class Comparison:
             return gold.value == other.value
         numeral, plain = (gold, other) if gold.kind == "numeral" else (other, gold)
         digits, base = numeral.value
-        is_known = numeral is gold or questions.names_base(self.problem, base)
+        is_known = numeral is gold or questions.asks_for_base(self.problem, digits, base)
         is_whole = plain.kind == "num" and not plain.value.decimals
         return is_known and is_whole and exact(plain) == int(digits)
 

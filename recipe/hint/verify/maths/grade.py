@@ -35,11 +35,13 @@ MAX_ANSWER_CHARS = 10_000
 
 _BOX = re.compile(r"\\boxed(?![A-Za-z])\s*")
 _BRACE = re.compile(r"(\\boxed(?![A-Za-z])\s*)\{|\\(?!\\boxed).|[{}]", re.DOTALL)
-# A per cent sign, degrees (of no temperature) or a base behind a box: \boxed{5}\%, \boxed{12}_7.
+# A mark behind a box: \boxed{5}\%, $\boxed{60}$°, \boxed{12}_7; no comment, temperature or note.
 _MARK = re.compile(
-    r"\$?(\\?%|(?:\^\s?\{?\s?\\circ\s?\}?|°)(?!\s?(?:\\(?:text|mathrm)\{\s?)?[CFK]\b)"
-    r"|_\s?\{?\s?\d{1,2}\s?\}?)"
+    r"(?:\$\$?|\\[)\],;! ]|\*\*|[ ~]){0,4}(\\%|%(?!\s*\n)"
+    r"|(?:\^\s?\{?\s?\\circ\s?\}?|°)(?!\s?(?:\\(?:text|mathrm)\{\s?)?[CFK]\b))"
+    r"|(_(?:\{(?:[2-9]|[12]\d|3[0-6])\}|(?:[2-9]|[12]\d|3[0-6])(?!\d)))"
 )
+_HAS_MARK = re.compile(r"(?:%|°|\\circ\s?\}?|_\{?\d+\}?)\s*$|.[-+]")
 # Between two boxes that are parts of one answer: nothing, or a comma, "and", "or".
 _GLUE = re.compile(
     r"\}((?:[\s$*,;]|\\[()\[\],;: ]|\\q?quad(?![a-z])|\\text\{[\s,]{0,3}(?:and|or)\s?\}|and|or)*)\Z"
@@ -185,9 +187,19 @@ def _with_boxes_before(response: str, closed: Mapping[int, tuple[int, int]], end
         for name, text in reversed(others)
         if text and (name != name_of_last or not say_the_same(text, last))
     ]
-    mark = _MARK.match(response, end)  # it belongs to the last value
-    last += mark[1] if mark else ""
+    last += _mark_behind(response, end, last)
     return Box("closed", link.join([*texts, name_of_last + last]) if texts else last, (start, end))
+
+
+def _mark_behind(response: str, end: int, inside: str) -> str:
+    """Return a mark that belongs to the value in the box that ends at ``end``.
+
+    A base belongs to digits, the others to one number without a mark of its own.
+    """
+    mark = _MARK.match(response, end)
+    if mark is None or _HAS_MARK.search(inside) or not re.search(r"\d", inside):
+        return ""
+    return mark[1] or (mark[2] if inside.isdigit() else "")
 
 
 def _last_match(response: str) -> int | None:

@@ -34,8 +34,11 @@ from recipe.hint.verify.maths.tree import (
 )
 from recipe.hint.verify.maths.words import NUMBERS
 
-_NAMED_BASES = {"binary": 2, "octal": 8, "hexadecimal": 16}
-_BASE = re.compile(rf"\bbase[ -]\$?\{{?([0-9]{{1,2}}|[a-z]+)\b|\b({'|'.join(_NAMED_BASES)})\b")
+_NAMED_BASES = {"binary": 2, "ternary": 3, "octal": 8, "decimal": 10, "hexadecimal": 16}
+_BASE = re.compile(
+    rf"(?P<into>\b(?:in|to|into)\s)?(?:the )?(?:\bbase[ -]\$?\{{?(?P<base>[0-9]{{1,2}}|[a-z]+)\b"
+    rf"|\b(?P<name>{'|'.join(_NAMED_BASES)})\b)"
+)
 _POINT = re.compile(r"ordered (?:pair|triple)|\bpoints?\b|coordinates|\$\([a-z], ?\\?[a-z]+\)\W?\$")
 _FRACTION = re.compile(r"\b(?:fraction|decimal)\b")
 _INTERVAL = re.compile(r"interval|inequalit|\bdomain\b|\brange\b|<|>|\\[lg]eq?\b")
@@ -60,7 +63,10 @@ _ROUNDED = re.compile(r"\bdecimal|\bnearest\b|\bround|\bapprox|\bestimat")
 _STATED_PERCENT = re.compile(
     r"(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|teen|ty|hundred) percent"
 )
-_PERCENT = re.compile(r"(?P<number>[0-9](?:[ ~${}]|\\[,;: ]?){0,9})?(?:[Pp]ercent|%)")
+_PERCENT = re.compile(
+    r"(?P<number>[0-9](?:[ ~${}]|\\[,;: ]?){0,9})?(?:[Pp]ercent|%)"
+    r"|\b(?:[Ww]hat|[Ff]ind|[Ww]hich)(?: \w+){0,3} interest rate"
+)
 _VALUES_OF = re.compile(r"\bvalues? (?:of|for)\b|\b[Ff]or (?:which|what)\b")
 
 
@@ -106,11 +112,17 @@ def asks_for_equation(problem: str) -> bool:
     return not problem or asks(_EQUATION, problem)
 
 
-def names_base(problem: str, base: int) -> bool:
-    """Whether it says "base 7", "base seven" or "binary"."""
-    words = (one or other for one, other in _BASE.findall(problem.lower()))
+def asks_for_base(problem: str, digits: str, base: int) -> bool:
+    """Whether it asks for such digits "in base 7", "in base seven" or "to binary".
+
+    Where no base has such a word before it, it may name one alone.
+    """
+    found = [*_BASE.finditer(problem.lower())]
+    found = [each for each in found if each["into"]] or found
+    words = [each["base"] or each["name"] for each in found]
     known = NUMBERS | _NAMED_BASES
-    return any((int(word) if word.isdigit() else known.get(word)) == base for word in words)
+    bases = {int(word) if word.isdigit() else known.get(word) for word in words}
+    return bases == {base} and int(max(digits)) < base
 
 
 def asks_for_percent(problem: str) -> bool:
