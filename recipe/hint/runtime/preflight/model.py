@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import json
 import math
 import os
 import shutil
@@ -30,6 +31,8 @@ from recipe.hint.runtime.preflight.settings import ROLLOUT, setting
 
 MODEL, MAX_MODEL_LEN = "actor_rollout_ref.model.path", f"{ROLLOUT}.max_model_len"
 _CRITIC = "critic.model.path"
+_ADAPTER, _RANK = (f"actor_rollout_ref.model.lora_{name}" for name in ("adapter_path", "rank"))
+_OTHER_ADAPTERS = ("use_rslora", "use_dora", "rank_pattern", "alpha_pattern", "modules_to_save")
 _TEMPLATE = "actor_rollout_ref.model.custom_chat_template"
 _DTYPE = "actor_rollout_ref.actor.fsdp_config.model_dtype"  # of the weights that are sent
 _BUCKET = f"{ROLLOUT}.checkpoint_engine.update_weights_bucket_megabytes"
@@ -117,6 +120,7 @@ def load_model(config: DictConfig, *, has_weights: bool = True) -> Model:
         folder = Path(cached).parent if isinstance(cached, str) else None
     sizes = _weight_sizes(folder) if folder and has_weights else []
     check_bucket(config, sizes, path)
+    check_adapter(config)
     tokenizer = _load_tokenizer(config, str(folder or path))
     options = dict(setting(config, "data.apply_chat_template_kwargs") or {})
     warnings = _template_warnings(config, tokenizer, options, str(folder or path))
@@ -251,6 +255,36 @@ def check_head_size(config: DictConfig, model: Any, path: str) -> None:
         raise ConfigError(
             f"{MODEL}={path} has attention heads of {size} dimensions, and vLLM on a CPU knows "
             f"{', '.join(map(str, CPU_HEAD_SIZES))}; use another model, or a GPU"
+        )
+
+
+def check_adapter(config: DictConfig) -> None:
+    """Refuse a given LoRA adapter that verl would not train, or that no export could add.
+
+    Raises:
+        ConfigError: Naming what is other than it has to be.
+    """
+    path = setting(config, _ADAPTER)
+    if not path:
+        return
+    rank = setting(config, _RANK) or 0
+    try:
+        found = json.loads((Path(path) / "adapter_config.json").read_text(encoding="utf-8"))
+        own = found["r"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ConfigError(
+            f"{_ADAPTER}={path} has no adapter_config.json with the rank r ({error}); give the "
+            f"folder of a PEFT adapter"
+        ) from error
+    if rank != own:
+        raise ConfigError(
+            f"{_ADAPTER}={path} has the rank {own}, and {_RANK} is {rank}: verl trains an adapter "
+            f"only with a rank, and vLLM takes one of that size; give {_RANK}={own}"
+        )
+    if other := [name for name in _OTHER_ADAPTERS if found.get(name)]:
+        raise ConfigError(
+            f"{_ADAPTER}={path} has {', '.join(other)}: an evaluation and main_export.py add "
+            f"lora_alpha / r B A alone to the weights; give an adapter without it"
         )
 
 
