@@ -3,6 +3,7 @@
 import copy
 import re
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -132,6 +133,25 @@ def test_an_adapter_is_added_to_the_weights(tmp_path, trained, num_ranks):
     merged = AutoModelForCausalLM.from_pretrained(checkpoint / "merged").state_dict()
     assert torch.equal(merged[name], exported[name].to(torch.bfloat16))
     assert said == [f"merging the parts of {checkpoint} ..."]
+
+
+def test_a_model_that_another_command_has_merged_meanwhile_stays(tmp_path, monkeypatch):
+    checkpoint = tmp_path / "global_step_7"
+    (checkpoint / "actor").mkdir(parents=True)
+    (checkpoint / "actor/fsdp_config.json").write_text("{}")
+    (checkpoint / "COMPLETE").write_text("2\n")
+
+    def run(command, **_):
+        Path(command[-1]).mkdir()
+        (checkpoint / "merged").mkdir()
+        (checkpoint / "merged/config.json").write_text("the other's")
+        return subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.setattr(subprocess, "run", run)
+    config = OmegaConf.create({"actor_rollout_ref": {"model": {"path": str(checkpoint)}}})
+    merge_model(config, lambda line: None)
+    assert (checkpoint / "merged/config.json").read_text() == "the other's"
+    assert {path.name for path in checkpoint.iterdir()} == {"actor", "COMPLETE", "merged"}
 
 
 def test_an_adapter_without_its_rank_and_alpha_is_refused(tmp_path, trained, capsys):

@@ -93,8 +93,9 @@ def merge_model(config: DictConfig, say: Callable[[str], None], limit_s: float =
             raise ConfigError(
                 f"{checkpoint}: merging ended with code {end.returncode}: {said[:300]}"
             )
-        shutil.rmtree(target, ignore_errors=True)
-        os.replace(draft, target)
+        if not model_files(checkpoint)[1]:  # another command may have been first
+            shutil.rmtree(target, ignore_errors=True)
+            os.replace(draft, target)
     except subprocess.TimeoutExpired:
         raise ConfigError(
             f"{checkpoint}: merging did not finish within {limit_s:g} s; make a model of it with "
