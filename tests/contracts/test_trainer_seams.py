@@ -359,6 +359,7 @@ def test_a_checkpoint_is_whole_when_the_users_callback_sees_it(mode, monkeypatch
     config = OmegaConf.create(
         {
             "hint": {"run_dir": str(tmp_path)},
+            "actor_rollout_ref": {"model": {}},
             "trainer": {
                 "method": "grpo",
                 "default_local_dir": str(tmp_path),
