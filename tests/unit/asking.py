@@ -17,7 +17,7 @@ from recipe.hint.prompt import Texts
 
 KEY = "sk-very-secret"
 FAST = TeacherSettings(model="m", timeout_s=300.0, num_retries=2, backoff_s=0.001)
-SHORT_S = 1.0
+SHORT_S = 3.0
 
 
 def teacher(server: ChatServer, folder, **changes) -> Teacher:
