@@ -85,7 +85,7 @@ def test_only_checkpoints_still_to_be_written_need_room(
     assert check_disk(config, 100, 500).startswith(f"{expected} {'more ' * (resumed > 0)}check")
     if expected:
         disk.free -= 1
-        with pytest.raises(ConfigError, match=f"{expected} checkpoints of 1e-07 GB need"):
+        with pytest.raises(ConfigError, match=f"{expected} checkpoints? of 1e-07 GB need"):
             check_disk(config, 100, 500)
 
 

@@ -296,14 +296,15 @@ def check_disk(config: DictConfig, checkpoint: int | None, num_steps: int) -> st
     if keep := setting(config, _KEPT[0]):  # older ones go; what is resumed from stays beside these
         older = sum(step <= resumed for step in present)
         num_new = min(num_new, max(1, keep + bool(older) - older))
-    what = f"{num_new} {'more ' if resumed else ''}checkpoints, one every {every} steps"
+    plural = "s" * (num_new != 1)
+    what = f"{num_new} {'more ' * (resumed > 0)}checkpoint{plural}, one every {every} steps"
     if checkpoint is None:
         return f"{what}; size unknown"
     needed_gb = num_new * checkpoint / 1e9
     free_gb = shutil.disk_usage(_nearest_folder(root)).free / 1e9
     if needed_gb > free_gb:
         raise ConfigError(
-            f"{_ROOT}={root}: {num_new} checkpoints of {checkpoint / 1e9:.3g} GB need "
+            f"{_ROOT}={root}: {num_new} checkpoint{plural} of {checkpoint / 1e9:.3g} GB need "
             f"{needed_gb:.3g} GB, the disk has {free_gb:.3g} GB free; lower "
             f"trainer.max_actor_ckpt_to_keep, raise trainer.save_freq, or choose another disk with "
             f"hint.run_dir"
