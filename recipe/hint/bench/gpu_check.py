@@ -19,7 +19,8 @@ import yaml
 
 from recipe.hint.bench import plain_reward
 from recipe.hint.bench.commands import CommandError, Finished, run_command
-from recipe.hint.methods import BASELINE, RELEASED
+from recipe.hint.evaluation.results import read_results
+from recipe.hint.methods import BASELINE, METHODS, RELEASED, TWO_TURNS
 from recipe.hint.report.runs import accuracies
 from recipe.hint.report.same import compare_records
 from recipe.hint.runtime.attention import flash_attn_missing
@@ -28,10 +29,9 @@ Numbers = dict[str, Any]
 _MAIN, _BENCH = (f"recipe/hint/main_{name}.py" for name in ("hint", "bench"))
 _MODEL = "actor_rollout_ref.model"
 _ACTOR, _ROLLOUT = "actor_rollout_ref.actor", "actor_rollout_ref.rollout"
-_STEPS, _TWO_TURNS = 3, "score"
+_STEPS = 3
 # A short run; without CUDA graphs, whose capture takes longer than its steps.
-_SHORT = (
-    f"trainer.method={RELEASED[0]}",
+_BRIEF = (
     f"trainer.total_training_steps={_STEPS}",
     "trainer.val_before_train=false",
     "trainer.test_freq=-1",
@@ -42,6 +42,7 @@ _SHORT = (
     f"{_ROLLOUT}.n=4",
     f"{_ROLLOUT}.enforce_eager=true",
 )
+_SHORT = (f"trainer.method={RELEASED[0]}", *_BRIEF)
 _BF16 = (
     f"{_ROLLOUT}.dtype=bfloat16",
     f"{_ACTOR}.fsdp_config.dtype=bfloat16",
@@ -173,9 +174,9 @@ def lora(check: Check) -> Numbers:
 
 def turns(check: Check) -> Numbers:
     """SCoRe: two turns, credit of its own and the reference policy."""
-    method = (f"trainer.method={_TWO_TURNS}", f"hint.{_TWO_TURNS}.stage1_steps=1")
-    settings = (*method, f"{_ROLLOUT}.prompt_length=512")
-    return _parity(check.run("turns", *_SHORT[1:], *settings))
+    stage = f"{METHODS[TWO_TURNS].settings_node}.stage1_steps=1"
+    settings = (f"trainer.method={TWO_TURNS}", stage, f"{_ROLLOUT}.prompt_length=512")
+    return _parity(check.run("turns", *_BRIEF, *settings))
 
 
 def evaluation(check: Check) -> Numbers:
@@ -186,8 +187,8 @@ def evaluation(check: Check) -> Numbers:
     sampling = (f"{_ROLLOUT}.val_kwargs.n=1", f"{_ROLLOUT}.val_kwargs.top_p=0.95")
     model = (f"{_MODEL}.path={checkpoint}", f"{_ROLLOUT}.enforce_eager=true")
     run = check.run("evaluation", "trainer.eval_only=true", *model, *sampling)
-    results = json.loads((run.folder / "evaluation/results.json").read_text(encoding="utf-8"))
-    found = {name: round(each["avg"], 4) for name, each in results["benchmarks"].items()}
+    benchmarks = read_results(run.folder / "evaluation")["benchmarks"]
+    found = {name: round(each["avg"], 4) for name, each in benchmarks.items()}
     return {**found, "seconds": round(run.seconds)}
 
 
@@ -228,7 +229,7 @@ def tiny(check: Check) -> Numbers:
 def arms(check: Check) -> Numbers:
     """What a step of each method costs beside GRPO, weights frozen."""
     rounds = 1 if check.device == "cpu" else 4
-    settings = [each for each in _SHORT if not each.startswith("trainer.")]
+    settings = [each for each in _BRIEF if not each.startswith("trainer.")]
     plan = (f"bench.steps={rounds}", f"bench.warmup={rounds - 1}", "bench.calibration=2")
     run = check.run("arms", *settings, *plan, "bench.unresolved=0.25", script=_BENCH)
     found = json.loads((run.folder / "bench.json").read_text(encoding="utf-8"))["arms"]

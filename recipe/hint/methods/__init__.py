@@ -45,6 +45,8 @@ ENTRY_POINTS = "hint.methods"
 # Released by the authors of SAGE; benchmarks measure these by default. With the first one they also
 # measure the release's own rollout.
 RELEASED = ("sage", "sage-light")
+# With two turns and a reference policy, for checks of a machine.
+TWO_TURNS = "score"
 
 
 def _declared_methods() -> dict[str, type[Method]]:

@@ -36,7 +36,8 @@ _PRINT_EVERY_S = 10.0
 _END_S = 120.0  # for the end of Ray, and a copy of its logs
 _ELSEWHERE = "root cause"  # vLLM's errors name no reason; they point at the output of its engine
 _NO_ERROR = (
-    "none is written on this machine: killed (dmesg tells if for want of memory), or elsewhere"
+    "It wrote no error on this machine: it was killed (dmesg tells if for want of memory), or ran "
+    "on another one"
 )
 
 
@@ -95,7 +96,7 @@ def run_to_its_end(config: DictConfig, runner_class: type) -> RunFolder:
             reason = _reason(error, folder)
             if _ELSEWHERE in reason:
                 own = engine_error(session, ray.get_runtime_context().get_job_id())
-                reason = own or f"{reason}; {_NO_ERROR}"
+                reason = own or f"{reason} {_NO_ERROR}"
             raise HintError(f"{reason} (logs: {folder.logs})") from error
         finally:
             console.show()

@@ -41,7 +41,7 @@ _MARK = re.compile(
     r"|(?:\^\s?\{?\s?\\circ\s?\}?|°)(?!\s?(?:\\(?:text|mathrm)\{\s?)?[CFK]\b))"
     r"|(_(?:\{(?:[2-9]|[12]\d|3[0-6])\}|(?:[2-9]|[12]\d|3[0-6])(?!\d)))"
 )
-_HAS_MARK = re.compile(r"(?:%|°|\\circ\s?\}?|_\{?\d+\}?)\s*$|.[-+]")
+_TAKES_NO_MARK = re.compile(r"(?:%|°|\\circ\s?\}?|_\{?\d+\}?)\s*$|.[-+]")
 # Between two boxes that are parts of one answer: nothing, or a comma, "and", "or".
 _GLUE = re.compile(
     r"\}((?:[\s$*,;]|\\[()\[\],;: ]|\\q?quad(?![a-z])|\\text\{[\s,]{0,3}(?:and|or)\s?\}|and|or)*)\Z"
@@ -197,7 +197,7 @@ def _mark_behind(response: str, end: int, inside: str) -> str:
     A base belongs to digits, the others to one number without a mark of its own.
     """
     mark = _MARK.match(response, end)
-    if mark is None or _HAS_MARK.search(inside) or not re.search(r"\d", inside):
+    if mark is None or _TAKES_NO_MARK.search(inside) or not re.search(r"\d", inside):
         return ""
     return mark[1] or (mark[2] if inside.isdigit() else "")
 

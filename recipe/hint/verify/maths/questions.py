@@ -35,6 +35,7 @@ from recipe.hint.verify.maths.tree import (
 from recipe.hint.verify.maths.words import NUMBERS
 
 _NAMED_BASES = {"binary": 2, "ternary": 3, "octal": 8, "decimal": 10, "hexadecimal": 16}
+_BASES = NUMBERS | _NAMED_BASES
 _BASE = re.compile(
     rf"(?P<into>\b(?:in|to|into)\s)?(?:the )?(?:\bbase[ -]\$?\{{?(?P<base>[0-9]{{1,2}}|[a-z]+)\b"
     rf"|\b(?P<name>{'|'.join(_NAMED_BASES)})\b)"
@@ -120,8 +121,7 @@ def asks_for_base(problem: str, digits: str, base: int) -> bool:
     found = [*_BASE.finditer(problem.lower())]
     found = [each for each in found if each["into"]] or found
     words = [each["base"] or each["name"] for each in found]
-    known = NUMBERS | _NAMED_BASES
-    bases = {int(word) if word.isdigit() else known.get(word) for word in words}
+    bases = {int(word) if word.isdigit() else _BASES.get(word) for word in words}
     return bases == {base} and int(max(digits)) < base
 
 
