@@ -64,7 +64,7 @@ class _Server:
         ends = [encoded(f" \\boxed{{{number}}}") for number in range(_POOL)]
         starts = range(0, len(ids) - tokens, tokens)
         self._pool = [
-            array("q", ids[start : start + tokens - len(end)] + end)
+            (array("q", ids[start : start + tokens]), array("q", end))
             for start, end in zip(starts, ends, strict=False)
         ]
         # As long as a response, in equal parts.
@@ -72,7 +72,7 @@ class _Server:
         cuts = [text[len(text) * level // 3 : len(text) * (level + 1) // 3] for level in range(3)]
         hints = {f"level_{level}": cut for level, cut in enumerate(cuts, 1)}
         self._hints = array("q", encoded(f"```json\n{json.dumps(hints)}\n```"))
-        self._writes_hints = writes_hints
+        self._writes_hints, self._tokens = writes_hints, tokens
         self.rewind()
         self.generate_group = SimpleNamespace(remote=self._group)
         self.generate_groups = SimpleNamespace(remote=self._groups)
@@ -80,6 +80,10 @@ class _Server:
     def rewind(self) -> None:
         """Begin with the first response again."""
         self._next = itertools.cycle(self._pool)
+
+    def _response(self, num_tokens: int) -> array[int]:
+        ids, end = next(self._next)
+        return ids[: num_tokens - len(end)] + end
 
     async def _group(self, *asked: Any) -> Any:
         [group] = await self._groups([asked])
@@ -91,7 +95,8 @@ class _Server:
 
     def _sampled(self, fields: dict[str, Any]) -> dict[str, Any]:
         is_hint = self._writes_hints and fields["n"] == 1
-        found = [self._hints if is_hint else next(self._next) for _ in range(fields["n"])]
+        longest = min(fields["max_tokens"], self._tokens)
+        found = [self._hints if is_hint else self._response(longest) for _ in range(fields["n"])]
         return {
             "token_ids": found,
             "log_probs": [array("d", [-0.5]) * len(each) for each in found],

@@ -133,8 +133,8 @@ class Renderer:
 
     @cached_property
     def _ids_of_group(self) -> Callable[[str], array[int]]:
-        """The tokens around a response, which a group mostly shares."""
-        return lru_cache(2)(self._ids)
+        """The tokens around a response, which a group or all prompts share."""
+        return lru_cache(16)(self._ids)
 
     @cached_property
     def _joins(self) -> bool:
