@@ -1,6 +1,7 @@
-"""ArCHer's critic on two processes under FSDP1: whose weights answer; prints what they gave.
+"""ArCHer's critic on two processes: whose weights answer; prints what they gave.
 
-Run by test_critic.py, with VERL_PLATFORM=cpu; it starts the second process itself.
+Run by test_critic.py, with VERL_PLATFORM=cpu and `fsdp` or `fsdp2` as its argument; it starts the
+second process itself. FSDP2 keeps what it has gathered here (`reshard_after_forward=false`).
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ ROWS = [transition([5, 6, 7], [12, 13], 0.0), transition([5, 6, 7, 12], [20], 1.
 def settings():
     critic = with_fsdp2()
     for each in (critic, critic.engine):
-        object.__setattr__(each, "strategy", "fsdp")
+        object.__setattr__(each, "strategy", sys.argv[1])
+    object.__setattr__(critic.engine, "reshard_after_forward", sys.argv[1] == "fsdp")
     return critic
 
 
@@ -50,15 +52,16 @@ def answers():
     online = asked(worker.infer_batch)
     with torch.no_grad():
         # FSDP1's root: embedding, last norm and head, here with 0 in each place.
-        worker._target[0].zero_()
+        for each in worker._target[:1] if sys.argv[1] == "fsdp" else worker._target:
+            each.zero_()
     slow, again = asked(worker.infer_target), asked(worker.infer_batch)
     return {"online": online.tolist(), "slow": slow.tolist(), "again": again.tolist()}
 
 
 if __name__ == "__main__":
-    rank, port = sys.argv[1:] or ("0", str(get_free_port("127.0.0.1")[0]))
+    strategy, rank, port, *_ = [*sys.argv[1:], "0", str(get_free_port("127.0.0.1")[0])]
     os.environ.update(RANK=rank, WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT=port)
-    command = [sys.executable, __file__, "1", port]
+    command = [sys.executable, __file__, strategy, "1", port]
     other = subprocess.Popen(command, stdout=subprocess.DEVNULL) if rank == "0" else None
     found = answers()
     torch.distributed.barrier()

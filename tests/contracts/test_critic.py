@@ -78,9 +78,11 @@ def test_a_checkpoint_holds_the_slow_target(seen):
     assert found["loaded"] == found["after"]
 
 
-def test_the_target_answers_with_all_of_its_weights_where_processes_share_them():
-    # FSDP1 keeps the gathered weights of its root, the head's among them, behind an evaluation.
-    found = run_process("ranks_process.py")
+@pytest.mark.parametrize("strategy", ["fsdp", "fsdp2"])
+def test_the_target_answers_with_all_of_its_weights_where_processes_share_them(strategy):
+    # FSDP1 keeps the gathered weights of its root, the head's among them, behind an evaluation;
+    # FSDP2 keeps those of all modules without reshard_after_forward.
+    found = run_process("ranks_process.py", strategy)
     assert not any(number for row in found["slow"] for number in row)
     assert found["again"] == found["online"]
     assert all(number for row in found["online"] for number in row)

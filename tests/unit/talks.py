@@ -57,10 +57,10 @@ class TurnEngine(Engine):
         return [each.token_ids_T[0] == GUIDE and each.token_ids_T[1] == 1 for each in responses]
 
 
-async def roll_out(method, engine, *, step=1, item=None):
+async def roll_out(method, engine, *, step=1, sent_step=0, item=None):
     made = PromptRollout(
         item or problem(),
-        ProblemState(step=step),
+        ProblemState(step=step, sent_step=sent_step),
         RolloutParts(method, None, engine, HintSettings(), Texts()),
     )
     return await made.run("uid", step)

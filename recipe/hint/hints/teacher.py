@@ -177,7 +177,8 @@ class Client:
             return Fault("garbage", f"no JSON: {self._excerpt(body)}")
         match read:
             case {"choices": [{"message": {"content": str() | None as text}} as choice, *_]}:
-                is_cut = choice.get("finish_reason") == "length"
+                # A model that thinks may end before it has written any text: null.
+                is_cut = choice.get("finish_reason") == "length" or text is None
                 # Half a character, as JSON can hold it, is no text for a cache or a tokenizer.
                 text = (text or "").encode("utf-8", "replace").decode()
                 tokens, paid_tokens = usage_of(read, request, text)
@@ -300,13 +301,12 @@ class Teacher:
     ) -> WrittenText | HintStatus:
         """Return the teacher's text, or ``generation_failed``; the log has the fault.
 
-        No text is a failure too: a model that thinks may have come to its limit before it wrote.
+        An empty text is an answer if the model ended it; one that is cut before any text is none.
         """
         request = make_request(self._settings, sampling, messages=messages)
         outcome, num_calls = await self._ask(request)
-        if not isinstance(outcome, Fault) and not outcome.text.strip():
-            cause = " within its token limit" if outcome.is_cut else ""
-            fault = Fault("garbage", f"an answer without text{cause}")
+        if not isinstance(outcome, Fault) and outcome.is_unwritten:
+            fault = Fault("garbage", "an answer without text within its token limit")
             outcome, _ = self._warn(fault, num_calls)
         if isinstance(outcome, Fault):
             return "generation_failed"
@@ -339,7 +339,10 @@ class Teacher:
             self._num_silent = self._num_silent + 1 if is_silent else 0
             if isinstance(outcome, CachedResponse):
                 self._counters["answers"] += 1
-                await self._book(self._cache.add, request.key, outcome)
+                if outcome.is_unwritten:
+                    await self._book(self._cache.pay, outcome.paid_tokens)
+                else:
+                    await self._book(self._cache.add, request.key, outcome)
                 return _Asked(outcome, num_calls)
             self._counters[f"fault_{outcome.kind}"] += 1
             if outcome.paid_tokens:

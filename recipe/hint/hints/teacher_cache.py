@@ -36,6 +36,15 @@ class CachedResponse:
     paid_tokens: int
     is_cut: bool = False
 
+    @property
+    def is_unwritten(self) -> bool:
+        """Whether it was cut before its text began: its tokens are thoughts, told apart or hidden.
+
+        A text of spaces alone has at least a character for each token.
+        """
+        is_blank = not self.text.strip()
+        return self.is_cut and is_blank and (not self.text or self.tokens > len(self.text))
+
 
 class ResponseCache:
     """Responses by the key of their request, and the sum of all that was paid."""

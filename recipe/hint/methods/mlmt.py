@@ -65,6 +65,12 @@ class MlmtSettings(ScoreGuidedSettings):
                 f"before a refinement: it needs train_guide=true and solver=policy, whose "
                 f"refinements the critic sees; give {self.node}.value_bonus=0 and value_grad=stop"
             )
+        if self.value_bonus and self.solver_credit == "score" and self.alpha:
+            raise ConfigError(
+                f"{self.node}.value_bonus={self.value_bonus} pays the guide the value after its "
+                f"feedback, and with solver_credit=score that is the value of r2 + alpha (r2 - r1), "
+                f"not of r2; give solver_credit=joint or alpha=0"
+            )
         if self.value_grad == "full" and not self.value_bonus:
             raise ConfigError(
                 f"{self.node}.value_grad=full changes nothing with value_bonus=0: it is the "

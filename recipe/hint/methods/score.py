@@ -236,7 +236,8 @@ class Score(Method):
 
     def is_stage1(self, state: ProblemState) -> bool:
         """Return whether the step belongs to stage I."""
-        return state.step <= self.settings.stage1_steps
+        step = state.sent_step or state.step  # of a prompt that a resumed run sends again, its own
+        return step <= self.settings.stage1_steps
 
     def _mean_reward(self, rounds: Sequence[Round], earning: Sequence[Place]) -> float | None:
         """Return the mean reward of graded turns; ``None`` without a grade."""
@@ -253,7 +254,10 @@ class Score(Method):
             return self.reward(last) if last.is_graded else None
         if not (first.is_graded and last.is_graded):
             return None
-        return progress_reward(self.reward(first), self.reward(last), self.settings.alpha)
+        assert first.verdict and last.verdict
+        # What the reward has beside the grade, such as a penalty on the length, counts once.
+        own = self.reward(last) - last.verdict.score
+        return progress_reward(first.verdict.score, last.verdict.score, self.settings.alpha) + own
 
 
 def progress_reward(before: float, after: float, alpha: float) -> float:

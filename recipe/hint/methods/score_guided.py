@@ -224,8 +224,9 @@ class ScoreGuided(Score):
         if all(each.hint_status != "generation_failed" for each in rounds):
             return rows
         ended = {conversation_to(rounds, place)[0] for place in places(rounds, len(rounds) - 1)}
-        if len(rounds) > 1:
-            ended |= {*places(rounds, 0)} - {*(rounds[1].request.parents or ())}
+        continued = [each.request.parents for each in rounds if each.request.parents is not None]
+        if continued:
+            ended |= {*places(rounds, 0)} - {*continued[0]}
         return tuple(row for row in rows if conversation_to(rounds, row.place)[0] in ended)
 
     def _rows_of_role(self, rows: tuple[Row, ...], *, is_trained: bool) -> tuple[Row, ...]:

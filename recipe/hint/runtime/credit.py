@@ -216,6 +216,8 @@ class CreditMixin(_Trainer):
         targets_N = self._method.value_targets(rows)
         metrics.update(credit_metrics(rows, advantages_N, tokens.kls_N, targets_N))
         columns = {"advantages": own_NT, "returns": _critic_targets(rows, targets_N)[:, None]}
+        if "values" in data:  # for verl's metrics: V means something before the first token alone
+            columns["values"] = np.array([[row.value] for row in rows])
         return _write_columns(batch, data["response_mask"], real, **columns)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from tensordict import TensorDict
+from torch.distributed.fsdp import FSDPModule
 from verl.single_controller.base import decorator
 from verl.utils import tensordict_utils as tu
 from verl.utils.device import get_torch_device
@@ -215,6 +216,7 @@ class UtteranceCriticWorker(CriticWorker):
         verl moves them to the CPU without waiting for the copy.
         """
         get_torch_device().synchronize()
+        forget_gathered(self.engine.module)
         parameters = [each.data for each in self.engine.module.parameters()]
         return [each.to_local() if hasattr(each, "to_local") else each for each in parameters]
 
@@ -231,14 +233,17 @@ class UtteranceCriticWorker(CriticWorker):
         with torch.no_grad():
             for shard, value in zip(self._shards(), values, strict=True):
                 shard.copy_(value)
-        forget_gathered(self.engine.module)
 
 
 def forget_gathered(module: torch.nn.Module) -> None:
-    """Make FSDP1 gather all parameters again: its root keeps those of the last evaluation.
+    """Make FSDP gather all parameters again, so that it sees what is written to the shards now.
 
-    It would not see what was written to the shards since. FSDP2 keeps none here.
+    The root of FSDP1 keeps those of the last evaluation, and every module of FSDP2 does where
+    ``reshard_after_forward`` is off.
     """
     for handle in getattr(module, "_all_handles", None) or ():
         if handle.uses_sharded_strategy:
             handle.reshard(free_unsharded_flat_param=True)
+    for each in module.modules():
+        if isinstance(each, FSDPModule):
+            each.reshard()

@@ -185,11 +185,16 @@ class HintMixin(CreditMixin):
         sample_turns: list,
         expected_acc_counts: dict | None = None,
     ) -> dict[str, float]:
-        """Return verl's metrics, and for a method with turns how its answers change."""
+        """Return verl's metrics, and for a method with turns how its answers change.
+
+        Prompts that failed are left out, where verl takes them for wrong; they are reported apart.
+        """
         infos = reward_extra_infos_dict
         own = {name: each for name, each in infos.items() if name not in TURN_FACTS}
+        there = {*zip(map(str, data_sources), map(str, sample_uids), strict=True)}
+        expected = {key: n for key, n in (expected_acc_counts or {}).items() if key in there}
         metrics = super()._val_metrics_update(
-            data_sources, sample_uids, own, sample_turns, expected_acc_counts
+            data_sources, sample_uids, own, sample_turns, expected
         )
         by_source: dict[str, dict[str, list]] = {}
         if set(TURN_FACTS) <= infos.keys():

@@ -48,6 +48,23 @@ def test_stage_two_gives_the_first_turn_its_reward_and_the_second_the_shaped_one
     assert [each.group for each in credits(outcome)] == ["turn1"] * 4 + ["turn2"] * 4
 
 
+class Lengths(TurnEngine):
+    """The first answer of the first turn and the second one of the second are over-long."""
+
+    async def grade(self, problem, responses):
+        verdicts = await super().grade(problem, responses)
+        over = responses[0].token_ids_T[0]  # the turn
+        verdicts[over] = replace(verdicts[over], reward=verdicts[over].score - 1.0)
+        return verdicts
+
+
+def test_a_penalty_on_the_length_of_an_answer_counts_once():
+    # wrong and over-long, wrong: -1, 0 and no bonus for the shorter one.
+    # right, right but over-long: 1, 1 - 1, and it broke no answer.
+    outcome = play(score(), Lengths({0: [0, 1], 1: [0, 1]}, group_size=2), step=STAGE1 + 1)
+    assert [each.reward for each in credits(outcome)] == [-1.0, 1.0, 0.0, 0.0]
+
+
 def test_stage_one_gives_the_first_turn_nothing_but_its_kl_and_the_second_its_reward():
     outcome = talk({0: [0, 1], 1: [1, 1]}, step=STAGE1)
     assert earned(outcome) == [(0, 0, 0, 0.1), (0, 1, 0, 0.1), (1, 0, 1, 0.01), (1, 1, 1, 0.01)]
@@ -57,6 +74,12 @@ def test_the_stage_changes_with_the_step_after_stage1_steps():
     for step, alpha in ((1, 0.0), (STAGE1, 0.0), (STAGE1 + 1, 10.0), (999, 10.0)):
         outcome = talk({0: [0, 1], 1: [1, 1]}, step=step)
         assert credits(outcome)[2].reward == 1 + alpha
+
+
+def test_a_prompt_that_a_resumed_run_sends_again_keeps_its_stage():
+    # Sent at the last step of stage I, sampled again at the first one of stage II.
+    outcome = talk({0: [0, 1], 1: [1, 1]}, step=STAGE1 + 1, sent_step=STAGE1)
+    assert [each.reward for each in credits(outcome)] == [0, 0, 1, 1]
 
 
 def test_joint_credit_gives_the_first_turn_what_the_second_earns():

@@ -1,6 +1,7 @@
 """A guide behind an endpoint: a real HTTP server gives the feedback, the solver's turns train."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 from asking import always, teacher
@@ -48,19 +49,21 @@ def play(
     engine_cls=SolverEngine,
     settings=FROZEN,
     is_validation=False,
+    first_attempts=(),
     **more,
 ):
     """The outcome, the server's requests, and the engine."""
     cls, settings_cls = METHODS[name]
     method = cls(settings=settings_cls(stage1_steps=0, **settings, **more))
     method = method.validation() if is_validation else method
+    one_problem = replace(problem(), first_attempts=first_attempts)
 
     async def run():
         async with ChatServer(script).running() as server:
             one = teacher(server, tmp_path, num_retries=retries)
             engine = engine_cls(right, group_size=len(right.get(0, "ab")))
             parts = RolloutParts(method, None, engine, HintSettings(), Texts(), one)
-            outcome = await PromptRollout(problem(), ProblemState(step=1), parts).run("uid", 1)
+            outcome = await PromptRollout(one_problem, ProblemState(step=1), parts).run("uid", 1)
             return outcome, server.requests, engine
 
     return asyncio.run(run())
@@ -103,12 +106,59 @@ def test_a_conversation_without_feedback_does_not_train_and_the_others_do(name, 
 
 @ALL
 @pytest.mark.parametrize("blank", [None, "", " \n"])
-def test_an_answer_without_text_is_no_feedback(name, blank, tmp_path):
-    """A model that thinks apart came to its token limit before it wrote."""
-    told = iter([completion(blank, finish="length"), completion(LOOK)])
-    outcome, _, _ = play(name, tmp_path, lambda body, number: next(told), {0: [0, 0], 1: [1]})
-    assert outcome.record.rounds[1].hint_status == "generation_failed"
-    assert [row.credit.turn for row in outcome.rows] == [0, 2]
+def test_an_answer_that_ends_before_its_text_is_no_feedback_and_is_asked_for_again(
+    name, blank, tmp_path
+):
+    """A model that thinks apart came to its limit of 32 tokens before it wrote."""
+    usage = {"prompt_tokens": 10, "completion_tokens": 32, "total_tokens": 42}
+    thought = {**completion(blank, finish="length"), "usage": usage}
+    for calls in (2, 1):  # of the two questions, the second time the first one alone
+        told = iter([thought, completion(LOOK)])
+        outcome, requests, _ = play(
+            name, tmp_path, lambda body, number, told=told: next(told), {0: [0, 0], 1: [1]}
+        )
+        assert outcome.record.rounds[1].hint_status == "generation_failed"
+        assert [row.credit.turn for row in outcome.rows] == [0, 2]
+        assert len(requests) == calls
+
+
+@ALL
+@pytest.mark.parametrize("is_validation", [False, True])
+@pytest.mark.parametrize("end", ["stop", "length"])
+def test_a_policy_behind_the_endpoint_that_writes_nothing_has_answered_wrongly(
+    name, end, is_validation, tmp_path
+):
+    """Its second answers end at once, or are 64 breaks of line; the guide earns 0 for them."""
+    blank = completion("" if end == "stop" else "\n" * 64, finish=end)
+
+    def script(body, number):
+        is_first = all(turn["role"] != "assistant" for turn in body["messages"])
+        return completion("\\boxed{5}") if is_first else blank
+
+    for _ in range(2):  # asked, and from the cache
+        outcome, _, _ = play(
+            *(name, tmp_path, script, {GUIDE: [0, 0]}),
+            engine_cls=GuideEngine,
+            settings={"solver": "teacher", "train_solver": False},
+            is_validation=is_validation,
+        )
+        assert [each.acc_last for each in outcome.record.conversations] == [0.0, 0.0]
+        if not is_validation:
+            assert [row.credit.reward for row in outcome.rows] == [0.0, 0.0]
+
+
+@ALL
+def test_first_turns_that_a_teacher_left_do_not_train_with_offline_attempts_either(name, tmp_path):
+    """One sampled conversation without feedback and one with, and the given one beside them."""
+    told = iter(["400", completion(LOOK), completion(LOOK)])
+    outcome, _, _ = play(
+        *(name, tmp_path, lambda body, number: next(told), {0: [1, 0], 1: [1, 1]}),
+        offline_attempts=1,
+        first_attempts=("\\boxed{7}",),
+    )
+    assert [row.credit.turn for row in outcome.rows] == [0, 2, 2]
+    first, *last = [row.credit.session for row in outcome.rows]
+    assert first in last
 
 
 @ALL

@@ -214,6 +214,9 @@ def check_conversations(
     limit = setting(config, _PROMPT)
     asker = _Listener(setting(config, f"{ROLLOUT}.response_length"))
     counts = model.count_tokens([problem.messages for problem in problems])
+    if setting(config, "data.filter_overlong_prompts"):  # those above it are dropped
+        most = setting(config, "data.max_prompt_length")
+        counts = [count if count <= most else 0 for count in counts]
     # Instructions are the same for all problems: the longest question makes the longest prompt.
     longest = problems[max(range(len(problems)), key=counts.__getitem__)]
     parts = RolloutParts(method.validation(), None, asker, _SETTINGS, texts, asker)

@@ -6,17 +6,19 @@ from dataclasses import asdict
 
 from omegaconf import DictConfig
 
+from recipe.hint.alternation import phases
 from recipe.hint.errors import ConfigError
 from recipe.hint.hints.teacher_settings import TeacherSettings
 from recipe.hint.methods import METHODS
 from recipe.hint.runtime.partner import ServerOptions
-from recipe.hint.runtime.preflight.settings import ACTOR, setting
+from recipe.hint.runtime.preflight.settings import ACTOR, ROLLOUT, setting
 
 # Which the command gives to each phase.
 _OWN = {
     **dict.fromkeys(("guide", "solver"), "policy"),
     **dict.fromkeys(("train_guide", "train_solver"), True),
 }
+_TOP_K = ("top_k", "val_kwargs.top_k")
 _OWN_OF_TEACHER = ("base_url", "model", "api_key_env", "timeout_s", "cache_dir")
 
 
@@ -55,6 +57,12 @@ def check_roles(config: DictConfig) -> str:
             f"server of the other role answers in the guide's phases; give {node}.value_bonus=0 "
             f"and {node}.value_grad=stop"
         )
+    top_k, val_top_k = (setting(config, f"{ROLLOUT}.{key}") for key in _TOP_K)
+    if top_k != val_top_k:
+        raise ConfigError(
+            f"{ROLLOUT}.val_kwargs.top_k={val_top_k} and {ROLLOUT}.top_k={top_k}: the server of "
+            f"the other role has one for training and validation; give both the same"
+        )
     if rank := setting(config, "actor_rollout_ref.model.lora_rank"):
         raise ConfigError(
             f"actor_rollout_ref.model.lora_rank={rank}: main_export.py writes whole weights, and a "
@@ -69,7 +77,8 @@ def check_phases(config: DictConfig, node: str) -> None:
     Raises:
         ConfigError: Naming the setting.
     """
-    if setting(config, "trainer.total_training_steps") is None:
+    num_steps = setting(config, "trainer.total_training_steps")
+    if num_steps is None:
         raise ConfigError(
             "trainer.total_training_steps=null: the steps of both roles together say how many "
             "phases there are; give a number"
@@ -78,6 +87,14 @@ def check_phases(config: DictConfig, node: str) -> None:
         raise ConfigError(
             f"trainer.save_freq={every}: a phase continues from the checkpoint of the one before "
             f"it; give a number of steps, such as {node}.t_low's"
+        )
+    name, warmup = "trainer.critic_warmup", setting(config, "trainer.critic_warmup")
+    t_low, t_high = (setting(config, f"{node}.{key}") for key in ("t_low", "t_high"))
+    shortest = min(each.last for each in phases(t_low, t_high, num_steps)[:2])
+    if warmup > shortest:
+        raise ConfigError(
+            f"{name}={warmup} outlasts a role's first phase (steps 1-{shortest}), in which it would "
+            f"not change once; give at most {shortest}"
         )
     for optim in (f"{ACTOR}.optim", "critic.optim"):
         for key, value in {"lr_scheduler_type": "constant", "lr_warmup_steps_ratio": 0.0}.items():
