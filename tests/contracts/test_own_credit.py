@@ -38,6 +38,18 @@ def test_each_token_gets_its_turns_advantage_and_the_kl_that_is_still_to_come(mo
     assert metrics["credit/solver_t2/reward"] == 1.5
 
 
+def test_verls_metrics_of_the_critic_see_the_one_value_that_means_something(monkeypatch):
+    """V of the state before each turn; what the untrained tokens behind it say is noise."""
+    method = score(alpha=0.0, baseline="value")
+    queue, batch = filled(monkeypatch, method, [{0: [1, 0], 1: [1, 0]}])
+    for number, key in enumerate(batch.keys):
+        length = len(queue.rows[key]["responses"])
+        queue.rows[key]["values"] = torch.tensor([number / 4] + [100.0] * (length - 1))
+    Trainer(method, prompts=1, mini=1)._compute_advantage(batch, {})
+    values = [set(queue.rows[key]["values"].tolist()) for key in batch.keys]
+    assert values == [{0.0}, {0.25}, {0.5}, {0.75}]
+
+
 def test_reward_zero_and_a_kl_coefficient_leave_an_advantage_on_every_token(monkeypatch):
     method = score(beta1=0.5)
     queue, batch = filled(monkeypatch, method, [{0: [0, 0], 1: [0, 0]}], k1=0.2)
