@@ -35,6 +35,7 @@ def _(rng: Rng, gold: Gold) -> str | None:
         "$",
         "dollar",
         "how much",
+        "how old",
         "cent",
         "mph",
         "kg",

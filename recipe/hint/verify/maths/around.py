@@ -44,8 +44,8 @@ _SCALE = re.compile(
 )
 _MAYBE = r"(?: ?(?:maybe|possibly|perhaps|also|even|option|choice|answer)){0,3}"
 _OTHER = re.compile(  # \boxed{5} or 7
-    r"[\s$*]{0,9}(?:\\[)\]])?[ \t,(]{0,3}(?:\\text\{\s?)?"
-    rf"(?:\s?(?:or|and)\b|\\(?:lor|vee)(?![a-z])|(?<=[,/])|/|(?<=\()(?=maybe|possibly)){_MAYBE}\s?\}}?"
+    r"[\s$*]{0,9}(?:\\[)\]])?[ \t,;(]{0,3}(?:\\text\{\s?)?"
+    rf"(?:\s?(?:or|and)\b|\\(?:lor|vee)(?![a-z])|(?<=[,;/])|/|(?<=\()(?=maybe|possibly)){_MAYBE}\s?\}}?"
     r"[\s$*(]{0,9}(?:\\text\{\s?)?(?:[a-zA-Z]\s?=\s?)?"
     r"(-?[0-9][0-9.,/]{0,20}|-?\\[dt]?frac\{[0-9]{1,9}\}\{[0-9]{1,9}\}|[A-Z])"
     r"(?=\s*(?:[.,$})*]|\\[)\]]|\n|\Z))"
@@ -99,8 +99,13 @@ def has_other(response: str, end: int, inside: str) -> bool:
         return False
     if other[1].isalpha():
         return inside.isalpha() and other[1] != inside
-    value, number = rational(inside), rational(other[1].rstrip(".,"))
-    return value is not None and number is not None and abs(value - number) * 50 > abs(value)
+    trees = read(inside).trees
+    value = exact(_value(trees[0])) if trees else None
+    number = rational(other[1].rstrip(".,"))
+    if value is None or number is None:
+        return False
+    is_whole = value.denominator == number.denominator == 1
+    return value != number if is_whole else abs(value - number) * 50 > abs(value)
 
 
 def say_the_same(side: str, inside: str) -> bool:

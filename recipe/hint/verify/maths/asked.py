@@ -245,7 +245,7 @@ def _asks_for_tail(word: str, problem: str) -> bool:
 def _behind_how_many(problem: str) -> tuple[str, ...]:
     """The words behind the question's last ``how many``, or the problem's; empty without one."""
     for text in (question(problem), problem[:MAX_CHARS]):
-        if asked := list(_ASKED.finditer(_with_plain_units(text))):
+        if asked := list(_ASKED.finditer(_with_plain_units(without_possessives(text)))):
             return tuple(asked[-1][1].split())
     return ()
 

@@ -43,6 +43,7 @@ _RULES = {
     "minus": "_sets_of_numbers", "relation": "_relations", "matrix": "_matrices",
     "ratio": "_ratios", "list": "_groups", "set": "_groups", "tuple": "_groups",
 }  # fmt: skip
+_ALL_REALS = frozenset({"all real numbers", "all reals", "the set of all real numbers"})
 _REALS = Node("sym", value=r"\mathbb{R}")
 
 
@@ -106,7 +107,7 @@ class Comparison:
                 return self._ordered(gold, value)
             return value is not None and self._equal(gold, value)
         names = [folded(each.items[0]) or repr(each.items[0]) for each in (gold, other)]
-        if names[0] == names[1]:
+        if names[0] == names[1] or named.are_one_but_for_an_extreme(gold.items[0], other.items[0]):
             return self._equal(gold.items[1], other.items[1])
         # y = 2x and x = y/2 are one line, x = 5 and y = 5 are two answers
         if not all(names_in(each.items[1]) for each in (gold, other)):
@@ -152,6 +153,9 @@ class Comparison:
                 return False
             if relation != "=" and not self._is_rounding(first, side):
                 return False
+        if chain is other and decimals(parted(gold)[0]) and chain.value[-1] == r"\approx":
+            if self.equal(gold, rest[-1]):
+                return True  # 43/8 = 5.375 \approx 5.4
         return self.equal(*((first, other) if chain is gold else (gold, first)))
 
     def _is_rounding(self, value: Node, rounded: Node) -> bool:
@@ -159,11 +163,18 @@ class Comparison:
         if number is None:
             return False
         self._go_on()
-        return abs(approximate(value, 40) - number) < last_place(rounded)
+        rest, unit = approximate(value, 40) - number, last_place(rounded)
+        if rounded.kind not in ("num", "neg"):
+            return abs(rest) < unit
+        is_cut = abs(rest) < unit and rest * number >= 0
+        return is_cut or 2 * abs(rest) <= unit
 
     def _words(self, gold: Node, other: Node) -> bool:
         self.used_words = True
         left, right = folded(gold), folded(other)
+        word, rest = (gold, other) if gold.kind == "word" else (other, gold)
+        if rest.kind != "word" and folded(word) in _ALL_REALS:
+            return rest == _REALS or maths_sets.is_all_reals(rest)
         return bool(left) and left == right
 
     def _quantities(self, gold: Node, other: Node) -> bool:
@@ -236,7 +247,8 @@ class Comparison:
                 return False  # 1 < x < 2 is no point
             return len(names) < 2 and self.equal(left[0], right[0])
         if other.value == ("=",) and gold.kind not in STRUCTURES:  # (x+1)^2 = x^2+2x+1
-            return all(self.equal(gold, side) for side in other.items)
+            is_empty = len(set(other.items)) == 1  # n = n
+            return not is_empty and all(self.equal(gold, side) for side in other.items)
         is_solved = left is not None or right is not None  # x < 5 is, 2x < 10 is not
         if gold.kind == other.kind == "relation" and len(gold.items) == len(other.items) == 2:
             return not is_solved and self._same_relation(gold, other)
@@ -257,6 +269,8 @@ class Comparison:
         grouped = ("list", "set", "tuple")
         if gold.kind not in grouped or other.kind not in grouped:
             group, lone = (gold, other) if gold.kind in grouped else (other, gold)
+            if group is other and self._is_counted_together(other):
+                return self.equal(gold, other.items[0])
             is_lone = group.kind == "set" and len(group.items) == 1 and self._depth == 1
             if not is_lone or lone.kind in ("set", "tuple"):  # {5} is as good as 5
                 is_all = maths_sets.is_all_reals
@@ -270,9 +284,12 @@ class Comparison:
             return False  # y = 1, x = 2 is (2, 1)
         other = arranged
         if gold.kind == "list":
-            if other.kind == "tuple" and other.value != "()":
-                return False
-            return self._list(gold, other)
+            if other.kind != "tuple":
+                return self._list(gold, other)
+            # Brackets give numbers an order; ((1, 2), (3, 4)) is a list of points.
+            has_parts = any(item.kind in (*grouped, "label") for item in other.items)
+            is_set = has_parts or questions.asks_for_members(self.problem)
+            return other.value == "()" and (self._list if is_set else self._ordered)(gold, other)
         if gold.kind == "set":
             return other.kind in ("set", "list") and self._set(gold, other)
         if other.kind == "set":  # of one pair
@@ -283,6 +300,14 @@ class Comparison:
             return gold.value == "()" and not is_set and self._ordered(gold, other)
         is_vector = len(gold.items) > 2 and {gold.value, other.value} <= {"()", "[]"}
         return (gold.value == other.value or is_vector) and self._ordered(gold, other)
+
+    def _is_counted_together(self, values: Node) -> bool:
+        """``45 portraits and selfies``: one number, and nouns of the problem's own."""
+        first, *rest = values.items
+        is_counted = values.value == "and" and first.kind == "quantity" and first.value.noun
+        return bool(is_counted) and all(
+            each.kind == "word" and asked.has_noun(each.value, self.problem) for each in rest
+        )
 
     def _list(self, gold: Node, other: Node) -> bool:
         # x = 1, y = 2 against 1, 2: the order tells which is which, and the names have an order

@@ -33,6 +33,7 @@ _FACTOR = re.compile(
 _EXPAND = re.compile(r"\b[Ee]xpand\b")
 _COMMON = re.compile(r"\bcommon fraction")
 _JOIN = re.compile(r"\b[Ss]implif|\b[Ee]xpand\b")
+_RATIONAL_BELOW = re.compile(r"rational denominator|[Rr]ationali[sz]|radical form")
 _SIMPLIFY = re.compile(r"\b[Ss]implif|\b[Rr]ationali[sz]|\bradical")
 _SCALES = frozenset(10**power for power in range(16))
 _NEUTRAL = {"mul": _SCALES, "div": _SCALES, "pow": {1}, "add": {0}, "sub": {0}}
@@ -105,6 +106,8 @@ def has_form(problem: str, gold: Node, answer: Node) -> bool:
         return _divides(gold) or not _divides(answer)  # x(x + 3 + 2/x) is no factoring
     if _SIMPLIFY.search(problem) and 0 < max(_radicands(gold)) < max(_radicands(answer)):
         return False  # sqrt(968)/2 for 11 sqrt(2)
+    if _RATIONAL_BELOW.search(problem) and _divides_by_root(answer) > _divides_by_root(gold):
+        return False  # 10/sqrt(5) for 2 sqrt(5)
     if _COMMON.search(problem) and any(map(_divides_decimals, _nodes(answer))):
         return False  # 1.4/0.3
     is_sum, is_expanded = bool(names_in(gold)) and _is_expanded(gold), _is_expanded(answer)
@@ -141,8 +144,7 @@ def is_arithmetic(node: Node) -> bool:
 def _radicands(node: Node) -> Iterator[int]:
     """The sizes of the numbers below roots, of a fraction both parts multiplied; and 0."""
     yield 0
-    power = exact(node.items[1]) if node.kind == "pow" else None
-    if node.kind == "root" or (power is not None and power.denominator > 1):
+    if _is_root(node):
         value = exact(node.items[0]) or Fraction(0)
         yield abs(value.numerator) * value.denominator
     for item in node.items:
@@ -155,6 +157,20 @@ def _divides(node: Node) -> bool:
     if node.kind == "pow" and (exact(node.items[1]) or 0) < 0:
         below = node.items
     return bool(names_in(*below)) or any(map(_divides, node.items))
+
+
+def _divides_by_root(node: Node) -> bool:
+    """Whether a root stands below a fraction bar, or a fraction below a root."""
+    below = node.items[1:] if node.kind == "div" else ()
+    if _is_root(node):
+        return (exact(node.items[0]) or Fraction(0)).denominator > 1
+    has_root = any(map(_is_root, _nodes(Node("list", below))))
+    return has_root or any(map(_divides_by_root, node.items))
+
+
+def _is_root(node: Node) -> bool:
+    power = exact(node.items[1]) if node.kind == "pow" else None
+    return node.kind == "root" or (power is not None and power.denominator > 1)
 
 
 def _num_terms(node: Node) -> int:

@@ -369,7 +369,17 @@ class Formulas(Cursor):
             if not is_word and not (token.kind == "op" and token.text in _TEXT_MARKS):
                 return []
             if token.text == "-" and token.kind == "op":
-                return []
+                # push-ups, as one word with what stands before and behind
+                is_within = words and not token.is_spaced and words[-1].isalpha()
+                if not is_within:
+                    return []
+                words[-1] += "-"
+                continue
+            if words and words[-1].endswith("-"):
+                if token.is_spaced or token.kind == "num":
+                    return []
+                words[-1] += token.text
+                continue
             words.append("^" if token.text == TEXT_POWER else token.text)
             if len(words) > _MAX_SUFFIX_WORDS:
                 return []

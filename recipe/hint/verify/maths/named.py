@@ -12,12 +12,13 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from recipe.hint.verify.maths import questions
+from recipe.hint.verify.maths.asked import question
 from recipe.hint.verify.maths.domains import without_domain
 from recipe.hint.verify.maths.keys import key
 from recipe.hint.verify.maths.mentions import MAX_CHARS
 from recipe.hint.verify.maths.reading import Reading, read
 from recipe.hint.verify.maths.stated import FORMULA, MAX_FORMULAS
-from recipe.hint.verify.maths.tree import Node, is_infinite, is_name, is_sorted, names_in
+from recipe.hint.verify.maths.tree import Node, exact, is_infinite, is_name, is_sorted, names_in
 
 _WORDS = (
     r"(?:(?:the|all|both|possible|exact|numerical|real|complex|positive|negative|nonnegative|prime|"
@@ -40,6 +41,11 @@ _BETWEEN = re.compile(r"(?:,\s*(?:and\s*)?|\s+and\s+)(?:both\s+)?", re.IGNORECAS
 _MAX_ANSWER = 1000  # characters of an answer with a name that is not read
 _MAX_SIDES = 6
 _AREA = re.compile(r"\[[A-Z]{3,6}\]")
+_USUAL = {
+    "abs": re.compile(r"modul|magnitude|absolute value|\bnorm|length|distance"),
+    "inverse": re.compile(r"\binvers"),
+    "derivative": re.compile(r"derivative|[Dd]ifferentiate"),
+}
 _NO_NAME = frozenset("relation chain label tuple list set word quantity".split())
 
 
@@ -117,6 +123,14 @@ def may_be_interval(gold: Node, values: Node, problem: str) -> bool:
     return questions.asks_for_range(problem) and not has_names and not is_pair
 
 
+def are_one_but_for_an_extreme(name: Node, other: Node) -> bool:
+    r"""Whether they are ``k`` and ``k_{\max}``, of which a problem may use either."""
+    names = [str(each.value) for each in (name, other)]
+    short, long = sorted(names, key=len)
+    is_symbol = name.kind == other.kind == "sym"
+    return is_symbol and long in (rf"{short}_\max", rf"{short}_\min")
+
+
 def tell_order(label: Node, gold: Node, problem: str) -> bool:
     """Whether names of the problem, ``(x, y) = (1, 2)``, say which of several numbers is which."""
     names = label.items[0]
@@ -154,10 +168,30 @@ def may_stand_left(name: Node, problem: str) -> bool:
     if not names_in(name) or not problem:
         return False  # 4 = 5
     asked = _asked(problem)
+    if not asked and _is_usual(name, problem):
+        return True
     if asked or not (is_area or _is_applied(name)):
         return key(name) in asked
     text = name.value if is_area else "{}({})".format(*(_written(item) for item in name.items))
     return text in re.sub(r"\s|\\(?:left|right)", "", problem[-MAX_CHARS:])
+
+
+def _is_usual(name: Node, problem: str) -> bool:
+    r"""Whether it is what the question asks for in words, as one writes it: of a modulus ``|z|``."""
+    head = name.items[0] if name.kind == "mul" else name
+    if name.kind == "abs":
+        form = "abs"
+    elif head.kind == "pow" and head.items[0].kind == "sym" and exact(head.items[1]) == -1:
+        form = "inverse"
+    elif name.kind == "div" and all(_is_differential(item) for item in name.items):
+        form = "derivative"
+    else:
+        form = "derivative" if head.kind == "sym" and head.value.endswith("'") else ""
+    return bool(form) and _USUAL[form].search(question(problem)) is not None
+
+
+def _is_differential(node: Node) -> bool:
+    return node.kind == "mul" and node.items[0] == Node("sym", value="d")
 
 
 def _is_applied(node: Node) -> bool:
@@ -201,18 +235,21 @@ def unnamed(label: Node, gold: Node, problem: str) -> Node | None:
         return None
     if gold.kind in ("tuple", "matrix") and values.kind == "list":
         return None  # x = 1, 2 is no pair
-    is_interval = label.value == r"\in" and values.kind == "tuple" and len(values.items) == 2
-    if gold.kind == "list" and is_interval:
-        return None  # x in (1, 2)
+    if label.value == r"\in" and values.kind == "tuple":  # x in (1, 2)
+        is_point = gold.kind == "tuple" and questions.asks_for_point(problem)
+        if is_point or (gold.kind == "list" and len(values.items) == 2):
+            return None
     if names.kind != "tuple":
         is_list = names.kind != "word" and values.kind == "list"
         is_of_all = is_list and asks_for_each(gold, problem)
         return None if is_of_all else values  # p = 3, p = 4 leaves q out
     order = _order(names.items, gold, problem)
     written = tuple(map(key, names.items))
+    if values.kind == "tuple" and len(values.items) != len(written):
+        return None
     if order == written:
         return values
-    if not order or values.kind != "tuple" or len(values.items) != len(written):
+    if not order or values.kind != "tuple":
         return None
     parts = dict(zip(written, values.items, strict=True))
     return Node(values.kind, tuple(parts[each] for each in order), values.value)

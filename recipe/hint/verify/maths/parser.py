@@ -80,8 +80,9 @@ def _check_parts(node: Node, level: int = 1) -> None:
 
 class _Parser(Atoms):
     def answer(self) -> Node:
-        """Elements between commas, semicolons, ``and``, ``or``; a ``=`` before all is nothing."""
-        self.accept("=")
+        r"""Elements between commas, semicolons, ``and``, ``or``; ``=``, ``\approx`` first is nothing."""
+        if not self.accept("="):
+            self.accept(r"\approx")
         parts = self._elements(SEPARATORS)
         word = self._word
         if "or" not in word and any(part.value == "pm" for part in parts):

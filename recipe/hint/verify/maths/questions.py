@@ -49,7 +49,8 @@ _EQUATION = re.compile(
 _ORDER = re.compile(
     r"respectively|in (?:that|this|the) order|(?:in|de)creasing order|(?:as|de)scending order|"
     r"in order (?:from|of)|(?:least|smallest) to (?:greatest|largest)|"
-    r"(?:greatest|largest) to (?:least|smallest)"
+    r"(?:greatest|largest) to (?:least|smallest)|quotient and (?:the )?remainder|"
+    r"first (?:\w{2,6}|[0-9]{1,2}|\$[0-9]{1,2}\$) terms"
 )
 _SEVERAL = re.compile(  # the word for what is asked is a plural, or the answer is to be a list
     r"\b(?:all|both|every|each|values|solutions|roots|zeros|integers|numbers|pairs?|triples?|list"
@@ -68,6 +69,7 @@ _PERCENT = re.compile(
     r"(?P<number>[0-9](?:[ ~${}]|\\[,;: ]?){0,9})?(?:[Pp]ercent|%)"
     r"|\b(?:[Ww]hat|[Ff]ind|[Ww]hich)(?: \w+){0,3} interest rate"
 )
+_MEMBERS = re.compile(r"\b(?:all|roots?|zeros|values|solutions?|integers|numbers|primes|which)\b")
 _VALUES_OF = re.compile(r"\bvalues? (?:of|for)\b|\b[Ff]or (?:which|what)\b")
 
 
@@ -94,6 +96,11 @@ def asks_for_interval(problem: str) -> bool:
 def asks_for_range(problem: str) -> bool:
     """Whether ``(1, 2)`` may be the values of one thing."""
     return asks(_VALUES_OF, problem)
+
+
+def asks_for_members(problem: str) -> bool:
+    """Whether the question may want all members of a set; true where there is no question."""
+    return not problem or asks(_MEMBERS, problem)
 
 
 def asks_for_order(problem: str) -> bool:
