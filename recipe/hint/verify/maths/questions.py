@@ -50,7 +50,8 @@ _ORDER = re.compile(
     r"respectively|in (?:that|this|the) order|(?:in|de)creasing order|(?:as|de)scending order|"
     r"in order (?:from|of)|(?:least|smallest) to (?:greatest|largest)|"
     r"(?:greatest|largest) to (?:least|smallest)|quotient and (?:the )?remainder|"
-    r"first (?:\w{2,6}|[0-9]{1,2}|\$[0-9]{1,2}\$) terms"
+    r"(?:[Ww]hat are|[Ff]ind|[Ll]ist|[Ww]rite|[Gg]ive|[Ss]tate|[Dd]etermine|[Cc]ompute) "
+    r"(?:down )?the first (?:\w{2,6}|[0-9]{1,2}|\$[0-9]{1,2}\$) terms"
 )
 _SEVERAL = re.compile(  # the word for what is asked is a plural, or the answer is to be a list
     r"\b(?:all|both|every|each|values|solutions|roots|zeros|integers|numbers|pairs?|triples?|list"
@@ -69,7 +70,7 @@ _PERCENT = re.compile(
     r"(?P<number>[0-9](?:[ ~${}]|\\[,;: ]?){0,9})?(?:[Pp]ercent|%)"
     r"|\b(?:[Ww]hat|[Ff]ind|[Ww]hich)(?: \w+){0,3} interest rate"
 )
-_MEMBERS = re.compile(r"\b(?:all|roots?|zeros|values|solutions?|integers|numbers|primes|which)\b")
+_MEMBERS = re.compile(r"\b(?:all|roots|zeros|values|solutions)\b")
 _VALUES_OF = re.compile(r"\bvalues? (?:of|for)\b|\b[Ff]or (?:which|what)\b")
 
 
@@ -99,8 +100,8 @@ def asks_for_range(problem: str) -> bool:
 
 
 def asks_for_members(problem: str) -> bool:
-    """Whether the question may want all members of a set; true where there is no question."""
-    return not problem or asks(_MEMBERS, problem)
+    """Whether the problem may want all members of a set; true where there is none."""
+    return not problem or _MEMBERS.search(problem) is not None
 
 
 def asks_for_order(problem: str) -> bool:
