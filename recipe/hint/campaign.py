@@ -156,7 +156,11 @@ class Run:
                 f"move it away"
             )
         if path.exists():
-            self._check_same(_read_made(path), folder)
+            made = _read_made(path)
+            drawn = folder / "evaluation"
+            if isinstance(made, dict) and not drawn.exists():
+                made |= {"evaluation": list(self.evaluation)}  # nothing depends on the former ones
+            self._check_same(made, folder)
         elif kept.exists():
             made = _read_made(kept)
             self._check_same(made.get("made") if isinstance(made, dict) else made, kept)
@@ -164,9 +168,15 @@ class Run:
     def _check_same(self, made: Any, place: Path) -> None:
         if made != self.as_json():
             was, now = _difference(made, self.as_json())
+            is_trained_so = isinstance(made, dict) and made.get("settings") == [*self.settings]
+            drawn = place / "evaluation"
+            again = (
+                f"delete {drawn} to evaluate again"
+                if is_trained_so and drawn.exists()
+                else "delete it to make the run again"
+            )
             raise ConfigError(
-                f"{place} was made with {was}, now it is {now}: delete it to make the run again, "
-                f"or give another -o"
+                f"{place} was made with {was}, now it is {now}: {again}, or give another -o"
             )
 
 

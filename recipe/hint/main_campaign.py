@@ -72,20 +72,23 @@ def _check(jobs: Sequence[Job]) -> int:
         firsts.setdefault(job.run.arm, job)
     failed = 0
     for arm, job in firsts.items():
-        command = [sys.executable, *job.check()]
-        try:
-            end = subprocess.run(
-                command, capture_output=True, text=True, check=False, timeout=_CHECK_S
-            )
-            said = (end.stderr.strip() or end.stdout.strip() or "nothing").splitlines()
-            why = "" if end.returncode == 0 else said[-1]
-        except subprocess.TimeoutExpired:
-            why = f"its check did not end within {_CHECK_S:g} s"
+        why = next(filter(None, map(_refusal, job.checks())), "")
         failed += bool(why)
         print(f"{arm}: {why or 'ok'}", flush=True)
     if failed:
         print(f"error: {failed} of {len(firsts)} arms cannot start", file=sys.stderr)
     return 2 if failed else 0
+
+
+def _refusal(arguments: Sequence[str]) -> str:
+    """Return why a check failed, or nothing."""
+    command = [sys.executable, *arguments]
+    try:
+        end = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_CHECK_S)
+    except subprocess.TimeoutExpired:
+        return f"its check did not end within {_CHECK_S:g} s"
+    said = (end.stderr.strip() or end.stdout.strip() or "nothing").splitlines()
+    return said[-1] if end.returncode else ""
 
 
 def _say(line: str) -> None:

@@ -53,8 +53,11 @@ class RewardTracker:
             worked_level=-1 if worked == _NEVER else worked,
         )
 
-    def update(self, records: Iterable[PromptRecord]) -> None:
-        """Fold one step's records in; their order matters only if a problem occurs twice."""
+    def update(self, records: Iterable[PromptRecord], *, train: bool = True) -> None:
+        """Fold one step's records in; their order matters only if a problem occurs twice.
+
+        Of records that do not ``train`` the outcome counts, not what they would have trained.
+        """
         for record in records:
             row = self._row(record.problem_id)
             columns = self._columns
@@ -65,8 +68,9 @@ class RewardTracker:
             sampled = [each for each in record.rounds if not each.is_given]
             solved = [each.level for each in sampled if any(x > 0 for x in each.accuracies)]
             columns["best_level"][row] = min([columns["best_level"][row], *solved])
-            columns["was_mixed"][row] |= record.has_signal
-            columns["accepted_level"][row] = record.highest_level
+            if train:
+                columns["was_mixed"][row] |= record.has_signal
+                columns["accepted_level"][row] = record.highest_level
             columns["worked_level"][row] = min(solved, default=_NEVER)
 
     def metrics(self) -> dict[str, float]:

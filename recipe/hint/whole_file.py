@@ -43,6 +43,21 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
         draft.unlink(missing_ok=True)
 
 
+def move_whole(draft: Path, target: Path) -> None:
+    """Move a folder to its place once all of its files are on the disk.
+
+    Raises:
+        OSError: If the disk refuses.
+    """
+    for path in draft.rglob("*"):
+        if path.is_file():
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
+    _sync_folder(draft)
+    os.replace(draft, target)
+    _sync_folder(target.parent)
+
+
 def _sync_folder(folder: Path) -> None:
     """Sync a folder's entries to the disk, where the file system can."""
     with contextlib.suppress(OSError):

@@ -12,17 +12,15 @@ from omegaconf import OmegaConf
 from recipe.hint.errors import ConfigError
 from recipe.hint.methods import METHODS
 from recipe.hint.runtime import run_folder
-from recipe.hint.runtime.checkpoints import digests_of, mark_complete
+from recipe.hint.runtime.checkpoints import digests_of, digests_of_run, mark_complete
 from recipe.hint.runtime.launcher import evaluation_folder
 from recipe.hint.runtime.preflight.folder import (
-    DEFINES,
-    OPERATION,
     check_run_folder,
-    check_same_run,
     check_steps_left,
     is_finished,
 )
 from recipe.hint.runtime.preflight.run import preflight
+from recipe.hint.runtime.preflight.same_run import DEFINES, OPERATION, check_same_run
 from recipe.hint.runtime.preflight.settings import leaves
 from recipe.hint.runtime.run_folder import RunFolder, keep_config
 
@@ -87,7 +85,7 @@ def other(value, draw):
         return not value
     if isinstance(value, int | float):
         return value + draw.randint(1, 9)
-    return "another"
+    return {"key": 1} if isinstance(value, dict) else "another"
 
 
 def part_of(name, names):
@@ -301,10 +299,86 @@ def test_a_run_does_not_go_on_in_a_file_that_was_changed(tmp_path, mode, is_one)
     data.write_text("two")
     with pytest.raises(ConfigError, match=r"data.train_files=.*data.parquet has another content"):
         check_run_folder(config)
-    # Another run may go on from the checkpoint with other data.
+    # Nor does another run that begins at the checkpoint, which has a place in the data.
     other = settings(tmp_path / "other", resume_mode="resume_path", resume_from_path=str(folder))
     other.data = config.data
+    with pytest.raises(ConfigError, match=r"another content .* or begin a run at its weights"):
+        check_run_folder(other)
+    data.write_text("one")
     assert check_run_folder(other) == f"resumes from {folder}"
+
+
+def test_the_same_command_by_path_does_not_begin_again_over_its_own_steps(tmp_path):
+    """Begun at step 100 of another run, killed at 190 with step 150 on the disk."""
+    first, own = tmp_path / "a/checkpoints", tmp_path / "b/checkpoints"
+    for root, step in ((first, 100), (own, 150)):
+        (root / f"global_step_{step}").mkdir(parents=True)
+        mark_complete(root, step)
+    path = str(first / "global_step_100")
+    config = settings(tmp_path / "b", resume_mode="resume_path", resume_from_path=path)
+    with pytest.raises(ConfigError, match=r"has step 150 of a run that .*resume_mode=auto"):
+        check_run_folder(config)
+
+
+@pytest.mark.parametrize(
+    "name, value",
+    [
+        ("actor_rollout_ref.actor.optim.lr", 5e-7),
+        ("actor_rollout_ref.actor.optim.weight_decay", 0.3),
+        ("data.seed", 7),
+        ("trainer.n_gpus_per_node", 2),
+    ],
+)
+def test_what_a_checkpoint_of_another_run_brings_along_cannot_be_set(run, tmp_path, name, value):
+    checkpoint = tmp_path / "checkpoints/global_step_10"
+    mark_complete(tmp_path / "checkpoints", 10)
+    other = copy.deepcopy(run)
+    other.hint.run_dir = str(tmp_path / "other")
+    other.trainer.default_local_dir = str(tmp_path / "other/checkpoints")
+    other.trainer.resume_mode = "resume_path"
+    other.trainer.resume_from_path = str(checkpoint)
+    assert check_run_folder(other) == f"resumes from {checkpoint}"
+    OmegaConf.update(other, name, value)
+    with pytest.raises(ConfigError, match="would not replace it; give .* begin a run at its weig"):
+        check_run_folder(other)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "data.apply_chat_template_kwargs.enable_thinking",
+        "reward.custom_reward_function.reward_kwargs.strict",
+        "hint.teacher.body.top_k",
+    ],
+)
+def test_a_key_of_the_users_own_that_is_left_out_makes_another_run(run, tmp_path, name):
+    OmegaConf.update(run, name, 1, force_add=True)
+    OmegaConf.save(run, tmp_path / "config.yaml")
+    assert check_same_run(run) == []
+    section, _, key = name.rpartition(".")
+    del OmegaConf.select(run, section)[key]
+    with pytest.raises(ConfigError, match=f"{section}={{'{key}': 1}}, now {{}}: give the old"):
+        check_same_run(run)
+
+
+def test_another_reward_makes_another_run(run):
+    run.reward.custom_reward_function.path = "/f.py"
+    with pytest.raises(ConfigError, match=r"path=None, now .*f.py: give the old value"):
+        check_same_run(run)
+
+
+def test_the_users_texts_are_kept_by_content(tmp_path):
+    texts = tmp_path / "prompts.yaml"
+    texts.write_text("revise: again")
+    (tmp_path / "records.jsonl").touch()
+    (tmp_path / "checkpoints/global_step_3").mkdir(parents=True)
+    config = settings(tmp_path)
+    OmegaConf.update(config, "hint.prompts", str(texts), force_add=True)
+    mark_complete(tmp_path / "checkpoints", 3, **digests_of_run(config))
+    assert check_run_folder(config) == "resumes after step 3"
+    texts.write_text("revise: once more")
+    with pytest.raises(ConfigError, match=r"hint.prompts=.* has another content than when"):
+        check_run_folder(config)
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ WRONG = {
     "critic.optim.lr_warmup_steps_ratio=0.1": r"lr_warmup_steps_ratio=0\.1 follows .*give 0\.0",
     "hint.mlmt.value_bonus=0.1": r"value_bonus=0\.1 needs .* give hint.mlmt.value_bonus=0 and",
     "critic.enable=true trainer.critic_warmup=2": r"critic_warmup=2 outlasts .*\(steps 1-1\)",
-    "actor_rollout_ref.rollout.val_kwargs.top_k=20": "top_k=20 and .*top_k=-1: .* give both the same",
+    "actor_rollout_ref.rollout.val_kwargs.top_k=20": "top_k=20 and .*top_k=-1: .* both the same",
     "actor_rollout_ref.model.lora_rank=8": "lora_rank=8: .* whole weights",
     "trainer.nnodes=2": r"--host 127\.0\.0\.1 cannot be reached from the other of .*nnodes=2",
     "trainer.device=cuda": "give --devices, the GPUs that serve the frozen role",

@@ -30,6 +30,14 @@ def test_the_accuracy_is_that_of_the_planned_level():
     )  # 2 of 4
 
 
+def test_a_group_that_is_thrown_away_was_not_trained_on():
+    """Its outcome is known all the same: what it would have trained is not."""
+    tracker = RewardTracker()
+    tracker.update([record(groups=[(2, [0, 1, 1, 0])])], train=False)
+    assert tracker.state("p") == ProblemState(visits=1, level=2, accuracy=0.5, worked_level=2)
+    assert tracker.metrics()["pct_never_mixed"] == 100.0
+
+
 def test_a_failed_hint_leaves_the_accuracy_unknown_and_the_level_planned():
     failed = record(groups=[(2, []), (0, [1, 1])], statuses=("parse_failed", "none"))
     assert tracker_of(failed).state("p") == ProblemState(

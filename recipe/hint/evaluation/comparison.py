@@ -9,7 +9,7 @@ from pathlib import Path
 
 from recipe.hint.errors import DataError
 from recipe.hint.evaluation.estimators import Estimate, mean_of, paired_mean
-from recipe.hint.evaluation.responses import Groups, problem_digests
+from recipe.hint.evaluation.responses import Groups, drawn_with, problem_digests
 from recipe.hint.evaluation.results import GROUP_TITLES, assign_members, read_evaluation
 from recipe.hint.evaluation.tables import markdown, percent
 
@@ -166,6 +166,13 @@ def compare_runs(
         f"{json.dumps(b['sampling'].get(name))} in B"
         for name in [*a["sampling"], *(name for name in b["sampling"] if name not in a["sampling"])]
         if a["sampling"].get(name) != b["sampling"].get(name)
+    ]
+    drawn = [drawn_with(each) for each in folders]
+    notes += [
+        f"{name} differs: {json.dumps(drawn[0].get(name))} in A and "
+        f"{json.dumps(drawn[1].get(name))} in B"
+        for name in ("template", "grading", "turns", "dtype")
+        if all(drawn) and drawn[0].get(name) != drawn[1].get(name)
     ]
     models = [f"A: {first}: {a['model']}", f"B: {second}: {b['model']}", ""]
     return [*models, *table, *([""] if notes else []), *notes]

@@ -23,6 +23,8 @@ from recipe.hint.typed import read_json
 from recipe.hint.whole_file import write_whole
 
 _SAY_EVERY_S = 0.5
+# Not in the settings of responses that an earlier version drew.
+_LATER = frozenset({"template", "dtype", "grading"})
 
 
 def apply_evaluation_mode(config: DictConfig, method: str, name: str = "evaluation") -> None:
@@ -62,7 +64,13 @@ def evaluation_settings(
     names = Counter(Path(path).name for path in files)
     for path in files:
         name = Path(path).name
-        digests[name if names[name] == 1 else str(path)] = file_sha256(path)
+        digests[name if names[name] == 1 else str(Path(path).absolute())] = file_sha256(path)
+
+    def plain(name: str) -> Any:
+        value = OmegaConf.select(config, name)
+        return OmegaConf.to_container(value) if OmegaConf.is_config(value) else value
+
+    function = plain("reward.custom_reward_function.path") or ""
     return {
         "model": str(config.actor_rollout_ref.model.path),
         "num_samples": sampling.n,
@@ -72,6 +80,16 @@ def evaluation_settings(
         "max_tokens": config.actor_rollout_ref.rollout.response_length,
         "seed": config.hint.seed if config.hint.seeded_sampling else None,
         "files": digests,
+        "template": {
+            "options": plain("data.apply_chat_template_kwargs"),
+            "text": plain("actor_rollout_ref.model.custom_chat_template"),
+        },
+        "dtype": plain("actor_rollout_ref.rollout.dtype"),
+        "grading": {
+            "require_boxed": plain("hint.verify.require_boxed"),
+            "function": file_sha256(function) if Path(function).is_file() else function,
+            "arguments": plain("reward.custom_reward_function.reward_kwargs"),
+        },
         **({"turns": turns} if turns else {}),
     }
 
@@ -87,6 +105,8 @@ def check_settings_unchanged(folder: Path, settings: dict[str, Any]) -> None:
         return
     before = _read_object(path)
     for name in before.keys() | settings.keys():
+        if name in _LATER and name not in before:
+            continue
         if before.get(name) != settings.get(name):
             raise ConfigError(
                 f"{folder} holds responses drawn with {name}={before.get(name)!r}, now it is "

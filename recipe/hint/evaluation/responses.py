@@ -121,11 +121,17 @@ def file_sha256(path: str | Path) -> str:
 
 def problem_digests(folder: Path) -> dict[str, str]:
     """Return file -> SHA-256 of the problems that an evaluation drew responses to, if kept."""
+    files = drawn_with(folder).get("files")
+    return {str(k): str(v) for k, v in files.items()} if isinstance(files, dict) else {}
+
+
+def drawn_with(folder: Path) -> dict[str, Any]:
+    """Return the settings that an evaluation's responses were drawn with, if kept."""
     try:
-        files = json.loads((folder / "settings.json").read_text("utf-8"))["files"]
-        return {str(name): str(digest) for name, digest in files.items()}
-    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        settings = json.loads((folder / "settings.json").read_text("utf-8"))
+    except (OSError, ValueError):
         return {}
+    return settings if isinstance(settings, dict) else {}
 
 
 def response_path(folder: Path, benchmark: str) -> Path:

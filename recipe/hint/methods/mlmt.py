@@ -68,8 +68,8 @@ class MlmtSettings(ScoreGuidedSettings):
         if self.value_bonus and self.solver_credit == "score" and self.alpha:
             raise ConfigError(
                 f"{self.node}.value_bonus={self.value_bonus} pays the guide the value after its "
-                f"feedback, and with solver_credit=score that is the value of r2 + alpha (r2 - r1), "
-                f"not of r2; give solver_credit=joint or alpha=0"
+                f"feedback, and with solver_credit=score that is of r2 + alpha (r2 - r1), not of "
+                f"r2; give solver_credit=joint or alpha=0"
             )
         if self.value_grad == "full" and not self.value_bonus:
             raise ConfigError(

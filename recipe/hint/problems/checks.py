@@ -4,8 +4,8 @@ A finding is a warning, or a note when nothing has to be done about it. Faults t
 unusable are no findings but errors, raised while the file is read.
 
 Problems that two files share are found by runs of words after spelling is levelled. Covered: case,
-spacing, LaTeX markup without meaning, a text inside a longer one. Not covered: paraphrase,
-translation, other numbers in the same text.
+spacing, LaTeX markup without meaning and usual spellings of signs, a text of five words and more
+inside a longer one. Not covered: paraphrase, translation, other numbers in the same text.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -32,10 +32,23 @@ _PROBE = r"\boxed{7919.0625}"
 # problems are short, and a match must still be more than a common phrase.
 NGRAM_WORDS = 10
 MIN_SHARE = 0.5
+_FEWEST_WORDS = 5  # of a text that is looked for within longer ones
+_MOST_HOLDERS = 10  # benchmark problems with one run, before it is taken for an instruction
 _MARKUP = re.compile(
     r"\\(?:left|right|displaystyle|text(?:bf|it|rm)?|mathrm|mbox|q?quad)(?![a-z])|\\[,;:! ]|[${}~]"
 )
-_FRACTION = re.compile(r"\\[dt]frac(?![a-z])")
+# Spellings of one thing, and what they are levelled to.
+_SPELLINGS = (
+    (re.compile(r"\\[dt]?frac\s*([0-9])\s*([0-9])"), r"\\frac \1 \2"),
+    (re.compile(r"\\[dt]frac(?![a-z])"), r"\\frac"),
+    (re.compile(r"[\u2010-\u2015\u2212]"), "-"),
+    (re.compile(r"\\leq?(?:slant)?(?![a-z])|[≤⩽]|<="), " le "),
+    (re.compile(r"\\geq?(?:slant)?(?![a-z])|[≥⩾]|>="), " ge "),
+    (re.compile(r"\\neq?(?![a-z])|≠|!="), " ne "),
+    (re.compile(r"\\(?:times|cdot)(?![a-z])|[×·⋅]"), "*"),
+    (re.compile(r"\^?\{?\s*\\(?:circ|degree)(?![a-z])\s*\}?|°"), " degrees "),
+    (re.compile("π"), " pi "),
+)
 _NUMBER = re.compile(r"-?(?:(?:[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])|[0-9]+)(?:\.[0-9]+)?|\.[0-9]+)")
 _THOUSANDS = re.compile(r"(?<=[0-9])(?:\{,\}|\\,|,?\\!)(?=[0-9]{3})")
 _WORD = re.compile(r"[^\W\d_]+|\d+|[+*/=<>^-]")
@@ -202,12 +215,17 @@ class Pair(NamedTuple):
 def words(text: str) -> Gram:
     """Return the words of a problem: lower case, without markup, letters and digits apart."""
     levelled = unicodedata.normalize("NFKC", text).casefold()
-    return tuple(_WORD.findall(_MARKUP.sub(" ", _FRACTION.sub(r"\\frac", levelled))))
+    for pattern, one in _SPELLINGS:
+        levelled = pattern.sub(one, levelled)
+    return tuple(_WORD.findall(_MARKUP.sub(" ", levelled)))
 
 
 def grams(text: str, size: int = NGRAM_WORDS) -> frozenset[Gram]:
     """Return the runs of ``size`` words of a text; a shorter text is one run."""
-    found = words(text)
+    return _runs(words(text), size)
+
+
+def _runs(found: Gram, size: int) -> frozenset[Gram]:
     if len(found) <= size:
         return frozenset([found] if found else [])
     return frozenset(found[start : start + size] for start in range(len(found) - size + 1))
@@ -222,6 +240,10 @@ def shared_pairs(
 ) -> list[Pair]:
     """Return pairs of problems of two lists that share at least ``min_share`` of their runs.
 
+    A problem of less than ``size`` words, but more than four, is looked for in longer ones too.
+    Runs that many problems of the second list hold, such as one instruction behind each of them,
+    tell nothing and are left out of problems that have others.
+
     Args:
         first: Texts, of a training file for example.
         second: Texts of a benchmark; indexed in memory.
@@ -231,20 +253,66 @@ def shared_pairs(
     Returns:
         Pairs in the order of ``first``, then of ``second``.
     """
-    grams_of = [grams(text, size) for text in second]
+    known = [words(text) for text in second]
+    holders = _holders([_runs(each, size) for each in known])
+    common = {gram for gram, held in holders.items() if len(held) > _MOST_HOLDERS}
+    telling = [_runs(each, size) - common or _runs(each, size) for each in known]
+    holders = _holders(telling)
+    short = _Short([words(text) for text in first], known, size)
+    pairs: list[Pair] = []
+    for number, own_words in enumerate(short.first):
+        whole = _runs(own_words, size)
+        own = whole - common or whole
+        counts = Counter(holder for gram in own for holder in holders.get(gram, ()))
+        shares = {
+            other: count / min(len(own), len(telling[other])) for other, count in counts.items()
+        }
+        shares |= dict.fromkeys(short.held_with(number), 1.0)
+        pairs += [
+            Pair(number, other, min(share, 1.0))
+            for other, share in sorted(shares.items())
+            if share >= min_share
+        ]
+    return pairs
+
+
+def _holders(grams_of: Iterable[Iterable[Gram]]) -> dict[Gram, list[int]]:
+    """Return run -> the numbers of the texts that hold it."""
     holders: dict[Gram, list[int]] = defaultdict(list)
     for number, each in enumerate(grams_of):
         for gram in each:
             holders[gram].append(number)
-    pairs: list[Pair] = []
-    for number, text in enumerate(first):
-        own = grams(text, size)
-        common = Counter(holder for gram in own for holder in holders.get(gram, ()))
-        for other, count in sorted(common.items()):
-            share = count / min(len(own), len(grams_of[other]))
-            if share >= min_share:
-                pairs.append(Pair(number, other, share))
-    return pairs
+    return holders
+
+
+class _Short:
+    """Which texts hold a whole text of the other list that is shorter than a run."""
+
+    def __init__(self, first: Sequence[Gram], second: Sequence[Gram], size: int) -> None:
+        self.first = first
+        self._size = size
+        self._of_second = self._index(second)
+        self._holders: dict[int, list[int]] = defaultdict(list)  # of short texts of the first list
+        of_first = self._index(first)
+        for number, each in enumerate(second):
+            for short in self._found(each, of_first):
+                self._holders[short].append(number)
+
+    def held_with(self, number: int) -> set[int]:
+        """Return the texts of the second list that text ``number`` of the first holds or is in."""
+        return {*self._found(self.first[number], self._of_second), *self._holders.get(number, ())}
+
+    def _index(self, texts: Sequence[Gram]) -> dict[int, dict[Gram, list[int]]]:
+        index: dict[int, dict[Gram, list[int]]] = {}
+        for number, each in enumerate(texts):
+            if _FEWEST_WORDS <= len(each) < self._size:
+                index.setdefault(len(each), {}).setdefault(each, []).append(number)
+        return index
+
+    def _found(self, text: Gram, index: Mapping[int, Mapping[Gram, list[int]]]) -> Iterator[int]:
+        for length, texts in index.items():
+            for run in _runs(text, length) if len(text) >= length else ():
+                yield from texts.get(run, ())
 
 
 def repeated(texts: Sequence[str]) -> list[tuple[int, int]]:

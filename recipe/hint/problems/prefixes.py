@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from recipe.hint.errors import DataError
-from recipe.hint.evaluation.responses import GradedResponse
+from recipe.hint.evaluation.responses import GradedResponse, file_sha256, problem_digests
 from recipe.hint.hints.base import Generate, HintResult
 from recipe.hint.hints.solution_prefix import SolutionPrefix, unit_ends
 from recipe.hint.problems.columns import read_problems
@@ -127,6 +127,12 @@ def run(given: argparse.Namespace) -> OfflineReport:
     if given.per_prompt < 1:
         raise DataError(f"--per-prompt must be at least 1, got {given.per_prompt}")
     how = PrefixSettings(tuple(given.ratios), given.unit)
+    drawn_of = problem_digests(given.run / "evaluation").values()
+    if drawn_of and file_sha256(given.input) not in drawn_of:
+        raise DataError(
+            f"{given.run} holds no responses to {given.input} as it is now, and ids alone do not "
+            f"tell its problems apart; give the file that was evaluated, or evaluate this one"
+        )
     responses = read_right_responses(given.run)
     if not any((each.data_source, each.id) in responses for each in read_problems(given.input)):
         raise DataError(f"{given.run} has no right response to a problem of {given.input}")

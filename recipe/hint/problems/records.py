@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import itertools
 import json
 import math
 import zlib
@@ -15,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -206,11 +208,18 @@ def _read_csv(path: Path) -> Numbered:
 
 def _read_parquet(path: Path) -> Numbered:
     with pq.ParquetFile(path) as file:
-        number = 0
-        for batch in file.iter_batches(_BATCH_ROWS):
-            for fields in batch.to_pylist():
-                yield f"row {number}", fields
-                number += 1
+        narrow = {
+            each.name: np.float16 if pa.types.is_float16(each.type) else np.float32
+            for each in file.schema_arrow
+            if pa.types.is_float16(each.type) or pa.types.is_float32(each.type)
+        }
+        batches = (batch.to_pylist() for batch in file.iter_batches(_BATCH_ROWS))
+        for number, fields in enumerate(itertools.chain.from_iterable(batches)):
+            for name, kind in narrow.items():  # 0.1, which is 0.10000000149 in 64 bits
+                value = fields[name]
+                if value is not None and math.isfinite(value) and not value.is_integer():
+                    fields[name] = spelled_float(str(kind(value)))
+            yield f"row {number}", fields
 
 
 _READERS: dict[str, Callable[[Path], Numbered]] = {

@@ -86,12 +86,17 @@ class Job:
         weights = f"actor_rollout_ref.model.path={quoted(str(self.folder / MODEL_FOLDER))}"
         return [*train, *self.run.evaluation, "trainer.eval_only=true", weights, place]
 
-    def check(self) -> list[str]:
-        """Return the arguments that check the run and start nothing."""
-        return [
-            *(str(self.programs / "main_hint.py"), *self.run.settings),
-            *("preflight_only=true", self._place()),
-        ]
+    def checks(self) -> list[list[str]]:
+        """Return the arguments that check the training, then the evaluation; they start nothing.
+
+        The evaluation is checked as one of the weights that the training begins with, unless there
+        are responses already.
+        """
+        train = [str(self.programs / "main_hint.py"), *self.run.settings]
+        end = ["preflight_only=true", self._place()]
+        if (self.folder / "evaluation").exists():
+            return [[*train, *end]]
+        return [[*train, *end], [*train, *self.run.evaluation, "trainer.eval_only=true", *end]]
 
     def _place(self) -> str:
         return f"hint.run_dir={quoted(str(self.folder))}"

@@ -11,6 +11,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from omegaconf import OmegaConf
+
 from recipe.hint.errors import ConfigError
 from recipe.hint.evaluation.responses import file_sha256
 from recipe.hint.whole_file import write_whole
@@ -21,6 +23,8 @@ QUEUE = "transfer_queue"  # verl's folder, in the asynchronous modes
 MERGED = "merged"  # the folder of the merged weights
 _LATEST = "latest_checkpointed_iteration.txt"  # verl's own pointer
 _LATEST_WHOLE = "LATEST_COMPLETE"  # ours, which verl does not touch
+# Settings that name a file whose content is a part of the run, beside the training files.
+TEXT_FILES = ("hint.prompts", "reward.custom_reward_function.path")
 _LARGE_BYTES = 1 << 24  # of a file whose content is not looked at: one of weights
 
 
@@ -32,8 +36,8 @@ def step_folder(root: str | Path, step: int) -> Path:
 def mark_complete(root: str | Path, step: int, **facts: Any) -> None:
     """Mark the checkpoint of ``step`` as whole, list its files, and point verl at it.
 
-    ``facts`` are of the run, for the check when it is resumed: ``train_files``, the digest of each,
-    and ``lines``, the sizes of its files of lines.
+    ``facts`` are of the run, for the check when it is resumed: the digests of its files
+    (``digests_of_run``), and ``lines``, the sizes of its files of lines.
     """
     folder = step_folder(root, step)
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != COMPLETE)
@@ -51,6 +55,18 @@ def digests_of(files: str | Iterable[str]) -> dict[Path, str]:
     """Return the digest of each file of a setting; nothing of what this machine does not have."""
     paths = map(Path, [files] if isinstance(files, str) else files)
     return {path: file_sha256(path) for path in paths if path.is_file()}
+
+
+def digests_of_run(config: Any) -> dict[str, Any]:
+    """Return the digests of the files that a run is made with, as ``mark_complete`` keeps them."""
+
+    def found(name: str) -> list[str]:
+        return [*digests_of(OmegaConf.select(config, name) or []).values()]
+
+    return {
+        "train_files": found("data.train_files"),
+        "text_files": {name: found(name) for name in TEXT_FILES},
+    }
 
 
 def point_at(root: str | Path, step: int) -> None:

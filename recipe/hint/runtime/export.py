@@ -19,6 +19,7 @@ from recipe.hint.report.page.folder import PageRun, read_folder
 from recipe.hint.report.runs import accuracies
 from recipe.hint.runtime.checkpoints import check_undamaged, step_of
 from recipe.hint.runtime.merging import checkpoint_of, known_checkpoints
+from recipe.hint.whole_file import move_whole
 
 _DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 
@@ -46,7 +47,7 @@ def export_model(checkpoint: str | Path, target: Path, dtype: Literal["fp32", "b
     try:
         write_model(folder / "actor", draft, dtype)
         (draft / "README.md").write_text(card, encoding="utf-8")
-        os.replace(draft, target)
+        move_whole(draft, target)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
 
@@ -163,10 +164,14 @@ def model_card(run: PageRun, step: int, dtype: str) -> str:
         heads = f"step {rows[0]['step']:g}", f"step {rows[-1]['step']:g}"
         lines[-2] = f"| | {heads[0]} | {heads[1]} |"
         lines += [
-            f"| {_plain(name)} | {100 * first.get(name, 0):.1f} % | {100 * value:.1f} % |"
+            f"| {_plain(name)} | {_percent(first.get(name))} | {_percent(value)} |"
             for name, value in last.items()
         ]
     return "\n".join([*lines, ""])
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{100 * share:.1f} %"
 
 
 def _load(path: Path) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from omegaconf import DictConfig
 
 from recipe.hint.errors import ConfigError
 from recipe.hint.runtime.checkpoints import COMPLETE, MERGED, complete_steps, step_folder
+from recipe.hint.whole_file import move_whole
 
 
 def checkpoint_of(path: str | Path) -> Path | None:
@@ -95,7 +96,7 @@ def merge_model(config: DictConfig, say: Callable[[str], None], limit_s: float =
             )
         if not model_files(checkpoint)[1]:  # another command may have been first
             shutil.rmtree(target, ignore_errors=True)
-            os.replace(draft, target)
+            move_whole(draft, target)
     except subprocess.TimeoutExpired:
         raise ConfigError(
             f"{checkpoint}: merging did not finish within {limit_s:g} s; make a model of it with "

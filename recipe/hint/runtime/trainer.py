@@ -30,7 +30,7 @@ from recipe.hint.record import PromptRecord
 from recipe.hint.reward_tracker import RewardTracker
 from recipe.hint.runtime.checkpoints import (
     STATE_FILE,
-    digests_of,
+    digests_of_run,
     drop_old,
     mark_complete,
     mark_incomplete,
@@ -74,7 +74,7 @@ class HintMixin(CreditMixin):
         ask_for_models(config, self._method)
         read_base_of_adapter(config)
         self._reporter: StepReporter | None = None
-        self._train_files: list[str] = []  # the digest of each
+        self._digests: dict[str, Any] = {}  # of the files that the run is made with
         self._records_of_step: list[PromptRecord] = []
         self._samples_of_step: dict[str, bytes] = {}
         self._metrics_of_step: dict[str, Any] = {}
@@ -175,7 +175,7 @@ class HintMixin(CreditMixin):
 
     def _learn_of_discarded(self, keys: list[str], partition: str) -> None:
         """Update the tracker with groups that do not train."""
-        self.tracker.update([self._record(extra) for extra in _extra_fields(keys, partition)])
+        self.tracker.update(map(self._record, _extra_fields(keys, partition)), train=False)
 
     def _val_metrics_update(
         self,
@@ -187,15 +187,12 @@ class HintMixin(CreditMixin):
     ) -> dict[str, float]:
         """Return verl's metrics, and for a method with turns how its answers change.
 
-        Prompts that failed are left out, where verl takes them for wrong; they are reported apart.
+        Without the counts that verl expects, prompts that failed are left out; with them they are
+        wrong. They are reported apart.
         """
         infos = reward_extra_infos_dict
         own = {name: each for name, each in infos.items() if name not in TURN_FACTS}
-        there = {*zip(map(str, data_sources), map(str, sample_uids), strict=True)}
-        expected = {key: n for key, n in (expected_acc_counts or {}).items() if key in there}
-        metrics = super()._val_metrics_update(
-            data_sources, sample_uids, own, sample_turns, expected
-        )
+        metrics = super()._val_metrics_update(data_sources, sample_uids, own, sample_turns)
         by_source: dict[str, dict[str, list]] = {}
         if set(TURN_FACTS) <= infos.keys():
             for row, (source, uid) in enumerate(zip(data_sources, sample_uids, strict=True)):
@@ -250,7 +247,7 @@ class HintMixin(CreditMixin):
 
     def _setup(self) -> None:
         with self._limit("start-up of the trainer and the vLLM replicas", "start_s"):
-            self._train_files = [*digests_of(self.config.data.train_files).values()]
+            self._digests = digests_of_run(self.config)
             super()._setup()
             self.val_dataloader = Limited(self.val_dataloader, self._loaders_limit)
         # Keep objects that live for the whole run out of full garbage collections, which would take
@@ -295,7 +292,7 @@ class HintMixin(CreditMixin):
             write_whole(folder / METRICS_FILE, json.dumps(plain(self._metrics_of_step)))
             super()._save_checkpoint()
             lines = self.folder.settle()
-            mark_complete(root, self.global_steps, train_files=self._train_files, lines=lines)
+            mark_complete(root, self.global_steps, lines=lines, **self._digests)
             keep = self.config.trainer.max_actor_ckpt_to_keep
             drop_old(root, self.global_steps, keep, spared=self._resumed_from)
         with self._limit("on_save of trainer.checkpoint_callback_class", "save_s"):

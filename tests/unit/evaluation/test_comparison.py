@@ -49,6 +49,17 @@ def test_files_of_one_name_that_differ_are_told(tmp_path):
     assert compare_runs(*folders)[-1] == "gsm8k.parquet is not the same file in A and B"
 
 
+def test_other_prompts_and_grades_are_told(tmp_path):
+    folders = [make_run(tmp_path / name, gsm8k={"p": "--"}) for name in "ab"]
+    for folder, thinks in zip(folders, (True, False), strict=True):
+        drawn = {"template": {"options": {"enable_thinking": thinks}}, "turns": {"method": "score"}}
+        (folder / "evaluation/settings.json").write_text(json.dumps(drawn))
+    assert compare_runs(*folders)[-1] == (
+        'template differs: {"options": {"enable_thinking": true}} in A and '
+        '{"options": {"enable_thinking": false}} in B'
+    )
+
+
 def test_what_a_reader_must_know_stands_below(tmp_path):
     first = make_run(tmp_path / "a", gsm8k={"p": "--", "q": "+-"}, aime24={"p": "--"})
     second = make_run(tmp_path / "b", temperature=1.0, gsm8k={"p": "t-", "r": "++"})

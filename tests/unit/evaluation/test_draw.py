@@ -167,12 +167,9 @@ def test_a_damaged_file_of_an_evaluation_that_goes_on_is_named(tmp_path, text):
         Progress(tmp_path, print, total=1, done=0)
 
 
-def test_two_files_of_one_name_are_two_files(tmp_path):
-    paths = [tmp_path / folder / "val.parquet" for folder in "ab"]
-    for path in paths:
-        path.parent.mkdir()
-        path.write_text(str(path))
-    config = OmegaConf.create(
+def drawing():
+    """The settings of an evaluation."""
+    return OmegaConf.create(
         {
             "hint": {"seed": 1, "seeded_sampling": True},
             "actor_rollout_ref": {
@@ -184,6 +181,59 @@ def test_two_files_of_one_name_are_two_files(tmp_path):
             },
         }
     )
+
+
+@pytest.mark.parametrize(
+    "name, value",
+    [
+        ("data.apply_chat_template_kwargs.enable_thinking", False),
+        ("actor_rollout_ref.model.custom_chat_template", "{{ messages }}"),
+        ("hint.verify.require_boxed", False),
+        ("reward.custom_reward_function.path", "mine.py"),
+        ("reward.custom_reward_function.reward_kwargs.strict", True),
+        ("actor_rollout_ref.rollout.dtype", "float32"),
+    ],
+)
+def test_what_prompts_and_grades_depend_on_may_not_change_within_an_evaluation(
+    tmp_path, name, value
+):
+    config = drawing()
+    before = evaluation_settings(config, [])
+    write_settings(tmp_path, before)
+    OmegaConf.update(config, name, value, force_add=True)
+    with pytest.raises(ConfigError, match="holds responses drawn with"):
+        check_settings_unchanged(tmp_path, evaluation_settings(config, []))
+    # Responses of an earlier version do not tell.
+    earlier = {key: before[key] for key in before if key not in ("template", "grading", "dtype")}
+    write_settings(tmp_path, earlier)
+    check_settings_unchanged(tmp_path, evaluation_settings(config, []))
+
+
+def test_the_content_of_a_reward_function_is_a_part_of_the_settings(tmp_path):
+    config, path = drawing(), tmp_path / "mine.py"
+    OmegaConf.update(config, "reward.custom_reward_function.path", str(path), force_add=True)
+    path.write_text("one")
+    before = evaluation_settings(config, [])
+    path.write_text("two")
+    assert evaluation_settings(config, []) != before
+
+
+def test_relative_files_of_one_name_are_those_files(tmp_path, monkeypatch):
+    paths = [Path(folder) / "val.parquet" for folder in "ab"]
+    monkeypatch.chdir(tmp_path)
+    for path in paths:
+        path.parent.mkdir()
+        path.write_text(str(path))
+    absolute = evaluation_settings(drawing(), [str(path.absolute()) for path in paths])
+    assert evaluation_settings(drawing(), [str(path) for path in paths]) == absolute
+
+
+def test_two_files_of_one_name_are_two_files(tmp_path):
+    paths = [tmp_path / folder / "val.parquet" for folder in "ab"]
+    for path in paths:
+        path.parent.mkdir()
+        path.write_text(str(path))
+    config = drawing()
     before = evaluation_settings(config, [str(path) for path in paths])
     paths[0].write_text("changed")
     assert evaluation_settings(config, [str(path) for path in paths]) != before

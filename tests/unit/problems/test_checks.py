@@ -177,6 +177,46 @@ def test_short_problems_are_shared_only_as_a_whole():
     assert shared_pairs(["What is 2+2?"], ["what is 2 + 2", "What is 2+3?"]) == [Pair(0, 0, 1.0)]
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (r"1 \le n", r"1 \leq n"),
+        (r"1 \le n", "1 ≤ n"),
+        (r"n \geqslant 1", "n >= 1"),
+        (r"n \ne 1", "n ≠ 1"),
+        (r"\frac{1}{2}x", r"\frac12x"),
+        (r"\dfrac{1}{2}x", r"\frac{1}{2}x"),
+        ("x - y", "x \u2212 y"),
+        (r"3 \times 4", "3 · 4"),
+        (r"\sin 30^\circ", r"\sin 30°"),
+        (r"2\pi", "2π"),
+    ],
+)
+def test_spellings_of_one_formula_are_one_text(one, other):
+    assert words(one) == words(other)
+    around = "How many integers with {} are there between one and a hundred in this list of numbers"
+    assert shared_pairs([around.format(one)], [around.format(other)])[0].share > 0.5
+
+
+def test_a_short_problem_is_found_inside_a_longer_one_of_either_list():
+    short = r"What is the value of $\sin 30^\circ$?"
+    longer = rf"Solve: {short} Put your final answer within \boxed{{}}."
+    assert shared_pairs([longer, "nothing"], [short]) == [Pair(0, 0, 1.0)]
+    assert shared_pairs(["nothing", short], [longer]) == [Pair(1, 0, 1.0)]
+    # Of four words and fewer, as many texts have them by chance.
+    assert shared_pairs(["Find x. Then rest."], ["Find x."]) == []
+
+
+def test_an_instruction_behind_every_problem_is_no_text_in_common():
+    """12 benchmark problems of 4 words and an instruction of 11: each has 5 runs, 2 of them it."""
+    instruction = "solve step by step and put the answer into a box"
+    names = "abcdefghijkl"
+    benchmark = [f"{name}a {name}b {name}c {name}d {instruction}" for name in names]
+    mine = [f"{name}x {name}y {name}z {name}w {instruction}" for name in names]
+    assert shared_pairs(mine, benchmark) == []
+    assert shared_pairs([*mine, benchmark[7]], benchmark) == [Pair(12, 7, 1.0)]
+
+
 def test_repeated_texts_name_the_earliest():
     assert repeated(["x y", "z", "X  y", "x y."]) == [(2, 0), (3, 0)]
 

@@ -3,6 +3,9 @@
 import gzip
 import json
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hub_files import write
 
@@ -58,6 +61,17 @@ def test_a_csv_row_of_several_lines_is_named_by_its_first(tmp_path):
     path.write_text('problem,answer\n"one\ntwo",1\nthree,\n')
     with pytest.raises(DataError, match="line 4, column `answer`: is empty"):
         read_local(path)
+
+
+@pytest.mark.parametrize("kind", [pa.float16(), pa.float32()])
+def test_narrow_numbers_of_a_parquet_column_have_no_more_digits_than_they_know(tmp_path, kind):
+    """0.1 of 32 bits is 0.10000000149011612 in 64."""
+    answers = [0.1, 2.5, 7.0, -0.25]
+    columns = {"problem": list("abcd"), "answer": pa.array(np.array(answers), kind)}
+    pq.write_table(pa.table(columns), tmp_path / "a.parquet")
+    made = read_local(tmp_path / "a.parquet").rows
+    golds = [row["reward_model"]["ground_truth"] for row in made]
+    assert golds == ["0.1", "2.5", "7", "-0.25"]
 
 
 def test_whole_numbers_of_a_parquet_column_lose_their_point(tmp_path):

@@ -6,6 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from recipe.hint import main_prepare
+from recipe.hint.evaluation.responses import file_sha256
 from recipe.hint.evaluation.turns import TURN_FACTS
 from recipe.hint.problems.columns import Labels, make_row, read_problems, write_rows
 
@@ -80,6 +81,19 @@ def test_what_holds_no_right_response_to_the_file_is_refused(in_path, tmp_path, 
             prefixes(run, in_path)
         assert message in capsys.readouterr().err
         assert not in_path.with_name("out.parquet").exists()
+
+
+def test_a_file_that_was_made_anew_since_is_refused(in_path, tmp_path, capsys):
+    """Its ids may stand for other problems: those of a CSV are the numbers of its rows."""
+    run = evaluated(tmp_path / "run", ("p0", 1, "correct", WORK))
+    settings = {"files": {in_path.name: file_sha256(in_path)}}
+    (run / "evaluation/settings.json").write_text(json.dumps(settings))
+    assert prefixes(run, in_path, "--ratios", "0.2")[0]["hint_level_1"]
+    settings["files"][in_path.name] = "0" * 64
+    (run / "evaluation/settings.json").write_text(json.dumps(settings))
+    with pytest.raises(SystemExit):
+        prefixes(run, in_path)
+    assert "as it is now, and ids alone do not tell" in capsys.readouterr().err
 
 
 def test_a_later_turn_is_no_response_to_the_problem(in_path, tmp_path, capsys):

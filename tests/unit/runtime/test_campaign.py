@@ -188,6 +188,33 @@ def test_a_run_that_was_made_with_other_settings_is_not_taken_for_done(tmp_path)
         make(tmp_path, campaign(a=["x=2"]))
 
 
+def test_evaluation_settings_may_be_corrected_until_something_is_drawn(tmp_path):
+    """Days of training do not depend on them; the responses that are there do."""
+
+    def asked(k):
+        arms = {"a": Arm(())}
+        return Campaign("a title", arms, seeds=(1,), evaluation=(f"k={k}",))
+
+    make(tmp_path, asked(1))
+    drawn = tmp_path / "a/seed-1/evaluation"
+    told = f"was made with k=1, now it is k=2: delete {drawn} to evaluate again"
+    with pytest.raises(ConfigError, match=told):
+        make(tmp_path, asked(2))
+    shutil.rmtree(drawn)
+    make(tmp_path, asked(2))
+    assert calls(tmp_path, "a/seed-1") == ["train", "export", "evaluate", "evaluate"]
+
+
+def test_both_the_training_and_the_evaluation_are_checked(tmp_path):
+    arms = {"a": Arm(("x=1",))}
+    [job] = jobs_of(Campaign("t", arms, seeds=(1,), evaluation=("k=1",)), tmp_path, PROGRAMS)
+    train, evaluation = job.checks()
+    assert "k=1" not in train and "trainer.eval_only=true" not in train
+    assert {"x=1", "k=1", "trainer.eval_only=true", "preflight_only=true"} <= {*evaluation}
+    (tmp_path / "a/seed-1/evaluation").mkdir(parents=True)  # of other weights
+    assert job.checks() == [train]
+
+
 def test_a_run_goes_on_after_its_newest_whole_checkpoint(tmp_path):
     asked = campaign(a=[])
     folder = tmp_path / "a/seed-1"

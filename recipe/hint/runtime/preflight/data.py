@@ -44,6 +44,7 @@ class Lengths:
 
     longest_prompt: int = 0
     longest_request: int = 0
+    num_dropped: int = 0  # training problems
     warnings: list[str] = field(default_factory=list)
 
 
@@ -125,9 +126,17 @@ def check_unique(files: Sequence[DataFile], key_of: Callable[[Problem], object],
                 )
 
 
-def num_training_problems(config: DictConfig, files: Sequence[DataFile]) -> int:
-    """Count the problems that an epoch draws from."""
-    total = sum(len(file.problems) for file in files)
+def num_training_problems(
+    config: DictConfig, files: Sequence[DataFile], num_dropped: int = 0
+) -> int:
+    """Count the problems that an epoch draws from, at most: which of a share are dropped is open.
+
+    Args:
+        config: The run's.
+        files: The training files.
+        num_dropped: Over-long prompts of these files that verl drops.
+    """
+    total = sum(len(file.problems) for file in files) - num_dropped
     cap = setting(config, "data.train_max_samples") or -1
     return min(total, cap) if cap > 0 else total
 
@@ -160,7 +169,8 @@ def check_lengths(
     _check_system_turns(config, model, (*train, *val))
     for file in (*train, *val):
         model.check_template(file.problems[0].messages)
-        _check_prompts(config, file, model, lengths)
+        num_dropped = _check_prompts(config, file, model, lengths)
+        lengths.num_dropped += num_dropped if file in train else 0
     if hints is not None:
         settings, texts = hints
         problems = _with_hints(train, settings)
@@ -202,13 +212,15 @@ def _check_system_turns(config: DictConfig, model: Model, files: Sequence[DataFi
                 )
 
 
-def _check_prompts(config: DictConfig, file: DataFile, model: Model, lengths: Lengths) -> None:
+def _check_prompts(config: DictConfig, file: DataFile, model: Model, lengths: Lengths) -> int:
+    """Check that prompts fit; return how many verl drops, which an evaluation never does."""
     # Of equal ones the first, by which verl drops rows.
     name = min("data.max_prompt_length", _PROMPT, key=lambda name: setting(config, name))
     limit = setting(config, name)
     counts = model.count_tokens([problem.messages for problem in file.problems])
     too_long = [row for row, count in enumerate(counts) if count > limit]
-    is_dropped = name != _PROMPT and setting(config, "data.filter_overlong_prompts")
+    is_training = not setting(config, "trainer.eval_only")
+    is_dropped = is_training and name != _PROMPT and setting(config, "data.filter_overlong_prompts")
     if too_long and not is_dropped:
         row = too_long[0]
         raise DataError(
@@ -223,6 +235,7 @@ def _check_prompts(config: DictConfig, file: DataFile, model: Model, lengths: Le
         )
     fitting = (count for count in counts if count <= limit)
     lengths.longest_prompt = max(lengths.longest_prompt, max(fitting, default=0))
+    return len(too_long)
 
 
 def _with_hints(files: Sequence[DataFile], settings: HintSettings) -> list[Problem]:

@@ -5,12 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-import yaml
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 
 from recipe.hint.errors import ConfigError
 from recipe.hint.report.runs import read_rows
@@ -18,52 +15,21 @@ from recipe.hint.runtime.checkpoints import (
     check_resumable,
     check_undamaged,
     complete_steps,
-    digests_of,
     resume_step,
-    said_of,
     step_folder,
     step_of,
 )
-from recipe.hint.runtime.preflight.settings import ACTOR, ROLLOUT, leaves, names, setting
+from recipe.hint.runtime.preflight.same_run import check_taken_up, check_unchanged
+from recipe.hint.runtime.preflight.settings import names, setting
 
 # File systems allow 255 bytes; backends append something to the name.
 _LONGEST_NAME = 200
 _BYTES_PER_NUMBER = 4
-_ROOT, _MODEL = "trainer.default_local_dir", "actor_rollout_ref.model.path"
-_DEVICES = "trainer.nnodes x trainer.n_gpus_per_node"
+_ROOT = "trainer.default_local_dir"
 _KEPT = ("trainer.max_actor_ckpt_to_keep", "trainer.max_critic_ckpt_to_keep")
 
 
-# A setting, or a section with all that is in it: what is sampled, what is trained on, and how.
-DEFINES = (
-    *names("trainer", "method hint_accuracy_min_threshold hint_accuracy_max_threshold"),
-    *("trainer.v1.trainer_mode", "hint", "algorithm", _MODEL),
-    *names("data", "train_files seed shuffle train_max_samples train_batch_size"),
-    # The order of one seed is another with processes of the loader, and so is its state.
-    *names("data", "max_prompt_length max_response_length dataloader_num_workers"),
-    *names(ROLLOUT, "n prompt_length response_length temperature top_p top_k"),
-    *names(ACTOR, "optim strategy ppo_mini_batch_size ppo_epochs loss_agg_mode clip_ratio"),
-    *names(ACTOR, "clip_ratio_low clip_ratio_high use_kl_loss kl_loss_coef entropy_coeff"),
-    *(*names(ACTOR, "loss_scale_factor policy_loss"), *names("critic", "optim ppo_epochs")),
-    # verl writes one file per trainer process and can be resumed only with as many.
-    _DEVICES,
-)
-# Among them, but not of the run: where it writes, how long it waits, how a service is reached.
-OPERATION = (
-    "algorithm.filter_groups.max_num_gen_batches",
-    *names("hint", "run_dir watchdog max_in_flight"),
-    *names("hint.verify", "num_workers timeout_s audit"),
-    *names("hint.teacher", "base_url api_key_env num_parallel timeout_s num_retries backoff_s"),
-    *names("hint.teacher", "max_wait_s budget_tokens cache_dir"),
-)
-# Not reported: they concern this start alone, or are compared as a product (nodes and GPUs).
-_UNTOLD = (
-    *("preflight_only", "hint.run_dir", _ROOT, f"{ROLLOUT}.trace"),
-    *names("trainer", "experiment_name nnodes n_gpus_per_node resume_mode resume_from_path"),
-)
-_SHOWN = 4
 _ONLY = "trainer.val_only"
-_LOADER = "data.dataloader_num_workers"
 
 
 def check_run_folder(config: DictConfig) -> str:
@@ -149,9 +115,17 @@ def _start_of(config: DictConfig) -> str:
                 f"trainer.resume_mode=resume_path"
             )
         check_undamaged(folder)
-        is_own = folder.resolve().parent == root.resolve()
-        _check_loader(config, folder)
-        return f"resumes from {path}{_check_unchanged(config, folder) if is_own else ''}"
+        if folder.resolve().parent == root.resolve():
+            return f"resumes from {path}{check_unchanged(config, folder)}"
+        own_step = resume_step(root) if root.is_dir() else None
+        if own_step is not None:
+            raise ConfigError(
+                f"hint.run_dir={setting(config, 'hint.run_dir')} has step {own_step} of a run that "
+                f"trainer.resume_from_path={path} would begin again; go on from it with "
+                f"trainer.resume_mode=auto, or give another trainer.experiment_name"
+            )
+        check_taken_up(config, folder)
+        return f"resumes from {path}"
     if not root.is_dir():
         return "new"
     if mode == "auto":
@@ -161,44 +135,7 @@ def _start_of(config: DictConfig) -> str:
         return "exists, no whole checkpoint: starts at step 1"
     if mode == "disable":
         return f"holds step {step}, trainer.resume_mode=disable: starts at step 1"
-    return f"resumes after step {step}{_check_unchanged(config, step_folder(root, step))}"
-
-
-def _check_loader(config: DictConfig, checkpoint: Path) -> None:
-    """Refuse another number of loader processes: torchdata cannot take up its place in the data."""
-    before = checkpoint.resolve().parent.parent / "config.yaml"
-    given = _values(_read(before)).get(_LOADER) if before.is_file() else None
-    now = setting(config, _LOADER)
-    if given not in (None, now):
-        raise ConfigError(
-            f"trainer.resume_from_path={checkpoint} is of a run with {_LOADER}={given}, and with "
-            f"{now} torchdata cannot find its place in the data again; give {_LOADER}={given}"
-        )
-
-
-def _check_unchanged(config: DictConfig, checkpoint: Path) -> str:
-    """Refuse to go on with other data than a checkpoint of this run was trained on.
-
-    Returns:
-        What the run's folder has lost since, to stand behind a sentence.
-    """
-    said = said_of(checkpoint)
-    before = said.get("train_files")
-    for path, digest in digests_of(setting(config, "data.train_files") or []).items():
-        if before and digest not in before:
-            raise ConfigError(
-                f"data.train_files={path} has another content than when {checkpoint} was saved, "
-                f"which goes on at a place in it: give the file as it was then, another "
-                f"trainer.experiment_name, or trainer.resume_mode=disable to begin anew"
-            )
-    told = []
-    for name, expected in {"records.jsonl": 0, **said.get("lines", {})}.items():
-        path = Path(setting(config, "hint.run_dir")) / name
-        if not path.is_file():
-            told.append(f"; {name} of the steps before is gone")
-        elif (found := path.stat().st_size) < expected:
-            told.append(f"; {name} has lost {expected - found} bytes of the steps before")
-    return "".join(told)
+    return f"resumes after step {step}{check_unchanged(config, step_folder(root, step))}"
 
 
 def check_name(name: str, value: object) -> None:
@@ -312,83 +249,7 @@ def check_disk(config: DictConfig, checkpoint: int | None, num_steps: int) -> st
     return f"{what}: {needed_gb:.3g} GB of {free_gb:.3g} GB free"
 
 
-def check_same_run(config: DictConfig) -> list[str]:
-    """Compare a run's settings with those that the run in its folder began with.
-
-    A folder without ``config.yaml``, or without a record or checkpoint, holds no run yet; with
-    ``trainer.resume_mode=disable`` another run may begin there. Settings that only one of the two
-    has, of another version, are not compared.
-
-    Returns:
-        A line that names the settings that changed and do not make another run, or nothing.
-    """
-    root = Path(setting(config, "hint.run_dir"))
-    records = root / "records.jsonl"
-    has_begun = any(Path(setting(config, _ROOT)).glob("global_step_*"))
-    has_begun |= records.is_file() and records.stat().st_size > 0
-    is_resumed = setting(config, "trainer.resume_mode") != "disable"
-    if not (has_begun and is_resumed and (root / "config.yaml").exists()):
-        return []
-    before, now = _values(_read(root / "config.yaml")), _values(OmegaConf.to_container(config))
-    changed = [
-        name
-        for name in before
-        if name in now and before[name] != now[name] and not _is_part(name, _UNTOLD)
-    ]
-    others = [name for name in changed if _is_part(name, DEFINES) and not _is_part(name, OPERATION)]
-    if others:
-        raise ConfigError(
-            f"hint.run_dir={root} holds a run with "
-            f"{_join('; ', [f'{name}={before[name]}, now {now[name]}' for name in others])}: give "
-            f"the old value to resume it, another trainer.experiment_name to begin a run of its "
-            f"own, or trainer.resume_mode=disable to start over in this folder"
-        )
-    listed = _join(", ", [f"{name} {before[name]} -> {now[name]}" for name in changed])
-    return [f"changed   since the run began: {listed}"] if changed else []
-
-
 def _nearest_folder(path: Path) -> Path:
     """Return the path itself or the closest parent that exists."""
     path = path.absolute()
     return next((each for each in (path, *path.parents) if os.path.lexists(each)), path)
-
-
-def _read(path: Path) -> Mapping[str, Any]:
-    try:
-        node = yaml.safe_load(path.read_text(encoding="utf-8"))
-        problem = "" if isinstance(node, dict) else "it holds no settings"
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        node, problem = {}, " ".join(str(error).split())[:120]
-    if problem:
-        raise ConfigError(
-            f"{path} cannot be read ({problem}), so nothing says which run its folder holds; give "
-            f"another trainer.experiment_name, or take the file away"
-        )
-    return node
-
-
-def _values(node: Any) -> dict[str, Any]:
-    """Map dotted names to values; paths are absolute, and one file is a list of one."""
-    flat = dict(leaves(node))
-    for name in ("data.train_files", "data.val_files"):
-        if name in flat:
-            files = [flat[name]] if isinstance(flat[name], str) else flat[name] or []
-            flat[name] = [str(Path(file).resolve()) for file in files]
-    for name in (_MODEL, "hint.prompts", "hint.teacher.cache_dir"):
-        value = flat.get(name)
-        # A model that is no folder is a name on the hub.
-        if isinstance(value, str) and (name != _MODEL or Path(value).exists()):
-            flat[name] = str(Path(value).resolve())
-    nodes, devices = (flat.get(f"trainer.{name}") for name in ("nnodes", "n_gpus_per_node"))
-    if isinstance(nodes, int) and isinstance(devices, int):
-        flat[_DEVICES] = nodes * devices
-    return flat
-
-
-def _is_part(name: str, of: Sequence[str]) -> bool:
-    return any(name == each or name.startswith(f"{each}.") for each in of)
-
-
-def _join(separator: str, changes: Sequence[str]) -> str:
-    more = f" and {len(changes) - _SHOWN} more" if len(changes) > _SHOWN else ""
-    return separator.join(changes[:_SHOWN]) + more

@@ -120,6 +120,8 @@ _UNSUPPORTED = {
     **dict.fromkeys(
         names(ROLLOUT, "ignore_eos repetition_penalty"), "a whole-group request does not carry it"
     ),
+    "trainer.remove_previous_ckpt_in_save": "verl would delete the last checkpoint before the new "
+    "one is whole (max_actor_ckpt_to_keep=2 keeps two)",
     f"{ACTOR}.checkpoint.async_save": "a checkpoint is marked COMPLETE when verl's call returns",
     "algorithm.kl_ctrl.type": "an adapted coefficient is in no checkpoint of verl's",
     "distillation.enabled": "no teacher log-probabilities are stored with a response",

@@ -31,13 +31,13 @@ from recipe.hint.runtime.preflight.folder import (
     check_disk,
     check_places,
     check_run_folder,
-    check_same_run,
     check_steps_left,
     checkpoint_bytes,
 )
 from recipe.hint.runtime.preflight.keys import check_read_beside, check_unread
 from recipe.hint.runtime.preflight.machine import check_machine
 from recipe.hint.runtime.preflight.model import MODEL, Model, check_critic_model, load_model
+from recipe.hint.runtime.preflight.same_run import check_same_run
 from recipe.hint.runtime.preflight.settings import (
     ROLLOUT,
     check_sections,
@@ -69,6 +69,14 @@ from recipe.hint.settings import (
 
 _UNIQUE = "and the same `data_source`; give one of them another"
 _SAMPLING = ("temperature", "top_p", "top_k")
+# Settings of a training that would be left out of an evaluation without a word.
+_NOT_EVALUATED = {
+    "data.val_max_samples": "would not be read: an evaluation is of whole files; drop it, or give "
+    "a file of fewer rows",
+    "actor_rollout_ref.model.lora_adapter_path": "would not be read: an evaluation serves the "
+    "weights of actor_rollout_ref.model.path alone; give a checkpoint of the training, whose "
+    "adapter is merged, or a folder with the adapter merged",
+}
 
 
 def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
@@ -124,7 +132,12 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
     check_attempts(config, method, model, train)
     check_solutions(config, method, model, train)
     batch = config.data.train_batch_size
-    per_epoch = data.num_training_problems(config, train) / batch
+    per_epoch = data.num_training_problems(config, train, lengths.num_dropped) / batch
+    if per_epoch < 1:
+        raise ConfigError(
+            f"data.train_batch_size={batch} is above the training problems that "
+            f"data.filter_overlong_prompts=true leaves; give less, or raise data.max_prompt_length"
+        )
     by_epochs = int(per_epoch) * setting(config, "trainer.total_epochs")
     steps = min(by_epochs, setting(config, "trainer.total_training_steps") or by_epochs)
     given.trainer.total_training_steps = config.trainer.total_training_steps = steps
@@ -209,6 +222,9 @@ def check_given_to_evaluation(config: DictConfig, argv: Sequence[str]) -> None:
     """
     given, settings = given_settings(argv), settings_of(config)
     check_settings_are_read(_method_name(config), given, settings)
+    for name, told in _NOT_EVALUATED.items():
+        if setting(config, name) not in (None, -1):
+            raise ConfigError(f"{name}={setting(config, name)} {told}")
     if given.keys() & {"trainer.method", "experiment", "data.seed"}:
         return
     check_settings_are_read(

@@ -93,8 +93,8 @@ def check_phases(config: DictConfig, node: str) -> None:
     shortest = min(each.last for each in phases(t_low, t_high, num_steps)[:2])
     if warmup > shortest:
         raise ConfigError(
-            f"{name}={warmup} outlasts a role's first phase (steps 1-{shortest}), in which it would "
-            f"not change once; give at most {shortest}"
+            f"{name}={warmup} outlasts a role's first phase (steps 1-{shortest}), in which it "
+            f"would not change once; give at most {shortest}"
         )
     for optim in (f"{ACTOR}.optim", "critic.optim"):
         for key, value in {"lr_scheduler_type": "constant", "lr_warmup_steps_ratio": 0.0}.items():

@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from recipe.hint.verify.maths import asked, named, questions
 from recipe.hint.verify.maths import sets as maths_sets
-from recipe.hint.verify.maths.numeric import approximate
+from recipe.hint.verify.maths.closeness import Closeness
 from recipe.hint.verify.maths.tree import (
     STRUCTURES,
     Node,
@@ -20,20 +20,14 @@ from recipe.hint.verify.maths.tree import (
     exact,
     flat,
     folded,
-    infinity_sign,
-    is_infinite,
-    is_rounded,
-    last_place,
     marks_of,
-    may_round,
     multiplied,
     names_in,
     num,
     parted,
     pointed,
-    rounds_to,
 )
-from recipe.hint.verify.maths.values import same_relation, same_value
+from recipe.hint.verify.maths.values import same_relation
 from recipe.hint.verify.maths.words import Suffix
 
 # The first kind that one of the two has decides.
@@ -47,27 +41,17 @@ _ALL_REALS = frozenset({"all real numbers", "all reals", "the set of all real nu
 _REALS = Node("sym", value=r"\mathbb{R}")
 
 
-class NeedsAlgebra(Exception):
-    """Exact arithmetic does not decide, and algebra is for a worker."""
-
-
-@dataclass
-class Comparison:
+@dataclass(kw_only=True)
+class Comparison(Closeness):
     """Compares parsed answers and notes how.
 
     Attributes:
         problem: The problem's text, or empty.
-        tolerance: Largest allowed difference of two numbers, instead of the usual one.
-        is_quick: Raise ``NeedsAlgebra`` where exact arithmetic does not decide.
-        used_algebra: Whether values were computed numerically.
         used_words: Whether words were compared.
         ignored: What was understood and left out.
     """
 
     problem: str = ""
-    tolerance: Fraction | None = None
-    is_quick: bool = False
-    used_algebra: bool = False
     used_words: bool = False
     ignored: list[str] = field(default_factory=list)
     _depth: int = 0
@@ -157,17 +141,6 @@ class Comparison:
             if self.equal(gold, rest[-1]):
                 return True  # 43/8 = 5.375 \approx 5.4
         return self.equal(*((first, other) if chain is gold else (gold, first)))
-
-    def _is_rounding(self, value: Node, rounded: Node) -> bool:
-        number = exact(rounded)
-        if number is None:
-            return False
-        self._go_on()
-        rest, unit = approximate(value, 40) - number, last_place(rounded)
-        if rounded.kind not in ("num", "neg"):
-            return abs(rest) < unit
-        is_cut = abs(rest) < unit and rest * number >= 0
-        return is_cut or 2 * abs(rest) <= unit
 
     def _words(self, gold: Node, other: Node) -> bool:
         self.used_words = True
@@ -268,15 +241,7 @@ class Comparison:
     def _groups(self, gold: Node, other: Node) -> bool:
         grouped = ("list", "set", "tuple")
         if gold.kind not in grouped or other.kind not in grouped:
-            group, lone = (gold, other) if gold.kind in grouped else (other, gold)
-            if group is other and self._is_counted_together(other):
-                return self.equal(gold, other.items[0])
-            is_lone = group.kind == "set" and len(group.items) == 1 and self._depth == 1
-            if not is_lone or lone.kind in ("set", "tuple"):  # {5} is as good as 5
-                is_all = maths_sets.is_all_reals
-                return (gold == _REALS and is_all(other)) or (other == _REALS and is_all(gold))
-            pair = (group.items[0], lone) if group is gold else (lone, group.items[0])
-            return self.equal(*pair)
+            return self._group_and_lone(gold, other, is_gold_grouped=gold.kind in grouped)
         if gold.kind == "tuple" and all(item.kind == "relation" for item in other.items):
             return self._sets_of_numbers(gold, other)
         arranged = named.arranged(other, gold, self.problem) if gold.kind == "tuple" else other
@@ -300,6 +265,17 @@ class Comparison:
             return gold.value == "()" and not is_set and self._ordered(gold, other)
         is_vector = len(gold.items) > 2 and {gold.value, other.value} <= {"()", "[]"}
         return (gold.value == other.value or is_vector) and self._ordered(gold, other)
+
+    def _group_and_lone(self, gold: Node, other: Node, *, is_gold_grouped: bool) -> bool:
+        group, lone = (gold, other) if is_gold_grouped else (other, gold)
+        if group is other and self._is_counted_together(other):
+            return self.equal(gold, other.items[0])
+        is_lone = group.kind == "set" and len(group.items) == 1 and self._depth == 1
+        if not is_lone or lone.kind in ("set", "tuple"):  # {5} is as good as 5
+            is_all = maths_sets.is_all_reals
+            return (gold == _REALS and is_all(other)) or (other == _REALS and is_all(gold))
+        pair = (group.items[0], lone) if group is gold else (lone, group.items[0])
+        return self.equal(*pair)
 
     def _is_counted_together(self, values: Node) -> bool:
         """``45 portraits and selfies``: one number, and nouns of the problem's own."""
@@ -369,56 +345,3 @@ class Comparison:
         if any(node is None for node in brackets) or {"or", "pm"} & {gold.value, other.value}:
             return False
         return self._ordered(*brackets)  # pyright: ignore[reportArgumentType]
-
-    def _values(self, gold: Node, other: Node) -> bool:
-        if {gold.kind, other.kind} & STRUCTURES:
-            return False
-        left, right = exact(gold), exact(other)
-        if self.tolerance is not None:
-            return self._within_tolerance(gold, other, self.tolerance)
-        if left is not None and right is not None:
-            if left == right:
-                return True
-            return is_rounded(gold, other, left, right)
-        if {left, right} != {None} and not names_in(gold, other):
-            rounded = self._rounded_constant(gold, other, left, right)
-            if rounded is not None:
-                return rounded
-        if is_infinite(gold) or is_infinite(other):
-            return infinity_sign(gold) == infinity_sign(other) != 0
-        self._go_on()
-        return same_value(gold, other)
-
-    def _rounded_constant(
-        self, gold: Node, other: Node, left: Fraction | None, right: Fraction | None
-    ) -> bool | None:
-        r"""A constant such as ``\sqrt 2`` against a decimal; ``None`` when none is there."""
-        node, value = (gold, left) if left is not None else (other, right)
-        constant = other if left is not None else gold
-        if value is None or not may_round(node, value) or is_infinite(constant):
-            return None
-        self._go_on()
-        try:
-            size = approximate(constant, decimals(node) + 30)
-        except NoValue:
-            return False
-        return rounds_to(size, node, value)
-
-    def _within_tolerance(self, gold: Node, other: Node, tolerance: Fraction) -> bool:
-        self._go_on()
-        values = [
-            value if (value := exact(node)) is not None else approximate(node, 40)
-            for node in (gold, other)
-        ]
-        return abs(values[0] - values[1]) <= tolerance
-
-    def _go_on(self) -> bool:
-        """What comes next may take long.
-
-        Raises:
-            NeedsAlgebra: In a quick comparison.
-        """
-        if self.is_quick:
-            raise NeedsAlgebra
-        self.used_algebra = True
-        return True

@@ -18,8 +18,7 @@ STOPS = SEPARATORS | RELATIONS | {":", r"\cup", r"\cap", r"\setminus", "&", r"\\
 CLOSERS = frozenset({")", "]", "}", r"\}", r"\rfloor", r"\rceil"})
 _SIGNS = {"+": "add", "-": "sub", r"\pm": "pm", r"\mp": "mp"}
 _CONSTANTS = {r"\pi": "pi", "e": "e", "i": "i"}
-_TEXT_MARKS = frozenset({"/", "^", TEXT_POWER, "-", "'", "per", r"\degree", "%"})
-_TEXT_MARKS |= {r"\$", r"\euro", r"\pounds"}  # 5 \$
+_TEXT_MARKS = frozenset(r"/ ^ - ' per \degree % \$ \euro \pounds".split()) | {TEXT_POWER}  # 5 \$
 _MAX_SUFFIX_WORDS = 12
 DELIMITED = {
     "(": "_bracket", "[": "_bracket", r"\{": "_set", "|": "_bars",
@@ -363,20 +362,13 @@ class Formulas(Cursor):
             token = self._tokens[place]
             if token.kind == "op" and token.text in ("{", "}"):
                 continue
-            is_word = token.kind in ("word", "run", "sym") or (
-                token.kind == "num" and words and words[-1] == "^"
-            )
+            is_power = token.kind == "num" and words and words[-1] == "^"
+            is_word = token.kind in ("word", "run", "sym") or is_power
             if not is_word and not (token.kind == "op" and token.text in _TEXT_MARKS):
                 return []
-            if token.text == "-" and token.kind == "op":
-                # push-ups, as one word with what stands before and behind
-                is_within = words and not token.is_spaced and words[-1].isalpha()
-                if not is_within:
-                    return []
-                words[-1] += "-"
-                continue
-            if words and words[-1].endswith("-"):
-                if token.is_spaced or token.kind == "num":
+            if token.text == "-" or (words and words[-1].endswith("-")):  # push-ups is one word
+                is_word = words and (words[-1] + token.text).replace("-", "").isalpha()
+                if not is_word or token.is_spaced:
                     return []
                 words[-1] += token.text
                 continue
@@ -387,13 +379,11 @@ class Formulas(Cursor):
 
     def _starts_unit(self) -> bool:
         """Whether letters after a value are its unit: all of the element's rest, and known."""
-        token = self.peek()
-        words = self._suffix_words(self._at)
-        if token is None or not words:
+        token, words = self.peek(), self._suffix_words(self._at)
+        # 6m is a product, and so is 6 m; "6 m/s" is a speed
+        if not token or (token.kind == "sym" and not (token.is_spaced and "/" in words)):
             return False
-        if token.kind == "sym" and not (token.is_spaced and "/" in words):
-            return False  # 6m is a product, and so is 6 m; "6 m/s" is a speed
-        suffix = read_suffix(words)
+        suffix = read_suffix(words) if words else None
         return suffix is not None and bool(suffix.unit)
 
 

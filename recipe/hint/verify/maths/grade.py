@@ -21,7 +21,8 @@ from typing import Literal
 
 from recipe.hint.schema import Basis, Verdict
 from recipe.hint.verify.maths.around import changes_value, has_other, say_the_same
-from recipe.hint.verify.maths.compare import Comparison, NeedsAlgebra
+from recipe.hint.verify.maths.closeness import NeedsAlgebra
+from recipe.hint.verify.maths.compare import Comparison
 from recipe.hint.verify.maths.domains import without_domain
 from recipe.hint.verify.maths.named import read_answer, with_names
 from recipe.hint.verify.maths.questions import asks_for_several, is_finished, leaves_work
@@ -227,7 +228,9 @@ def compare(answer: str, candidate: str, problem: str = "") -> Equality:
     right = read_answer(candidate, left, problem)
     if left.text == right.text:
         return Equality(True, "text")
-    return _trees_equal(left, right, Comparison(problem, tolerance)) or Equality(False, "text")
+    return _trees_equal(left, right, Comparison(problem=problem, tolerance=tolerance)) or Equality(
+        False, "text"
+    )
 
 
 def equal(answer: str, candidate: str, problem: str = "") -> bool:
@@ -297,7 +300,7 @@ def _quick_equal(gold: str, candidate: str, problem: str) -> Equality | None:
             return Equality(True, "text")
         if not left.trees or not right.trees:
             return Equality(False, "text")
-        return _trees_equal(left, right, Comparison(problem, is_quick=True))
+        return _trees_equal(left, right, Comparison(problem=problem, is_quick=True))
     except NeedsAlgebra:
         return None
 

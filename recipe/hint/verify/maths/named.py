@@ -177,7 +177,7 @@ def may_stand_left(name: Node, problem: str) -> bool:
 
 
 def _is_usual(name: Node, problem: str) -> bool:
-    r"""Whether it is what the question asks for in words, as one writes it: of a modulus ``|z|``."""
+    r"""Whether it is how one writes what the question asks for in words: a modulus as ``|z|``."""
     head = name.items[0] if name.kind == "mul" else name
     if name.kind == "abs":
         form = "abs"

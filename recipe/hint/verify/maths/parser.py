@@ -80,7 +80,7 @@ def _check_parts(node: Node, level: int = 1) -> None:
 
 class _Parser(Atoms):
     def answer(self) -> Node:
-        r"""Elements between commas, semicolons, ``and``, ``or``; ``=``, ``\approx`` first is nothing."""
+        r"""Elements between commas, semicolons, ``and``, ``or``; a first ``=`` is nothing."""
         if not self.accept("="):
             self.accept(r"\approx")
         parts = self._elements(SEPARATORS)

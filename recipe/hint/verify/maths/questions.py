@@ -50,7 +50,7 @@ _ORDER = re.compile(
     r"respectively|in (?:that|this|the) order|(?:in|de)creasing order|(?:as|de)scending order|"
     r"in order (?:from|of)|(?:least|smallest) to (?:greatest|largest)|"
     r"(?:greatest|largest) to (?:least|smallest)|quotient and (?:the )?remainder|"
-    r"(?:[Ww]hat are|[Ff]ind|[Ll]ist|[Ww]rite|[Gg]ive|[Ss]tate|[Dd]etermine|[Cc]ompute) "
+    r"(?:[Ww]hat are|[Ff]ind|List|list|[Ww]rite|[Gg]ive|[Ss]tate|[Dd]etermine|[Cc]ompute) "
     r"(?:down )?the first (?:\w{2,6}|[0-9]{1,2}|\$[0-9]{1,2}\$) terms"
 )
 _SEVERAL = re.compile(  # the word for what is asked is a plural, or the answer is to be a list
