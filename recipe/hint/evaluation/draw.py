@@ -7,7 +7,9 @@ is the only thing that can be rendered. Methods with several turns are played in
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
+import os
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
@@ -23,8 +25,10 @@ from recipe.hint.typed import read_json
 from recipe.hint.whole_file import write_whole
 
 _SAY_EVERY_S = 0.5
-# Not in the settings of responses that an earlier version drew.
-_LATER = frozenset({"template", "dtype", "grading"})
+# Not in the settings of responses that an earlier version drew; weights are not known before a
+# checkpoint is merged, nor of a model on the hub.
+_MAY_BE_UNKNOWN = frozenset({"weights", "template", "dtype", "grading"})
+_WINDOWS, _WINDOW_BYTES = 64, 4096  # of a file of weights, to tell it from another
 
 
 def apply_evaluation_mode(config: DictConfig, method: str, name: str = "evaluation") -> None:
@@ -73,6 +77,7 @@ def evaluation_settings(
     function = plain("reward.custom_reward_function.path") or ""
     return {
         "model": str(config.actor_rollout_ref.model.path),
+        "weights": weights_digest(Path(config.actor_rollout_ref.model.path)),
         "num_samples": sampling.n,
         "temperature": sampling.temperature,
         "top_p": sampling.top_p,
@@ -94,6 +99,20 @@ def evaluation_settings(
     }
 
 
+def weights_digest(folder: Path) -> str | None:
+    """Return a digest of pieces from all over a model's weights; ``None`` without any."""
+    paths = sorted(folder.glob("*.safetensors")) or sorted(folder.glob("*.bin"))
+    digest = hashlib.sha256()
+    for path in paths:
+        with path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            digest.update(f"{path.name} {size}\n".encode())
+            for number in range(_WINDOWS):
+                file.seek(size * number // _WINDOWS)
+                digest.update(file.read(_WINDOW_BYTES))
+    return digest.hexdigest() if paths else None
+
+
 def check_settings_unchanged(folder: Path, settings: dict[str, Any]) -> None:
     """Check that the responses on disk come from the same model, sampling and files.
 
@@ -105,7 +124,7 @@ def check_settings_unchanged(folder: Path, settings: dict[str, Any]) -> None:
         return
     before = _read_object(path)
     for name in before.keys() | settings.keys():
-        if name in _LATER and name not in before:
+        if name in _MAY_BE_UNKNOWN and None in (before.get(name), settings.get(name)):
             continue
         if before.get(name) != settings.get(name):
             raise ConfigError(

@@ -12,6 +12,7 @@ from omegaconf import DictConfig
 
 from recipe.hint.evaluation.draw import (
     Progress,
+    check_settings_unchanged,
     draw_responses,
     evaluation_settings,
     graded_rows,
@@ -44,6 +45,7 @@ class EvaluationRunner(HintTaskRunner):
         target = evaluation_folder(config)
         files = list(config.data.val_files)
         settings = evaluation_settings(config, files, played_turns(config))
+        check_settings_unchanged(target, settings)  # again: a checkpoint is merged now
         write_settings(target, settings)
         write_whole(target / "machine.json", json.dumps(describe_machine(), indent=1))
         problems = [each for path in config.data.val_files for each in read_problems(path)]

@@ -6,6 +6,7 @@ import json
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 from omegaconf import OmegaConf
 
@@ -177,6 +178,7 @@ def drawing():
                 "rollout": {
                     "val_kwargs": {"n": 4, "temperature": 1.0, "top_p": 1.0, "top_k": -1},
                     "response_length": 8,
+                    "dtype": "bfloat16",
                 },
             },
         }
@@ -207,6 +209,23 @@ def test_what_prompts_and_grades_depend_on_may_not_change_within_an_evaluation(
     earlier = {key: before[key] for key in before if key not in ("template", "grading", "dtype")}
     write_settings(tmp_path, earlier)
     check_settings_unchanged(tmp_path, evaluation_settings(config, []))
+
+
+def test_other_weights_behind_the_same_path_are_another_model(tmp_path):
+    """A run was deleted and trained again; here one number of the pieces looked at differs."""
+    config, model = drawing(), tmp_path / "model"
+    model.mkdir()
+    config.actor_rollout_ref.model.path = str(model)
+    write_settings(tmp_path, evaluation_settings(config, []))  # of a checkpoint not merged yet
+    weights = np.zeros(100_000, np.float32)
+    (model / "model.safetensors").write_bytes(weights.tobytes())
+    check_settings_unchanged(tmp_path, evaluation_settings(config, []))
+    write_settings(tmp_path, evaluation_settings(config, []))
+    check_settings_unchanged(tmp_path, evaluation_settings(config, []))
+    weights[50_000] = 1.0
+    (model / "model.safetensors").write_bytes(weights.tobytes())
+    with pytest.raises(ConfigError, match="holds responses drawn with weights="):
+        check_settings_unchanged(tmp_path, evaluation_settings(config, []))
 
 
 def test_the_content_of_a_reward_function_is_a_part_of_the_settings(tmp_path):
