@@ -132,11 +132,6 @@ class HintSettings:
             )
         if self.temperature < 0:
             raise ConfigError(f"hint.temperature={self.temperature} must be at least 0")
-        if self.temperature == 0 and self.attempts > 1 and self.source in (None, "self_generated"):
-            raise ConfigError(
-                f"hint.temperature=0 writes one text, so hint.attempts={self.attempts} would only "
-                f"repeat it; give hint.attempts=1, or a temperature above 0"
-            )
         if not 0 < self.top_p <= 1:
             raise ConfigError(f"hint.top_p={self.top_p} must be above 0 and at most 1")
         limits = (self.verify, self.watchdog)

@@ -11,9 +11,12 @@ from transformers import AutoConfig, GenerationConfig
 from recipe.hint.command.compose import REPOSITORY
 from recipe.hint.errors import ConfigError
 from recipe.hint.problems.columns import make_row, write_rows
+from recipe.hint.prompt import Texts
 from recipe.hint.runtime.chat_template import Renderer
 from recipe.hint.runtime.preflight import data
 from recipe.hint.runtime.preflight.model import load_model as read_model
+from recipe.hint.runtime.preflight.turns import check_conversations
+from recipe.hint.settings import build_method, settings_of
 from recipe.hint.tiny.architectures import FAMILIES
 from recipe.hint.tiny.random_model import build_tokenizer
 
@@ -118,3 +121,26 @@ def test_verls_filter_that_would_drop_such_rows_without_a_word_is_refused(load, 
     val = data.read_files(config, "data.val_files")
     with pytest.raises(ConfigError, match=r"filter_overlong_prompts=true: .*row 0 has a system"):
         data.check_lengths(config, model, val=val)
+
+
+@pytest.mark.parametrize("is_dropped", [True, False])
+def test_a_prompt_that_verls_filter_drops_needs_no_room_for_its_later_turns(
+    load, tmp_path, is_dropped
+):
+    """Of one row of 9 words and one of 3,000; a prompt may have 64 tokens, a later one 1,500."""
+    path = tmp_path / "rows.parquet"
+    texts = ("What is one and one, as a number?", "and " * 3000)
+    rows = [make_row(text, "2", solution="Count.", row_id=text[:8]) for text in texts]
+    write_rows(rows, str(path))
+    given = ["trainer.method=score", f"data.val_files={path}", "data.max_prompt_length=128"]
+    given.append(f"data.filter_overlong_prompts={is_dropped}")
+    config, model = load("qwen25", *given)
+    config.actor_rollout_ref.rollout.prompt_length = 1500
+    files = data.read_files(config, "data.val_files")
+    settings = settings_of(config)
+    method = build_method(config.trainer, settings)
+    if is_dropped:
+        check_conversations(config, method, model, Texts(), files)
+        return
+    with pytest.raises(ConfigError, match=r"prompt_length=1500 does not hold every turn"):
+        check_conversations(config, method, model, Texts(), files)

@@ -351,13 +351,14 @@ def test_what_a_checkpoint_of_another_run_brings_along_cannot_be_set(run, tmp_pa
         "hint.teacher.body.top_k",
     ],
 )
-def test_a_key_of_the_users_own_that_is_left_out_makes_another_run(run, tmp_path, name):
-    OmegaConf.update(run, name, 1, force_add=True)
+@pytest.mark.parametrize("value", [1, 0, False])
+def test_a_key_of_the_users_own_that_is_left_out_makes_another_run(run, tmp_path, name, value):
+    OmegaConf.update(run, name, value, force_add=True)
     OmegaConf.save(run, tmp_path / "config.yaml")
     assert check_same_run(run) == []
     section, _, key = name.rpartition(".")
     del OmegaConf.select(run, section)[key]
-    with pytest.raises(ConfigError, match=f"{section}={{'{key}': 1}}, now {{}}: give the old"):
+    with pytest.raises(ConfigError, match=f"{section}={{'{key}': {value}}}, now {{}}: give"):
         check_same_run(run)
 
 

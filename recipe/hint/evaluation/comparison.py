@@ -172,7 +172,9 @@ def compare_runs(
         f"{name} differs: {json.dumps(drawn[0].get(name))} in A and "
         f"{json.dumps(drawn[1].get(name))} in B"
         for name in ("template", "grading", "turns", "dtype")
-        if all(drawn) and drawn[0].get(name) != drawn[1].get(name)
+        # An earlier version did not write them; without turns there is no such key.
+        if (name == "turns" and all(drawn)) or all(name in each for each in drawn)
+        if drawn[0].get(name) != drawn[1].get(name)
     ]
     models = [f"A: {first}: {a['model']}", f"B: {second}: {b['model']}", ""]
     return [*models, *table, *([""] if notes else []), *notes]

@@ -240,9 +240,9 @@ def shared_pairs(
 ) -> list[Pair]:
     """Return pairs of problems of two lists that share at least ``min_share`` of their runs.
 
-    A problem of less than ``size`` words, but more than four, is looked for in longer ones too.
-    Runs that many problems of the second list hold, such as one instruction behind each of them,
-    tell nothing and are left out of problems that have others.
+    A problem of less than ``size`` words, but more than four and a number among them, is looked for
+    in longer ones too. Runs that many problems of the second list hold, such as one instruction
+    behind each of them, tell nothing and are left out of problems that have others.
 
     Args:
         first: Texts, of a training file for example.
@@ -253,23 +253,25 @@ def shared_pairs(
     Returns:
         Pairs in the order of ``first``, then of ``second``.
     """
-    known = [words(text) for text in second]
-    holders = _holders([_runs(each, size) for each in known])
-    common = {gram for gram, held in holders.items() if len(held) > _MOST_HOLDERS}
-    telling = [_runs(each, size) - common or _runs(each, size) for each in known]
+    own_words, known = [words(text) for text in first], [words(text) for text in second]
+    runs = [_runs(each, size) for each in known]
+    held = Counter(gram for each in dict(zip(known, runs, strict=True)).values() for gram in each)
+    common = {gram for gram, count in held.items() if count > _MOST_HOLDERS}
+    # Of a problem that has no others they tell something all the same.
+    common -= {gram for each in runs if each <= common for gram in each}
+    telling = [each - common for each in runs]
     holders = _holders(telling)
-    short = _Short([words(text) for text in first], known, size)
+    short = _Short(own_words, known, size)
     pairs: list[Pair] = []
-    for number, own_words in enumerate(short.first):
-        whole = _runs(own_words, size)
-        own = whole - common or whole
+    for number, text in enumerate(own_words):
+        own = _runs(text, size) - common
         counts = Counter(holder for gram in own for holder in holders.get(gram, ()))
         shares = {
             other: count / min(len(own), len(telling[other])) for other, count in counts.items()
         }
         shares |= dict.fromkeys(short.held_with(number), 1.0)
         pairs += [
-            Pair(number, other, min(share, 1.0))
+            Pair(number, other, share)
             for other, share in sorted(shares.items())
             if share >= min_share
         ]
@@ -289,8 +291,7 @@ class _Short:
     """Which texts hold a whole text of the other list that is shorter than a run."""
 
     def __init__(self, first: Sequence[Gram], second: Sequence[Gram], size: int) -> None:
-        self.first = first
-        self._size = size
+        self._first, self._size = first, size
         self._of_second = self._index(second)
         self._holders: dict[int, list[int]] = defaultdict(list)  # of short texts of the first list
         of_first = self._index(first)
@@ -300,19 +301,23 @@ class _Short:
 
     def held_with(self, number: int) -> set[int]:
         """Return the texts of the second list that text ``number`` of the first holds or is in."""
-        return {*self._found(self.first[number], self._of_second), *self._holders.get(number, ())}
+        return {*self._found(self._first[number], self._of_second), *self._holders.get(number, ())}
 
     def _index(self, texts: Sequence[Gram]) -> dict[int, dict[Gram, list[int]]]:
         index: dict[int, dict[Gram, list[int]]] = {}
         for number, each in enumerate(texts):
-            if _FEWEST_WORDS <= len(each) < self._size:
+            # Without a number it may be any phrase.
+            if _FEWEST_WORDS <= len(each) < self._size and any(map(str.isdigit, each)):
                 index.setdefault(len(each), {}).setdefault(each, []).append(number)
         return index
 
     def _found(self, text: Gram, index: Mapping[int, Mapping[Gram, list[int]]]) -> Iterator[int]:
         for length, texts in index.items():
-            for run in _runs(text, length) if len(text) >= length else ():
-                yield from texts.get(run, ())
+            for start in range(len(text) - length + 1):
+                around = (*text[max(0, start - 1) : start], *text[start + length :][:1])
+                # 2+3 is no problem within 2+3*4.
+                if all(map(str.isalpha, around)):
+                    yield from texts.get(text[start : start + length], ())
 
 
 def repeated(texts: Sequence[str]) -> list[tuple[int, int]]:

@@ -40,6 +40,11 @@ from recipe.hint.runtime.silence import JOB_LIMIT_S, Silence, job_files
 from recipe.hint.whole_file import write_whole
 
 LOG = "campaign.log"
+# Without what a training may be given and an evaluation refuses: its weights have the adapter.
+_EVALUATES = (
+    *("trainer.eval_only=true", "data.val_max_samples=-1"),
+    "actor_rollout_ref.model.lora_adapter_path=null",
+)
 _POLL_S, _SAY_EVERY_S = 0.2, 60.0
 _FAULTS = (HintError, OSError, ValueError)  # of one run, which end no other
 
@@ -84,7 +89,7 @@ class Job:
         if state != "evaluate":
             return [*train, place]
         weights = f"actor_rollout_ref.model.path={quoted(str(self.folder / MODEL_FOLDER))}"
-        return [*train, *self.run.evaluation, "trainer.eval_only=true", weights, place]
+        return [*train, *self.run.evaluation, *_EVALUATES, weights, place]
 
     def checks(self) -> list[list[str]]:
         """Return the arguments that check the training, then the evaluation; they start nothing.
@@ -96,7 +101,7 @@ class Job:
         end = ["preflight_only=true", self._place()]
         if (self.folder / "evaluation").exists():
             return [[*train, *end]]
-        return [[*train, *end], [*train, *self.run.evaluation, "trainer.eval_only=true", *end]]
+        return [[*train, *end], [*train, *self.run.evaluation, *_EVALUATES, *end]]
 
     def _place(self) -> str:
         return f"hint.run_dir={quoted(str(self.folder))}"

@@ -72,7 +72,8 @@ def build_source(
         )
         source = _build_teacher(settings, texts, levels, how)
     else:
-        source = SelfGenerated(texts=texts, attempts=settings.attempts, max_level=levels)
+        attempts = settings.attempts if settings.temperature else 1  # the same text each time
+        source = SelfGenerated(texts=texts, attempts=attempts, max_level=levels)
     return Increments(source, method.increments) if method.increments > 1 else source
 
 

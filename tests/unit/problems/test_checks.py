@@ -203,8 +203,22 @@ def test_a_short_problem_is_found_inside_a_longer_one_of_either_list():
     longer = rf"Solve: {short} Put your final answer within \boxed{{}}."
     assert shared_pairs([longer, "nothing"], [short]) == [Pair(0, 0, 1.0)]
     assert shared_pairs(["nothing", short], [longer]) == [Pair(1, 0, 1.0)]
-    # Of four words and fewer, as many texts have them by chance.
-    assert shared_pairs(["Find x. Then rest."], ["Find x."]) == []
+    # Not one of four words and fewer, a phrase without a number, or a part of a formula.
+    assert shared_pairs(["Find 5x. Then rest."], ["Find 5x."]) == []
+    assert (
+        shared_pairs(["A train leaves. Find the value of $x$."], ["Find the value of $x$."]) == []
+    )
+    assert shared_pairs([r"What is $2+3\cdot 4$?"], ["What is $2+3$?"]) == []
+    assert shared_pairs(["What is $12+3$?"], ["What is $2+3$?"]) == []
+
+
+def test_a_benchmark_that_repeats_its_problems_is_found_within_longer_texts():
+    """Each of 32 rows has the same runs, which are no instruction for that."""
+    longer = (
+        "Solve the following math problem step by step and think well before you answer: " + LONG
+    )
+    pairs = shared_pairs([longer], [LONG] * 32)
+    assert [(pair.second, pair.share) for pair in pairs] == [(n, 1.0) for n in range(32)]
 
 
 def test_an_instruction_behind_every_problem_is_no_text_in_common():

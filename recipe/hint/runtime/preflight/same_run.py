@@ -178,8 +178,8 @@ def _values(node: Any) -> dict[str, Any]:
             files = [flat[name]] if isinstance(flat[name], str) else flat[name] or []
             flat[name] = [str(Path(file).resolve()) for file in files]
     for name in _OPEN:
-        own = [each for each in flat if _is_part(each, (name,))]
-        flat[name] = {each.removeprefix(f"{name}."): flat.pop(each) for each in own if flat[each]}
+        own = [each for each in flat if _is_part(each, (name,))]  # itself where it is empty
+        flat[name] = {each.removeprefix(f"{name}."): flat.pop(each) for each in own if each != name}
     for name in (_MODEL, "hint.teacher.cache_dir", *TEXT_FILES):
         value = flat.get(name)
         # A model that is no folder is a name on the hub.

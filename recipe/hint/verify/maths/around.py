@@ -46,10 +46,11 @@ _MAYBE = r"(?: ?(?:maybe|possibly|perhaps|also|even|option|choice|answer)){0,3}"
 _OTHER = re.compile(  # \boxed{5} or 7
     r"[\s$*]{0,9}(?:\\[)\]])?[ \t,;(]{0,3}(?:\\text\{\s?)?"
     rf"(?:\s?(?:or|and)\b|\\(?:lor|vee)(?![a-z])|(?<=[,;/])|/|(?<=\()(?=maybe|possibly)){_MAYBE}\s?\}}?"
-    r"[\s$*(]{0,9}(?:\\text\{\s?)?(?:[a-zA-Z]\s?=\s?)?"
-    r"(-?[0-9][0-9.,/]{0,20}|-?\\[dt]?frac\{[0-9]{1,9}\}\{[0-9]{1,9}\}|[A-Z])"
+    r"[ \t$*(]{0,9}(?:\\text\{\s?)?(?:(?P<name>[a-zA-Z])\s?=\s?)?"
+    r"(?P<value>-?[0-9](?:[.,/]?[0-9]){0,20}+|-?\\[dt]?frac\{[0-9]{1,9}\}\{[0-9]{1,9}\}|[A-Z])"
     r"(?=\s*(?:[.,$})*]|\\[)\]]|\n|\Z))"
 )
+_NAMED = re.compile(r"([A-Za-z])\s?=\s?(?:\$|\\[(\[])?\s?\Z")
 _CHANGING = frozenset("neg mul div pow root fn log fact binom floor ceil".split())
 _LIST_MARK = re.compile(r"[1-9][0-9]?[.)]")
 
@@ -92,16 +93,24 @@ def _is_part_of_number(response: str, start: int, end: int, inside: str, problem
     return _DIGIT.match(response, end) is not None
 
 
-def has_other(response: str, end: int, inside: str) -> bool:
-    r"""Whether quite another number or letter is offered behind a box: ``\boxed{B} or C``."""
+def has_other(response: str, start: int, end: int, inside: str) -> bool:
+    r"""Whether quite another number or letter is offered behind a box: ``\boxed{B} or C``.
+
+    A number of another name is none, ``\boxed{x=5}, y=7``, nor one beside a unit (40% or 2/5).
+    """
     other = _OTHER.match(response, end)
     if other is None or len(inside) > _REACH:
         return False
-    if other[1].isalpha():
-        return inside.isalpha() and other[1] != inside
+    if other["value"].isalpha():
+        return inside.isalpha() and other["value"] != inside
+    before = _NAMED.search(response, max(0, start - _REACH), start)
     trees = read(inside).trees
-    value = exact(_value(trees[0])) if trees else None
-    number = rational(other[1].rstrip(".,"))
+    is_named = bool(trees) and trees[0].kind == "label"
+    name, value = trees[0].items if is_named else (None, trees[0] if trees else None)
+    own = str(name.value) if name else before[1] if before else ""
+    if own and other["name"] and own != other["name"]:
+        return False
+    value, number = exact(value) if value else None, rational(other["value"])
     if value is None or number is None:
         return False
     is_whole = value.denominator == number.denominator == 1

@@ -41,7 +41,7 @@ class Closeness:
     is_quick: bool = False
     used_algebra: bool = False
 
-    def _is_rounding(self, value: Node, rounded: Node) -> bool:
+    def _is_rounding(self, value: Node, rounded: Node, *, may_cut: bool = True) -> bool:
         number = exact(rounded)
         if number is None:
             return False
@@ -49,7 +49,7 @@ class Closeness:
         rest, unit = approximate(value, 40) - number, last_place(rounded)
         if rounded.kind not in ("num", "neg"):
             return abs(rest) < unit
-        is_cut = abs(rest) < unit and rest * number >= 0
+        is_cut = may_cut and abs(rest) < unit and rest * number >= 0
         return is_cut or 2 * abs(rest) <= unit
 
     def _values(self, gold: Node, other: Node) -> bool:

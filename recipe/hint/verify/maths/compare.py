@@ -137,9 +137,10 @@ class Comparison(Closeness):
                 return False
             if relation != "=" and not self._is_rounding(first, side):
                 return False
-        if chain is other and decimals(parted(gold)[0]) and chain.value[-1] == r"\approx":
-            if self.equal(gold, rest[-1]):
-                return True  # 43/8 = 5.375 \approx 5.4
+        # 43/8 = 5.375 \approx 5.4
+        is_rounded = chain is other and chain.value[-1] == r"\approx" and decimals(parted(gold)[0])
+        if is_rounded and questions.asks_to_round(self.problem) and self.equal(gold, rest[-1]):
+            return self._is_rounding(first, rest[-1], may_cut=False)
         return self.equal(*((first, other) if chain is gold else (gold, first)))
 
     def _words(self, gold: Node, other: Node) -> bool:

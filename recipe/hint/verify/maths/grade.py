@@ -100,7 +100,7 @@ def quick_verdict(
     gold, tolerance = _gold_text(answer)
     if not gold:
         return Verdict(0.0, "error", box.text)
-    if changes_value(response, *box.place, problem) or has_other(response, box.place[1], box.text):
+    if changes_value(response, *box.place, problem) or has_other(response, *box.place, box.text):
         return Verdict(0.0, "malformed", box.text)
     try:
         equality = None if tolerance else _quick_equal(gold, box.text, problem)

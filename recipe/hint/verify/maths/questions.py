@@ -70,7 +70,11 @@ _PERCENT = re.compile(
     r"(?P<number>[0-9](?:[ ~${}]|\\[,;: ]?){0,9})?(?:[Pp]ercent|%)"
     r"|\b(?:[Ww]hat|[Ff]ind|[Ww]hich)(?: \w+){0,3} interest rate"
 )
-_MEMBERS = re.compile(r"\b(?:all|roots|zeros|values|solutions)\b")
+_TO_ROUND = re.compile(r"\bnearest\b|\b[Rr]ound|\bapprox|\bestimat|decimal places?|significant")
+_MEMBERS = re.compile(
+    r"\b(?:all|each|every|both|two|three|which|roots?|zeros|values?|solutions?|primes?|factors|divisors|"
+    r"numbers|integers|lengths|intercepts)\b|[Ss]olve for \$?[a-zA-Z]\b"
+)
 _VALUES_OF = re.compile(r"\bvalues? (?:of|for)\b|\b[Ff]or (?:which|what)\b")
 
 
@@ -97,6 +101,11 @@ def asks_for_interval(problem: str) -> bool:
 def asks_for_range(problem: str) -> bool:
     """Whether ``(1, 2)`` may be the values of one thing."""
     return asks(_VALUES_OF, problem)
+
+
+def asks_to_round(problem: str) -> bool:
+    """Whether the question wants a rounded value."""
+    return asks(_TO_ROUND, problem)
 
 
 def asks_for_members(problem: str) -> bool:
