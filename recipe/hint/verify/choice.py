@@ -46,7 +46,7 @@ def choice_verdict(
     letter = read_letter(box.text) or _letter_of_option(box.text, problem)
     if not gold:
         return Verdict(0.0, "error", box.text)
-    if not letter or has_other(response, box.place[1], letter):
+    if not letter or has_other(response, *box.place, letter):
         return Verdict(0.0, "malformed", box.text)
     is_correct = letter == gold
     reason = "correct" if is_correct else "wrong"
