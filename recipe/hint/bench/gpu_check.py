@@ -20,7 +20,7 @@ import yaml
 from recipe.hint.bench import plain_reward
 from recipe.hint.bench.commands import CommandError, Finished, run_command
 from recipe.hint.evaluation.results import read_results
-from recipe.hint.methods import BASELINE, METHODS, RELEASED, TWO_TURNS
+from recipe.hint.methods import BASELINE, METHODS, OWN_CRITIC, RELEASED, TWO_TURNS
 from recipe.hint.report.runs import accuracies
 from recipe.hint.report.same import compare_records
 from recipe.hint.runtime.attention import flash_attn_missing
@@ -42,6 +42,8 @@ _BRIEF = (
     f"{_ROLLOUT}.n=4",
     f"{_ROLLOUT}.enforce_eager=true",
 )
+# Of a turn after the first: the conversation so far.
+_LATER_PROMPTS = f"{_ROLLOUT}.prompt_length=512"
 _SHORT = (f"trainer.method={RELEASED[0]}", *_BRIEF)
 _BF16 = (
     f"{_ROLLOUT}.dtype=bfloat16",
@@ -175,8 +177,13 @@ def lora(check: Check) -> Numbers:
 def turns(check: Check) -> Numbers:
     """SCoRe: two turns, credit of its own and the reference policy."""
     stage = f"{METHODS[TWO_TURNS].settings_node}.stage1_steps=1"
-    settings = (f"trainer.method={TWO_TURNS}", stage, f"{_ROLLOUT}.prompt_length=512")
+    settings = (f"trainer.method={TWO_TURNS}", stage, _LATER_PROMPTS)
     return _parity(check.run("turns", *_BRIEF, *settings))
+
+
+def critic(check: Check) -> Numbers:
+    """ArCHer: heads, target and replay on the device of the policy."""
+    return _parity(check.run("critic", *_BRIEF, f"trainer.method={OWN_CRITIC}", _LATER_PROMPTS))
 
 
 def evaluation(check: Check) -> Numbers:
@@ -277,8 +284,8 @@ def half_billion(check: Check) -> Numbers:
 PARTS: dict[str, Callable[[Check], Numbers]] = {
     part.__name__: part
     for part in (
-        *(versions, reference, resume, sleep, bf16, fp32, lora, turns, evaluation),
-        *(colocate_async, separate_async, tiny, arms, half_billion),
+        *(versions, reference, resume, sleep, bf16, fp32, lora, turns, critic),
+        *(evaluation, colocate_async, separate_async, tiny, arms, half_billion),
     )
 }
 

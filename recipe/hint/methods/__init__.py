@@ -47,6 +47,8 @@ ENTRY_POINTS = "hint.methods"
 RELEASED = ("sage", "sage-light")
 # With two turns and a reference policy, for checks of a machine.
 TWO_TURNS = "score"
+# With heads, a target and a replay of its own, likewise.
+OWN_CRITIC = "archer"
 
 
 def _declared_methods() -> dict[str, type[Method]]:
