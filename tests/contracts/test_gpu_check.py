@@ -13,7 +13,7 @@ from recipe.hint.bench import gpu_check
 from recipe.hint.bench.commands import CommandError
 from recipe.hint.bench.settings import apply_bench_mode, split_arguments
 from recipe.hint.command.compose import split_command
-from recipe.hint.runtime.attention import choose_attention
+from recipe.hint.runtime import attention
 from recipe.hint.runtime.preflight.keys import check_keys
 from recipe.hint.runtime.preflight.run import preflight
 from recipe.hint.tiny import random_model
@@ -36,8 +36,9 @@ class Recorder(gpu_check.Check):
 
 @pytest.fixture
 def machine(monkeypatch):
-    """A machine with two devices, and a small model for the large one."""
+    """A machine with two devices and flash-attn, and a small model for the large one."""
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setattr(attention, "flash_attn_missing", lambda: None)
     monkeypatch.setattr(gpu_check, "_num_devices", lambda: 2)
     monkeypatch.setattr(random_model, "HALF_BILLION", random_model.SMALL)
 
@@ -71,7 +72,7 @@ def test_a_part_asks_for_nothing_that_is_refused(part, device, composed, machine
         apply_bench_mode(config, bench)
     with open_dict(config):  # what Hydra fills in at the start
         config.trainer.experiment_name = "check"
-    choose_attention(config)
+    attention.choose_attention(config)
     told = preflight(config, settings)
     assert any(line.startswith("batch ") for line in told)
 
