@@ -15,7 +15,8 @@ from recipe.hint.errors import ConfigError
 from recipe.hint.typed import read_typed
 
 CAMPAIGN_FILE, RUN_FILE = "campaign.yaml", "campaign.json"
-RESULTS = Path("evaluation/results.json")
+EVALUATION = "evaluation"  # its folder, in a run's
+RESULTS = Path(EVALUATION, "results.json")
 MODEL_FOLDER = "model"  # the weights of the last step
 # What is measured of a response, by its name in ``Conversation.facts``, with its title; the last
 # two are not facts of it.
@@ -157,7 +158,7 @@ class Run:
             )
         if path.exists():
             made = _read_made(path)
-            drawn = folder / "evaluation"
+            drawn = folder / EVALUATION
             if isinstance(made, dict) and not drawn.exists():
                 made |= {"evaluation": list(self.evaluation)}  # nothing depends on the former ones
             self._check_same(made, folder)
@@ -169,7 +170,7 @@ class Run:
         if made != self.as_json():
             was, now = _difference(made, self.as_json())
             is_trained_so = isinstance(made, dict) and made.get("settings") == [*self.settings]
-            drawn = place / "evaluation"
+            drawn = place / EVALUATION
             again = (
                 f"delete {drawn} to evaluate again"
                 if is_trained_so and drawn.exists()

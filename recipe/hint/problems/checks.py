@@ -303,21 +303,23 @@ class _Short:
         """Return the texts of the second list that text ``number`` of the first holds or is in."""
         return {*self._found(self._first[number], self._of_second), *self._holders.get(number, ())}
 
-    def _index(self, texts: Sequence[Gram]) -> dict[int, dict[Gram, list[int]]]:
-        index: dict[int, dict[Gram, list[int]]] = {}
+    def _index(self, texts: Sequence[Gram]) -> dict[Gram, list[tuple[int, Gram]]]:
+        """Return the first words of the short texts -> number and text."""
+        index: dict[Gram, list[tuple[int, Gram]]] = defaultdict(list)
         for number, each in enumerate(texts):
             # Without a number it may be any phrase.
             if _FEWEST_WORDS <= len(each) < self._size and any(map(str.isdigit, each)):
-                index.setdefault(len(each), {}).setdefault(each, []).append(number)
+                index[each[:_FEWEST_WORDS]].append((number, each))
         return index
 
-    def _found(self, text: Gram, index: Mapping[int, Mapping[Gram, list[int]]]) -> Iterator[int]:
-        for length, texts in index.items():
-            for start in range(len(text) - length + 1):
-                around = (*text[max(0, start - 1) : start], *text[start + length :][:1])
+    def _found(self, text: Gram, index: Mapping[Gram, list[tuple[int, Gram]]]) -> Iterator[int]:
+        for start in range(len(text) - _FEWEST_WORDS + 1):
+            for number, short in index.get(text[start : start + _FEWEST_WORDS], ()):
+                end = start + len(short)
+                around = (*text[max(0, start - 1) : start], *text[end : end + 1])
                 # 2+3 is no problem within 2+3*4.
-                if all(map(str.isalpha, around)):
-                    yield from texts.get(text[start : start + length], ())
+                if text[start:end] == short and all(map(str.isalpha, around)):
+                    yield number
 
 
 def repeated(texts: Sequence[str]) -> list[tuple[int, int]]:

@@ -22,6 +22,7 @@ import yaml
 
 from recipe.hint.campaign import (
     CAMPAIGN_FILE,
+    EVALUATION,
     MODEL_FOLDER,
     RESULTS,
     RUN_FILE,
@@ -99,7 +100,7 @@ class Job:
         """
         train = [str(self.programs / "main_hint.py"), *self.run.settings]
         end = ["preflight_only=true", self._place()]
-        if (self.folder / "evaluation").exists():
+        if (self.folder / EVALUATION).exists():
             return [[*train, *end]]
         return [[*train, *end], [*train, *self.run.evaluation, *_EVALUATES, *end]]
 
@@ -247,7 +248,7 @@ class Driver:
                 _remove(left)
         if state.startswith("train"):
             # It was made with weights that the run no longer has.
-            for name in (MODEL_FOLDER, "evaluation"):
+            for name in (EVALUATION, MODEL_FOLDER):
                 _remove(job.folder / name)
         with open(job.folder / LOG, "a", encoding="utf-8") as log:
             log.write(f"$ {' '.join(command)}\n")

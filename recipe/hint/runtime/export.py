@@ -15,6 +15,7 @@ from torch.distributed.tensor import DTensor, Shard
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
 
 from recipe.hint.errors import ConfigError
+from recipe.hint.evaluation.tables import percent
 from recipe.hint.report.page.folder import PageRun, read_folder
 from recipe.hint.report.runs import accuracies
 from recipe.hint.runtime.checkpoints import check_undamaged, step_of
@@ -158,20 +159,12 @@ def model_card(run: PageRun, step: int, dtype: str) -> str:
     lines += [f"| {name} | {_plain(value)} |" for name, value in facts.items()]
     if rows:
         lines += ["", "Accuracy on the problems of validation, without hints:", ""]
-        lines += ["| | first | last |"]
-        lines += ["|---|---|---|"]
+        lines += [f"| | step {rows[0]['step']:g} | step {rows[-1]['step']:g} |", "|---|---|---|"]
         first, last = accuracies(rows[0]), accuracies(rows[-1])
-        heads = f"step {rows[0]['step']:g}", f"step {rows[-1]['step']:g}"
-        lines[-2] = f"| | {heads[0]} | {heads[1]} |"
-        lines += [
-            f"| {_plain(name)} | {_percent(first.get(name))} | {_percent(value)} |"
-            for name, value in last.items()
-        ]
+        for name, value in last.items():
+            before = f"{percent(first[name])} %" if name in first else "-"
+            lines.append(f"| {_plain(name)} | {before} | {percent(value)} % |")
     return "\n".join([*lines, ""])
-
-
-def _percent(share: float | None) -> str:
-    return "-" if share is None else f"{100 * share:.1f} %"
 
 
 def _load(path: Path) -> dict[str, Any]:

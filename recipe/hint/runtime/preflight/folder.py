@@ -27,8 +27,6 @@ _LONGEST_NAME = 200
 _BYTES_PER_NUMBER = 4
 _ROOT = "trainer.default_local_dir"
 _KEPT = ("trainer.max_actor_ckpt_to_keep", "trainer.max_critic_ckpt_to_keep")
-
-
 _ONLY = "trainer.val_only"
 
 
