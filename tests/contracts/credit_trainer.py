@@ -76,7 +76,7 @@ class Queue:
     """Rows by key."""
 
     def __init__(self, monkeypatch):
-        self.rows = {}
+        self.rows, self.tags = {}, []
         monkeypatch.setattr(tq, "kv_batch_get", self.get)
         monkeypatch.setattr(tq, "kv_batch_put", self.put)
 

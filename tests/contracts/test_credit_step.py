@@ -4,7 +4,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from credit_trainer import Trainer, filled, score
+import torch
+from credit_trainer import Queue, Trainer, filled, score
 from transfer_queue import KVBatchMeta
 from verl.trainer.ppo.v1 import PPOTrainerSync
 
@@ -93,3 +94,36 @@ def test_without_a_reference_policy_there_is_no_kl_to_report(monkeypatch):
     # The log-probabilities themselves are -1 a token.
     assert kls == {"credit/solver_t1/kl": 0.0, "credit/solver_t2/kl": 0.0}
     assert np.isfinite(list(metrics.values())).all()
+
+
+def rewarded(monkeypatch, *groups):
+    """The advantages by group that a step of GRPO computes from its rows' rewards."""
+    queue = Queue(monkeypatch)
+    for name, rewards in zip("abc", groups, strict=False):
+        for row, reward in enumerate(rewards):
+            scores = torch.zeros(2 + row)  # rows of several lengths
+            scores[-1] = reward
+            fields = {"response_mask": torch.ones_like(scores), "old_log_probs": -scores}
+            queue.rows[f"{name}_{row}_0"] = {"uid": name, "rm_scores": scores, **fields}
+    keys = list(queue.rows)
+    batch = KVBatchMeta(partition_id="train", keys=keys, tags=[{} for _ in keys])
+    Trainer(Grpo())._compute_advantage(batch, {})
+    found = {}
+    for key in keys:
+        row = queue.rows[key]
+        assert torch.equal(row["advantages"], row["returns"])
+        found.setdefault(key[0], []).append(row["advantages"].tolist())
+    return list(found.values())
+
+
+@pytest.mark.parametrize("reward", [1.3, 0.3, 0.8, 0.9, 0.1, 1.0, 0.0])
+def test_a_group_of_equal_rewards_has_no_gradient_whatever_their_float32_mean_is(
+    monkeypatch, reward
+):
+    """Eight of 1.3: verl's mean is 1.3000001, the deviation 1e-7, and each advantage -0.1."""
+    equal, mixed, one = rewarded(monkeypatch, [reward] * 8, [1.3, 0.3] * 4, [0.3])
+    assert equal == [[0.0] * (2 + row) for row in range(8)]
+    # (1.3 - 0.8) / sqrt(8 * 0.5^2 / 7) = 0.93541
+    for row, values in enumerate(mixed):
+        assert values == pytest.approx([0.93541 * (-1) ** row] * (2 + row), abs=1e-4)
+    assert one == [pytest.approx([0.3, 0.3], abs=1e-6)]  # verl's rule for a group of one

@@ -5,6 +5,7 @@ import torch
 import transfer_queue as tq
 from guarded_buffer import LIMIT_S, Queue, guarded, made, sample
 from omegaconf import OmegaConf
+from transfer_queue import KVBatchMeta
 from verl.trainer.ppo.v1.replay_buffer import ReplayBuffer, ReplayBufferAsync
 
 from recipe.hint.errors import HintError, StallError
@@ -292,3 +293,11 @@ def test_a_resumed_run_drops_the_rows_that_its_checkpoint_was_trained_on(monkeyp
     assert drop_trained() == 3
     assert set(queue.tags) == kept
     assert drop_trained() == 0
+
+
+def test_a_batch_of_a_validation_of_which_nothing_is_left_is_an_error_that_says_so(monkeypatch):
+    """verl would ask the queue for no rows, which raises `keys or partition were not found`."""
+    buffer, empty = guarded(ReplayBuffer), KVBatchMeta(partition_id="val", keys=[], tags=[])
+    monkeypatch.setattr(ReplayBuffer, "sample", lambda *_: (empty, {}))
+    with pytest.raises(HintError, match="one batch of the validation failed; give a larger data"):
+        buffer.sample(global_steps=1, partition_id="val", batch_size=1)

@@ -219,7 +219,7 @@ def test_an_evaluation_keeps_its_settings_apart_from_the_runs(run, tmp_path):
 
 def settings(root, **trainer):
     """Of a run in ``root``, as the check before the start reads them."""
-    given = {"experiment_name": "e", "project_name": "p", "resume_mode": "auto"}
+    given = {"experiment_name": "e", "project_name": "p", "resume_mode": "auto", "test_freq": -1}
     given["default_local_dir"] = str(root / "checkpoints")
     return OmegaConf.create(
         {

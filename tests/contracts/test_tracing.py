@@ -136,7 +136,7 @@ def test_a_backend_that_does_not_open_answer_or_close_is_given_up_at_a_limit(mon
         self.logger.finish()
 
     monkeypatch.setattr(PPOTrainerSync, "fit", fit)
-    monkeypatch.setattr(trainer_module, "_queue_actors", lambda _: {})
+    monkeypatch.setattr(trainer_module, "queue_actors", lambda _: {})
     trainer = TRAINERS["sync"].__new__(TRAINERS["sync"])
     trainer.hint = SimpleNamespace(watchdog=WatchdogSettings(save_s=7.0))
     trainer.folder, trainer.watchdog = RunFolder(tmp_path), Watchdog(tmp_path)

@@ -2,8 +2,12 @@
 
 import pytest
 from omegaconf import OmegaConf
+from transformers import AutoTokenizer
 
+from recipe.hint.command.compose import REPOSITORY
 from recipe.hint.errors import ConfigError, DataError
+from recipe.hint.methods.ghpo import Ghpo, GhpoSettings
+from recipe.hint.methods.luffy import Luffy
 from recipe.hint.methods.score import Score, ScoreSettings
 from recipe.hint.runtime.preflight.data import DataFile
 from recipe.hint.runtime.preflight.model import Model
@@ -12,6 +16,7 @@ from recipe.hint.runtime.preflight.turns import (
     check_attempts,
     check_critic,
     check_stages,
+    check_thoughts,
     check_turns,
     check_warmup,
 )
@@ -61,8 +66,8 @@ WRONG = {
             ("score", "algorithm.norm_adv_by_std_in_grpo=false", ".*method's own"),
             ("mlmt", "algorithm.gamma=0.9", ".*give algorithm.gamma=1.0"),
             ("mlmt", "algorithm.lam=0.9", ".*give algorithm.lam=1.0"),
-            ("score", "algorithm.use_kl_in_reward=true", ".*KL coefficient of its own"),
-            ("score", f"{ACTOR}.use_kl_loss=true", ".*KL coefficient of its own"),
+            ("score", "algorithm.use_kl_in_reward=true", ".*KL coefficients of its own"),
+            ("score", f"{ACTOR}.use_kl_loss=true", ".*KL coefficients of its own"),
             ("score", f"{ACTOR}.use_dynamic_bsz=false", ".*several rows"),
             ("luffy", f"{CORRECTION}.bypass_mode=true", ".*not computed then"),
         )
@@ -219,3 +224,29 @@ def test_every_row_has_as_many_whole_first_attempts_as_are_gone_on_from(attempts
         return check_attempts(config, method, model, files)
     with pytest.raises(DataError, match=message):
         check_attempts(config, method, model, files)
+
+
+@pytest.mark.parametrize("end", ["", "<think>\n", "<think>\n\n</think>\n\n"])
+@pytest.mark.parametrize(
+    ("method", "message"),
+    [
+        (Luffy(), r"trains on the column `solution`, which would end inside its thoughts; give a "),
+        (Ghpo(), r"hint.ghpo.format_weight a <think> .* give hint.ghpo.format_weight=0, or a chat"),
+        (Ghpo(settings=GhpoSettings(format_weight=0)), None),
+        (Score(), None),
+    ],
+)
+def test_a_template_that_opens_the_thoughts_of_a_response_is_refused_where_its_text_must(
+    method, message, end
+):
+    tokenizer = AutoTokenizer.from_pretrained(REPOSITORY / "data/tiny/base")
+    tokenizer.chat_template += f"{{% if add_generation_prompt %}}{end}{{% endif %}}"
+    model = Model("m", tokenizer, None, 100, {}, ())
+    config = OmegaConf.create({"trainer": {"method": "m"}})
+    asked = ({"role": "user", "content": "Write <think>"},)
+    files = [DataFile("f.parquet", [Problem("p", asked, "x", "y", "1")])]
+    if message is None or not end.endswith("<think>\n"):
+        check_thoughts(config, method, model, files)
+        return
+    with pytest.raises(ConfigError, match=message):
+        check_thoughts(config, method, model, files)

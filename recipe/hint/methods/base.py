@@ -65,6 +65,7 @@ class Method:
         has_own_credit: Whether :meth:`advantages` takes the place of verl's estimator.
         has_turns: Whether its conversations have several turns, in validation too.
         needs_solution: Whether it trains on the reference solutions.
+        rewards_form: Whether its reward asks for a response that opens its thoughts itself.
         needs_log_probs: Whether it needs the trainer's log-probabilities before the update, which
             verl's bypass mode does not compute.
         aliases: Names of settings in other implementations -> ours; a name with dots may be any
@@ -84,6 +85,7 @@ class Method:
     has_own_credit: ClassVar[bool] = False
     has_turns: ClassVar[bool] = False
     needs_solution: ClassVar[bool] = False
+    rewards_form: bool = False
     needs_log_probs: ClassVar[bool] = False
     aliases: ClassVar[Mapping[str, str]] = {}
     alias_values: ClassVar[Mapping[str, Mapping[str, str]]] = {}

@@ -51,6 +51,8 @@ class GhpoSettings:
     def unread(self) -> dict[str, str]:
         """Return the settings without effect -> what would give them one."""
         unread = {} if self.mode.startswith("fixed") else {"level": "mode=fixed_all"}
+        if self.mode in ("fixed_all", "none"):
+            unread |= dict.fromkeys(("max_solved", "on_all_failed"), "mode=adaptive")
         return unread | ({"cold_start_steps": "mode=adaptive"} if self.mode == "none" else {})
 
 
@@ -76,6 +78,7 @@ class Ghpo(Method):
                 f"hint.ghpo.level={level} must be from 1 to {max_level}, the number of levels "
                 f"(that of hint.prefix.ratios)"
             )
+        self.rewards_form = self.settings.format_weight > 0
 
     def check_run(self, *, group_size: int, use_kl_in_reward: bool, num_updates: int = 1) -> None:
         """Refuse to drop groups if verl's KL penalty would make them train after all."""

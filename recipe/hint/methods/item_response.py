@@ -57,6 +57,7 @@ def level_for(
         max_level: Highest level.
         missing: Levels that are not available.
     """
-    distances_L = np.abs(accuracy_curve(seen, max_level) - target)
+    # Rounded: two that are equal differ in their last bits, which are the machine's.
+    distances_L = np.abs(accuracy_curve(seen, max_level) - target).round(9)
     distances_L[list(missing)] = np.inf
     return int(distances_L.argmin())

@@ -40,9 +40,10 @@ def training_table(
     lines += ["|---|---|---|---|---|---|---|"]
     for run in runs:
         points = accuracy_curve(run.rows, source)
-        steps = [row for row in run.rows if "timing_s/step" in row]
+        # A line that was restored after a kill has no times.
+        steps = [row for row in run.rows if "hint/prompts" in row]
         tokens = sum(run.number(row, name) for row in steps for name in TOKENS)
-        minutes = sum(row["timing_s/step"] for row in steps) / 60
+        minutes = sum(row.get("timing_s/step", 0.0) for row in steps) / 60
         shown, interval = "-", "-"
         if points:
             low, high = wilson_interval(points[-1][1], num_problems or run.num_problems(source))

@@ -19,6 +19,7 @@ from tqdm import tqdm
 
 from recipe.hint.errors import HintError, StallError, Terminated
 from recipe.hint.evaluation.responses import evaluation_folder
+from recipe.hint.runtime.checkpoints import point_at
 from recipe.hint.runtime.cpu.fork_client_process import EXECUTABLE
 from recipe.hint.runtime.environment import environment_of
 from recipe.hint.runtime.evaluation import EvaluationRunner
@@ -144,9 +145,10 @@ def _started_ray(
     _make_paths_absolute(config)
     folder = RunFolder(config.hint.run_dir)
     folder.create()
-    with claimed(folder.root / ".lock"):
+    with claimed_places(config, folder):
         (folder.logs / "fatal.json").unlink(missing_ok=True)
         folder.begin_console()
+        leave_former_run(config)
         # An evaluation in a run's folder leaves what that run was made with as it is.
         place = evaluation_folder(config) if config.trainer.eval_only else folder.root
         keep_config(place / "config.yaml", OmegaConf.to_yaml(config))
@@ -178,6 +180,32 @@ def _started_ray(
                 raise
             finally:
                 _end_ray(services, session, folder.logs / "ray")
+
+
+def _trains(config: DictConfig) -> bool:
+    return not (config.trainer.eval_only or config.trainer.get("val_only", False))
+
+
+def leave_former_run(config: DictConfig) -> None:
+    """Point at no checkpoint where a run starts over, before its settings replace the former ones.
+
+    Also if this start fails, the next one must not take up the former run with them.
+    """
+    root = Path(config.trainer.default_local_dir)
+    if _trains(config) and config.trainer.resume_mode == "disable" and root.is_dir():
+        point_at(root, 0)
+
+
+@contextlib.contextmanager
+def claimed_places(config: DictConfig, folder: RunFolder) -> Iterator[None]:
+    """Hold the run's folder, and that of its checkpoints where it is another one."""
+    with contextlib.ExitStack() as claims:
+        claims.enter_context(claimed(folder.root / ".lock"))
+        checkpoints = Path(config.trainer.default_local_dir)
+        if _trains(config) and not checkpoints.is_relative_to(folder.root):
+            checkpoints.mkdir(parents=True, exist_ok=True)
+            claims.enter_context(claimed(checkpoints / ".lock"))
+        yield
 
 
 def _end_ray(services: RayServices, session: Path, logs: Path) -> None:

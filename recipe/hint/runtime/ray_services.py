@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 import psutil
 import ray
@@ -32,6 +33,20 @@ def queue_controller() -> ActorHandle:
         ValueError: If there is none.
     """
     return ray.get_actor("TransferQueueController", namespace="transfer_queue")
+
+
+def queue_actors(config: Any) -> dict[str, Any]:
+    """Return TransferQueue's actors by the name that an error message gives them.
+
+    Args:
+        config: The run's section ``transfer_queue``.
+    """
+    actors = {"TransferQueue's controller": queue_controller()}
+    if config.backend.storage_backend == "SimpleStorage":
+        for number in range(config.backend.SimpleStorage.num_data_storage_units):
+            name = f"TransferQueueStorageUnit#{number}"
+            actors[f"TransferQueue's storage unit {number}"] = ray.get_actor(name)
+    return actors
 
 
 class RayServices:

@@ -58,9 +58,10 @@ class RunFolder:
         if not path.exists():  # older checkpoints have none
             return
         try:
-            metrics = dict(json.loads(path.read_text(encoding="utf-8")))
+            saved = dict(json.loads(path.read_text(encoding="utf-8")))
         except (ValueError, TypeError) as error:
             raise ConfigError(f"{path} cannot be read ({error}); restore or delete it") from error
+        metrics = {name: value for name, value in saved.items() if not name.startswith("_")}
         rows = (row for row in self.read_metrics() if row["step"] == step)
         if not any(metrics.keys() <= row.keys() for row in rows):
             self.append_metrics(step, metrics)

@@ -120,9 +120,19 @@ class _Guarded(_Buffer):
     _progress_at: float | None = None
 
     def sample(self, global_steps: int, partition_id: str, batch_size: int) -> Any:
-        """Sample as verl does, after restarting the progress clock."""
+        """Sample as verl does, after restarting the progress clock.
+
+        Raises:
+            HintError: If every prompt of a validation's batch failed: verl reads no empty one.
+        """
         self._begin(global_steps, partition_id)
-        return super().sample(global_steps, partition_id, batch_size)
+        batch, metrics = super().sample(global_steps, partition_id, batch_size)
+        if partition_id == "val" and not batch.keys:
+            raise HintError(
+                "every prompt of one batch of the validation failed; give a larger "
+                "data.val_batch_size, or null for one batch of all problems"
+            )
+        return batch, metrics
 
     def wait_for_sampleable(self, global_steps: int, partition_id: str, target_count: int) -> Any:
         """Wait as verl does, after restarting the clock; `separate_async` calls it directly."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import warnings
 from array import array
@@ -112,7 +113,11 @@ class Publisher:
 
 
 async def _write_or_blame(finished: list[_Finished], partition: str) -> None:
-    """Write all at once; if that fails, write each prompt alone, so that only faulty ones raise."""
+    """Write all at once; if that fails, write each prompt alone, so that only faulty ones raise.
+
+    The queue knows the rows of a failed write by name: they are taken out, nobody can read them.
+    """
+    keys: list[str] = []
     try:
         rows = []
         for each in finished:
@@ -127,7 +132,10 @@ async def _write_or_blame(finished: list[_Finished], partition: str) -> None:
         if len(finished) > 1:
             for each in finished:
                 await _write_or_blame([each], partition)
-        elif not finished[0].is_written.done():
+            return
+        with contextlib.suppress(Exception):  # the first error is the one to tell
+            await tq.async_kv_clear(keys, partition)
+        if not finished[0].is_written.done():
             finished[0].is_written.set_exception(error)
         return
     for each in finished:

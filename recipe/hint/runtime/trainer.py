@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import ray
 import transfer_queue as tq
 from omegaconf import DictConfig
 from verl.trainer.ppo.checkpoint_callback import CheckpointCallback
@@ -41,7 +40,8 @@ from recipe.hint.runtime.checkpoints import (
 from recipe.hint.runtime.credit import CreditMixin
 from recipe.hint.runtime.liveness import Liveness, ready, watch_servers
 from recipe.hint.runtime.models import ask_for_models, read_base_of_adapter
-from recipe.hint.runtime.ray_services import queue_controller
+from recipe.hint.runtime.preflight.folder import lacks_validation
+from recipe.hint.runtime.ray_services import queue_actors
 from recipe.hint.runtime.reporter import StepReporter
 from recipe.hint.runtime.run_folder import METRICS_FILE, RunFolder, plain
 from recipe.hint.runtime.sampling_guard import drop_trained, guard, retry_failed
@@ -231,7 +231,7 @@ class HintMixin(CreditMixin):
             for number, worker in enumerate(agent_loop_manager.agent_loop_workers)
         }
         watch_servers(liveness, self._rollout_server_managers())
-        for name, actor in _queue_actors(self.config.transfer_queue).items():
+        for name, actor in queue_actors(self.config.transfer_queue).items():
             liveness.add(name, ready(actor))
         for name, ask in agents.items():
             liveness.add(name, ask)
@@ -265,13 +265,16 @@ class HintMixin(CreditMixin):
         with self._limit(_SYNC, "sync_s"):
             super().on_init_end()
         if not self.config.trainer.get("val_only", False):
-            root = self.config.trainer.default_local_dir
-            if self.global_steps == 0 and Path(root).is_dir():
-                # A run killed before its first save must not continue from an older checkpoint.
+            root = Path(self.config.trainer.default_local_dir)
+            if self.global_steps == 0 and (root.is_dir() or self.config.trainer.save_freq > 0):
+                # A run killed in its first save, or before, must begin at step 1 again.
+                root.mkdir(parents=True, exist_ok=True)
                 point_at(root, 0)
             self.folder.begin_after(self.global_steps)
-            if self._resumed_from:
+            if self._resumed_from and _is_within(root, self._resumed_from):
                 self.folder.restore_metrics(self.global_steps, self._resumed_from)
+                if lacks_validation(self.config, self.global_steps, self.total_training_steps):
+                    self.config.trainer.val_before_train = True
 
     def on_step_end(self) -> None:
         with self._limit(_SYNC, "sync_s"):
@@ -289,7 +292,10 @@ class HintMixin(CreditMixin):
                 np.savez_compressed(file, **self.tracker.state_dict())
             write_whole(folder / SHAPES_FILE, json.dumps(self.sample_chooser.state_dict()))
             # verl logs a step after its save and weight sync: a run killed between lacks the line.
-            write_whole(folder / METRICS_FILE, json.dumps(plain(self._metrics_of_step)))
+            logged = {  # without what verl takes out before it logs
+                name: value for name, value in self._metrics_of_step.items() if name[0] != "_"
+            }
+            write_whole(folder / METRICS_FILE, json.dumps(plain(logged)))
             super()._save_checkpoint()
             lines = self.folder.settle()
             mark_complete(root, self.global_steps, lines=lines, **self._digests)
@@ -322,7 +328,7 @@ class HintMixin(CreditMixin):
                 f"{path} is missing: the checkpoint was not written by this recipe. {_START_ANEW}"
             )
         self._resumed_from = path.parent
-        if path.parent.resolve().parent == Path(trainer.default_local_dir).resolve():
+        if _is_within(trainer.default_local_dir, path.parent):
             # Resumed by path: later records are dropped, so later checkpoints must not count.
             point_at(trainer.default_local_dir, self.global_steps)
         with np.load(path, allow_pickle=False) as state:
@@ -353,14 +359,8 @@ class HintMixin(CreditMixin):
         return self._limit("a backend of trainer.logger", "save_s")
 
 
-def _queue_actors(config: DictConfig) -> dict[str, Any]:
-    """Return TransferQueue's actors by the name that an error message gives them."""
-    actors = {"TransferQueue's controller": queue_controller()}
-    if config.backend.storage_backend == "SimpleStorage":
-        for number in range(config.backend.SimpleStorage.num_data_storage_units):
-            name = f"TransferQueueStorageUnit#{number}"
-            actors[f"TransferQueue's storage unit {number}"] = ray.get_actor(name)
-    return actors
+def _is_within(root: str | Path, checkpoint: Path) -> bool:
+    return checkpoint.resolve().parent == Path(root).resolve()
 
 
 def _extra_fields(keys: list[str], partition: str) -> list[dict[str, Any]]:

@@ -56,14 +56,20 @@ def played(outcomes, *, levels=3, state=None, status="ok", **settings):
 def test_probes_come_before_one_whole_group_at_the_level_that_they_ask_for():
     engine, record = played({level: [0] * 4 for level in range(4)})
     assert [len(each.accuracies) for each in record.rounds] == [2, 2, 4]
-    assert list(record.levels) == [2, 3, 3]  # wrong so far: more each time
+    assert list(record.levels) == [1, 3, 3]  # of two as near to 1/2 the weaker; wrong: more
     assert {place.round for place in record.rows} == {2}
     assert engine.num_sampled == 2 + 2 + 4
 
 
+@pytest.mark.parametrize("num_levels", range(1, 13))
+def test_a_first_visit_begins_at_the_weaker_of_two_middle_levels(num_levels):
+    """The prior curve is symmetric about 1/2: with 3 levels, 1 and 2 are as near to it."""
+    assert level_for(0.5, [], num_levels) == num_levels // 2
+
+
 def test_a_level_that_is_right_throughout_gives_way_to_a_weaker_one():
     _, record = played({level: [int(level == 3)] * 4 for level in range(4)})
-    assert list(record.levels) == [2, 3, 2]
+    assert list(record.levels) == [1, 3, 2]
 
 
 def test_a_level_that_is_probed_again_draws_anew():

@@ -26,6 +26,7 @@ def make_run(folder, method="sage", final=0.5, val_files=()):
             {
                 "step": step,
                 "timing_s/step": 3.0,
+                "hint/prompts": 16,
                 "hint/rollout_tokens": 900.0,
                 "hint/tokens": 100.0,
                 "hint/zero_signal_after": 0.25,
@@ -40,6 +41,15 @@ def test_the_table_shows_the_last_validation_the_tokens_and_the_minutes(tmp_path
     lines = training_table([make_run(tmp_path / "a")], "tiny/hard", 200)
     # 2 x (900 + 100) tokens, 2 x 3 s; Wilson for 0.5 of 200: 0.5 +- 0.0686
     assert lines[2] == "| a | sage | 2 | 50.0 % | 43.1 - 56.9 | 2k | 0.1 |"
+
+
+def test_a_step_whose_line_was_restored_after_a_kill_counts_without_its_time(tmp_path):
+    run = make_run(tmp_path / "a")
+    run.rows[1].pop("timing_s/step")
+    # 2 x (900 + 100) tokens, 1 x 3 s
+    assert "| 2 | 50.0 % | 43.1 - 56.9 | 2k | 0.1 |" in training_table([run], "tiny/hard", 200)[2]
+    run.rows[2]["timing_s/step"] = 60.0
+    assert training_table([run], "tiny/hard", 200)[2].endswith("| 2k | 1.0 |")
 
 
 def test_the_problems_behind_an_accuracy_are_counted_in_the_validation_files(tmp_path):

@@ -236,6 +236,10 @@ def test_the_line_of_a_step_that_was_saved_and_not_logged_comes_back(tmp_path, l
     assert whole == lines + '{"step": 3, "hint/prompts": 8, "actor/loss": NaN}\n'
     folder.restore_metrics(3, tmp_path)  # it is there now
     assert folder.metrics.read_text() == whole
+    # An early version kept what verl takes out before it logs.
+    (tmp_path / METRICS_FILE).write_text('{"hint/prompts": 8, "_filtered": "{0.0: 2}"}')
+    folder.restore_metrics(3, tmp_path)
+    assert folder.metrics.read_text() == whole
 
 
 def test_a_run_without_checkpoints_starts_anew(tmp_path):

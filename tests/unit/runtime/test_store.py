@@ -32,6 +32,7 @@ class Queue:
         self.puts = []
         self.marks = []
         self.refused = set()
+        self.cleared = []
 
     async def __call__(self, keys, partition_id, tags, fields=None):
         await asyncio.sleep(0.001)
@@ -44,6 +45,10 @@ class Queue:
         else:
             self.puts.append((keys, fields, tags))
 
+    async def clear(self, keys, partition_id):
+        self.cleared.append((keys, partition_id))
+        raise OSError("the queue does not answer")  # what is raised is the put's error
+
 
 def rows_in(columns):
     """The rows of a write, each as a dictionary."""
@@ -55,6 +60,7 @@ def rows_in(columns):
 def queue(monkeypatch):
     queue = Queue()
     monkeypatch.setattr(tq, "async_kv_batch_put", queue)
+    monkeypatch.setattr(tq, "async_kv_clear", queue.clear)
     return queue
 
 
@@ -276,7 +282,9 @@ def test_prompts_with_other_columns_get_a_put_of_their_own(queue):
 def test_a_visit_that_cannot_be_stored_fails_alone(queue):
     queue.refused = {"b"}
     results = publish_all(["a", "b", "c"])
-    assert [type(result) for result in results] == [type(None), OSError, type(None)]
+    assert [str(result) for result in results] == ["None", "no room", "None"]
+    # The queue has their names since the put began, and would hand them to the trainer.
+    assert queue.cleared == [([f"b_{row}_0" for row in range(4)], "train")]
     assert queue.marks == [("a", "train", "finished"), ("c", "train", "finished")]
 
 

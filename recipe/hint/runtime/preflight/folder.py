@@ -10,7 +10,7 @@ from pathlib import Path
 from omegaconf import DictConfig
 
 from recipe.hint.errors import ConfigError
-from recipe.hint.report.runs import read_rows
+from recipe.hint.report.runs import accuracies, read_rows
 from recipe.hint.runtime.checkpoints import (
     check_resumable,
     check_undamaged,
@@ -64,13 +64,31 @@ def check_steps_left(config: DictConfig, num_steps: int) -> None:
 
 
 def is_finished(config: DictConfig) -> bool:
-    """Return whether a run's last step is saved and logged, so that nothing is left to train."""
+    """Return whether a run's last step is saved, logged and validated: nothing is left to do."""
     last = setting(config, "trainer.total_training_steps")
     is_training = setting(config, "trainer.resume_mode") == "auto" and not setting(config, _ONLY)
     if not is_training or _resumed(config) != last:
         return False
     rows = read_rows(Path(setting(config, "hint.run_dir")) / "metrics.jsonl")
-    return any(row["step"] == last and "hint/prompts" in row for row in rows)
+    is_logged = any(row["step"] == last and "hint/prompts" in row for row in rows)
+    return is_logged and not lacks_validation(config, last, last)
+
+
+def lacks_validation(config: DictConfig, step: int, last: int) -> bool:
+    """Return whether a run was to validate after a step and its metrics have no accuracy of it.
+
+    A kill between the checkpoint of a step and its line of metrics leaves that.
+
+    Args:
+        config: The run's.
+        step: A step that is saved.
+        last: The run's last step, after which it validates too.
+    """
+    every = setting(config, "trainer.test_freq")
+    if every < 1 or (step % every and step < last):
+        return False
+    rows = read_rows(Path(setting(config, "hint.run_dir")) / "metrics.jsonl")
+    return not any(row["step"] == step and accuracies(row) for row in rows)
 
 
 def _resumed(config: DictConfig) -> int:
@@ -131,9 +149,19 @@ def _start_of(config: DictConfig) -> str:
     step = resume_step(root)
     if step is None:
         return "exists, no whole checkpoint: starts at step 1"
+    _check_own(Path(setting(config, "hint.run_dir")), root, step)
     if mode == "disable":
         return f"holds step {step}, trainer.resume_mode=disable: starts at step 1"
     return f"resumes after step {step}{check_unchanged(config, step_folder(root, step))}"
+
+
+def _check_own(run: Path, root: Path, step: int) -> None:
+    """Refuse checkpoints elsewhere than in the run's folder where no run has begun in that."""
+    if not (run / "config.yaml").exists() and not root.resolve().is_relative_to(run.resolve()):
+        raise ConfigError(
+            f"{_ROOT}={root} holds step {step} of another run, and hint.run_dir={run} holds none; "
+            f"give that run's hint.run_dir to go on with it, or another {_ROOT}"
+        )
 
 
 def check_name(name: str, value: object) -> None:

@@ -51,6 +51,7 @@ from recipe.hint.runtime.preflight.turns import (
     check_conversations,
     check_critic,
     check_solutions,
+    check_thoughts,
     check_stages,
     check_turns,
     check_warmup,
@@ -131,6 +132,7 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
     check_conversations(config, method, model, texts, [*train, *val])
     check_attempts(config, method, model, train)
     check_solutions(config, method, model, train)
+    check_thoughts(config, method, model, train)
     batch = config.data.train_batch_size
     per_epoch = data.num_training_problems(config, train, lengths.num_dropped) / batch
     if per_epoch < 1:

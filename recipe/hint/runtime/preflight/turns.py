@@ -25,7 +25,10 @@ _PROMPT = f"{ROLLOUT}.prompt_length"
 _OWN = "advantages are the method's own (docs/credit.md)"
 # The values of verl's settings that such a method needs, and why.
 _NEEDS = {
-    "algorithm.use_kl_in_reward": (False, "each turn has a KL coefficient of its own"),
+    "algorithm.use_kl_in_reward": (
+        False,
+        "a method of several turns has KL coefficients of its own, others have none",
+    ),
     "algorithm.norm_adv_by_std_in_grpo": (True, _OWN),
     "algorithm.gamma": (1.0, _OWN),
     "algorithm.lam": (1.0, _OWN),
@@ -33,7 +36,10 @@ _NEEDS = {
         False,
         "verl's filter takes all rows of a prompt for one group, whatever the method compares",
     ),
-    f"{ACTOR}.use_kl_loss": (False, "each turn has a KL coefficient of its own"),
+    f"{ACTOR}.use_kl_loss": (
+        False,
+        "a method of several turns has KL coefficients of its own, others have none",
+    ),
     f"{ACTOR}.use_dynamic_bsz": (True, "a prompt has several rows, and not always as many"),
 }
 # Settings that the critic of such a method does not read, and their neutral value.
@@ -232,6 +238,33 @@ def check_conversations(
             f"{config.trainer.method}: a later prompt may have {total - room} tokens and {room} of "
             f"earlier responses (data.max_response_length); give {_PROMPT}={total} or more"
         )
+
+
+def check_thoughts(
+    config: DictConfig, method: Method, model: Model, files: Sequence[DataFile]
+) -> None:
+    """Refuse a chat template that opens the thoughts of a response, where the text must do so.
+
+    A solution behind such a prompt would end the policy's turn inside its thoughts, and a form that
+    asks for ``<think>`` would have it written twice.
+
+    Raises:
+        ConfigError: Naming the method, or its setting.
+    """
+    problems = [problem for file in files for problem in file.problems]
+    if not (problems and (method.needs_solution or method.rewards_form)):
+        return
+    if not model.renderer.text(problems[0].messages).rstrip().endswith("<think>"):
+        return
+    if method.needs_solution:
+        what = "trains on the column `solution`, which would end inside its thoughts; give"
+    else:
+        weight = f"{method.settings_node}.format_weight"
+        what = f"rewards by {weight} a <think> that the response writes; give {weight}=0, or"
+    raise ConfigError(
+        f"trainer.method={config.trainer.method} {what} a chat template that does not end the "
+        f"prompt with <think>, as this one does (actor_rollout_ref.model.custom_chat_template)"
+    )
 
 
 def check_solutions(
