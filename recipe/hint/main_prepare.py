@@ -25,7 +25,7 @@ from types import ModuleType
 from recipe.hint.command.arguments import Parser, silence_output, text
 from recipe.hint.errors import DataError, HintError
 from recipe.hint.problems import checks, offline_command, prefixes
-from recipe.hint.problems.columns import check_file, write_rows
+from recipe.hint.problems.columns import check_file, check_target, write_rows
 from recipe.hint.problems.prepare import Keys, Origin, Prepared, read_local
 from recipe.hint.problems.programs import check_programs
 from recipe.hint.problems.rows import KINDS
@@ -98,8 +98,7 @@ def _check_arguments(given: argparse.Namespace, source: Source | None) -> None:
 
 
 def _check_output(given: argparse.Namespace) -> None:
-    if given.output.suffix != ".parquet":
-        raise DataError(f"{given.output}: the name must end in .parquet, by which verl reads it")
+    check_target(given.output)
     for name, path in (
         ("IN", given.input),
         ("--from", given.given),

@@ -8,8 +8,7 @@ write a turn is the status ``generation_failed``. The run continues.
 ``openai`` sends and reads; it is imported with the first request, for it takes about a second. Its
 own retries are off: the budget is looked at before each request, and each fault is counted.
 
-Not covered: an endpoint may charge for a response that is lost on the way (a timeout, a broken
-connection). What it charges is unknown here and not in the budget.
+Not covered: what an endpoint charges for a response that is lost on the way is in no budget.
 """
 
 from __future__ import annotations
@@ -22,22 +21,16 @@ import random
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from recipe.hint.errors import ConfigError
+from recipe.hint.hints import teacher_response
 from recipe.hint.hints.base import Generate, HintResult, WrittenText
 from recipe.hint.hints.self_generated import hint_request, parse_hint_levels
 from recipe.hint.hints.teacher_cache import CachedResponse, ResponseCache
-from recipe.hint.hints.teacher_response import (
-    MAX_BODY_BYTES,
-    TooLong,
-    read_bounded,
-    retry_after_s,
-    usage_of,
-)
 from recipe.hint.hints.teacher_settings import (
     Request,
     TeacherSampling,
@@ -70,10 +63,7 @@ _LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What went wrong.
-
-    ``wait_s`` is what the endpoint asked for; ``paid_tokens`` what it charges all the same.
-    """
+    """What went wrong; the endpoint asks for ``wait_s`` and charges ``paid_tokens``."""
 
     kind: FaultKind
     what: str
@@ -90,15 +80,20 @@ class Client:
         Raises:
             ConfigError: If it is none, or holds a user name, a query or a fragment.
         """
-        parts = urlsplit(base_url)
-        is_plain = not (parts.username or parts.password or parts.query or parts.fragment)
-        if parts.scheme not in ("http", "https") or not parts.hostname or not is_plain:
-            shown = base_url if is_plain else "(hidden: it may hold a secret)"
+        try:
+            parts = urlsplit(base_url if base_url.isprintable() else "")
+            is_plain = not (parts.username or parts.password or parts.query or parts.fragment)
+            is_usable = is_plain and parts.scheme in ("http", "https") and parts.port != 0
+            host = parts.hostname if is_usable else None
+        except ValueError:  # of a port or an IPv6 address that is none
+            host = None
+        if not host:
+            shown = "(hidden: it may hold a secret)" if set("@?#") & set(base_url) else base_url
             raise ConfigError(
-                f"hint.teacher.base_url={shown!r} must be like https://host/v1, without a user "
-                "name or a query; a key goes into the variable that api_key_env names"
+                f"hint.teacher.base_url={shown!r} must be like https://host/v1, a port from 1 to "
+                "65535, no user name or query; put a key into the variable that api_key_env names"
             )
-        self._url, self._host, self._key = base_url, parts.hostname, key
+        self._url, self._host, self._key = base_url, host, key
         self.timeout_s = timeout_s
         self._clients: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # by event loop
 
@@ -130,7 +125,7 @@ class Client:
                 follow_redirects=False,
                 trust_env=self._host not in _LOCAL,
                 timeout=None,
-                event_hooks={"response": [read_bounded]},
+                event_hooks={"response": [teacher_response.read_bounded]},
             )
             self._clients[loop] = openai.AsyncOpenAI(
                 api_key=self._key or "none",
@@ -143,10 +138,8 @@ class Client:
         # kept, so none is left open when the loop of a worker ends.
         names = ["OpenAI-Organization", "OpenAI-Project", *([] if self._key else ["Authorization"])]
         headers = {**dict.fromkeys(names, openai.Omit()), "Connection": "close"}
-        options: Any = {"options": {"headers": headers}}
+        options: Any = {"options": {"headers": headers}} | ({} if body is None else {"body": body})
         send = self._clients[loop].get if body is None else self._clients[loop].post
-        if body is not None:
-            options["body"] = body
         try:
             async with asyncio.timeout(limit_s):
                 # The bytes alone: _parse reads what they hold.
@@ -154,15 +147,16 @@ class Client:
                 return response.content
         except TimeoutError:
             return Fault("timeout", f"no whole answer within {limit_s:g} s")
-        except TooLong:
-            return Fault("garbage", f"more than {MAX_BODY_BYTES >> 20} MiB")
+        except teacher_response.TooLong:
+            return Fault("garbage", f"more than {teacher_response.MAX_BODY_BYTES >> 20} MiB")
         except openai.APIStatusError as error:
             status = error.status_code
             what = f"HTTP {status}: {self._excerpt(error.response.content)}"
             if status != 429 and status < 500 and status != 408:
                 return Fault("refused", what)
             kind = "rate_limited" if status == 429 else "server_error"
-            return Fault(kind, what, retry_after_s(error.response.headers.get("Retry-After", "")))
+            asked = error.response.headers.get("Retry-After", "")
+            return Fault(kind, what, teacher_response.retry_after_s(asked))
         except openai.APIConnectionError as error:
             cause = error.__cause__ or error
             if "peer closed connection" in str(cause):
@@ -175,18 +169,19 @@ class Client:
             read = json.loads(body)
         except (ValueError, RecursionError):
             return Fault("garbage", f"no JSON: {self._excerpt(body)}")
+        paid_tokens = 0
         match read:
-            case {"choices": [{"message": {"content": str() | None as text}} as choice, *_]}:
-                # A model that thinks may end before it has written any text: null.
+            case {"choices": [{"message": {**message}} as choice, *_]} if isinstance(
+                text := message.get("content"), str | None
+            ):
+                # A model that thinks may end before it has written any text: null, or no such key.
                 is_cut = choice.get("finish_reason") == "length" or text is None
                 # Half a character, as JSON can hold it, is no text for a cache or a tokenizer.
                 text = (text or "").encode("utf-8", "replace").decode()
-                tokens, paid_tokens = usage_of(read, request, text)
+                tokens, paid_tokens = teacher_response.usage_of(read, request, text)
                 return CachedResponse(text, tokens, paid_tokens, is_cut)
             case {"usage": _}:
-                paid_tokens = usage_of(read, request, "")[1]
-            case _:
-                paid_tokens = 0
+                paid_tokens = teacher_response.usage_of(read, request, "")[1]
         return Fault("garbage", f"no answer: {self._excerpt(body)}", paid_tokens=paid_tokens)
 
     def _excerpt(self, body: bytes) -> str:
@@ -214,8 +209,16 @@ def check_reached(settings: TeacherSettings, environment: Mapping[str, str]) -> 
         )
 
 
+def _without_thoughts(response: CachedResponse) -> CachedResponse:
+    """Return a response to what follows the last thought in it: nothing, where that has no end."""
+    _, end, text = response.text.rpartition("</think>")
+    if text.lstrip().startswith("<think>"):
+        return replace(response, text="", is_cut=True)
+    return replace(response, text=text.lstrip() if end else text)
+
+
 class _Asked(NamedTuple):
-    """The result of one request and its retries; ``num_calls`` is 0 from the cache."""
+    """A response without its thoughts, or a fault; ``num_calls`` is 0 from the cache."""
 
     outcome: CachedResponse | Fault
     num_calls: int = 0
@@ -304,13 +307,12 @@ class Teacher:
         An empty text is an answer if the model ended it; one that is cut before any text is none.
         """
         request = make_request(self._settings, sampling, messages=messages)
-        outcome, num_calls = await self._ask(request)
-        if not isinstance(outcome, Fault) and outcome.is_unwritten:
-            fault = Fault("garbage", "an answer without text within its token limit")
-            outcome, _ = self._warn(fault, num_calls)
-        if isinstance(outcome, Fault):
-            return "generation_failed"
-        return WrittenText(outcome.text, outcome.tokens, outcome.is_cut)
+        outcome, _ = await self._ask(request)
+        if isinstance(outcome, CachedResponse) and not outcome.is_unwritten:
+            return WrittenText(outcome.text, outcome.tokens, outcome.is_cut)
+        if isinstance(outcome, CachedResponse):
+            self._warn(Fault("garbage", "an answer without text within its token limit"))
+        return "generation_failed"
 
     async def _ask(self, request: Request) -> _Asked:
         """Return the cached response, or ask; equal requests wait for the first."""
@@ -319,7 +321,7 @@ class Teacher:
             async with lock:
                 if cached := await asyncio.to_thread(self._cache.get, request.key):
                     self._counters["cached"] += 1
-                    return _Asked(cached)
+                    return _Asked(_without_thoughts(cached))
                 async with self._slots:
                     return await self._try(request)
         except sqlite3.Error as error:
@@ -339,11 +341,12 @@ class Teacher:
             self._num_silent = self._num_silent + 1 if is_silent else 0
             if isinstance(outcome, CachedResponse):
                 self._counters["answers"] += 1
-                if outcome.is_unwritten:
+                written = _without_thoughts(outcome)
+                if written.is_unwritten:
                     await self._book(self._cache.pay, outcome.paid_tokens)
                 else:
                     await self._book(self._cache.add, request.key, outcome)
-                return _Asked(outcome, num_calls)
+                return _Asked(written, num_calls)
             self._counters[f"fault_{outcome.kind}"] += 1
             if outcome.paid_tokens:
                 await self._book(self._cache.pay, outcome.paid_tokens)

@@ -15,6 +15,7 @@ import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,6 +23,7 @@ from recipe.hint.errors import DataError
 from recipe.hint.problems.columns import read_problems
 from recipe.hint.problems.prepare import Prepared, places_text
 from recipe.hint.problems.rows import one_line
+from recipe.hint.prompt import Message, fold_system
 from recipe.hint.schema import Item
 from recipe.hint.verify.maths.grade import is_text_only
 from recipe.hint.verify.pool.workers import VerifierPool
@@ -135,17 +137,36 @@ def unreadable_answers(prepared: Prepared, pool: VerifierPool) -> list[Finding]:
 
 
 def long_prompts(prepared: Prepared, tokenizer: Any, max_tokens: int) -> list[Finding]:
-    """Find prompts longer than ``max_tokens`` in the tokenizer's chat template."""
+    """Find prompts longer than ``max_tokens`` in the tokenizer's chat template.
+
+    Raises:
+        DataError: If the template refuses a prompt, also with its system turn in the user's.
+    """
     rows = []
     for number, row in enumerate(prepared.rows):
-        # As text first: what apply_chat_template returns for tokens differs between versions.
-        text = tokenizer.apply_chat_template(
-            row["prompt"], add_generation_prompt=True, tokenize=False
-        )
+        text = _rendered(tokenizer, row["prompt"], f"{prepared.path}: {prepared.places[number]}")
         length = len(tokenizer(text, add_special_tokens=False)["input_ids"])
         if length > max_tokens:
             rows.append((number, f": {length}"))
     return _found(prepared, "prompt", f"longer than {max_tokens} tokens", rows)
+
+
+def _rendered(tokenizer: Any, messages: Sequence[Message], place: str) -> str:
+    """Return a prompt as the template writes it; a system turn that it refuses is folded."""
+    from jinja2 import TemplateError  # which transformers brings
+
+    # As text first: what apply_chat_template returns for tokens differs between versions.
+    render = partial(tokenizer.apply_chat_template, add_generation_prompt=True, tokenize=False)
+    try:
+        return render(messages)
+    except TemplateError:
+        try:
+            return render(fold_system(messages))
+        except TemplateError as error:
+            raise DataError(
+                f"{place}: the chat template of --tokenizer refuses the prompt: {one_line(error)};"
+                " write turns that it takes, or give a tokenizer with another template"
+            ) from error
 
 
 def load_tokenizer(path: str) -> Any:

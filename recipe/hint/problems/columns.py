@@ -5,6 +5,8 @@ Rows are counted from 0 in every message, as a data frame counts them.
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -138,17 +140,67 @@ def write_rows(
     """
     path = Path(path)
     rows = list(rows)
-    if path.suffix != ".parquet":
-        raise DataError(f"{path}: the name must end in .parquet, by which verl picks its reader")
+    _check_name(path)
     for _ in _problems(path, rows):
         pass
-    table = _table(rows, places or [f"{path}: row {number}" for number in range(len(rows))])
+    write_table(_table(rows, places or [f"{path}: row {n}" for n in range(len(rows))]), path)
+
+
+def write_table(table: pa.Table, path: str | Path) -> None:
+    """Write a table as it is; the file appears whole or not at all.
+
+    Raises:
+        DataError: If a column cannot be stored.
+        OSError: If the disk refuses; nothing is left behind.
+    """
+    path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         with whole_file(path) as file:
             pq.write_table(table, file)
     except pa.ArrowException as error:
         raise DataError(f"{path}: a column cannot be stored: {one_line(error)}") from error
+
+
+def read_table(path: str | Path) -> pa.Table:
+    """Return all columns of a file as they are stored, with those that nothing here reads.
+
+    Raises:
+        DataError: If it is no parquet file.
+    """
+    try:
+        with pq.ParquetFile(path) as file:
+            return file.read()
+    except (pa.ArrowException, OSError) as error:
+        raise DataError(f"{path}: not a readable parquet file: {one_line(error)}") from error
+
+
+def check_target(path: str | Path) -> None:
+    """Check that a file can be written there, before work that is paid for; nothing is made.
+
+    Raises:
+        DataError: If the name does not end in ``.parquet``, or the folder cannot be written.
+    """
+    path = Path(path)
+    _check_name(path)
+    try:
+        if path.is_dir():
+            raise DataError(f"{path}: is a folder; name a file OUT.parquet, which may be in it")
+        # Where a link points to, and the first folder on the way that exists.
+        place = Path(os.path.realpath(path))
+        folder = next(each for each in place.parents if each.exists())
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise DataError(
+            f"{path}: cannot be written: {error.strerror or error}; name an OUT.parquet in a folder"
+            " that can be written"
+        ) from error
+
+
+def _check_name(path: Path) -> None:
+    if path.suffix != ".parquet":
+        raise DataError(f"{path}: the name must end in .parquet, by which verl picks its reader")
 
 
 def read_problems(path: str | Path) -> list[Problem]:

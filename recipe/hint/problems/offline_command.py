@@ -11,8 +11,10 @@ from typing import Any
 from recipe.hint.errors import DataError
 from recipe.hint.hints.leak import graded_equal
 from recipe.hint.hints.teacher_settings import TeacherSampling, TeacherSettings
+from recipe.hint.methods import RELEASED
+from recipe.hint.problems.columns import check_target
 from recipe.hint.problems.offline_hints import OfflineReport, write_offline_hints
-from recipe.hint.settings import HintSettings, read_texts
+from recipe.hint.settings import HintSettings, build_method, read_texts
 from recipe.hint.typed import finite, read_json
 from recipe.hint.verify.pool.workers import VerifierPool
 
@@ -61,20 +63,22 @@ def run(given: argparse.Namespace) -> OfflineReport:
 
     Raises:
         ConfigError: If an argument is out of range, or the key is missing.
-        DataError: If the input cannot be used, or a set of hints is still missing.
+        DataError: If the input or the output cannot be used, or a set of hints is still missing.
     """
     if given.per_prompt < 1:
         raise DataError(f"--per-prompt must be at least 1, got {given.per_prompt}")
-    texts = read_texts(
-        HintSettings(
-            prompts=given.prompts,
-            max_level=given.max_level,
-            max_tokens=given.max_tokens,
-            temperature=given.temperature,
-            top_p=given.top_p,
-            attempts=given.attempts,
-        )
+    check_target(given.output)
+    hints = HintSettings(
+        source="teacher",
+        prompts=given.prompts,
+        max_level=given.max_level,
+        max_tokens=given.max_tokens,
+        temperature=given.temperature,
+        top_p=given.top_p,
+        attempts=given.attempts,
     )
+    texts = read_texts(hints)
+    build_method({"method": RELEASED[0]}, hints)  # refuses the levels that a run would refuse
     # The HTTP library, for this command alone.
     from recipe.hint.hints.teacher import Teacher, check_reached
 

@@ -14,13 +14,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn
 
-import pyarrow.parquet as pq
+import pyarrow as pa
 from tqdm import tqdm
 
 from recipe.hint.errors import DataError
 from recipe.hint.hints.base import HintResult, HintSource, WrittenText
 from recipe.hint.hints.leak import Equal, find_leaks
-from recipe.hint.problems.columns import Row, read_problems, write_rows
+from recipe.hint.problems.columns import check_target, read_problems, read_table, write_table
 from recipe.hint.prompt import Message
 from recipe.hint.schema import HINT_COLUMN, HINT_COLUMN_PREFIX, Problem
 
@@ -73,7 +73,9 @@ async def write_offline_hints(
 
     A column holds a text, or with ``per_prompt`` above 1 a list in which text i of every level is
     of one set. It is null (or empty) where no hints could be read or the solution is missing.
-    The rows, their order and their other columns stay; hint columns that were there are replaced.
+    The rows, their order and their other columns stay as they are stored, with whatever fields they
+    have; hint columns that were there are replaced. What can be known about writing is checked
+    before anything is asked.
 
     Args:
         in_path: A file of the parquet contract (docs/data.md).
@@ -84,21 +86,26 @@ async def write_offline_hints(
         equal: The verifier's equality, to count hints that hold the answer; none is removed.
 
     Raises:
-        DataError: If the input breaks the contract, or if hints failed for a reason that lies
-            with the endpoint; no file is written then. After ``GIVE_UP`` of them in a row the rest
-            is not asked for.
+        DataError: If the input breaks the contract, if the output cannot be written, or if hints
+            failed for a reason that lies with the endpoint; no file is written then. After
+            ``GIVE_UP`` of them in a row the rest is not asked for.
     """
-    problems = read_problems(in_path)
+    check_target(out_path)
+    problems, table = read_problems(in_path), read_table(in_path)
     asked = _Asked(source, len(problems) * per_prompt)
     results_P = await asked.all_of(problems, per_prompt)
     if asked.failed:
         _refuse(in_path, asked)
     results = [result for results in results_P for result in results]
-    rows = pq.read_table(in_path).to_pylist()
-    for row, hint_levels in zip(rows, results_P, strict=True):
-        _set_columns(row, hint_levels, max_level, is_list=per_prompt > 1)
     num_leaking = await _count_leaks(problems, results_P, equal) if equal else -1
-    write_rows(rows, out_path)
+    table = _with_columns(table, results_P, max_level, is_list=per_prompt > 1)
+    try:
+        write_table(table, out_path)
+    except OSError as error:  # such as a disk that is full by now
+        raise DataError(
+            f"{out_path}: cannot be written: {error.strerror or error}; once it can be, the same"
+            " command asks for nothing again"
+        ) from error
     return OfflineReport(
         str(out_path),
         len(problems),
@@ -185,13 +192,24 @@ def _refuse(path: str | Path, asked: _Asked) -> NoReturn:
     )
 
 
-def _set_columns(row: Row, results: Sequence[HintResult], max_level: int, is_list: bool) -> None:
-    for name in [name for name in row if name.startswith(HINT_COLUMN_PREFIX)]:
-        del row[name]
-    hint_levels = [result.hint_levels for result in results if result.hint_levels.hints_L]
+def _with_columns(
+    table: pa.Table, results_P: Sequence[Sequence[HintResult]], max_level: int, is_list: bool
+) -> pa.Table:
+    """Return the table with its hint columns replaced; all others keep their types and bytes."""
+    names = enumerate(table.column_names)
+    table = table.select([n for n, name in names if not name.startswith(HINT_COLUMN_PREFIX)])
+    sets_P = [[each.hint_levels for each in results] for results in results_P]
+    kind = pa.list_(pa.string()) if is_list else pa.string()
     for level in range(1, max_level + 1):
-        texts = [hint_levels.at(level) for hint_levels in hint_levels]
-        row[HINT_COLUMN.format(level=level)] = texts if is_list else next(iter(texts), None)
+        texts_P = [[_storable(each.at(level)) for each in sets if each.hints_L] for sets in sets_P]
+        cells = texts_P if is_list else [next(iter(texts), None) for texts in texts_P]
+        table = table.append_column(HINT_COLUMN.format(level=level), pa.array(cells, kind))
+    return table
+
+
+def _storable(text: str) -> str:
+    """Return a text with half of a surrogate pair replaced, which no file of text can hold."""
+    return text.encode("utf-8", "replace").decode()
 
 
 async def _count_leaks(

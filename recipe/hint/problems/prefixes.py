@@ -13,7 +13,7 @@ from recipe.hint.errors import DataError
 from recipe.hint.evaluation.responses import GradedResponse, file_sha256, problem_digests
 from recipe.hint.hints.base import Generate, HintResult
 from recipe.hint.hints.solution_prefix import SolutionPrefix, unit_ends
-from recipe.hint.problems.columns import read_problems
+from recipe.hint.problems.columns import check_target, read_problems
 from recipe.hint.problems.offline_hints import OfflineReport, write_offline_hints
 from recipe.hint.schema import Problem
 from recipe.hint.settings import PrefixSettings
@@ -122,10 +122,11 @@ def run(given: argparse.Namespace) -> OfflineReport:
 
     Raises:
         ConfigError: If the ratios do not grow from above 0 to below 1.
-        DataError: If the input cannot be used, or no problem of it has a right response.
+        DataError: If a file cannot be used, or no problem of the input has a right response.
     """
     if given.per_prompt < 1:
         raise DataError(f"--per-prompt must be at least 1, got {given.per_prompt}")
+    check_target(given.output)
     how = PrefixSettings(tuple(given.ratios), given.unit)
     drawn_of = problem_digests(given.run / "evaluation").values()
     if drawn_of and file_sha256(given.input) not in drawn_of:

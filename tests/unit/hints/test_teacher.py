@@ -172,9 +172,35 @@ def test_three_replies_without_a_ladder_are_a_parse_failure_and_paid_once(tmp_pa
     assert one.counters() == {"calls": 3, "answers": 3, "cached": 3}
 
 
-def test_a_reply_without_text_is_a_parse_failure(tmp_path):
-    [result], _, _ = ask(tmp_path, always(completion(None)))
+def message(finish="length", **fields):
+    """A response whose message has these fields alone."""
+    reply = completion(finish=finish)
+    reply["choices"][0]["message"] = {"role": "assistant"} | fields
+    return reply
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [completion(None), message(), message(reasoning_content="hm"), message("stop")],
+    ids=["null", "absent", "thoughts apart", "absent and ended"],
+)
+def test_a_reply_without_text_is_a_parse_failure(tmp_path, reply):
+    [result], _, one = ask(tmp_path, always(reply))
     assert (result.status, result.calls) == ("parse_failed", 3)
+    assert one.counters() == {"calls": 3, "answers": 3}  # nothing is tried again as a fault
+
+
+@pytest.mark.parametrize("thoughts", ["<think>Draft: {}", "<think>\n{}\n</think>\n<think>{}"])
+def test_hints_of_a_thought_that_does_not_end_are_drafts_and_nothing_is_kept(tmp_path, thoughts):
+    cut = completion(thoughts.replace("{}", LADDER), finish="length")
+    results, server, _ = ask(tmp_path, always(cut), asked=2)
+    assert [(each.status, each.calls) for each in results] == [("parse_failed", 3)] * 2
+    assert len(server.requests) == 6
+
+
+def test_hints_behind_a_thought_are_read_and_kept(tmp_path):
+    results, server, _ = ask(tmp_path, always(completion(f"<think>hm</think>{LADDER}")), asked=2)
+    assert [(each.hint_levels, each.calls) for each in results] == [(HINTS, 1), (HINTS, 0)]
 
 
 def test_the_same_question_costs_nothing_the_second_time(tmp_path):

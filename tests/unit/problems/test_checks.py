@@ -106,6 +106,29 @@ def test_prompts_above_the_limit_are_named_with_their_length():
     assert found.what == "longer than 50 tokens"
 
 
+REFUSES_SYSTEM = (
+    "{% if messages[0].role == 'system' %}{{ raise_exception('no system') }}{% endif %}"
+    "{% for turn in messages %}{{ turn.content }}{% endfor %}"
+)
+
+
+def test_a_system_turn_that_the_template_refuses_counts_in_the_user_turn_as_in_a_run():
+    tokenizer = checks.load_tokenizer(TINY)
+    tokenizer.chat_template = REFUSES_SYSTEM
+    rows = prepared(make_row("b" * 100, "1", system_prompt="s" * 50), make_row("a", "1"))
+    (found,) = checks.long_prompts(rows, tokenizer, 151)
+    assert found.places == ("line 1: 152",)  # the system's 50, a blank line, the user's 100
+
+
+def test_a_prompt_that_the_template_refuses_in_any_form_is_named():
+    tokenizer = checks.load_tokenizer(TINY)
+    rows = prepared(make_row("a", "1"))
+    message = r"in\.jsonl: line 1: the chat template of --tokenizer refuses the prompt: not this;"
+    tokenizer.chat_template = "{{ raise_exception('not this') }}"
+    with pytest.raises(DataError, match=message):
+        checks.long_prompts(rows, tokenizer, 50)
+
+
 def test_a_tokenizer_that_is_none_is_refused(tmp_path):
     with pytest.raises(DataError, match="cannot be loaded"):
         checks.load_tokenizer(str(tmp_path))

@@ -198,8 +198,22 @@ def test_the_budget_stops_the_command_with_its_message(in_path):
         (("--attempts", "0"), ConfigError, r"hint\.attempts=0 must be at least 1"),
         (("--api-key-env", "NOT_SET_HERE"), ConfigError, r"NOT_SET_HERE, but this environment"),
         (("--url", "nowhere"), ConfigError, r"base_url='nowhere' must be like"),
+        (
+            ("--max-level", "5"),
+            ConfigError,
+            r"hint\.max_level=5, but the built-in prompt asks for 3",
+        ),
     ],
 )
 def test_a_wrong_argument_is_told(in_path, more, error, message):
     with pytest.raises(error, match=message):
         command(in_path, ChatServer(), *more)
+
+
+def test_more_levels_are_written_where_the_given_prompt_asks_for_them(in_path):
+    prompts = in_path.with_name("five.yaml")
+    prompts.write_text("hint_user: 'Write level_1 to level_5. {problem} {solution}'\n")
+    five = json.dumps({f"level_{n}": f"hint {n}" for n in range(1, 6)})
+    with served(lambda body, number: completion(five)) as server:
+        _, rows = command(in_path, server, "--max-level", "5", "--prompts", str(prompts))
+    assert [row["hint_level_5"] for row in rows] == ["hint 5"] * 3
