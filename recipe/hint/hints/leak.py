@@ -19,6 +19,7 @@ from __future__ import annotations
 import bisect
 import functools
 import itertools
+import operator
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -26,6 +27,7 @@ from fractions import Fraction
 from typing import Literal
 
 from recipe.hint.hints.base import Generate, HintResult, HintSource
+from recipe.hint.hints.leak_formulas import TEXT_COMMAND, formulas, own_words
 from recipe.hint.hints.leak_numbers import Sizes, in_other_bases, numbers, sizes_of
 from recipe.hint.hints.leak_options import option_leaks
 from recipe.hint.hints.leak_stated import (
@@ -36,6 +38,10 @@ from recipe.hint.hints.leak_stated import (
     NOT,
     RESULT,
     SAID,
+    SET_EQUAL,
+    goes_on,
+    is_open,
+    is_reply,
     is_stated,
 )
 from recipe.hint.hints.leak_text import Value, boxes, compact, plain, unmarked, values, written
@@ -113,8 +119,6 @@ def graded_equal(grade: GradeMany) -> Equal:
 
 _WINDOW_CHARS = 160
 _SENTENCE_END = re.compile(r"[.!?](?=\s)|\n")
-_GAP = re.compile(r"[\s$]*(?:,\s*and|,|and|or)[\s$]*")
-_TEXT_COMMAND = re.compile(r"\\(?:text|mathrm|textbf|mbox)\s*\{([^{}]*)\}")
 _UNIT = re.compile(r"\s*(?:\\?%|\^?\{?\\circ\}?|°)$")
 _WHOLE_IN_BOX = re.compile(r"\\boxed\s{0,9}\{\s{0,9}-?(\d{1,18})\s{0,9}\}")
 # Answers that stand in too many hints by chance.
@@ -131,7 +135,7 @@ async def find_leaks(
     if problem.kind == "program":
         return await _programs(hints, problem, equal)
     plain_hints = [written(hint) for hint in hints]
-    words = _TEXT_COMMAND.sub(r"\1", answer).strip()
+    words = TEXT_COMMAND.sub(r"\1", answer).strip()
     is_marked = words != answer or answer.startswith("(")
     if problem.kind == "choice" or (is_marked and re.fullmatch(r"\(?[A-Z]\)?", words)):
         found = [option_leaks(each.text, words.strip("() "), problem.text) for each in plain_hints]
@@ -147,13 +151,20 @@ async def find_leaks(
 async def _roles(
     texts: Sequence[str], problem: Problem, equal: Equal
 ) -> list[list[tuple[int, int, str]]]:
-    target = _target(problem.answer)
-    found = [target.values(text) if target else _formulas(text, problem.answer) for text in texts]
-    if not any(found):
+    answer, target = problem.answer, _target(problem.answer)
+    found = [target.values(text) if target else formulas(text, answer) for text in texts]
+    own = [own_words(text, answer) for text in texts]
+    if not any(found) and not any(own):
         return [[]] * len(texts)
     known = target.values(written(problem.text).text) if target else []
     given = [each.text for each in known if each.shape != "odd"]
-    same = await _same(problem, [*(each.text for row in found for each in row), *given], equal)
+    own_number = [target.text] if target and any(own) else []
+    candidates = [each.text for row in (*found, *own) for each in row]
+    same = await _same(problem, [*candidates, *given, *own_number], equal)
+    if own_number and target and target.text not in same:  # the 11 of April 11 is no answer
+        target = None
+    if not target:
+        found = [[*row, *words] for row, words in zip(found, own, strict=True)]
     asked = _Asked(problem, target, is_given=bool(same & {*given}))
     return [
         [*asked.leaks(text, [each for each in row if each.text in same])]
@@ -205,14 +216,17 @@ class _Target:
         text = plain(text)
         lines = {(text.rfind("\n", 0, each.start) + 1, text.find("\n", each.end)) for each in found}
         read = [values(text, start, end if end >= 0 else len(text)) for start, end in sorted(lines)]
-        own, starts = boxes(text), sorted(each.start for each in found)
+        own, found = boxes(text), sorted(found, key=operator.attrgetter("start"))
+        starts = [each.start for each in found]
         for each in itertools.chain(*read):
             # "81 / 3" for 27 is left to do.
             is_due = self.value.denominator == 1 and re.search("/|frac", each.text)
             if each.shape == "word" or (each.shape == "literal" and not is_due):
                 place = bisect.bisect_left(starts, each.start)
                 if place < len(starts) and starts[place] < each.end:
-                    own.append(each)
+                    # "30 %" is 3/10, but the verifier would be asked about 30.
+                    is_share = found[place].value == self.other and self.value.denominator > 1
+                    own.append(each._replace(text=self.text) if is_share else each)
         if not self.is_percent:  # the verifier tells 20 % from 20, but it gives the 20 away
             own = [each._replace(text=each.text.rstrip("\\% ")) for each in own]
         return own + [Value(n.start, n.end, self.text, "odd", n.start) for n in found]
@@ -235,12 +249,14 @@ class _Asked:
     def leaks(self, text: str, equal: Sequence[Value]) -> Iterator[tuple[int, int, str]]:
         """Yield the leaks among the values that equal the answer."""
         shown = unmarked(text) if equal else ""
-        size = _num_alnum(text) if equal and "=" not in text else 0  # 81 / 3 = is left to do
+        size = _num_alnum(shown) if equal and "=" not in text else 0  # 81 / 3 = is left to do
         for each in equal:
             found = _role(shown, each, self._words)
             if found in ("result", "said"):
                 is_leak = not (self._is_given and _sentence(text, each) in self._question)
-            elif found in ("computed", "named") or (self._is_rare and each.shape != "odd"):
+            elif not self._is_rare and found in _EQUATED and _MODULUS.match(text, each.end):
+                is_leak = False  # 7 = 1 (mod 6) is a step of many
+            elif found in _EQUATED or (self._is_rare and each.shape not in ("odd", "common")):
                 is_leak = not _is_quoted(text, each, self._question)
             else:
                 is_leak = False
@@ -280,7 +296,7 @@ def _sentence(hint: str, value: Value) -> str:
 
 def _is_quoted(hint: str, value: Value, question: str) -> bool:
     """Return whether the formula, or the equation, stands in the problem already."""
-    if value.shape == "formula":
+    if value.shape in ("formula", "words"):
         return compact(value.text) in question
     statement = hint[max(value.statement, value.end - _WINDOW_CHARS) : value.end]
     return value.place > 0 and compact(statement) in question
@@ -288,7 +304,10 @@ def _is_quoted(hint: str, value: Value, question: str) -> bool:
 
 # With words on its left side, "200 apples - 180 apples = 20 apples", a statement begins with "=".
 _SUM = re.compile(r"\d[^=.;\n]*(?:\s[-+*/x×÷–]\s|[+*/×÷])[^=.;\n]*\d")
-_APPLIED = re.compile(r"[A-Za-z]\s*(?:_\S+|\(.*\))")
+_APPLIED = re.compile(r"[A-Za-z]['’]*\s*(?:_\S+|\(.*\))")
+_ARTICLE = re.compile(r"\b(?:an?|the)\s+$")
+_EQUATED = ("computed", "named")
+_MODULUS = re.compile(r"[\s$]{0,9}(?:\(\s?mod\b|(?:\(\s?)?\\(?:[pb]?mod\b|text\s?\{\s?mod\b))")
 _NOUNS = re.compile(r"(?:[A-Za-z]+\s*){1,3}")
 
 
@@ -299,22 +318,32 @@ def _role(text: str, value: Value, asked: set[str]) -> str:
     """
     if value.shape == "boxed":
         return "boxed"
-    if is_stated(text, value.start, value.end):
+    start = value.start
+    if value.shape in ("words", "common"):  # "the commutative property", "a right triangle"
+        near = text[max(0, start - 8) : start]
+        start -= len(near) - len(_ARTICLE.sub("", near))
+    after = text[value.end : value.end + _WINDOW_CHARS]
+    end = _SENTENCE_END.search(after)
+    after = after[: end.end() if end else None].strip()
+    is_common = value.shape == "common"
+    if is_stated(text, start, value.end) and not (is_common and goes_on(after)):
         return "stated"
     if value.place:
         return _role_in_equation(text, value)
-    before = text[max(0, value.start - _WINDOW_CHARS) : value.start]
+    before = text[max(0, start - _WINDOW_CHARS) : start]
     before = _SENTENCE_END.split(before)[-1].rstrip() + " "
-    after = text[value.end : value.end + _WINDOW_CHARS]
-    after = _SENTENCE_END.split(after, maxsplit=1)[0].lstrip()
     nouns = _NOUNS.match(after)
     is_asked = nouns is not None and bool(_content_words(nouns[0]) & asked)
     is_compared = COMPARED.match(after) or LABELLED.search(before) or value.shape == "odd"
+    if is_common and is_reply(text[:start], before, after, bool(_content_words(after) & asked)):
+        return "said"
     if is_compared or not (is_asked or CLAUSE_END.match(after)):
         return "bare"
-    if RESULT.search(before):
-        return "result"
     clause = re.split(r"[,;:]", before.rstrip(" ,;:"))[-1]
+    if is_common and is_open(clause, after):
+        return "bare"
+    if RESULT.search(before) and not SET_EQUAL.search(before):
+        return "result"
     is_about = is_asked or bool(_content_words(clause) & asked)
     return "said" if is_about and SAID.search(before) and not NOT.search(clause) else "bare"
 
@@ -336,25 +365,6 @@ def _content_words(text: str) -> set[str]:
     """Return the telling words of three letters and more, without a plural's ending."""
     words = {word.rstrip("s") for word in re.findall(r"[a-z]{3,}", text.lower())}
     return words - {"the", "and", "are", "for", "what", "find"}
-
-
-def _formulas(text: str, answer: str) -> list[Value]:
-    """Return formulas and numbers, pairs of numbers ("3 and -2") and the answer's own words."""
-    text = plain(text)
-    found = [each for each in values(text) if each.shape != "word"]
-    literals = [each for each in found if each.shape == "literal" and "," in answer]
-    found += [
-        one._replace(end=two.end, text=f"{one.text}, {two.text}", shape="formula")
-        for one, two in zip(literals, literals[1:], strict=False)
-        if _GAP.fullmatch(text, one.end, two.start)
-    ]
-    words = _TEXT_COMMAND.sub(r"\1", answer).strip()
-    is_words = re.fullmatch(r"[A-Za-z][A-Za-z ]+", words)
-    for match in re.finditer(rf"(?i)\b{re.escape(words)}\b", text) if is_words else ():
-        found.append(Value(match.start(), match.end(), answer, "formula", match.start()))
-    # A formula much longer than the answer is one on the way to it.
-    longest = 1.5 * len(compact(answer)) + 1
-    return [each for each in found if len(compact(each.text)) <= longest]
 
 
 def _apart(leaks: Iterable[Leak]) -> tuple[Leak, ...]:

@@ -58,7 +58,9 @@ _ODD = re.compile(
 )
 _PERCENT = re.compile(r"\s*(?:\\?%|per ?cent\b|pct\b)")
 _NEGATIVE = re.compile(r"(?<![\w)])[-−]$|\b(?:minus|negative) $")
-_FRAC = re.compile(r"\\?[a-z]*frac\s*\{?\s*$")
+_FRAC = re.compile(r"\\?[a-z]*frac\s*(?:\{\s*-?\s*)?$")
+# What stands between two numbers that make a share, and what then stands before the first one.
+_OPENINGS = {"/": re.compile(r"\Z"), ")/": re.compile(r"\(\s?-?$"), "}{": _FRAC, "}{-": _FRAC}
 _MARKUP = str.maketrans("", "", " \t\n\\{}()[]$`\"'“”_~|")
 
 
@@ -125,7 +127,7 @@ def numbers(text: str, sizes: Sizes) -> Iterator[Number]:
     for place, one in enumerate(atoms):
         before, behind, next_one = signs[place : place + 3]
         if not before and not behind:
-            if float(one.value) in sizes.operands:
+            if abs(float(one.value)) in sizes.operands:
                 found += _applied(low, one)
         elif not before and not next_one:
             found += _combined(low, one, behind, atoms[place + 1])
@@ -242,10 +244,11 @@ def _with_shares(low: str, atoms: Iterable[Number]) -> list[Number]:
     for one in atoms:
         last = found[-1] if found else one
         gap = low[last.end : one.start].replace(" ", "") if one.start - last.end <= 5 else ""
-        frac = _FRAC.search(low[max(0, last.start - 12) : last.start]) if gap == "}{" else None
-        if (gap == "/" or frac) and one.value and _is_short(last.value):
-            share = Fraction(last.value) / one.value
-            found[-1] = Number(share, last.start - len(frac[0] if frac else ""), one.end)
+        opening = _OPENINGS.get(gap) if gap else None
+        before = opening.search(low[max(0, last.start - 12) : last.start]) if opening else None
+        if before and one.value and _is_short(last.value):
+            share, sign = Fraction(last.value) / one.value, f"{before[0]}{gap}".count("-")
+            found[-1] = Number(-share if sign == 1 else share, last.start - len(before[0]), one.end)
         else:
             found.append(one)
             if "frac" not in low[one.start : one.start + 6]:  # \frac34 is one number

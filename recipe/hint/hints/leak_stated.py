@@ -92,6 +92,14 @@ COMPARED = re.compile(
     r"(?i)(?:times|more|less|fewer|[a-z]+er than|digits?|steps?|cases?|ways? to|of the|out of"
     r"|percent of|units? (?:to|more|less)|too|lines? long|is (?:not|too|wrong|incorrect))\b"
 )
+SET_EQUAL = re.compile(r"(?i)\b(?:set|let|put|mak|keep)[^.;,:]{0,60}\bequal(?: to)?\s+$")
+# Where a word is assumed, asked about, defined, or one of several.
+_OPEN = re.compile(
+    r"(?i)\b(?:if|iff|whether|when|where|unless|assum\w+|suppos\w+|let|check|or|call(?:ed)?|means?)\b"
+)
+_OPEN_BEHIND = re.compile(r"(?i)(?:if|iff|when|whenever|where|unless)\b|[^.!]{0,160}\?$")
+# "No, it does not" or "No, the series ..." replies to the question, "No, look again" to a reader.
+_REPLY = re.compile(r"(?i)\s*[,:;–—-]\s*(?P<on>(?:it|they|there|he|she|because|since)\b)?")
 # Behind a number that is only a part of what is stated: 3x, 3-digit, 3rd, 3 of, 40 + y.
 _GOES_ON = re.compile(
     r"(?i)-[a-z]|(?:st|[nr]d|th)\b|\s*(?:[+*/^×÷·√\\\d]|[-–−:]\s*\d|[a-z](?![a-z])"
@@ -118,3 +126,23 @@ def is_stated(text: str, start: int, end: int) -> bool:
             ):
                 return True
     return bool(_STATED_BEHIND.match(rest)) and not NOT.search(text[max(0, start - 20) : start])
+
+
+def goes_on(after: str) -> bool:
+    """Return whether a word that may be the answer is part of more: "the answer is no larger"."""
+    return not CLAUSE_END.match(after) and after.split(" ", 1)[0] not in ("is", "for")
+
+
+def is_open(clause: str, after: str) -> bool:
+    """Return whether a word is assumed, asked about or defined rather than said."""
+    return bool(_OPEN.search(clause) or _OPEN_BEHIND.match(after))
+
+
+def is_reply(text: str, before: str, after: str, is_about: bool) -> bool:
+    """Return whether a word that begins a sentence replies to the question that is asked."""
+    if before.strip():
+        return False
+    if not after.strip(".! "):
+        return text.rstrip().endswith("?")
+    found = _REPLY.match(after)
+    return found is not None and bool(found["on"] or is_about)

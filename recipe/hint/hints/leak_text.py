@@ -157,12 +157,19 @@ def _shown(match: re.Match[str]) -> str:
 
 
 _NUMBER = r"\d{1,3}(?:,\d{3})+(?!\d)(?:\.\d+)?|\d+:\d\d(?!\d)|\d+(?:\.\d+)?|(?<!\d)\.\d+"
+# The modulus of a congruence; what is divided by it stands before "=".
+_MODULUS = r"(?>[ $]*(?:\{[^{}\n]{0,20}\}|\d+|[A-Za-z]\b)?[ $]?\)?)(?![ $]*(?:=|\\equiv|≡))"
+# Behind their first letter: pi behind a factor, and the name of a root.
+_LETTERS = r"(?:(?<=s)qrt(?=[ ]?[({\d])|(?<=p)i(?![A-Za-z])(?:(?<=[\d*·/)]pi)|(?<=[\d*·/)][ ]pi)))"
 _TOKEN = re.compile(
     rf"""
     (?P<break>^[ \t]*(?:[-*•]|\(?\d{{1,2}}[.)])[ \t]
         |(?:(?<=[Ss]tep[ ])|(?<=[Hh]int[ ])|(?<=[Ll]evel[ ]))\d+
         |\d+(?:st|[nr]d|th)\b|\d+-(?=[A-Za-z])
-        |[A-Za-zÀ-ÿ]{{2,}}(?:['’-][A-Za-zÀ-ÿ]+|[ ][A-Za-zÀ-ÿ]{{2,}})*
+        |\([ ]?(?:mod\b|\\[pb]?mod(?![A-Za-z])|\\text[ ]?\{{[ ]?mod[ ]?\}}){_MODULUS}
+        |\\[pb]?mod(?![A-Za-z]){_MODULUS}
+        |[A-Za-zÀ-ÿ](?!{_LETTERS})[A-Za-zÀ-ÿ]+
+            (?:['’-][A-Za-zÀ-ÿ]+|[ ](?!sqrt[ ]?[(\d])[A-Za-zÀ-ÿ]{{2,}})*
         |\\(?:text|mathrm|textbf|mbox)\s*\{{[^{{}}]*\}}|\\[()\[\]]
         |\\(?:begin|end)\s*\{{(?![a-z]*matrix)[A-Za-z]+\*?\}}
         |\\(?:to|implies|Rightarrow|iff|in|therefore)(?![A-Za-z])|[→⇒∈])
@@ -171,7 +178,8 @@ _TOKEN = re.compile(
     |(?P<comma>\\\\)
     |(?P<blank>[$€£&]|\\[$,;:!\ ]|\\(?:left|right|quad|qquad|displaystyle|big|Big)(?![A-Za-z]))
     |(?P<equal>\\(?:approx|equiv)(?![A-Za-z])|[≈≡])
-    |(?P<operator>\\(?:[A-Za-z]+|\|)|(?<=[\w)])!(?=[ ]*[\\=+*/·×^)}}\],;:$-]))
+    |(?P<operator>\\(?:[A-Za-z]+|\|)|(?<=[\w)])!(?=[ ]*[\\=+*/·×^)}}\],;:$-])
+        |['′’](?<=[A-Za-z]['′’])['′’]*(?=[ ]*[(=^])|[ps]{_LETTERS})
     |[^-+*/·×÷^_–−²³√π()\[\]{{}}|,%°=<>≤≥≠A-Za-z0-9 \t\r]
     """,
     re.VERBOSE | re.MULTILINE,
@@ -183,7 +191,8 @@ _MASKS["operator"] = "\\\\"
 # What parts a mask into statements and their sides; a space does in "5 m" and "3 4".
 _PART = re.compile(r"[(\[{]|[)\]}]|[=,]|\n+|(?<=[\w%°])[ \t\r]+(?=[\w%°])(?!9+/9)")
 _LITERAL = re.compile(
-    r"[-–−+]?[\d.,:\s]*+(?:/\s*[\d.,]+|\\[dt]?frac\s*(?:(?:\{\s*-?[\d.,]+\s*\}\s*){2}|\d\s*\d)"
+    r"[-–−+]?(?:\(-[\d.,]+\)(?=/)|[\d.,:\s]*+)(?:/\s*[\d.,]+"
+    r"|\\[dt]?frac\s*(?:(?:\{\s*-?[\d.,]+\s*\}\s*){2}|\d\s*\d)"
     r"|(?:\\times|\\cdot|×|·)\s*10\^(?:\{-?\d+\}|\d))?\s*(?:\\?%|\^?\{?\\circ\}?|°)?"
 )
 _DIGIT = re.compile(r"\d")
@@ -195,7 +204,8 @@ _UNCOUNTED = re.compile(r"\\(?:left|right|cdot|times|displaystyle)(?![A-Za-z])|[
 class Value(NamedTuple):
     """A value at ``start:end``; ``text`` is what the verifier compares.
 
-    ``shape`` is ``literal`` (a number), ``word``, ``formula`` or ``boxed``. The side before
+    ``shape`` is ``literal`` (a number), ``word``, ``formula`` or ``boxed``; later also ``odd``, and
+    ``words`` or ``common`` where it is the answer's own text. The side before
     it in its statement, which begins at ``statement``, is ``left``; ``place`` counts those sides.
     """
 

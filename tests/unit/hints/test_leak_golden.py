@@ -1,7 +1,8 @@
 """Precision and recall of the leak guard on hints labelled by hand.
 
 ``leaks.json`` was seen while the guard was written; ``leaks_held_out.json`` was written after it,
-measured once, and has changed nothing since. One author wrote the hints and the guard, so other
+measured once, and has changed nothing since; ``leaks_writings.json`` has answers that are no plain
+number, seen while their rules were written. One author wrote the hints and the guard, so other
 writers' hints may do worse. A hint is labelled a leak where it gives the final answer's value as
 the value asked for or as what its last step comes to; the same number in another role is none.
 """
@@ -21,7 +22,11 @@ from recipe.hint.verify.maths.grade import grade_maths
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden"
 # What was measured; the guard must not get worse.
-FLOORS = {"leaks": (116 / 117, 116 / 118), "leaks_held_out": (28 / 28, 28 / 31)}
+FLOORS = {
+    "leaks": (116 / 117, 116 / 118),
+    "leaks_held_out": (28 / 28, 28 / 31),
+    "leaks_writings": (1, 1),
+}
 
 
 async def judge_all(items):
