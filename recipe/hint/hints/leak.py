@@ -56,6 +56,7 @@ GradeMany = Callable[[Sequence[Item]], Awaitable[list[Verdict]]]
 
 REDACTED = "[...]"
 _FENCE = re.compile("```|~~~")
+_MOST_BLOCKS = 6  # of a hint that are tried, each for as long as a program may run
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,14 +271,28 @@ def _num_alnum(text: str) -> int:
 
 
 async def _programs(hints: Sequence[str], problem: Problem, equal: Equal) -> list[tuple[Leak, ...]]:
-    """Return the code blocks of each hint, as one span, where its program passes the tests."""
+    """Return the code blocks of each hint, as one span, where a program in it passes the tests.
+
+    A hint is tried as the verifier reads it, and each of its blocks: behind the right program there
+    may stand another one, which the verifier would take.
+    """
     fences = [list(_FENCE.finditer(hint)) for hint in hints]
-    asked = [hint for hint, found in zip(hints, fences, strict=True) if found]
-    passing = await _same(problem, asked, equal)
-    return [
-        (Leak(found[0].start(), found[-1].end(), "program"),) if hint in passing else ()
+    tried = [
+        [hint, *_blocks(hint, found)] if found else []
         for hint, found in zip(hints, fences, strict=True)
     ]
+    passing = await _same(problem, [each for texts in tried for each in texts], equal)
+    return [
+        (Leak(found[0].start(), found[-1].end(), "program"),) if passing & {*texts} else ()
+        for found, texts in zip(fences, tried, strict=True)
+    ]
+
+
+def _blocks(hint: str, fences: Sequence[re.Match[str]]) -> list[str]:
+    """Return what stands from one fence to the next, fences included; of many the outer ones."""
+    found = [hint[one.start() : two.end()] for one, two in itertools.pairwise(fences)]
+    half = _MOST_BLOCKS // 2
+    return found if len(found) <= _MOST_BLOCKS else found[:half] + found[-half:]
 
 
 async def _same(problem: Problem, texts: Sequence[str], equal: Equal) -> set[str]:

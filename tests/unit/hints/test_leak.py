@@ -171,6 +171,7 @@ def test_other_capitals_do_not(hint):
     assert spans(hint, "B", kind="choice") == []
 
 
+DECOY = "```python\ndef f(x):\n    return 0\n```"
 SQUARE = "```python\ndef f(x):\n    return x * x\n```"
 
 
@@ -182,6 +183,10 @@ SQUARE = "```python\ndef f(x):\n    return x * x\n```"
         (SQUARE.replace("x * x", "x + x"), []),
         (SQUARE.removesuffix("```"), []),  # a block that is not closed is no program
         ("The answer is 9, so f(3) == 9.", []),
+        # A decoy behind it, or before it: the verifier takes the last block.
+        (f"{SQUARE}\nor\n{DECOY}", [f"{SQUARE}\nor\n{DECOY}"]),
+        ("\n".join([DECOY] * 9 + [SQUARE]), ["\n".join([DECOY] * 9 + [SQUARE])]),
+        ("\n".join([DECOY] * 9), []),
     ],
 )
 def test_a_program_leaks_where_its_code_block_passes_the_tests(hint, leak):
