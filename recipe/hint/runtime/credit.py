@@ -17,6 +17,7 @@ import torch
 import transfer_queue as tq
 from tensordict import TensorDict
 from verl.protocol import DataProto
+from verl.trainer.ppo.core_algos import AdvantageEstimator
 from verl.trainer.ppo.utils import Role
 from verl.trainer.ppo.v1.trainer_base import PPOTrainer
 from verl.utils import tensordict_utils as tu
@@ -205,7 +206,8 @@ class CreditMixin(_Trainer):
         if not self._method.has_own_credit:
             batch = super()._compute_advantage(batch, metrics)
             algorithm = self.config.algorithm
-            if algorithm.adv_estimator == "grpo" and not algorithm.use_kl_in_reward:
+            is_normed = algorithm.adv_estimator == AdvantageEstimator.GRPO
+            if is_normed and not algorithm.use_kl_in_reward:
                 _take_out_rounding(batch)
             return batch
         keys, partition = batch.keys, batch.partition_id

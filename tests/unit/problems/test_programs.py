@@ -1,13 +1,14 @@
 """A program row is written only when its tests tell a right program from an idle one."""
 
 import json
+import re
 
 import pytest
 from hub_files import write
 
 from recipe.hint import main_prepare
 from recipe.hint.problems.columns import read_problems
-from recipe.hint.problems.programs import reference_code, row_fault
+from recipe.hint.problems.programs import idle_programs, reference_code, row_fault
 from recipe.hint.verify.rows import read_row
 
 RIGHT = "def f(x):\n    return 2 * x\ndef g(xs):\n    return sorted(xs)"
@@ -78,6 +79,54 @@ def test_a_solution_in_words_leaves_the_idle_programs_to_be_tried():
         "classes whose methods return None would pass the tests; add asserts on values that they"
         " miss",
     )
+
+
+IDLE = [
+    ("xs = [1, 2, 3, 3]\ngot = f(xs)\nassert got == len(set(xs))", "len(set(xs))", "empty .* 0"),
+    ("d = {'a': 7}\ngot = f(d)\nassert got == sum(d.values())", "sum(xs.values())", "empty .* 0"),
+    ("xs = [2]\ngot = f(xs)\nassert got is (xs[0] if xs else None)", "xs[0]", "empty .* None"),
+    ("xs = [0]\ngot = f(xs)\nassert got is bool(xs)", "True", "return True"),
+    (
+        "xs = [0]\ngot = f(xs)\nassert got is bool(xs)\nassert f([]) is False",
+        "bool(xs)",
+        "empty .* F",
+    ),
+    ("s = {'a'}\ngot = f(s)\nassert got == ''.join(s)", "''.join(xs)", 'empty .* ""'),
+    ("xs = [3, 1]\ngot = f(xs)\nassert got == xs[0]", "xs[0]", "set .* 0"),
+    ("xs = ['b', 'a']\ngot = f(xs)\nassert got is xs[1] or got == xs[1]", "xs[1]", "set .*"),
+    ("xs = [3, 1]\ngot = f(xs)\nassert len(got) and got == sorted(xs)", "sorted(xs)", "leave 0"),
+    ("xs = [3, 1]\nassert f(xs) == True\nassert f([]) == True", "xs == xs", "return True"),
+    ("assert f([]) == 0\nassert f([0]) == 0", "sum(xs)", "return (False|0)"),
+]
+
+
+@pytest.mark.parametrize(("tests", "right", "idle"), IDLE)
+def test_tests_that_an_idle_program_passes_are_refused(tests, right, idle):
+    column, what = row_fault(tests, f"def f(xs):\n    return {right}")
+    assert column == "answer"
+    assert re.search(f"functions that ({idle})", what), what
+
+
+@pytest.mark.parametrize(
+    ("tests", "is_tried"),
+    [
+        ("assert f([2]) == [2]", False),
+        ("assert sorted(f([2], key=-1)) == [2]", False),
+        ("for xs in ([1], [2]):\n    assert f(xs) == xs", True),
+        ("assert f([2], key=xs[0]) == [2]", True),
+    ],
+)
+def test_arguments_are_spoiled_only_where_they_can_be_looked_at_again(tests, is_tried):
+    assert any("set each" in what for what, _ in idle_programs(tests)) is is_tried
+
+
+@pytest.mark.parametrize(
+    "more",
+    ["assert xs == [3, 1]", "assert f([5, 4]) == [4, 5]", "ys = [5, 4]\nassert f(ys) == [4, 5]"],
+)
+def test_one_value_that_is_written_out_is_enough(more):
+    tests = f"xs = [3, 1]\ngot = f(xs)\nassert got == sorted(xs)\n{more}"
+    assert row_fault(tests, "def f(xs):\n    return sorted(xs)") is None
 
 
 def test_a_solution_is_its_code_block_or_python_as_a_whole():

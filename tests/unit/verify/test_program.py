@@ -12,7 +12,7 @@ from growth import LINEAR, exponent
 from recipe.hint.schema import Item, Verdict
 from recipe.hint.verify.grading import grade
 from recipe.hint.verify.options import GradeOptions
-from recipe.hint.verify.programs import program
+from recipe.hint.verify.programs import blocks, program
 from recipe.hint.verify.programs.blocks import Block, code_block
 from recipe.hint.verify.programs.program import grade_program, quick_verdict
 
@@ -85,6 +85,14 @@ def test_no_honest_test_passes_without_its_program(case):
         ],
         (fenced('s = """a\n   \nb"""'), Block("closed", 's = """a\n   \nb"""')),
         (fenced(DOCUMENTED), Block("closed", DOCUMENTED)),
+        *[
+            (f"Here:\n````{info}\n{fenced(CODE)}\n````{end}", Block("closed", CODE))
+            for info in ("markdown", "md", "text")
+            for end in ("", "\nDone.", "\n```text\n4\n```")
+        ],
+        (f"````markdown\n{fenced('no code', 'text')}\n````{fenced(CODE)}", Block("closed", CODE)),
+        ("````markdown\n```python\ndef f(\n````", Block("open")),
+        (f"````text\n{fenced(CODE, '')}\n````", Block("closed", fenced(CODE, ""))),
     ],
 )
 def test_the_last_python_block_counts_else_the_last_block(response, block):
@@ -221,6 +229,9 @@ STUBS = [
         *(((stub, CODE), "assert f(2) == 4", 1) for stub in STUBS),
         ((CODE, "def f(x):\n    return ..."), "assert f(2) == 4", 1),  # a body, if a wrong one
         ((CODE, "def f(x):\n    pass\n    return 1"), "assert f(2) == 4", 1),
+        ((CODE, f"{CODE}\n\ndef f(x): ..."), "assert f(2) == 4", 0),  # the last of a name counts
+        ((CODE, f"def f(x): ...\n\n{CODE}"), "assert f(2) == 4", 1),
+        ((CODE, f"{CODE}\n\ndef g(x): ..."), "assert f(2) == 4", 1),
         ((CODE, "f(2)"), "assert f(2) ==", 1),  # tests that are no Python use nothing
     ],
 )
@@ -280,6 +291,14 @@ def test_a_fence_and_spaces_without_end_cost_the_caller_no_more_than_their_lengt
 
 LINES = ["a", "f", "f: ", "def ", "x = f = ", "f\t", fenced("f = 1")]
 LINES += ["```", "``", "``` a", ": ```", ": ```py ", "~~~py", "</think>", '"""', "\xa0", "```py a="]
+
+
+def test_only_the_last_definition_of_what_the_tests_use_is_read_for_a_body(monkeypatch):
+    read = []
+    monkeypatch.setattr(blocks, "_is_stub", lambda _, start: bool(read.append(start)))
+    many = "def g(x):\n    pass\ndef f(x):\n    pass\n" * 1000
+    code_block(fenced(many) + fenced("x = 1"), "assert f(2) == 4")
+    assert len(read) == 1
 
 
 @pytest.mark.parametrize("line", [*LINES, *(f"{line}\n" for line in LINES)])

@@ -21,6 +21,12 @@ pytestmark = pytest.mark.skipif("seccomp" not in LAYERS, reason="the sandbox nee
 BOTH_WAYS = pytest.mark.parametrize("layers", [LAYERS, ("seccomp",)], ids=["all", "seccomp alone"])
 NEEDS_LANDLOCK = pytest.mark.skipif("landlock" not in LAYERS, reason="no Landlock on this kernel")
 TESTS = "assert f(2) == 4\nassert f(3) == 6"
+GRADE_MODULE = """
+import ctypes
+from recipe.hint.schema import Verdict
+def grade(item, options):
+    return Verdict(0.0, "wrong", detail=f"dumpable: {ctypes.CDLL(None).prctl(3, 0, 0, 0, 0)}")
+"""
 # attack() returns the name of what stopped it.
 CAUGHT = """
 def attack():
@@ -88,6 +94,45 @@ def test_what_was_short_of_the_processor_is_counted_not_seen(monkeypatch, state,
     near, far = socket.socketpair()
     with near, far, pytest.raises(raised):
         program._receive(program.Line(near), time.monotonic() + 0.2, *[mock.Mock()] * 2)
+
+
+@pytest.mark.parametrize(("is_started", "raised"), [(False, TimeoutError), (True, program._Waited)])
+def test_a_disk_is_slow_only_until_the_program_has_begun(monkeypatch, is_started, raised):
+    told = {"status": "Name:\tpython\nState:\tD (disk sleep)\n", "schedstat": "0 0 1"}
+    monkeypatch.setattr(program, "_told", lambda _, name: told[name])
+    near, far = socket.socketpair()
+    with near, far, pytest.raises(raised):
+        far.sendall(b'"started"\n' if is_started else b"")
+        program._receive(program.Line(near), time.monotonic() + 0.2, *[mock.Mock()] * 2)
+
+
+@BOTH_WAYS
+def test_no_program_reads_past_the_cache_to_wait_for_the_disk(layers):
+    opened = f"import fcntl, os\nfile = os.open({os.__file__!r}, os.O_RDONLY{{}})"
+    assert_stopped(opened.format(" | os.O_DIRECT"), layers=layers)
+    flags = f"{opened.format('')}\nfcntl.fcntl(file, fcntl.F_SETFL, {{}})"
+    assert_stopped(flags.format("os.O_DIRECT | os.O_NONBLOCK"), layers=layers)
+    assert_stopped(
+        flags.format("os.O_NONBLOCK") + "\nraise ValueError", "ValueError", layers=layers
+    )
+
+
+def test_a_crash_of_the_tests_process_once_the_program_runs_is_the_programs():
+    # As where Python itself fails on a value that the program sent.
+    tests = "import ctypes\nassert f(2) == 4\nctypes.string_at(0)"
+    outcome = run("def f(x):\n    return 2 * x", tests)
+    assert (outcome.reason, outcome.detail) == (
+        "wrong",
+        "what the program sent has crashed the process of the asserts",
+    )
+    killed = "import os\nassert f(2) == 4\nos.kill(os.getpid(), 9)"
+    assert run("def f(x):\n    return 2 * x", killed).reason == "error"
+
+
+def test_no_program_of_the_same_user_reads_the_memory_of_a_worker(grade_path):
+    with VerifierPool(1, 60.0, grade_path=grade_path) as pool:
+        [verdict] = pool.grade_many_blocking([Item("a response", "its tests", False, "program")])
+    assert verdict.detail == "dumpable: 0"
 
 
 def test_ignoring_the_signal_of_the_processor_limit_does_not_help():

@@ -29,7 +29,7 @@ from recipe.hint.schema import Item, Verdict
 from recipe.hint.verify.options import GradeOptions
 
 Grade = Callable[[Item, GradeOptions], Verdict]
-_PR_SET_PDEATHSIG = 1
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE = 1, 4
 _MESSAGE_CHARS = 300
 # A process for one grade has little to collect, and the default looks for it every 700 objects.
 _GC_THRESHOLDS = (50_000, 20, 50)
@@ -85,6 +85,8 @@ def load_grade(grade_path: str, options: GradeOptions) -> Grade:
 def _work(channel: socket.socket, grade: Grade, options: GradeOptions) -> None:
     """Make one grade, send it, and stay until the pool ends the process."""
     _die_with_parent(os.getppid())
+    # No program of the same user can read the tests out of this process.
+    ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
     os.setsid()  # the pool ends the whole group, with what a grade has started
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # programs are waited for
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

@@ -20,10 +20,12 @@ from recipe.hint.verify.programs.wire import Channel, PeerEnded, Unsendable
 
 TYPE_CHECKING = False  # as typing.TYPE_CHECKING, without the import
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from recipe.hint.schema import Reason
 
+STARTED = "started"
 _MAX_TWINS = 8
 
 
@@ -58,13 +60,19 @@ class _Tally:
         return any(self._lines.get(check) in lines for check in self.began)
 
 
-def grade(channel: Channel, source: str, tests: str) -> tuple[Reason, str, int, bool]:
-    """Reason, detail, line of the tests or 0, and whether the program ended before its time."""
+def grade(
+    channel: Channel, source: str, tests: str, tell: Callable[[str], None]
+) -> tuple[Reason, str, int, bool]:
+    """Reason, detail, line of the tests or 0, and whether the program ended before its time.
+
+    ``STARTED`` is told before the program's text is sent to its process.
+    """
     try:
         plan = Checklist(tests)
         _import_all(plan.imports)
     except Unrunnable as error:
         return "error", str(error), 0, False
+    tell(STARTED)
     remote = Remote(channel)
     tally = _Tally(remote, plan.lines)
     _, problem = attempt(_run, remote, source, plan, tally)
@@ -86,7 +94,8 @@ def _verdict(remote: Remote, tally: _Tally, problem: BaseException | None) -> tu
         return "wrong", fault
     if not remote.num_answers:
         return "error", "the tests ask the program for no value; compare what it returns"
-    twins = remote.equalities[:_MAX_TWINS]
+    pairs = remote.equalities  # the first and the last, for others may be there to hide one
+    twins = (*pairs[:_MAX_TWINS], *pairs[_MAX_TWINS:][-_MAX_TWINS:])
     if any(standins.shows_nothing(left, right) for left, right in twins):
         return "error", "the program's objects are equal whatever they are built from"
     return "correct", ""
@@ -210,7 +219,9 @@ def _where_it_is(function: Any) -> Any:
 
 
 def _shown(problem: BaseException) -> str:
-    text, _ = attempt(str, problem)
+    text = vars(problem).get(".text")  # of what the program raised: its own
+    if text is None:
+        text, _ = attempt(str, problem)
     return f"{type(problem).__name__}: {text}"[:500]
 
 
@@ -241,5 +252,5 @@ def main(arguments: list[str]) -> None:
         verdict = ("error", f"the sandbox of the program: {hello}", 0, False)
     else:
         request = worker.receive()
-        verdict = grade(channel, request["source"], request["tests"])
+        verdict = grade(channel, request["source"], request["tests"], worker.send)
     worker.send(verdict)

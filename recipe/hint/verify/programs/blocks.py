@@ -23,6 +23,7 @@ _BEFORE = (":", ">", "*", ".", ")", "-")  # the code: <answer> **Code** 1. 1) -
 _THOUGHT_END = re.compile(r"</think>|[^\s#][^#]*</think>\s*\Z")  # indented it is a program's
 _LANGUAGE = re.compile(r"[ \t{.]*([\w+#-]*)")
 _LANGUAGES = frozenset({"python", "python3", "py", "py3"})
+_TEXT_LANGUAGES = frozenset({"markdown", "md", "text"})  # a whole response may be fenced as one
 # At a line's start, where a block's own names are; read as text, for the block may be anything.
 _DEFINED = re.compile(
     r"^(?:(?:async[ \t]+)?def|class)[ \t]+(\w+)|^(\w+)[ \t]*(?::[^=\n]*)?=(?!=)", re.MULTILINE
@@ -44,14 +45,14 @@ class Block:
 
 def code_block(response: str, tests: str = "") -> Block:
     """Find the block; its fences begin a line, or stand behind a tag, a colon or the like."""
-    blocks = _blocks(response)
+    blocks = [part for block in _blocks(response) for part in _unwrapped(block)]
     used = used_names(tests) if len(blocks) > 1 else frozenset()
 
     def rank(block: _Fenced) -> tuple[int, int, bool]:
-        own, stubs = _defined(visible(block.code)) if used else (set(), set())
+        own, stubs = _defined(visible(block.code), used) if used else (set(), set())
         if not block.is_closed:  # it may go on
             own |= stubs
-        return len(used & own), len(used & stubs), block.language in _LANGUAGES
+        return len(own), len(stubs), block.language in _LANGUAGES
 
     if not blocks:
         return Block("absent")
@@ -59,13 +60,12 @@ def code_block(response: str, tests: str = "") -> Block:
     return Block("closed", best.code) if best.is_closed else Block("open")
 
 
-def _defined(code: str) -> tuple[set[str], set[str]]:
-    """Return the names that a block gives, and those of its functions without a body."""
-    own, stubs = set[str](), set[str]()
-    for match in _DEFINED.finditer(code):
-        is_stub = match[1] and _is_stub(code, match.end())
-        (stubs if is_stub else own).add(match[1] or match[2])
-    return own, stubs - own
+def _defined(code: str, used: frozenset[str]) -> tuple[set[str], set[str]]:
+    """Return which of the names a block gives, and which of them as a function without a body."""
+    last = {match[1] or match[2]: match for match in _DEFINED.finditer(code)}
+    found = {name: last[name] for name in used & last.keys()}
+    stubs = {name for name, match in found.items() if match[1] and _is_stub(code, match.end())}
+    return found.keys() - stubs, stubs
 
 
 def _is_stub(code: str, start: int) -> bool:
@@ -166,3 +166,11 @@ def _blocks(response: str) -> list[_Fenced]:
         elif is_inside := line.opens:
             blocks.append(_Fenced(line))
     return blocks
+
+
+def _unwrapped(block: _Fenced) -> list[_Fenced]:
+    """Return the blocks in a block of text where one is Python, else the block itself."""
+    if block.language not in _TEXT_LANGUAGES:
+        return [block]
+    inner = _blocks("\n".join(block.lines))
+    return inner if any(each.language in _LANGUAGES for each in inner) else [block]

@@ -24,6 +24,7 @@ from typing import Any
 from recipe.hint.schema import Reason, Verdict
 from recipe.hint.verify.options import GradeOptions, Isolation
 from recipe.hint.verify.pool.processes import Line, WorkerDied
+from recipe.hint.verify.programs.asserts_process import STARTED
 from recipe.hint.verify.programs.blocks import LINE_END, code_block
 from recipe.hint.verify.programs.sandbox import available_layers
 
@@ -51,6 +52,8 @@ _EXIT_S = 1.0
 # Of /proc/PID/status: the state, and how often the process has left a processor.
 _STATE = re.compile(r"^(?:State|(?:non)?voluntary_ctxt_switches):\t(\w+)", re.MULTILINE)
 _WAITING = frozenset("STt")
+# How the tests' process ends where Python itself fails on a value, as it does on some.
+_CRASHES = frozenset({-signal.SIGSEGV, -signal.SIGABRT, -signal.SIGBUS})
 # How often both processes are looked at: before the wall clock's limit and, 10 ms apart, at it.
 _LOOKS = 20
 
@@ -148,23 +151,31 @@ def run_program(
             end.close()
         line = Line(control)
         reason, detail, number, is_over = "error", "", 0, True
+        has_started = False
         try:
             line.send({"source": source, "tests": tests}, deadline)
             reason, detail, number, is_over = _receive(line, deadline, program, asserts)
         except (TimeoutError, _Waited) as late:
             what: Reason = "too_slow" if isinstance(late, _Waited) else "timeout"
             return Outcome(what, f"no verdict in {options.program_wall_s:g} s")
-        except WorkerDied:
+        except WorkerDied as problem:
             detail = "the process of the asserts ended"
+            has_started = isinstance(problem, _DiedAfterStart)
         # The kernel counts ticks for the limit, and exactly for the usage: they differ somewhat.
         least_s = 0.8 * options.program_cpu_s
         if is_over and any(_cpu_s_of(process) >= least_s for process in (program, asserts)):
             return Outcome("too_slow", "out of processor time")
+        if has_started and asserts.returncode in _CRASHES:
+            return Outcome("wrong", "what the program sent has crashed the process of the asserts")
         return Outcome(reason, detail, number)
 
 
 class _Waited(Exception):
     """The deadline passed, and the processes had nothing to do."""
+
+
+class _DiedAfterStart(WorkerDied):
+    """The asserts ended after the program's text had been sent to its process."""
 
 
 def _receive(line: Line, deadline: float, *processes: subprocess.Popen[bytes]) -> Any:
@@ -173,16 +184,26 @@ def _receive(line: Line, deadline: float, *processes: subprocess.Popen[bytes]) -
     Raises:
         _Waited: The processes waited most of the time before the deadline, or at it.
         TimeoutError: They did not, and so were short of the processor or of a disk.
-        WorkerDied: The asserts ended.
+        WorkerDied: The asserts ended; ``_DiedAfterStart`` where the program may have done it.
     """
+    has_started = False
     wall_s = max(deadline - time.monotonic(), 0.0)
     num_waiting = num_looks = num_disk = 0
     while (left_s := deadline - time.monotonic()) > 0:
         with contextlib.suppress(TimeoutError):
-            return line.receive(time.monotonic() + min(left_s, wall_s / _LOOKS))
+            try:
+                message = line.receive(time.monotonic() + min(left_s, wall_s / _LOOKS))
+            except WorkerDied as problem:
+                raise (_DiedAfterStart if has_started else WorkerDied) from problem
+            if message != STARTED:
+                return message
+            has_started = True
+            continue
         num_looks += 1
         num_waiting += _are_waiting(processes)
-        num_disk += any("State:\tD" in _told(each, "status") for each in processes)
+        # Until then Python is read from the disk; later a program can choose to wait for one.
+        is_reading = any("State:\tD" in _told(each, "status") for each in processes)
+        num_disk += is_reading and not has_started
     for _ in range(_LOOKS):
         if 2 * num_waiting > num_looks or _are_waiting(processes):
             raise _Waited

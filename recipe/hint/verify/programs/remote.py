@@ -9,6 +9,7 @@ made here.
 from __future__ import annotations
 
 import builtins
+import json
 import sys
 
 from recipe.hint.verify.programs import standins
@@ -79,18 +80,17 @@ class Remote:
         if do != "call":
             return value
         given = (*arguments[1:], *named.values())
-        changed, alias = reply.get("args"), reply.get("alias")
+        changed = reply.get("args")
         if isinstance(changed, list) and len(changed) == len(given):
             pairs = [(each, form) for each, form in zip(given, changed, strict=True) if form]
             asker = _asker()
             self._changes += [(asker, each, self._value(form)) for each, form in pairs]
             if asker not in self._holders:
                 self._do_changes(asker)
-        if type(alias) is int and 0 <= alias < len(given):
-            self._copies[id(value)] = (value, given[alias])
         if isinstance(value, standins.Ours):
             standins.info_of(value).made = (arguments, named)
-        return value
+            return value
+        return self._given_back(value, given, reply.get("alias"))
 
     def start(self, source: str) -> None:
         """Have the program's text run."""
@@ -129,6 +129,25 @@ class Remote:
             if made is one and given is other and made is not None:
                 return True
         return False
+
+    def _given_back(self, value: Any, given: tuple[Any, ...], place: Any) -> Any:
+        """The argument that the program says it gave back, if it has this very value, or the value.
+
+        What is changed only after the comparison stays a copy until then, and is noted as one.
+        """
+        if type(place) is not int or not 0 <= place < len(given):
+            return value
+        argument = after = given[place]
+        is_changed = False
+        if hasattr(type(argument), "clear"):
+            for _, each, became in self._changes:
+                if each is argument:
+                    after, is_changed = became, True
+        is_same, _ = attempt(lambda: type(value) is type(argument) and _data(value) == _data(after))
+        if not is_same or not is_changed:
+            return argument if is_same else value
+        self._copies[id(value)] = (value, argument)
+        return value
 
     def _do_changes(self, asker: Any = None) -> None:
         """Do what one function of the tests has had changed, or all of it."""
@@ -259,7 +278,7 @@ class Remote:
         steers = next((name for name in _STEERING if issubclass(kind, getattr(builtins, name))), "")
         if steers and do not in _STEERING[steers].split():
             return RuntimeError(f"the program raised {steers}")
-        made, _ = attempt(lambda: kind(*arguments) if kind.__module__ == "builtins" else None)
+        made, _ = attempt(lambda: kind(*arguments) if _is_safe(kind, arguments) else None)
         error = made if type(made) is kind else kind.__new__(kind, *arguments)
         error.args = arguments
         state = {".number": told["v"], ".text": str(told.get("text")), ".remote": self}
@@ -286,6 +305,17 @@ def _known_exception(module: str, name: str) -> type[BaseException]:
     return ProgramRaised
 
 
+def _is_safe(kind: type[BaseException], arguments: tuple[Any, ...]) -> bool:
+    """Whether a class may be called: Python reads the range of a Unicode error without a look."""
+    if kind.__module__ != "builtins" or not issubclass(kind, UnicodeError):
+        return kind.__module__ == "builtins"
+    if kind is UnicodeError:
+        return True
+    text, start, end = arguments[-4:-1]
+    is_plain = type(text) in (str, bytes) and type(start) is type(end) is int
+    return is_plain and 0 <= start < end <= len(text)
+
+
 def _attribute_of(error: BaseException, name: str) -> Any:
     """An attribute of the program's own exception, asked of the program."""
     state = vars(error)
@@ -297,6 +327,25 @@ def _attribute_of(error: BaseException, name: str) -> Any:
 
 def _text_of(error: BaseException) -> str:
     return vars(error).get(".text") or ", ".join(map(str, error.args))
+
+
+def _data(value: Any) -> str:
+    """What a value is, with the types of all its parts; the order in a set says nothing."""
+
+    def mark(part: Any) -> dict[str, Any]:
+        is_ours = isinstance(part, standins.Ours)
+        return {"t": "object", "v": standins.info_of(part).number if is_ours else f"{id(part)}"}
+
+    def in_order(form: Any) -> Any:
+        if isinstance(form, list):
+            return [in_order(each) for each in form]
+        if not isinstance(form, dict):
+            return form
+        parts = in_order(form["v"])
+        is_set = form["t"] in ("set", "frozenset")
+        return {**form, "v": sorted(parts, key=json.dumps) if is_set else parts}
+
+    return json.dumps(in_order(encode(value, mark)))
 
 
 def _library_name(value: Any) -> list[str] | None:

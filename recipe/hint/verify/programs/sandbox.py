@@ -78,9 +78,12 @@ CALLS = {
 
 # Write-only, read-write, O_CREAT, O_TRUNC, O_TMPFILE: the same bits on both architectures.
 _OPEN_FOR_WRITING = 0o3 | 0o100 | 0o1000 | 0o20000000
+# O_DIRECT: a program that reads past the cache waits for the disk as long as it likes.
+_OPEN_DIRECT = {"x86_64": 0o40000, "aarch64": 0o200000}
 # Descriptors may be copied and made non-blocking. F_SETOWN is missing on purpose: with it the
 # kernel sends any signal to any process of the same user.
-_FCNTL = (0, 1, 2, 3, 4, 1030)  # F_DUPFD F_GETFD F_SETFD F_GETFL F_SETFL F_DUPFD_CLOEXEC
+_FCNTL = (0, 1, 2, 3, 1030)  # F_DUPFD F_GETFD F_SETFD F_GETFL F_DUPFD_CLOEXEC
+_F_SETFL = 4
 _IOCTL = (0x5401, 0x541B, 0x5421, 0x5450, 0x5451)  # TCGETS FIONREAD FIONBIO FIONCLEX FIOCLEX
 # Streams only: a datagram socket can be pointed at any local service.
 _SOCKET_TYPES = tuple(1 | flags for flags in (0, 0o4000, 0o2000000, 0o2004000))
@@ -236,7 +239,7 @@ def build_filter(machine: str, pid: int) -> bytes:
     """
     arch, column = _ARCHES[machine]
     checked = {
-        "openat": (2, _OPEN_FOR_WRITING, (0,)),
+        "openat": (2, _OPEN_FOR_WRITING | _OPEN_DIRECT[machine], (0,)),
         "fcntl": (1, None, _FCNTL),
         "ioctl": (1, None, _IOCTL),
         "socketpair": (1, None, _SOCKET_TYPES),
@@ -249,6 +252,9 @@ def build_filter(machine: str, pid: int) -> bytes:
         if numbers[column] == _NONE:
             continue
         block = _check(*checked[name]) if name in checked else [_op(_RETURN, _ALLOW)]
+        if name == "fcntl":  # F_SETFL may set what openat refuses
+            flags = _check(2, _OPEN_DIRECT[machine], (0,))
+            block = [_op(_LOAD, 16 + 8), _op(_JUMP_EQUAL, _F_SETFL, 0, len(flags)), *flags, *block]
         code += [_op(_JUMP_EQUAL, numbers[column], 0, len(block)), *block]
     return b"".join([*code, _op(_RETURN, _REFUSE)])
 

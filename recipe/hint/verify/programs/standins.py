@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import builtins
 import operator
+import sys
 import types
 
 from recipe.hint.verify.programs import wire
@@ -161,43 +162,71 @@ def built(value: Any) -> Any:
 def shows_nothing(left: Any, right: Any) -> bool:
     """Whether an object that the tests built equals another whatever it is built from."""
     for one, other in ((left, right), (right, left)):
-        info = info_of(one)
-        if info.state != BUILT or info.made is None:
-            continue
-        arguments, named = info.made
-        answers = []
-        for step in (1, 1000003):
-            others = (arguments[0], *(perturbed(each, step) for each in arguments[1:]))
-            others_named = {name: perturbed(each, step) for name, each in named.items()}
-            if (others[1:], others_named) == (arguments[1:], named):
-                break
-            answers.append(_equals_twin(info.remote, other, others, others_named))
-        if answers and all(answers):
+        if all(_equals_twin(one, other, step) for step in _STEPS):
             return True
     return False
 
 
-def _equals_twin(
-    remote: Remote, other: Any, arguments: tuple[Any, ...], named: dict[str, Any]
-) -> bool:
+def _equals_twin(one: Any, other: Any, step: int) -> bool:
+    """Whether an object equals what another would be, built from other values."""
     try:
-        return bool(remote.ask("eq", remote.ask("call", *arguments, **named), other))
+        twin = perturbed(one, step)
+        return twin is not one and bool(info_of(one).remote.ask("eq", twin, other))
     except Exception:  # noqa: BLE001 whatever the program raises, it did not say that they are equal
         return False
 
 
-def perturbed(value: Any, step: int) -> Any:
-    """Another value of the same type, or the same where none is known."""
-    kind = type(value)
+def perturbed(value: Any, step: int, rebuilt: dict[int, Any] | None = None) -> Any:
+    """Another value of the same kind, or the same where none is known.
+
+    An object that the tests built is built again; ``rebuilt`` says what became of those by number.
+    """
+    kind, own = type(value), _KINDS_OF_TIME.get(type(value).__name__)
+    if isinstance(value, Ours):
+        return _built_otherwise(value, step, {} if rebuilt is None else rebuilt)
+    if value is None or kind is bool:
+        return f"~{step}" if value is None else not value
     if kind in (int, float, complex) or kind.__name__ in ("Decimal", "Fraction"):
         return value + step
     if kind in (str, bytes):
         return value + ("~" if kind is str else b"~") * (1 + step % 2)
+    if own and kind.__module__ == "datetime":
+        return own(value, step)
     if kind in (list, tuple, set, frozenset):
-        return kind(perturbed(each, step) for each in value)
+        items = [perturbed(each, step, rebuilt) for each in value]
+        return value if all(map(operator.is_, items, value)) else kind(items)
     if kind is dict:
-        return {key: perturbed(each, step) for key, each in value.items()}
+        items = [perturbed(each, step, rebuilt) for each in value.values()]
+        is_same = all(map(operator.is_, items, value.values()))
+        return value if is_same else dict(zip(value, items, strict=True))
     return value
+
+
+def _built_otherwise(value: Any, step: int, rebuilt: dict[int, Any]) -> Any:
+    """What the tests built, of other values; the same where they did not build it."""
+    info = info_of(value)
+    if info.state != BUILT or info.made is None:
+        return value
+    if info.number not in rebuilt:
+        (kind, *given), named = info.made
+        others = [perturbed(each, step, rebuilt) for each in given]
+        others_named = {name: perturbed(each, step, rebuilt) for name, each in named.items()}
+        pairs = zip((*others, *others_named.values()), (*given, *named.values()), strict=True)
+        is_same = all(other is each for other, each in pairs)
+        ask = info.remote.ask
+        rebuilt[info.number] = value if is_same else ask("call", kind, *others, **others_named)
+    return rebuilt[info.number]
+
+
+def _later(value: Any, step: int) -> Any:
+    return value + sys.modules["datetime"].timedelta(days=1 + step % 1000)
+
+
+_STEPS = (1, 1000003)
+_KINDS_OF_TIME: dict[str, Callable[[Any, int], Any]] = {
+    **dict.fromkeys(("date", "datetime", "timedelta"), _later),
+    "time": lambda time, step: time.replace(minute=(time.minute + step % 7) % 60),
+}
 
 
 def _in_state(value: Any, state: str) -> Any:
@@ -313,10 +342,17 @@ def _contains(self: Any, item: Any) -> bool:
         return False
     answers = [info.state == BUILT and bool(info.remote.ask("contains", self, item))]
     if answers[0]:
-        answers += [info.remote.ask("contains", self, perturbed(item, n)) for n in (1, 1000003)]
+        answers += [_contains_other(self, item, step) for step in _STEPS]
     if info.state != BUILT or all(answers):
         raise info.remote.ungraded(_OWN_WORD.format("in"))
     return answers[0]
+
+
+def _contains_other(self: Any, item: Any, step: int) -> bool:
+    try:
+        return bool(info_of(self).remote.ask("contains", self, perturbed(item, step)))
+    except Exception:  # noqa: BLE001 whatever the program raises, it did not say yes
+        return False
 
 
 def _call(self: Any, *arguments: Any, **named: Any) -> Any:

@@ -188,9 +188,9 @@ _TYPES: dict[str, tuple[Callable[[Any, Refer], Form], Callable[[Any, Any, Resolv
     ),
     "decimal.Decimal": (lambda value, _: str(value), lambda kind, value, _: kind(str(value))),
     "fractions.Fraction": (
-        lambda value, _: str(value),
-        # No exponent, which would take time without limit to read.
-        lambda kind, value, _: kind(*map(int, str(value).split("/"))),
+        # Not as text: an exponent takes time without limit to read, a long number is refused.
+        lambda value, _: [hex(value.numerator), hex(value.denominator)],
+        lambda kind, value, _: kind(*(int(part, 16) for part in value)),
     ),
     "datetime.timedelta": (
         lambda value, _: [value.days, value.seconds, value.microseconds],
