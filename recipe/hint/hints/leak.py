@@ -40,6 +40,7 @@ from recipe.hint.hints.leak_stated import (
     SAID,
     SET_EQUAL,
     goes_on,
+    is_concluded,
     is_open,
     is_reply,
     is_stated,
@@ -289,8 +290,9 @@ async def _programs(hints: Sequence[str], problem: Problem, equal: Equal) -> lis
 
 
 def _blocks(hint: str, fences: Sequence[re.Match[str]]) -> list[str]:
-    """Return what stands from one fence to the next, fences included; of many the outer ones."""
-    found = [hint[one.start() : two.end()] for one, two in itertools.pairwise(fences)]
+    """Return the blocks with their fences; of many the outer ones."""
+    pairs = zip(fences[::2], fences[1::2], strict=False)
+    found = [hint[one.start() : two.end()] for one, two in pairs]
     half = _MOST_BLOCKS // 2
     return found if len(found) <= _MOST_BLOCKS else found[:half] + found[-half:]
 
@@ -357,6 +359,8 @@ def _role(text: str, value: Value, asked: set[str]) -> str:
     clause = re.split(r"[,;:]", before.rstrip(" ,;:"))[-1]
     if is_common and is_open(clause, after):
         return "bare"
+    if is_common and is_concluded(before, after):
+        return "said"
     if RESULT.search(before) and not SET_EQUAL.search(before):
         return "result"
     is_about = is_asked or bool(_content_words(clause) & asked)

@@ -6,7 +6,6 @@ text of ``April 11``, ``3:2`` or ``Zoë`` is looked for word for word.
 
 from __future__ import annotations
 
-import collections
 import functools
 import re
 from collections.abc import Iterator, Sequence
@@ -27,7 +26,7 @@ _AND = re.compile(r"[,;]|\b(?:and|or)\b")
 _LABELS = re.compile(
     r"(?i)\b(?:part|line|step|equation|question|case|problem|hint|level|figure|row|column)s$"
 )
-_TELLING = re.compile(r"[^\W\d_]{2}|[:,]")
+_TELLING = re.compile(r"[^\W\d_]{2}|:|,.*[^\W\d_]|[^\W\d_].*,")  # `_lists` has plain numbers
 _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 # Words that say little where they stand, also with a capital: "No two terms are equal".
 _COMMON_WORDS = set(
@@ -50,21 +49,20 @@ def formulas(text: str, answer: str) -> list[Value]:
 
 
 def _lists(text: str, found: Sequence[Value], size: int) -> Iterator[Value]:
-    """Yield each run of so many numbers with "and" or a comma between them, or names and "="."""
-    run: collections.deque[Value] = collections.deque(maxlen=size)
-    for one in found:
-        if one.shape != "literal":
+    """Yield each list of so many numbers with "and" or a comma between them, or names and "="."""
+    run: list[Value] = []
+    for one in [*(each for each in found if each.shape == "literal"), None]:
+        is_near = one and run and one.start - run[-1].end <= _MAX_GAP_CHARS
+        if one and is_near and _GAP.fullmatch(text, run[-1].end, one.start):
+            run.append(one)
             continue
-        is_near = run and one.start - run[-1].end <= _MAX_GAP_CHARS
-        if not (is_near and _GAP.fullmatch(text, run[-1].end, one.start)):
-            run.clear()
-        run.append(one)
         if len(run) == size and not _is_by_chance(text, run):
             names = {each.left for each in run if re.fullmatch(_NAME, each.left)}
             # "y = 3 and x = 2" are (2, 3).
             order = sorted(run, key=lambda each: each.left) if len(names) == size else run
             joined = ", ".join(each.text for each in order)
-            yield run[0]._replace(end=one.end, text=joined, shape="formula")
+            yield run[0]._replace(end=run[-1].end, text=joined, shape="formula")
+        run = [one] if one else []
 
 
 def _is_by_chance(text: str, run: Sequence[Value]) -> bool:
@@ -98,7 +96,7 @@ def _own_pattern(answer: str) -> tuple[list[str], re.Pattern[str]] | None:
     tokens = re.findall(r"\w+|[^\w\s%$]", words)
     # A part of a longer word, of a longer ratio or of a longer list is another one.
     pattern = r"[\s%$]*".join("['’]" if each in "'’" else re.escape(each) for each in tokens)
-    ends = r"(?<!\w)(?<!\w-)(?<!\d[.:,])", r"(?![\w°])(?!-\w|[.:,]\d|\s?:\s?\d)"
+    ends = r"(?<!\w)(?<!\w-)(?<!\d[.:,])", r"(?![\w°])(?!-\w|[.:,]\d|(?<=\d)\s?:\s?\d)"
     own = [each for each in map(lowered, tokens) if each.isalnum()]
     return own, re.compile(f"(?i){ends[0]}{pattern}{ends[1]}")
 

@@ -74,8 +74,8 @@ SAID = re.compile(
     rf"\s*{_FILL}"
 )
 ASSUMED = re.compile(
-    r"(?i)\b(?:let|try|suppose|assum(?:e|ing)|say|with|if|when|where|given|using|put|set|choose|for)"
-    r"\s+(?:that\s+|we\s+|you\s+|[^.;,]{0,40}\band\s+)?$"
+    r"(?i)\b(?:let|try|suppose|assum(?:e|ing)|say|with|if|when|where|given|using|put|set|choose|for"
+    r"|compare|test|check)\s+(?:that\s+|we\s+|you\s+|[^.;,]{0,40}\band\s+)?$"
 )
 CLAUSE_END = re.compile(
     r"(?i)(?:(?:square |cubic )?(?:units?|[ckm]?m|dollars?|cents?|degrees?|hours?|minutes?|seconds?"
@@ -92,7 +92,15 @@ COMPARED = re.compile(
     r"(?i)(?:times|more|less|fewer|[a-z]+er than|digits?|steps?|cases?|ways? to|of the|out of"
     r"|percent of|units? (?:to|more|less)|too|lines? long|is (?:not|too|wrong|incorrect))\b"
 )
-SET_EQUAL = re.compile(r"(?i)\b(?:set|let|put|mak|keep)[^.;,:]{0,60}\bequal(?: to)?\s+$")
+SET_EQUAL = re.compile(
+    r"(?i)\b(?:set|let|put|make|making|keep)\b(?:[ ]+[^\s.;,:]+){1,3}?[ ]+equal(?: to)?\s+$"
+)
+# "So f is odd": what is concluded is said, whatever the question's words are.
+_CONCLUDED = re.compile(
+    r"(?i)^\s*(?:so|hence|thus|therefore|consequently|it)\b(?:(?!\bif\b)[^;:?]){0,60}?"
+    r"\b(?:is|are|turns? out(?: to be)?)\s+$"
+)
+_YES_OR_NO = re.compile(r"(?i)\s*(?:so|hence|thus|therefore|and)?[\s,]*$")
 # Where a word is assumed, asked about, defined, or one of several.
 _OPEN = re.compile(
     r"(?i)\b(?:if|iff|whether|when|where|unless|assum\w+|suppos\w+|let|check|or|call(?:ed)?|means?)\b"
@@ -138,11 +146,16 @@ def is_open(clause: str, after: str) -> bool:
     return bool(_OPEN.search(clause) or _OPEN_BEHIND.match(after))
 
 
+def is_concluded(before: str, after: str) -> bool:
+    """Return whether a word ends a sentence that draws a conclusion: "so f is odd"."""
+    return bool(_CONCLUDED.match(before) and CLAUSE_END.match(after))
+
+
 def is_reply(text: str, before: str, after: str, is_about: bool) -> bool:
     """Return whether a word that begins a sentence replies to the question that is asked."""
-    if before.strip():
+    if not _YES_OR_NO.fullmatch(before):
         return False
     if not after.strip(".! "):
-        return text.rstrip().endswith("?")
+        return bool(before.strip()) or text.rstrip().endswith("?")
     found = _REPLY.match(after)
-    return found is not None and bool(found["on"] or is_about)
+    return found is not None and bool(found["on"] or is_about or ":" in found[0])

@@ -21,7 +21,7 @@ import random
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary, WeakValueDictionary
@@ -209,16 +209,8 @@ def check_reached(settings: TeacherSettings, environment: Mapping[str, str]) -> 
         )
 
 
-def _without_thoughts(response: CachedResponse) -> CachedResponse:
-    """Return a response to what follows the last thought in it: nothing, where that has no end."""
-    _, end, text = response.text.rpartition("</think>")
-    if text.lstrip().startswith("<think>"):
-        return replace(response, text="", is_cut=True)
-    return replace(response, text=text.lstrip() if end else text)
-
-
 class _Asked(NamedTuple):
-    """A response without its thoughts, or a fault; ``num_calls`` is 0 from the cache."""
+    """The result of one request and its retries; ``num_calls`` is 0 from the cache."""
 
     outcome: CachedResponse | Fault
     num_calls: int = 0
@@ -321,7 +313,7 @@ class Teacher:
             async with lock:
                 if cached := await asyncio.to_thread(self._cache.get, request.key):
                     self._counters["cached"] += 1
-                    return _Asked(_without_thoughts(cached))
+                    return _Asked(cached)
                 async with self._slots:
                     return await self._try(request)
         except sqlite3.Error as error:
@@ -341,12 +333,11 @@ class Teacher:
             self._num_silent = self._num_silent + 1 if is_silent else 0
             if isinstance(outcome, CachedResponse):
                 self._counters["answers"] += 1
-                written = _without_thoughts(outcome)
-                if written.is_unwritten:
+                if outcome.is_unwritten:
                     await self._book(self._cache.pay, outcome.paid_tokens)
                 else:
                     await self._book(self._cache.add, request.key, outcome)
-                return _Asked(written, num_calls)
+                return _Asked(outcome, num_calls)
             self._counters[f"fault_{outcome.kind}"] += 1
             if outcome.paid_tokens:
                 await self._book(self._cache.pay, outcome.paid_tokens)

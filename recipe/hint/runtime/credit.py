@@ -257,14 +257,15 @@ def _take_out_rounding(batch: Any) -> None:
     is their deviation, and each row gets -0.1. Rewards such as 0, 1 and 1.5 have exact sums.
     """
     keys, partition = batch.keys, batch.partition_id
-    data = tq.kv_batch_get(keys=keys, partition_id=partition, select_fields=["uid", "rm_scores"])
+    fields = ["uid", "rm_scores"]
+    data: Any = tq.kv_batch_get(keys=keys, partition_id=partition, select_fields=fields)
     scores = data["rm_scores"].unbind()
     rewards_N = [float(each.sum()) for each in scores]
     if all((_EXACT * reward).is_integer() for reward in rewards_N):
         return
-    groups: dict[str, list[int]] = defaultdict(list)
+    groups: dict[Any, list[int]] = defaultdict(list)
     for row, uid in enumerate(data["uid"]):
-        groups[uid].append(row)
+        groups[tu.unwrap_non_tensor_data(uid)].append(row)
     equal = [
         row
         for rows in groups.values()

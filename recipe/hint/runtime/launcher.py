@@ -202,7 +202,7 @@ def claimed_places(config: DictConfig, folder: RunFolder) -> Iterator[None]:
     with contextlib.ExitStack() as claims:
         claims.enter_context(claimed(folder.root / ".lock"))
         checkpoints = Path(config.trainer.default_local_dir)
-        if _trains(config) and not checkpoints.is_relative_to(folder.root):
+        if _trains(config) and not checkpoints.resolve().is_relative_to(folder.root.resolve()):
             checkpoints.mkdir(parents=True, exist_ok=True)
             claims.enter_context(claimed(checkpoints / ".lock"))
         yield

@@ -164,3 +164,58 @@ def test_the_work_on_a_hostile_hint_grows_with_its_size(pump, answer):
         return asyncio.run(find_leaks([hint], asked, everything_equal))
 
     assert exponent(look, lambda size: pump * (size // len(pump)), 1_000) < LINEAR
+
+
+@pytest.mark.parametrize(
+    ("answer", "hint"),
+    [
+        ("12, 15, 20", "The divisors of 60 above 9 are 10, 12, 15, 20, 30: which three fit?"),
+        ("1, 2, 3", "Try n = 0, 1, 2, 3, 4."),
+        ("1, 2, 3", "In steps 1, 2, 3 you use the same idea."),
+        ("1, 2", "In lines 1, 2 the sign changes."),
+        ("0, 1", "Compare x = 0 and x = 1 with x = 2."),
+    ],
+)
+def test_a_part_of_a_longer_list_and_numbers_of_steps_are_no_list_of_the_answer(answer, hint):
+    assert leaking([hint], answer) == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "hints"),
+    [
+        ("odd", ["So f is odd.", "Therefore f is odd, since f(-x) = -f(x).", "Thus f is odd."]),
+        ("irrational", ["It turns out to be irrational.", "Hence the sum is irrational."]),
+        ("no", ["Therefore no, it does not converge.", "So no."]),
+        ("yes", ["Yes: 7*13.", "So yes, it is."]),
+    ],
+)
+def test_a_word_that_is_concluded_is_found(answer, hints):
+    assert leaking(hints, answer) == hints
+
+
+@pytest.mark.parametrize(
+    ("answer", "hint"),
+    [
+        ("odd", "So if f is odd, what is f(0)?"),
+        ("even", "It is known that the sum of two odd numbers is even or zero."),
+        ("no", "So no term can be negative."),
+        ("yes", "Thus ask: yes or no?"),
+    ],
+)
+def test_a_word_in_what_is_assumed_or_asked_is_not(answer, hint):
+    assert leaking([hint], answer) == []
+
+
+@pytest.mark.parametrize("num_blocks", range(1, 7))
+def test_a_right_program_is_found_among_up_to_six_blocks_with_words_between(num_blocks):
+    block = "```python\ndef f(x):\n    return {}\n```"
+    for place in range(num_blocks):
+        blocks = [block.format("x * x" if at == place else "0") for at in range(num_blocks)]
+        asked = replace(problem(), answer="assert f(3) == 9", kind="program")
+        hint = "First:\n" + "\nor\n".join(blocks) + "\nThen stop."
+
+        async def equal(_, candidates):
+            return [each.count("def f") == 1 and "x * x" in each for each in candidates]
+
+        [leaks] = asyncio.run(find_leaks([hint], asked, equal))
+        assert [hint[each.start : each.end] for each in leaks] == ["\nor\n".join(blocks)]

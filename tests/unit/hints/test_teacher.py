@@ -190,14 +190,6 @@ def test_a_reply_without_text_is_a_parse_failure(tmp_path, reply):
     assert one.counters() == {"calls": 3, "answers": 3}  # nothing is tried again as a fault
 
 
-@pytest.mark.parametrize("thoughts", ["<think>Draft: {}", "<think>\n{}\n</think>\n<think>{}"])
-def test_hints_of_a_thought_that_does_not_end_are_drafts_and_nothing_is_kept(tmp_path, thoughts):
-    cut = completion(thoughts.replace("{}", LADDER), finish="length")
-    results, server, _ = ask(tmp_path, always(cut), asked=2)
-    assert [(each.status, each.calls) for each in results] == [("parse_failed", 3)] * 2
-    assert len(server.requests) == 6
-
-
 def test_hints_behind_a_thought_are_read_and_kept(tmp_path):
     results, server, _ = ask(tmp_path, always(completion(f"<think>hm</think>{LADDER}")), asked=2)
     assert [(each.hint_levels, each.calls) for each in results] == [(HINTS, 1), (HINTS, 0)]

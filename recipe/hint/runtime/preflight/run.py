@@ -51,8 +51,8 @@ from recipe.hint.runtime.preflight.turns import (
     check_conversations,
     check_critic,
     check_solutions,
-    check_thoughts,
     check_stages,
+    check_thoughts,
     check_turns,
     check_warmup,
 )
