@@ -87,6 +87,7 @@ def validate(buffer_class, monkeypatch, *statuses):
         f"u{number}": {"is_prompt": True, "status": status, "global_steps": 1, "error": "odd"}
         for number, status in enumerate(statuses)
     }
+    tags |= {f"{uid}_0_0": {} for uid, tag in tags.items() if tag["status"] == "finished"}
     monkeypatch.setattr(tq, "kv_list", lambda partition_id=None: {"val": tags})
     monkeypatch.setattr(tq, "kv_clear", lambda keys, partition_id: None)
     buffer = guarded(buffer_class, batch_size=128, said=(said := []))

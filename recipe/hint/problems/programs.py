@@ -7,8 +7,9 @@ must not.
 from __future__ import annotations
 
 import ast
+import builtins
 import os
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 from recipe.hint.errors import DataError
@@ -49,10 +50,11 @@ _IDLE = {
     "functions that empty the list they are given and return it": _spoil(
         "0", "given[0] if given else None", "[:0]"
     ),
-    **{
-        f"functions that return {each}": _CONSTANT.format(each)
-        for each in ("True", "False", "0", "1", '""', "[]")
-    },
+}
+# Of a function that is given nothing, a constant may be the answer.
+_CONSTANTS = {
+    f"functions that return {each}": _CONSTANT.format(each)
+    for each in ("True", "False", "0", "1", '""', "[]")
 }
 # Tried only where the tests can look at an argument again.
 _SPOILING = {
@@ -146,11 +148,24 @@ def idle_programs(tests: str) -> Iterator[tuple[str, str]]:
     names = Checklist(tests).names
     idle = {
         **_IDLE,
+        **(_CONSTANTS if _passes_anything(tests, names) else {}),
         **(_SPOILING if _passes_names(tests) else {}),
         **(_CLASSES if any(name[:1].isupper() for name in names) else {}),
     }
     for what, text in idle.items():
         yield what, "\n".join(text.format(name=name) for name in names)
+
+
+def _passes_anything(tests: str, names: Container[str]) -> bool:
+    """Return whether what is no built-in function is given more than the program's own names."""
+
+    def is_given(call: ast.Call) -> bool:
+        if isinstance(call.func, ast.Name) and hasattr(builtins, call.func.id):
+            return False
+        own = [isinstance(each, ast.Name) and each.id in names for each in call.args]
+        return bool(call.keywords) or not all(own)
+
+    return any(isinstance(node, ast.Call) and is_given(node) for node in ast.walk(ast.parse(tests)))
 
 
 def _passes_names(tests: str) -> bool:
