@@ -150,10 +150,12 @@ def test_a_common_word_is_the_answer_only_where_it_is_said_to_be(answer):
 
 HOSTILE = ["12, ", "12 and ", "x = 1 or ", "12,", "Team ", "Team 7, ", "3 : ", "even, ", "No, it "]
 HOSTILE += [r"\pmod{", r"(mod ", r"\mod 1 ", r"\frac{-", "(-7)/", "sqrt(", "9 pi", "f'", "'("]
+HOSTILE += ["12," + " " * 400, "3" + " " * 400]
 
 
-@pytest.mark.parametrize("answer", ["12, 15, 20", "even", "-7/3"])
-@pytest.mark.parametrize("pump", [*HOSTILE, "12," + " " * 400, "3" + " " * 400])
+@pytest.mark.parametrize(
+    ("pump", "answer"), zip(HOSTILE, itertools.cycle(["12, 15, 20", "even", "-7/3"]), strict=False)
+)
 def test_the_work_on_a_hostile_hint_grows_with_its_size(pump, answer):
     asked = replace(problem(), answer=answer)
 
