@@ -58,10 +58,9 @@ class RunFolder:
         if not path.exists():  # older checkpoints have none
             return
         try:
-            saved = dict(json.loads(path.read_text(encoding="utf-8")))
+            metrics = plain(dict(json.loads(path.read_text(encoding="utf-8"))))
         except (ValueError, TypeError) as error:
             raise ConfigError(f"{path} cannot be read ({error}); restore or delete it") from error
-        metrics = {name: value for name, value in saved.items() if not name.startswith("_")}
         rows = (row for row in self.read_metrics() if row["step"] == step)
         if not any(metrics.keys() <= row.keys() for row in rows):
             self.append_metrics(step, metrics)
@@ -138,11 +137,11 @@ def _step_of(line: bytes) -> float:
 
 
 def plain(metrics: dict[str, Any]) -> dict[str, Any]:
-    """Return metrics as JSON values."""
+    """Return metrics as JSON values, without verl's own (``_...``), which it does not log."""
 
     def value(each: Any) -> Any:
         if isinstance(each, np.generic):
             return each.item()
         return each if isinstance(each, int | float | str | bool | None) else str(each)
 
-    return {name: value(each) for name, each in metrics.items()}
+    return {name: value(each) for name, each in metrics.items() if not name.startswith("_")}

@@ -292,10 +292,7 @@ class HintMixin(CreditMixin):
                 np.savez_compressed(file, **self.tracker.state_dict())
             write_whole(folder / SHAPES_FILE, json.dumps(self.sample_chooser.state_dict()))
             # verl logs a step after its save and weight sync: a run killed between lacks the line.
-            logged = {  # without what verl takes out before it logs
-                name: value for name, value in self._metrics_of_step.items() if name[0] != "_"
-            }
-            write_whole(folder / METRICS_FILE, json.dumps(plain(logged)))
+            write_whole(folder / METRICS_FILE, json.dumps(plain(self._metrics_of_step)))
             super()._save_checkpoint()
             lines = self.folder.settle()
             mark_complete(root, self.global_steps, lines=lines, **self._digests)

@@ -23,12 +23,10 @@ from recipe.hint.turns import RoleSampling
 
 _PROMPT = f"{ROLLOUT}.prompt_length"
 _OWN = "advantages are the method's own (docs/credit.md)"
+_KL = "a method of several turns has KL coefficients of its own, others have none"
 # The values of verl's settings that such a method needs, and why.
 _NEEDS = {
-    "algorithm.use_kl_in_reward": (
-        False,
-        "a method of several turns has KL coefficients of its own, others have none",
-    ),
+    "algorithm.use_kl_in_reward": (False, _KL),
     "algorithm.norm_adv_by_std_in_grpo": (True, _OWN),
     "algorithm.gamma": (1.0, _OWN),
     "algorithm.lam": (1.0, _OWN),
@@ -36,10 +34,7 @@ _NEEDS = {
         False,
         "verl's filter takes all rows of a prompt for one group, whatever the method compares",
     ),
-    f"{ACTOR}.use_kl_loss": (
-        False,
-        "a method of several turns has KL coefficients of its own, others have none",
-    ),
+    f"{ACTOR}.use_kl_loss": (False, _KL),
     f"{ACTOR}.use_dynamic_bsz": (True, "a prompt has several rows, and not always as many"),
 }
 # Settings that the critic of such a method does not read, and their neutral value.
