@@ -36,7 +36,7 @@ from recipe.hint.alternation import (
 from recipe.hint.errors import ConfigError, HintError, StallError
 from recipe.hint.report.runs import read_rows
 from recipe.hint.runtime.checkpoints import resume_step, step_folder
-from recipe.hint.runtime.children import GRACE_S, end_children, ends_on_sigterm, start_child
+from recipe.hint.runtime.children import GRACE_S, end_children, noting_signals, pause, start_child
 from recipe.hint.runtime.folder_lock import claimed
 from recipe.hint.runtime.multirun import quoted
 from recipe.hint.runtime.partner import Server, ServerOptions, serving
@@ -84,7 +84,7 @@ class Alternation:
             HintError: If a part failed or did not answer.
         """
         self.root.mkdir(parents=True, exist_ok=True)
-        with claimed(self.root / ".lock"), ends_on_sigterm():
+        with claimed(self.root / ".lock"), noting_signals():
             # The processes of a killed command hold it until they have ended.
             with claimed(self.root / ".children.lock", wait_s=GRACE_S) as self._lock:
                 self._check_summary()
@@ -204,7 +204,7 @@ class Alternation:
                     raise StallError(
                         f"{program} did not end within hint.watchdog.save_s={limit_s:g} s"
                     )
-                time.sleep(_POLL_S)
+                pause(_POLL_S)
         finally:
             if process.poll() is None:
                 end_children([process])

@@ -33,7 +33,7 @@ from recipe.hint.campaign import (
 from recipe.hint.errors import ConfigError, HintError, one_line
 from recipe.hint.report.runs import read_rows
 from recipe.hint.runtime.checkpoints import resume_step, step_folder
-from recipe.hint.runtime.children import end_children, ends_on_sigterm, start_child
+from recipe.hint.runtime.children import end_children, noting_signals, pause, start_child
 from recipe.hint.runtime.folder_lock import claimed
 from recipe.hint.runtime.multirun import quoted
 from recipe.hint.runtime.run_folder import RunFolder
@@ -177,7 +177,7 @@ class Driver:
             HintError: At the end, if some failed.
         """
         self.root.mkdir(parents=True, exist_ok=True)
-        with claimed(self.root / ".lock"), ends_on_sigterm():
+        with claimed(self.root / ".lock"), noting_signals():
             prepare()
             self._waiting.extend(each for each in jobs if each.state() != "done")
             total = len(self._waiting)
@@ -198,7 +198,7 @@ class Driver:
                 while self._waiting and len(running) < self.num_at_once:
                     if begun := self._begin(self._waiting.popleft()):
                         running[begun.job.run.name] = begun
-                time.sleep(_POLL_S)
+                pause(_POLL_S)
                 for name, each in [*running.items()]:
                     if now := self._look_at(each):
                         running[name] = now

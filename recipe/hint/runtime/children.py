@@ -1,4 +1,4 @@
-"""Start processes that do not outlive the command, however it ends."""
+"""Start processes that do not outlive the command, and wait for them, however it ends."""
 
 from __future__ import annotations
 
@@ -18,6 +18,9 @@ from recipe.hint.errors import Terminated
 # How long an interrupted run may take to end Ray before it is killed.
 GRACE_S = 60.0
 _PR_SET_PDEATHSIG = 1
+_ENDING = (signal.SIGTERM, signal.SIGINT)
+_UNHEARD_S = 5.0
+_noted: dict[int, float] = {}  # signal -> when it came; of the process, as signals are
 
 
 def start_child(
@@ -61,17 +64,52 @@ def end_children(processes: Sequence[subprocess.Popen]) -> None:
 
 
 @contextlib.contextmanager
-def ends_on_sigterm() -> Iterator[None]:
-    """Raise :class:`Terminated` in the block when SIGTERM comes."""
+def noting_signals() -> Iterator[None]:
+    """Note SIGTERM and Ctrl-C in the block, and raise them where :func:`raise_noted` is called.
 
-    def end(_number: int, _frame: FrameType | None) -> NoReturn:
-        raise Terminated
-
-    before = signal.signal(signal.SIGTERM, end)
+    Raised anywhere else, they may leave the lock of a ``Popen`` held, which then waits forever,
+    or get lost in a callback. The block has to call that function again and again. A second
+    signal is raised at once where the block hangs, or already ends what it started.
+    """
+    before = {each: signal.signal(each, _note) for each in _ENDING}
     try:
         yield
+        raise_noted()
     finally:
-        signal.signal(signal.SIGTERM, before)
+        _noted.clear()
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def raise_noted() -> None:
+    """Raise what came since :func:`noting_signals` began.
+
+    Raises:
+        Terminated: After SIGTERM.
+        KeyboardInterrupt: After Ctrl-C.
+    """
+    if not _noted:
+        return
+    for each in _ENDING:
+        signal.signal(each, _raise)
+    _raise(next(iter(_noted)))
+
+
+def pause(duration_s: float) -> None:
+    """Sleep, then raise what came, as :func:`raise_noted` does."""
+    time.sleep(duration_s)
+    raise_noted()
+
+
+def _note(number: int, _frame: FrameType | None) -> None:
+    now_s = time.monotonic()
+    if any(now_s - came_s > _UNHEARD_S for came_s in _noted.values()):
+        _raise(number)
+    _noted.setdefault(number, now_s)
+
+
+def _raise(number: int, _frame: FrameType | None = None) -> NoReturn:
+    raise Terminated if number == signal.SIGTERM else KeyboardInterrupt
 
 
 def _end_with(parent: int) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from recipe.hint.errors import ConfigError
+from recipe.hint.runtime.children import pause
 
 _POLL_S = 0.2
 
@@ -39,7 +40,7 @@ def claimed(path: Path, *, wait_s: float = 0.0) -> Iterator[int]:
                 break
             except BlockingIOError:
                 if time.monotonic() < deadline:
-                    time.sleep(_POLL_S)
+                    pause(_POLL_S)
                     continue
                 file.seek(0)
                 raise ConfigError(

@@ -6,7 +6,6 @@ import contextlib
 import os
 import re
 import shlex
-import signal
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,12 +13,13 @@ from typing import Any, cast
 
 import ray
 from omegaconf import DictConfig, OmegaConf
-from ray.exceptions import GetTimeoutError, RayActorError, RayError, RayTaskError
+from ray.exceptions import RayActorError, RayError, RayTaskError
 from tqdm import tqdm
 
-from recipe.hint.errors import HintError, StallError, Terminated
+from recipe.hint.errors import HintError, StallError
 from recipe.hint.evaluation.responses import evaluation_folder
 from recipe.hint.runtime.checkpoints import point_at
+from recipe.hint.runtime.children import noting_signals, raise_noted
 from recipe.hint.runtime.cpu.fork_client_process import EXECUTABLE
 from recipe.hint.runtime.environment import environment_of
 from recipe.hint.runtime.evaluation import EvaluationRunner
@@ -84,6 +84,7 @@ def run_to_its_end(config: DictConfig, runner_class: type) -> RunFolder:
         job = runner.run.remote(config)
         try:
             while not ray.wait([job], timeout=_POLL_S)[0]:
+                raise_noted()
                 is_alive()
                 console.show()
                 if silence.length_s() > limit_s:
@@ -120,13 +121,17 @@ def _wait_until_scheduled(runner: Any, limit_s: float) -> None:
     Raises:
         HintError: If Ray has no free CPU slot for it within ``limit_s``, or it dies at once.
     """
+    ready, deadline = runner.__ray_ready__.remote(), time.monotonic() + limit_s
+    while not ray.wait([ready], timeout=_POLL_S)[0]:
+        raise_noted()
+        if time.monotonic() > deadline:
+            raise StallError(
+                f"Ray did not start the task runner within hint.watchdog.queue_s={limit_s:g} s; it "
+                f"has {ray.available_resources().get('CPU', 0):g} free CPUs "
+                f"(ray_kwargs.ray_init.num_cpus)"
+            )
     try:
-        ray.get(runner.__ray_ready__.remote(), timeout=limit_s)
-    except GetTimeoutError:
-        raise StallError(
-            f"Ray did not start the task runner within hint.watchdog.queue_s={limit_s:g} s; it has "
-            f"{ray.available_resources().get('CPU', 0):g} free CPUs (ray_kwargs.ray_init.num_cpus)"
-        ) from None
+        ray.get(ready)
     except RayError as error:
         raise HintError(f"Ray could not start the task runner: {text_of(error)}") from error
 
@@ -157,26 +162,16 @@ def _started_ray(
             context = cast(Any, ray.init(**arguments))
         cluster = context.address_info
         session = Path(cluster["session_dir"]) / "logs"
-        services, terminated = RayServices(cluster["gcs_address"]), []
-
-        def terminate(number: int, _frame: Any) -> None:
-            terminated.append(number)
-            raise Terminated
-
-        # After ray.init(), which sets a handler that ends the process silently.
-        signal.signal(signal.SIGTERM, terminate)
+        services = RayServices(cluster["gcs_address"])
         dogs = config.hint.watchdog
         limit_s = dogs.queue_s + dogs.answer_s + _END_S
         reasons = [f"neither the disk of {folder.root} nor Ray answered for {limit_s:g} s"]
-        with coming_round(limit_s, reasons) as is_alive:
+        # After ray.init(), which sets a handler that ends the process silently.
+        with noting_signals(), coming_round(limit_s, reasons) as is_alive:
             try:
                 yield folder, session, services, is_alive
             except HintError as error:  # what is told first, if Ray does not end after it
                 reasons.insert(0, str(error))
-                raise
-            except KeyboardInterrupt:
-                if terminated:  # Ray raises a plain one where it was waiting
-                    raise Terminated from None
                 raise
             finally:
                 _end_ray(services, session, folder.logs / "ray")

@@ -22,7 +22,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig
 
 from recipe.hint.errors import HintError, Terminated
-from recipe.hint.runtime.children import ends_on_sigterm
+from recipe.hint.runtime.children import noting_signals, raise_noted
 from recipe.hint.runtime.preflight.folder import check_folder, check_name
 from recipe.hint.runtime.silence import JOB_LIMIT_S, Silence, job_files
 
@@ -169,11 +169,13 @@ def _run_process(command: Sequence[str], silence: Silence) -> int:
 
     One that gives no sign of life is killed.
     """
-    with ends_on_sigterm(), subprocess.Popen(command) as process:
+    with noting_signals():
+        process = subprocess.Popen(command)
         try:
             while process.poll() is None:
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     process.wait(_POLL_S)
+                raise_noted()
                 if silence.length_s() > JOB_LIMIT_S:
                     sys.stderr.write(f"killed: no sign of life of this job for {JOB_LIMIT_S:g} s\n")
                     process.kill()

@@ -19,7 +19,7 @@ from typing import Any
 from recipe.hint.errors import ConfigError, HintError, StallError
 from recipe.hint.hints.teacher import Client, Fault
 from recipe.hint.hints.teacher_settings import TeacherSampling, TeacherSettings, make_request
-from recipe.hint.runtime.children import end_children, start_child
+from recipe.hint.runtime.children import end_children, pause, start_child
 
 LOG = "server.log"
 # Not the program `vllm`: that of the CPU build does not find its own metadata.
@@ -162,7 +162,7 @@ def serving(
         )
     try:
         while not server.check():
-            time.sleep(_POLL_S)
+            pause(_POLL_S)
         yield server
     finally:
         end_children([server.process])
