@@ -71,7 +71,9 @@ def noting_signals() -> Iterator[None]:
     or get lost in a callback. The block has to call that function again and again. A second
     signal is raised at once where the block hangs, or already ends what it started.
     """
-    before = {each: signal.signal(each, _note) for each in _ENDING}
+    # One that is ignored, as Ctrl-C by what a shell starts in the background, stays so.
+    heard = [each for each in _ENDING if signal.getsignal(each) != signal.SIG_IGN]
+    before = {each: signal.signal(each, _note) for each in heard}
     try:
         yield
         raise_noted()
@@ -91,7 +93,8 @@ def raise_noted() -> None:
     if not _noted:
         return
     for each in _ENDING:
-        signal.signal(each, _raise)
+        if signal.getsignal(each) is _note:
+            signal.signal(each, _raise)
     _raise(next(iter(_noted)))
 
 

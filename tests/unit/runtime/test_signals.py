@@ -55,6 +55,16 @@ def test_a_signal_before_any_bytecode_of_the_wait_ends_the_job_and_the_command()
     assert ended.stdout.split("\n") == [*points, "no job is left", ""]
 
 
+@pytest.fixture(autouse=True)
+def _handlers():
+    """Ctrl-C as at a terminal, whatever started the tests."""
+    before = {each: signal.getsignal(each) for each in (signal.SIGTERM, signal.SIGINT)}
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
 @pytest.mark.parametrize(
     ("number", "error"), [(signal.SIGTERM, Terminated), (signal.SIGINT, KeyboardInterrupt)]
 )
@@ -87,3 +97,11 @@ def test_a_signal_in_the_last_step_of_a_block_is_raised_at_its_end():
     with pytest.raises(KeyboardInterrupt), noting_signals():
         os.kill(os.getpid(), signal.SIGINT)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_an_ignored_signal_stays_ignored():
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # as for what a shell starts with "&"
+    with noting_signals():
+        os.kill(os.getpid(), signal.SIGINT)
+        pause(0.0)
+    assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
