@@ -15,13 +15,13 @@ while [ $# -gt 0 ]; do
   esac
   shift
 done
-[ -f "requirements/$profile.lock" ] && [ "$profile" != dev ] || stop "--profile is $profile; choose cpu or gpu"
+case $profile in cpu | gpu) ;; *) stop "--profile is $profile; choose cpu or gpu" ;; esac
 stamp=.venv/.hint-setup kind=$profile-$(pwd | cksum | cut -d ' ' -f 1) # an environment cannot be moved
 digest=$(cat requirements/*.lock pyproject.toml | sha256sum | cut -d ' ' -f 1)
 if grep -qsxE "$kind ($tools|dev) $digest" "$stamp"; then exit 0; fi # --dev serves both
-
 echo "Setting up .venv ($profile profile)"
 if ! can_use "$PYTHON_BIN" || { [ -f "$stamp" ] && ! grep -q "^$kind " "$stamp"; }; then
+  [ ! -L .venv ] || [ ! -f "$stamp" ] || stop ".venv leads to another environment, which this would replace; remove the link"
   for python in ${PYTHON:-python3.11 python3 python3.12} none; do can_use "$python" && break; done
   [ "$python" != none ] || stop "needs Python 3.11 or 3.12 with its venv module; PYTHON=/path names one"
   step "new environment" "$python" -m venv --clear .venv

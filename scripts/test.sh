@@ -15,8 +15,8 @@ esac
 unset PYTHONDONTWRITEBYTECODE # hundreds of processes import the same modules
 bash scripts/setup.sh --dev
 
-bin=.venv/bin failed="" said=$(mktemp)
-trap 'rm -f "$said"' EXIT
+bin=.venv/bin failed="" said=$(mktemp) types=
+trap 'rm -f "$said"; kill $types 2>/dev/null || true' EXIT
 "$bin/basedpyright" >"$said" 2>&1 & types=$! # on one core, beside the fast tests, which often wait
 of_types() { wait "$types" || { cat "$said"; return 1; }; }
 step "ruff check" "$bin/ruff" check . || failed+=" ruff-check"

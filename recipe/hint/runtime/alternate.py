@@ -36,7 +36,14 @@ from recipe.hint.alternation import (
 from recipe.hint.errors import ConfigError, HintError, StallError
 from recipe.hint.report.runs import read_rows
 from recipe.hint.runtime.checkpoints import resume_step, step_folder
-from recipe.hint.runtime.children import GRACE_S, end_children, noting_signals, pause, start_child
+from recipe.hint.runtime.children import (
+    GRACE_S,
+    end_children,
+    noting_signals,
+    pause,
+    raise_noted,
+    start_child,
+)
 from recipe.hint.runtime.folder_lock import claimed
 from recipe.hint.runtime.multirun import quoted
 from recipe.hint.runtime.partner import Server, ServerOptions, serving
@@ -269,6 +276,7 @@ def weights_sha256(model: Path) -> str | None:
     files = sorted(model.glob("*.safetensors"))
     digest = hashlib.sha256()
     for path in files:
+        raise_noted()
         with open(path, "rb") as file:
             digest.update(hashlib.file_digest(file, "sha256").digest())
     return digest.hexdigest() if files else None

@@ -9,7 +9,8 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from types import FrameType
 from typing import IO, NoReturn
 
@@ -17,6 +18,7 @@ from recipe.hint.errors import Terminated
 
 # How long an interrupted run may take to end Ray before it is killed.
 GRACE_S = 60.0
+KILLED_S = 10.0  # how long a killed one may take: it may wait for a disk
 _PR_SET_PDEATHSIG = 1
 _ENDING = (signal.SIGTERM, signal.SIGINT)
 _UNHEARD_S = 5.0
@@ -29,6 +31,7 @@ def start_child(
     env: Mapping[str, str],
     log: IO | None = None,
     pass_fds: Sequence[int] = (),
+    cwd: Path | None = None,
 ) -> subprocess.Popen:
     """Start a process that the kernel ends when this one ends.
 
@@ -37,6 +40,7 @@ def start_child(
         env: The whole environment.
         log: Takes what it prints; ``None``: this process's console.
         pass_fds: Open files that it keeps, such as a lock that it is to hold until its end.
+        cwd: The folder it works in; ``None``: this one's.
     """
     return subprocess.Popen(
         command,
@@ -44,10 +48,16 @@ def start_child(
         stderr=subprocess.STDOUT if log else None,
         env=env,
         pass_fds=pass_fds,
+        cwd=cwd,
         # Ctrl-C reaches only this process, which passes it on.
         start_new_session=True,
-        preexec_fn=functools.partial(_end_with, os.getpid()),
+        preexec_fn=ends_with_this(),
     )
+
+
+def ends_with_this() -> Callable[[], None]:
+    """Return what a new process calls first, for the kernel to end it when this one ends."""
+    return functools.partial(_end_with, os.getpid())
 
 
 def end_children(processes: Sequence[subprocess.Popen]) -> None:
@@ -55,12 +65,18 @@ def end_children(processes: Sequence[subprocess.Popen]) -> None:
     for process in processes:
         process.terminate()
     deadline = time.monotonic() + GRACE_S
-    for process in processes:
-        try:
-            process.wait(max(0.0, deadline - time.monotonic()))
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+    try:
+        for process in processes:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(max(0.0, deadline - time.monotonic()))
+    finally:  # after a second signal too
+        left = [each for each in processes if each.poll() is None]
+        for process in left:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+    for process in left:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(KILLED_S)
 
 
 @contextlib.contextmanager
@@ -68,19 +84,26 @@ def noting_signals() -> Iterator[None]:
     """Note SIGTERM and Ctrl-C in the block, and raise them where :func:`raise_noted` is called.
 
     Raised anywhere else, they may leave the lock of a ``Popen`` held, which then waits forever,
-    or get lost in a callback. The block has to call that function again and again. A second
-    signal is raised at once where the block hangs, or already ends what it started.
+    or get lost in a callback. The block has to call that function again and again; what came
+    since the last call is raised at its end. A second signal is raised at once where the block
+    hangs, or already ends what it started. Blocks do not nest.
     """
     # One that is ignored, as Ctrl-C by what a shell starts in the background, stays so.
     heard = [each for each in _ENDING if signal.getsignal(each) != signal.SIG_IGN]
     before = {each: signal.signal(each, _note) for each in heard}
+    is_raised = False
     try:
         yield
-        raise_noted()
+    except KeyboardInterrupt:
+        is_raised = True
+        raise
     finally:
-        _noted.clear()
         for number, handler in before.items():
             signal.signal(number, handler)
+        came = [*_noted]
+        _noted.clear()
+        if came and not is_raised:  # also in place of an error that came with it
+            _raise(came[0])
 
 
 def raise_noted() -> None:
@@ -102,6 +125,11 @@ def pause(duration_s: float) -> None:
     """Sleep, then raise what came, as :func:`raise_noted` does."""
     time.sleep(duration_s)
     raise_noted()
+
+
+def raise_on_sigterm() -> None:
+    """Let SIGTERM be :class:`Terminated` from here on, outside of :func:`noting_signals`."""
+    signal.signal(signal.SIGTERM, _raise)
 
 
 def _note(number: int, _frame: FrameType | None) -> None:

@@ -19,7 +19,7 @@ from tqdm import tqdm
 from recipe.hint.errors import HintError, StallError
 from recipe.hint.evaluation.responses import evaluation_folder
 from recipe.hint.runtime.checkpoints import point_at
-from recipe.hint.runtime.children import noting_signals, raise_noted
+from recipe.hint.runtime.children import noting_signals, raise_noted, raise_on_sigterm
 from recipe.hint.runtime.cpu.fork_client_process import EXECUTABLE
 from recipe.hint.runtime.environment import environment_of
 from recipe.hint.runtime.evaluation import EvaluationRunner
@@ -92,6 +92,7 @@ def run_to_its_end(config: DictConfig, runner_class: type) -> RunFolder:
                         f"the driver did not answer within hint.watchdog.answer_s={limit_s:g} s"
                     )
                 services.check()
+            raise_noted()
             ray.get(job)
             return folder
         except (RayError, HintError) as error:
@@ -160,13 +161,13 @@ def _started_ray(
         arguments = _ray_arguments(config)
         with starting(config.hint.watchdog.queue_s):
             context = cast(Any, ray.init(**arguments))
+        raise_on_sigterm()  # Ray has set a handler that ends the process silently
         cluster = context.address_info
         session = Path(cluster["session_dir"]) / "logs"
         services = RayServices(cluster["gcs_address"])
         dogs = config.hint.watchdog
         limit_s = dogs.queue_s + dogs.answer_s + _END_S
         reasons = [f"neither the disk of {folder.root} nor Ray answered for {limit_s:g} s"]
-        # After ray.init(), which sets a handler that ends the process silently.
         with noting_signals(), coming_round(limit_s, reasons) as is_alive:
             try:
                 yield folder, session, services, is_alive

@@ -22,7 +22,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig
 
 from recipe.hint.errors import HintError, Terminated
-from recipe.hint.runtime.children import noting_signals, raise_noted
+from recipe.hint.runtime.children import KILLED_S, ends_with_this, noting_signals, raise_noted
 from recipe.hint.runtime.preflight.folder import check_folder, check_name
 from recipe.hint.runtime.silence import JOB_LIMIT_S, Silence, job_files
 
@@ -170,24 +170,31 @@ def _run_process(command: Sequence[str], silence: Silence) -> int:
     One that gives no sign of life is killed.
     """
     with noting_signals():
-        process = subprocess.Popen(command)
+        # In this session: a terminal's Ctrl-C reaches the job too.
+        process = subprocess.Popen(command, preexec_fn=ends_with_this())
         try:
             while process.poll() is None:
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     process.wait(_POLL_S)
                 raise_noted()
                 if silence.length_s() > JOB_LIMIT_S:
-                    sys.stderr.write(f"killed: no sign of life of this job for {JOB_LIMIT_S:g} s\n")
                     process.kill()
+                    sys.stderr.write(f"killed: no sign of life of this job for {JOB_LIMIT_S:g} s\n")
                     break
-            return process.wait()
+            return process.wait(KILLED_S)
+        except subprocess.TimeoutExpired:
+            raise HintError(
+                f"process {process.pid} was killed but does not end: it waits for a disk or device"
+            ) from None
         except KeyboardInterrupt as stop:
             if isinstance(stop, Terminated):
                 process.terminate()
-            # A terminal interrupts the job too; a signal to this process alone does not.
-            for tell in (lambda: process.send_signal(signal.SIGINT), process.kill):
+            try:  # a terminal interrupts the job too; a signal to this process alone does not
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     process.wait(_GRACE_S)
-                    break
-                tell()
+                process.send_signal(signal.SIGINT)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(_GRACE_S)
+            finally:  # after a second signal too
+                process.kill()
             raise

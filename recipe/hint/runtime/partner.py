@@ -82,7 +82,7 @@ class Server:
         self._refusal = ""
         self._client = Client(url, key="", timeout_s=limits.answer_s)
         self.process = start_child(command, **process)
-        threading.Thread(target=lambda: asyncio.run(self._ask()), daemon=True).start()
+        threading.Thread(target=self._keep_asking, daemon=True).start()
 
     def check(self) -> bool:
         """Return whether it has answered yet.
@@ -103,6 +103,12 @@ class Server:
                 f"{who} did not answer within hint.watchdog.{limit}={limit_s:g} s ({LOG})"
             )
         return self._has_answered
+
+    def _keep_asking(self) -> None:
+        try:
+            asyncio.run(self._ask())
+        except Exception as error:  # noqa: BLE001 - it is not the server that failed
+            self._refusal = f"asking it failed with {type(error).__name__}: {error}"
 
     async def _ask(self) -> None:
         request = make_request(

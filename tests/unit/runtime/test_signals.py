@@ -4,18 +4,19 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
 
-from recipe.hint.errors import Terminated
+from recipe.hint.errors import HintError, Terminated
 from recipe.hint.runtime import children
-from recipe.hint.runtime.children import noting_signals, pause, raise_noted
+from recipe.hint.runtime.children import end_children, noting_signals, pause, raise_noted
 
 # Wait for a job, and send SIGTERM before the k-th bytecode of that, for each k that is given.
 _PROGRAM = """
 import os, signal, sys
-from recipe.hint.errors import Terminated
+from recipe.hint.errors import HintError, Terminated
 from recipe.hint.runtime import multirun
 from recipe.hint.runtime.silence import Silence
 multirun._POLL_S = 0.01
@@ -105,3 +106,32 @@ def test_an_ignored_signal_stays_ignored():
         os.kill(os.getpid(), signal.SIGINT)
         pause(0.0)
     assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+
+
+def test_a_signal_is_not_lost_in_an_error_that_comes_with_it():
+    # A scheduler ends all processes at once: the driver's death must not hide why.
+    with pytest.raises(Terminated), noting_signals():
+        os.kill(os.getpid(), signal.SIGTERM)
+        raise HintError("the driver died")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_second_signal_kills_what_the_first_one_could_not_end(number):
+    deaf = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True)"
+    with pytest.raises(Terminated), noting_signals():
+        jobs = [
+            subprocess.Popen(
+                [sys.executable, "-c", f"{deaf}; time.sleep(600)"],
+                stdout=subprocess.PIPE, start_new_session=True,
+            )
+            for _ in range(2)
+        ]  # fmt: skip
+        assert [job.stdout.readline() for job in jobs] == [b"\n", b"\n"]
+        os.kill(os.getpid(), signal.SIGTERM)
+        threading.Timer(0.3, os.kill, (os.getpid(), number)).start()
+        try:
+            pause(0.0)
+        finally:
+            with pytest.raises(KeyboardInterrupt):
+                end_children(jobs)
+    assert [job.wait(10) for job in jobs] == [-signal.SIGKILL] * 2
