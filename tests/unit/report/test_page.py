@@ -320,18 +320,6 @@ def test_arms_of_a_campaign_are_named_by_their_folders(tmp_path):
     assert [arm.runs[0].name for arm in arms] == ["x/seed-1", "y/seed-1"]
 
 
-def test_a_curve_of_two_seeds_is_their_mean_with_students_interval(tmp_path):
-    one = write_run(tmp_path / "one", rows=[metrics(1, 0.4)], seed=1)
-    two = write_run(tmp_path / "two", rows=[metrics(1, 0.6)], seed=2)
-    chart = all_charts(group_arms([read_folder(one), read_folder(two)]))[0]
-    band, line = chart.figure.data
-    # s = 0.1414, over sqrt(2): 0.1; Student's t of 1 degree: 12.706; 0.5 +- 1.2706
-    assert line.y == (0.5,)
-    assert band.y == pytest.approx((1.7706, -0.7706), abs=1e-3)
-    assert chart.by_axis["tokens sampled (thousands)"][1] == [1.0]
-    assert chart.by_axis["minutes of training"][1] == [0.05]
-
-
 def test_a_bar_of_all_steps_is_their_sum_in_thousands_and_the_mean_of_the_seeds(tmp_path):
     one = write_run(tmp_path / "one", rows=[metrics(1), metrics(2)], seed=1)
     two = write_run(tmp_path / "two", rows=[metrics(1)], seed=2)

@@ -204,24 +204,24 @@ def _accuracy(
     title: str = "Accuracy",
     read: Callable[[Sequence[Row], str], list[tuple[int, float]]] = accuracy_curve,
 ) -> Chart:
-    lines, notes = [], set()
+    lines = []
     for arm in arms:
         line = _mean_line(arm, [dict(read(run.metrics, source)) for run in arm.runs])
-        if len(arm.runs) > 1:
-            notes.add("Several seeds: the mean, and Student's 95 % interval over seeds")
-        else:
-            notes.add("One seed: Wilson's 95 % interval over problems, where they can be counted")
-            line = _with_wilson(line, _num_problems(arm.runs[0], source))
-        lines.append(line)
-    note = " ".join(["Validation without hints.", *(f"{each}." for each in sorted(notes))])
+        lines.append(_as_shares(line, _num_problems(arm.runs[0], source)))
+    note = (
+        "Validation without hints; means over seeds. 95 % intervals: the wider of Student's over "
+        "the seeds and, where the problems can be counted, Wilson's over them."
+    )
     return _line_chart("accuracy", f"{title}: {source}", arms, lines, note)
 
 
-def _with_wilson(line: _Line, num_problems: int) -> _Line:
-    if not num_problems:
-        return line
-    ends = [wilson_interval(min(max(mean, 0.0), 1.0), num_problems) for mean in line.means]
-    return replace(line, low=[low for low, _ in ends], high=[high for _, high in ends])
+def _as_shares(line: _Line, num_problems: int) -> _Line:
+    """Keep the intervals of shares in [0, 1], and no narrower than the problems allow."""
+    means = [min(max(mean, 0.0), 1.0) for mean in line.means]
+    ends = [wilson_interval(each, num_problems) if num_problems else (each, each) for each in means]
+    low = [max(0.0, min(own, end)) for own, (end, _) in zip(line.low, ends, strict=True)]
+    high = [min(1.0, max(own, end)) for own, (_, end) in zip(line.high, ends, strict=True)]
+    return replace(line, low=low, high=high)
 
 
 def _num_problems(run: PageRun, source: str) -> int:
