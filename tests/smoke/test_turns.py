@@ -1,7 +1,7 @@
 """Methods of several turns on the embedded model: rows of every turn and role in real updates."""
 
 import pytest
-from runs import AS_ON_A_GPU, ROOT, check_weights, train
+from runs import ROOT, check_weights, train
 
 pytestmark = pytest.mark.slow
 # The embedded tokenizer spells the instructions out: a prompt of a later turn is long.
@@ -17,7 +17,6 @@ def test_score_trains_both_turns_in_both_stages_and_the_reference_follows_from_t
         "trainer.total_training_steps=3",
         "trainer.test_freq=3",
         "data.val_max_samples=16",
-        env=AS_ON_A_GPU,
     )
     assert run.code == 0, run.err
     check_weights(run, 3)
