@@ -3,7 +3,6 @@
 import copy
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ from torch.testing._internal.distributed.fake_pg import FakeStore
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from recipe.hint.main_export import main
+from recipe.hint.runtime import merging
 from recipe.hint.runtime.checkpoints import mark_complete
 from recipe.hint.runtime.merging import merge_model
 
@@ -141,13 +141,12 @@ def test_a_model_that_another_command_has_merged_meanwhile_stays(tmp_path, monke
     (checkpoint / "actor/fsdp_config.json").write_text("{}")
     (checkpoint / "COMPLETE").write_text("2\n")
 
-    def run(command, **_):
-        Path(command[-1]).mkdir()
+    def write(_checkpoint, draft, _limit_s):
+        draft.mkdir()
         (checkpoint / "merged").mkdir()
         (checkpoint / "merged/config.json").write_text("the other's")
-        return subprocess.CompletedProcess(command, 0)
 
-    monkeypatch.setattr(subprocess, "run", run)
+    monkeypatch.setattr(merging, "_write_merged", write)
     config = OmegaConf.create({"actor_rollout_ref": {"model": {"path": str(checkpoint)}}})
     merge_model(config, lambda line: None)
     assert (checkpoint / "merged/config.json").read_text() == "the other's"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import statistics
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
+
+from recipe.hint.together import together
 
 # (prompt, response) in tokens -> log-probabilities of the response's, as many as fit
-LogProbs = Callable[[Sequence[int], list[int]], Awaitable[list[float]]]
+LogProbs = Callable[[Sequence[int], list[int]], Coroutine[Any, Any, list[float]]]
 
 
 async def logprob_gains(
@@ -29,10 +31,10 @@ async def logprob_gains(
     """
 
     async def one(prompt_ids_T: Sequence[int], token_ids_T: list[int]) -> float:
-        hinted, bare = await asyncio.gather(
-            log_probs(prompt_ids_T, token_ids_T), log_probs(bare_ids_T, token_ids_T)
+        hinted, bare = await together(
+            log_probs(ids_T, token_ids_T) for ids_T in (prompt_ids_T, bare_ids_T)
         )
         # The hinted prompt is the longer one and may leave less room at the end.
         return round(statistics.fmean(a - b for a, b in zip(hinted, bare, strict=False)), 6)
 
-    return tuple(await asyncio.gather(*(one(*response) for response in responses if response[1])))
+    return tuple(await together(one(*response) for response in responses if response[1]))

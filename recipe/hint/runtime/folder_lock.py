@@ -5,10 +5,13 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import re
 import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
+
+import psutil
 
 from recipe.hint.errors import ConfigError
 from recipe.hint.runtime.children import pause
@@ -43,9 +46,10 @@ def claimed(path: Path, *, wait_s: float = 0.0) -> Iterator[int]:
                     pause(_POLL_S)
                     continue
                 file.seek(0)
+                holder = file.read().decode(errors="replace")
                 raise ConfigError(
-                    f"{path.parent} is in use by another run ({file.read().decode()}): wait for "
-                    f"its end, or give another folder (trainer.experiment_name, or -o)"
+                    f"{path.parent} is in use by another run {_what_to_do(holder)}, or give "
+                    f"another folder (trainer.experiment_name, or -o)"
                 ) from None
             except OSError:
                 break
@@ -53,3 +57,24 @@ def claimed(path: Path, *, wait_s: float = 0.0) -> Iterator[int]:
             file.truncate(0)
             file.write(f"process {os.getpid()} on {socket.gethostname()}".encode())
         yield file.fileno()
+
+
+def is_running(pid: int) -> bool:
+    """Return whether a process of this machine has not ended."""
+    try:
+        return psutil.Process(pid).status() not in {psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD}
+    except psutil.NoSuchProcess:
+        return False
+    except psutil.AccessDenied:  # of another user
+        return True
+
+
+def _what_to_do(holder: str) -> str:
+    """Say who holds a lock, and what ends that: processes of one that was killed hold it too."""
+    named = re.fullmatch(r"process (\d+) on (.+)", holder)
+    if named and named[2] == socket.gethostname() and not is_running(int(named[1])):
+        return (
+            f"({holder}, which was killed; processes that it started, a vLLM server or a "
+            f"training, have not ended): end them"
+        )
+    return f"({holder}): wait for its end"

@@ -37,8 +37,8 @@ _PRINT_EVERY_S = 10.0
 _END_S = 120.0  # for the end of Ray, and a copy of its logs
 _ELSEWHERE = "root cause"  # vLLM's errors name no reason; they point at the output of its engine
 _NO_ERROR = (
-    "It wrote no error on this machine: it was killed (dmesg tells if for want of memory), or ran "
-    "on another one"
+    "It wrote no error on this machine: it was killed (check dmesg for the OOM killer), or ran on "
+    "another machine"
 )
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
+import socket
 import sys
+import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,7 +15,11 @@ from omegaconf import DictConfig
 
 from recipe.hint.errors import ConfigError
 from recipe.hint.runtime.checkpoints import COMPLETE, MERGED, complete_steps, step_folder
+from recipe.hint.runtime.children import end_children, noting_signals, pause, start_child
+from recipe.hint.runtime.folder_lock import is_running
 from recipe.hint.whole_file import move_whole
+
+_POLL_S = 0.2
 
 
 def checkpoint_of(path: str | Path) -> Path | None:
@@ -63,7 +69,7 @@ def merge_model(config: DictConfig, say: Callable[[str], None], limit_s: float =
     """Make a Hugging Face folder where ``actor_rollout_ref.model.path`` is a checkpoint.
 
     It lies beside the checkpoint's parts, appears whole or not at all, and becomes the setting.
-    Its own process gives the memory of the weights back.
+    Its own process gives the memory of the weights back, and ends with this one.
 
     Args:
         config: Changed in place.
@@ -72,6 +78,7 @@ def merge_model(config: DictConfig, say: Callable[[str], None], limit_s: float =
 
     Raises:
         ConfigError: If the checkpoint is not whole, or cannot be merged in this time.
+        Terminated: On SIGTERM.
     """
     checkpoint = checkpoint_of(config.actor_rollout_ref.model.path)
     if checkpoint is None:
@@ -81,28 +88,63 @@ def merge_model(config: DictConfig, say: Callable[[str], None], limit_s: float =
     if model_files(checkpoint)[1]:
         return
     say(f"merging the parts of {checkpoint} ...")
-    draft = checkpoint / f".{MERGED}.{os.getpid()}"
+    _remove_left_drafts(checkpoint)
+    draft = checkpoint / f"{_draft_prefix()}{os.getpid()}"
+    with noting_signals():
+        try:
+            _write_merged(checkpoint, draft, limit_s)
+            if not model_files(checkpoint)[1]:  # another command may have been first
+                shutil.rmtree(target, ignore_errors=True)
+                move_whole(draft, target)
+        except OSError as error:
+            raise ConfigError(f"{checkpoint}: cannot be merged: {error}") from error
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+
+
+def _draft_prefix() -> str:
+    # Other machines may merge the same checkpoint, and have processes of the same number.
+    return f".{MERGED}.{socket.gethostname()}."
+
+
+def _remove_left_drafts(checkpoint: Path) -> None:
+    """Remove what killed commands of this machine left: each is as large as a model."""
+    for path in checkpoint.iterdir():
+        pid = path.name.removeprefix(_draft_prefix())
+        if pid == path.name or not pid.isdecimal():
+            continue
+        # A container gives its processes the same numbers again: this one has no draft yet.
+        if int(pid) == os.getpid() or not is_running(int(pid)):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _write_merged(checkpoint: Path, draft: Path, limit_s: float) -> None:
+    """Have a process of its own write the model; it has ended when this returns or raises.
+
+    Raises:
+        ConfigError: If it fails, or takes longer than ``limit_s``.
+    """
     command = [sys.executable, "-m", "recipe.hint.runtime.merge_process"]
     command += [str(checkpoint / "actor"), str(draft)]
-    try:
+    # Or what is printed would come at the end, behind the error.
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    with tempfile.TemporaryFile() as log:
         # Not in the repository's root, whose folders would shadow installed packages.
-        end = subprocess.run(
-            command, cwd=checkpoint, capture_output=True, text=True, timeout=limit_s, check=False
-        )
-        if end.returncode != 0:
-            said = (end.stderr.strip() or end.stdout.strip() or "nothing").splitlines()[-1]
+        process = start_child(command, env=environment, log=log, cwd=checkpoint)
+        try:
+            deadline = time.monotonic() + limit_s
+            while process.poll() is None:
+                if time.monotonic() > deadline:
+                    raise ConfigError(
+                        f"{checkpoint}: merging did not finish within {limit_s:g} s; make a model "
+                        f"of it with main_export.py and give that as actor_rollout_ref.model.path"
+                    )
+                pause(_POLL_S)
+        finally:
+            end_children([process])
+        if process.returncode != 0:
+            log.seek(0)
+            said = (log.read().decode(errors="replace").strip() or "nothing").splitlines()[-1]
             raise ConfigError(
-                f"{checkpoint}: merging ended with code {end.returncode}: {said[:300]}"
+                f"{checkpoint}: merging ended with code {process.returncode}: {said[:300]}"
             )
-        if not model_files(checkpoint)[1]:  # another command may have been first
-            shutil.rmtree(target, ignore_errors=True)
-            move_whole(draft, target)
-    except subprocess.TimeoutExpired:
-        raise ConfigError(
-            f"{checkpoint}: merging did not finish within {limit_s:g} s; make a model of it with "
-            f"main_export.py and give that as actor_rollout_ref.model.path"
-        ) from None
-    except OSError as error:
-        raise ConfigError(f"{checkpoint}: cannot be merged: {error}") from error
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)

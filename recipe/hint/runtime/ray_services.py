@@ -63,7 +63,7 @@ class RayServices:
             gcs_address: ``host:port`` of the cluster's GCS.
         """
         children = psutil.Process().children(recursive=True)
-        self._services = {name: each for each in children if (name := each.name()) in _NAMES}
+        self._services = {name: each for each in children if (name := _name(each)) in _NAMES}
         # After a request to end it answers no more, and lives on for longer than Ray waits.
         host, _, port = gcs_address.rpartition(":")
         self._gcs_address = (host, int(port)) if "gcs_server" in self._services else None
@@ -164,9 +164,9 @@ def starting(limit_s: float) -> Iterator[None]:
     def watch() -> None:
         while not is_done.wait(0.2):
             ended = [
-                each.name()
+                name
                 for each in psutil.Process().children()
-                if _status(each) == psutil.STATUS_ZOMBIE and each.name() in _NAMES
+                if _status(each) == psutil.STATUS_ZOMBIE and (name := _name(each)) in _NAMES
             ]
             if ended:
                 _give_up(f"Ray's process {ended[0]} died while Ray started")
@@ -231,6 +231,14 @@ def _status(process: psutil.Process) -> str:
         return process.status() if process.is_running() else psutil.STATUS_DEAD
     except _GONE:
         return psutil.STATUS_DEAD
+
+
+def _name(process: psutil.Process) -> str:
+    """Return a process's name; nothing where it has just ended."""
+    try:
+        return process.name()
+    except _GONE:
+        return ""
 
 
 def _kill(process: psutil.Process) -> None:

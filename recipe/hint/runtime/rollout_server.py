@@ -76,16 +76,11 @@ class GroupHttpServer(vLLMHttpServer):
         # What is admitted is stopped before the next version comes.
         version = self.global_steps
         try:
-            lora = await self._loaded_lora()
-            queue = await self.engine.add_request(request_id, prompt, params, lora_request=lora)
-        finally:
-            # Admitted: from here on a weight update may stop it. `engine.generate` would tell
-            # only with its first output, which for FINAL_ONLY is the last.
-            self._admitting -= 1
-        try:
-            final = await asyncio.wait_for(_last(queue), limit_s)
+            async with asyncio.timeout(limit_s):
+                final = await self._final(request_id, prompt, params)
         except (asyncio.CancelledError, TimeoutError):
-            await self.engine.abort(queue.request_id, internal=True)
+            # By our id: vLLM may know the group, or a part of it, before it tells its own.
+            await self.engine.abort(request_id)
             raise
         if len(final.outputs) < count:
             return self._aborted(count)
@@ -124,6 +119,17 @@ class GroupHttpServer(vLLMHttpServer):
             TimeoutError: If one of them is not done after ``limit_s``; the others end too.
         """
         return await together(self.generate_group(*each, limit_s) for each in asked)
+
+    async def _final(self, request_id: str, prompt: TokensPrompt, params: SamplingParams) -> Any:
+        """Hand an admitted request to vLLM, and return its finished output."""
+        try:
+            lora = await self._loaded_lora()
+            queue = await self.engine.add_request(request_id, prompt, params, lora_request=lora)
+        finally:
+            # Admitted: from here on a weight update may stop it. `engine.generate` would tell
+            # only with its first output, which for FINAL_ONLY is the last.
+            self._admitting -= 1
+        return await _last(queue)
 
     async def _loaded_lora(self) -> LoRARequest | None:
         """Return the adapter that the trainer syncs, once it is there, as verl does."""

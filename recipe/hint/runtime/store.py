@@ -33,6 +33,7 @@ _NOT_STORED = {
 # Columns that verl expects and that are empty here.
 _EMPTY: dict[str, Any] = {"metrics": {}, "multi_modal_inputs": {}}
 warnings.filterwarnings("ignore", message="The PyTorch API of nested tensors is in prototype")
+_CANCELLED = "the write to TransferQueue was cancelled; the logs of its processes may say why"
 # Packing a write blocks the event loop, for 40 ms at both limits. One prompt alone may exceed them.
 _PROMPTS_PER_WRITE, _TOKENS_PER_WRITE = 16, 256_000
 
@@ -86,6 +87,7 @@ class Publisher:
 
         Raises:
             Exception: What the queue raises for these rows. Others of the same write are stored.
+            RuntimeError: The write was cancelled.
         """
         is_written = asyncio.get_running_loop().create_future()
         self._waiting.append(_Finished(outcome, row, partition, is_written))
@@ -94,12 +96,18 @@ class Publisher:
         await is_written
 
     async def _write_waiting(self) -> None:
+        finished: list[_Finished] = []
         try:
             while self._waiting:
                 finished = self._next_write()
                 await _write_or_blame(finished, finished[0].partition)
         finally:
             self._task = None
+            # None is left, unless this task was cancelled.
+            left, self._waiting = [*finished, *self._waiting], []
+            for each in left:
+                if not each.is_written.done():
+                    each.is_written.set_exception(RuntimeError(_CANCELLED))
 
     def _next_write(self) -> list[_Finished]:
         """Take the prompts of the next write: at least one, up to the limits."""
@@ -110,6 +118,23 @@ class Publisher:
         taken = alike[: min(max(count, 1), _PROMPTS_PER_WRITE)]
         self._waiting = [each for each in self._waiting if each not in taken]
         return taken
+
+
+@contextlib.contextmanager
+def _cancelled_only_from_outside() -> Iterator[None]:
+    """Make a cancellation from beneath an error: nobody has asked this task to end.
+
+    Raises:
+        RuntimeError: What the block awaits was cancelled.
+        asyncio.CancelledError: This task was.
+    """
+    try:
+        yield
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        raise RuntimeError(_CANCELLED) from error
 
 
 async def _write_or_blame(finished: list[_Finished], partition: str) -> None:
@@ -126,14 +151,18 @@ async def _write_or_blame(finished: list[_Finished], partition: str) -> None:
                 await asyncio.sleep(0)  # a row of 32,000 tokens takes 15 ms
         keys, fields, tags = (list(column) for column in zip(*rows, strict=True))
         columns: Any = Columns(fields)
-        await tq.async_kv_batch_put(keys=keys, fields=columns, tags=tags, partition_id=partition)
-        await mark([each.outcome.record.uid for each in finished], partition, "finished")
+        with _cancelled_only_from_outside():
+            await tq.async_kv_batch_put(
+                keys=keys, fields=columns, tags=tags, partition_id=partition
+            )
+            await mark([each.outcome.record.uid for each in finished], partition, "finished")
     except Exception as error:  # noqa: BLE001 - whatever it is, the prompt raises it
         if len(finished) > 1:
             for each in finished:
                 await _write_or_blame([each], partition)
             return
-        with contextlib.suppress(Exception):  # the first error is the one to tell
+        # The first error is the one to tell.
+        with contextlib.suppress(Exception), _cancelled_only_from_outside():
             await tq.async_kv_clear(keys, partition)
         if not finished[0].is_written.done():
             finished[0].is_written.set_exception(error)

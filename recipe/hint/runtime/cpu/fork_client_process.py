@@ -45,7 +45,7 @@ def main(argv: list[str]) -> None:
     [pid] = struct.unpack("!i", started)
     channel.settimeout(None)
     for number in _FORWARDED:
-        signal.signal(number, lambda received, _: os.kill(pid, received))
+        signal.signal(number, lambda received, _: _pass_on(pid, received))
     for fd in fds:  # a pipe must end when the process does, not when this one does
         with contextlib.suppress(OSError):
             os.close(fd)
@@ -57,6 +57,11 @@ def main(argv: list[str]) -> None:
             signal.signal(-code, signal.SIG_DFL)
         os.kill(os.getpid(), -code)
     os._exit(code)
+
+
+def _pass_on(pid: int, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError):  # it has just ended, and its code is on the way
+        os.kill(pid, number)
 
 
 def _connected() -> socket.socket | None:

@@ -46,6 +46,7 @@ _IMPORTS = (
 _PR_SET_PDEATHSIG = 1
 _MAX_SOCKET_BYTES, _MAX_FILES = 107, 65536
 _CHECK_S = 30.0
+_END_S = 10.0  # after SIGKILL
 _SHORTAGES = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.ECONNABORTED}
 
 
@@ -55,23 +56,43 @@ def fork_server() -> Iterator[str]:
 
     The environment must be complete: libraries read it when they are imported.
     """
-    folder = Path(tempfile.mkdtemp(prefix="hint-"))
-    if len(os.fsencode(folder / "socket.new")) > _MAX_SOCKET_BYTES:
-        folder.rmdir()
-        folder = Path(tempfile.mkdtemp(prefix="hint-", dir="/tmp"))
-    client, source = folder / "python", Path(__file__).with_name("fork_client_process.py")
-    client.write_text(f"#!{sys.executable} -SE\n{source.read_text(encoding='utf-8')}")
-    client.chmod(0o755)
-    if not _runs(client):
-        sys.stderr.write(
-            f"{client} does not run: each process imports by itself (is TMPDIR mounted noexec? "
-            f"does {sys.executable} have a space in it?)\n"
-        )
+    with _temporary_folder() as folder:
+        client, source = folder / "python", Path(__file__).with_name("fork_client_process.py")
+        client.write_text(f"#!{sys.executable} -SE\n{source.read_text(encoding='utf-8')}")
+        client.chmod(0o755)
+        if not _runs(client):
+            sys.stderr.write(
+                f"{client} does not run: each process imports by itself (is TMPDIR mounted "
+                f"noexec? does {sys.executable} have a space in it?)\n"
+            )
+            yield ""
+            return
+        names = {SOCKET: str(folder / "socket"), PYTHON: sys.executable, EXECUTABLE: str(client)}
+        os.environ.update(names)
+        try:
+            with _server(folder):
+                yield str(client)
+        finally:
+            for name in names:
+                os.environ.pop(name)
+
+
+@contextlib.contextmanager
+def _temporary_folder() -> Iterator[Path]:
+    """A folder whose name leaves room for that of a socket; it is gone after the block."""
+    place = tempfile.gettempdir()
+    if len(os.fsencode(f"{place}/hint-12345678/socket.new")) > _MAX_SOCKET_BYTES:
+        place = "/tmp"
+    folder = Path(tempfile.mkdtemp(prefix="hint-", dir=place))
+    try:
+        yield folder
+    finally:
         shutil.rmtree(folder, ignore_errors=True)
-        yield ""
-        return
-    names = {SOCKET: str(folder / "socket"), PYTHON: sys.executable, EXECUTABLE: str(client)}
-    os.environ.update(names)
+
+
+@contextlib.contextmanager
+def _server(folder: Path) -> Iterator[None]:
+    """Run the server, which finds its socket's name in the environment, during the block."""
     command = [sys.executable, "-m", __name__, str(os.getpid())]
     # A session of its own: Ctrl-C is for the run's first process, which ends the others.
     nothing = subprocess.DEVNULL  # vLLM tells at its import what it found
@@ -88,14 +109,16 @@ def fork_server() -> Iterator[str]:
     watcher = threading.Thread(target=watch, name="fork-server", daemon=True)
     watcher.start()
     try:
-        yield str(client)
+        yield
     finally:
         is_wanted = False
         server.kill()
-        watcher.join()
-        for name in names:
-            os.environ.pop(name)
-        shutil.rmtree(folder, ignore_errors=True)
+        watcher.join(_END_S)
+        if watcher.is_alive():
+            sys.stderr.write(
+                f"the fork server (pid {server.pid}) has not ended {_END_S:g} s after SIGKILL: it "
+                f"may wait for a disk; it is left behind\n"
+            )
 
 
 def _runs(client: Path) -> bool:

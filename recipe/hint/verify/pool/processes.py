@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import select
 import signal
@@ -20,10 +21,13 @@ from typing import Any
 from recipe.hint.errors import VerifierError
 from recipe.hint.verify.options import GradeOptions
 
+logger = logging.getLogger(__name__)
+
 _SOURCE_ROOT = Path(__file__).resolve().parents[4]
 _END_LIMIT_MS = 10_000
 _EXIT_S = 1.0
 _LEAST_WAIT_S = 0.01
+_SHORTAGE_S = 0.1  # between two tries where there is no room for a process or a file
 
 
 class WorkerDied(Exception):
@@ -165,16 +169,14 @@ class WorkerFactory:
         with self._lock:
             for _ in range(2):  # once more when the process has been killed since the last time
                 self._start(name)
-                ours, theirs = socket.socketpair()
-                deadline = time.monotonic() + self._start_timeout_s
                 try:
-                    with theirs:
-                        self._line.send("fork", deadline, theirs.fileno())
-                    return WorkerHandle(ours, self._line.receive(deadline))
-                except (TimeoutError, WorkerDied, OSError) as caught:
+                    return self._fork_in_time(time.monotonic() + self._start_timeout_s)
+                except (TimeoutError, WorkerDied) as caught:
                     problem = caught
-                    ours.close()
                     self._reap()  # waited for, or the next round would find it still there
+                except OSError as caught:  # the process goes on, and the grades beside this one
+                    problem = caught
+                    break
         raise VerifierError(f"{name} cannot be started: {problem!r}; free memory or processes")
 
     def check(self) -> None:
@@ -190,14 +192,46 @@ class WorkerFactory:
         """Start nothing more; a start that is under way fails."""
         self._is_closed = True
         # Not one that is ready: it has to see its workers end, or they stay as zombies.
-        if self._is_starting and self._process is not None:
-            self._process.kill()
+        process = self._process  # once: the thread that starts it may drop it at any time
+        if self._is_starting and process is not None:
+            process.kill()
 
     def close(self) -> None:
         """End the process and the workers that are left."""
         self.stop()
         with self._lock:
             self._reap()
+
+    def _fork_in_time(self, deadline: float) -> WorkerHandle:
+        """Fork a worker, again and again while processes or open files run short.
+
+        Raises:
+            OSError: They still do at the deadline, or the factory has been closed.
+            TimeoutError: The process does not answer.
+            WorkerDied: It ended.
+        """
+        while True:
+            try:
+                return self._fork(deadline)
+            except TimeoutError:
+                raise
+            except OSError:
+                if self._is_closed or time.monotonic() + _SHORTAGE_S > deadline:
+                    raise
+                time.sleep(_SHORTAGE_S)
+
+    def _fork(self, deadline: float) -> WorkerHandle:
+        ours, theirs = socket.socketpair()
+        try:
+            with theirs:
+                self._line.send("fork", deadline, theirs.fileno())
+            pid = self._line.receive(deadline)
+            if pid < 0:
+                raise OSError(-pid, os.strerror(-pid))
+            return WorkerHandle(ours, pid)
+        except BaseException:
+            ours.close()  # a worker that is already there ends with it
+            raise
 
     def _start(self, name: str) -> None:
         if self._process is not None and self._process.poll() is None:
@@ -269,7 +303,16 @@ class WorkerFactory:
     def _reap(self) -> None:
         """Kill, wait and close."""
         process, self._process = self._process, None
-        if process is not None:
-            process.kill()
-            process.wait()
-            self._line.socket.close()
+        if process is None:
+            return
+        process.kill()
+        try:
+            process.wait(_END_LIMIT_MS / 1000)
+        except subprocess.TimeoutExpired:
+            logger.warning(
+                "the worker factory (pid %d) has not ended %g s after SIGKILL: it may wait for a "
+                "disk; it is left behind",
+                process.pid,
+                _END_LIMIT_MS / 1000,
+            )
+        self._line.socket.close()

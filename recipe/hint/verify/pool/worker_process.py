@@ -4,12 +4,14 @@ The factory is started as a plain program, so it inherits no threads, locks, GPU
 handlers from a trainer. It imports the grade function, says ``"ready"``, and forks a worker for
 every socket it is sent; it has one thread, so a fork is a whole copy. A worker makes one grade and
 ends, and the factory never sees a response: what a grade leaves behind in its process is gone with
-it. One JSON line each way: an ``Item`` in, ``{"verdict": [...]}`` or ``{"raised": "..."}`` out.
+it. One JSON line each way: an ``Item`` in, ``{"verdict": [...]}`` or ``{"raised": "..."}`` out. The
+factory answers with the worker's number, or with a negative ``errno`` where none can be forked.
 """
 
 from __future__ import annotations
 
 import ctypes
+import errno
 import gc
 import importlib
 import json
@@ -57,11 +59,13 @@ def main(socket_fd: int, grade_path: str, parent_pid: int, options: str) -> None
         message, descriptors, _, _ = socket.recv_fds(factory, 1 << 10, 1)
         if not message:
             return
-        pid = os.fork()
+        # Without room for one more open file the message comes without its descriptor.
+        pid = _fork() if descriptors else -errno.EMFILE
         if pid == 0:
             factory.close()
             _work(socket.socket(fileno=descriptors[0]), grade, chosen)
-        os.close(descriptors[0])
+        for each in descriptors:
+            os.close(each)
         _send(factory, pid)
 
 
@@ -80,6 +84,14 @@ def load_grade(grade_path: str, options: GradeOptions) -> Grade:
     gc.collect()
     gc.freeze()  # the collections of a worker leave the shared pages alone
     return getattr(module, function)
+
+
+def _fork() -> int:
+    """Fork; return a negative ``errno`` where the machine has no room for a process."""
+    try:
+        return os.fork()
+    except OSError as problem:
+        return -(problem.errno or errno.EAGAIN)
 
 
 def _work(channel: socket.socket, grade: Grade, options: GradeOptions) -> None:

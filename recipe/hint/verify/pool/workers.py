@@ -186,8 +186,8 @@ class VerifierPool:
                     thread = threading.Thread(
                         target=self._feed, args=(name,), name=name, daemon=True
                     )
+                    thread.start()  # first: one that has not started serves nobody
                     self._threads.append(thread)
-                    thread.start()
                 # Under the lock, so that none comes after the end marks of close().
                 self._jobs.put(_Job(batch, index))
         for index, verdict in enumerate(verdicts):

@@ -49,6 +49,7 @@ _NEEDED: dict[Isolation, frozenset[str]] = {
 }
 # After the program's end is noticed: how long its exit code may take.
 _EXIT_S = 1.0
+_END_S = 10.0  # after SIGKILL
 # Of /proc/PID/status: the state, and how often the process has left a processor.
 _STATE = re.compile(r"^(?:State|(?:non)?voluntary_ctxt_switches):\t(\w+)", re.MULTILINE)
 _WAITING = frozenset("STt")
@@ -254,7 +255,10 @@ def _cpu_s_of(process: subprocess.Popen[bytes]) -> float:
 def _process(
     name: str, sockets: list[socket.socket], limits: list[str]
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """A process that has ended, and been waited for, when the block is left."""
+    """A process that has ended, and been waited for, when the block is left.
+
+    One that a disk keeps from ending is left behind after ``_END_S``, with a warning.
+    """
     descriptors = [end.fileno() for end in sockets]
     process = subprocess.Popen(
         # -S, -s, -P: no site packages, no folder of the user's, no working folder.
@@ -275,4 +279,13 @@ def _process(
         # sandbox the session is all that can be found.
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        try:
+            process.wait(_END_S)
+        except subprocess.TimeoutExpired:
+            logging.getLogger(__name__).warning(
+                "%s (pid %d) has not ended %g s after SIGKILL: it may wait for a disk; it is left "
+                "behind",
+                name,
+                process.pid,
+                _END_S,
+            )

@@ -1,0 +1,86 @@
+"""A group's limit covers its admission by vLLM, and leaves nothing admitted behind."""
+
+import asyncio
+import contextlib
+
+import pytest
+
+from recipe.hint.runtime.rollout_server import GroupHttpServer
+
+PLACES = ("the adapter", "the admission", "the answer")
+
+
+class Engine:
+    """Stands still at one place."""
+
+    def __init__(self, place):
+        self.place, self.aborted, self.is_there = place, [], asyncio.Event()
+
+    async def come(self, place):
+        if place == self.place:
+            self.is_there.set()
+            await asyncio.Event().wait()
+
+    async def add_request(self, request_id, prompt, params, *, lora_request):
+        await self.come("the admission")
+        return self
+
+    def get_nowait(self):
+        return None
+
+    async def get(self):
+        await self.come("the answer")
+
+    async def abort(self, request_id, internal=False):
+        self.aborted.append((request_id, internal))
+
+
+def server_at(place):
+    server = GroupHttpServer.__new__(GroupHttpServer)
+    server.engine, server.global_steps, server._admitting = Engine(place), 7, 0
+    server._submission_paused = server._rejecting = False
+
+    async def loaded_lora():
+        await server.engine.come("the adapter")
+
+    server._loaded_lora = loaded_lora
+    return server
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_group_that_vllm_keeps_waiting_ends_with_its_limit(place):
+    async def ask():
+        server = server_at(place)
+        # Far longer than the limit: only the test's end if it is not kept.
+        with pytest.raises(TimeoutError) as late:
+            await asyncio.wait_for(
+                server.generate_group([1, 2], {"n": 3, "max_tokens": 4}, "id", 0.05), 60
+            )
+        assert str(late.value) == ""
+        return server
+
+    server = asyncio.run(ask())
+    assert server.engine.is_there.is_set()
+    assert server._admitting == 0
+    assert server.engine.aborted == [("id", False)]
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_group_that_is_cancelled_anywhere_is_aborted_by_its_id(place):
+    async def cancel():
+        server = server_at(place)
+        asked = asyncio.create_task(
+            server.generate_group([1, 2], {"n": 3, "max_tokens": 4}, "id", 600.0)
+        )
+        await server.engine.is_there.wait()
+        # Whoever waits for open admissions waits for this one until vLLM has it.
+        assert server._admitting == (0 if place == "the answer" else 1)
+        asked.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await asked
+        assert asked.cancelled()
+        return server
+
+    server = asyncio.run(cancel())
+    assert server._admitting == 0
+    assert server.engine.aborted == [("id", False)]
