@@ -41,28 +41,15 @@ class Engine:
         """Return whether a prompt is within ``rollout.prompt_length``."""
         return True
 
-    async def sample(
-        self,
-        prompt_ids: Sequence[int],
-        seed: int,
-        rows: range | None = None,
-        sampling: RoleSampling | None = None,
-    ) -> list[Response]:
-        """Sample a group, or only ``rows`` of it: row i has the seed ``seed + i`` either way."""
-        raise NotImplementedError(f"{type(self).__name__} samples nothing")
-
     async def sample_each(
         self,
         prompts: Sequence[Sequence[int]],
         seeds: Sequence[int],
-        count: int,
+        rows: range,
         sampling: RoleSampling | None = None,
     ) -> list[list[Response]]:
-        """Sample ``count`` responses of each prompt; response i has its seed + i."""
-        return [
-            await self.sample(prompt_ids, seed, range(count), sampling)
-            for prompt_ids, seed in zip(prompts, seeds, strict=True)
-        ]
+        """Sample ``rows`` of each prompt's group: row i has the prompt's seed + i."""
+        raise NotImplementedError(f"{type(self).__name__} samples nothing")
 
     def given_response(self, text: str) -> Response:
         """Return a given text as a response: its tokens and the end of its turn."""

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from recipe.hint.command.arguments import Parser
-from recipe.hint.errors import HintError, one_line
+from recipe.hint.errors import ConfigError, HintError, one_line
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -21,16 +21,35 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("out", type=Path, help="folder to make")
     parser.add_argument("--dtype", choices=("bf16", "fp32"), default="bf16")
     given = parser.parse_args(argv)
-    print("reading the checkpoint ...", file=sys.stderr, flush=True)
-    from recipe.hint.runtime.export import export_model
-
     try:
+        check_folders(given.checkpoint, given.out)
+        print("reading the checkpoint ...", file=sys.stderr, flush=True)
+        from recipe.hint.runtime.export import export_model
+
         export_model(given.checkpoint, given.out, given.dtype)
     except (HintError, OSError) as error:
         print(f"error: {one_line(error)}", file=sys.stderr)
         return 2
     print(f"{given.out}: {given.dtype} weights, tokenizer and model card")
     return 0
+
+
+def check_folders(checkpoint: Path, out: Path) -> None:
+    """Check what needs none of the libraries, which take long to load.
+
+    Raises:
+        ConfigError: If there is no checkpoint, or ``out`` is there.
+    """
+    if not checkpoint.exists():
+        from recipe.hint.runtime.merging import known_checkpoints
+
+        known = known_checkpoints(checkpoint)
+        raise ConfigError(
+            f"{checkpoint}: no such folder; give a folder checkpoints/global_step_N of a run"
+            + (f": {known}" if known else "")
+        )
+    if out.exists():
+        raise ConfigError(f"{out} is there already; give a folder that is not")
 
 
 if __name__ == "__main__":

@@ -19,7 +19,8 @@ from typing import Any
 
 from recipe.hint.bench.gpu_check import PARTS, Check, NotHereError
 from recipe.hint.command.arguments import Parser
-from recipe.hint.errors import HintError
+from recipe.hint.errors import DataError, HintError, one_line
+from recipe.hint.typed import finite
 from recipe.hint.whole_file import write_whole
 
 Result = dict[str, Any]
@@ -29,10 +30,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the parts one after the other; a part that fails hides no other."""
     given = read_arguments(argv)
     folder = given.out.absolute()
-    folder.mkdir(parents=True, exist_ok=True)
-    check = Check(given.device, folder, time.monotonic() + 60 * given.minutes)
     written = folder / "gpu_check.json"
-    results: dict[str, Result] = json.loads(written.read_text()) if written.exists() else {}
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        results = read_results(written)
+    except (DataError, OSError) as error:
+        print(f"error: {one_line(error)}; name another --out", file=sys.stderr)
+        return 2
+    check = Check(given.device, folder, time.monotonic() + 60 * given.minutes)
     for name in given.only:
         print(f"{name} ...", end=" ", flush=True)
         shutil.rmtree(folder / name, ignore_errors=True)
@@ -50,13 +55,30 @@ def read_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     default = Path(f"outputs/gpu-check-{datetime.now():%Y%m%d-%H%M%S}")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--only", default=",".join(PARTS), help=f"of {','.join(PARTS)}")
-    parser.add_argument("--minutes", type=float, default=90, help="limit of all parts together")
+    parser.add_argument("--minutes", type=finite, default=90, help="limit of all parts together")
     parser.add_argument("--out", type=Path, default=default, help="a folder")
     given = parser.parse_args(argv)
+    if given.minutes <= 0:
+        parser.error(f"--minutes {given.minutes:g}: it must be above 0")
     given.only = given.only.split(",")
     if unknown := sorted(set(given.only) - set(PARTS)):
         parser.error(f"--only: unknown part {', '.join(unknown)}; choose from {', '.join(PARTS)}")
     return given
+
+
+def read_results(path: Path) -> dict[str, Result]:
+    """Return what an earlier check wrote, by part; nothing where there was none.
+
+    Raises:
+        DataError: If the file is damaged.
+    """
+    try:
+        results = json.loads(path.read_bytes()) if path.exists() else {}
+    except ValueError as error:
+        raise DataError(f"{path} is damaged: {error}") from error
+    if not isinstance(results, dict) or not results.keys() <= PARTS.keys():
+        raise DataError(f"{path} is not what a check writes")
+    return results
 
 
 def run_part(name: str, check: Check) -> Result:

@@ -9,6 +9,7 @@ no output.
 
 from __future__ import annotations
 
+import argparse
 import gzip
 import logging
 import os
@@ -25,8 +26,8 @@ from typing import BinaryIO
 
 from tqdm import tqdm
 
-from recipe.hint.command.arguments import Parser, silence_output
-from recipe.hint.errors import HintError
+from recipe.hint.command.arguments import Parser
+from recipe.hint.errors import DataError, HintError
 from recipe.hint.schema import UNGRADED, Verdict
 from recipe.hint.typed import finite, write_json
 from recipe.hint.verify.options import GradeOptions
@@ -64,14 +65,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     logging.basicConfig(level=logging.ERROR, format="%(message)s")
     parser = _parser()
     given = parser.parse_args(argv)
-    if not given.output.parent.is_dir():
-        parser.error(f"{given.output.parent}: no such folder; make it, or name another OUT.jsonl")
-    files = {"IN.jsonl": given.input, "OUT.jsonl": given.output, "--audit FILE": given.audit}
-    taken: dict[str, str] = {}
-    for name, path in files.items():
-        first = taken.setdefault(os.path.realpath(path), name) if path else name
-        if first != name:
-            parser.error(f"{path}: the same file as {first}; name another {name}")
+    _check(parser, given)
     try:
         options = GradeOptions(require_boxed=not given.no_box, program_isolation=given.isolation)
         pool = VerifierPool(given.workers, given.timeout_s, options=options, audit_path=given.audit)
@@ -83,13 +77,32 @@ def main(argv: Sequence[str] | None = None) -> None:
         parser.error(f"{given.input}: not a whole gzip file: {error}")
     except OSError as error:
         parser.error(f"{error.filename or given.output}: {error.strerror or error}")
-    try:
-        _print_summary(counts, pool, given.audit)
-        sys.stdout.flush()
-    except OSError as error:  # the file is whole; the exit code says how its rows were graded
-        print(f"{parser.prog}: no summary: {error.strerror}", file=sys.stderr)
-        silence_output()
+    _print_summary(counts, pool, given.audit)
     sys.exit(1 if any(reason in UNGRADED for _, reason in counts) else 0)
+
+
+def _check(parser: Parser, given: argparse.Namespace) -> None:
+    """Refuse arguments that cannot be used, before anything is written."""
+    for option, most in (("workers", 1024), ("timeout_s", 86400)):
+        if not 0 < (value := getattr(given, option)) <= most:
+            name = f"--{option.replace('_', '-')}"
+            parser.error(f"{name} {value:g}: it must be above 0 and at most {most}")
+    files = {"IN.jsonl": given.input, "OUT.jsonl": given.output, "--audit FILE": given.audit}
+    for name, path in list(files.items())[1:]:
+        if path and not path.parent.is_dir():
+            parser.error(f"{path.parent}: no such folder; make it, or name another {name}")
+    if given.input.exists() and not _is_readable(given.input):
+        parser.error(f"{given.input}: is a folder, a pipe or a device; give a file of rows")
+    taken: dict[str, str] = {}
+    for name, path in files.items():
+        first = taken.setdefault(os.path.realpath(path), name) if path else name
+        if first != name:
+            parser.error(f"{path}: the same file as {first}; name another {name}")
+
+
+def _is_readable(path: Path) -> bool:
+    """Return whether reading ends: the pipe of ``<(zcat x)`` has a writer, others may not."""
+    return path.is_file() or (path.is_fifo() and path.parts[:2] in (("/", "dev"), ("/", "proc")))
 
 
 def _opened(path: Path) -> _Source:
@@ -110,6 +123,7 @@ def _grade_file(pool: VerifierPool, source: _Source, output: Path) -> Counter[tu
     size = None if is_packed else os.fstat(source.fileno()).st_size
     # None: shown on a terminal only.
     bar = tqdm(total=size, unit="B", unit_scale=True, disable=None, desc="grading")
+    fault, are_read = "", False
     with whole_file(output) as place, _packed(place, output) as file, bar:
         for row, verdict in _graded(pool, source):
             result = {**row.fields, **{name: getattr(verdict, name) for name in _ADDED}}
@@ -117,6 +131,10 @@ def _grade_file(pool: VerifierPool, source: _Source, output: Path) -> Counter[tu
             file.write((write_json(result) + "\n").encode())
             counts[row.kind, verdict.reason] += 1
             bar.update(row.num_bytes)
+            fault = fault or row.message
+            are_read = are_read or row.is_object
+        if fault and not are_read:
+            raise DataError(f"{source.name}: no line is a JSON object; {fault}")
     return counts
 
 

@@ -14,6 +14,7 @@ docs/data.md describes the file that is written, the checks and every option.
 from __future__ import annotations
 
 import argparse
+import difflib
 import hashlib
 import logging
 import sys
@@ -22,7 +23,7 @@ from functools import partial
 from pathlib import Path
 from types import ModuleType
 
-from recipe.hint.command.arguments import Parser, silence_output, text
+from recipe.hint.command.arguments import Parser, text
 from recipe.hint.errors import DataError, HintError
 from recipe.hint.problems import checks, offline_command, prefixes
 from recipe.hint.problems.columns import check_file, check_target, write_rows
@@ -94,7 +95,20 @@ def _check_arguments(given: argparse.Namespace, source: Source | None) -> None:
     if given.options_key is not None and given.kind != "choice":
         got = f"--kind {given.kind}" if given.kind else "no --kind"
         raise DataError(f"--options-key needs --kind choice, got {got}")
+    _check_columns(given)
     _check_output(given)
+
+
+def _check_columns(given: argparse.Namespace) -> None:
+    """Refuse one column for two things; a solution may be what the answer is taken from."""
+    used: dict[str, str] = {}
+    for name in ("problem", "answer", "id", "options"):
+        column = getattr(given, f"{name}_key") or ("" if name == "options" else name)
+        other = used.setdefault(column, name) if column else name
+        if other != name:
+            raise DataError(
+                f"--{other}-key and --{name}-key are both column {column!r}; give each its own"
+            )
 
 
 def _check_output(given: argparse.Namespace) -> None:
@@ -124,9 +138,11 @@ def _read(given: argparse.Namespace, source: Source | None) -> Prepared:
         )
     path = Path(given.input)
     if not path.suffix:
+        near = difflib.get_close_matches(given.input.lower(), SOURCES, 1)
         raise DataError(
-            f"{path}: neither a source nor a file name with an ending; `main_prepare.py sources`"
-            " lists the sources"
+            f"{path}: neither a source nor a file name with an ending"
+            f"{f'; did you mean {near[0]}?' if near else ''}; `main_prepare.py sources` lists the"
+            " sources"
         )
     if given.given or given.revision:
         raise DataError(f"--from and --revision belong to a named source, and {path} is a file")
@@ -202,10 +218,7 @@ def _sources(argv: Sequence[str]) -> None:
             f"    commit {pin}",
             f"    rows {', '.join(counts)}; licence {source.licence}; {source.paper}",
         ]
-    try:
-        print("\n".join(lines), flush=True)
-    except BrokenPipeError:  # the reader has closed the pipe
-        silence_output()
+    print("\n".join(lines))
 
 
 def _write_columns(name: str, command: ModuleType, argv: Sequence[str]) -> None:

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -28,6 +29,7 @@ from omegaconf import OmegaConf
 
 from recipe.hint.command.arguments import Parser
 from recipe.hint.command.compose import CONFIG_DIR, primary_config, set_config_paths
+from recipe.hint.command.streams import is_output_lost
 from recipe.hint.errors import ConfigError, DataError, HintError, one_line
 from recipe.hint.evaluation.comparison import compare_runs
 from recipe.hint.evaluation.results import evaluation_table, recompute
@@ -51,7 +53,8 @@ def main(argv: list[str] | None = None) -> int:
     try:
         if argv and not command and not Path(argv[0]).exists():
             _suggest(argv[0], list(commands))
-        return command(argv[1:]) if command else _training(argv)
+        code = command(argv[1:]) if command else _training(argv)
+        return 2 if is_output_lost() else code
     except (HintError, OSError) as error:
         print(f"error: {one_line(error)}", file=sys.stderr)
     return 2
@@ -90,6 +93,7 @@ def _training(argv: list[str]) -> int:
     arguments = parser.parse_args(argv)
     if arguments.problems is not None and arguments.problems < 1:
         parser.error(f"--problems {arguments.problems}: it must be at least 1")
+    _check_folders(arguments.runs)
     runs = [read_run(folder) for folder in arguments.runs]
     _tell_apart(runs, arguments.runs)
     print("\n".join(training_table(runs, arguments.source, arguments.problems)))
@@ -169,6 +173,7 @@ def _html(argv: list[str]) -> int:
     given = parser.parse_args(argv)
     if not 3 <= given.max_mb <= 500:
         parser.error(f"--max-mb {given.max_mb}: it must be from 3 to 500; the charts take 2")
+    _check_folders(given.runs)
     from recipe.hint.report.page.folder import read_folder
     from recipe.hint.report.page.render import render_page
 
@@ -199,6 +204,7 @@ def _campaign(argv: list[str]) -> int:
     given = parser.parse_args(argv)
     if given.arm and not given.figure:
         parser.error("--arm chooses the arms of a figure; give --figure FILE.svg too")
+    _check_folders(given.folders)
     results = []
     for folder in given.folders:
         print(f"reading {folder} ...", file=sys.stderr, flush=True)
@@ -250,6 +256,22 @@ def _keep(argv: list[str]) -> int:
     result = keep_results(given.folder, given.output, should_replace=given.replace)
     print(f"{given.output}: {sum(map(len, result.seeds.values()))} runs")
     return 0
+
+
+def _check_folders(folders: Sequence[str]) -> None:
+    """Refuse a folder that is not there, and one that is given twice: its runs would count twice.
+
+    Raises:
+        ConfigError: Naming it.
+    """
+    places: set[str] = set()
+    for folder in folders:
+        place = os.path.realpath(folder)
+        if not os.path.isdir(place):
+            raise ConfigError(f"{folder}: no such folder")
+        if place in places:
+            raise ConfigError(f"{folder} is given twice; give each folder once")
+        places.add(place)
 
 
 def _tell_apart(runs: Sequence[Any], folders: Sequence[str]) -> None:

@@ -12,23 +12,26 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 # Read when torch loads. Threads that spin while they wait for each other lose most of their
 # time as soon as another process wants a core: measured 3.5 s instead of 0.4 s per update.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 from recipe.hint.command.arguments import Parser  # noqa: E402
-from recipe.hint.errors import one_line  # noqa: E402
-from recipe.hint.tiny import build  # noqa: E402
-from recipe.hint.tiny.worlds import WORLDS, with_other_tables  # noqa: E402
+from recipe.hint.errors import HintError, one_line  # noqa: E402
 
+if TYPE_CHECKING:
+    from recipe.hint.tiny.worlds import World
+
+WORLD_NAMES = ("one_turn", "two_turn", "three_turn")  # here: the worlds need torch
 PARTS = ("problems", "tokenizer", "base", "measurement")
 
 
 def read_arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     """Read the command line; an unknown part ends the program with a message."""
     parser = Parser(description=str(__doc__).splitlines()[0])
-    parser.add_argument("--world", default="one_turn", choices=WORLDS)
+    parser.add_argument("--world", default="one_turn", choices=WORLD_NAMES)
     parser.add_argument("--out", type=Path, help="folder to write; the world's own in data/")
     parser.add_argument(
         "--tables", type=int, help="seed of another world of one turn: secret tables and problems"
@@ -59,6 +62,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Build the chosen parts in their order, then the list of hashes."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
     arguments = read_arguments(argv)
+    from recipe.hint.tiny.worlds import WORLDS, with_other_tables
+
     world = WORLDS[arguments.world]
     if arguments.tables is not None:
         world = with_other_tables(arguments.tables)
@@ -71,6 +76,22 @@ def main(argv: Sequence[str] | None = None) -> None:
     except OSError as error:
         print(f"error: {one_line(error)}; name another --out", file=sys.stderr)
         sys.exit(2)
+    try:
+        build_parts(arguments, world, out)
+    except (HintError, OSError) as error:
+        print(f"error: {one_line(error)}", file=sys.stderr)
+        sys.exit(2)
+
+
+def build_parts(arguments: argparse.Namespace, world: World, out: Path) -> None:
+    """Build what was chosen into a folder that is there.
+
+    Raises:
+        DataError: If a part that it needs is missing.
+        OSError: If the disk refuses.
+    """
+    from recipe.hint.tiny import build
+
     if "problems" in arguments.only:
         build.build_problems(world, out)
     if "tokenizer" in arguments.only:

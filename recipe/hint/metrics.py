@@ -1,4 +1,4 @@
-"""Compute a step's metrics from its prompt records, the only place where they are counted."""
+"""Compute a step's metrics from its prompt records."""
 
 from __future__ import annotations
 

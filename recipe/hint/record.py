@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from recipe.hint.conversations import Conversation
-from recipe.hint.credit.rows import CreditRow, have_signal
+from recipe.hint.credit.rows import CreditRow, has_signal
 from recipe.hint.schema import HintStatus, Opinion, Problem, Verdict
 from recipe.hint.turns import Place, Round, Turn
 from recipe.hint.typed import fields_of
@@ -157,7 +157,7 @@ class PromptRecord:
     @property
     def has_signal(self) -> bool:
         """Whether some group has a gradient."""
-        return not self.is_dropped and have_signal(self.rewards, self.groups)
+        return not self.is_dropped and has_signal(self.rewards, self.groups)
 
     @property
     def num_injected(self) -> int:

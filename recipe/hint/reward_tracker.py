@@ -25,7 +25,6 @@ _FIELDS = {
     "worked_level": (np.uint8, _NEVER),  # lowest level with a right response last
 }
 STATE_VERSION = 3
-_OLDEST_VERSION = 2  # its ids are an array of texts, which lose NUL characters at their ends
 
 
 class RewardTracker:
@@ -148,16 +147,11 @@ def saved_ids(state: Mapping[str, Any]) -> list[str]:
     """Return the problem ids of a saved state, in the order of its columns.
 
     Raises:
-        ValueError: If a version wrote the state that this one does not read.
+        ValueError: If another version wrote the state.
     """
     version = int(state["version"])
-    if version == _OLDEST_VERSION:
-        return [str(problem_id) for problem_id in state["ids"]]
     if version != STATE_VERSION:
-        raise ValueError(
-            f"tracker state has version {version}, this code reads {_OLDEST_VERSION} and "
-            f"{STATE_VERSION}"
-        )
+        raise ValueError(f"tracker state has version {version}, this code reads {STATE_VERSION}")
     return json.loads(np.asarray(state["ids"]).tobytes())
 
 

@@ -205,12 +205,9 @@ class PromptRollout:
             return [[self._engine.given_response(text) for text in request.given] for _ in branches]
         if request.asks_teacher:
             return await together(self._replies(request, branch, rows) for branch in branches)
-        if len(branches) == 1:
-            [only] = branches
-            return [await self._engine.sample(only.prompt_ids_T, only.seed, rows, request.sampling)]
         prompts = [branch.prompt_ids_T for branch in branches]
-        seeds = [branch.seed + rows.start for branch in branches]
-        return await self._engine.sample_each(prompts, seeds, len(rows), request.sampling)
+        seeds = [branch.seed for branch in branches]
+        return await self._engine.sample_each(prompts, seeds, rows, request.sampling)
 
     async def _replies(self, request: Sample, branch: _Branch, rows: range) -> list[Response]:
         """Return the teacher's texts, without those that it failed to write."""

@@ -197,10 +197,9 @@ class ProblemState:
         highest_level: The highest level that the last one trained on.
         worked_level: The lowest level at which a response of the last one was right; -1: none.
         step: The training step, from 1.
-        repeat: How often the problem was sent before at this step: the end of an epoch and the
-            beginning of the next may meet in one.
-        sent_step: The step that the prompt was first sent at: an earlier one where a resumed run
-            sends it again; 0: unknown.
+        repeat: Times this step has already sent the problem; above 0 only where an epoch ends
+            inside a step.
+        sent_step: The step that first sent the prompt; 0: unknown.
     """
 
     visits: int = 0
@@ -215,10 +214,12 @@ class ProblemState:
     @classmethod
     def from_queue(cls, values: Mapping[str, Any], step: int) -> ProblemState:
         """Return the state that travelled with a prompt, at the step that samples it."""
-        values = dict(values)
-        if "accepted_level" in values:  # a queue saved by an earlier version
-            values["highest_level"] = values.pop("accepted_level")
         return cls(**{**values, "step": step})
+
+    @property
+    def schedule_step(self) -> int:
+        """The step that decides stage and warm-up: a prompt keeps its own when it is sent again."""
+        return self.sent_step or self.step
 
     def within(self, max_level: int) -> ProblemState:
         """Return the state for a run with ``max_level`` levels; an earlier start may have had more.
@@ -264,7 +265,6 @@ def problem_from_row(row: Mapping[str, Any]) -> Problem:
     extra_info = row.get("extra_info") or {}
     index = extra_info.get("index")
     first_attempts = row.get("first_attempts")
-    # What a user's own reward function is called with.
     data_source = row.get("data_source", "")
     call = {"data_source": data_source, "ground_truth": truth, "extra_info": extra_info}
     return Problem(

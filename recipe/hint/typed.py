@@ -6,7 +6,7 @@ import difflib
 import functools
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any, get_args, get_type_hints
 
@@ -54,7 +54,9 @@ def read_typed(cls: type, node: Mapping[str, Any], path: str) -> Any:
     except (TypeError, ValueError, RecursionError) as error:
         if isinstance(error, ConfigError):
             raise
-        raise ConfigError(f"{path} holds what is no plain value: {error}") from error
+        raise ConfigError(
+            f"{path} holds an unsupported value ({error}); use numbers, text, lists or mappings"
+        ) from error
     try:
         return TypeAdapter(cls).validate_json(text, strict=True, extra="forbid")
     except ValidationError as error:
@@ -136,14 +138,33 @@ def _spelled(value: Any) -> str:
     return json.dumps(value)
 
 
+def unique_pairs(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the fields of a JSON object; of equal names, JSON's own reader keeps the last.
+
+    Raises:
+        ValueError: If two names are equal.
+    """
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"it names {twice!r} twice; give each field a name of its own")
+    return fields
+
+
 def read_json(text: str | bytes, parse_float: Callable[[str], float] = finite) -> Any:
     """Return the value of a JSON text. ``NaN``, ``Infinity`` and ``1e999`` are no JSON numbers.
 
     Raises:
-        ValueError: If it is no JSON, holds such a number, or is nested too deep.
+        ValueError: If it is no JSON, holds such a number or a name twice, or is nested too deep.
     """
     try:
-        return json.loads(text, parse_constant=finite, parse_float=parse_float)
+        return json.loads(
+            text,
+            parse_constant=finite,
+            parse_float=parse_float,
+            object_pairs_hook=unique_pairs,
+        )
     except RecursionError as error:
         raise ValueError("nested too deep") from error
 

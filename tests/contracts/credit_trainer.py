@@ -5,13 +5,13 @@ from types import SimpleNamespace
 
 import torch
 import transfer_queue as tq
+from fakes import OneByOne
 from omegaconf import OmegaConf
 from transfer_queue import KVBatchMeta
 from verl.trainer.ppo import core_algos
 from verl.trainer.ppo.v1 import PPOTrainerSync
 from verl.utils import tensordict_utils as tu
 
-from recipe.hint.engine import Engine
 from recipe.hint.methods.score import Score, ScoreSettings
 from recipe.hint.prompt import Texts
 from recipe.hint.rollout import PromptRollout, RolloutParts
@@ -93,7 +93,7 @@ class Queue:
         return KVBatchMeta(partition_id=partition_id, keys=keys, tags=tags)
 
 
-class TwoTalks(Engine):
+class TwoTalks(OneByOne):
     """Two conversations: lengths by turn and row, right or wrong by the last token; 2: ungraded."""
 
     group_size = 2
@@ -104,7 +104,7 @@ class TwoTalks(Engine):
     def render(self, messages, **_):
         return [len(messages)] * 3
 
-    async def sample(self, prompt_ids, seed, rows=None, sampling=None):
+    async def sample(self, prompt_ids, seed, rows, sampling):
         turn = prompt_ids[0] // 2
         made = [[*range(1, 2 + turn + row), self.right[turn].pop(0)] for row in rows]
         return [Response(ids, [-1.0] * len(ids), "text", False, 1, 1) for ids in made]

@@ -126,7 +126,7 @@ async def gone_on(server: GroupHttpServer, prompt_ids: list[int]) -> dict[str, A
     """A group through three weight syncs, which bring the same weights under a new version."""
     client = GroupClient(Balancer(server), max_model_len=2048, timeout_s=600)
     sampling = Sampling(n=4, max_tokens=1200, temperature=1.0)
-    going = asyncio.create_task(client.sample(prompt_ids, sampling, seed=5))
+    going = asyncio.create_task(client.sample_each([prompt_ids], sampling, [5]))
     for version in range(VERSION + 1, VERSION + 4):
         states = server.engine.output_processor.request_states
         while not any(each.detokenizer.num_output_tokens() for each in states.values()):
@@ -134,7 +134,7 @@ async def gone_on(server: GroupHttpServer, prompt_ids: list[int]) -> dict[str, A
         await server.abort_all_requests()
         await server.set_global_steps(version)
         await server.resume_generation()
-    group = await going
+    [group] = await going
     model = AutoModelForCausalLM.from_pretrained(BASE, dtype=torch.float32).eval()
     references = [reference_log_probs(model, prompt_ids, each.token_ids_T) for each in group]
     return {"gone on": [asdict(each) for each in group], "gone on reference": references}

@@ -271,7 +271,8 @@ def test_an_update_takes_the_rows_of_as_many_prompts_as_a_mini_batch_has(
     assert -(-rows // multiple) * multiple == padded == size * (prompts // mini)
     trainer.actor_rollout_wg = Recorder()
     trainer._update_actor(KVBatchMeta(partition_id="train", keys=[], tags=[], extra_info={}), {})
-    assert trainer.actor_rollout_wg.sizes == (size, size)
+    # It takes the padding along, and divides by its share of the real rows.
+    assert trainer.actor_rollout_wg.sizes == (size, rows * mini / prompts)
     # Nothing of it stays.
     assert trainer.config.actor_rollout_ref.rollout.n == 2
     assert trainer.config.actor_rollout_ref.actor.ppo_mini_batch_size == mini

@@ -32,10 +32,10 @@ class Engine:
     def render(self, messages):
         return array("q", [1, 2])
 
-    async def sample(self, prompt_ids, seed, rows=None):
-        if seed == 13:
+    async def sample_each(self, prompts, seeds, rows):
+        if 13 in seeds:
             raise RuntimeError("no server")
-        return [Response([5], [-0.5], "\\boxed{4}", False)] * self.group_size
+        return [[Response([5], [-0.5], "\\boxed{4}", False)] * len(rows) for _ in prompts]
 
     async def write(self, messages, seed):
         return WrittenText("a hint", 2)
@@ -66,7 +66,8 @@ def told(monkeypatch):
 
 async def rollout(engine, traces, step, problem_id="7", seed=1):
     with traces.prompt(problem_id, step, is_validation=False):
-        responses = await engine.sample(engine.render(PROBLEM.messages), seed)
+        prompts = [engine.render(PROBLEM.messages)]
+        [responses] = await engine.sample_each(prompts, [seed], range(engine.group_size))
         await engine.write(PROBLEM.messages, seed)
         return await engine.grade(PROBLEM, responses)
 
@@ -84,13 +85,13 @@ def test_requests_and_verdicts_of_a_prompt_are_traced_under_its_problem_and_step
     verdicts = asyncio.run(rollout(engine, Traces(), step=3))
     assert [each.score for each in verdicts] == [1.0, 1.0]
     assert [(step, each["op"].split(".")[-1]) for step, each in entries] == [
-        (3, "sample"),
+        (3, "sample_each"),
         (3, "write"),
         (3, "grade"),
     ]
     assert {each["sample_index"] for _, each in entries} == {"7"}
     sampled = entries[0][1]
-    assert sampled["inputs"]["prompt_ids"] == [1, 2]
+    assert sampled["inputs"]["prompts"] == [[1, 2]]
     assert "boxed{4}" in str(sampled["output"])
 
 

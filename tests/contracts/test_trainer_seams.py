@@ -31,7 +31,7 @@ from recipe.hint.runtime.checkpoints import (
     step_folder,
 )
 from recipe.hint.runtime.reporter import StepReporter
-from recipe.hint.runtime.trainer import TRAINERS, HintMixin
+from recipe.hint.runtime.trainer import SHAPES_FILE, TRAINERS, HintMixin
 from recipe.hint.schema import ProblemState
 
 # What HintMixin overrides; the rest of its methods are its own.
@@ -294,13 +294,13 @@ def test_a_run_that_was_set_back_by_path_goes_on_from_there_whatever_was_saved_l
         for step in (2, 4):
             step_folder(root, step).mkdir(parents=True)
             np.savez(step_folder(root, step) / STATE_FILE, **RewardTracker().state_dict())
+            (step_folder(root, step) / SHAPES_FILE).write_text("{}")
             mark_complete(root, step)
-    monkeypatch.setattr(
-        PPOTrainer, "_load_checkpoint", lambda self: setattr(self, "global_steps", 2)
-    )
+    monkeypatch.setattr(PPOTrainer, "_load_checkpoint", lambda self: None)
     trainer = TRAINERS["sync"].__new__(TRAINERS["sync"])
-    trainer.trainer_mode, trainer.tracker = "sync", RewardTracker()
-    trainer.folder = SimpleNamespace(say=str)
+    trainer.trainer_mode, trainer.global_steps = "sync", 2
+    trainer.tracker, trainer.folder = RewardTracker(), SimpleNamespace(say=str)
+    trainer.sample_chooser = SimpleNamespace(load_state_dict=dict)
     node = {
         "resume_mode": "resume_path",
         "resume_from_path": str(step_folder(source, 2)),
@@ -376,8 +376,8 @@ def test_a_checkpoint_is_whole_when_the_users_callback_sees_it(mode, monkeypatch
         }
     )
     trainer = TRAINERS[mode](config)
+    trainer.watchdog = SimpleNamespace(phase=lambda *_: nullcontext())
     trainer._save_checkpoint()
-    trainer.watchdog.stop()
     assert seen == [(7, False, True)]
 
 

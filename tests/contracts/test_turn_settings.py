@@ -27,6 +27,7 @@ STEPS = 10
 PHASES = "trainer.method=mlmt hint.mlmt.t_low=2 hint.mlmt.t_high=1"
 STAGES = "trainer.method=score hint.score.stage1_steps"
 VALUES = "trainer.method=mlmt hint.mlmt.baseline=value"
+VERLS_CRITIC = "trainer.method=grpo algorithm.adv_estimator=gae"
 ASYNC = "trainer.v1.trainer_mode=colocate_async"
 AHEAD = "trainer.v1.colocate_async.num_warmup_batches"
 ACTOR, CORRECTION = "actor_rollout_ref.actor", "algorithm.rollout_correction"
@@ -55,6 +56,8 @@ GOOD = [
     "trainer.method=score hint.score.stage1_steps=0 hint.score.alpha=0 hint.score.beta2=0 "
     "hint.score.solver_credit=joint",
     "trainer.method=sage algorithm.adv_estimator=gae",  # it drops no group
+    f"trainer.method=sage {ACTOR}.loss_agg_mode=seq-mean-token-sum-norm "
+    f"{ACTOR}.loss_scale_factor=48",
 ]
 WRONG = {
     "trainer.method=score algorithm.filter_groups.enable=true": (
@@ -72,8 +75,15 @@ WRONG = {
             ("luffy", f"{CORRECTION}.bypass_mode=true", ".*not computed then"),
         )
     },
-    f"trainer.method=score {ACTOR}.loss_agg_mode=seq-mean-token-sum-norm": (
-        "divides each micro-batch by .*give .*loss_scale_factor=48 "
+    **{
+        f"trainer.method={name} {ACTOR}.loss_agg_mode=seq-mean-token-sum-norm": (
+            f"{ACTOR}.loss_agg_mode=.* divides each micro-batch by .* give "
+            f"{ACTOR}.loss_scale_factor=48 "
+        )
+        for name in ("score", "sage", "sage-light", "grpo", "ghpo")
+    },
+    f"{VERLS_CRITIC} critic.loss_agg_mode=seq-mean-token-sum-norm": (
+        "critic.loss_agg_mode=.* divides each .* give critic.loss_scale_factor=48 "
     ),
     f"{PHASES} {ASYNC}": "t_low=2 needs trainer.v1.trainer_mode=sync: in colocate_async",
     f"{STAGES}=9 {ASYNC}": "stage1_steps=9 leaves no step of 10 .* at most 8, or 10 for stage I",
@@ -89,9 +99,9 @@ WRONG = {
     },
     **{
         f"trainer.method={name} actor_rollout_ref.actor.policy_loss.loss_mode=geo_mean": (
-            f"loss_mode=geo_mean does not work with trainer.method={name}: it takes the mean adv"
+            "loss_mode=geo_mean adds up the means of the micro-batches.* give .*=vanilla"
         )
-        for name in ("score", "score-guided", "mlmt", "archer")
+        for name in ("score", "score-guided", "mlmt", "archer", "sage", "sage-light", "grpo")
     },
     **{
         f"trainer.method=ghpo algorithm.adv_estimator={name}": f"adv_estimator={name} does not work"

@@ -10,6 +10,7 @@ import pytest
 import ray
 import torch
 import transfer_queue as tq
+from fakes import OneByOne
 from omegaconf import OmegaConf
 from tensordict import TensorDict
 from verl.experimental.agent_loop import AgentLoopManager, AgentLoopWorker, get_trajectory_info
@@ -18,7 +19,6 @@ from verl.utils import tensordict_utils as tu
 from verl.utils.tokenizer.continuous_token_wiring import create_continuous_token_builder
 from verl.workers.rollout.llm_server import FullyAsyncLLMServerClient, LLMServerClient
 
-from recipe.hint.engine import Engine
 from recipe.hint.methods.base import Method
 from recipe.hint.prompt import Texts
 from recipe.hint.rollout import RolloutParts
@@ -213,7 +213,7 @@ def test_whatever_ends_a_prompt_becomes_its_status(monkeypatch, error):
     assert tag["error"].startswith(f"problem p7: {type(error).__name__}: ")
 
 
-class SlowEngine(Engine):
+class SlowEngine(OneByOne):
     """Answers a group after some turns of the event loop, and counts those it has at once."""
 
     group_size = 2
@@ -224,7 +224,7 @@ class SlowEngine(Engine):
     def render(self, messages, **_):
         return [1]
 
-    async def sample(self, prompt_ids, seed, rows, sampling=None):
+    async def sample(self, prompt_ids, seed, rows, sampling):
         self.now += 1
         self.most = max(self.most, self.now)
         for _ in range(5):
@@ -386,7 +386,8 @@ def test_a_group_is_sampled_through_verls_own_client(client_class):
         client = GroupClient(
             client_class(MINIMAL, load_balancer_handle=balancer), max_model_len=16, timeout_s=10
         )
-        group = await client.sample([1, 2], Sampling(n=2, max_tokens=4, temperature=1.0), seed=3)
+        sampling = Sampling(n=2, max_tokens=4, temperature=1.0)
+        [group] = await client.sample_each([[1, 2]], sampling, [3])
         await asyncio.sleep(0)  # the release is sent without waiting for it
         return group, balancer.held
 

@@ -98,6 +98,10 @@ def test_separate_devices_that_cannot_work_are_refused(check, wrong, says):
     ("wrong", "says"),
     [
         ("fsdp_config.param_offload=true", r"param_offload=true with .*=2: .*updates are lost"),
+        (
+            "fsdp_config.reshard_after_forward=false",
+            r"reshard_after_forward=false with .*=2: .*second update .*set it to true",
+        ),
         ("strategy=fsdp", r"strategy=fsdp with .*=2: .*older weights.*give fsdp2"),
     ],
 )

@@ -31,7 +31,15 @@ def problem(solution: str = "one step, then the next", problem_id: str = "p1") -
     return Problem(problem_id, messages, "What is 1+1?", solution, "2", "test")
 
 
-class ScriptedEngine(Engine):
+class OneByOne(Engine):
+    """An engine that samples a prompt at a time, by a method of its own."""
+
+    async def sample_each(self, prompts, seeds, rows, sampling=None):
+        asked = zip(prompts, seeds, strict=True)
+        return [await self.sample(prompt_ids, seed, rows, sampling) for prompt_ids, seed in asked]
+
+
+class ScriptedEngine(OneByOne):
     """``outcomes[level]`` are the rewards of a group; a string is a verdict's reason instead.
 
     A token is a character, so a prompt's length is its text's. An answer's tokens are its level,
@@ -70,12 +78,11 @@ class ScriptedEngine(Engine):
     def group_size(self):
         return len(next(iter(self.outcomes.values())))
 
-    async def sample(self, prompt_ids, seed, rows=None, sampling=None):
+    async def sample(self, prompt_ids, seed, rows, sampling):
         await self._yield()
         self.seeds.append(seed)
         self.prompts.append("".join(map(chr, prompt_ids)))
         level = self.level_of(prompt_ids)
-        rows = range(self.group_size) if rows is None else rows
         self.num_sampled += len(rows)
         return [
             Response(

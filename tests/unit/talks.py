@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from fakes import problem
+from fakes import OneByOne, problem
 
-from recipe.hint.engine import Engine
 from recipe.hint.prompt import Texts
 from recipe.hint.rollout import PromptRollout, RolloutParts
 from recipe.hint.schema import ProblemState, Response, Verdict
@@ -15,7 +14,7 @@ from recipe.hint.settings import HintSettings
 GUIDE = 7  # as a turn
 
 
-class TurnEngine(Engine):
+class TurnEngine(OneByOne):
     """Right or wrong by turn and row: ``right[turn]`` lists the responses of that turn.
 
     A token is a character; a response's text names its turn. Of the turn ``GUIDE`` the list says
@@ -34,15 +33,14 @@ class TurnEngine(Engine):
     def fits(self, prompt_ids):
         return len(prompt_ids) <= self.prompt_length
 
-    async def sample(self, prompt_ids, seed, rows=None, sampling=None):
+    async def sample(self, prompt_ids, seed, rows, sampling):
         text = "".join(map(chr, prompt_ids))
         turn = GUIDE if text.startswith("[system]You are a tutor") else text.count("[assistant]")
         self.sampling.append(sampling)
-        count = len(rows) if rows is not None else self.group_size
         self.seeds += [seed + row for row in rows]
         return [
             Response([turn, self.right[turn].pop(0)], [0.0, 0.0], f"answer {turn}", False)
-            for _ in range(count)
+            for _ in rows
         ]
 
     def given_response(self, text):

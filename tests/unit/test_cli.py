@@ -223,5 +223,5 @@ def test_a_text_whose_bytes_are_no_utf8_is_told_in_one_line(program, arguments, 
     monkeypatch.setattr(sys, "stderr", told := io.StringIO())
     with pytest.raises(SystemExit, match="2"):
         main([*arguments, "a\udcff"])
-    assert f"argument {arguments[-1]}: invalid text value: 'a\\udcff'" in told.getvalue()
+    assert f"argument {arguments[-1]}: 'a\\udcff' is not UTF-8; give it in UTF-8" in told.getvalue()
     assert told.getvalue().count("\n") == 1

@@ -146,7 +146,7 @@ def test_the_box_may_be_waived_and_the_audit_names_a_file(grade, tmp_path):
     ("arguments", "message"),
     [
         (["gone.jsonl", "out.jsonl"], "gone.jsonl: No such file or directory"),
-        (["in.jsonl", "out.jsonl", "--workers", "0"], "num_workers must be above 0, got 0"),
+        (["in.jsonl", "out.jsonl", "--workers", "0"], "--workers 0: it must be above 0"),
         (["in.jsonl", "out.jsonl", "--isolation", "some"], "choose one of full, partial, none"),
         (["in.jsonl"], "the following arguments are required: OUT.jsonl"),
     ],
@@ -224,5 +224,5 @@ def test_a_summary_that_cannot_be_shown_changes_no_exit_code(tmp_path):
     with open("/dev/full", "w") as full:
         end = subprocess.run(program, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert (end.returncode, end.stderr.count("\n")) == (0, 1)
-    assert "no summary: No space left on device" in end.stderr
+    assert "what is printed is not whole: No space left on device" in end.stderr
     assert json.loads(out.read_text())["reason"] == "correct"

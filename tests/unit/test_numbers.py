@@ -74,7 +74,7 @@ def test_verl_settings_are_looked_at_before_anything_else():
 def test_every_number_of_a_command_line_refuses_it(main, arguments, word, capsys):
     with pytest.raises(SystemExit, match="2"):
         main([*arguments[:-1], f"{arguments[-1]}={word}"])
-    assert f"argument {arguments[-1]}: invalid finite value: '{word}'" in capsys.readouterr().err
+    assert f"argument {arguments[-1]}: '{word}' is not a finite number" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("word", IN_JSON)

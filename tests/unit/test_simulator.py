@@ -128,8 +128,9 @@ def test_hints_help_and_lengths_keep_to_their_mean_and_their_cap():
 def test_a_row_of_a_group_is_the_same_response_when_sampled_alone():
     async def main():
         engine = SimulatedEngine(World(), 3, Fleet(SLOW, 1))
-        whole = await engine.sample([1], 17)
-        return whole, await engine.sample([1], 17, range(2, 4))
+        [whole] = await engine.sample_each([[1]], [17], range(engine.group_size))
+        [some] = await engine.sample_each([[1]], [17], range(2, 4))
+        return whole, some
 
     whole, some = run_virtual(main())
     assert some == whole[2:4]

@@ -47,7 +47,7 @@ _PHASES = {
 }
 
 
-# What a type checker sees as the bases of the two mixins: the classes behind them in the method
+# What a type checker sees as the bases of the two mixins: the classes after them in the method
 # resolution order of `BenchTrainerSync`.
 _Trainer = PPOTrainerSync if TYPE_CHECKING else object
 

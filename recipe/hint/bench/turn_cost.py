@@ -146,7 +146,7 @@ class _Arm:
     async def _run(self, publisher: store.Publisher, number: int) -> None:
         row = problem_row(number)
         problem = problem_from_row(row)
-        state = ProblemState(step=10**6)  # behind every first stage
+        state = ProblemState(step=10**6)  # after every first stage
         outcome = await PromptRollout(problem, state, self._parts).run(row["uid"], 10**6)
         self.num_rounds = len(outcome.record.rounds)
         await publisher.publish(outcome, row, "train")

@@ -127,21 +127,20 @@ class SimulatedEngine(Engine):
         last = messages[-1]["content"].split()[-1]
         return [int(last) if last.isdecimal() else 0]
 
-    async def sample(
+    async def sample_each(
         self,
-        prompt_ids: Sequence[int],
-        seed: int,
-        rows: range | None = None,
+        prompts: Sequence[Sequence[int]],
+        seeds: Sequence[int],
+        rows: range,
         sampling: RoleSampling | None = None,
-    ) -> list[Response]:
-        """Return responses when the fleet has made them; ``token_ids_T`` is a range."""
-        world, [level] = self._world, prompt_ids
+    ) -> list[list[Response]]:
+        """Return one group when the fleet has made it; ``token_ids_T`` is a range."""
+        world, [[level]], [seed] = self._world, prompts, seeds
         lengths_G, is_right_G = world.draw(self._difficulty, level, seed)
-        rows = rows or range(self.group_size)
         lengths = [lengths_G[row] for row in rows]
         prompt_tokens = world.prompt_tokens + (int(world.hint_tokens) if level else 0)
         await self._fleet.generate(lengths, prompt_tokens)
-        return [
+        group = [
             Response(
                 cast(list[int], range(length)),  # its length is all that is asked for
                 [],
@@ -150,6 +149,7 @@ class SimulatedEngine(Engine):
             )
             for row, length in zip(rows, lengths, strict=True)
         ]
+        return [group]
 
     async def grade(self, problem: Problem, responses_G: list[Response]) -> list[Verdict]:
         """Return at once: verification hides behind generation (docs/performance.md)."""

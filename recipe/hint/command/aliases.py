@@ -1,4 +1,4 @@
-"""Second names of settings: those of other implementations and of earlier versions."""
+"""Second names of settings: those of other implementations."""
 
 from __future__ import annotations
 
@@ -14,10 +14,8 @@ from recipe.hint.methods import METHODS, Method
 
 _EXPERIMENTS = Path(__file__).resolve().parents[3] / "configs/experiment"
 _ALL_STEPS = "trainer.total_training_steps"
-# Names that mean the same for every method: of the SAGE release, and of earlier versions.
+# Names that mean the same for every method: of the SAGE release.
 ALIASES = {
-    "hint.refresh_share": "hint.dropout_share",
-    "hint.reliance_every": "hint.logprob_gain_every",
     "actor_rollout_ref.model.pretrained_model_name_or_path": "actor_rollout_ref.model.path",
     "actor_rollout_ref.rollout.num_generations_per_prompt": "actor_rollout_ref.rollout.n",
     # Of the multi-turn reference (docs/methods/score.md).

@@ -1,15 +1,20 @@
-"""Parse arguments that are not settings, and handle a closed output."""
+"""Parse arguments that are not settings."""
 
 from __future__ import annotations
 
 import argparse
-import os
-import sys
-from typing import NoReturn
+from typing import Any, NoReturn
+
+from recipe.hint.typed import finite
 
 
 class Parser(argparse.ArgumentParser):
     """Reports a wrong argument in one line, and exits with code 2."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        # argparse would name the function: "invalid finite value".
+        self.register("type", finite, _number)
 
     def error(self, message: str) -> NoReturn:
         """Print one line; argparse would print the usage before it."""
@@ -20,12 +25,17 @@ def text(value: str) -> str:
     """Return a text of the command line.
 
     Raises:
-        ValueError: If its bytes were no UTF-8.
+        ArgumentTypeError: If its bytes were no UTF-8.
     """
-    value.encode()
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise argparse.ArgumentTypeError(f"{value!r} is not UTF-8; give it in UTF-8") from error
     return value
 
 
-def silence_output() -> None:
-    """Drop what is still to be printed: nobody reads it, and the flush at exit would fail."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def _number(value: str) -> float:
+    try:
+        return finite(value)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{value!r} is not a finite number") from error

@@ -27,6 +27,8 @@ Action = Literal["run", "help", "show", "hydra"]
 REPOSITORY = Path(__file__).resolve().parents[3]
 CONFIG_DIR = Path(__file__).resolve().parents[1] / "config"
 _NOT_THERE = re.compile(r"Could not override '([^']+)'|Key '([^']+)' is not in struct")
+# Values that Hydra takes for no file, or fails on: it reads them as something else than a text.
+_NO_NAME = re.compile(r"|null|none|true|false|[-+]?[\d._]+(?:e[-+]?\d+)?|[{].*", re.I | re.S)
 
 
 def split_command(argv: Sequence[str]) -> tuple[list[str], list[str], Action]:
@@ -79,14 +81,13 @@ def choose_hardware(argv: list[str], has_gpu: bool) -> tuple[list[str], str]:
         The arguments, and the line that says so, or an empty one.
 
     Raises:
-        ConfigError: On ``hardware=null``, which Hydra would take for no preset at all.
+        ConfigError: If a group of files, such as ``hardware``, is given what names none.
     """
     given = given_settings(argv)
-    for group in ("hardware", "experiment"):
-        if given.get(group, group).lower() in ("", "null", "none"):
+    for name, value in given.items():
+        if (files := _files_of(name)) and _NO_NAME.fullmatch(value):
             raise ConfigError(
-                f"{group}={given[group]} names no file of configs/{group}; give a name or leave it "
-                f"out"
+                f"{name}={value} names no file of {files}; give a name or leave it out"
             )
     # An experiment chooses its preset itself.
     if has_gpu or given.keys() & {"hardware", "experiment", "trainer.device"}:
@@ -95,6 +96,13 @@ def choose_hardware(argv: list[str], has_gpu: bool) -> tuple[list[str], str]:
         "no GPU found and no hardware= given: running the laptop preset (configs/hardware/"
         "laptop.yaml), with the embedded model and problems where you name none"
     )
+
+
+def _files_of(name: str) -> Path | None:
+    """Return the folder of a group's files; nothing where ``name`` is a setting."""
+    roots = (REPOSITORY / "configs", Path(os.environ.get("HINT_VERL_CONFIG", CONFIG_DIR)))
+    folders = (root / name.partition("@")[0] for root in roots)
+    return next((folder for folder in folders if folder.is_dir()), None)
 
 
 def set_config_paths() -> None:

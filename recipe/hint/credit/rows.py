@@ -43,8 +43,10 @@ class CreditRow:
     facts: Mapping[str, float] = field(default_factory=dict)
 
 
-def have_signal(rewards: Sequence[float | None], groups: Sequence[str]) -> bool:
-    """Return whether some group's rewards differ, or it is one row that earned.
+def has_signal(rewards: Sequence[float | None], groups: Sequence[str]) -> bool:
+    """Return whether any group has a gradient.
+
+    Its rewards differ, or its only row has a nonzero reward.
 
     Args:
         rewards: Of the rows that train; ``None`` is no number.

@@ -15,7 +15,7 @@ class TokenStats:
         log_probs_NT: Log-probability of each token, at the temperature of the rollouts.
         entropies_NT: Entropy of the distribution that the token is from, in nats.
         mask_NT: 1 for tokens in the loss, 0 for padding and dropped ones.
-        k1_NT: Log-probability less that under the reference policy, 0 without one.
+        k1_NT: log pi - log pi_ref per token, in nats; 0 without a reference policy.
     """
 
     log_probs_NT: np.ndarray
@@ -32,9 +32,9 @@ class TokenStats:
 def token_advantages(
     advantages_N: np.ndarray, weights_NT: np.ndarray, kl_coefs_N: np.ndarray, tokens: TokenStats
 ) -> np.ndarray:
-    """Return weight x advantage - coefficient x KL from the token on, shape ``(N, T)``.
+    """Return weight * advantage - kl_coef * (log-ratios summed from this token to the end).
 
-    On policy, KL(policy || reference) of a response has the gradient
+    Shape (N, T). On policy, KL(policy || reference) of a response has the gradient
     E[sum_t (sum_{u >= t} k1_u) grad log p(y_t)], k1_u = log p(y_u) - log p_ref(y_u): a token pays
     for itself and for all after it. verl's KL loss has only one coefficient for all rows.
 

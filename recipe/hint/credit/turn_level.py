@@ -65,7 +65,7 @@ def turn_gae(
 
 
 def _from_the_end(following_N: np.ndarray) -> list[int]:
-    """Return the indices of the rows, each behind the row that follows it."""
+    """Return the indices of the rows, last turns first."""
     before = {int(after): row for row, after in enumerate(following_N) if after != LAST}
     order = []
     for row in np.flatnonzero(following_N == LAST):

@@ -150,8 +150,10 @@ class EvaluationEngine(Protocol):
         """Return the token ids of a conversation."""
         ...
 
-    async def sample(self, prompt_ids: Sequence[int], seed: int, rows: range) -> list[Response]:
-        """Sample ``rows`` of K responses; response k is sampled with ``seed + k``."""
+    async def sample_each(
+        self, prompts: Sequence[Sequence[int]], seeds: Sequence[int], rows: range
+    ) -> list[list[Response]]:
+        """Sample ``rows`` of K responses to each prompt; response k has the prompt's seed + k."""
         ...
 
     async def grade(self, problem: Problem, responses_G: list[Response]) -> list[Verdict]:
@@ -228,7 +230,7 @@ async def graded_rows(job: Job, *, engine: EvaluationEngine, seed: int) -> list[
     rows = []
     for numbers in requests:
         start = time.perf_counter()
-        responses_G = await engine.sample(prompt_ids, base, numbers)
+        [responses_G] = await engine.sample_each([prompt_ids], [base], numbers)
         seconds = round(time.perf_counter() - start, 3)
         verdicts_G = await engine.grade(problem, responses_G)
         rows += [

@@ -65,9 +65,11 @@ class Method:
         has_own_credit: Whether :meth:`advantages` takes the place of verl's estimator.
         has_turns: Whether its conversations have several turns, in validation too.
         needs_solution: Whether it trains on the reference solutions.
-        rewards_form: Whether its reward asks for a response that opens its thoughts itself.
+        rewards_form: Whether the response itself must open <think>, so a template that opens it is
+            refused.
         needs_log_probs: Whether it needs the trainer's log-probabilities before the update, which
             verl's bypass mode does not compute.
+        phase_may_fill_run: Whether the first phase may take all steps of the run.
         aliases: Names of settings in other implementations -> ours; a name with dots may be any
             setting.
         alias_values: Name in another implementation -> its values -> ours.
@@ -87,6 +89,7 @@ class Method:
     needs_solution: ClassVar[bool] = False
     rewards_form: bool = False
     needs_log_probs: ClassVar[bool] = False
+    phase_may_fill_run: ClassVar[bool] = False
     aliases: ClassVar[Mapping[str, str]] = {}
     alias_values: ClassVar[Mapping[str, Mapping[str, str]]] = {}
 
@@ -102,7 +105,7 @@ class Method:
 
         Args:
             group_size: Responses of a whole group, G.
-            use_kl_in_reward: Whether verl takes each response's KL from its reward.
+            use_kl_in_reward: Whether verl subtracts the KL from each reward.
             num_updates: Mini-batches of one batch.
 
         Raises:
@@ -144,10 +147,11 @@ class Method:
             ConfigError: Naming the setting.
         """
         name, first = self.first_phase
-        if first and first >= num_steps:
+        is_too_long = first > num_steps if self.phase_may_fill_run else first >= num_steps
+        if first and is_too_long:
             raise ConfigError(
                 f"{self.settings_node}.{name}={first} leaves none of the {num_steps} steps of the "
-                f"run to the method itself; give it fewer, or the run more "
+                f"run to what follows; give it fewer, or the run more "
                 f"(trainer.total_training_steps)"
             )
 

@@ -100,7 +100,7 @@ class Ghpo(Method):
 
     def open(self, problem: Problem, state: ProblemState) -> Sample:
         """Return a request without a hint, except in ``fixed_all``, which hints every group."""
-        if self.settings.mode != "none" and state.step <= self.settings.cold_start_steps:
+        if self.settings.mode != "none" and state.schedule_step <= self.settings.cold_start_steps:
             return unhinted()
         return Sample(at_level(self.settings.level if self.settings.mode == "fixed_all" else 0))
 

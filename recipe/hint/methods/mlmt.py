@@ -188,7 +188,7 @@ class Mlmt(ScoreGuided):
         low, high = self.settings.t_low, self.settings.t_high
         if not low:
             return super().trained_roles(state)
-        is_low = (state.step - 1) % (low + high) < low
+        is_low = (state.schedule_step - 1) % (low + high) < low
         return is_low, not is_low
 
     def guide_group(self, conversation: Sequence[Place]) -> str:

@@ -66,7 +66,7 @@ class Scaf(Method):
 
     def open(self, problem: Problem, state: ProblemState) -> Sample:
         """Return no guidance before the group has failed, and none at all during the warm-up."""
-        return Sample(Bare(), is_off_schedule=state.step <= self.settings.warmup_steps)
+        return Sample(Bare(), is_off_schedule=state.schedule_step <= self.settings.warmup_steps)
 
     def react(self, problem: Problem, state: ProblemState, rounds: Sequence[Round]) -> Decision:
         """Escalate until a hint works; a failed verifier ends the search."""

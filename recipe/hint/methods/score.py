@@ -28,7 +28,7 @@ from recipe.hint.turns import (
 )
 
 # Fact of a last turn: the index, in its round, of the turn that it continues.
-PARENT_TURN = "after"
+PARENT_TURN = "parent_turn"
 
 
 @dataclass(frozen=True)
@@ -99,18 +99,9 @@ class Score(Method):
     settings_node: ClassVar[str] = ScoreSettings.node
     has_own_credit: ClassVar[bool] = True
     has_turns: ClassVar[bool] = True
+    phase_may_fill_run: ClassVar[bool] = True
     # In validation every conversation is sampled.
     validation_settings: ClassVar[dict[str, Any]] = {"offline_attempts": 0}
-
-    def check_steps(self, num_steps: int) -> None:
-        """Refuse a stage I that is longer than the run."""
-        _, steps = self.first_phase
-        if steps > num_steps:
-            raise ConfigError(
-                f"{self.settings_node}.stage1_steps={steps} is above the "
-                f"{num_steps} steps of the run, so that stage II would never begin; give fewer "
-                f"steps to stage I or more to the run (trainer.total_training_steps)"
-            )
 
     @property
     def oracles(self) -> tuple[str, ...]:
@@ -118,14 +109,9 @@ class Score(Method):
         return ("show_failed_test",) if self.settings.show_failed_test else ()
 
     @property
-    def trains_solver(self) -> bool:
-        """Whether the solver's turns train, for whom the stages are."""
-        return True
-
-    @property
     def first_phase(self) -> tuple[str, int]:
-        """Stage I, if the solver trains."""
-        return "stage1_steps", self.settings.stage1_steps if self.trains_solver else 0
+        """Stage I."""
+        return "stage1_steps", self.settings.stage1_steps
 
     @property
     def num_first_attempts(self) -> int:
@@ -236,8 +222,7 @@ class Score(Method):
 
     def is_stage1(self, state: ProblemState) -> bool:
         """Return whether the step belongs to stage I."""
-        step = state.sent_step or state.step  # of a prompt that a resumed run sends again, its own
-        return step <= self.settings.stage1_steps
+        return state.schedule_step <= self.settings.stage1_steps
 
     def _mean_reward(self, rounds: Sequence[Round], earning: Sequence[Place]) -> float | None:
         """Return the mean reward of graded turns; ``None`` without a grade."""

@@ -24,7 +24,7 @@ from recipe.hint.turns import (
 
 GUIDE = "guide"
 # Fact of a guide's turn: its number in its round.
-GUIDE_TURN = "place"
+GUIDE_TURN = "guide_turn"
 
 
 @dataclass(frozen=True)
@@ -154,9 +154,9 @@ class ScoreGuided(Score):
         return (*super().oracles, *own)
 
     @property
-    def trains_solver(self) -> bool:
-        """Whether the solver trains."""
-        return self.settings.train_solver
+    def first_phase(self) -> tuple[str, int]:
+        """Stage I, if the solver trains."""
+        return super().first_phase if self.settings.train_solver else ("", 0)
 
     @property
     def asks_teacher(self) -> bool:

@@ -45,15 +45,7 @@ class Sft(Method):
     has_own_credit: ClassVar[bool] = True
     needs_solution: ClassVar[bool] = True
     needs_log_probs: ClassVar[bool] = True
-
-    def check_steps(self, num_steps: int) -> None:
-        """Refuse to imitate for longer than the run."""
-        steps = self.settings.steps
-        if steps is not None and steps > num_steps:
-            raise ConfigError(
-                f"hint.sft.steps={steps} is above the {num_steps} steps of the run, so that GRPO "
-                f"would never begin; give fewer, or null for all"
-            )
+    phase_may_fill_run: ClassVar[bool] = True
 
     @property
     def first_phase(self) -> tuple[str, int]:
@@ -62,7 +54,7 @@ class Sft(Method):
 
     def open(self, problem: Problem, state: ProblemState) -> Sample:
         """Return the solution in the first steps, then a group."""
-        if self.settings.steps is None or state.step <= self.settings.steps:
+        if self.settings.steps is None or state.schedule_step <= self.settings.steps:
             return Sample(given=(problem.solution,), role="reference")
         return Sample()
 

@@ -241,11 +241,6 @@ def words(text: str) -> Gram:
     return tuple(_WORD.findall(_MARKUP.sub(" ", levelled)))
 
 
-def grams(text: str, size: int = NGRAM_WORDS) -> frozenset[Gram]:
-    """Return the runs of ``size`` words of a text; a shorter text is one run."""
-    return _runs(words(text), size)
-
-
 def _runs(found: Gram, size: int) -> frozenset[Gram]:
     if len(found) <= size:
         return frozenset([found] if found else [])

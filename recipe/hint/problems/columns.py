@@ -288,10 +288,13 @@ def _unstorable(kind: pa.DataType, depth: int = 0) -> str:
 def _rows(path: Path) -> Iterator[Row]:
     """Yield a file's rows with the contract's columns and what else trains, read in batches."""
     if not path.is_file():
-        raise DataError(f"{path}: no such file; main_prepare.py writes one (docs/data.md)")
+        what = "is no file, but a folder or a pipe" if path.exists() else "no such file"
+        raise DataError(f"{path}: {what}; main_prepare.py writes one (docs/data.md)")
     try:
         with pq.ParquetFile(path) as file:
             names = file.schema_arrow.names
+            if twice := [f"`{name}`" for name in names if names.count(name) > 1]:
+                raise DataError(f"{path}: has two columns {twice[0]}; each needs a name of its own")
             missing = [f"`{name}`" for name in ("prompt", "problem") if name not in names]
             if "reward_model" not in names and "answer" not in names:
                 missing.append("`reward_model` (or `answer`)")
@@ -303,7 +306,7 @@ def _rows(path: Path) -> Iterator[Row]:
             wanted = [n for n in names if n in SCHEMA.names or n.startswith(_MORE)]
             for batch in file.iter_batches(_BATCH_ROWS, columns=wanted):
                 yield from batch.to_pylist()
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+    except (pa.ArrowException, OSError, OverflowError, UnicodeDecodeError) as error:
         raise DataError(f"{path}: not a readable parquet file: {one_line(error)}") from error
 
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import re
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from recipe.hint.errors import DataError
+from recipe.hint.errors import ConfigError, DataError
 from recipe.hint.hints.leak import graded_equal
 from recipe.hint.hints.teacher_settings import TeacherSampling, TeacherSettings
 from recipe.hint.methods import RELEASED
@@ -26,6 +29,9 @@ A local model is served by `vllm serve MODEL`. The same command continues after 
 responses are kept in --cache. --api-key-env names the environment variable that holds the key of
 an endpoint.
 """
+_SETTING = re.compile(r"(?<![\w./-])hint\.(?:teacher\.)?(\w+)(=?)")
+# Settings whose options have another name.
+_OPTIONS = {"base_url": "url", "num_ladders": "per_prompt", "cache_dir": "cache"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -62,9 +68,25 @@ def run(given: argparse.Namespace) -> OfflineReport:
     """Write the file; the summary of the report is for the user.
 
     Raises:
-        ConfigError: If an argument is out of range, or the key is missing.
+        ConfigError: If an argument is out of range, or the key is missing; settings have the names
+            of their options.
         DataError: If the input or the output cannot be used, or a set of hints is still missing.
     """
+    try:
+        return _write(given)
+    except (ConfigError, DataError) as error:
+        names = {name: name for name in vars(given)} | _OPTIONS
+        raise type(error)(_SETTING.sub(partial(_option, names), str(error))) from error
+
+
+def _option(names: Mapping[str, str], setting: re.Match[str]) -> str:
+    """Return a setting of a message as the option that gives it."""
+    if setting[1] not in names:
+        return setting[0]
+    return f"--{names[setting[1]].replace('_', '-')}{' ' if setting[2] else ''}"
+
+
+def _write(given: argparse.Namespace) -> OfflineReport:
     if given.per_prompt < 1:
         raise DataError(f"--per-prompt must be at least 1, got {given.per_prompt}")
     check_target(given.output)

@@ -11,6 +11,7 @@ import gzip
 import itertools
 import json
 import math
+import os
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -22,7 +23,7 @@ import pyarrow.parquet as pq
 
 from recipe.hint.errors import DataError
 from recipe.hint.problems.rows import FieldFault, one_line, short
-from recipe.hint.typed import SpelledFloat, finite, spelled_float
+from recipe.hint.typed import SpelledFloat, finite, spelled_float, unique_pairs
 
 Fields = Mapping[str, Any]
 Numbered = Iterator[tuple[str, dict[str, Any]]]
@@ -49,27 +50,36 @@ def read_records(path: str | Path) -> Iterator[Record]:
         DataError: If the file cannot be read, naming the line or row when there is one.
     """
     path = Path(path)
+    check_input(path)
     reader = _READERS.get(_ending(path))
     if reader is None:
         known = ", ".join(_READERS)
         raise DataError(
-            f"{path}: the name must end in one of {known}, by which it is read; all but .parquet"
-            " may have .gz behind it"
+            f"{path}: the name must end in one of {known}; all but .parquet may be gzipped (.gz)"
         )
     try:
         for number, (place, fields) in enumerate(reader(path)):
             yield Record(place, number, fields)
     except UnicodeDecodeError as error:
-        raise DataError(
-            f"{path}: {_not_utf8(path)}; save the file as UTF-8 (from Latin-1: iconv -f latin1 -t "
-            f"utf-8 IN > OUT)"
-        ) from error
+        raise DataError(f"{path}: {_not_utf8(path)}") from error
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise DataError(f"{path}: not a whole gzip file: {one_line(error)}") from error
     except pa.ArrowException as error:
         raise DataError(f"{path}: not a readable parquet file: {one_line(error)}") from error
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror or one_line(error)}") from error
+
+
+def check_input(path: Path) -> None:
+    """Refuse what is no file, before it is opened: a pipe without a writer would never open.
+
+    Raises:
+        DataError: Saying what it is.
+    """
+    if not os.path.exists(path):  # also false where the system refuses the name
+        raise DataError(f"{path}: no such file")
+    if not path.is_file():
+        raise DataError(f"{path}: is no file, but a folder, a pipe or a device; give a file")
 
 
 def stem(path: Path) -> str:
@@ -99,11 +109,17 @@ def text(fields: Fields, column: str, *, is_required: bool = False) -> str:
         value = ""
     if not isinstance(value, str):
         raise FieldFault(column, f"must be a text or a number, got {short(value)}")
-    if any("\ud800" <= char <= "\udfff" for char in value):
-        raise FieldFault(column, "holds half of a surrogate pair, which is no text")
     if is_required and not value.strip():
         raise FieldFault(column, "is empty")
+    _check_characters(value, column)
     return value
+
+
+def _check_characters(value: str, column: str) -> None:
+    if any("\ud800" <= char <= "\udfff" for char in value):
+        raise FieldFault(column, "holds half of a surrogate pair, which is no text")
+    if "\0" in value:
+        raise FieldFault(column, f"holds a control character, got {short(value)}; take it out")
 
 
 def texts(fields: Fields, column: str, *, is_required: bool = False) -> list[str]:
@@ -128,15 +144,25 @@ def _check_column(fields: Fields, column: str) -> None:
 
 
 def _not_utf8(path: Path) -> str:
-    """Return which line is not UTF-8; the decoder counts its bytes from the last block it read."""
+    """Return what a file is instead of UTF-8, or which line is not, and what to do.
+
+    The decoder counts its bytes from the last block it read.
+    """
+    advice = "save the file as UTF-8 (from {0}: iconv -f {0} -t utf-8 IN > OUT)"
     with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
+        begin = file.read(2)
+        if begin == b"\x1f\x8b":
+            return f"is gzipped; name it {path.name}.gz"
+        if begin in (b"\xff\xfe", b"\xfe\xff"):
+            return f"is UTF-16 text; {advice.format('utf-16')}"
+        file.seek(0)
         for number, line in enumerate(file, 1):
             try:
                 line.decode("utf-8")
             except UnicodeDecodeError as error:
                 byte = f"byte {error.start + 1} is 0x{line[error.start]:02x}"
-                return f"line {number} is not UTF-8 text ({byte})"
-    return "not UTF-8 text"
+                return f"line {number} is not UTF-8 text ({byte}); {advice.format('latin1')}"
+    return f"not UTF-8 text; {advice.format('latin1')}"
 
 
 def _ending(path: Path) -> str:
@@ -208,18 +234,49 @@ def _read_csv(path: Path) -> Numbered:
 
 def _read_parquet(path: Path) -> Numbered:
     with pq.ParquetFile(path) as file:
+        for each in file.schema_arrow:
+            if file.schema_arrow.names.count(each.name) > 1:
+                raise DataError(
+                    f"{path}: has two columns `{each.name}`; each needs a name of its own"
+                )
+            if "map<" in str(each.type):
+                raise DataError(
+                    f"{path}: column `{each.name}` has a map type, which is not kept; write it as "
+                    f"named fields or as a text, or take it out"
+                )
         narrow = {
             each.name: np.float16 if pa.types.is_float16(each.type) else np.float32
             for each in file.schema_arrow
             if pa.types.is_float16(each.type) or pa.types.is_float32(each.type)
         }
-        batches = (batch.to_pylist() for batch in file.iter_batches(_BATCH_ROWS))
+        batches = (_plain(batch, path) for batch in file.iter_batches(_BATCH_ROWS))
         for number, fields in enumerate(itertools.chain.from_iterable(batches)):
             for name, kind in narrow.items():  # 0.1, which is 0.10000000149 in 64 bits
                 value = fields[name]
                 if value is not None and math.isfinite(value) and not value.is_integer():
                     fields[name] = spelled_float(str(kind(value)))
             yield f"row {number}", fields
+
+
+def _plain(batch: pa.RecordBatch, path: Path) -> list[dict[str, Any]]:
+    """Return the rows of a batch in values of Python.
+
+    Raises:
+        DataError: Naming the column with a value that has none, such as a date after the year 9999.
+    """
+    try:
+        return batch.to_pylist()
+    except (OverflowError, ValueError) as error:
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            for value in column:
+                try:
+                    value.as_py()
+                except (OverflowError, ValueError) as fault:
+                    raise DataError(
+                        f"{path}: column `{name}` holds a value that cannot be read: "
+                        f"{one_line(fault)}; repair it, or take the column out"
+                    ) from error
+        raise
 
 
 _READERS: dict[str, Callable[[Path], Numbered]] = {
@@ -241,7 +298,11 @@ class SpelledInt(int):
 def _parsed(source: str, where: str) -> Any:
     try:
         return json.loads(
-            source, parse_int=_spelled_int, parse_float=spelled_float, parse_constant=finite
+            source,
+            parse_int=_spelled_int,
+            parse_float=spelled_float,
+            parse_constant=finite,
+            object_pairs_hook=unique_pairs,
         )
     except (ValueError, RecursionError) as error:
         raise DataError(f"{where} is not JSON: {error}") from error

@@ -13,7 +13,7 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
-from recipe.hint.errors import ConfigError
+from recipe.hint.errors import ConfigError, HintError
 from recipe.hint.evaluation.responses import file_sha256
 from recipe.hint.whole_file import write_whole
 
@@ -26,6 +26,8 @@ _LATEST_WHOLE = "LATEST_COMPLETE"  # ours, which verl does not touch
 # Settings that name a file whose content is a part of the run, beside the training files.
 TEXT_FILES = ("hint.prompts", "reward.custom_reward_function.path")
 _LARGE_BYTES = 1 << 24  # of a file whose content is not looked at: one of weights
+# A trainer process's own file, in the folder of the actor or the critic.
+_PART = re.compile(r"(?P<kind>\w+)_world_size_(?P<size>\d+)_rank_(?P<rank>\d+)\.pt")
 
 
 def step_folder(root: str | Path, step: int) -> Path:
@@ -38,17 +40,53 @@ def mark_complete(root: str | Path, step: int, **facts: Any) -> None:
 
     ``facts`` are of the run, for the check when it is resumed: the digests of its files
     (``digests_of_run``), and ``lines``, the sizes of its files of lines.
+
+    Raises:
+        HintError: If a trainer process's files are not on this machine's disk.
     """
     folder = step_folder(root, step)
+    for part in ("actor", "critic"):
+        _check_all_ranks(folder / part)
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != COMPLETE)
     sizes = {str(path.relative_to(folder)): path.stat().st_size for path in files}
     for path in files:
         with path.open("rb") as file:
-            os.fsync(file.fileno())  # verl's too: the marker must not outlive what it marks
+            # verl's too: the marker must not outlive what it marks. What other nodes have written
+            # to a shared disk is brought there when they close their files.
+            os.fsync(file.fileno())
     digests = {name: file_sha256(folder / name) for name in sizes if sizes[name] < _LARGE_BYTES}
     said = {"step": step, "bytes": sizes, "sha256": digests, **facts}
     write_whole(folder / COMPLETE, json.dumps(said, indent=1) + "\n")
     point_at(root, step)
+
+
+def _check_all_ranks(part: Path) -> None:
+    """Refuse a folder in which files of some of the trainer's processes are missing.
+
+    Files of a former run with another number of processes may lie beside them: the newest file
+    tells how many there are now.
+    """
+    found = [(path, match) for path in part.glob("*.pt") if (match := _PART.fullmatch(path.name))]
+    if not found:
+        return
+    _, newest = max(found, key=lambda each: each[0].stat().st_mtime_ns)
+    size = int(newest["size"])
+    ranks: dict[str, set[int]] = {}
+    for _, match in found:
+        if int(match["size"]) == size:
+            ranks.setdefault(match["kind"], set()).add(int(match["rank"]))
+    missing = {kind: sorted({*range(size)} - there) for kind, there in sorted(ranks.items())}
+    if not any(missing.values()):
+        return
+    kind = max(missing, key=lambda each: len(missing[each]))
+    shown = ", ".join(map(str, missing[kind][:8])) + (", ..." if len(missing[kind]) > 8 else "")
+    raise HintError(
+        f"{part} has the files {kind}_world_size_{size}_rank_*.pt of "
+        f"{size - len(missing[kind])} of {size} trainer processes; those of rank {shown} lie on "
+        f"the disks of their nodes, under the same path: trainer.default_local_dir (by default in "
+        f"hint.run_dir) must be on a disk that all nodes share. Copy them here and give "
+        f"trainer.resume_from_path to keep the step, or start again on a shared disk"
+    )
 
 
 def digests_of(files: str | Iterable[str]) -> dict[Path, str]:

@@ -51,6 +51,7 @@ class CreditMixin(_Trainer):
 
     _method: Method
     _num_rows: int
+    _num_updates: int
     _rows_per_update: int
     _num_processes: int
     _learner: UtteranceLearner | None = None
@@ -114,7 +115,7 @@ class CreditMixin(_Trainer):
         return self._rows_per_update * updates
 
     def _update_actor(self, batch: Any, metrics: dict) -> Any:
-        with self._sized_in_rows():
+        with self._sized_in_rows(self.actor_rollout_wg, "update_actor"):
             return super()._update_actor(batch, metrics)
 
     def _compute_old_log_prob(self, batch: Any, metrics: dict) -> Any:
@@ -179,12 +180,15 @@ class CreditMixin(_Trainer):
     def _update_critic(self, batch: Any, metrics: dict) -> Any:
         if self._learner:  # before the advantages, as ArCHer does
             return batch
-        with self._sized_in_rows():
+        with self._sized_in_rows(self.critic_wg, "train_mini_batch"):
             return super()._update_critic(batch, metrics)
 
     @contextlib.contextmanager
-    def _sized_in_rows(self) -> Iterator[None]:
-        """Set verl's mini-batch size to rows, since verl multiplies prompts by the group size."""
+    def _sized_in_rows(self, workers: Any, update: str) -> Iterator[None]:
+        """Set verl's mini-batch size to rows, since verl multiplies prompts by the group size.
+
+        An update takes its padding too, and divides by the real rows that it has on average.
+        """
         if not self._method.has_own_credit:
             yield
             return
@@ -195,7 +199,8 @@ class CreditMixin(_Trainer):
             rollout.n = 1
             for node in nodes:
                 node.ppo_mini_batch_size = self._rows_per_update
-            yield
+            with divided_by(self._num_rows / self._num_updates, workers, update):
+                yield
         finally:
             rollout.n = before[0]
             for node, size in zip(nodes, before[1:], strict=True):
@@ -227,6 +232,32 @@ class CreditMixin(_Trainer):
         if "values" in data:  # for verl's metrics: V means something before the first token alone
             columns["values"] = np.array([[row.value] for row in rows])
         return _write_columns(batch, data["response_mask"], real, **columns)
+
+
+@contextlib.contextmanager
+def divided_by(num_rows: float, workers: Any, update: str) -> Iterator[None]:
+    """Have the losses that are means over rows divide by ``num_rows``.
+
+    verl has one number for the rows that an update takes, which must be a multiple of the
+    processes, and for those that it divides by: with padding a row would weigh less the more
+    processes there are.
+
+    Args:
+        num_rows: Real rows of an update; one number for all of a step, so that rows weigh alike.
+        workers: verl's worker group.
+        update: Name of its method that updates the weights by a batch.
+    """
+    verls = getattr(workers, update)
+
+    def divided(batch: Any) -> Any:
+        batch.extra_info["global_batch_size"] = num_rows
+        return verls(batch)
+
+    setattr(workers, update, divided)
+    try:
+        yield
+    finally:
+        setattr(workers, update, verls)
 
 
 def _write_columns(batch: Any, response_mask: Any, real: list[int], **columns: np.ndarray) -> Any:

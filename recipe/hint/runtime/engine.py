@@ -90,13 +90,6 @@ class GroupClient:
         """Return whether a response to this prompt could have one token."""
         return len(prompt_ids) < self._max_model_len
 
-    async def sample(
-        self, prompt_ids: Sequence[int], sampling: Sampling, seed: int
-    ) -> list[PartialResponse]:
-        """Sample one group, as :meth:`sample_each` does."""
-        [responses] = await self.sample_each([prompt_ids], sampling, [seed])
-        return responses
-
     async def sample_each(
         self, prompts: Sequence[Sequence[int]], sampling: Sampling, seeds: Sequence[int]
     ) -> list[list[PartialResponse]]:
@@ -192,7 +185,7 @@ class GroupClient:
         request_id = uuid4().hex
         # A router of the user's own may look at the prompt.
         prompt_ids = list(asked[0][0])
-        server_id, server = await self._client._acquire_server(request_id, prompt_ids=prompt_ids)
+        server_id, server = await self._acquire(request_id, prompt_ids)
         try:
             if len(asked) == 1:
                 [(prompt_ids, fields)] = asked
@@ -211,6 +204,22 @@ class GroupClient:
             ) from None
         finally:
             self._client._release_server(server_id, request_id=request_id)
+
+    async def _acquire(self, request_id: str, prompt_ids: list[int]) -> tuple[str, Any]:
+        """Return the balancer's choice; if cancelled meanwhile, give it back once it is there."""
+
+        def give_back(choice: asyncio.Future[tuple[str, Any]]) -> None:
+            if not choice.cancelled() and not choice.exception():
+                self._client._release_server(choice.result()[0], request_id=request_id)
+
+        choice = asyncio.ensure_future(
+            self._client._acquire_server(request_id, prompt_ids=prompt_ids)
+        )
+        try:
+            return await asyncio.shield(choice)
+        except asyncio.CancelledError:
+            choice.add_done_callback(give_back)
+            raise
 
 
 class VllmEngine(Engine):
@@ -252,26 +261,14 @@ class VllmEngine(Engine):
         """Return whether a prompt is within ``rollout.prompt_length``."""
         return len(prompt_ids) <= self._prompt_length
 
-    async def sample(
-        self,
-        prompt_ids: Sequence[int],
-        seed: int,
-        rows: range | None = None,
-        sampling: RoleSampling | None = None,
-    ) -> list[Response]:
-        """Sample one group, or ``rows`` of it: response i has the seed ``seed + i``."""
-        rows = range(self.group_size) if rows is None else rows
-        [group] = await self.sample_each([prompt_ids], [seed + rows.start], len(rows), sampling)
-        return group
-
     async def sample_each(
         self,
         prompts: Sequence[Sequence[int]],
         seeds: Sequence[int],
-        count: int,
+        rows: range,
         sampling: RoleSampling | None = None,
     ) -> list[list[Response]]:
-        """Sample ``count`` responses of each prompt, in one request to one server.
+        """Sample ``rows`` of each prompt's group, in one request to one server.
 
         Raises:
             StallError: If the server does not answer in time.
@@ -284,9 +281,10 @@ class VllmEngine(Engine):
                 f"is {self._prompt_length}; raise it or filter the data"
             )
         overrides: dict[str, Any] = sampling.overrides() if sampling else {}
-        settings = replace(self._response_sampling, **overrides, n=count)
+        settings = replace(self._response_sampling, **overrides, n=len(rows))
+        first_seeds = [seed + rows.start for seed in seeds]
         await self._passes.next()
-        groups = await self._client.sample_each(prompts, settings, seeds)
+        groups = await self._client.sample_each(prompts, settings, first_seeds)
         await self._passes.next()
         texts = self._tokenizer.batch_decode(
             # As arrays: transformers looks at every number of a list.
@@ -321,7 +319,7 @@ class VllmEngine(Engine):
         prompt_ids = self.render(messages)
         if not self._client.has_room(prompt_ids):
             return WrittenText("", 0)
-        [written] = await self._client.sample(prompt_ids, self._hint_sampling, seed)
+        [[written]] = await self._client.sample_each([prompt_ids], self._hint_sampling, [seed])
         text = self._tokenizer.decode(written.token_ids_T.tolist(), skip_special_tokens=True)
         return WrittenText(text, len(written.token_ids_T), written.finish == "length")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,11 @@ from recipe.hint.runtime.environment import log_to_stderr
 from recipe.hint.runtime.rewards import build_grader, overlong_of
 from recipe.hint.runtime.second_judge import build_second_judge
 from recipe.hint.settings import HintSettings
+
+
+def audit_file(run_dir: str) -> Path:
+    """Return this process's own file: a network disk mixes the lines of several writers."""
+    return Path(run_dir) / f"audit-{socket.gethostname()}-{os.getpid()}.jsonl"
 
 
 class EngineBuilder:
@@ -47,7 +54,7 @@ class EngineBuilder:
         self._renderer = Renderer(
             worker.tokenizer, template, rollout.prompt_length, folds_system, options
         )
-        audit = Path(settings.run_dir) / "audit.jsonl" if settings.verify.audit else None
+        audit = audit_file(settings.run_dir) if settings.verify.audit else None
         self.grader = build_grader(settings.verify, worker.config, audit)
         self._overlong = overlong_of(worker.config)
 

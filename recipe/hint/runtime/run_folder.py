@@ -55,7 +55,7 @@ class RunFolder:
             checkpoint: Folder that has the metrics that were known when it was saved.
         """
         path = checkpoint / METRICS_FILE
-        if not path.exists():  # older checkpoints have none
+        if not path.exists():  # deleted, as the error below advises
             return
         try:
             metrics = plain(dict(json.loads(path.read_text(encoding="utf-8"))))

@@ -68,6 +68,7 @@ class HintTaskRunner:
         try:
             folder.say("starting the trainer and the vLLM replicas ...")
             trainer = TRAINERS[config.trainer.v1.trainer_mode](config=config)
+            trainer.watchdog = watchdog
             trainer.init()
             with watchdog.phase(
                 "the agent-loop workers", config.hint.watchdog.start_s, "hint.watchdog.start_s"

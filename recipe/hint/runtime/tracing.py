@@ -30,13 +30,6 @@ class TracedEngine:
         return list(self._engine.render(messages, **turns))
 
     @rollout_trace_op
-    async def sample(
-        self, prompt_ids: Sequence[int], seed: int, *more: Any, **named: Any
-    ) -> list[Response]:
-        """Sample as the engine does."""
-        return await self._engine.sample(prompt_ids, seed, *more, **named)
-
-    @rollout_trace_op
     async def sample_each(
         self, prompts: Sequence[Sequence[int]], seeds: list[int], *more: Any, **named: Any
     ) -> list[list[Response]]:

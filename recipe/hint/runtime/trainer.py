@@ -63,13 +63,13 @@ class HintMixin(CreditMixin):
     """What the recipe adds to any of verl's trainers."""
 
     replay_buffer: Any  # guarded: it has the checks of `sampling_guard`
+    watchdog: Watchdog  # the task runner's
 
     def __init__(self, config: DictConfig) -> None:
         self.hint = settings_of(config)
         self.tracker = RewardTracker()
         self.sample_chooser = SampleChooser(self.hint.samples, self.hint.seed)
         self.folder = RunFolder(self.hint.run_dir)
-        self.watchdog = Watchdog(self.folder.logs)
         self._method = build_method(config.trainer, self.hint)
         ask_for_models(config, self._method)
         read_base_of_adapter(config)
@@ -333,9 +333,8 @@ class HintMixin(CreditMixin):
                 self.tracker.load_state_dict(dict(state))
             except ValueError as error:
                 raise ConfigError(f"{path}: {error}. {_START_ANEW}") from error
-        shapes = path.with_name(SHAPES_FILE)
-        if shapes.exists():  # older checkpoints have none
-            self.sample_chooser.load_state_dict(json.loads(shapes.read_text(encoding="utf-8")))
+        shapes = path.with_name(SHAPES_FILE).read_text(encoding="utf-8")
+        self.sample_chooser.load_state_dict(json.loads(shapes))
         self.folder.say(f"resumed from step {self.global_steps} ({path.parent})")
 
     # -- reporting ------------------------------------------------------------------------------

@@ -155,8 +155,7 @@ def sentence_of(error: BaseException, folder: Path) -> str:
 def text_of(error: BaseException) -> str:
     """Return an error's text in one line; for a process that is gone, name it."""
     text = _ACTOR_DIED.sub(
-        r"\1 (pid \2) is gone: it crashed or was killed; the system's own log (dmesg) tells if for "
-        "want of memory",
+        r"\1 (pid \2) is gone: it crashed or was killed; check dmesg for the OOM killer",
         " ".join(str(error).split()),
     )
     return shorten(text, _LONGEST, placeholder=" ...")

@@ -18,13 +18,14 @@ from verl.experimental.agent_loop import AgentLoopWorker
 from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopManagerTQ, AgentLoopWorkerTQ
 from verl.utils import tensordict_utils as tu
 
-from recipe.hint.errors import StallError
+from recipe.hint.errors import HintError, StallError
 from recipe.hint.record import Outcome
 from recipe.hint.rollout import PromptRollout, RolloutParts
 from recipe.hint.runtime import store
 from recipe.hint.runtime.engine import LoopPasses
 from recipe.hint.runtime.engine_builder import EngineBuilder
 from recipe.hint.runtime.hint_sources import parts_of_training, teacher_of
+from recipe.hint.runtime.node import fault_of_node
 from recipe.hint.runtime.sampling_guard import IDLE
 from recipe.hint.runtime.tracing import Traces, is_tracing, traced
 from recipe.hint.samples import NO_SAMPLES
@@ -43,6 +44,8 @@ _FATAL_NAMES = ("EngineDeadError", "EngineGenerateError", "ActorDiedError")
 class HintWorker(_WorkerTQ):
     """One coroutine per prompt: sample, decide, publish once."""
 
+    _fault = ""  # why this node can work on no prompt
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         # Not super().__init__(): Ray ships this class by value, and the parent's own
         # zero-argument super() fails then. These are the parent's three lines.
@@ -55,6 +58,7 @@ class HintWorker(_WorkerTQ):
         self._under_way: dict[str, tuple[Any, float]] = {}  # uid -> problem, when it began
         config = self.config
         self._settings = settings = settings_of(config)
+        self._fault = fault_of_node(config, settings)
         self._slots = asyncio.Semaphore(settings.max_in_flight)
         engines = EngineBuilder(self, settings)
         rollout = config.actor_rollout_ref.rollout
@@ -72,7 +76,14 @@ class HintWorker(_WorkerTQ):
         gc.freeze()  # as in the trainer's process
 
     async def ping(self) -> str:
-        """Return without waiting: what the worker is waiting for."""
+        """Return without waiting: what the worker is waiting for.
+
+        Raises:
+            HintError: If its node cannot work on prompts. Not in ``__init__``: Ray would tell of a
+                dead actor, with a stack, in place of the sentence.
+        """
+        if self._fault:
+            raise HintError(self._fault)
         if not self._under_way:
             return IDLE
         # The oldest.

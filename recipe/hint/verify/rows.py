@@ -23,12 +23,14 @@ class GradeRow:
         num_bytes: Its length.
         item: What to grade, ``None`` where it cannot be graded.
         message: Why not.
+        is_object: Whether the line is a JSON object.
     """
 
     fields: Mapping[str, Any]
     num_bytes: int
     item: Item | None = None
     message: str = ""
+    is_object: bool = True
 
     @property
     def kind(self) -> str:
@@ -52,10 +54,10 @@ def read_row(line: bytes, number: int) -> GradeRow:
     except ValueError as problem:
         text = line[:_EXCERPT_CHARS].decode("utf-8", "replace").strip()
         message = f"line {number} is not JSON: {problem}"
-        return GradeRow({"line": text}, len(line), message=message)
+        return GradeRow({"line": text}, len(line), message=message, is_object=False)
     if not isinstance(fields, dict):
         message = f"line {number}: expected a JSON object, got {type(fields).__name__}"
-        return GradeRow({"line": fields}, len(line), message=message)
+        return GradeRow({"line": fields}, len(line), message=message, is_object=False)
     try:
         return GradeRow(fields, len(line), _read_item(fields))
     except _Wrong as problem:

@@ -14,9 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import torch
-from fakes import Numbered, problem
+from fakes import Numbered, OneByOne, problem
 
-from recipe.hint.engine import Engine
 from recipe.hint.hints.base import HintSource, WrittenText
 from recipe.hint.methods.base import Method
 from recipe.hint.prompt import Texts, fill, with_hint
@@ -185,7 +184,7 @@ class Draws:
         return (*(choice for choice, _ in taken[:-1]), taken[-1][0] + 1)
 
 
-class EnumeratingEngine(Engine):
+class EnumeratingEngine(OneByOne):
     """The engine of one way; a row of a seed is one response however often it is asked for."""
 
     def __init__(
@@ -204,9 +203,8 @@ class EnumeratingEngine(Engine):
     def fits(self, prompt_ids):
         return len(prompt_ids) <= self.longest
 
-    async def sample(self, prompt_ids, seed, rows=None, sampling=None):
+    async def sample(self, prompt_ids, seed, rows, sampling):
         conversation = "".join(map(chr, prompt_ids))
-        rows = range(self.group_size) if rows is None else rows
         words = [self._word(conversation, seed + row) for row in rows]
         return [
             Response([*map(ord, word)], [0.0] * len(word), self.policy.words.text(word), False)

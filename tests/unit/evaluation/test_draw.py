@@ -44,12 +44,13 @@ class Engine:
         self.shown.append(tuple(messages))
         return list(range(len(messages[-1]["content"])))
 
-    async def sample(self, prompt_ids, seed, rows):
+    async def sample_each(self, prompts, seeds, rows):
         self.requests.append(rows)
         await asyncio.sleep(0)
         if self.fail_on and self.fail_on == self.shown[-1][-1]["content"]:
             raise RuntimeError("the replica is gone")
-        return [Response([1, 2], [0.0, 0.0], str(seed + k), k == 0) for k in rows]
+        [seed] = seeds
+        return [[Response([1, 2], [0.0, 0.0], str(seed + k), k == 0) for k in rows]]
 
     async def grade(self, problem, responses_G):
         return [Verdict(1.0, "correct", each.text, "number", "m") for each in responses_G]

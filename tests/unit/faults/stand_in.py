@@ -52,8 +52,8 @@ try:
                     file.write(json.dumps(row | {"rows": [0, 1, 2, 3]}) + "\n")
             checkpoint = checkpoints / f"global_step_{step}"
             (checkpoint / "actor").mkdir(parents=True)
-            ids = [str(number) for number in range(8)]
-            np.savez(checkpoint / "hint_state.npz", ids=ids, version=2, level=np.full(8, step))
+            ids = np.frombuffer(json.dumps([str(number) for number in range(8)]).encode(), np.uint8)
+            np.savez(checkpoint / "hint_state.npz", ids=ids, version=3, level=np.full(8, step))
             (checkpoint / "COMPLETE").touch()
             with (folder / "metrics.jsonl").open("a") as file:
                 file.write(json.dumps({"step": step, "hint/prompts": 8}) + "\n")

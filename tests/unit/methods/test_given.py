@@ -10,11 +10,14 @@ from recipe.hint.credit.rows import CreditRow
 from recipe.hint.credit.tokens import TokenStats
 from recipe.hint.errors import ConfigError
 from recipe.hint.methods.cost import fewest_responses, most_responses
+from recipe.hint.methods.ghpo import Ghpo, GhpoSettings
 from recipe.hint.methods.luffy import Luffy, LuffySettings
+from recipe.hint.methods.scaf import Scaf, ScafSettings
 from recipe.hint.methods.sft import Sft, SftSettings
 from recipe.hint.metrics import step_metrics
 from recipe.hint.record import PromptRecord
 from recipe.hint.reward_tracker import RewardTracker
+from recipe.hint.schema import ProblemState
 
 WRONG = {0: [0, 0, 0, 0]}
 
@@ -100,9 +103,25 @@ def test_sft_goes_over_to_grpo_after_its_steps():
         [row.credit.is_given for row in played(method, step=step).rows] for step in (1, 3, 4)
     ]
     assert sampled == [[True], [True], [False] * 4]
-    with pytest.raises(ConfigError, match=r"hint\.sft\.steps=3 is above the 2 steps"):
+    with pytest.raises(ConfigError, match=r"hint\.sft\.steps=3 leaves none of the 2 steps"):
         method.check_steps(2)
     method.check_steps(3)
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        Sft(settings=SftSettings(steps=3)),
+        Scaf(settings=ScafSettings(warmup_steps=3)),
+        Ghpo(max_level=2, settings=GhpoSettings(mode="fixed_all", cold_start_steps=3)),
+    ],
+)
+def test_a_prompt_that_a_resumed_run_sends_again_keeps_its_phase(method):
+    first, again, later = (
+        method.open(problem(), ProblemState(step=step, sent_step=sent))
+        for step, sent in ((3, 3), (4, 3), (4, 4))
+    )
+    assert first == again != later
 
 
 @pytest.mark.parametrize(

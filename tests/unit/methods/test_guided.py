@@ -271,7 +271,7 @@ def test_settings_by_which_turns_know_the_verdict_are_named():
 
 
 def test_a_stage_of_a_solver_that_does_not_train_may_be_longer_than_the_run():
-    with pytest.raises(ConfigError, match="stage1_steps=250 is above the 100 steps"):
+    with pytest.raises(ConfigError, match="stage1_steps=250 leaves none of the 100 steps"):
         ScoreGuided(settings=ScoreGuidedSettings()).check_steps(100)
     ScoreGuided(settings=ScoreGuidedSettings(train_solver=False)).check_steps(100)
 

@@ -140,7 +140,7 @@ def test_a_probe_with_parents_is_not_whole_and_no_request_is_cut(method):
 
 def test_a_turn_that_raises_ends_the_rollout_and_leaves_nothing_running():
     class Broken(TurnEngine):
-        async def sample(self, prompt_ids, seed, rows=None, sampling=None):
+        async def sample(self, prompt_ids, seed, rows, sampling):
             if "[assistant]" not in "".join(map(chr, prompt_ids)):
                 return await super().sample(prompt_ids, seed, rows, sampling)
             raise RuntimeError("the server is gone")
@@ -158,9 +158,9 @@ def test_the_turns_of_a_round_are_one_request_and_one_grade():
     class Counting(TurnEngine):
         requests, grades = 0, 0
 
-        async def sample_each(self, prompts, seeds, count, sampling=None):
+        async def sample_each(self, prompts, seeds, rows, sampling=None):
             self.requests += 1
-            return await super().sample_each(prompts, seeds, count, sampling)
+            return await super().sample_each(prompts, seeds, rows, sampling)
 
         async def grade(self, problem, responses):
             self.grades += 1
@@ -169,7 +169,7 @@ def test_the_turns_of_a_round_are_one_request_and_one_grade():
     engine = Counting({0: [1, 0, 1, 0], 1: [1, 0, 1, 0]}, group_size=4)
     outcome = play(two_turns(), engine)
     # The first round has one prompt; the second one prompt of each of the four conversations.
-    assert (engine.requests, engine.grades) == (1, 2)
+    assert (engine.requests, engine.grades) == (2, 2)
     assert [turn.parent.turn for turn in (row.turn for row in outcome.rows[4:])] == [0, 1, 2, 3]
 
 

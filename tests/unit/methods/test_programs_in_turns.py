@@ -39,7 +39,7 @@ class ProgramEngine(TurnEngine):
         self.programs = list(programs)
         self.prompts = []
 
-    async def sample(self, prompt_ids, seed, rows=None, sampling=None):
+    async def sample(self, prompt_ids, seed, rows, sampling):
         prompt = "".join(map(chr, prompt_ids))
         self.prompts.append(prompt)
         is_guide = prompt.startswith("[system]You are a tutor")

@@ -7,7 +7,7 @@ import pytest
 
 from recipe.hint.errors import DataError
 from recipe.hint.problems import checks
-from recipe.hint.problems.checks import Pair, grams, repeated, shared_pairs, words
+from recipe.hint.problems.checks import Pair, repeated, shared_pairs, words
 from recipe.hint.problems.columns import Labels, make_row, write_rows
 from recipe.hint.problems.prepare import Prepared
 from recipe.hint.schema import Verdict
@@ -170,12 +170,6 @@ def test_case_spacing_and_markup_do_not_make_another_problem():
 
 def test_numbers_and_signs_do():
     assert words("2+2") != words("2-2") != words("3-2")
-
-
-def test_a_text_shorter_than_a_run_is_one_run():
-    assert grams("What is 2+2?") == {("what", "is", "2", "+", "2")}
-    assert grams("???") == frozenset()
-    assert len(grams(" ".join("abcdefghijkl"))) == 3  # 12 words hold 3 runs of 10
 
 
 def test_a_reworded_problem_is_found_and_others_are_not():

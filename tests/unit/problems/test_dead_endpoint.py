@@ -51,7 +51,7 @@ def test_an_endpoint_that_is_not_there_is_one_line_before_anything_is_asked(
     with pytest.raises(SystemExit, match="2"):
         main_prepare.main(["hints", str(in_path), str(out), "--model=m", f"--url={closed_url}"])
     err = capsys.readouterr().err
-    assert f"hint.teacher.base_url={closed_url} cannot be asked: connection: " in err
+    assert f"--url {closed_url} cannot be asked: connection: " in err
     assert "start the endpoint, or correct the address or the key" in err
     assert err.count("\n") == 1
     assert not out.exists()

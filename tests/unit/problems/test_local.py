@@ -145,9 +145,9 @@ def test_bytes_that_are_no_text_are_refused_with_their_line(tmp_path, name, befo
         read_local(tmp_path / name)
 
 
-def test_text_of_two_bytes_a_letter_is_refused_in_line_1(tmp_path):
+def test_text_of_two_bytes_a_letter_is_refused_with_its_name(tmp_path):
     (tmp_path / "a.csv").write_text("problem,answer\nx,1\n", encoding="utf-16")
-    with pytest.raises(DataError, match=r"line 1 is not UTF-8 text \(byte 1 is 0xff\)"):
+    with pytest.raises(DataError, match="a.csv: is UTF-16 text; .*iconv -f utf-16"):
         read_local(tmp_path / "a.csv")
 
 
@@ -171,7 +171,7 @@ def test_a_parquet_file_that_is_none_is_refused(tmp_path):
     (tmp_path / "a.parquet").write_text("problem,answer\n")
     with pytest.raises(DataError, match="a.parquet: not a readable parquet file"):
         read_local(tmp_path / "a.parquet")
-    with pytest.raises(DataError, match="none.csv: cannot be read: No such file or directory"):
+    with pytest.raises(DataError, match="none.csv: no such file"):
         read_local(tmp_path / "none.csv")
 
 

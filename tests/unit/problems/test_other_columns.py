@@ -135,7 +135,8 @@ def test_a_packed_file_that_is_damaged_is_one_line(tmp_path, spoil, message):
 
 
 def test_a_packed_parquet_file_is_no_form(tmp_path):
-    with pytest.raises(DataError, match=r"must end in one of \.jsonl, .*\.tsv.* have \.gz behind"):
+    (tmp_path / "a.parquet.gz").touch()
+    with pytest.raises(DataError, match=r"must end in one of \.jsonl, .*\.tsv.* may be gzipped"):
         read_local(tmp_path / "a.parquet.gz")
 
 

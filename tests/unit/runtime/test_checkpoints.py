@@ -228,7 +228,7 @@ def test_a_line_is_never_added_to_what_a_full_disk_left_of_one(tmp_path):
 def test_the_line_of_a_step_that_was_saved_and_not_logged_comes_back(tmp_path, lines):
     folder = RunFolder(tmp_path)
     folder.metrics.write_text(lines)
-    folder.restore_metrics(3, tmp_path)  # a checkpoint of before these were kept
+    folder.restore_metrics(3, tmp_path)  # the file was damaged, and deleted
     assert folder.metrics.read_text() == lines
     (tmp_path / METRICS_FILE).write_text('{"hint/prompts": 8, "actor/loss": NaN}')
     folder.restore_metrics(3, tmp_path)

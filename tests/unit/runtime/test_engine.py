@@ -76,10 +76,15 @@ def make_engine(server, *, max_model_len=100, timeout_s=5.0, prompt_length=50):
     return engine, balancer
 
 
+async def sampled(engine, prompt_ids, seed=1, rows=range(3)):
+    [group] = await engine.sample_each([prompt_ids], [seed], rows)
+    return group
+
+
 def test_a_group_is_one_request_with_the_settings_of_the_rollouts():
     server = Server("stop")
     engine, balancer = make_engine(server)
-    responses_G = asyncio.run(engine.sample([1, 2], seed=9))
+    responses_G = asyncio.run(sampled(engine, [1, 2], seed=9))
     [(prompt_ids, fields, _)] = server.requests
     assert prompt_ids == [1, 2]
     assert fields == {
@@ -115,7 +120,7 @@ def test_others_have_their_turn_between_the_responses_of_requests_answered_toget
     monkeypatch.setattr(Tokenizer, "batch_decode", counted)
 
     async def main():
-        groups = asyncio.gather(*(engine.sample([1], seed=row) for row in range(4)))
+        groups = asyncio.gather(*(sampled(engine, [1], seed=row) for row in range(4)))
         while not groups.done():
             turns.append("other")
             await asyncio.sleep(0)
@@ -138,14 +143,14 @@ def test_the_hint_writer_has_settings_and_a_length_limit_of_its_own():
 def test_an_answer_never_runs_past_the_context():
     server = Server("stop")
     engine, _ = make_engine(server, max_model_len=52)
-    asyncio.run(engine.sample([1] * 50, seed=1))
+    asyncio.run(sampled(engine, [1] * 50))
     assert server.requests[0][1]["max_tokens"] == 2  # 52 - 50
 
 
 def test_a_server_that_does_not_answer_is_named_with_its_limit():
     engine, balancer = make_engine(Server("hang"), timeout_s=0.05)
     with pytest.raises(StallError, match=r"a group of 3 responses within .*rollout_s=0.05 s"):
-        asyncio.run(engine.sample([1], seed=1))
+        asyncio.run(sampled(engine, [1]))
     assert balancer.open == 0
 
 
@@ -160,14 +165,14 @@ def test_a_request_that_fills_the_context_gets_an_empty_reply_and_is_not_sent():
 def test_a_prompt_above_its_limit_is_an_error_and_never_cut():
     engine, _ = make_engine(Server("stop"), prompt_length=3)
     with pytest.raises(ValueError, match=r"has 4 tokens, .*prompt_length is 3"):
-        asyncio.run(engine.sample([1, 2, 3, 4], seed=1))
+        asyncio.run(sampled(engine, [1, 2, 3, 4]))
 
 
 def test_a_group_is_judged_in_one_call_in_its_order():
     engine, _ = make_engine(Server("length"))
 
     async def visit():
-        responses_G = await engine.sample([1], seed=1)
+        responses_G = await sampled(engine, [1])
         return responses_G, await engine.grade(problem(), responses_G)
 
     responses_G, verdicts_G = asyncio.run(visit())
@@ -179,7 +184,7 @@ def test_rows_of_a_group_are_sampled_with_the_seeds_they_have_in_it():
     server = Server("stop")
     engine, _ = make_engine(server)
     assert engine.group_size == 3
-    responses_G = asyncio.run(engine.sample([1], seed=9, rows=range(1, 3)))
+    responses_G = asyncio.run(sampled(engine, [1], seed=9, rows=range(1, 3)))
     [(_, fields, _)] = server.requests
     assert (fields["n"], fields["seed"]) == (2, 10)  # answer i of a group has seed + i
     assert len(responses_G) == 2

@@ -32,11 +32,11 @@ class Engine:
     def render(self, messages, **_):
         return [1, 2, 3]
 
-    async def sample(self, prompt_ids, seed, rows):
+    async def sample_each(self, prompts, seeds, rows):
         self.limit -= 1
         if self.limit < 0:
             raise RuntimeError("the replica is gone")
-        return [Response([1], [0.0], f"{seed + k}", False) for k in rows]
+        return [[Response([1], [0.0], f"{seed + k}", False) for k in rows] for seed in seeds]
 
     async def grade(self, problem, responses_G):
         is_odd_G = [int(each.text) % 2 for each in responses_G]
@@ -119,7 +119,7 @@ def test_an_evaluation_does_not_wait_for_a_server_that_died(tmp_path, monkeypatc
     faults = []
 
     class Waiting(Engine):
-        async def sample(self, prompt_ids, seed, rows):
+        async def sample_each(self, prompts, seeds, rows):
             while not faults:  # for ever, if nobody looks after the server
                 await asyncio.sleep(0.01)
             raise RuntimeError("ended")

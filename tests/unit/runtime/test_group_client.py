@@ -65,7 +65,7 @@ def sample(lengths, budgets, *, max_tokens=50, **more):
     balancer = Balancer(Server(lengths, budgets))
     client = GroupClient(balancer, max_model_len=100, timeout_s=5.0, **more)
     sampling = Sampling(n=len(lengths), max_tokens=max_tokens, temperature=1.0)
-    group = asyncio.run(client.sample([7], sampling, seed=3))
+    [group] = asyncio.run(client.sample_each([[7]], sampling, [3]))
     assert balancer.open == 0
     return group, balancer.server.requests
 
@@ -170,3 +170,29 @@ def test_of_several_prompts_those_without_a_token_are_asked_again_and_those_with
     whole = [101, 102, 103, 104, EOS]
     assert [list(group[0].token_ids_T) for group in found] == [whole, whole]
     assert [(group[0].min_step, group[0].max_step) for group in found] == [(0, 3), (2, 2)]
+
+
+def test_a_server_that_comes_after_its_request_was_cancelled_is_given_back():
+    class Slow(Balancer):
+        async def _acquire_server(self, request_id, prompt_ids=()):
+            counted = await super()._acquire_server(request_id, prompt_ids)
+            await answer.wait()
+            return counted
+
+    async def main():
+        client = GroupClient(balancer, max_model_len=100, timeout_s=5.0)
+        sampling = Sampling(n=1, max_tokens=50, temperature=1.0)
+        going = asyncio.create_task(client.sample_each([[7]], sampling, [3]))
+        while not balancer.open:
+            await asyncio.sleep(0)
+        going.cancel()
+        await asyncio.wait([going])
+        answer.set()
+        for _ in range(5):
+            await asyncio.sleep(0)
+        return going.cancelled()
+
+    answer, balancer = asyncio.Event(), Slow(Server([3], budgets=[]))
+    assert asyncio.run(main())
+    assert balancer.open == 0
+    assert balancer.server.requests == []

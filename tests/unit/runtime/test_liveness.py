@@ -185,8 +185,8 @@ def test_a_process_that_is_gone_is_named_without_rays_account_of_what_may_have_b
         "unexpectedly exits with an error code 2. Some common causes include: ..."
     )
     assert sentence_of(told, tmp_path) == (
-        "RuntimeError: WorkerDict (pid 10295) is gone: it crashed or was killed; the system's own "
-        "log (dmesg) tells if for want of memory"
+        "RuntimeError: WorkerDict (pid 10295) is gone: it crashed or was killed; check dmesg for "
+        "the OOM killer"
     )
     other = RuntimeError("The actor died because of an error raised in its creation task: no port")
     assert sentence_of(other, tmp_path) == f"RuntimeError: {other}"

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from recipe.hint.credit.rows import have_signal
+from recipe.hint.credit.rows import has_signal
 
 TEXT_CHARS = 8000
 _SHORT_CHARS = 400
@@ -71,7 +71,7 @@ class Visit:
     @property
     def has_signal(self) -> bool:
         """Whether some group has a gradient."""
-        return "dropped" not in self.flags and have_signal(self.rewards, self.groups)
+        return "dropped" not in self.flags and has_signal(self.rewards, self.groups)
 
 
 def read_visit(row: Mapping[str, Any]) -> Visit:

@@ -55,7 +55,7 @@ def check_steps_left(config: DictConfig, num_steps: int) -> None:
     Raises:
         ConfigError: Naming the step.
     """
-    step = _resumed(config)
+    step = resumed_step(config)
     if step > num_steps:
         raise ConfigError(
             f"trainer.total_training_steps={num_steps}, and the run would resume after step "
@@ -67,7 +67,7 @@ def is_finished(config: DictConfig) -> bool:
     """Return whether a run's last step is saved, logged and validated: nothing is left to do."""
     last = setting(config, "trainer.total_training_steps")
     is_training = setting(config, "trainer.resume_mode") == "auto" and not setting(config, _ONLY)
-    if not is_training or _resumed(config) != last:
+    if not is_training or resumed_step(config) != last:
         return False
     rows = read_rows(Path(setting(config, "hint.run_dir")) / "metrics.jsonl")
     is_logged = any(row["step"] == last and "hint/prompts" in row for row in rows)
@@ -91,7 +91,7 @@ def lacks_validation(config: DictConfig, step: int, last: int) -> bool:
     return not any(row["step"] == step and accuracies(row) for row in rows)
 
 
-def _resumed(config: DictConfig) -> int:
+def resumed_step(config: DictConfig) -> int:
     """Return the step that a run resumes after; 0 for the beginning."""
     mode = setting(config, "trainer.resume_mode")
     if mode == "resume_path":
@@ -251,7 +251,7 @@ def check_disk(config: DictConfig, checkpoint: int | None, num_steps: int) -> st
                 f"the same room on the disk, or null for all"
             )
     root = Path(setting(config, _ROOT))
-    resumed = _resumed(config)
+    resumed = resumed_step(config)
     present = [
         step for step in complete_steps(root) if (step_folder(root, step) / "actor").is_dir()
     ]

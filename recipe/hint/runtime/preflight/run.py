@@ -38,6 +38,7 @@ from recipe.hint.runtime.preflight.keys import check_read_beside, check_unread
 from recipe.hint.runtime.preflight.machine import check_machine
 from recipe.hint.runtime.preflight.model import MODEL, Model, check_critic_model, load_model
 from recipe.hint.runtime.preflight.same_run import check_same_run
+from recipe.hint.runtime.preflight.seeds import seed_engines
 from recipe.hint.runtime.preflight.settings import (
     ROLLOUT,
     check_sections,
@@ -86,6 +87,7 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
     Args:
         config: Composed by Hydra, not necessarily resolved. ``trainer.total_training_steps`` is set
             to the steps that there will be: verl would end at the last epoch without its last save.
+            ``rollout.seed`` is derived, where it is verl's.
         argv: The overrides of the command line; a knob given there must be read by the method.
 
     Returns:
@@ -145,6 +147,7 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
     given.trainer.total_training_steps = config.trainer.total_training_steps = steps
     check_steps_left(config, steps)
     changed = check_same_run(config)
+    seed_engines(given, config, argv)
     method.check_steps(steps)
     check_stages(config, method, steps)
     check_warmup(config, method, steps)
@@ -253,10 +256,12 @@ def _check_sampling_given(given: Collection[str], unread: str, read: str, who: s
 def preflight_evaluation(config: DictConfig) -> list[str]:
     """Check an evaluation's settings, machine, data and model; write nothing.
 
+    ``rollout.seed`` is derived, where it is verl's.
+
     Returns:
         Lines that say what will run.
     """
-    config, settings = _resolved(config)
+    given, (config, settings) = config, _resolved(config)
     method = build_method(config.trainer, settings)
     _check_teacher(method, settings)
     data.check_given(config, (VAL, MODEL))
@@ -274,6 +279,7 @@ def preflight_evaluation(config: DictConfig) -> list[str]:
     paths = [file.path for file in files]
     drawn_with = evaluation_settings(config, paths, played_turns(config)) | {"model": served}
     check_settings_unchanged(folder, drawn_with)
+    seed_engines(given, config)
     val = config.actor_rollout_ref.rollout.val_kwargs
     total = val.n * sum(len(file.problems) for file in files)
     sources = [sorted({problem.data_source for problem in file.problems}) for file in files]

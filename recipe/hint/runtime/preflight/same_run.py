@@ -34,8 +34,9 @@ DEFINES = (
     *names(ACTOR, "optim strategy ppo_mini_batch_size ppo_epochs loss_agg_mode clip_ratio"),
     *names(ACTOR, "clip_ratio_low clip_ratio_high use_kl_loss kl_loss_coef entropy_coeff"),
     *(*names(ACTOR, "loss_scale_factor policy_loss"), *names("critic", "optim ppo_epochs")),
-    # verl writes one file per trainer process and can be resumed only with as many.
-    _DEVICES,
+    # verl writes one file per trainer process and can be resumed only with as many, of which as
+    # many share one copy of the weights.
+    *(f"{ACTOR}.fsdp_config.fsdp_size", "critic.fsdp.fsdp_size", _DEVICES),
 )
 # Among them, but not of the run: where it writes, how long it waits, how a service is reached.
 OPERATION = (
@@ -47,7 +48,7 @@ OPERATION = (
 )
 # Not reported: they concern this start alone, or are compared as a product (nodes and GPUs).
 _UNTOLD = (
-    *("preflight_only", "hint.run_dir", _ROOT, f"{ROLLOUT}.trace"),
+    *("preflight_only", "hint.run_dir", _ROOT, f"{ROLLOUT}.trace", f"{ROLLOUT}.seed"),
     *names("trainer", "experiment_name nnodes n_gpus_per_node resume_mode resume_from_path"),
 )
 # Sections of the user's own keys, compared as a whole: what is left out is a change too.

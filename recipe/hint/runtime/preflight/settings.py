@@ -221,6 +221,13 @@ def _check_kept_weights(config: DictConfig) -> None:
         return
     others = f"or give {steps}=1, or {bypass}=true"
     strategy, offload = names(ACTOR, "strategy fsdp_config.param_offload")
+    reshard = f"{ACTOR}.fsdp_config.reshard_after_forward"
+    if setting(config, reshard) is False:
+        raise ConfigError(
+            f"{reshard}=false with {steps}={setting(config, steps)}: verl keeps the weights of a "
+            f"step's beginning, and cannot put them back in its second update while each process "
+            f"holds them gathered (DTensor parameters not initialized); set it to true, {others}"
+        )
     if setting(config, offload):
         raise ConfigError(
             f"{offload}=true with {steps}={setting(config, steps)}: verl keeps the weights on the "

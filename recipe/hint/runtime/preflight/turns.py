@@ -62,14 +62,20 @@ _MARK = "\x01{}\x02"  # no template strips it
 
 
 def check_turns(config: DictConfig, method: Method) -> None:
-    """Refuse values of verl's settings that a method with its own credit does not read.
+    """Refuse values of verl's settings that do not give the loss that the method is defined by.
 
     Raises:
         ConfigError: Naming the setting.
     """
-    if not method.has_own_credit:
+    if method.has_own_credit:
+        _check_own_credit(config, method)
+    else:
         _check_drops(config, method)
-        return
+    _check_division(config, (ACTOR,) if method.has_own_credit else (ACTOR, "critic"))
+
+
+def _check_own_credit(config: DictConfig, method: Method) -> None:
+    """Refuse values that a method with its own credit does not read."""
     from verl.trainer.ppo.core_algos import AdvantageEstimator
 
     needs = {"algorithm.adv_estimator": (AdvantageEstimator.GRPO.value, _OWN), **_NEEDS}
@@ -86,20 +92,26 @@ def check_turns(config: DictConfig, method: Method) -> None:
                 f"{name}={_text(value)} does not work with "
                 f"trainer.method={config.trainer.method}: {why}; give {name}={_text(needed)}"
             )
+
+
+def _check_division(config: DictConfig, engines: Sequence[str]) -> None:
+    """Refuse losses that depend on how rows fall to ranks and micro-batches."""
     name = f"{ACTOR}.policy_loss.loss_mode"
     if (loss := setting(config, name)) == "geo_mean":
         raise ConfigError(
-            f"{name}={loss} does not work with trainer.method={config.trainer.method}: it takes "
-            f"the mean advantage of a response, in which each token has a KL of its own, and the "
-            f"mean of each micro-batch, whatever its size; give {name}=vanilla"
+            f"{name}={loss} adds up the means of the micro-batches, whatever the size of each: "
+            f"the update would depend on how rows fall to GPUs and micro-batches; give "
+            f"{name}=vanilla, or another one"
         )
-    mode, scale = (setting(config, f"{ACTOR}.{name}") for name in _LOSS)
-    if mode == "seq-mean-token-sum-norm" and scale is None:
-        raise ConfigError(
-            f"{ACTOR}.loss_agg_mode={mode} divides each micro-batch by its own longest response, "
-            f"which weighs turns by their neighbours; give {ACTOR}.loss_scale_factor="
-            f"{setting(config, 'data.max_response_length')} (data.max_response_length)"
-        )
+    for engine in engines:
+        mode, scale = (setting(config, f"{engine}.{each}") for each in _LOSS)
+        if mode == "seq-mean-token-sum-norm" and scale is None:
+            raise ConfigError(
+                f"{engine}.loss_agg_mode={mode} divides each micro-batch by its own longest "
+                f"response: the update would depend on how rows fall to GPUs and micro-batches; "
+                f"give {engine}.loss_scale_factor={setting(config, 'data.max_response_length')} "
+                f"(data.max_response_length)"
+            )
 
 
 def _check_drops(config: DictConfig, method: Method) -> None:
@@ -351,13 +363,17 @@ class _Listener(Engine):
         self.heard.append(messages)
         return []
 
-    async def sample(
+    async def sample_each(
         self,
-        prompt_ids: Sequence[int],
-        seed: int,
-        rows: range | None = None,
+        prompts: Sequence[Sequence[int]],
+        seeds: Sequence[int],
+        rows: range,
         sampling: RoleSampling | None = None,
-    ) -> list[Response]:
+    ) -> list[list[Response]]:
+        marks = [self._mark(sampling) for _ in prompts]
+        return [[Response([0], [0.0], mark, is_truncated=False)] for mark in marks]
+
+    def _mark(self, sampling: RoleSampling | None) -> str:
         own = sampling.max_tokens if sampling else None
         if own and own > self._response_length:
             raise ConfigError(
@@ -365,15 +381,12 @@ class _Listener(Engine):
                 f"{self._response_length}, the room of every response; lower it, or give null"
             )
         self._lengths.append(own or self._response_length)
-        text = _MARK.format(len(self._lengths) - 1)
-        return [Response([0], [0.0], text, is_truncated=False)]
+        return _MARK.format(len(self._lengths) - 1)
 
     async def reply(
         self, messages: Sequence[Message], sampling: TeacherSampling
     ) -> WrittenText | HintStatus:
-        own = RoleSampling(max_tokens=sampling.max_tokens)
-        [response] = await self.sample([], 0, sampling=own)
-        return WrittenText(response.text, 0)
+        return WrittenText(self._mark(RoleSampling(max_tokens=sampling.max_tokens)), 0)
 
     async def grade(self, problem: Problem, responses_G: list[Response]) -> list[Verdict]:
         return [Verdict(0.0, "wrong")] * len(responses_G)

@@ -1,0 +1,67 @@
+"""What each node of a run needs, checked where its agent-loop workers start."""
+
+from __future__ import annotations
+
+import socket
+import time
+from pathlib import Path
+
+from omegaconf import DictConfig
+
+from recipe.hint.runtime.preflight.settings import files_of, setting
+from recipe.hint.runtime.task_runner import DRIVER_LOCK
+from recipe.hint.settings import HintSettings
+from recipe.hint.verify.programs.program import layers_for
+from recipe.hint.verify.programs.sandbox import available_layers
+
+_SEEN_WITHIN_S = 90.0  # a network disk may show a new file that late
+_POLL_S = 1.0
+_FUNCTION = "reward.custom_reward_function.path"
+_DATA = ("data.train_files", "data.val_files")
+
+
+def fault_of_node(
+    config: DictConfig, settings: HintSettings, seen_within_s: float = _SEEN_WITHIN_S
+) -> str:
+    """Say why this node cannot work on the run's prompts; "" where it can.
+
+    Args:
+        config: The run's.
+        settings: The ``hint:`` node.
+        seen_within_s: How late a file of the driver may be seen.
+    """
+    found = _fault_of_disk(Path(settings.run_dir), seen_within_s) or _fault_of_sandbox(
+        config, settings
+    )
+    return f"node {socket.gethostname()}: {found}" if found else ""
+
+
+def _fault_of_disk(run_dir: Path, seen_within_s: float) -> str:
+    """Look for the lock that the driver holds in the run's folder, from its start on."""
+    deadline = time.monotonic() + seen_within_s
+    while not (run_dir / DRIVER_LOCK).exists():
+        if time.monotonic() >= deadline:
+            return (
+                f"hint.run_dir={run_dir} does not hold the file {DRIVER_LOCK} of the run's driver: "
+                f"it must be on a disk that all nodes share, since each trainer process writes its "
+                f"part of a checkpoint there (docs/clusters.md)"
+            )
+        time.sleep(_POLL_S)
+    return ""
+
+
+def _fault_of_sandbox(config: DictConfig, settings: HintSettings) -> str:
+    """Look for the isolation of programs; the data are read only where it is missing."""
+    wanted = settings.verify.program_isolation
+    if layers_for(wanted) is not None or setting(config, _FUNCTION):
+        return ""
+    from recipe.hint.problems.columns import read_problems  # pyarrow
+
+    files = (path for name in _DATA for path in files_of(config, name))
+    if not any(each.kind == "program" for path in files for each in read_problems(path)):
+        return ""
+    return (
+        f"hint.verify.program_isolation={wanted}, and this node offers "
+        f"{', '.join(available_layers()) or 'nothing'}, so that no program of the data would get a "
+        f"verdict: leave the node out, run on Linux on x86_64 or aarch64, or allow less"
+    )

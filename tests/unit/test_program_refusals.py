@@ -1,0 +1,80 @@
+"""Programs refuse what they were given before they load what takes long, in one line."""
+
+import subprocess
+import sys
+
+import pytest
+
+from recipe.hint import main_export, main_gpu_check, main_report, main_tiny
+
+
+def told(end, capsys):
+    out, err = capsys.readouterr()
+    assert (end, out, err.count("\n")) == (2, "", 1)
+    return err
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [('{"versions": {', "gpu_check.json is damaged"), ("[]", "gpu_check.json is not what a check")],
+)
+def test_a_damaged_list_of_an_earlier_check_is_told(tmp_path, capsys, content, says):
+    (tmp_path / "gpu_check.json").write_text(content)
+    err = told(main_gpu_check.main(["--out", str(tmp_path), "--device", "cpu"]), capsys)
+    assert says in err and "name another --out" in err
+    assert (tmp_path / "gpu_check.json").read_text() == content
+
+
+def test_a_check_cannot_write_over_a_file(tmp_path, capsys):
+    (tmp_path / "file").write_text("here")
+    assert "file: File exists" in told(
+        main_gpu_check.main(["--out", str(tmp_path / "file")]), capsys
+    )
+
+
+@pytest.mark.parametrize("minutes", ["nan", "inf", "-1", "0"])
+def test_a_check_needs_time(capsys, minutes):
+    with pytest.raises(SystemExit, match="2"):
+        main_gpu_check.main([f"--minutes={minutes}"])
+    assert "--minutes" in capsys.readouterr().err
+
+
+def test_a_report_names_a_folder_that_is_not_there_or_is_given_twice(tmp_path, capsys):
+    gone, here = str(tmp_path / "gone"), str(tmp_path)
+    page = str(tmp_path / "page.md")
+    assert f"{gone}: no such folder" in told(main_report.main([gone]), capsys)
+    twice = main_report.main(["campaign", here, f"{here}/", "-o", page])
+    assert f"{here}/ is given twice" in told(twice, capsys)
+
+
+def test_an_export_names_what_is_not_there_and_what_is(tmp_path, capsys):
+    gone, here = str(tmp_path / "gone"), str(tmp_path)
+    assert f"{gone}: no such folder" in told(main_export.main([gone, gone]), capsys)
+    assert "is there already" in told(main_export.main([here, here]), capsys)
+
+
+def test_the_worlds_of_the_command_are_those_that_there_are(tmp_path, capsys):
+    from recipe.hint.tiny.worlds import WORLDS
+
+    assert list(WORLDS) == list(main_tiny.WORLD_NAMES)
+    (tmp_path / "train.parquet").mkdir()
+    for part, says in (("measurement", "build the base first"), ("problems", "train.parquet")):
+        with pytest.raises(SystemExit) as ended:
+            main_tiny.main(["--only", part, "--out", str(tmp_path)])
+        assert says in told(ended.value.code, capsys)
+
+
+def test_help_and_refusals_of_a_command_load_no_torch():
+    script = (
+        "import sys\n"
+        "from recipe.hint import main_export, main_tiny\n"
+        "for arguments in (['--world', 'x'], ['--help']):\n"
+        "    try:\n"
+        "        main_tiny.main(arguments)\n"
+        "    except SystemExit:\n"
+        "        pass\n"
+        "main_export.main(['/nonexistent', 'out'])\n"
+        "assert 'torch' not in sys.modules\n"
+    )
+    end = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False)
+    assert end.returncode == 0, end.stderr
