@@ -339,7 +339,7 @@ def test_a_degree_sign_inside_a_formula_needs_an_angle_in_the_problem():
         assert not accepts(gold, answer, "Find $f(x)$."), answer
         assert accepts(gold, answer, "Find the angle $A$ in terms of $x$."), answer
     assert accepts(r"90^\circ-\frac{x}{2}", r"90-\frac{x}{2}", "Find $f(x)$.")
-    assert accepts(r"\sqrt3+x", r"2\sin 60^\circ + x", "Find $f(x)$.")
+    assert accepts(r"2\sin\frac{\pi}{5}+x", r"2\sin 36^\circ + x", "Find $f(x)$.")
 
 
 EXACT = (

@@ -14,7 +14,14 @@ from recipe.hint.verify.maths.mentions import (
 )
 from recipe.hint.verify.maths.rates import asked_rate, asks_for_wage
 from recipe.hint.verify.maths.units import Unit, kind_of, read_unit
-from recipe.hint.verify.maths.words import TAILS, TOTALS, changes_value, is_plain_noun, split_tail
+from recipe.hint.verify.maths.words import (
+    PLAIN_ADJECTIVES,
+    TAILS,
+    TOTALS,
+    changes_value,
+    is_plain_noun,
+    split_tail,
+)
 
 # Symbols that are also scales or common names; without a problem they are not left out.
 _DOUBTFUL = frozenset(
@@ -105,6 +112,8 @@ def has_noun(noun: str, problem: str) -> bool:
         if tail not in TAILS | TOTALS:
             return False
         words = noun.split()
+    while len(words) > 1 and words[0] in PLAIN_ADJECTIVES and not _is_asked_so(words, problem):
+        words = words[1:]
     if not words or not problem:
         return bool(problem)
     if _is_amount(noun, problem):
@@ -114,6 +123,11 @@ def has_noun(noun: str, problem: str) -> bool:
     parts = {_singular(part) for word in words for part in word.split("-")}
     asked = {_singular(part) for word in _asked_words(problem) for part in word.split("-")}
     return parts <= _words_of(problem) and (not asked or parts <= asked)
+
+
+def _is_asked_so(words: Sequence[str], problem: str) -> bool:
+    """Tell whether the question has the adjective itself."""
+    return words[0] in map(str.lower, _behind_how_many(problem))
 
 
 def _is_what_is_asked(words: Sequence[str], problem: str) -> bool:

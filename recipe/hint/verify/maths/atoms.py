@@ -6,7 +6,16 @@ from fractions import Fraction
 
 from recipe.hint.verify.maths.formulas import DELIMITED, SEPARATORS, Formulas, symbol
 from recipe.hint.verify.maths.lexer import ACCENTS, FUNCTIONS, Token, vulgar
-from recipe.hint.verify.maths.tree import Node, Unread, decimal, names_in, num, points_of, whole
+from recipe.hint.verify.maths.tree import (
+    Node,
+    Number,
+    Unread,
+    decimal,
+    names_in,
+    num,
+    points_of,
+    whole,
+)
 
 _MAX_DIGITS = 4000
 _REALS = r"sym:\mathbb{R}"
@@ -74,7 +83,8 @@ class Atoms(Formulas):
             if not cycle.isdigit() or len(cycle) > 400 or len(decimals) > 400:
                 raise Unread("no repeating decimal")
             size = Fraction(whole(cycle), 10 ** len(cycle) - 1) / 10 ** len(decimals)
-            return num(Fraction((text + "0") if text.endswith(".") else text) + size)
+            start = Fraction((text + "0") if text.endswith(".") else text)
+            return Node("num", value=Number(start + size, repeats=True))
         following = self.peek()
         if (
             following is not None and not following.is_spaced and following.text in ("e", "E")

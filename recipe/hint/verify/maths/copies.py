@@ -28,7 +28,8 @@ from recipe.hint.verify.maths.tree import (
 
 _FACTOR = re.compile(
     r"\b[Ff]actor(?:i[sz]e|i[sz]ing|i[sz]ation|ed|ing)?\b(?! of)"
-    r"|into (?:\w{1,20} )?factors|因式分解|分解因式"
+    r"|(?:into|product of) (?:\w{1,20} ){0,2}factors|因式分解|分解因式"
+    r"|form \$?\s?\([^()]{1,9}\)\s?\([^()]{1,9}\)"  # (x+a)(x+b)
 )
 _EXPAND = re.compile(r"\b[Ee]xpand\b")
 _COMMON = re.compile(r"\bcommon fraction")

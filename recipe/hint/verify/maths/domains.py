@@ -6,6 +6,7 @@ problem names: ``f(n) = 2n \text{ for } n > 1`` is another function on the posit
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
 
@@ -42,10 +43,51 @@ _SIGNS = (
 _NOUNS = {"Z": "integer", "Q": "rational", "R": "(?:real|number)"}
 _SET = r"\\math(?:bb|bf)\s?\{{?{}\}}?"
 _NATURAL = rf"natural|{_SET.format('N')}"
+_LINK = re.compile(  # between f(x) = x and f(x) = -x, each with its domain
+    rf"(?:{GAP}|[,;]|\\text\{{[\s,]{{0,3}}(?:or|and)\s?\}}|\bor\b|\band\b){{1,6}}"
+    r"(?=[A-Za-z]\s?\([a-z]\)\s?(?:=|\\equiv))"
+)
+_MAX_MEMBERS = 12
+_RELATION = r"(?:[<>≤≥≠]|\\(?:[lg]t|[lg]eq?|neq?|[lg]eqslant)(?![a-z]))"
+_SET_OPENS = r"(?:\\left\s?)?\\\{\s?(?P<bound>[a-z])\s?(?:\\mid|:|\|)\s?"
+_IN_REALS = re.compile(  # x \in R, x > 2, also after \{x \mid
+    rf"\A\s?(?P<set>{_SET_OPENS})?(?P<name>[a-z])\s?\\in\s?\\mathbb\s?\{{?R\}}?\s?"
+    rf"(?:,\s?|\\text\{{\s?,?\s?and\s?\}}\s?){GAP}{{0,3}}(?=(?P=name)\s?{_RELATION})"
+)
+_ALL_BUT = re.compile(  # all real numbers except 2, all real numbers x > 2
+    r"\A\s?(?:x\s?=\s?)?\\text\{\s?(?:the set of )?all real numbers(?P<but>,? (?:except|but))?"
+    rf"(?: for)?(?: [a-z] such that)?\s?\}}{GAP}{{0,3}}"
+    rf"(?:(?P<name>[a-z])\s?(?P<sign>=|{_RELATION}))?",
+    re.IGNORECASE,
+)
+
+
+def without_reals(text: str) -> str:
+    r"""Return ``x \ne 2`` of ``x \in \mathbb{R}, x \ne 2`` and of ``all real numbers except 2``."""
+    if found := _IN_REALS.match(text):
+        is_one = found["set"] is None or found["bound"] == found["name"]
+        return (found["set"] or "") + text[found.end() :] if is_one else text
+    found = _ALL_BUT.match(text)
+    if found is None:
+        return text
+    name, sign, rest = found["name"], found["sign"], text[found.end() :]
+    if found["but"] and sign in (None, "="):
+        return rf"{name or 'x'} \ne {rest}"
+    return f"{name} {sign} {rest}" if sign not in (None, "=") and not found["but"] else text
 
 
 def without_domain(text: str, problem: str = "") -> str:
-    """Return an answer without the domain behind a formula of its letter.
+    """Return an answer without the domains after its formulas, in a list after each."""
+    text = without_reals(text)
+    kept, start = "", 0
+    for link in itertools.islice(_LINK.finditer(text), _MAX_MEMBERS):
+        kept += _without_last(text[start : link.start()], problem) + link[0]
+        start = link.end()
+    return kept + _without_last(text[start:], problem)
+
+
+def _without_last(text: str, problem: str) -> str:
+    """Return a formula without the domain of its letter after it.
 
     Behind an inequality whole numbers would be another set.
     """

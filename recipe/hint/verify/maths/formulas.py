@@ -179,14 +179,14 @@ class Formulas(Cursor):
             return self._power()
         self._at += 1
         node = self._power()
-        number = num(whole(first.text))
         if node.kind == "div" and all(
             item.kind == "num" and item.value.value.denominator == 1 for item in node.items
         ):
             top, bottom = (item.value.value for item in node.items)
             if 0 < top < bottom:
                 return num(whole(first.text) + top / bottom)
-        return Node("mul", (number, node))
+            raise Unread("an improper mixed number")
+        return Node("mul", (num(whole(first.text)), node))
 
     def _power(self) -> Node:
         """An atom with what stands behind it: ``^``, ``_``, ``!``, primes, degrees."""

@@ -116,6 +116,8 @@ SHORT_WORDS = frozenset(
     "if are non".split()
 )
 _UNIT_LETTERS = frozenset("mgshlLNJWVAKCF")
+_UNIT_PART = rf"(?:[A-Za-z]{{2,5}}|[{''.join(sorted(_UNIT_LETTERS))}])(?:\^(?:[23]|\{{[23]\}}))?"
+_UNIT_OR_PRODUCT = re.compile(rf"(?=.*[/^]){_UNIT_PART}(?:/{_UNIT_PART})?")  # \mathrm{m/s}
 
 # Between thousands: 1{,}000, 1\,000, 1{\ }000, 1\!,\!000.
 _THIN = (
@@ -272,15 +274,7 @@ class _Lexer:
         if name in ("mathrm", "operatorname") and stripped in FUNCTIONS:
             self._command(f"\\{stripped}")
             return
-        if (
-            name not in _IN_TEXT
-            and len(stripped) == 1
-            and stripped.isascii()
-            and stripped.isalpha()
-        ):
-            # \mathrm{m} may be the metre, \mathbf{x} and \mathrm{e} are x and e
-            is_unit = name == "mathrm" and stripped in _UNIT_LETTERS
-            self._put("run" if is_unit else "sym", stripped)
+        if name not in _IN_TEXT and self._takes_letters(name, stripped):
             return
         if stripped == "." and not self._text[self._at :].strip(" $}"):
             return
@@ -305,6 +299,19 @@ class _Lexer:
             is_spaced = self._is_spaced or inner[0].is_spaced
             self._out += [Token(inner[0].kind, inner[0].text, is_spaced), *inner[1:]]
         self._is_spaced = content[-1:].isspace()
+
+    def _takes_letters(self, name: str, text: str) -> bool:
+        """Take one letter, or after a number what may be its unit or letters to multiply."""
+        if len(text) == 1 and text.isascii() and text.isalpha():
+            # \mathrm{m} may be the metre, \mathbf{x} and \mathrm{e} are x and e
+            self._put("run" if name == "mathrm" and text in _UNIT_LETTERS else "sym", text)
+            return True
+        is_behind = bool(self._out) and (self._out[-1].kind == "num" or self._out[-1].text in ")}")
+        if not is_behind or not _UNIT_OR_PRODUCT.fullmatch(text):
+            return False
+        parts = [_as_run(each) for each in _Lexer(text, depth=self._depth + 1).run()]
+        self._out += [Token(parts[0].kind, parts[0].text, True), *parts[1:]]
+        return True
 
     def _group(self) -> str | None:
         """The content of the braces that follow, or the one character without braces."""
@@ -382,6 +389,10 @@ class _Lexer:
             return True
         is_behind = bool(self._out) and self._out[-1].kind == "num"
         return is_behind and self._text[self._at : self._at + 1].isspace()
+
+
+def _as_run(token: Token) -> Token:
+    return Token("run", token.text) if token.kind == "sym" else token
 
 
 def vulgar(char: str) -> Fraction:

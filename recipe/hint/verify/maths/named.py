@@ -204,7 +204,11 @@ def _written(node: Node) -> str:
 
 
 def with_names(answer: Node, gold: Node, problem: str) -> Node:
-    """``m+n = 116`` as a name and its value where the problem asks for m+n."""
+    """``m+n = 116`` as a name and its value where the problem asks for m+n, ``n+1 = k`` as k."""
+    if gold.kind == "label" and answer.kind == "relation" and answer.value == ("=",):
+        name, (value, last) = gold.items[0], answer.items
+        if last == name and name.kind == "sym" and name.value not in names_in(value):
+            return Node("label", (name, value))
     if any(each.kind == "relation" for each in (gold, *gold.items)):
         return answer
     if answer.kind == "list":

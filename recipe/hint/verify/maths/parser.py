@@ -166,11 +166,11 @@ class _Parser(Atoms):
         return Node("ratio", tuple(parts)) if len(parts) > 1 else parts[0]
 
     def _side(self) -> Node:
-        words = self._words()
+        is_negative = self._takes_negative()
+        words = None if is_negative else self._words()
         if words is not None:
             return words
-        is_negative = False
-        if self.text() in ("-", "+") and self._is_currency(1):
+        if not is_negative and self.text() in ("-", "+") and self._is_currency(1):
             is_negative = self.take().text == "-"
         currency = _CURRENCIES[self.take().text] if self._is_currency() else ""
         node = self._sum()
@@ -183,6 +183,14 @@ class _Parser(Atoms):
             self._at += 1
             return Node("residue", (node, self._atom()))
         return _quantity(Node("neg", (node,)) if is_negative else node, suffix)
+
+    def _takes_negative(self) -> bool:
+        """Take the word ``negative`` before one numeral, with words after it or none."""
+        if self.text().lower() not in ("word:negative", "word:minus") or self.kind(1) != "num":
+            return False
+        is_alone = self.kind(2) in ("", "word") or self.text(2) in (STOPS | CLOSERS)
+        self._at += is_alone
+        return is_alone
 
     def _is_currency(self, ahead: int = 0) -> bool:
         return self.text(ahead) in _CURRENCIES

@@ -9,7 +9,7 @@ answer is rational it is written with numerals and arithmetic alone.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from recipe.hint.verify.maths.asked import may_drop_unit, question
 from recipe.hint.verify.maths.copies import (
@@ -19,7 +19,9 @@ from recipe.hint.verify.maths.copies import (
     repeats_one,
     sides_of,
 )
+from recipe.hint.verify.maths.forms import has_asked_form
 from recipe.hint.verify.maths.keys import key
+from recipe.hint.verify.maths.operations import adds_operation
 from recipe.hint.verify.maths.stated import formulas_of
 from recipe.hint.verify.maths.tree import (
     STRUCTURES,
@@ -172,18 +174,15 @@ def is_finished(
         return any(is_finished(gold, side, problem, equal, is_near=is_near) for side in sides)
     golds, answers = list(_formulas(gold)), list(_formulas(answer))
     names = names_in(gold if gold.kind == "relation" else Node("list", tuple(golds)))
-    is_rational = (
-        not names
-        and not is_near
-        and all(map(is_arithmetic, golds))
-        and not any(each.kind == "num" and each.value.decimals >= _MIN_DECIMALS for each in golds)
-    )
+    is_rational = not names and not is_near and _are_rational(golds)
+    worked = _worked(gold, golds), _worked(answer, answers)
+    is_undone = not is_near and adds_operation(*worked, equal)
+    if is_undone or not has_asked_form(problem, gold, answer):
+        return False
     if not golds:
         return True
-    is_all_done = all(is_done(each, golds) for each in answers)
-    if not is_all_done or _adds_degree(gold, answer, problem):
-        return False
-    if not names_in(*answers) <= names or (is_rational and names_in(*answers)):
+    adds_names = not names_in(*answers) <= names or (is_rational and names_in(*answers))
+    if adds_names or not _are_done(answers, golds) or _adds_degree(gold, answer, problem):
         return False
     is_other_form = is_rational and not all(map(is_arithmetic, answers))
     if is_other_form or _is_rounding(golds, answers, problem):
@@ -207,6 +206,24 @@ def is_finished(
     return not repeats_one([*others.values()], golds, formulas, equal, is_rational=is_rational)
 
 
+def _worked(node: Node, values: list[Node]) -> list[Node]:
+    """Return the values of a tree, of an equation that is no bound of a name the whole."""
+    sides = node.items if node.kind == "relation" else ()
+    is_equation = any(names_in(side) and side.kind != "sym" for side in sides)
+    return [node] if is_equation or not values else values
+
+
+def _are_rational(golds: list[Node]) -> bool:
+    """Whether all are numerals and arithmetic, none a long decimal."""
+    return all(map(is_arithmetic, golds)) and not any(
+        each.kind == "num" and each.value.decimals >= _MIN_DECIMALS for each in golds
+    )
+
+
+def _are_done(answers: Iterable[Node], golds: list[Node]) -> bool:
+    return all(is_done(each, golds) for each in answers)
+
+
 def _adds_degree(gold: Node, answer: Node, problem: str) -> bool:
     r"""Whether a degree sign inside a formula has no place: ``2x^\circ + 1`` where no angle is."""
     if has_bare_degree(gold) or not has_bare_degree(answer):
@@ -228,9 +245,7 @@ def _is_rounding(golds: list[Node], answers: list[Node], problem: str) -> bool:
 def leaves_work(gold: Node, answer: Node) -> bool:
     """Whether the answer, equal or not, has an operation left that the gold answer lacks."""
     golds, sides = list(_formulas(gold)), sides_of(gold, answer) or [answer]
-    return bool(golds) and not any(
-        all(is_done(each, golds) for each in _formulas(side)) for side in sides
-    )
+    return bool(golds) and not any(_are_done(_formulas(side), golds) for side in sides)
 
 
 def _is_solved(gold: Node, answer: Node, problem: str, equal: Callable[[Node, Node], bool]) -> bool:

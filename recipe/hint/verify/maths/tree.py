@@ -49,10 +49,11 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A numeral: its value, and how many decimals it is written with."""
+    """A numeral: its value, how many decimals it has, and whether they repeat."""
 
     value: Fraction
     decimals: int = 0
+    repeats: bool = False
 
 
 def num(value: Fraction | int, decimals: int = 0) -> Node:

@@ -87,6 +87,7 @@ _CHANGING_NOUNS = frozenset(
 )
 TAILS = frozenset("left remaining old".split())  # 12 miles left, 15 years old
 TOTALS = frozenset({"in total", "in all", "total", "altogether"})  # 3 bolts in total
+PLAIN_ADJECTIVES = frozenset("different distinct possible such".split())  # 12 such pairs
 _MAX_NOUN_WORDS = 4
 
 
@@ -245,7 +246,7 @@ def _with_per(words: list[str]) -> list[str]:
 def _read_noun(words: Sequence[str]) -> str:
     are_nouns = len(words) <= _MAX_NOUN_WORDS and all(
         word.replace("-", "").isalpha() and word.isascii()
-        and (word in _MAY_BE_ASKED or (len(word) > 2 and is_noun(word)))
+        and (word in _MAY_BE_ASKED | PLAIN_ADJECTIVES or (len(word) > 2 and is_noun(word)))
         for word in (each.lower() for each in words)
     )  # fmt: skip
     return " ".join(words).lower() if are_nouns else ""

@@ -1,0 +1,196 @@
+r"""Forms that a question asks for, which an answer of the right value may miss.
+
+``0.\overline5`` is no common fraction, ``71000000 \times 10^0`` no scientific notation,
+``3 \cdot 210`` no prime factorization, and a vector is worked out cell by cell.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from fractions import Fraction
+
+from recipe.hint.verify.maths.tree import Node, exact, names_in
+
+_FRACTION = re.compile(
+    r"\bcommon fraction|\bsimplest (?:\w+ )?form\b|\blowest terms\b|\breduced (?:\w+ )?fraction"
+    r"|\bimproper fraction"
+)
+_OR_DECIMAL = re.compile(r"\bor (?:\w+ ){0,3}decimal|\bdecimals? or\b")
+_STATED_DECIMAL = re.compile(r"[0-9]?\.[0-9]|[0-9]\s?\$?\\?%|\bpercent")
+_PRIMES = re.compile(
+    r"\bprime factori[sz]|\bproduct of (?:\w+ ){0,2}prime|\binto (?:\w+ ){0,2}primes?\b"
+)
+_SCIENTIFIC = re.compile(r"\b(?:scientific|standard) (?:notation|form)\b")
+_SLOPE = re.compile(r"\bslope-intercept|\bform(?: of)? \$?\s?y\s?=\s?m\s?x")
+_SQUARE = re.compile(r"\bform \$?\s?(?:[aA]\s?)?\(x\s?[-+]\s?[a-zA-Z]\)\^\{?2\}?\s?[-+]")
+_VECTORS = re.compile(  # a question in vectors or matrices, not one for a point
+    r"\\begin\{[pbvs]?(?:small)?matrix\}|\\begin\{array\}|\\(?:mathbf|vec|overrightarrow)(?![a-z])"
+    r"|[0-9)]\s?\(\s?-?[0-9]+\s?(?:,\s?-?[0-9]+\s?){1,3}\)"
+    r"|(?:,\s?-?[0-9]+\s?){1,3}\)\s?(?:[-+]|\\times|\\cdot)\s?[0-9]*\("
+)
+_TEN = Fraction(10)
+
+
+def has_asked_form(problem: str, gold: Node, answer: Node) -> bool:
+    """Tell whether an answer, equal to ``gold``, has the form that the problem's text asks for."""
+    if not problem:
+        return True
+    if _FRACTION.search(problem) and not _may_be_decimal(problem, gold, answer):
+        return False
+    if _VECTORS.search(problem) and not _has_cells(gold, answer):
+        return False
+    if _SLOPE.search(problem) and not _is_line(gold, answer):
+        return False
+    gold, answer = _value(gold), _value(answer)
+    if _SQUARE.search(problem) and _has_square(gold) and not _is_square_and_rest(gold, answer):
+        return False
+    if _SCIENTIFIC.search(problem) and not _is_scientific(gold, answer):
+        return False
+    return not _PRIMES.search(problem) or _has_primes(gold, answer)
+
+
+def _may_be_decimal(problem: str, gold: Node, answer: Node) -> bool:
+    """Tell whether an answer has no decimal that a question for a fraction rules out.
+
+    ``0.75`` alone is a finished value, unless the problem has decimals or percents itself.
+    """
+    if any(map(_is_decimal, _nodes(gold))) or _OR_DECIMAL.search(problem):
+        return True
+    number = _sized(answer.items[-1] if answer.kind == "label" else answer)
+    if number.kind == "num" and not number.value.repeats and not _STATED_DECIMAL.search(problem):
+        return True
+    return not any(map(_is_decimal, _nodes(answer)))
+
+
+def _nodes(node: Node) -> Iterator[Node]:
+    yield node
+    for item in node.items:
+        yield from _nodes(item)
+
+
+def _value(node: Node) -> Node:
+    return node.items[-1] if node.kind in ("label", "quantity") else node
+
+
+def _is_decimal(node: Node) -> bool:
+    """Tell whether it is a decimal, one that repeats, or has a percent sign; 5.0 is a 5."""
+    if node.kind == "quantity":
+        return node.value.is_percent
+    if node.kind != "num":
+        return False
+    number = node.value
+    return number.repeats or (number.decimals > 0 and number.value.denominator > 1)
+
+
+def _has_primes(gold: Node, answer: Node) -> bool:
+    """Tell whether an answer has the powers of the gold answer, if that is a product of such."""
+    own = _powers(gold)
+    return own is None or gold.kind == "num" or _powers(answer) == own
+
+
+def _powers(node: Node) -> Counter[int] | None:
+    """Count the factors of a product of whole numbers and their powers; ``None`` of all else."""
+    if node.kind == "mul":
+        parts = [_powers(item) for item in node.items]
+        known = [each for each in parts if each is not None]
+        return sum(known, Counter[int]()) if len(known) == len(parts) else None
+    base, power = node.items if node.kind == "pow" else (node, None)
+    value = exact(base) if base.kind == "num" else None
+    times = exact(power) if power is not None else Fraction(1)
+    if value is None or times is None or value.denominator != 1 or times.denominator != 1:
+        return None
+    return Counter({int(value): int(times)}) if value > 1 and times > 0 else None
+
+
+def _is_scientific(gold: Node, answer: Node) -> bool:
+    """Tell whether a number times a power of ten is 1 or more and less than 10."""
+    if (digits := _mantissa(gold)) is None or not 1 <= digits < _TEN:
+        return True
+    if answer.kind == "num" or (answer.kind == "neg" and answer.items[0].kind == "num"):
+        return True  # 7.1e7
+    return _mantissa(answer) == digits
+
+
+def _mantissa(node: Node) -> Fraction | None:
+    """Return the size of what stands before a power of ten; ``None`` where none stands there."""
+    if node.kind == "neg":
+        return _mantissa(node.items[0])
+    if node.kind == "pow":
+        is_power = node.items[0].kind == "num" and exact(node.items[0]) == _TEN
+        return Fraction(1) if is_power and exact(node.items[1]) is not None else None
+    if node.kind != "mul":
+        return None
+    left, right = node.items
+    number, power = (left, right) if right.kind == "pow" else (right, left)
+    is_power = power.kind == "pow" and exact(power.items[0]) == _TEN
+    sized = number.items[0] if number.kind == "neg" else number
+    return exact(sized) if is_power and sized.kind == "num" else None
+
+
+def _has_cells(gold: Node, answer: Node) -> bool:
+    """Tell whether the cells of a vector or matrix are numbers where the gold answer's are."""
+    golds, answers = _cells(gold), _cells(answer)
+    return not golds or not all(map(_is_number, golds)) or all(map(_is_number, answers))
+
+
+def _cells(node: Node) -> list[Node]:
+    """List the cells of a matrix or bracket, the factor before it left out; of all else none."""
+    node = _value(node)
+    while node.kind in ("mul", "div", "neg") and any(_is_matrix(each) for each in node.items):
+        node = next(each for each in node.items if _is_matrix(each))
+    if node.kind == "matrix":
+        return [cell for row in node.items for cell in row.items]
+    return list(node.items) if node.kind == "tuple" else []
+
+
+def _is_matrix(node: Node) -> bool:
+    return node.kind == "matrix" or any(map(_is_matrix, node.items))
+
+
+def _is_number(node: Node) -> bool:
+    """Tell whether it is a numeral or a fraction of two, with signs or without."""
+    if node.kind == "neg":
+        return _is_number(node.items[0])
+    return node.kind == "num" or (
+        node.kind == "div" and all(_sized(each).kind == "num" for each in node.items)
+    )
+
+
+def _sized(node: Node) -> Node:
+    return node.items[0] if node.kind == "neg" else node
+
+
+def _is_line(gold: Node, answer: Node) -> bool:
+    """Tell whether an equation is solved for y, with no bracket around x, as ``y = mx + b`` is."""
+    is_solved = gold.kind == "label" and gold.items[0] == Node("sym", value="y")
+    if not is_solved or not names_in(gold.items[1]) <= {"x"}:
+        return True
+    if answer.kind == "relation" or (answer.kind == "label" and answer.items[0] != gold.items[0]):
+        return False
+    terms = list(_terms(_value(answer)))
+    return len(terms) < 3 and not any(
+        each.kind in ("add", "sub") and names_in(each) for term in terms for each in _nodes(term)
+    )
+
+
+def _terms(node: Node) -> Iterator[Node]:
+    if node.kind in ("add", "sub", "neg"):
+        for item in node.items:
+            yield from _terms(item)
+    else:
+        yield node
+
+
+def _has_square(node: Node) -> bool:
+    """Tell whether a sum with a name is squared in it."""
+    return any(
+        each.kind == "pow" and each.items[0].kind in ("add", "sub") and names_in(each.items[0])
+        for each in _nodes(node)
+    )
+
+
+def _is_square_and_rest(gold: Node, answer: Node) -> bool:
+    """Tell whether it is such a square and no more terms than the gold answer has."""
+    return _has_square(answer) and len([*_terms(answer)]) <= len([*_terms(gold)])
