@@ -88,7 +88,7 @@ def ask_and_show(given: argparse.Namespace, config: DictConfig) -> None:
         config.data.val_files = [str(file)]
         config.trainer.eval_only = True
         apply_evaluation_mode(config, config.trainer.method, "ask")
-        preflight_evaluation(config)
+        preflight_evaluation(config, sys.argv[1:])
         if config.preflight_only:
             print("the question and the settings can be used")
             return

@@ -52,7 +52,7 @@ def check_and_launch(config: DictConfig) -> None:
     if config.trainer.eval_only:
         check_given_to_evaluation(config, sys.argv[1:])
         apply_evaluation_mode(config, evaluated_method(config))
-        summary = preflight_evaluation(config)
+        summary = preflight_evaluation(config, sys.argv[1:])
     else:
         summary = preflight(config, sys.argv[1:])
     print("\n".join(summary), flush=True)

@@ -6,6 +6,7 @@ import difflib
 import functools
 import json
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any, get_args, get_type_hints
@@ -146,8 +147,8 @@ def unique_pairs(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     """
     fields = dict(pairs)
     if len(fields) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+        num_times = Counter(name for name, _ in pairs)
+        twice = next(name for name, count in num_times.items() if count > 1)
         raise ValueError(f"it names {twice!r} twice; give each field a name of its own")
     return fields
 

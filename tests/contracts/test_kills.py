@@ -177,7 +177,8 @@ def test_the_metrics_of_a_step_are_saved_as_they_are_logged(tmp_path, monkeypatc
     trainer.folder = RunFolder(tmp_path)
     trainer._callback = SimpleNamespace(on_save=lambda **_: None)
     monkeypatch.setattr(TRAINERS["sync"], "_limit", lambda *_: nullcontext())
-    monkeypatch.setattr(PPOTrainerSync, "_save_checkpoint", lambda self: None)
+    actor = step_folder(tmp_path / "checkpoints", 2) / "actor"
+    monkeypatch.setattr(PPOTrainerSync, "_save_checkpoint", lambda self: actor.mkdir())
     trainer._save_checkpoint()
     text = (step_folder(tmp_path / "checkpoints", 2) / METRICS_FILE).read_text()
     assert json.loads(text) == {"hint/prompts": 8}

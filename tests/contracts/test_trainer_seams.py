@@ -358,6 +358,7 @@ def test_a_checkpoint_is_whole_when_the_users_callback_sees_it(mode, monkeypatch
     def save(self):  # the end of verl's own
         folder = step_folder(tmp_path, 7)
         (folder / "data.pt").write_text("")
+        (folder / "actor").mkdir()
         self.checkpoint_callback.on_save(
             trainer=self, global_step=7, checkpoint_dir=str(folder), async_save=False
         )

@@ -120,9 +120,10 @@ def test_an_answer_in_words_or_latex_is_none_of_them(tmp_path, word):
 @pytest.mark.parametrize("word", IN_JSON)
 def test_a_row_to_grade_refuses_it(tmp_path, word):
     row = {"id": "a", "kind": "maths", "response": r"\boxed{1}", "answer": 0}
-    (tmp_path / "in.jsonl").write_text(json.dumps(row).replace("0", word) + "\n")
+    rows = [json.dumps(row).replace("0", word), json.dumps(row | {"id": "b"})]
+    (tmp_path / "in.jsonl").write_text("\n".join(rows))
     with pytest.raises(SystemExit, match="1"):
         main_grade.main([str(tmp_path / "in.jsonl"), str(tmp_path / "out.jsonl")])
-    told = json.loads((tmp_path / "out.jsonl").read_text())
+    told, _ = map(json.loads, (tmp_path / "out.jsonl").read_text().splitlines())
     assert told["reason"] == "error"
     assert "is not a finite number" in told["message"]

@@ -26,9 +26,10 @@ Action = Literal["run", "help", "show", "hydra"]
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 CONFIG_DIR = Path(__file__).resolve().parents[1] / "config"
+_OWN_GROUPS = REPOSITORY / "configs"
 _NOT_THERE = re.compile(r"Could not override '([^']+)'|Key '([^']+)' is not in struct")
 # Values that Hydra takes for no file, or fails on: it reads them as something else than a text.
-_NO_NAME = re.compile(r"|null|none|true|false|[-+]?[\d._]+(?:e[-+]?\d+)?|[{].*", re.I | re.S)
+_NO_NAME = re.compile(r"|null|none|true|false|[-+]?[\d._]+(?:e[-+]?\d+)?", re.I)
 
 
 def split_command(argv: Sequence[str]) -> tuple[list[str], list[str], Action]:
@@ -85,7 +86,10 @@ def choose_hardware(argv: list[str], has_gpu: bool) -> tuple[list[str], str]:
     """
     given = given_settings(argv)
     for name, value in given.items():
-        if (files := _files_of(name)) and _NO_NAME.fullmatch(value):
+        # verl's sections may be given as dictionaries, as Hydra takes them.
+        files = _files_of(name)
+        is_own = files is not None and files.is_relative_to(_OWN_GROUPS)
+        if files and (_NO_NAME.fullmatch(value) or (is_own and value.startswith("{"))):
             raise ConfigError(
                 f"{name}={value} names no file of {files}; give a name or leave it out"
             )
@@ -100,7 +104,7 @@ def choose_hardware(argv: list[str], has_gpu: bool) -> tuple[list[str], str]:
 
 def _files_of(name: str) -> Path | None:
     """Return the folder of a group's files; nothing where ``name`` is a setting."""
-    roots = (REPOSITORY / "configs", Path(os.environ.get("HINT_VERL_CONFIG", CONFIG_DIR)))
+    roots = (_OWN_GROUPS, Path(os.environ.get("HINT_VERL_CONFIG", CONFIG_DIR)))
     folders = (root / name.partition("@")[0] for root in roots)
     return next((folder for folder in folders if folder.is_dir()), None)
 

@@ -49,8 +49,10 @@ def guard_streams() -> None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
         elif old is getattr(sys, f"__{name}__"):
             old.flush()
-            raw = io.BufferedWriter(_Output(number, "w", closefd=False))
-            new = io.TextIOWrapper(raw, old.encoding, old.errors)
+            raw = _Output(number, "w", closefd=False)
+            # Unbuffered where it was: a killed program's last words are not lost.
+            buffer: Any = raw if old.write_through else io.BufferedWriter(raw)
+            new = io.TextIOWrapper(buffer, old.encoding, old.errors)
             new.reconfigure(line_buffering=old.line_buffering, write_through=old.write_through)
             setattr(sys, name, new)
 

@@ -8,20 +8,21 @@ from pathlib import Path
 
 from omegaconf import DictConfig
 
+from recipe.hint.errors import DataError
+from recipe.hint.runtime.checkpoints import SEEN_WITHIN_S
 from recipe.hint.runtime.preflight.settings import files_of, setting
 from recipe.hint.runtime.task_runner import DRIVER_LOCK
 from recipe.hint.settings import HintSettings
 from recipe.hint.verify.programs.program import layers_for
 from recipe.hint.verify.programs.sandbox import available_layers
 
-_SEEN_WITHIN_S = 90.0  # a network disk may show a new file that late
 _POLL_S = 1.0
 _FUNCTION = "reward.custom_reward_function.path"
 _DATA = ("data.train_files", "data.val_files")
 
 
 def fault_of_node(
-    config: DictConfig, settings: HintSettings, seen_within_s: float = _SEEN_WITHIN_S
+    config: DictConfig, settings: HintSettings, seen_within_s: float = SEEN_WITHIN_S
 ) -> str:
     """Say why this node cannot work on the run's prompts; "" where it can.
 
@@ -58,7 +59,11 @@ def _fault_of_sandbox(config: DictConfig, settings: HintSettings) -> str:
     from recipe.hint.problems.columns import read_problems  # pyarrow
 
     files = (path for name in _DATA for path in files_of(config, name))
-    if not any(each.kind == "program" for path in files for each in read_problems(path)):
+    try:
+        has_programs = any(each.kind == "program" for path in files for each in read_problems(path))
+    except DataError:  # the driver, which has checked them, may be the only one to have the data
+        has_programs = False
+    if not has_programs:
         return ""
     return (
         f"hint.verify.program_isolation={wanted}, and this node offers "

@@ -294,8 +294,8 @@ class HintMixin(CreditMixin):
             # verl logs a step after its save and weight sync: a run killed between lacks the line.
             write_whole(folder / METRICS_FILE, json.dumps(plain(self._metrics_of_step)))
             super()._save_checkpoint()
-            lines = self.folder.settle()
-            mark_complete(root, self.global_steps, lines=lines, **self._digests)
+            facts = {"lines": self.folder.settle(), **self._digests}
+            mark_complete(root, self.global_steps, needs=("actor",), **facts)
             keep = self.config.trainer.max_actor_ckpt_to_keep
             drop_old(root, self.global_steps, keep, spared=self._resumed_from)
         with self._limit("on_save of trainer.checkpoint_callback_class", "save_s"):
@@ -320,10 +320,13 @@ class HintMixin(CreditMixin):
             path = Path(trainer.resume_from_path) / STATE_FILE
         else:
             path = step_folder(trainer.default_local_dir, self.global_steps) / STATE_FILE
-        if not path.exists():
-            raise ConfigError(
-                f"{path} is missing: the checkpoint was not written by this recipe. {_START_ANEW}"
-            )
+        shapes = path.with_name(SHAPES_FILE)
+        for each in (path, shapes):
+            if not each.exists():
+                raise ConfigError(
+                    f"{each} is missing: the checkpoint was not written by this version of the "
+                    f"recipe. {_START_ANEW}"
+                )
         self._resumed_from = path.parent
         if _is_within(trainer.default_local_dir, path.parent):
             # Resumed by path: later records are dropped, so later checkpoints must not count.
@@ -333,8 +336,7 @@ class HintMixin(CreditMixin):
                 self.tracker.load_state_dict(dict(state))
             except ValueError as error:
                 raise ConfigError(f"{path}: {error}. {_START_ANEW}") from error
-        shapes = path.with_name(SHAPES_FILE).read_text(encoding="utf-8")
-        self.sample_chooser.load_state_dict(json.loads(shapes))
+        self.sample_chooser.load_state_dict(json.loads(shapes.read_text(encoding="utf-8")))
         self.folder.say(f"resumed from step {self.global_steps} ({path.parent})")
 
     # -- reporting ------------------------------------------------------------------------------

@@ -195,13 +195,13 @@ def test_the_budget_stops_the_command_with_its_message(in_path):
     [
         (("--per-prompt", "0"), DataError, r"--per-prompt must be at least 1, got 0"),
         (("--body", "[1]"), DataError, r"--body must be a JSON object such as .*, got '\[1\]'"),
-        (("--attempts", "0"), ConfigError, r"hint\.attempts=0 must be at least 1"),
+        (("--attempts", "0"), ConfigError, "--attempts 0 must be at least 1"),
         (("--api-key-env", "NOT_SET_HERE"), ConfigError, r"NOT_SET_HERE, but this environment"),
-        (("--url", "nowhere"), ConfigError, r"base_url='nowhere' must be like"),
+        (("--url", "nowhere"), ConfigError, "--url 'nowhere' must be like"),
         (
             ("--max-level", "5"),
             ConfigError,
-            r"hint\.max_level=5, but the built-in prompt asks for 3",
+            r"--max-level 5, but the built-in prompt asks for 3",
         ),
     ],
 )

@@ -77,7 +77,7 @@ def test_only_checkpoints_still_to_be_written_need_room(
 ):
     for step in present:
         (make(tmp_path, step) / f"global_step_{step}/actor").mkdir()
-    monkeypatch.setattr(folder, "_resumed", lambda config: resumed)
+    monkeypatch.setattr(folder, "resumed_step", lambda config: resumed)
     trainer = {"save_freq": 50, "max_actor_ckpt_to_keep": keep, "default_local_dir": str(tmp_path)}
     config = OmegaConf.create({"trainer": trainer | {"max_critic_ckpt_to_keep": None}})
     disk = SimpleNamespace(free=expected * 100)

@@ -5,6 +5,7 @@ import os
 import pytest
 
 from recipe.hint.errors import HintError
+from recipe.hint.runtime import checkpoints
 from recipe.hint.runtime.checkpoints import COMPLETE, mark_complete, newest_complete, step_folder
 
 KINDS = ("model", "optim", "extra_state")
@@ -38,7 +39,7 @@ def test_a_node_that_saves_on_its_own_disk_is_found_at_the_first_checkpoint(tmp_
         r"rank 8, 9, 10, 11, 12, 13, 14, 15 lie on .* a disk that all nodes share"
     )
     with pytest.raises(HintError, match=told):
-        mark_complete(tmp_path, STEP)
+        mark_complete(tmp_path, STEP, seen_within_s=0.0)
     assert not (step_folder(tmp_path, STEP) / COMPLETE).exists()
     assert newest_complete(tmp_path) is None
 
@@ -47,7 +48,7 @@ def test_only_the_first_ranks_that_are_missing_are_named(tmp_path):
     """32 of 40 are missing."""
     save(tmp_path, range(8), 40)
     with pytest.raises(HintError, match=r"of 8 of 40 .*rank 8, 9, 10, 11, 12, 13, 14, 15, \.\.\. "):
-        mark_complete(tmp_path, STEP)
+        mark_complete(tmp_path, STEP, seen_within_s=0.0)
 
 
 @pytest.mark.parametrize(("part", "kind"), [("actor", "optim"), ("critic", "target")])
@@ -56,7 +57,7 @@ def test_one_missing_file_of_any_kind_is_named_with_its_rank(tmp_path, part, kin
     save(tmp_path, range(4), 4, part="critic", kinds=(*KINDS, "target"))
     (step_folder(tmp_path, STEP) / part / f"{kind}_world_size_4_rank_2.pt").unlink()
     with pytest.raises(HintError, match=rf"{part} has the files {kind}_.* of 3 of 4 .*rank 2 lie"):
-        mark_complete(tmp_path, STEP)
+        mark_complete(tmp_path, STEP, seen_within_s=0.0)
 
 
 def test_a_run_that_saves_no_optimizer_misses_none(tmp_path):
@@ -71,3 +72,16 @@ def test_what_a_former_run_on_more_processes_left_is_not_missed(tmp_path):
     save(tmp_path, range(2), 2, at=2_000)
     mark_complete(tmp_path, STEP)
     assert newest_complete(tmp_path) == STEP
+
+
+def test_a_file_that_a_network_disk_shows_late_is_waited_for(tmp_path, monkeypatch):
+    save(tmp_path, range(1), 2)
+    monkeypatch.setattr(checkpoints.time, "sleep", lambda _: save(tmp_path, range(2), 2))
+    mark_complete(tmp_path, STEP)
+    assert newest_complete(tmp_path) == STEP
+
+
+def test_a_driver_without_any_file_of_the_actor_has_a_disk_of_its_own(tmp_path):
+    (step_folder(tmp_path, STEP)).mkdir(parents=True)
+    with pytest.raises(HintError, match=r"global_step_50/actor is not there: .* all nodes share"):
+        mark_complete(tmp_path, STEP, needs=("actor",), seen_within_s=0.0)

@@ -253,7 +253,7 @@ def _check_sampling_given(given: Collection[str], unread: str, read: str, who: s
             )
 
 
-def preflight_evaluation(config: DictConfig) -> list[str]:
+def preflight_evaluation(config: DictConfig, argv: Sequence[str] = ()) -> list[str]:
     """Check an evaluation's settings, machine, data and model; write nothing.
 
     ``rollout.seed`` is derived, where it is verl's.
@@ -279,7 +279,7 @@ def preflight_evaluation(config: DictConfig) -> list[str]:
     paths = [file.path for file in files]
     drawn_with = evaluation_settings(config, paths, played_turns(config)) | {"model": served}
     check_settings_unchanged(folder, drawn_with)
-    seed_engines(given, config)
+    seed_engines(given, config, argv)
     val = config.actor_rollout_ref.rollout.val_kwargs
     total = val.n * sum(len(file.problems) for file in files)
     sources = [sorted({problem.data_source for problem in file.problems}) for file in files]

@@ -6,11 +6,13 @@ r"""Forms that a question asks for, which an answer of the right value may miss.
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterator
 from fractions import Fraction
 
+from recipe.hint.verify.maths.asked import question
 from recipe.hint.verify.maths.tree import Node, exact, names_in
 
 _FRACTION = re.compile(
@@ -18,7 +20,7 @@ _FRACTION = re.compile(
     r"|\bimproper fraction"
 )
 _OR_DECIMAL = re.compile(r"\bor (?:\w+ ){0,3}decimal|\bdecimals? or\b")
-_STATED_DECIMAL = re.compile(r"[0-9]?\.[0-9]|[0-9]\s?\$?\\?%|\bpercent")
+_STATED = re.compile(r"([0-9]*\.?[0-9]+)\s?\$?(\\?%|percent\b)?")
 _PRIMES = re.compile(
     r"\bprime factori[sz]|\bproduct of (?:\w+ ){0,2}prime|\binto (?:\w+ ){0,2}primes?\b"
 )
@@ -31,6 +33,8 @@ _VECTORS = re.compile(  # a question in vectors or matrices, not one for a point
     r"|(?:,\s?-?[0-9]+\s?){1,3}\)\s?(?:[-+]|\\times|\\cdot)\s?[0-9]*\("
 )
 _TEN = Fraction(10)
+_LARGE = 1000  # a cell that may be written as a power
+_MAX_PRIME = 10**8
 
 
 def has_asked_form(problem: str, gold: Node, answer: Node) -> bool:
@@ -48,20 +52,26 @@ def has_asked_form(problem: str, gold: Node, answer: Node) -> bool:
         return False
     if _SCIENTIFIC.search(problem) and not _is_scientific(gold, answer):
         return False
-    return not _PRIMES.search(problem) or _has_primes(gold, answer)
+    return not _PRIMES.search(question(problem)) or _has_primes(gold, answer)
 
 
 def _may_be_decimal(problem: str, gold: Node, answer: Node) -> bool:
     """Tell whether an answer has no decimal that a question for a fraction rules out.
 
-    ``0.75`` alone is a finished value, unless the problem has decimals or percents itself.
+    ``0.75`` alone is a finished value, unless the problem has it, or 75 percent.
     """
     if any(map(_is_decimal, _nodes(gold))) or _OR_DECIMAL.search(problem):
         return True
     number = _sized(answer.items[-1] if answer.kind == "label" else answer)
-    if number.kind == "num" and not number.value.repeats and not _STATED_DECIMAL.search(problem):
-        return True
+    if number.kind == "num" and not number.value.repeats:
+        return number.value.value not in _stated(problem)
     return not any(map(_is_decimal, _nodes(answer)))
+
+
+def _stated(problem: str) -> set[Fraction]:
+    """Return the numbers of a problem's text, percents as shares."""
+    found = _STATED.findall(problem)
+    return {Fraction(number) / (100 if percent else 1) for number, percent in found}
 
 
 def _nodes(node: Node) -> Iterator[Node]:
@@ -87,7 +97,13 @@ def _is_decimal(node: Node) -> bool:
 def _has_primes(gold: Node, answer: Node) -> bool:
     """Tell whether an answer has the powers of the gold answer, if that is a product of such."""
     own = _powers(gold)
-    return own is None or gold.kind == "num" or _powers(answer) == own
+    if own is None or gold.kind == "num" or not all(map(_is_prime, own)):
+        return True
+    return _powers(answer) == own
+
+
+def _is_prime(number: int) -> bool:
+    return all(number % each for each in range(2, math.isqrt(min(number, _MAX_PRIME)) + 1))
 
 
 def _powers(node: Node) -> Counter[int] | None:
@@ -98,7 +114,7 @@ def _powers(node: Node) -> Counter[int] | None:
         return sum(known, Counter[int]()) if len(known) == len(parts) else None
     base, power = node.items if node.kind == "pow" else (node, None)
     value = exact(base) if base.kind == "num" else None
-    times = exact(power) if power is not None else Fraction(1)
+    times = Fraction(1) if power is None else exact(power) if power.kind == "num" else None
     if value is None or times is None or value.denominator != 1 or times.denominator != 1:
         return None
     return Counter({int(value): int(times)}) if value > 1 and times > 0 else None
@@ -132,7 +148,9 @@ def _mantissa(node: Node) -> Fraction | None:
 def _has_cells(gold: Node, answer: Node) -> bool:
     """Tell whether the cells of a vector or matrix are numbers where the gold answer's are."""
     golds, answers = _cells(gold), _cells(answer)
-    return not golds or not all(map(_is_number, golds)) or all(map(_is_number, answers))
+    if not golds or not all(map(_is_number, golds)) or len(golds) != len(answers):
+        return True
+    return all(_is_number(each, gold) for gold, each in zip(golds, answers, strict=True))
 
 
 def _cells(node: Node) -> list[Node]:
@@ -149,10 +167,16 @@ def _is_matrix(node: Node) -> bool:
     return node.kind == "matrix" or any(map(_is_matrix, node.items))
 
 
-def _is_number(node: Node) -> bool:
-    """Tell whether it is a numeral or a fraction of two, with signs or without."""
-    if node.kind == "neg":
-        return _is_number(node.items[0])
+def _is_number(node: Node, gold: Node | None = None) -> bool:
+    """Tell whether it is a numeral or a fraction of two, with signs and units or without.
+
+    A large one may be a power: ``2^{50}``.
+    """
+    if node.kind in ("neg", "quantity", "degree"):
+        return _is_number(node.items[0], gold)
+    if gold is not None and node.kind == "pow" and all(each.kind == "num" for each in node.items):
+        value = exact(_sized(gold))
+        return value is not None and value >= _LARGE
     return node.kind == "num" or (
         node.kind == "div" and all(_sized(each).kind == "num" for each in node.items)
     )
@@ -170,7 +194,7 @@ def _is_line(gold: Node, answer: Node) -> bool:
     if answer.kind == "relation" or (answer.kind == "label" and answer.items[0] != gold.items[0]):
         return False
     terms = list(_terms(_value(answer)))
-    return len(terms) < 3 and not any(
+    return sum(bool(names_in(term)) for term in terms) < 2 and not any(
         each.kind in ("add", "sub") and names_in(each) for term in terms for each in _nodes(term)
     )
 

@@ -8,6 +8,7 @@ undone, whatever stands beside it.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 
@@ -25,7 +26,7 @@ _TWINS = {
     "hyp": {"exp", "e", "root"},
     "abs": {"root"},
     "degree": {"pi"},
-    "e": {"exp"},
+    "e": {"exp", "hyp"},
     "i": {"exp", "pi", "e"},
 }
 _ASKED = frozenset({"root", "wave", "arc", "log", "exp", "hyp", "pi", "e", "i"})
@@ -34,7 +35,8 @@ _SUMS = frozenset({"add", "sub", "neg"})
 _PI = Node("const", value="pi")
 _DIGITS = 60
 _NEAR = Fraction(1, 10**40)
-_MAX_VALUES = 40  # constants of one answer that are evaluated
+_MAX_VALUES = 40  # constants of one answer that are evaluated; with more it is undone
+_MAX_SIZE = Fraction(10**15)
 _ROUNDED_DECIMALS = 5  # a gold answer with as many may be a rounding of anything
 
 
@@ -50,22 +52,45 @@ def adds_operation(
     """
     allowed = [_allowed(gold) for gold in golds]
     nodes = {each for gold in golds for each in _nodes(gold)}
-    for answer in answers:
+    has_polar = any("i" in known and known & {"exp", "wave"} for known in map(_kinds, golds))
+    for place, answer in enumerate(answers):
         kinds = _kinds(answer) & _ASKED
         if not kinds:
             continue
         own = [gold for gold, known in zip(golds, allowed, strict=True) if kinds <= known]
         own += [gold for gold in golds if gold not in own and _may_round(gold, answer)]
+        # In a bracket it stands where its gold member does.
+        own.sort(key=lambda gold: gold not in golds[place : place + 1])
         if not own or (len(own) < len(golds) and not any(_is_one(equal, g, answer) for g in own)):
             return True
-        if any(_is_rational(each) for each in _undone(answer, nodes)):
+        undone = [each for each in _undone(answer, nodes) if not (has_polar and _is_part(each))]
+        if len(undone) > _MAX_VALUES or any(map(_is_rational, undone)):
             return True
     return False
 
 
-def _is_one(equal: Callable[[Node, Node], bool], gold: Node, answer: Node) -> bool:
+def _is_part(node: Node) -> bool:
+    r"""Tell whether it may be a part of ``2(\cos 60^\circ + i \sin 60^\circ)``."""
+    return _kinds(node) & _ASKED <= {"wave", "pi"}
+
+
+@functools.lru_cache(maxsize=512)
+def _roughly(node: Node) -> Fraction | None:
+    """Return a constant's value; ``None`` of all else."""
     try:
-        return gold == answer or equal(gold, answer)
+        return approximate(node, 30)
+    except NoValue:
+        return None
+
+
+def _is_one(equal: Callable[[Node, Node], bool], gold: Node, answer: Node) -> bool:
+    if gold == answer:
+        return True
+    one, two = _roughly(gold), _roughly(answer)
+    if one is not None and two is not None and abs(one - two) > Fraction(1, 10**9) * (1 + abs(one)):
+        return False
+    try:
+        return equal(gold, answer)
     except NoValue:
         return False
 
@@ -93,6 +118,8 @@ def _is_rational(node: Node) -> bool:
             value /= approximate(_PI, _DIGITS)
     except NoValue:
         return False
+    if value and not 1 / _MAX_SIZE < abs(value) < _MAX_SIZE:  # too far from the mesh of fractions
+        return False
     nearest = value.limit_denominator(_MAX_BOTTOM)
     return abs(value - nearest) < _NEAR * max(1, abs(value))
 
@@ -108,7 +135,7 @@ def _undone(answer: Node, known: set[Node]) -> list[Node]:
         if each.items and each.kind not in _SUMS and not names_in(each)
         and _kinds(each) & _ASKED and each not in known
     }  # fmt: skip
-    return list(found)[:_MAX_VALUES]
+    return list(found)
 
 
 def _allowed(gold: Node) -> set[str]:

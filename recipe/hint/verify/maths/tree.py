@@ -189,7 +189,8 @@ def multiplied(node: Node) -> Node:
             kind = node.kind
             rows = tuple(
                 Node("tuple", tuple(
-                    Node(kind, (factor, cell) if kind == "mul" else (cell, factor))
+                    cell if exact(cell) == 0
+                    else Node(kind, (factor, cell) if kind == "mul" else (cell, factor))
                     for cell in row.items
                 ), row.value)
                 for row in inner.items
