@@ -349,7 +349,7 @@ def test_a_checkpoint_is_whole_when_the_users_callback_sees_it(mode, monkeypatch
     class Upload(CheckpointCallback):
         def on_save(self, trainer, global_step, checkpoint_dir, async_save=False, **kwargs):
             files = {path.name for path in Path(checkpoint_dir).iterdir()}
-            seen.append((global_step, async_save, files >= {"data.pt", STATE_FILE, "COMPLETE"}))
+            seen.append((global_step, async_save, files >= {"actor", STATE_FILE, "COMPLETE"}))
 
     def init(self, config):
         self.checkpoint_callback, self.config, self.global_steps = Upload(config), config, 7
@@ -357,7 +357,6 @@ def test_a_checkpoint_is_whole_when_the_users_callback_sees_it(mode, monkeypatch
 
     def save(self):  # the end of verl's own
         folder = step_folder(tmp_path, 7)
-        (folder / "data.pt").write_text("")
         (folder / "actor").mkdir()
         self.checkpoint_callback.on_save(
             trainer=self, global_step=7, checkpoint_dir=str(folder), async_save=False
