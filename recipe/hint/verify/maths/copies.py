@@ -24,6 +24,7 @@ from recipe.hint.verify.maths.tree import (
     exact,
     factors,
     names_in,
+    nodes_of,
 )
 
 _FACTOR = re.compile(
@@ -109,7 +110,7 @@ def has_form(problem: str, gold: Node, answer: Node) -> bool:
         return False  # sqrt(968)/2 for 11 sqrt(2)
     if _RATIONAL_BELOW.search(problem) and _divides_by_root(answer) > _divides_by_root(gold):
         return False  # 10/sqrt(5) for 2 sqrt(5)
-    if _COMMON.search(problem) and any(map(_divides_decimals, _nodes(answer))):
+    if _COMMON.search(problem) and any(map(_divides_decimals, nodes_of(answer))):
         return False  # 1.4/0.3
     is_sum, is_expanded = bool(names_in(gold)) and _is_expanded(gold), _is_expanded(answer)
     num_more = _num_terms(answer) - _num_terms(gold)
@@ -125,15 +126,9 @@ def is_worked(node: Node) -> bool:
 
 def is_done(answer: Node, golds: Sequence[Node]) -> bool:
     """Whether every operation that asks for work is one of the gold answer's."""
-    kinds = {each.kind for each in _nodes(answer) if each.kind in ("sum", "prod", "det")}
-    kinds |= {each.kind for each in _nodes(answer) if each.kind in _UNDONE and not names_in(each)}
-    return kinds <= {each.kind for gold in golds for each in _nodes(gold)}
-
-
-def _nodes(node: Node) -> Iterator[Node]:
-    yield node
-    for item in node.items:
-        yield from _nodes(item)
+    kinds = {each.kind for each in nodes_of(answer) if each.kind in ("sum", "prod", "det")}
+    kinds |= {each.kind for each in nodes_of(answer) if each.kind in _UNDONE and not names_in(each)}
+    return kinds <= {each.kind for gold in golds for each in nodes_of(gold)}
 
 
 def is_arithmetic(node: Node) -> bool:
@@ -165,7 +160,7 @@ def _divides_by_root(node: Node) -> bool:
     below = node.items[1:] if node.kind == "div" else ()
     if _is_root(node):
         return (exact(node.items[0]) or Fraction(0)).denominator > 1
-    has_root = any(map(_is_root, _nodes(Node("list", below))))
+    has_root = any(map(_is_root, nodes_of(Node("list", below))))
     return has_root or any(map(_divides_by_root, node.items))
 
 
@@ -186,7 +181,7 @@ def _is_expanded(node: Node) -> bool:
     """Whether it is a sum without a sum of names inside a product, power or fraction."""
     if node.kind in ("add", "sub", "neg"):
         return all(map(_is_expanded, node.items))
-    return not any(each.kind in ("add", "sub") and names_in(each) for each in _nodes(node))
+    return not any(each.kind in ("add", "sub") and names_in(each) for each in nodes_of(node))
 
 
 def _has_value(formula: Node, golds: Sequence[Node], equal: Callable[[Node, Node], bool]) -> bool:
@@ -232,7 +227,7 @@ def _is_larger_fraction(answer: Node, formula: Node, golds: Sequence[Node]) -> b
 
 def _functions(*nodes: Node) -> set[str]:
     """``fn`` and ``log`` where they are in one of them."""
-    return {each.kind for each in _nodes(Node("list", nodes))} & {"fn", "log"}
+    return {each.kind for each in nodes_of(Node("list", nodes))} & {"fn", "log"}
 
 
 def _bits(node: Node) -> int:

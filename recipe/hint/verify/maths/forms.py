@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from recipe.hint.verify.maths.asked import question
-from recipe.hint.verify.maths.tree import Node, exact, names_in
+from recipe.hint.verify.maths.tree import Node, exact, names_in, nodes_of
 
 _FRACTION = re.compile(
     r"\bcommon fraction|\bsimplest (?:\w+ )?form\b|\blowest terms\b|\breduced (?:\w+ )?fraction"
@@ -60,24 +60,18 @@ def _may_be_decimal(problem: str, gold: Node, answer: Node) -> bool:
 
     ``0.75`` alone is a finished value, unless the problem has it, or 75 percent.
     """
-    if any(map(_is_decimal, _nodes(gold))) or _OR_DECIMAL.search(problem):
+    if any(map(_is_decimal, nodes_of(gold))) or _OR_DECIMAL.search(problem):
         return True
     number = _sized(answer.items[-1] if answer.kind == "label" else answer)
     if number.kind == "num" and not number.value.repeats:
         return number.value.value not in _stated(problem)
-    return not any(map(_is_decimal, _nodes(answer)))
+    return not any(map(_is_decimal, nodes_of(answer)))
 
 
 def _stated(problem: str) -> set[Fraction]:
     """Return the numbers of a problem's text, percents as shares."""
     found = _STATED.findall(problem)
     return {Fraction(number) / (100 if percent else 1) for number, percent in found}
-
-
-def _nodes(node: Node) -> Iterator[Node]:
-    yield node
-    for item in node.items:
-        yield from _nodes(item)
 
 
 def _value(node: Node) -> Node:
@@ -195,7 +189,7 @@ def _is_line(gold: Node, answer: Node) -> bool:
         return False
     terms = list(_terms(_value(answer)))
     return sum(bool(names_in(term)) for term in terms) < 2 and not any(
-        each.kind in ("add", "sub") and names_in(each) for term in terms for each in _nodes(term)
+        each.kind in ("add", "sub") and names_in(each) for term in terms for each in nodes_of(term)
     )
 
 
@@ -211,7 +205,7 @@ def _has_square(node: Node) -> bool:
     """Tell whether a sum with a name is squared in it."""
     return any(
         each.kind == "pow" and each.items[0].kind in ("add", "sub") and names_in(each.items[0])
-        for each in _nodes(node)
+        for each in nodes_of(node)
     )
 
 

@@ -9,11 +9,11 @@ undone, whatever stands beside it.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 from recipe.hint.verify.maths.numeric import approximate
-from recipe.hint.verify.maths.tree import Node, NoValue, exact, names_in
+from recipe.hint.verify.maths.tree import Node, NoValue, exact, names_in, nodes_of
 
 _WAVES = frozenset("sin cos tan cot sec csc".split())
 _LOGS = frozenset({"ln", "log"})
@@ -51,7 +51,7 @@ def adds_operation(
         equal: Whether two values are one.
     """
     allowed = [_allowed(gold) for gold in golds]
-    nodes = {each for gold in golds for each in _nodes(gold)}
+    nodes = {each for gold in golds for each in nodes_of(gold)}
     has_polar = any("i" in known and known & {"exp", "wave"} for known in map(_kinds, golds))
     for place, answer in enumerate(answers):
         kinds = _kinds(answer) & _ASKED
@@ -75,10 +75,10 @@ def _is_part(node: Node) -> bool:
 
 
 @functools.lru_cache(maxsize=512)
-def _roughly(node: Node) -> Fraction | None:
-    """Return a constant's value; ``None`` of all else."""
+def _value(node: Node) -> Fraction | None:
+    """Return a real constant's value; ``None`` of all else."""
     try:
-        return approximate(node, 30)
+        return approximate(node, _DIGITS)
     except NoValue:
         return None
 
@@ -86,7 +86,7 @@ def _roughly(node: Node) -> Fraction | None:
 def _is_one(equal: Callable[[Node, Node], bool], gold: Node, answer: Node) -> bool:
     if gold == answer:
         return True
-    one, two = _roughly(gold), _roughly(answer)
+    one, two = _value(gold), _value(answer)
     if one is not None and two is not None and abs(one - two) > Fraction(1, 10**9) * (1 + abs(one)):
         return False
     try:
@@ -104,20 +104,17 @@ def _may_round(gold: Node, answer: Node) -> bool:
 
 
 def _is_near(node: Node, value: Fraction) -> bool:
-    try:
-        return abs(approximate(node, _DIGITS) - value) < _NEAR * max(1, abs(value))
-    except NoValue:
-        return False
+    own = _value(node)
+    return own is not None and abs(own - value) < _NEAR * max(1, abs(value))
 
 
 def _is_rational(node: Node) -> bool:
     r"""Tell whether a constant is a fraction of small numbers, or ``\arccos 0`` one of pi."""
-    try:
-        value = approximate(node, _DIGITS)
-        if node.kind == "fn" and _function_kind(node.value) == "arc":
-            value /= approximate(_PI, _DIGITS)
-    except NoValue:
+    value = _value(node)
+    if value is None:
         return False
+    if node.kind == "fn" and _function_kind(node.value) == "arc":
+        value /= approximate(_PI, _DIGITS)
     if value and not 1 / _MAX_SIZE < abs(value) < _MAX_SIZE:  # too far from the mesh of fractions
         return False
     nearest = value.limit_denominator(_MAX_BOTTOM)
@@ -131,7 +128,7 @@ def _undone(answer: Node, known: set[Node]) -> list[Node]:
     """
     found = {
         each: None
-        for each in _nodes(answer)
+        for each in nodes_of(answer)
         if each.items and each.kind not in _SUMS and not names_in(each)
         and _kinds(each) & _ASKED and each not in known
     }  # fmt: skip
@@ -145,7 +142,7 @@ def _allowed(gold: Node) -> set[str]:
 
 
 def _kinds(node: Node, *, is_gold: bool = False) -> set[str]:
-    return {_own_kind(each, is_gold=is_gold) for each in _nodes(node)}
+    return {_own_kind(each, is_gold=is_gold) for each in nodes_of(node)}
 
 
 def _own_kind(node: Node, *, is_gold: bool = False) -> str:
@@ -170,9 +167,3 @@ def _function_kind(name: str) -> str:
     if name.startswith("arc"):
         return "arc"
     return "wave" if name in _WAVES else "hyp"
-
-
-def _nodes(node: Node) -> Iterator[Node]:
-    yield node
-    for item in node.items:
-        yield from _nodes(item)
