@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 
 from recipe.hint.verify.maths.keys import is_among, parts_in, parts_of
+from recipe.hint.verify.maths.operations import nodes_of
 from recipe.hint.verify.maths.tree import (
     STRUCTURES,
     Node,
@@ -24,7 +25,6 @@ from recipe.hint.verify.maths.tree import (
     exact,
     factors,
     names_in,
-    nodes_of,
 )
 
 _FACTOR = re.compile(

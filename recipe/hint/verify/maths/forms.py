@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from recipe.hint.verify.maths.asked import question
-from recipe.hint.verify.maths.tree import Node, exact, names_in, nodes_of
+from recipe.hint.verify.maths.operations import nodes_of
+from recipe.hint.verify.maths.tree import Node, exact, names_in
 
 _FRACTION = re.compile(
     r"\bcommon fraction|\bsimplest (?:\w+ )?form\b|\blowest terms\b|\breduced (?:\w+ )?fraction"

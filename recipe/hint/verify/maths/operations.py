@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 from recipe.hint.verify.maths.numeric import approximate
-from recipe.hint.verify.maths.tree import Node, NoValue, exact, names_in, nodes_of
+from recipe.hint.verify.maths.tree import Node, NoValue, exact, names_in
 
 _WAVES = frozenset("sin cos tan cot sec csc".split())
 _LOGS = frozenset({"ln", "log"})
@@ -167,3 +167,10 @@ def _function_kind(name: str) -> str:
     if name.startswith("arc"):
         return "arc"
     return "wave" if name in _WAVES else "hyp"
+
+
+def nodes_of(node: Node) -> Iterator[Node]:
+    """Yield a tree's nodes, the root first."""
+    yield node
+    for item in node.items:
+        yield from nodes_of(item)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import math
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
@@ -55,13 +54,6 @@ class Number:
     value: Fraction
     decimals: int = 0
     repeats: bool = False
-
-
-def nodes_of(node: Node) -> Iterator[Node]:
-    """Yield a tree's nodes, the root first."""
-    yield node
-    for item in node.items:
-        yield from nodes_of(item)
 
 
 def num(value: Fraction | int, decimals: int = 0) -> Node:
