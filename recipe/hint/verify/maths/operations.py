@@ -9,7 +9,7 @@ undone, whatever stands beside it.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 
 from recipe.hint.verify.maths.numeric import approximate
