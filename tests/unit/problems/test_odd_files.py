@@ -25,7 +25,7 @@ PAIRS = pa.array([[("k", 1)]], pa.map_(pa.string(), pa.int64()))
     [
         (LINE.encode("utf-16-le").join([b"\xff\xfe", b""]), "is UTF-16 text; .* iconv -f utf-16"),
         (LINE.encode("utf-16-be").join([b"\xfe\xff", b""]), "is UTF-16 text; .* iconv -f utf-16"),
-        (gzip.compress(LINE.encode()), r"is gzipped; name it a\.jsonl\.gz"),
+        (gzip.compress(LINE.encode(), mtime=0), r"is gzipped; name it a\.jsonl\.gz"),
         (LINE.encode() + b'{"problem": "\xe9"}', "line 2 is not UTF-8 .* iconv -f latin1"),
         (b'{"problem": "a", "problem": "b", "answer": "1"}', "line 1 .*'problem' twice"),
         (b'{"problem": "a", "answer": "1", "x": {"y": 1, "y": 1}}', "line 1 .*'y' twice"),
