@@ -117,15 +117,26 @@ def _evaluation(argv: list[str]) -> int:
     return 0
 
 
+def _two_runs(parser: argparse.ArgumentParser, argv: list[str]) -> argparse.Namespace:
+    """Return the arguments of a command that compares two run folders.
+
+    Raises:
+        ConfigError: If one of them is not there, or both are one.
+    """
+    parser.add_argument("first", metavar="RUN_A", type=Path)
+    parser.add_argument("second", metavar="RUN_B", type=Path)
+    arguments = parser.parse_args(argv)
+    _check_folders([arguments.first, arguments.second])
+    return arguments
+
+
 def _compare(argv: list[str]) -> int:
     """Print the paired table."""
     parser = _parser(" compare")
-    parser.add_argument("first", metavar="RUN_A", type=Path)
-    parser.add_argument("second", metavar="RUN_B", type=Path)
     parser.add_argument(
         "--common", action="store_true", help="leave out problems that only one run has"
     )
-    arguments = parser.parse_args(argv)
+    arguments = _two_runs(parser, argv)
     lines = compare_runs(arguments.first, arguments.second, should_intersect=arguments.common)
     print("\n".join(lines))
     return 0
@@ -133,10 +144,7 @@ def _compare(argv: list[str]) -> int:
 
 def _same(argv: list[str]) -> int:
     """Print how many prompts have equal rounds, and each run's difference to vLLM."""
-    parser = _parser(" same")
-    parser.add_argument("first", metavar="RUN_A", type=Path)
-    parser.add_argument("second", metavar="RUN_B", type=Path)
-    arguments = parser.parse_args(argv)
+    arguments = _two_runs(_parser(" same"), argv)
     same = compare_records(arguments.first, arguments.second)
     print(
         f"{same.num_equal} of {same.num_prompts} prompts have equal levels, tokens and verdicts, "
@@ -258,8 +266,8 @@ def _keep(argv: list[str]) -> int:
     return 0
 
 
-def _check_folders(folders: Sequence[str]) -> None:
-    """Refuse a folder that is not there, and one that is given twice: its runs would count twice.
+def _check_folders(folders: Sequence[str | Path]) -> None:
+    """Refuse a folder that is not there, and one that is given twice.
 
     Raises:
         ConfigError: Naming it.

@@ -45,6 +45,9 @@ def test_a_report_names_a_folder_that_is_not_there_or_is_given_twice(tmp_path, c
     assert f"{gone}: no such folder" in told(main_report.main([gone]), capsys)
     twice = main_report.main(["campaign", here, f"{here}/", "-o", page])
     assert f"{here}/ is given twice" in told(twice, capsys)
+    for comparison in ("compare", "same"):
+        assert f"{here} is given twice" in told(main_report.main([comparison, here, here]), capsys)
+        assert f"{gone}: no such folder" in told(main_report.main([comparison, here, gone]), capsys)
 
 
 def test_an_export_names_what_is_not_there_and_what_is(tmp_path, capsys):

@@ -12,6 +12,7 @@ import itertools
 import json
 import math
 import os
+import re
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -31,6 +32,7 @@ _BATCH_ROWS = 1024
 # Python's own limit of 131072 characters is less than some worked solutions hold.
 _MAX_CSV_FIELD = 1 << 26
 _MAX_INT_CHARS = 20
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Record(NamedTuple):
@@ -116,7 +118,7 @@ def text(fields: Fields, column: str, *, is_required: bool = False) -> str:
 
 
 def _check_characters(value: str, column: str) -> None:
-    if any("\ud800" <= char <= "\udfff" for char in value):
+    if not value.isascii() and _SURROGATE.search(value):
         raise FieldFault(column, "holds half of a surrogate pair, which is no text")
     if "\0" in value:
         raise FieldFault(column, f"holds a control character, got {short(value)}; take it out")

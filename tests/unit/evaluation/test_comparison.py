@@ -90,7 +90,7 @@ def test_runs_without_a_common_benchmark_are_refused(tmp_path):
 
 def test_the_command_says_in_one_line_why_runs_cannot_be_compared(tmp_path, capsys):
     first = make_run(tmp_path / "a", gsm8k={"p": "--"})
-    assert main(["compare", str(first), str(tmp_path / "gone")]) == 2
+    assert main(["compare", str(first), str(tmp_path)]) == 2
     assert "results.json is missing" in capsys.readouterr().err
 
 
