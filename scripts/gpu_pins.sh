@@ -4,6 +4,7 @@
 # profile's. Needs about 12 GB for .venv-gpu-pins. Usage: scripts/gpu_pins.sh
 set -euo pipefail
 cd "$(dirname "$0")/.."
+[ $# = 0 ] || { echo "usage: scripts/gpu_pins.sh" >&2; exit 2; }
 source scripts/_install.sh
 [ -x "$PYTHON_BIN" ] || bash scripts/setup.sh --profile cpu --dev
 

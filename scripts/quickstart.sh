@@ -11,6 +11,10 @@ case ${1:-} in
   "" | *=*) ;;
   *) method=$1; shift ;;
 esac
+if ! [ -f "docs/methods/$method.md" ]; then
+  echo "usage: scripts/quickstart.sh [--profile cpu|gpu] [method] [key=value...]; no method $method" >&2
+  exit 2
+fi
 bash scripts/setup.sh "${profile[@]}"
 hardware=laptop
 case $(cat .venv/.hint-setup) in gpu-*) hardware=gpu1_tiny ;; esac

@@ -7,7 +7,6 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Any
 
 from recipe.hint.schema import Response
 from recipe.hint.turns import Place, Round, conversation_to, places, turn_at
@@ -53,11 +52,6 @@ class Conversation:
             "overlap": self.overlap,
         }
         return found if self.is_known else dict.fromkeys(found, math.nan)
-
-    @classmethod
-    def from_json(cls, row: dict[str, Any]) -> Conversation:
-        """Return the conversation that ``asdict`` gave, after a trip through JSON."""
-        return cls(**{**row, "first": Place(*row["first"]), "last": Place(*row["last"])})
 
 
 def conversations(rounds: Sequence[Round]) -> tuple[Conversation, ...]:

@@ -20,6 +20,7 @@ from typing import Any
 from recipe.hint.bench.gpu_check import PARTS, Check, NotHereError
 from recipe.hint.command.arguments import Parser
 from recipe.hint.errors import DataError, HintError, one_line
+from recipe.hint.runtime.preflight.machine import has_gpu
 from recipe.hint.typed import finite
 from recipe.hint.whole_file import write_whole
 
@@ -36,6 +37,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         results = read_results(written)
     except (DataError, OSError) as error:
         print(f"error: {one_line(error)}; name another --out", file=sys.stderr)
+        return 2
+    if given.device == "cuda" and not has_gpu():
+        what = "this machine shows no NVIDIA GPU; --device cpu tries the parts without one"
+        print(f"error: {what}", file=sys.stderr)
         return 2
     check = Check(given.device, folder, time.monotonic() + 60 * given.minutes)
     for name in given.only:

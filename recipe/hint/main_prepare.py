@@ -160,6 +160,7 @@ def _check(
 
     With ``--strict`` every warning is an error, but for shared text whose rows are dropped.
     """
+    tokenizer = checks.load_tokenizer(given.tokenizer) if given.tokenizer else None
     shared = checks.overlaps(
         prepared, given.check_overlap, size=given.overlap_words, min_share=given.overlap_share
     )
@@ -167,11 +168,11 @@ def _check(
         *checks.missing_solutions(prepared),
         *checks.other_results(prepared),
         *checks.repeated_problems(prepared),
+        *checks.missing_options(prepared),
     ]
     with VerifierPool() as pool:
         findings += checks.unreadable_answers(prepared, pool)
-    if given.tokenizer:
-        tokenizer = checks.load_tokenizer(given.tokenizer)
+    if tokenizer:
         findings += checks.long_prompts(prepared, tokenizer, given.max_prompt_tokens)
     lines = [each.line(prepared.path) for each in findings]
     lines += filter(None, [check_programs(prepared)])

@@ -261,6 +261,9 @@ def _keep(argv: list[str]) -> int:
         "--replace", action="store_true", help="of runs that were kept with other numbers"
     )
     given = parser.parse_args(argv)
+    _check_folders([given.folder])
+    if os.path.realpath(given.folder) == os.path.realpath(given.output):
+        raise ConfigError(f"--output {given.output} is the campaign's own folder; give another")
     result = keep_results(given.folder, given.output, should_replace=given.replace)
     print(f"{given.output}: {sum(map(len, result.seeds.values()))} runs")
     return 0

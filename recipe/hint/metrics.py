@@ -111,7 +111,7 @@ def _writing(records: Sequence[PromptRecord], asked: Sequence[PromptRecord]) -> 
         "generate_requested": len(asked),
         "generate_success": len(asked) - num_without,
         "generate_failed": num_without,
-        "generate_attempts": sum(record.hint_calls for record in asked),
+        "generate_attempts": sum(record.hint_calls for record in records),
         "cut": _num_with("cut", asked),
         "leaked": sum(bool(set(record.levels) & set(record.leaked_levels)) for record in asked),
         **failed,

@@ -11,8 +11,10 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
+
+from pydantic import TypeAdapter
 
 from recipe.hint.conversations import Conversation
 from recipe.hint.credit.rows import CreditRow, has_signal
@@ -73,12 +75,6 @@ class RoundRecord:
             is_given=bool(done.request.given),
         )
 
-    @classmethod
-    def from_json(cls, row: dict[str, Any]) -> RoundRecord:
-        """Return the record that ``asdict`` gave, after a trip through JSON."""
-        parents = tuple(Place(*place) for place in row.get("parents", ()))
-        return cls(**{**row, "accuracies": tuple(row["accuracies"]), "parents": parents})
-
 
 @dataclass(frozen=True, slots=True)
 class PromptRecord:
@@ -104,7 +100,7 @@ class PromptRecord:
         num_second: Verdicts that the second judge had an opinion on.
         num_disagreed: Verdicts that it disagreed with.
         shapes: Forms of right answers that differ from the gold answer's form.
-        conversations: First and last turn of each conversation that has several graded ones.
+        conversations: First and last graded turn of each sampled conversation.
     """
 
     problem_id: str
@@ -181,21 +177,15 @@ class PromptRecord:
     @classmethod
     def from_json(cls, row: dict[str, Any]) -> PromptRecord:
         """Return the record that :meth:`as_json` gave, after a trip through JSON."""
-        known = {item.name for item in fields(cls)}
-        values: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value
-            for name, value in row.items()
-            if name in known
-        }
-        values["rounds"] = tuple(map(RoundRecord.from_json, row["rounds"]))
-        values["rows"] = tuple(Place(*place) for place in row["rows"])
-        values["conversations"] = tuple(map(Conversation.from_json, row.get("conversations", ())))
-        return cls(**values)
+        return _READER.validate_python(row)
+
+
+_READER = TypeAdapter(PromptRecord)
 
 
 @dataclass(frozen=True, slots=True)
-class TrainedRow:
-    """One published response and the prompt that it trains under."""
+class PublishedRow:
+    """One response as it is sent to the trainer, with the prompt that it trains under."""
 
     prompt_ids_T: Sequence[int]
     turn: Turn
@@ -206,7 +196,7 @@ class TrainedRow:
 class Outcome:
     """The rows, the record of how they came about, and packed excerpts (:func:`pack_sample`)."""
 
-    rows: tuple[TrainedRow, ...]
+    rows: tuple[PublishedRow, ...]
     record: PromptRecord
     sample: bytes = b""
 

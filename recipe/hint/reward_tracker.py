@@ -55,7 +55,7 @@ class RewardTracker:
     def update(self, records: Iterable[PromptRecord], *, train: bool = True) -> None:
         """Fold one step's records in; their order matters only if a problem occurs twice.
 
-        Of records that do not ``train`` the outcome counts, not what they would have trained.
+        With ``train=False`` only ``was_mixed`` and ``accepted_level`` stay as they are.
         """
         for record in records:
             row = self._row(record.problem_id)

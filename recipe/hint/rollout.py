@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -20,8 +21,8 @@ from recipe.hint.prompt import Message, Texts
 from recipe.hint.record import (
     Outcome,
     PromptRecord,
+    PublishedRow,
     RoundRecord,
-    TrainedRow,
     pack_sample,
     verdict_counts,
 )
@@ -131,16 +132,21 @@ class PromptRollout:
             for prompt, parent in zip(prompts, parents, strict=True)
             if prompt.is_usable
         ]
+        without = tuple(
+            parent
+            for prompt, parent in zip(prompts, parents, strict=True)
+            if parent and not prompt.is_usable
+        )
         if not branches:
-            return Round(request, (), status, hint, is_whole=False)
+            return Round(request, (), status, hint, is_whole=False, without_prompt=without)
         size = self._engine.group_size
         count = request.count(size)
         turns = await self._turns(request, branches, range(count))
-        if request.complete_unless and count < size:
+        if request.stop_if_all and count < size:
             surprising = {
                 turn.parent
                 for turn in turns
-                if turn.verdict and not turn.verdict.is_known_as(request.complete_unless)
+                if turn.verdict and not turn.verdict.is_graded_as(request.stop_if_all)
             }
             if again := [branch for branch in branches if branch.parent in surprising]:
                 turns += await self._turns(request, again, range(count, size))
@@ -149,8 +155,8 @@ class PromptRollout:
             if not turns:
                 raise TeacherSilentError(request.role)
             status = "generation_failed"
-        is_whole = request.is_whole(len(turns), size)
-        return Round(request, tuple(turns), status, hint, seconds, is_whole)
+        is_whole = request.is_complete_with(len(turns), size)
+        return Round(request, tuple(turns), status, hint, seconds, is_whole, without)
 
     async def _prompt(self, request: Sample, parent: Place | None) -> Prompt:
         return await request.prompt.build(self._context, self._turn(parent) if parent else None)
@@ -164,11 +170,7 @@ class PromptRollout:
         """Return turns ``rows`` of each branch, in order, graded and searched for leaks."""
         groups = await self._responses(request, branches, rows)
         origins = [branch for branch, group in zip(branches, groups, strict=True) for _ in group]
-        responses = [
-            self._with_prefill(branch, response)
-            for branch, group in zip(branches, groups, strict=True)
-            for response in group
-        ]
+        responses = [*map(self._with_prefill, origins, itertools.chain.from_iterable(groups))]
         verdicts: Sequence[Verdict | None] = [None] * len(responses)
         if request.is_graded:
             verdicts = await self._engine.grade(self._problem, responses)
@@ -231,7 +233,7 @@ class PromptRollout:
             return request.level, request.prompt.kind, len(self._rounds), *parent
         # A level that is sampled again gets new seeds, unless a whole group completes its probe.
         before = sum(
-            (each.is_whole or (each.is_sampled and not each.request.complete_unless))
+            (each.is_whole or (each.has_responses and not each.request.stop_if_all))
             and each.request.parents is None
             and each.level == request.level
             for each in self._rounds
@@ -294,7 +296,7 @@ class PromptRollout:
         with_signal = tuple(row for row in train.rows if row.weight or row.kl_coef)
         counted = with_signal or train.rows
         groups = tuple(row.group for row in counted)
-        has_turns = any(each.request.parents is not None for each in self._rounds)
+        is_multi_turn = any(each.request.parents is not None for each in self._rounds)
         turns = [self._turn(row.place) for row in counted]
         sampled = [turn for turn in turns if not turn.response.is_given]
         verdicts = [turn.verdict for turn in sampled if turn.verdict]
@@ -318,11 +320,11 @@ class PromptRollout:
             reasons=dict(Counter(verdict.reason for verdict in verdicts)),
             is_off_schedule=self._rounds[0].request.is_off_schedule,
             is_dropped=train.is_dropped or not with_signal,
-            conversations=conversations(self._rounds) if has_turns else (),
+            conversations=conversations(self._rounds) if is_multi_turn else (),
             **measured,
         )
 
-    def _trained_row(self, row: Row, uid: str) -> TrainedRow:
+    def _trained_row(self, row: Row, uid: str) -> PublishedRow:
         turn = self._turn(row.place)
         prompt_ids_T = turn.prompt_ids_T
         if self._settings.conditioning == "unhinted" and self._level(row) and not turn.parent:
@@ -341,7 +343,7 @@ class PromptRollout:
             is_given=turn.response.is_given,
             facts=row.facts,
         )
-        return TrainedRow(prompt_ids_T, turn, credit)
+        return PublishedRow(prompt_ids_T, turn, credit)
 
     def _session(self, first: Place) -> int:
         """Return the index of a conversation: how many first turns there are before its own."""

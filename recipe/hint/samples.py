@@ -23,7 +23,7 @@ REASONS = (
     "new_shape",  # answers of a form that was rarely rewarded before
     "ungraded",  # a grade timed out or failed
     "rare_basis",  # few prompts of the step are rewarded on this basis
-    "leaked",  # a hint that was sampled under holds the final answer
+    "leaked",  # a level was tried whose hint, as written, holds the final answer
 )
 _RANDOM_SHARE = 4  # one in this many places is drawn at random
 # A shape is new when it earns in at least so many prompts of a step, and in this many times the

@@ -12,7 +12,7 @@ import hashlib
 import json
 from array import array
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 from recipe.hint.errors import DataError
@@ -130,7 +130,7 @@ class Verdict:
         """True when the verifier failed, so the answer may be right or wrong."""
         return self.reason in UNGRADED
 
-    def is_known_as(self, what: Literal["wrong", "right"]) -> bool:
+    def is_graded_as(self, what: Literal["wrong", "right"]) -> bool:
         """Return whether it was graded as ``what``; an ungraded response is neither."""
         return not self.is_ungraded and (self.score > 0) == (what == "right")
 
@@ -148,7 +148,8 @@ class Response:
     belong to the prompt.
     ``is_truncated``: it ended at its token limit. ``min_step`` and ``max_step`` are the versions
     (training steps) of the first and the last token's weights. A response with ``is_given`` was not
-    sampled: it has no log-probabilities, and no version. A teacher's has no tokens either.
+    sampled: it has no log-probabilities, and no version. That of a teacher, which is not given, has
+    no tokens either.
     """
 
     token_ids_T: Sequence[int]
@@ -338,14 +339,7 @@ class Sampling:
 
     def fields(self, seed: int | None) -> dict[str, Any]:
         """Return the fields of vLLM's SamplingParams; without a seed vLLM draws its own."""
-        return {
-            "n": self.n,
-            "max_tokens": self.max_tokens,
-            "temperature": self.temperature,
-            "top_p": self.top_p,
-            "top_k": self.top_k,
-            "seed": seed,
-        }
+        return asdict(self) | {"seed": seed}
 
 
 @dataclass(slots=True)

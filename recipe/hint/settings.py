@@ -157,7 +157,7 @@ def read_settings(node: Mapping[str, Any]) -> HintSettings:
         raise ConfigError(f"hint.methods is not a setting; choose from {', '.join(sorted(nodes))}")
     settings = read_typed(HintSettings, general, "hint")
     read = {
-        name: _read_node(cls.settings_cls, node.get(name, {}), f"hint.{name}")
+        name: read_typed(cls.settings_cls, node.get(name, {}), f"hint.{name}")
         for name, cls in nodes.items()
     }
     return replace(settings, methods=read)
@@ -189,12 +189,6 @@ def read_texts(settings: HintSettings) -> Texts:
             f"hint.prompts={settings.prompts}: expected a mapping of texts, got {mapping!r}"
         )
     return load_texts(mapping, f"hint.prompts={settings.prompts}")
-
-
-def _read_node(cls: type, node: Any, path: str) -> Any:
-    if not isinstance(node, Mapping):
-        raise ConfigError(f"{path}={node!r} must be a mapping")
-    return read_typed(cls, node, path)
 
 
 def method_defaults() -> dict[str, Any]:
@@ -291,7 +285,7 @@ _HINT_SETTINGS = {
 def check_settings_are_read(
     method_name: str,
     given: Iterable[str],
-    settings: HintSettings | None = None,
+    settings: HintSettings,
     *,
     who: str = "",
 ) -> None:
@@ -307,7 +301,6 @@ def check_settings_are_read(
         ConfigError: Naming the setting and who reads it.
     """
     cls = get_method(method_name)
-    settings = settings or HintSettings()
     source = source_of(settings, cls)
     own = settings.methods.get(cls.settings_node.removeprefix("hint."))
     asks_teacher = "teacher" in (getattr(own, "guide", ""), getattr(own, "solver", ""))
@@ -340,7 +333,7 @@ def _reader(name: str, cls: type[Method], source: str) -> str:
             names = {f"trainer.{item.name}" for item in fields(other.settings_cls)}
         if node in names and other.settings_node != cls.settings_node:
             return other_name
-    reads_texts = cls.has_turns and node == "hint.prompts"
+    reads_texts = cls.is_multi_turn and node == "hint.prompts"
     if node in _HINT_SETTINGS and not cls.uses_hints and not reads_texts:
         return "a method that uses hints"
     if node == "hint.dropout_share" and not cls.supports_dropout:

@@ -38,7 +38,8 @@ class Turn:
         response: What was generated.
         verdict: Its grade; ``None`` when the request did not ask for one.
         parent: The earlier turn that the conversation continues; ``None``: the problem itself.
-        has_leak: Whether the text holds the final answer, where the request asked.
+        has_leak: Whether the text gives the final answer away, where ``Sample.finds_leaks`` asked;
+            not looked for in feedback on a right attempt.
     """
 
     messages: Messages
@@ -55,7 +56,7 @@ class Turn:
 
     @property
     def is_right(self) -> bool:
-        """Whether the verdict says so, whatever the response earns for its form or length."""
+        """Whether the verdict's score is above 0; rewards for form or length do not count."""
         return self.verdict is not None and self.verdict.score > 0
 
 
@@ -233,13 +234,13 @@ class Sample:
             round without turns.
         is_graded: Whether the responses are graded.
         role: Who speaks: ``solver``, ``guide``, ...
-        sampling: How; ``None``: with the settings of the rollouts.
+        sampling: Overrides of the rollout's sampling settings; ``None``: no override.
         given: Responses that are not sampled but known, such as a reference solution.
         asks_teacher: Whether the endpoint of ``hint.teacher`` writes the responses. They have no
             tokens and cannot train.
         finds_leaks: Whether texts are searched for the final answer (``Turn.has_leak``).
-        complete_unless: Complete the ``n`` responses to the whole group, G, unless all of them are
-            graded ``wrong`` (or ``right``); an ungraded one completes it too. ``None``: never.
+        stop_if_all: Stop after ``n`` responses if all are graded so, which no ungraded one is;
+            otherwise sample the rest of the group, up to G. ``None``: sample exactly ``n``.
         writes_hints_early: Have the hints written while this group is being sampled.
         is_off_schedule: Outside the method's search or schedule: the group trains whatever its
             outcome, and the level remembered for the problem does not change.
@@ -254,7 +255,7 @@ class Sample:
     given: tuple[str, ...] = ()
     asks_teacher: bool = False
     finds_leaks: bool = False
-    complete_unless: Literal["wrong", "right"] | None = None
+    stop_if_all: Literal["wrong", "right"] | None = None
     writes_hints_early: bool = False
     is_off_schedule: bool = False
 
@@ -266,13 +267,13 @@ class Sample:
     def count(self, group_size: int) -> int:
         """Return the number of generations per prompt; a probe is at most a whole group."""
         count = len(self.given) or self.n or group_size
-        return min(count, group_size) if self.complete_unless else count
+        return min(count, group_size) if self.stop_if_all else count
 
-    def is_whole(self, num_turns: int, group_size: int) -> bool:
-        """Return whether so many turns are a whole group, or all that was asked for each parent."""
+    def is_complete_with(self, num_turns: int, group_size: int) -> bool:
+        """Return whether so many turns are a whole group, or all that each parent should have."""
         if self.parents is None:
             return num_turns == group_size
-        per_parent = group_size if self.complete_unless else self.count(group_size)
+        per_parent = group_size if self.stop_if_all else self.count(group_size)
         return num_turns == per_parent * len(self.parents) > 0
 
 
@@ -287,8 +288,8 @@ class Round:
             ``generation_failed`` too where a teacher left some turn unanswered.
         hint: The hint of the (first) prompt, shown or too long to be shown.
         seconds: Time of sampling, grading and the search for leaks; not of writing hints.
-        is_whole: Whether the group is complete. False for a probe, and if the prompt could not be
-            made for some parent.
+        without_prompt: Parents whose next prompt could not be built.
+        is_whole: Whether the round has all G responses, or all that each parent should have.
     """
 
     request: Sample
@@ -297,6 +298,7 @@ class Round:
     hint: str = ""
     seconds: float = 0.0
     is_whole: bool = True
+    without_prompt: tuple[Place, ...] = ()
 
     @property
     def level(self) -> int:
@@ -326,8 +328,8 @@ class Round:
         )
 
     @property
-    def is_sampled(self) -> bool:
-        """Whether there are turns, given ones included; false where no prompt could be made."""
+    def has_responses(self) -> bool:
+        """Whether the round has turns; false if no prompt could be built."""
         return bool(self.turns)
 
     @property

@@ -22,7 +22,7 @@ from verl.utils.tensordict_utils import list_of_dict_to_tensordict
 from verl.workers.rollout.replica import TokenOutput
 
 from recipe.hint.credit.rows import CreditRow
-from recipe.hint.record import Outcome, PromptRecord, RoundRecord, TrainedRow
+from recipe.hint.record import Outcome, PromptRecord, PublishedRow, RoundRecord
 from recipe.hint.runtime import store
 from recipe.hint.runtime.store import CREDIT_FIELD, RECORD_FIELD, SAMPLE_FIELD
 from recipe.hint.schema import Response, Verdict
@@ -192,7 +192,7 @@ def ours(verls, monkeypatch):
     ]
     verdicts = [Verdict(score, "correct" if score else "wrong", "5") for _, _, score in ANSWERS]
     rows = tuple(
-        TrainedRow(prompt_ids, Turn((), prompt_ids, response, verdict), credit(verdict.score))
+        PublishedRow(prompt_ids, Turn((), prompt_ids, response, verdict), credit(verdict.score))
         for response, verdict in zip(responses, verdicts, strict=True)
     )
     outcome = Outcome(rows, record())

@@ -4,6 +4,7 @@ import json
 from dataclasses import asdict, replace
 
 import pytest
+from pydantic import TypeAdapter
 from talks import GUIDE, TurnEngine, play
 
 from recipe.hint.conversations import Conversation, conversations, mean_facts, overlap
@@ -68,7 +69,7 @@ def test_a_conversation_with_an_ungraded_end_is_not_compared(end, reason):
         metrics = turn_metrics({"p": facts})
         assert (metrics["acc_t1"], metrics["acc_t2"], metrics["delta"]) == (1.0, 1.0, 0.0)
         assert metrics["conversations"] == 3
-    assert Conversation.from_json(json.loads(json.dumps(asdict(found[3])))) == found[3]
+    assert TypeAdapter(Conversation).validate_json(json.dumps(asdict(found[3]))) == found[3]
 
 
 @pytest.mark.parametrize(

@@ -160,7 +160,7 @@ def measure(config: DictConfig, settings: TurnCostSettings) -> list[str]:
     """Return a table: each method's milliseconds per prompt, and its turns in hint levels."""
     _give_room(config, settings.tokens)
     model: Any = omega_conf_to_dataclass(config.actor_rollout_ref.model, HFModelConfig)
-    names = [BASELINE, LEVELS, *(name for name, cls in METHODS.items() if cls.has_turns)]
+    names = [BASELINE, LEVELS, *(name for name, cls in METHODS.items() if cls.is_multi_turn)]
     queue: Any = tq
     queue.async_kv_batch_put = _packed
     arms = {name: _Arm(config, model, name, settings.tokens) for name in names}

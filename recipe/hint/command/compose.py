@@ -142,7 +142,8 @@ def explain(error: Exception, argv: Sequence[str], config_dir: Path) -> str:
     if isinstance(error, OverrideParseException):
         return (
             f"{error.override!r} cannot be read as NAME=VALUE ({text.split(' See https')[0]}); "
-            f"quote values that hold commas, brackets, spaces or ="
+            f"a value with commas, brackets, =, ~ or letters beyond ASCII needs two kinds of "
+            f"quotes: 'NAME=\"VALUE\"'"
         )
     if isinstance(error, MissingConfigException) and error.missing_cfg_file:
         group, _, value = error.missing_cfg_file.partition("/")

@@ -46,34 +46,18 @@ def leave_one_out(rows: Sequence[CreditRow]) -> np.ndarray:
 
 def has_equal_rewards(rows: Sequence[CreditRow]) -> np.ndarray:
     """Return whether all rewards of each row's group are equal, shape ``(N,)``."""
-    rewards_N = rewards_of(rows)
-    members_N = _members(rows)
-    num_groups = members_N.max(initial=-1) + 1
-    lowest, highest = np.full(num_groups, np.inf), np.full(num_groups, -np.inf)
-    np.minimum.at(lowest, members_N, rewards_N)
-    np.maximum.at(highest, members_N, rewards_N)
-    return (lowest == highest)[members_N]
-
-
-def group_spread(rows: Sequence[CreditRow]) -> np.ndarray:
-    """Return the standard deviation of each row's group, unbiased, shape ``(N,)``; 1 where it is 0.
-
-    Dividing by it weights problems of every difficulty alike; that is no longer the gradient of the
-    mean reward.
-    """
-    rewards_N = rewards_of(rows)
-    members_N = _members(rows)
-    counts = np.bincount(members_N)
-    means = np.bincount(members_N, weights=rewards_N) / np.maximum(counts, 1)
-    squares = np.bincount(members_N, weights=(rewards_N - means[members_N]) ** 2)
-    spread = np.sqrt(squares / np.maximum(counts - 1, 1))[members_N]
-    return np.where(spread > 0, spread, 1.0)
+    found: dict[tuple[str, str], set[float]] = {}
+    for row in rows:
+        found.setdefault((row.prompt_uid, row.group), set()).add(row.reward)
+    return np.array([len(found[row.prompt_uid, row.group]) == 1 for row in rows], dtype=bool)
 
 
 def grpo_advantages(rows: Sequence[CreditRow], *, by_std: bool = True) -> np.ndarray:
     """Return (reward - mean) / (deviation + 1e-6) of each row's group, shape ``(N,)``: verl's GRPO.
 
-    A row alone in its group keeps its raw reward, as in verl: its mean counts as 0.
+    A row alone in its group keeps its raw reward, as in verl: its mean counts as 0. The deviation
+    is the unbiased one, or 1 where it is 0. Dividing by it weights problems of every difficulty
+    alike; that is no longer the gradient of the mean reward.
 
     Args:
         rows: Those of one batch, in any order.
@@ -84,7 +68,11 @@ def grpo_advantages(rows: Sequence[CreditRow], *, by_std: bool = True) -> np.nda
     counts_N = np.bincount(members_N)[members_N]
     means_N = np.bincount(members_N, weights=rewards_N)[members_N] / counts_N
     centred_N = rewards_N - np.where(counts_N > 1, means_N, 0.0)
-    return centred_N / (group_spread(rows) + EPSILON) if by_std else centred_N
+    if not by_std:
+        return centred_N
+    squares_N = np.bincount(members_N, weights=(rewards_N - means_N) ** 2)[members_N]
+    spread_N = np.sqrt(squares_N / np.maximum(counts_N - 1, 1))
+    return centred_N / (np.where(spread_N > 0, spread_N, 1.0) + EPSILON)
 
 
 def state_values(rows: Sequence[CreditRow]) -> np.ndarray:

@@ -54,23 +54,12 @@ def turn_gae(
         gamma: Discount per turn.
         lam: Trace decay per turn.
     """
-    advantages_N = np.zeros(len(rewards_N))
-    for index in _from_the_end(following_N):
-        after = following_N[index]
-        is_last = after == LAST
-        next_value = 0.0 if is_last else values_N[after]
-        delta = rewards_N[index] + gamma * next_value - values_N[index]
-        advantages_N[index] = delta + (0.0 if is_last else gamma * lam * advantages_N[after])
-    return advantages_N
 
+    def advantage(row: int) -> float:
+        after = following_N[row]
+        if after == LAST:
+            return rewards_N[row] - values_N[row]
+        delta = rewards_N[row] + gamma * values_N[after] - values_N[row]
+        return delta + gamma * lam * advantage(after)
 
-def _from_the_end(following_N: np.ndarray) -> list[int]:
-    """Return the indices of the rows, last turns first."""
-    before = {int(after): row for row, after in enumerate(following_N) if after != LAST}
-    order = []
-    for row in np.flatnonzero(following_N == LAST):
-        current: int | None = int(row)
-        while current is not None:
-            order.append(current)
-            current = before.get(current)
-    return order
+    return np.array([advantage(row) for row in range(len(rewards_N))], dtype=np.float64)

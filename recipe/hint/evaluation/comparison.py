@@ -160,6 +160,9 @@ def compare_runs(
         for name in sorted(files[0].keys() & files[1].keys())
         if files[0][name] != files[1][name]
     ]
+    if all(files) and {*files[0].values()} != {*files[1].values()}:
+        a_names, b_names = (", ".join(sorted(each)) for each in files)
+        notes.append(f"the problems are of other files: {a_names} in A, {b_names} in B")
     # The comparison is of model and sampling together where the sampling differs.
     notes += [
         f"sampling differs: {name} is {json.dumps(a['sampling'].get(name))} in A and "

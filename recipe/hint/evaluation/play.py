@@ -26,7 +26,7 @@ def evaluated_method(config: DictConfig) -> str:
     """Return ``trainer.method`` where it has several turns, else the one without hints."""
     name = str(config.trainer.method)
     cls = METHODS.get(name)
-    return name if cls and cls.has_turns else BASELINE
+    return name if cls and cls.is_multi_turn else BASELINE
 
 
 def played_turns(config: DictConfig) -> dict[str, Any] | None:

@@ -144,12 +144,8 @@ def append_responses(folder: Path, benchmark: str, rows: Sequence[dict[str, Any]
 
     Half of a surrogate pair becomes ``?``: it is no JSON for other readers than Python's.
     """
-
-    def clean(value: Any) -> Any:
-        return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
-
-    clean_rows = [{name: clean(value) for name, value in row.items()} for row in rows]
-    text = "".join(json.dumps(row) + "\n" for row in clean_rows)
+    lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in rows]
+    text = "".join(lines).encode("utf-8", "replace").decode()
     with open(response_path(folder, benchmark), "a", encoding="utf-8") as file:
         file.write(text)
 

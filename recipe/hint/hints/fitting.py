@@ -78,14 +78,8 @@ def cut_at_sentence(hint: str, fits: Callable[[str], bool]) -> str:
     if fits(hint):
         return hint
     ends = [end for end in sentence_ends(hint) if end < len(hint)]
-    low, high = 0, len(ends)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if fits(hint[: ends[middle - 1]].rstrip()):
-            low = middle
-        else:
-            high = middle - 1
-    return hint[: ends[low - 1]].rstrip() if low else ""
+    count = bisect.bisect_left(ends, True, key=lambda end: not fits(hint[:end].rstrip()))
+    return hint[: ends[count - 1]].rstrip() if count else ""
 
 
 def cut_into(text: str, pieces: int) -> tuple[str, ...]:

@@ -1,17 +1,17 @@
 r"""The leak guard: count, drop or redact hints that give the final answer away.
 
-Where the answer is a number, one scan finds what has its size, and only those lines are parsed
-further; else what a hint writes down are candidates. Each is compared with the answer by the
-verifier's equality, which is injected. One that equals it is a leak
+For a numeric answer one scan finds numbers of the same magnitude, and only their lines are parsed
+further. Otherwise every formula, value and list of the hint is a candidate. The verifier, which is
+injected, compares each candidate with the answer. One that equals it is a leak
 
 - in any case: in a box, stated as the answer, given as a result, said of what is asked, or alone;
 - if the answer is rare and not in the problem: wherever it stands;
 - else: as what an equation computes or names (``4 + 8 = 12``, ``x = 12``).
 
 What is said to be the answer is read generously (``leak_stated``); options have rules of their own
-(``leak_options``). An operand (the 3 of ``3x``) is no value, and what is left to do (``4 + 8``) no
-leak. docs/hints.md has the rules, the measured precision and recall, and what is not covered. The
-work is linear in the length of the hint.
+(``leak_options``). Operands (the 3 of ``3x``) and expressions that are not worked out (``4 + 8``)
+do not count. docs/hints.md has the rules, the measured precision and recall, and what is not
+covered. The work is linear in the length of the hint.
 """
 
 from __future__ import annotations
@@ -331,7 +331,7 @@ _NOUNS = re.compile(r"(?:[A-Za-z]+\s*){1,3}")
 def _role(text: str, value: Value, asked: set[str]) -> str:
     """Return boxed, stated, computed, named, assumed, result, said, or bare for all else.
 
-    ``text`` is the hint without markup, and ``asked`` the telling words of the problem.
+    ``text`` is the hint without markup, and ``asked`` the content words of the problem.
     """
     if value.shape == "boxed":
         return "boxed"

@@ -1,4 +1,4 @@
-r"""What a hint may write an answer as that is no number: a formula, a list, the answer's own text.
+r"""Find answers that are not single numbers: formulas, lists, the answer's own text.
 
 ``12, 15, and 20`` and ``x = -2 or x = 3`` are lists, of as many values as the answer has. The own
 text of ``April 11``, ``3:2`` or ``Zoë`` is looked for word for word.

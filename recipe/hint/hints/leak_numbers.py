@@ -103,7 +103,7 @@ class Number(NamedTuple):
 
 
 class Sizes(NamedTuple):
-    """What numbers are looked for, and the numbers whose double, half or root is one of these."""
+    """Magnitudes to look for, and those whose double, half or square root is one of them."""
 
     wanted: Container[Fraction | int]
     operands: Container[float]

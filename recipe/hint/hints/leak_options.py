@@ -1,7 +1,7 @@
 r"""Where a hint gives the right option of a multiple choice away.
 
 By its letter, its place ("the second option"), its text, or by ruling out all others. A letter that
-is said of nothing ("angle B", "compare A with B"), or said to be wrong, is none.
+is not presented as the answer ("angle B", "compare A with B") or is called wrong does not count.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@ r"""What a text writes down, for the leak guard: plain signs, and the values bet
 
 ``４２``, ``4&#50;`` and ``1\,437`` are written in digits (``written``); ``**42**`` and
 ``\text{42}`` are 42 (``plain``). ``values`` masks a text, character for character: words become
-breaks, numbers and commands fillers. A statement is what stands between breaks, and its ``=`` part
-it into sides.
+breaks, numbers and commands fillers. A statement is what stands between breaks, and ``=``
+splits it into sides.
 """
 
 from __future__ import annotations

@@ -58,6 +58,7 @@ FaultKind = Literal[
 _PERMANENT: frozenset[FaultKind] = frozenset({"refused", "budget", "cache"})
 _REACH_S = 10.0
 _EXCERPT_CHARS = 200
+_MAX_CHARS_PER_TOKEN = 64  # more is no answer of so many tokens, and slow to search and render
 _LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -74,8 +75,10 @@ class Fault:
 class Client:
     """Send requests with the key, which appears in no fault; nothing is tried twice here."""
 
-    def __init__(self, base_url: str, *, key: str, timeout_s: float) -> None:
-        """Check the address.
+    def __init__(
+        self, base_url: str, *, key: str, timeout_s: float, uses_proxy: bool = True
+    ) -> None:
+        """Check the address; ``uses_proxy``: that of the environment, for any host but this one.
 
         Raises:
             ConfigError: If it is none, or holds a user name, a query or a fragment.
@@ -93,7 +96,8 @@ class Client:
                 f"hint.teacher.base_url={shown!r} must be like https://host/v1, a port from 1 to "
                 "65535, no user name or query; put a key into the variable that api_key_env names"
             )
-        self._url, self._host, self._key = base_url, host, key
+        self._url, self._key = base_url, key
+        self._uses_proxy = uses_proxy and host not in _LOCAL
         self.timeout_s = timeout_s
         self._clients: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # by event loop
 
@@ -123,7 +127,7 @@ class Client:
             # A redirect could carry the key elsewhere; loopback needs no proxy.
             http = openai.DefaultAsyncHttpxClient(
                 follow_redirects=False,
-                trust_env=self._host not in _LOCAL,
+                trust_env=self._uses_proxy,
                 timeout=None,
                 event_hooks={"response": [teacher_response.read_bounded]},
             )
@@ -179,6 +183,10 @@ class Client:
                 # Half a character, as JSON can hold it, is no text for a cache or a tokenizer.
                 text = (text or "").encode("utf-8", "replace").decode()
                 tokens, paid_tokens = teacher_response.usage_of(read, request, text)
+                most = request.body.get("max_tokens")  # `hint.teacher.body` may take it out
+                if most is not None and len(text) > _MAX_CHARS_PER_TOKEN * most:
+                    what = f"{len(text)} characters, though max_tokens={most}"
+                    return Fault("garbage", what, paid_tokens=paid_tokens)
                 return CachedResponse(text, tokens, paid_tokens, is_cut)
             case {"usage": _}:
                 paid_tokens = teacher_response.usage_of(read, request, "")[1]

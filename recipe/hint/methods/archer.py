@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -88,7 +88,7 @@ class Archer(Method):
     settings_cls = ArcherSettings
     settings_node = "hint.archer"
     has_own_credit: ClassVar[bool] = True
-    has_turns: ClassVar[bool] = True
+    is_multi_turn: ClassVar[bool] = True
     aliases: ClassVar[Mapping[str, str]] = {
         "epochs": "updates",
         "critic_lm": "critic.model.path",
@@ -108,17 +108,10 @@ class Archer(Method):
     @property
     def utterance_critic(self) -> UtteranceCriticSettings | None:
         """The critic of utterances; ``lite`` uses verl's."""
-        settings = self.settings
-        if settings.variant == "lite":
+        if self.settings.variant == "lite":
             return None
-        return UtteranceCriticSettings(
-            settings.gamma,
-            settings.tau,
-            settings.updates,
-            settings.batch_size,
-            settings.capacity,
-            settings.expectile,
-        )
+        names = [each.name for each in fields(UtteranceCriticSettings)]
+        return UtteranceCriticSettings(**{name: getattr(self.settings, name) for name in names})
 
     def react(self, problem: Problem, state: ProblemState, rounds: Sequence[Round]) -> Decision:
         """Continue every first turn (``bandit`` does not), then train on all turns.

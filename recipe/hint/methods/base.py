@@ -45,11 +45,11 @@ class Draws:
 
 
 class Method:
-    """Sample one group without a hint and train on it: the neutral decision.
+    """Decide what is sampled and what trains; as a base class: one group without a hint, as GRPO.
 
-    A method is pure and holds no state. Its attributes declare what it needs. Where it computes
-    its own credit, ``rows`` are those of one batch, in any order, and ``tokens`` the policy's
-    log-probabilities and entropies of them.
+    A method is pure and holds no state. Its attributes declare what it needs. In ``advantages`` and
+    the other hooks of credit, ``rows`` are those of one batch, in any order, and ``tokens`` their
+    log-probabilities and entropies under the policy.
 
     Attributes:
         settings_cls: A frozen dataclass of its settings; their defaults are the configuration's. It
@@ -61,12 +61,13 @@ class Method:
         supports_dropout: Whether ``hint.dropout_share`` is read.
         max_level: Strongest hint level; 0 without hints.
         increments: Pieces that each level of the source is cut into, each a level of its own.
-        drops_groups: Whether a group may be dropped, which makes its rewards equal.
+        drops_groups: Whether a group may be dropped under verl's estimator, which makes its rewards
+            equal; not read where the method has credit of its own.
         has_own_credit: Whether :meth:`advantages` takes the place of verl's estimator.
-        has_turns: Whether its conversations have several turns, in validation too.
+        is_multi_turn: Whether its conversations have several turns, in training and in validation.
         needs_solution: Whether it trains on the reference solutions.
-        rewards_form: Whether the response itself must open <think>, so a template that opens it is
-            refused.
+        must_open_think: Whether the response itself must open <think>; a chat template that opens
+            it is refused.
         needs_log_probs: Whether it needs the trainer's log-probabilities before the update, which
             verl's bypass mode does not compute.
         phase_may_fill_run: Whether the first phase may take all steps of the run.
@@ -85,9 +86,9 @@ class Method:
     increments: int = 1
     drops_groups: ClassVar[bool] = False
     has_own_credit: ClassVar[bool] = False
-    has_turns: ClassVar[bool] = False
+    is_multi_turn: ClassVar[bool] = False
     needs_solution: ClassVar[bool] = False
-    rewards_form: bool = False
+    must_open_think: bool = False
     needs_log_probs: ClassVar[bool] = False
     phase_may_fill_run: ClassVar[bool] = False
     aliases: ClassVar[Mapping[str, str]] = {}
@@ -118,7 +119,7 @@ class Method:
 
     def react(self, problem: Problem, state: ProblemState, rounds: Sequence[Round]) -> Decision:
         """Decide after each round: here train on it; without turns, sample a bare group."""
-        if not rounds[-1].is_sampled:
+        if not rounds[-1].has_responses:
             return Sample()
         return self.train_round(rounds, len(rounds) - 1)
 
@@ -132,8 +133,8 @@ class Method:
         return turn.verdict.train_reward
 
     @property
-    def oracles(self) -> tuple[str, ...]:
-        """Its settings that make a later turn depend on the verdict, in validation too."""
+    def verdict_dependent_settings(self) -> tuple[str, ...]:
+        """Names of active settings that let a later turn depend on the verdict."""
         return ()
 
     def validation(self) -> Method:
@@ -141,7 +142,7 @@ class Method:
         return Method()
 
     def check_steps(self, num_steps: int) -> None:
-        """Refuse a run that the method's schedule does not fit in: the first phase must end.
+        """Refuse a run that is too short for the first phase.
 
         Raises:
             ConfigError: Naming the setting.
@@ -150,14 +151,13 @@ class Method:
         is_too_long = first > num_steps if self.phase_may_fill_run else first >= num_steps
         if first and is_too_long:
             raise ConfigError(
-                f"{self.settings_node}.{name}={first} leaves none of the {num_steps} steps of the "
-                f"run to what follows; give it fewer, or the run more "
-                f"(trainer.total_training_steps)"
+                f"{self.settings_node}.{name}={first} leaves no step of the run's {num_steps} for "
+                f"what follows; lower it, or raise trainer.total_training_steps"
             )
 
     @property
     def first_phase(self) -> tuple[str, int]:
-        """Name and value of the setting that says how many first steps differ; 0: none."""
+        """Name and value, in steps, of the setting of the first phase's length; 0: no phase."""
         return "", 0
 
     @property
@@ -234,7 +234,7 @@ class Method:
             ValueError: If none has.
         """
         for index in reversed(range(len(rounds))):
-            if rounds[index].is_sampled:
+            if rounds[index].has_responses:
                 return self.train_round(rounds, index)
         raise ValueError("no round was sampled; a method must sample one before it trains")
 

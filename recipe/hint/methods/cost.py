@@ -56,7 +56,7 @@ def _responses(method: Method, group_size: int, graded: Turn) -> int:
             for _ in range(decision.count(group_size))
         )
         status = "ok" if decision.level else "none"
-        is_whole = decision.is_whole(len(turns), group_size)
+        is_whole = decision.is_complete_with(len(turns), group_size)
         rounds.append(Round(decision, turns, status, is_whole=is_whole))
         decision = method.react(problem, state, rounds)
     return sum(len(each.turns) for each in rounds if not each.request.given)

@@ -27,7 +27,7 @@ class GhpoSettings:
         cold_start_steps: First steps of the run without hints.
         max_solved: A group is difficult if at most this many of its rollouts are right.
         on_all_failed: What trains when the highest level is difficult too.
-        accuracy_weight: Factor of the accuracy in the reward.
+        accuracy_weight: Weight of the accuracy in the reward.
         format_weight: Factor of the form in the reward.
     """
 
@@ -78,7 +78,7 @@ class Ghpo(Method):
                 f"hint.ghpo.level={level} must be from 1 to {max_level}, the number of levels "
                 f"(that of hint.prefix.ratios)"
             )
-        self.rewards_form = self.settings.format_weight > 0
+        self.must_open_think = self.settings.format_weight > 0
 
     def check_run(self, *, group_size: int, use_kl_in_reward: bool, num_updates: int = 1) -> None:
         """Refuse to drop groups if verl's KL penalty would make them train after all."""
@@ -107,7 +107,7 @@ class Ghpo(Method):
     def react(self, problem: Problem, state: ProblemState, rounds: Sequence[Round]) -> Decision:
         """Extend the prefix while the group is difficult; a failed verifier decides nothing."""
         last, mode = rounds[-1], self.settings.mode
-        if last.is_sampled and last.num_ungraded == len(last.turns):
+        if last.has_responses and last.num_ungraded == len(last.turns):
             return self.dropped(self.train_last_sampled(rounds))
         if mode in ("fixed_all", "none"):
             return super().react(problem, state, rounds)

@@ -40,11 +40,11 @@ class Sage(Method):
         last = rounds[-1]
         if not self.ends_escalation(last):
             return self._request(self._next_level(last.level, state), state)
-        sampled = [each for each in rounds if each.is_sampled]
+        sampled = [each for each in rounds if each.has_responses]
         if not sampled:
             return unhinted()
         newest = sampled[-1]
-        if not newest.is_whole and newest.request.complete_unless == "wrong":
+        if not newest.is_whole and newest.request.stop_if_all == "wrong":
             return Sample(newest.request.prompt, is_off_schedule=True)
         return self.train_last_sampled(rounds)
 
@@ -60,6 +60,6 @@ class Sage(Method):
         return Sample(
             at_level(level),
             n=self.settings.unanimous_n if expected else probe_n,
-            complete_unless=expected or "wrong",  # a whole group (n=0) has nothing to complete
+            stop_if_all=expected or "wrong",  # a whole group (n=0) has nothing to complete
             writes_hints_early=writes_early,
         )

@@ -98,13 +98,13 @@ class Score(Method):
     settings_cls: ClassVar[type] = ScoreSettings
     settings_node: ClassVar[str] = ScoreSettings.node
     has_own_credit: ClassVar[bool] = True
-    has_turns: ClassVar[bool] = True
+    is_multi_turn: ClassVar[bool] = True
     phase_may_fill_run: ClassVar[bool] = True
     # In validation every conversation is sampled.
     validation_settings: ClassVar[dict[str, Any]] = {"offline_attempts": 0}
 
     @property
-    def oracles(self) -> tuple[str, ...]:
+    def verdict_dependent_settings(self) -> tuple[str, ...]:
         """The failed test that a prompt shows."""
         return ("show_failed_test",) if self.settings.show_failed_test else ()
 
@@ -156,7 +156,9 @@ class Score(Method):
         if rows:
             return Train(rows)
         sampled = [
-            index for index, each in enumerate(rounds) if each.is_sampled and not each.request.given
+            index
+            for index, each in enumerate(rounds)
+            if each.has_responses and not each.request.given
         ]
         # A round of the policy if there is one: a teacher's texts have no tokens.
         index = min(sampled, key=lambda index: rounds[index].request.asks_teacher)

@@ -67,6 +67,8 @@ class ScoreGuidedSettings(ScoreSettings):
     feedback_only_if_wrong: bool = False
 
     node: ClassVar[str] = "hint.score_guided"
+    feedbacks: ClassVar[int] = 1  # per first turn
+    refinements: ClassVar[int] = 1  # per feedback
     roles_alternate: ClassVar[bool] = False  # whether one that does not train may do so next
     not_negative: ClassVar[tuple[str, ...]] = (
         *ScoreSettings.not_negative,
@@ -108,15 +110,18 @@ class ScoreGuidedSettings(ScoreSettings):
         found = super().unread()
         if self.feedback_leaks != "penalise":
             found["leak_penalty"] = "feedback_leaks=penalise"
-        if self.roles_alternate:
-            return found
-        if not self.train_guide:
-            names = ("guide_kl_coef", "guide_weight", "guide_reward", "leak_penalty")
+        if not self.train_guide and not self._may_train_next(self.guide):
+            names = ["guide_kl_coef", "guide_weight", "guide_reward", "leak_penalty"]
+            names += ["feedback_leaks"] if self.feedback_leaks == "penalise" else []
             found |= dict.fromkeys(names, "train_guide=true")
-        if not self.train_solver:
+        if not self.train_solver and not self._may_train_next(self.solver):
             names = ("stage1_steps", "alpha", "beta1", "beta2", "adaptive_beta2")
             found |= dict.fromkeys(names, "train_solver=true")
         return found
+
+    def _may_train_next(self, role: str) -> bool:
+        """Return whether a role may be served now and train later, in ``main_alternate.py``."""
+        return self.roles_alternate and role == "teacher"
 
 
 class ScoreGuided(Score):
@@ -138,8 +143,6 @@ class ScoreGuided(Score):
         **Score.validation_settings,
         "feedback_leaks": "measure",
     }
-    feedbacks: int = 1  # per first turn
-    refinements: int = 1  # per feedback
 
     @property
     def needs_reference(self) -> bool:
@@ -148,10 +151,10 @@ class ScoreGuided(Score):
         return of_guide or (self.settings.train_solver and super().needs_reference)
 
     @property
-    def oracles(self) -> tuple[str, ...]:
+    def verdict_dependent_settings(self) -> tuple[str, ...]:
         """``show_failed_test`` and ``feedback_only_if_wrong``, where they are set."""
         own = ("feedback_only_if_wrong",) if self.settings.feedback_only_if_wrong else ()
-        return (*super().oracles, *own)
+        return (*super().verdict_dependent_settings, *own)
 
     @property
     def first_phase(self) -> tuple[str, int]:
@@ -183,7 +186,7 @@ class ScoreGuided(Score):
             return super().next_turn(problem, rounds)
         return Sample(
             Refine(withholds_leaks=self.settings.feedback_leaks == "drop"),
-            n=self.refinements,
+            n=self.settings.refinements,
             parents=places(rounds, len(rounds) - 1),
             asks_teacher=self.settings.solver == "teacher",
         )
@@ -195,7 +198,7 @@ class ScoreGuided(Score):
             first = tuple(place for place in first if not turn_at(rounds, place).is_right)
         return Sample(
             Feedback(settings.show_failed_test),
-            n=self.feedbacks,
+            n=settings.feedbacks,
             parents=first,
             is_graded=False,
             role=GUIDE,
@@ -217,8 +220,8 @@ class ScoreGuided(Score):
     def solver_rows(self, state: ProblemState, rounds: Sequence[Round]) -> tuple[Row, ...]:
         """Return the solver's rows, without conversations that a teacher left unanswered.
 
-        Their outcome is unknown, so their first turns would not earn what the others earn. First
-        turns that nobody was asked about have ended.
+        Their outcome is unknown, so their first turns cannot be compared with the others. A
+        conversation that was not to go on, or whose next prompt does not fit, has ended.
         """
         rows = super().solver_rows(state, rounds)
         if all(each.hint_status != "generation_failed" for each in rounds):
@@ -227,6 +230,8 @@ class ScoreGuided(Score):
         continued = [each.request.parents for each in rounds if each.request.parents is not None]
         if continued:
             ended |= {*places(rounds, 0)} - {*continued[0]}
+        for each in rounds:
+            ended |= {conversation_to(rounds, place)[0] for place in each.without_prompt}
         return tuple(row for row in rows if conversation_to(rounds, row.place)[0] in ended)
 
     def _rows_of_role(self, rows: tuple[Row, ...], *, is_trained: bool) -> tuple[Row, ...]:

@@ -17,9 +17,10 @@ class SearchSettings:
     Attributes:
         probe_n: Rollouts that probe a level below the highest; the group is completed if one of
             them is right. 0: the whole group at once.
-        start: ``zero``, or ``remembered``: one below the level that worked last.
-        after_zero: Where level 0 fails: the ``next`` level, or ``remembered``: the lowest that
-            worked last, the highest where none did.
+        start: First level. ``zero``: 0. ``remembered``: one below the lowest level solved at the
+            last visit.
+        after_zero: Level after a failed level 0. ``next``: level 1. ``remembered``: the lowest
+            level solved at the last visit, or the highest level if none was.
         unanimous_n: Rollouts that come first if the last visit predicts a group without signal
             below the highest level: all right, or none. The group is completed if one of them
             turns out otherwise. 0: the whole group at once.
@@ -48,8 +49,7 @@ class SearchSettings:
     def check_run(self, group_size: int, num_updates: int) -> None:
         """Refuse a probe that is a whole group, and unequal groups where a batch is split.
 
-        verl fills a batch that lacks rows at its end, so its last mini-batch would have next to
-        none.
+        verl pads a short batch at its end, so the last mini-batch would be almost all padding.
 
         Raises:
             ConfigError: Naming the setting and the run's.

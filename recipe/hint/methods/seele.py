@@ -60,7 +60,7 @@ class Seele(Method):
         A level that cannot be shown is left out; without any hint a bare group trains.
         """
         last = rounds[-1]
-        num_sampled = sum(each.is_sampled for each in rounds)
+        num_sampled = sum(each.has_responses for each in rounds)
         if last.request.is_off_schedule or num_sampled > self.settings.probes:
             return self.train_last_sampled(rounds)
         if last.hint_status in FINAL_HINT_FAILURES or len(_missing(rounds)) == self.max_level:
@@ -81,7 +81,7 @@ class Seele(Method):
         if state.accuracy >= 0:
             seen.append(Observation(state.level, state.accuracy, self.settings.probe_n))
         for each in rounds:
-            if each.is_sampled and not each.num_ungraded:
+            if each.has_responses and not each.num_ungraded:
                 share = sum(value > 0 for value in each.accuracies_G) / len(each.turns)
                 seen.append(Observation(each.level, share, len(each.turns)))
         return level_for(self.settings.target, seen, self.max_level, _missing(rounds))
@@ -89,4 +89,4 @@ class Seele(Method):
 
 def _missing(rounds: Sequence[Round]) -> set[int]:
     """Return the levels that could not be shown."""
-    return {each.level for each in rounds if not each.is_sampled}
+    return {each.level for each in rounds if not each.has_responses}

@@ -10,6 +10,7 @@ inside a longer one. Not covered: paraphrase, translation, other numbers in the 
 
 from __future__ import annotations
 
+import hashlib
 import re
 import unicodedata
 from collections import Counter, defaultdict
@@ -22,7 +23,7 @@ from typing import Any, NamedTuple
 from recipe.hint.errors import DataError
 from recipe.hint.problems.columns import read_problems
 from recipe.hint.problems.prepare import Prepared, places_text
-from recipe.hint.problems.rows import one_line
+from recipe.hint.problems.rows import lists_options, one_line
 from recipe.hint.prompt import Message, fold_system
 from recipe.hint.schema import Item
 from recipe.hint.verify.maths.grade import is_text_only
@@ -85,6 +86,22 @@ def missing_solutions(prepared: Prepared) -> list[Finding]:
     if prepared.solution_key and len(rows) == len(prepared.rows):
         what += "; --solution-key names another column"
     return _found(prepared, prepared.solution_key or "solution", what, rows, is_note=True)
+
+
+def missing_options(prepared: Prepared) -> list[Finding]:
+    """Find questions of choice that list no options, and lists of options graded as mathematics."""
+    without: list[tuple[int, str]] = []
+    letters: list[tuple[int, str]] = []
+    for number, row in enumerate(prepared.rows):
+        kind, has_list = row["reward_model"]["kind"], lists_options(row["problem"])
+        if kind == "choice" and not has_list:
+            without.append((number, ""))
+        if kind == "maths" and has_list and re.fullmatch("[A-Z]", row["answer"].strip()):
+            letters.append((number, ""))
+    what = "no options on lines of their own, (A) and (B); --options-key names a column of them"
+    found = _found(prepared, "problem", what, without)
+    what = "a letter of the listed options, but graded as mathematics; --kind choice grades it"
+    return found + _found(prepared, "answer", what, letters)
 
 
 def other_results(prepared: Prepared) -> list[Finding]:
@@ -235,7 +252,8 @@ class Pair(NamedTuple):
 
 def words(text: str) -> Gram:
     """Return the words of a problem: lower case, without markup, letters and digits apart."""
-    levelled = unicodedata.normalize("NFKC", text).casefold()
+    # Long runs of blanks would make some of the patterns quadratic.
+    levelled = " ".join(unicodedata.normalize("NFKC", text).casefold().split())
     for pattern, one in _SPELLINGS:
         levelled = pattern.sub(one, levelled)
     return tuple(_WORD.findall(_MARKUP.sub(" ", levelled)))
@@ -340,10 +358,11 @@ class _Short:
 
 def repeated(texts: Sequence[str]) -> list[tuple[int, int]]:
     """Return numbers of texts with the words of an earlier one, each with the earliest such."""
-    earliest: dict[Gram, int] = {}
+    earliest: dict[bytes, int] = {}  # by a digest: a million lists of words are gigabytes
     found: list[tuple[int, int]] = []
     for number, text in enumerate(texts):
-        first = earliest.setdefault(words(text), number)
+        digest = hashlib.sha256(" ".join(words(text)).encode("utf-8", "surrogatepass")).digest()
+        first = earliest.setdefault(digest, number)
         if first != number:
             found.append((number, first))
     return found

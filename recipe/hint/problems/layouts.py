@@ -72,7 +72,7 @@ def plain_choice(fields: Fields, origin: Origin) -> Row:
     if not mark:
         return row
     options: list[str] = []
-    for line in block.splitlines():
+    for line in block.split("\n"):
         if line.startswith(f"{chr(ord('A') + len(options))}. "):
             options.append(line[3:])
         elif options:

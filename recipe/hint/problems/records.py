@@ -15,6 +15,7 @@ import os
 import re
 import zlib
 from collections.abc import Callable, Iterator, Mapping
+from decimal import Decimal
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -109,6 +110,8 @@ def text(fields: Fields, column: str, *, is_required: bool = False) -> str:
             value = str(int(value) if float(value).is_integer() else value)
     if value is None:
         value = ""
+    if isinstance(value, Decimal):
+        value = str(value)
     if not isinstance(value, str):
         raise FieldFault(column, f"must be a text or a number, got {short(value)}")
     if is_required and not value.strip():

@@ -116,12 +116,17 @@ def _check_texts(row: Mapping[str, Any]) -> None:
         raise FieldFault("first_attempts", f"expected a list of texts, got {short(attempts)}")
 
 
+def lists_options(problem: str) -> bool:
+    """Return whether lines of a problem begin with the options ``(A)`` and ``(B)``."""
+    return bool(_LISTS_OPTIONS.search(problem))
+
+
 def _check_option(problem: str, letter: str, column: str) -> None:
     """Check that a problem that lists its options has one of this letter.
 
     Lists that do not begin their lines with ``(A)`` and ``(B)`` are not looked at.
     """
-    if not _LISTS_OPTIONS.search(problem):
+    if not lists_options(problem):
         return
     letters = sorted({inside or first for inside, first in _MARK.findall(problem)})
     if letter not in letters:

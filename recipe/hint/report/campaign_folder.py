@@ -102,9 +102,10 @@ def keep_results(
         for name, what in (_read_lost(output) | lost).items()
         if not kept_file(output / name).is_file()
     }
-    (output / _LOST_FILE).unlink(missing_ok=True)
     if lost:
         write_whole(output / _LOST_FILE, json.dumps(lost, indent=1) + "\n")
+    else:
+        (output / _LOST_FILE).unlink(missing_ok=True)
     if not there.exists():
         write_whole(there, (Path(folder) / CAMPAIGN_FILE).read_text(encoding="utf-8"))
     return result

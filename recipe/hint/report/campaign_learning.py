@@ -35,9 +35,12 @@ def learning_table(result: CampaignResult, source: str) -> list[str]:
         reached = [each for each in halves if each]
         half = "-"
         if reached:
-            at, tokens, minutes = map(statistics.fmean, zip(*reached, strict=True))
+            at, tokens = (statistics.fmean(each[index] for each in reached) for index in (0, 1))
+            minutes = [each[2] for each in reached if each[2] is not None]
             is_whole = all(run.steps_with_tokens() for run in runs.values())
-            spent = f", {tokens / 1000:.0f}k tokens, {minutes:.1f} min" if is_whole else ""
+            spent = f", {tokens / 1000:.0f}k tokens" if is_whole else ""
+            if is_whole and len(minutes) == len(reached):
+                spent += f", {statistics.fmean(minutes):.1f} min"
             half = f"step {at:.0f}{spent} ({len(reached)} of {len(halves)})"
         rows.append([arm, *map(_mean_cell, columns), half])
     head = ["arm", *(f"step {step}" for step in steps), f"at {reference}'s tokens"]
@@ -62,10 +65,11 @@ def _at_tokens(run: SeedResult, other: SeedResult | None, source: str) -> float 
         return None
     tokens = min(other.tokens(), run.tokens())
     tokens_V, accuracies_V = zip(*points, strict=True)
-    return float(np.interp(tokens, tokens_V, accuracies_V)) if tokens <= tokens_V[-1] else None
+    is_covered = tokens_V[0] <= tokens <= tokens_V[-1]
+    return float(np.interp(tokens, tokens_V, accuracies_V)) if is_covered else None
 
 
-def _half(run: SeedResult, source: str) -> tuple[int, float, float] | None:
+def _half(run: SeedResult, source: str) -> tuple[int, float, float | None] | None:
     """Return step, tokens and minutes at the first validation of at least a half."""
     curve = accuracy_curve(run.training.metrics, source)
     step = next((step for step, value in curve if value >= _HALF), None)

@@ -105,12 +105,17 @@ class SeedResult:
         rows = (row for row in self.training.training if row["step"] <= last_step)
         return sum(row.get(name, 0.0) for row in rows for name in TOKENS)
 
-    def minutes(self, last_step: float = math.inf) -> float:
-        """Return the minutes of the training steps up to one."""
-        rows = (row for row in self.training.training if row["step"] <= last_step)
-        return sum(row.get("timing_s/step", 0.0) for row in rows) / 60
+    def minutes(self, last_step: float = math.inf) -> float | None:
+        """Return the minutes of the training steps up to one; ``None`` if one has no time.
+
+        A line that was restored after a kill has none.
+        """
+        rows = [row for row in self.training.training if row["step"] <= last_step]
+        seconds = [row[_TIME] for row in rows if _TIME in row]
+        return sum(seconds) / 60 if len(seconds) == len(rows) else None
 
 
+_TIME = "timing_s/step"
 _Number = Annotated[float, Field(allow_inf_nan=False)]
 _Share = Annotated[float, Field(ge=-1.0, le=1.0, allow_inf_nan=False)]
 
@@ -222,11 +227,13 @@ def read_seed(place: Path, run: Run) -> SeedResult:
         )
     training = read_folder(place, with_visits=False)
     training.name = run.name
-    has_turns = any(
+    is_multi_turn = any(
         each.facts for group in groups.values() for found in group.values() for each in found
     )
-    means = {source: _means(each, has_turns=has_turns) for source, each in groups.items()}
-    ungraded = {source: _ungraded(each, has_turns=has_turns) for source, each in groups.items()}
+    means = {source: _means(each, is_multi_turn=is_multi_turn) for source, each in groups.items()}
+    ungraded = {
+        source: _ungraded(each, is_multi_turn=is_multi_turn) for source, each in groups.items()
+    }
     with_work = [source for source in means if source.split("/")[0] in _WORLDS]
     answers = _answers(evaluation, training) if with_work else {}
     for source in with_work:
@@ -237,11 +244,11 @@ def read_seed(place: Path, run: Run) -> SeedResult:
     return SeedResult(training, means, stored["num_samples"], sampling, files, ungraded)
 
 
-def _means(groups: Groups, *, has_turns: bool) -> dict[str, dict[str, float]]:
+def _means(groups: Groups, *, is_multi_turn: bool) -> dict[str, dict[str, float]]:
     """Return measure -> problem -> mean over its responses, or its known conversations."""
     found: dict[str, dict[str, float]] = {}
     for problem, responses in groups.items():
-        facts = [each.facts if has_turns else {"accuracy": each.score} for each in responses]
+        facts = [each.facts if is_multi_turn else {"accuracy": each.score} for each in responses]
         known = [each for each in facts if each]
         for name in MEASURES:
             if known and all(name in each for each in known):
@@ -249,13 +256,15 @@ def _means(groups: Groups, *, has_turns: bool) -> dict[str, dict[str, float]]:
     return found
 
 
-def _ungraded(groups: Groups, *, has_turns: bool) -> dict[str, int]:
+def _ungraded(groups: Groups, *, is_multi_turn: bool) -> dict[str, int]:
     """Return problem -> number of responses without a grade, or of conversations with such an end.
 
     Problems without any are left out.
     """
     counts = {
-        problem: sum(not each.facts if has_turns else each.reason in UNGRADED for each in responses)
+        problem: sum(
+            not each.facts if is_multi_turn else each.reason in UNGRADED for each in responses
+        )
         for problem, responses in groups.items()
     }
     return {problem: count for problem, count in counts.items() if count}

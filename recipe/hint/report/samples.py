@@ -72,12 +72,12 @@ def _lines(row: dict[str, Any]) -> list[str]:
             lines.append(f"  hint {each['level']} {status}{leaks}: {_short(each['hint'])}")
     prompts = dict(enumerate(each.get("prompt", "") for each in row["rounds"]))
     responses = row["responses"]
-    if has_turns := not set(prompts.values()) <= {"", "bare", "hinted"}:
+    if is_multi_turn := not set(prompts.values()) <= {"", "bare", "hinted"}:
         responses = list({each["round"]: each for each in reversed(responses)}.values())[::-1]
     for verdict in responses[:_VERDICTS]:
         prompt = prompts.get(verdict.get("round"), "")
         facts = [
-            prompt.replace("_", " ") if has_turns and prompt else f"level {verdict['level']}",
+            prompt.replace("_", " ") if is_multi_turn and prompt else f"level {verdict['level']}",
             f"{len(verdict['rows'])} x {verdict['reason'].replace('_', ' ')}",
             *([f"by {verdict['basis']}"] if verdict["basis"] != "none" else []),
             f"reward {verdict['reward']}",

@@ -40,10 +40,11 @@ def training_table(
     lines += ["|---|---|---|---|---|---|---|"]
     for run in runs:
         points = accuracy_curve(run.rows, source)
-        # A line that was restored after a kill has no times.
         steps = [row for row in run.rows if "hint/prompts" in row]
         tokens = sum(run.number(row, name) for row in steps for name in TOKENS)
-        minutes = sum(row.get("timing_s/step", 0.0) for row in steps) / 60
+        seconds = [row["timing_s/step"] for row in steps if "timing_s/step" in row]
+        # A line that was restored after a kill has no time.
+        minutes = f"{sum(seconds) / 60:.1f}" if len(seconds) == len(steps) else "-"
         shown, interval = "-", "-"
         if points:
             low, high = wilson_interval(points[-1][1], num_problems or run.num_problems(source))
@@ -51,7 +52,7 @@ def training_table(
             interval = f"{100 * low:.1f} - {100 * high:.1f}"
         lines.append(
             f"| {run.name} | {run.method} | {len(steps)} | {shown} | {interval} "
-            f"| {tokens / 1000:.0f}k | {minutes:.1f} |"
+            f"| {tokens / 1000:.0f}k | {minutes} |"
         )
     return lines
 

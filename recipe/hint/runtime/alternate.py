@@ -48,7 +48,7 @@ from recipe.hint.runtime.folder_lock import claimed
 from recipe.hint.runtime.multirun import quoted
 from recipe.hint.runtime.partner import Server, ServerOptions, serving
 from recipe.hint.runtime.run_folder import RunFolder
-from recipe.hint.runtime.silence import Heartbeat
+from recipe.hint.runtime.silence import JOB_LIMIT_S, Heartbeat, Silence, job_files
 from recipe.hint.whole_file import write_whole
 
 SUMMARY = "phases.json"
@@ -136,7 +136,8 @@ class Alternation:
             folder=self.root,
             lock=self._lock,
         ) as server:
-            self._run("main_hint.py", self._arguments(action, server), check=server.check)
+            silence, arguments = self._job(action, server)
+            self._run("main_hint.py", arguments, check=server.check, silence=silence)
 
     def _export(self, weights: Weights) -> None:
         checkpoint = step_folder(self.root / weights.role / "checkpoints", weights.step)
@@ -161,8 +162,8 @@ class Alternation:
         base = str(self.config.actor_rollout_ref.model.path)
         return str(self.exports / weights.name) if weights.step else base
 
-    def _arguments(self, action: TrainPhase | Evaluate, server: Server) -> list[str]:
-        """Return the arguments of the training, or of the evaluation, against a server."""
+    def _job(self, action: TrainPhase | Evaluate, server: Server) -> tuple[Silence, list[str]]:
+        """Return signs of life and arguments of a training or evaluation against a server."""
         served, own = action.served, self.config.trainer.experiment_name
         teacher: dict[str, Any] = {
             f"{self.node}.t_low": 0,
@@ -188,7 +189,11 @@ class Alternation:
                 more |= {f"{self.node}.{name}": 0 for name in ("stage1_steps", "beta2")}
                 more[f"{self.node}.adaptive_beta2"] = False
         given = teacher | more | {"trainer.experiment_name": f"{own}-{pair}"}
-        return [*self.settings, *(f"{name}={_value(each)}" for name, each in given.items())]
+        silence = Silence(job_files(Path(given["hint.run_dir"])))
+        return silence, [
+            *self.settings,
+            *(f"{name}={_value(each)}" for name, each in given.items()),
+        ]
 
     def _run(
         self,
@@ -197,6 +202,7 @@ class Alternation:
         *,
         check: Callable[[], object] = bool,
         limit_s: float = math.inf,
+        silence: Silence | None = None,
     ) -> None:
         """Run a program to its end; ``check`` raises if something that it needs is gone."""
         command = [sys.executable, str(self.programs / program), *arguments]
@@ -206,6 +212,8 @@ class Alternation:
         try:
             while (code := process.poll()) is None:
                 check()
+                if silence and silence.length_s() > JOB_LIMIT_S:
+                    raise StallError(f"{program} gave no sign of life for {JOB_LIMIT_S:g} s")
                 heart.beat()
                 if time.monotonic() - began_s > limit_s:
                     raise StallError(

@@ -205,6 +205,11 @@ def complete_steps(root: str | Path) -> list[int]:
     return sorted(step for step in found if step is not None)
 
 
+def is_within(root: str | Path, checkpoint: Path) -> bool:
+    """Return whether a checkpoint is one of the run that saves in ``root``."""
+    return checkpoint.resolve().parent == Path(root).resolve()
+
+
 def step_of(folder: Path) -> int | None:
     """Return the step of a folder ``global_step_N``; ``None`` if it has another name."""
     found = re.fullmatch(r"global_step_(0|[1-9][0-9]*)", folder.name)

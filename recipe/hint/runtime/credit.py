@@ -29,7 +29,7 @@ from recipe.hint.credit.rows import DROPPED, CreditRow
 from recipe.hint.credit.tokens import TokenStats
 from recipe.hint.methods import Method
 from recipe.hint.runtime.archer import HEADS, UtteranceLearner, transitions_of
-from recipe.hint.runtime.checkpoints import REPLAY_FILE, step_folder
+from recipe.hint.runtime.checkpoints import REPLAY_FILE, is_within, step_folder
 from recipe.hint.runtime.critic import CriticWorker, UtteranceCriticWorker, turn_value_loss
 from recipe.hint.runtime.store import CREDIT_FIELD
 from recipe.hint.whole_file import whole_file
@@ -74,7 +74,9 @@ class CreditMixin(_Trainer):
                 seed=self.config.hint.seed,
                 num_processes=self.critic_wg.world_size,
             )
-            if self._resumed_from:
+            root = self.config.trainer.default_local_dir
+            # The buffer of another run may hold other rewards, turns and prompts.
+            if self._resumed_from and is_within(root, self._resumed_from):
                 with np.load(self._resumed_from / REPLAY_FILE, allow_pickle=False) as state:
                     self._learner.replay.load_state_dict(dict(state))
         elif self._method.has_own_credit and self.use_critic:

@@ -150,7 +150,8 @@ class UtteranceCriticWorker(CriticWorker):
     """ArCHer's critic and its slow target: a second set of the weights that this process holds.
 
     The target replaces the weights while it is evaluated, on each process's own shards. It is never
-    trained, and evaluated in evaluation mode.
+    trained, and evaluated in evaluation mode. It is in float32, whatever the weights are: a slow
+    step is less than the rounding of bfloat16.
     """
 
     def __init__(self, config: Any) -> None:
@@ -161,7 +162,7 @@ class UtteranceCriticWorker(CriticWorker):
     def reset(self) -> None:
         """Build the model; the target begins with its weights."""
         CriticWorker.reset(self)
-        self._target = [each.detach().clone() for each in self._shards()]
+        self._target = [each.detach().to(torch.float32, copy=True) for each in self._shards()]
 
     @decorator.register(
         dispatch_mode=decorator.make_nd_compute_dataproto_dispatch_fn(mesh_name="train"),
@@ -182,7 +183,7 @@ class UtteranceCriticWorker(CriticWorker):
         lag, size = 0.0, 0.0
         with torch.no_grad():
             for target, online in zip(self._target, self._shards(), strict=True):
-                online = online.to(target.device)
+                online = online.to(target.device, torch.float32)
                 target.copy_(soft_update(target, online, tau))
                 lag += (target - online).square().sum().item()
                 size += online.square().sum().item()

@@ -24,6 +24,7 @@ from recipe.hint.runtime.cpu.fork_client_process import EXECUTABLE
 from recipe.hint.runtime.environment import environment_of
 from recipe.hint.runtime.evaluation import EvaluationRunner
 from recipe.hint.runtime.folder_lock import claimed
+from recipe.hint.runtime.preflight.settings import local_path
 from recipe.hint.runtime.ray_logs import engine_error, keep_logs
 from recipe.hint.runtime.ray_services import RayServices, coming_round, starting
 from recipe.hint.runtime.reporter import Pace, closing_lines, stopped_line
@@ -225,21 +226,16 @@ def _make_paths_absolute(config: DictConfig) -> None:
     if path := config.trainer.get("resume_from_path"):
         # verl reads the step at its end: no slash may follow.
         config.trainer.resume_from_path = str(Path(path).absolute())
-
-    # A name that is not a local path may be one on the hub.
-    def absolute(path: str) -> str:
-        return str(Path(path).absolute()) if Path(path).exists() else path
-
     for name in ("train_files", "val_files"):
         files = config.data[name]
         files = [files] if isinstance(files, str) else files
-        config.data[name] = [absolute(path) for path in files]
-    config.actor_rollout_ref.model.path = absolute(config.actor_rollout_ref.model.path)
+        config.data[name] = [local_path(path) for path in files]
+    config.actor_rollout_ref.model.path = local_path(config.actor_rollout_ref.model.path)
     reward = config.reward.custom_reward_function
     if reward.path:
-        reward.path = absolute(reward.path)
+        reward.path = local_path(reward.path)
     if config.hint.prompts:
-        config.hint.prompts = absolute(config.hint.prompts)
+        config.hint.prompts = local_path(config.hint.prompts)
 
 
 def _ray_arguments(config: DictConfig) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from recipe.hint.verify.programs.program import layers_for
 from recipe.hint.verify.programs.sandbox import available_layers
 
 _POLL_S = 1.0
+_ROOT = "trainer.default_local_dir"
 _FUNCTION = "reward.custom_reward_function.path"
 _DATA = ("data.train_files", "data.val_files")
 
@@ -31,19 +32,19 @@ def fault_of_node(
         settings: The ``hint:`` node.
         seen_within_s: How late a file of the driver may be seen.
     """
-    found = _fault_of_disk(Path(settings.run_dir), seen_within_s) or _fault_of_sandbox(
-        config, settings
-    )
+    folders = {"hint.run_dir": settings.run_dir, _ROOT: setting(config, _ROOT)}
+    faults = (_fault_of_disk(name, Path(path), seen_within_s) for name, path in folders.items())
+    found = next(filter(None, faults), "") or _fault_of_sandbox(config, settings)
     return f"node {socket.gethostname()}: {found}" if found else ""
 
 
-def _fault_of_disk(run_dir: Path, seen_within_s: float) -> str:
-    """Look for the lock that the driver holds in the run's folder, from its start on."""
+def _fault_of_disk(name: str, folder: Path, seen_within_s: float) -> str:
+    """Look for the lock that the driver holds in one of the run's folders, from its start on."""
     deadline = time.monotonic() + seen_within_s
-    while not (run_dir / DRIVER_LOCK).exists():
+    while not (folder / DRIVER_LOCK).exists():
         if time.monotonic() >= deadline:
             return (
-                f"hint.run_dir={run_dir} does not hold the file {DRIVER_LOCK} of the run's driver: "
+                f"{name}={folder} does not hold the file {DRIVER_LOCK} of the run's driver: "
                 f"it must be on a disk that all nodes share, since each trainer process writes its "
                 f"part of a checkpoint there (docs/clusters.md)"
             )

@@ -80,7 +80,7 @@ class Server:
         self._limits = limits
         self._since_s, self._has_answered = time.monotonic(), False
         self._refusal = ""
-        self._client = Client(url, key="", timeout_s=limits.answer_s)
+        self._client = Client(url, key="", timeout_s=limits.answer_s, uses_proxy=False)
         self.process = start_child(command, **process)
         threading.Thread(target=self._keep_asking, daemon=True).start()
 

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 import transfer_queue as tq
 
-from recipe.hint.record import Outcome, TrainedRow
+from recipe.hint.record import Outcome, PublishedRow
 from recipe.hint.schema import HINT_COLUMN_PREFIX, Response
 from recipe.hint.typed import fields_of
 
@@ -253,7 +253,7 @@ def rows_of(
 
 
 def _tensors(
-    trained: TrainedRow, response: Response, *, is_dropped: bool
+    trained: PublishedRow, response: Response, *, is_dropped: bool
 ) -> dict[str, torch.Tensor]:
     """Return the tensors of one row in verl's layout.
 

@@ -7,6 +7,7 @@ import json
 import os
 import time
 import traceback
+from pathlib import Path
 from typing import Any
 
 import ray
@@ -40,7 +41,10 @@ class HintTaskRunner:
         # Before verl's imports: the launcher waits for its heartbeat.
         watchdog = Watchdog(folder.logs)
         try:
-            with claimed(folder.root / DRIVER_LOCK, wait_s=_PREDECESSOR_S):
+            with contextlib.ExitStack() as locks:
+                for each in dict.fromkeys((folder.root, Path(config.trainer.default_local_dir))):
+                    each.mkdir(parents=True, exist_ok=True)
+                    locks.enter_context(claimed(each / DRIVER_LOCK, wait_s=_PREDECESSOR_S))
                 return self._run(config, folder, watchdog)
         except BaseException as error:
             with contextlib.suppress(OSError):  # a full disk; the launcher has Ray's error too

@@ -31,6 +31,7 @@ from recipe.hint.runtime.checkpoints import (
     STATE_FILE,
     digests_of_run,
     drop_old,
+    is_within,
     mark_complete,
     mark_incomplete,
     point_at,
@@ -271,7 +272,7 @@ class HintMixin(CreditMixin):
                 root.mkdir(parents=True, exist_ok=True)
                 point_at(root, 0)
             self.folder.begin_after(self.global_steps)
-            if self._resumed_from and _is_within(root, self._resumed_from):
+            if self._resumed_from and is_within(root, self._resumed_from):
                 self.folder.restore_metrics(self.global_steps, self._resumed_from)
                 if lacks_validation(self.config, self.global_steps, self.total_training_steps):
                     self.config.trainer.val_before_train = True
@@ -328,7 +329,7 @@ class HintMixin(CreditMixin):
                     f"recipe. {_START_ANEW}"
                 )
         self._resumed_from = path.parent
-        if _is_within(trainer.default_local_dir, path.parent):
+        if is_within(trainer.default_local_dir, path.parent):
             # Resumed by path: later records are dropped, so later checkpoints must not count.
             point_at(trainer.default_local_dir, self.global_steps)
         with np.load(path, allow_pickle=False) as state:
@@ -355,10 +356,6 @@ class HintMixin(CreditMixin):
 
     def _backends_limit(self) -> Any:
         return self._limit("a backend of trainer.logger", "save_s")
-
-
-def _is_within(root: str | Path, checkpoint: Path) -> bool:
-    return checkpoint.resolve().parent == Path(root).resolve()
 
 
 def _extra_fields(keys: list[str], partition: str) -> list[dict[str, Any]]:

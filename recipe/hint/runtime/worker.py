@@ -13,6 +13,7 @@ from typing import Any
 
 import ray
 import transfer_queue as tq
+from omegaconf import DictConfig
 from ray.exceptions import RayActorError
 from verl.experimental.agent_loop import AgentLoopWorker
 from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopManagerTQ, AgentLoopWorkerTQ
@@ -26,6 +27,7 @@ from recipe.hint.runtime.engine import LoopPasses
 from recipe.hint.runtime.engine_builder import EngineBuilder
 from recipe.hint.runtime.hint_sources import parts_of_training, teacher_of
 from recipe.hint.runtime.node import fault_of_node
+from recipe.hint.runtime.preflight.machine import num_replicas
 from recipe.hint.runtime.sampling_guard import IDLE
 from recipe.hint.runtime.tracing import Traces, is_tracing, traced
 from recipe.hint.samples import NO_SAMPLES
@@ -60,6 +62,7 @@ class HintWorker(_WorkerTQ):
         self._settings = settings = settings_of(config)
         self._fault = fault_of_node(config, settings)
         self._slots = asyncio.Semaphore(settings.max_in_flight)
+        self._validation_slots = asyncio.Semaphore(validation_slots(config))
         engines = EngineBuilder(self, settings)
         rollout = config.actor_rollout_ref.rollout
         self._traces = Traces() if is_tracing() else None
@@ -136,15 +139,26 @@ class HintWorker(_WorkerTQ):
     async def roll_out(
         self, parts: RolloutParts, problem: Problem, prompt: dict, step: int
     ) -> Outcome:
-        """Run one prompt rollout to its end, once one of ``hint.max_in_flight`` slots is free.
+        """Run one prompt rollout to its end, once one of the slots is free.
 
         verl submits a whole validation set at once. A prompt that waits here has no request in
         vLLM's own queue, where the limit ``rollout_s`` would already be running.
         """
         state = ProblemState.from_queue(prompt.get(store.STATE_FIELD, {}), step)
         rollout = PromptRollout(problem, state, parts)
-        async with self._slots:
+        async with self._validation_slots if parts is self._validation else self._slots:
             return await rollout.run(prompt["uid"], step)
+
+
+def validation_slots(config: DictConfig) -> int:
+    """Return how many validation prompts a worker has in flight, at most ``hint.max_in_flight``.
+
+    Together the workers send twice what the replicas take at once.
+    """
+    rollout = config.actor_rollout_ref.rollout
+    num_responses = 2 * rollout.max_num_seqs * num_replicas(config)
+    shared = num_responses // (rollout.agent.num_workers * rollout.val_kwargs.n)
+    return min(config.hint.max_in_flight, max(1, shared))
 
 
 class HintManager(AgentLoopManagerTQ):

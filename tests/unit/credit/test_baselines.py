@@ -4,7 +4,12 @@ import numpy as np
 import pytest
 from credit_rows import row
 
-from recipe.hint.credit.baselines import group_spread, leave_one_out, minus_baseline, state_values
+from recipe.hint.credit.baselines import (
+    grpo_advantages,
+    leave_one_out,
+    minus_baseline,
+    state_values,
+)
 from recipe.hint.methods.score import progress_reward
 
 
@@ -61,14 +66,15 @@ def test_a_row_without_a_value_is_an_error_that_says_what_to_set():
         state_values([row(value=1.0), row()])
 
 
-def test_the_spread_is_that_of_the_group_and_one_where_there_is_none():
-    # 3 and 1: mean 2, squares 1 + 1, over n - 1 = 1: sqrt(2). Two equal ones, one alone: 1.
+def test_the_advantage_is_divided_by_the_spread_of_the_group_and_by_one_where_there_is_none():
+    # 3 and 1: mean 2, squares 1 + 1, over n - 1 = 1: sqrt(2). Two equal ones: 0. One alone: itself.
     rows = [row(3.0), row(1.0), row(2.0, group="h"), row(2.0, group="h"), row(9.0, group="i")]
-    assert group_spread(rows).tolist() == pytest.approx([2**0.5, 2**0.5, 1.0, 1.0, 1.0])
+    found = grpo_advantages(rows).tolist()
+    assert found == pytest.approx([0.5**0.5, -(0.5**0.5), 0.0, 0.0, 9.0], rel=2e-6)
 
 
 def test_a_batch_without_rows_has_no_baselines():
-    assert leave_one_out([]).shape == group_spread([]).shape == (0,)
+    assert leave_one_out([]).shape == grpo_advantages([]).shape == (0,)
 
 
 @pytest.mark.parametrize(

@@ -158,5 +158,5 @@ def test_a_cold_start_leaves_steps_to_the_method():
     without = ghpo(mode="none", cold_start_steps=10)
     assert without.first_phase == ("cold_start_steps", 0)  # of steps that differ from later ones
     without.check_steps(10)
-    with pytest.raises(ConfigError, match="cold_start_steps=10 leaves none of the 10 steps"):
+    with pytest.raises(ConfigError, match="cold_start_steps=10 leaves no step of the run.s 10"):
         ghpo(cold_start_steps=10).check_steps(10)

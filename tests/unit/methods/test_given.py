@@ -103,7 +103,7 @@ def test_sft_goes_over_to_grpo_after_its_steps():
         [row.credit.is_given for row in played(method, step=step).rows] for step in (1, 3, 4)
     ]
     assert sampled == [[True], [True], [False] * 4]
-    with pytest.raises(ConfigError, match=r"hint\.sft\.steps=3 leaves none of the 2 steps"):
+    with pytest.raises(ConfigError, match=r"hint\.sft\.steps=3 leaves no step of the run.s 2"):
         method.check_steps(2)
     method.check_steps(3)
 

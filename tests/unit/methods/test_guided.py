@@ -265,13 +265,13 @@ def test_settings_that_contradict_each_other_are_refused(settings, message):
 
 
 def test_settings_by_which_turns_know_the_verdict_are_named():
-    assert guided().oracles == ()
+    assert guided().verdict_dependent_settings == ()
     method = guided(show_failed_test=True, feedback_only_if_wrong=True)
-    assert method.oracles == ("show_failed_test", "feedback_only_if_wrong")
+    assert method.verdict_dependent_settings == ("show_failed_test", "feedback_only_if_wrong")
 
 
 def test_a_stage_of_a_solver_that_does_not_train_may_be_longer_than_the_run():
-    with pytest.raises(ConfigError, match="stage1_steps=250 leaves none of the 100 steps"):
+    with pytest.raises(ConfigError, match="stage1_steps=250 leaves no step of the run.s 100"):
         ScoreGuided(settings=ScoreGuidedSettings()).check_steps(100)
     ScoreGuided(settings=ScoreGuidedSettings(train_solver=False)).check_steps(100)
 

@@ -117,14 +117,12 @@ class Revised(Method):
     """One follow-up of the first response, as the test asks for it."""
 
     n: int
-    complete_unless: str | None = None
+    stop_if_all: str | None = None
 
     def react(self, problem, state, rounds):
         if len(rounds) == 1:
             again = FollowUp("Check your work.")
-            return Sample(
-                again, n=self.n, parents=(Place(0, 0),), complete_unless=self.complete_unless
-            )
+            return Sample(again, n=self.n, parents=(Place(0, 0),), stop_if_all=self.stop_if_all)
         assert (len(rounds[1].turns), rounds[1].is_whole) == EXPECTED[self]
         return self.train_round(rounds, 1)
 

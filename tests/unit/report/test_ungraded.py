@@ -60,7 +60,7 @@ def test_a_verdict_with_missing_grades_is_that_of_every_way_they_could_be(tmp_pa
     draw = random.Random(seed)
     size, share = draw.choice([3, 8, 20]), draw.choice([0.02, 0.1, 0.5])
     measure = draw.choice(["accuracy", "acc_t1", "acc_t2", "delta", "wrong_to_right"])
-    has_turns = measure != "accuracy"
+    is_multi_turn = measure != "accuracy"
     bound = draw.choice([{"more_than": "x"}, {"at_least": 0.5}, {"below": 0.5}])
     asked = {"arm": "y", "source": "toy", "measure": measure} | bound
     root = two_arms(tmp_path, [asked])
@@ -79,7 +79,7 @@ def test_a_verdict_with_missing_grades_is_that_of_every_way_they_could_be(tmp_pa
 
     def verdict(runs):
         for name, (firsts, lasts) in runs.items():
-            set_verdicts(root / name, lasts, firsts if has_turns else None)
+            set_verdicts(root / name, lasts, firsts if is_multi_turn else None)
         result = read_results_of(root)
         return result.verdict(result.campaign.claims[0])[1]
 

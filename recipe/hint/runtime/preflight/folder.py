@@ -20,7 +20,7 @@ from recipe.hint.runtime.checkpoints import (
     step_of,
 )
 from recipe.hint.runtime.preflight.same_run import check_taken_up, check_unchanged
-from recipe.hint.runtime.preflight.settings import names, setting
+from recipe.hint.runtime.preflight.settings import names, reference_and_critic, setting
 
 # File systems allow 255 bytes; backends append something to the name.
 _LONGEST_NAME = 200
@@ -250,6 +250,12 @@ def check_disk(config: DictConfig, checkpoint: int | None, num_steps: int) -> st
                 f"whole, so a run killed in between has none to resume from; give 2, which takes "
                 f"the same room on the disk, or null for all"
             )
+    kept, of_critic = (setting(config, name) for name in _KEPT)
+    if kept != of_critic and reference_and_critic(config)[1]:
+        raise ConfigError(
+            f"{_KEPT[0]}={kept} and {_KEPT[1]}={of_critic} differ: a checkpoint whose critic is "
+            f"deleted cannot be resumed from; give both the same number"
+        )
     root = Path(setting(config, _ROOT))
     resumed = resumed_step(config)
     present = [

@@ -95,8 +95,15 @@ _UNREAD = {
     "trainer.default_hdfs_dir": "verl's FSDP checkpoints are written to trainer.default_local_dir "
     "alone; copy them from there",
     "trainer.use_v1": "the trainers are built on verl's V1",
-    "critic.ppo_max_token_len_per_gpu": "verl's V1 trainers pack the critic's rows by "
-    "critic.ppo_infer_max_token_len_per_gpu",
+    **dict.fromkeys(
+        names(
+            "critic",
+            "use_dynamic_bsz ppo_micro_batch_size ppo_max_token_len_per_gpu",
+        ),
+        "verl's V1 trainers pack the critic's rows by critic.ppo_infer_max_token_len_per_gpu",
+    ),
+    "critic.ulysses_sequence_parallel_size": "verl reads "
+    "critic.fsdp.ulysses_sequence_parallel_size",
     "reward.num_workers": "responses are graded in the processes of hint.verify.num_workers",
     "reward.reward_manager.": _NO_MANAGER,
     "reward.reward_model.": f"no reward model is started: {_GRADED}",
@@ -122,7 +129,10 @@ _UNSUPPORTED = {
     ),
     "trainer.remove_previous_ckpt_in_save": "verl would delete the last checkpoint before the new "
     "one is whole (max_actor_ckpt_to_keep=2 keeps two)",
-    f"{ACTOR}.checkpoint.async_save": "a checkpoint is marked COMPLETE when verl's call returns",
+    **dict.fromkeys(
+        (f"{ACTOR}.checkpoint.async_save", "critic.checkpoint.async_save"),
+        "a checkpoint is marked COMPLETE when verl's call returns",
+    ),
     "algorithm.kl_ctrl.type": "an adapted coefficient is in no checkpoint of verl's",
     "distillation.enabled": "no teacher log-probabilities are stored with a response",
 }
@@ -133,6 +143,7 @@ _DEFAULTS = {
     f"{ROLLOUT}.val_kwargs.do_sample": True,
     f"{ROLLOUT}.repetition_penalty": 1.0,
 }
+_CONTENTS = ("model", "optimizer", "extra")  # of a checkpoint
 _START_LIMIT_S = 120.0
 _MODEL = "actor_rollout_ref.model"
 _CORRECTION = "algorithm.rollout_correction"
@@ -152,7 +163,6 @@ _READ_WITHOUT = {
     f"{ACTOR}.ppo_micro_batch_size_per_gpu": f"{ACTOR}.use_dynamic_bsz",
     f"{ROLLOUT}.log_prob_micro_batch_size_per_gpu": f"{ROLLOUT}.log_prob_use_dynamic_bsz",
     f"{REF}.log_prob_micro_batch_size_per_gpu": f"{REF}.log_prob_use_dynamic_bsz",
-    "critic.ppo_micro_batch_size_per_gpu": "critic.use_dynamic_bsz",
 }
 
 
@@ -201,6 +211,7 @@ def check_unread(config: DictConfig, settings: HintSettings) -> None:
             if head := next((head for head in why if name.startswith(head)), None):
                 raise ConfigError(f"{name}={text} {verdict}: {why[head]}; drop the setting")
     _check_clip(config)
+    _check_contents(config)
     manager = setting(config, MANAGER)
     if manager not in ("naive", "dapo"):
         raise ConfigError(
@@ -262,6 +273,18 @@ def _missing_beside(config: DictConfig, name: str, has_critic: bool) -> str:
     )
     needs_lora = name.startswith(names(_MODEL, "lora_alpha target_modules exclude_modules"))
     return f"{_MODEL}.lora_rank=..." if needs_lora and not (rank or adapter) else ""
+
+
+def _check_contents(config: DictConfig) -> None:
+    """Refuse checkpoints that lack what a run is resumed from."""
+    for section in (f"{ACTOR}.checkpoint", "critic.checkpoint"):
+        for name in names(section, "save_contents load_contents"):
+            value = setting(config, name)
+            if missing := [each for each in _CONTENTS if each not in value]:
+                raise ConfigError(
+                    f"{name}={list(value)} leaves out {' and '.join(missing)}: a run could not be "
+                    f"resumed as it was; give [{','.join(_CONTENTS)}], or more"
+                )
 
 
 def _check_clip(config: DictConfig) -> None:

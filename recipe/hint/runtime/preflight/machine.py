@@ -18,6 +18,7 @@ _CPUS_PER_TRAINER = 3
 _CPUS_PER_ROLLOUT = 2
 # The task runner and TransferQueue's controller hold one each; actors without a request need none.
 _CPUS_OF_DRIVER = 2
+_SIZES = [f"{kind}_parallel_size" for kind in ("tensor_model", "pipeline_model", "data")]
 _NEWEST_CLUSTER = Path("/tmp/ray/ray_current_cluster")  # where Ray itself looks
 
 
@@ -107,10 +108,19 @@ def _rollout_devices(config: DictConfig) -> int:
     return nodes * (setting(config, f"{ROLLOUT}.n_gpus_per_node") or 0)
 
 
+def num_replicas(config: DictConfig) -> int:
+    """Return the number of vLLM replicas that answer whenever the run samples."""
+    devices = _rollout_devices(config) if is_separate(config) else world_size(config)
+    return devices // _replica_size(config)
+
+
+def _replica_size(config: DictConfig) -> int:
+    return math.prod(setting(config, f"{ROLLOUT}.{name}") or 1 for name in _SIZES)
+
+
 def _check_replicas(config: DictConfig) -> None:
     """Check that replicas are whole: verl stops late over a remainder, or leaves it idle."""
-    sizes = [f"{kind}_parallel_size" for kind in ("tensor_model", "pipeline_model", "data")]
-    size = math.prod(setting(config, f"{ROLLOUT}.{name}") or 1 for name in sizes)
+    size = _replica_size(config)
     pools = {"trainer": world_size(config)}
     if is_separate(config):
         pools[ROLLOUT] = _rollout_devices(config)
@@ -118,14 +128,14 @@ def _check_replicas(config: DictConfig) -> None:
         if devices % size:
             raise ConfigError(
                 f"{pool}.nnodes x {pool}.n_gpus_per_node = {devices} devices are not whole "
-                f"replicas of {size} ({ROLLOUT}.{' x '.join(sizes)}); change one of them"
+                f"replicas of {size} ({ROLLOUT}.{' x '.join(_SIZES)}); change one of them"
             )
         on_each = setting(config, f"{pool}.n_gpus_per_node")
         if on_each % size and size % on_each:
             raise ConfigError(
                 f"{pool}.n_gpus_per_node={on_each} would put a replica of {size} devices "
-                f"({ROLLOUT}.{' x '.join(sizes)}) on parts of two nodes; choose sizes of which one "
-                f"divides the other"
+                f"({ROLLOUT}.{' x '.join(_SIZES)}) on parts of two nodes; choose sizes "
+                f"of which one divides the other"
             )
 
 

@@ -43,6 +43,7 @@ from recipe.hint.runtime.preflight.settings import (
     ROLLOUT,
     check_sections,
     check_settings,
+    local_path,
     num_updates,
     reference_and_critic,
     setting,
@@ -167,6 +168,7 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
         f"({steps / per_epoch:.1f} epochs)",
         _lengths_line(config, lengths, settings, method),
         f"cost      {_cost(least, most, config.data.max_response_length)}",
+        *_validations(config, sum(len(file.problems) for file in val), steps),
         f"sampling  {_sampling(config, method)}",
         f"{_devices(config)}, trainer mode {setting(config, 'trainer.v1.trainer_mode')}",
         f"folder    {settings.run_dir} ({folder})",
@@ -201,7 +203,7 @@ def _oracles(method: Method) -> list[str]:
     return [
         f"warning: {method.settings_node}.{name}=true: later turns know the verdict on earlier "
         f"ones, in validations and evaluations too; their accuracy is not the policy's alone"
-        for name in method.oracles
+        for name in method.verdict_dependent_settings
     ]
 
 
@@ -331,7 +333,7 @@ def _served_model(config: DictConfig) -> tuple[Model, str]:
     checkpoint = checkpoint_of(path)
     if checkpoint is None:
         # As the launcher hands it on, and as the samples' settings have it.
-        return load_model(config), str(Path(path).absolute()) if Path(path).exists() else path
+        return load_model(config), local_path(path)
     files, has_weights = model_files(checkpoint)
     config = config.copy()
     config.actor_rollout_ref.model.path = str(files)
@@ -351,19 +353,29 @@ def _cost(least: int, most: int, length: int) -> str:
     return f"{found}; {most:,} and {most * length / 1e6:,.3g} M if none were ever right"
 
 
+def _validations(config: DictConfig, num_problems: int, steps: int) -> list[str]:
+    """Return a line on what validations sample during training; nothing where there are none."""
+    every = setting(config, "trainer.test_freq")
+    count = int(setting(config, "trainer.val_before_train"))
+    count += -(-steps // every) if every > 0 else 0  # the last step is validated too
+    each = num_problems * setting(config, f"{ROLLOUT}.val_kwargs.n")
+    plural = "s" * (count != 1)
+    return [f"          {count} validation{plural} of {each:,} responses"] if count else []
+
+
 def _contents(file: DataFile) -> str:
     with_solution = sum(bool(problem.solution.strip()) for problem in file.problems)
     return f"{file.path}: {len(file.problems)} problems, {with_solution} with a solution"
 
 
 def _evaluates(config: DictConfig, method: Method) -> str:
-    if method.has_turns:
+    if method.is_multi_turn:
         return f"the turns of {evaluated_method(config)}, by the last"
     return "without hints"
 
 
 def _plays(method: Method, settings: HintSettings) -> str:
-    if method.has_turns:
+    if method.is_multi_turn:
         return "several turns; validation goes by the last"
     if not method.uses_hints:
         return "without hints"
@@ -373,9 +385,9 @@ def _plays(method: Method, settings: HintSettings) -> str:
 def _lengths_line(
     config: DictConfig, lengths: Lengths, settings: HintSettings, method: Method
 ) -> str:
-    longer = "earlier turns" if method.has_turns else "hint"
+    longer = "earlier turns" if method.is_multi_turn else "hint"
     limit = f" (limit with {longer} {setting(config, f'{ROLLOUT}.prompt_length')})"
-    has_limit = method.uses_hints or method.has_turns
+    has_limit = method.uses_hints or method.is_multi_turn
     requests = f", hint requests up to {lengths.longest_request} + {settings.max_tokens}"
     return (
         f"lengths   prompts up to {lengths.longest_prompt}"

@@ -11,7 +11,14 @@ from omegaconf import DictConfig, OmegaConf
 
 from recipe.hint.errors import ConfigError
 from recipe.hint.runtime.checkpoints import TEXT_FILES, digests_of, said_of
-from recipe.hint.runtime.preflight.settings import ACTOR, ROLLOUT, leaves, names, setting
+from recipe.hint.runtime.preflight.settings import (
+    ACTOR,
+    ROLLOUT,
+    leaves,
+    names,
+    reference_and_critic,
+    setting,
+)
 
 _ROOT, _MODEL = "trainer.default_local_dir", "actor_rollout_ref.model.path"
 _DEVICES = "trainer.nnodes x trainer.n_gpus_per_node"
@@ -111,6 +118,11 @@ def check_taken_up(config: DictConfig, checkpoint: Path) -> None:
     Raises:
         ConfigError: Naming the setting, and the value of the run that the checkpoint is of.
     """
+    if reference_and_critic(config)[1] and not (checkpoint / "critic").is_dir():
+        raise ConfigError(
+            f"trainer.resume_from_path={checkpoint} has no folder critic, and this run has a "
+            f"critic; give the checkpoint of a run with one, or {_ANEW}"
+        )
     path = checkpoint.resolve().parent.parent / "config.yaml"
     before = _values(_read(path)) if path.is_file() else {}
     now = _values(OmegaConf.to_container(config))

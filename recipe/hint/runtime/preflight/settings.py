@@ -10,6 +10,7 @@ import traceback
 import warnings
 from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from hydra.errors import InstantiationException
@@ -61,6 +62,12 @@ def is_separate(config: DictConfig) -> bool:
     """Return whether the run trains with rollouts on devices of their own."""
     mode = setting(config, "trainer.v1.trainer_mode")
     return mode == "separate_async" and not setting(config, "trainer.eval_only")
+
+
+def local_path(path: str) -> str:
+    """Return a path that is here as an absolute one; any other name may be one on the hub."""
+    local = Path(path).expanduser()
+    return str(local.absolute()) if local.exists() else path
 
 
 def world_size(config: DictConfig) -> int:

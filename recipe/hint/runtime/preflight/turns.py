@@ -180,7 +180,7 @@ def check_stages(config: DictConfig, method: Method, num_steps: int) -> None:
             f"{node}.{name}={first} leaves no step of {num_steps} to what follows: in {mode} a "
             f"step trains on prompts of {ahead}={lag} steps before; give at most "
             f"{max(num_steps - lag - 1, 0)}"
-            f"{f', or {num_steps} for stage I alone' if method.has_turns else ''}"
+            f"{f', or {num_steps} for stage I alone' if method.is_multi_turn else ''}"
         )
 
 
@@ -221,7 +221,7 @@ def check_conversations(
     Raises:
         ConfigError: If a later prompt could be above ``rollout.prompt_length``.
     """
-    if not method.has_turns:
+    if not method.is_multi_turn:
         return
     problems = [problem for file in files for problem in file.problems]
     limit = setting(config, _PROMPT)
@@ -259,7 +259,7 @@ def check_thoughts(
         ConfigError: Naming the method, or its setting.
     """
     problems = [problem for file in files for problem in file.problems]
-    if not (problems and (method.needs_solution or method.rewards_form)):
+    if not (problems and (method.needs_solution or method.must_open_think)):
         return
     if not model.renderer.text(problems[0].messages).rstrip().endswith("<think>"):
         return
