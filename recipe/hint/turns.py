@@ -38,8 +38,7 @@ class Turn:
         response: What was generated.
         verdict: Its grade; ``None`` when the request did not ask for one.
         parent: The earlier turn that the conversation continues; ``None``: the problem itself.
-        has_leak: Whether the text gives the final answer away, where ``Sample.finds_leaks`` asked;
-            not looked for in feedback on a right attempt.
+        has_leak: Whether the text gives the answer away, where ``Sample.finds_leaks`` asked.
     """
 
     messages: Messages

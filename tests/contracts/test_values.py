@@ -115,9 +115,15 @@ UNREAD = {
     f"{MICRO}=1": "only with .*use_dynamic_bsz=false",
     f"{LOG_MICRO}=1": "only with .*log_prob_use_dynamic_bsz=false",
     "critic.optim.lr=0.5": "only with a critic",
+    "critic.use_dynamic_bsz=true": "only with other engines than FSDP",
+    "critic.ppo_micro_batch_size_per_gpu=3": "only with other engines than FSDP",
+    "critic.ulysses_sequence_parallel_size=2": "only with critic.fsdp in front",
     f"{MODEL}.lora_alpha=64": "only with .*lora_rank",
     BATCHES: "only with trainer.v1.trainer_mode=colocate_async",
     "data.prompt_key=problem": "column `prompt`",
+    f"{ACTOR}.checkpoint.save_contents=[optimizer,extra]": "leaves out model: a run could not",
+    "critic.checkpoint.load_contents=[model]": "leaves out optimizer and extra",
+    "critic.checkpoint.async_save=true": "marked COMPLETE when verl's call returns",
 }
 LOSS = f"{ACTOR}.policy_loss"
 FIRST_UPDATE = {
@@ -147,6 +153,7 @@ TAKEN = [
     f"{ACTOR}.kl_loss_coef=0.001",  # verl's own default
     "trainer.logger=[] data.seed=null data.val_max_samples=-1 data.gen_batch_size=8",
     "trainer.val_only=true",
+    f"{ACTOR}.checkpoint.save_contents=[model,optimizer,extra,hf_model]",
 ]
 # Read where the search below does not look: dataclasses and code that verl loads by name.
 _ELSEWHERE = {

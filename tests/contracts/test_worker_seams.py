@@ -241,7 +241,7 @@ def test_a_whole_validation_set_enters_the_engine_a_part_at_a_time():
     settings = HintSettings(samples=NO_SAMPLES)
     parts = RolloutParts(Method(), None, engine, settings, Texts())
     worker = object.__new__(HintWorker)
-    worker._slots = asyncio.Semaphore(3)
+    worker._slots, worker._validation = asyncio.Semaphore(3), None
     prompts = [prompt_of(f"p{number}") for number in range(50)]
 
     async def validate():

@@ -120,7 +120,7 @@ def test_an_int_is_taken_where_a_float_is_meant():
 )
 def test_a_knob_that_the_method_does_not_read_is_refused(method, given):
     with pytest.raises(ConfigError, match=f"{given} is not read by trainer.method={method}"):
-        check_settings_are_read(method, [given])
+        check_settings_are_read(method, [given], HintSettings())
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_a_knob_that_the_method_does_not_read_is_refused(method, given):
     ],
 )
 def test_a_knob_that_the_method_reads_is_taken(method, given):
-    check_settings_are_read(method, [given])
+    check_settings_are_read(method, [given], HintSettings())
 
 
 def test_what_is_read_follows_the_source_that_is_chosen():

@@ -160,7 +160,8 @@ def compare_runs(
         for name in sorted(files[0].keys() & files[1].keys())
         if files[0][name] != files[1][name]
     ]
-    if all(files) and {*files[0].values()} != {*files[1].values()}:
+    is_disjoint = not files[0].keys() & files[1].keys()
+    if all(files) and is_disjoint and {*files[0].values()} != {*files[1].values()}:
         a_names, b_names = (", ".join(sorted(each)) for each in files)
         notes.append(f"the problems are of other files: {a_names} in A, {b_names} in B")
     # The comparison is of model and sampling together where the sampling differs.

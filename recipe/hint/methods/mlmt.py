@@ -115,6 +115,11 @@ class Mlmt(ScoreGuided):
         "refinements": 1,
     }
 
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        self.feedbacks = self.settings.feedbacks
+        self.refinements = self.settings.refinements
+
     @property
     def needs_critic(self) -> bool:
         """Whether the baseline or the guide's bonus is the critic's."""
@@ -188,13 +193,13 @@ class Mlmt(ScoreGuided):
 
     def guide_group(self, conversation: Sequence[Place]) -> str:
         """Return one group per attempt if it gets several feedbacks, else one for the prompt."""
-        return f"{GUIDE}{_name(conversation[0])}" if self.settings.feedbacks > 1 else GUIDE
+        return f"{GUIDE}{_name(conversation[0])}" if self.feedbacks > 1 else GUIDE
 
     def last_group(self, conversation: Sequence[Place]) -> str:
         """Return the group of the nearest turn that several refinements continue."""
-        if self.settings.refinements > 1:
+        if self.refinements > 1:
             return f"turn2{_name(conversation[-2])}"
-        return f"turn2{_name(conversation[0])}" if self.settings.feedbacks > 1 else "turn2"
+        return f"turn2{_name(conversation[0])}" if self.feedbacks > 1 else "turn2"
 
 
 def _name(place: Place) -> str:

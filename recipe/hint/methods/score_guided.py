@@ -67,8 +67,6 @@ class ScoreGuidedSettings(ScoreSettings):
     feedback_only_if_wrong: bool = False
 
     node: ClassVar[str] = "hint.score_guided"
-    feedbacks: ClassVar[int] = 1  # per first turn
-    refinements: ClassVar[int] = 1  # per feedback
     roles_alternate: ClassVar[bool] = False  # whether one that does not train may do so next
     not_negative: ClassVar[tuple[str, ...]] = (
         *ScoreSettings.not_negative,
@@ -143,6 +141,8 @@ class ScoreGuided(Score):
         **Score.validation_settings,
         "feedback_leaks": "measure",
     }
+    feedbacks: int = 1  # per first turn
+    refinements: int = 1  # per feedback
 
     @property
     def needs_reference(self) -> bool:
@@ -186,7 +186,7 @@ class ScoreGuided(Score):
             return super().next_turn(problem, rounds)
         return Sample(
             Refine(withholds_leaks=self.settings.feedback_leaks == "drop"),
-            n=self.settings.refinements,
+            n=self.refinements,
             parents=places(rounds, len(rounds) - 1),
             asks_teacher=self.settings.solver == "teacher",
         )
@@ -198,7 +198,7 @@ class ScoreGuided(Score):
             first = tuple(place for place in first if not turn_at(rounds, place).is_right)
         return Sample(
             Feedback(settings.show_failed_test),
-            n=settings.feedbacks,
+            n=self.feedbacks,
             parents=first,
             is_graded=False,
             role=GUIDE,

@@ -35,7 +35,8 @@ def learning_table(result: CampaignResult, source: str) -> list[str]:
         reached = [each for each in halves if each]
         half = "-"
         if reached:
-            at, tokens = (statistics.fmean(each[index] for each in reached) for index in (0, 1))
+            at = statistics.fmean(step for step, _, _ in reached)
+            tokens = statistics.fmean(tokens for _, tokens, _ in reached)
             minutes = [each[2] for each in reached if each[2] is not None]
             is_whole = all(run.steps_with_tokens() for run in runs.values())
             spent = f", {tokens / 1000:.0f}k tokens" if is_whole else ""

@@ -11,13 +11,12 @@ from omegaconf import DictConfig
 from recipe.hint.errors import DataError
 from recipe.hint.runtime.checkpoints import SEEN_WITHIN_S
 from recipe.hint.runtime.preflight.settings import files_of, setting
-from recipe.hint.runtime.task_runner import DRIVER_LOCK
+from recipe.hint.runtime.task_runner import DRIVER_LOCK, driver_folders
 from recipe.hint.settings import HintSettings
 from recipe.hint.verify.programs.program import layers_for
 from recipe.hint.verify.programs.sandbox import available_layers
 
 _POLL_S = 1.0
-_ROOT = "trainer.default_local_dir"
 _FUNCTION = "reward.custom_reward_function.path"
 _DATA = ("data.train_files", "data.val_files")
 
@@ -32,8 +31,8 @@ def fault_of_node(
         settings: The ``hint:`` node.
         seen_within_s: How late a file of the driver may be seen.
     """
-    folders = {"hint.run_dir": settings.run_dir, _ROOT: setting(config, _ROOT)}
-    faults = (_fault_of_disk(name, Path(path), seen_within_s) for name, path in folders.items())
+    folders = driver_folders(config).items()
+    faults = (_fault_of_disk(name, path, seen_within_s) for path, name in folders)
     found = next(filter(None, faults), "") or _fault_of_sandbox(config, settings)
     return f"node {socket.gethostname()}: {found}" if found else ""
 

@@ -28,6 +28,18 @@ DRIVER_LOCK = ".driver.lock"
 _PREDECESSOR_S = 60.0
 
 
+def driver_folders(config: DictConfig) -> dict[Path, str]:
+    """Return the folders in which a run's driver holds a lock, each with the setting's name.
+
+    Every node looks for it there. Checkpoints may be on another disk than the run's folder.
+    """
+    found = {Path(config.hint.run_dir): "hint.run_dir"}
+    checkpoints = Path(config.trainer.get("default_local_dir") or config.hint.run_dir)
+    if not checkpoints.is_relative_to(config.hint.run_dir):
+        found[checkpoints] = "trainer.default_local_dir"
+    return found
+
+
 class HintTaskRunner:
     """verl's TaskRunnerV1 with the recipe's trainer, manager and rollout servers.
 
@@ -42,7 +54,7 @@ class HintTaskRunner:
         watchdog = Watchdog(folder.logs)
         try:
             with contextlib.ExitStack() as locks:
-                for each in dict.fromkeys((folder.root, Path(config.trainer.default_local_dir))):
+                for each in driver_folders(config):
                     each.mkdir(parents=True, exist_ok=True)
                     locks.enter_context(claimed(each / DRIVER_LOCK, wait_s=_PREDECESSOR_S))
                 return self._run(config, folder, watchdog)

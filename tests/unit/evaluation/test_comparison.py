@@ -49,6 +49,17 @@ def test_files_of_one_name_that_differ_are_told(tmp_path):
     assert compare_runs(*folders)[-1] == "gsm8k.parquet is not the same file in A and B"
 
 
+@pytest.mark.parametrize(("digest", "is_told"), [("1" * 64, False), ("2" * 64, True)])
+def test_other_files_under_another_name_are_told(tmp_path, digest, is_told):
+    folders = [make_run(tmp_path / name, gsm8k={"p": "--"}) for name in "ab"]
+    for folder, files in zip(
+        folders, ({"old.parquet": "1" * 64}, {"new.parquet": digest}), strict=True
+    ):
+        (folder / "evaluation/settings.json").write_text(json.dumps({"files": files}))
+    told = "the problems are of other files: old.parquet in A, new.parquet in B"
+    assert (told in compare_runs(*folders)) == is_told
+
+
 def test_other_prompts_and_grades_are_told(tmp_path):
     folders = [make_run(tmp_path / name, gsm8k={"p": "--"}) for name in "ab"]
     for folder, thinks in zip(folders, (True, False), strict=True):

@@ -1,6 +1,7 @@
 """The teacher against a real HTTP server: replies, faults, retries, and what is asked twice."""
 
 import asyncio
+import json
 from email.utils import formatdate
 
 import pytest
@@ -32,6 +33,16 @@ def test_without_a_solution_nobody_is_asked(tmp_path):
 
     result, requests = asyncio.run(run())
     assert (result.status, requests) == ("missing_solution", [])
+
+
+@pytest.mark.parametrize(
+    ("num_chars", "status"), [(64 * 64, "ok"), (64 * 64 + 1, "generation_failed")]
+)
+def test_a_text_far_longer_than_was_asked_for_is_no_answer(tmp_path, num_chars, status):
+    # 64 tokens are asked for, and none is longer than 64 characters.
+    text = LADDER + " " * (num_chars - len(LADDER))
+    [result], *_ = ask(tmp_path, always(f"raw:{json.dumps(completion(text))}"))
+    assert result.status == status
 
 
 PASSING = {

@@ -9,9 +9,11 @@ from recipe.hint.errors import ConfigError
 from recipe.hint.methods.mlmt import Mlmt, MlmtSettings
 from recipe.hint.methods.score import PARENT_TURN
 from recipe.hint.methods.score_guided import ScoreGuided, ScoreGuidedSettings
-from recipe.hint.turns import Place, RoleSampling
+from recipe.hint.schema import ProblemState, Response, Verdict
+from recipe.hint.turns import Place, RoleSampling, Round, Sample, Turn, places
 
 STAGE1 = 10
+RIGHT = Verdict(1.0, "correct", "2")
 
 
 def guided(**settings):
@@ -37,6 +39,22 @@ def rewards(outcome, role):
 
 def text(row):
     return "".join(map(chr, row.prompt_ids_T))
+
+
+def test_a_conversation_without_room_trains_its_first_turn_also_where_another_was_left_unanswered():
+    """Turn 1 finds no prompt for feedback and turn 2 no answer: 0 and 1 train, 2 does not."""
+    method = guided(guide="teacher", train_guide=False)
+    first = tuple(Turn((), [1], Response([1], [0.0], "", False), RIGHT) for _ in range(3))
+    asked = method.after_first([Round(Sample(), first)], places([Round(Sample(), first)], 0))
+    feedback = Turn((), [1], Response([], [], "look", False), None, Place(0, 0))
+    refined = Turn((), [1], Response([1], [0.0], "", False), RIGHT, Place(1, 0))
+    rounds = [
+        Round(Sample(), first),
+        Round(asked, (feedback,), "generation_failed", without_prompt=(Place(0, 1),)),
+        Round(Sample(parents=(Place(1, 0),)), (refined,)),
+    ]
+    rows = method.solver_rows(ProblemState(step=STAGE1 + 1), rounds)
+    assert [row.place for row in rows] == [Place(0, 0), Place(0, 1), Place(2, 0)]
 
 
 def test_the_guide_sees_the_problem_and_the_attempt_and_the_solver_sees_the_feedback():

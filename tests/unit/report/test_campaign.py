@@ -185,6 +185,33 @@ def test_tokens_and_minutes_of_incomplete_metrics_are_not_shown(tmp_path):
     assert row_of(page, heading)[-2:] == ["50.0 (1)", "step 2 (2 of 2)"]
 
 
+def test_minutes_are_of_the_seeds_whose_steps_all_have_a_time(tmp_path):
+    root = write_campaign(tmp_path, {"x": {1: ONE, 2: ONE}, "y": {1: ONE, 2: ONE}})
+    both = row_of(results_page([read_results_of(root)]), "Cost")[2]
+
+    def without_a_time(rows_of_run):
+        return [{k: v for k, v in each.items() if k != "timing_s/step"} for each in rows_of_run]
+
+    set_metrics(root, "x/seed-2", without_a_time)
+    page = results_page([read_results_of(root)])
+    assert row_of(page, "Cost")[2] == f"{both} (1)"
+
+
+def test_nothing_is_said_of_fewer_tokens_than_the_first_validation_cost(tmp_path):
+    # y samples 1,000 tokens; x has 2,000 before it validates at all.
+    root = write_campaign(tmp_path, {"y": {1: ONE}, "x": {1: ONE}}, reference="y")
+    set_metrics(
+        root,
+        "x/seed-1",
+        lambda rows_of_run: [
+            each | ({"hint/rollout_tokens": 2000} if "hint/tokens" in each else {})
+            for each in rows_of_run[1:]
+        ],
+    )
+    heading = "Accuracy in training's own validations, toy"
+    assert row_of(results_page([read_results_of(root)]), heading)[-2] == "-"
+
+
 def test_a_validation_that_a_seed_lacks_is_told(tmp_path):
     root = write_campaign(tmp_path, {"x": {1: ONE, 2: ONE}})
     set_metrics(

@@ -20,11 +20,13 @@ MATHS = make_row("2+2", "4", labels=Labels(kind="maths"))
 PROGRAM = make_row("Write f.", "assert f(1) == 1", labels=Labels(kind="program"))
 
 
-def fault(tmp_path, *rows, function=None, **verify):
+def fault(tmp_path, *rows, function=None, checkpoints=None, **verify):
     path = tmp_path / "data.parquet"
     write_rows(rows or [MATHS], path)
     config = OmegaConf.create(
         {
+            "hint": {"run_dir": str(tmp_path)},
+            "trainer": {"default_local_dir": str(checkpoints or tmp_path / "checkpoints")},
             "data": {"train_files": [str(path)], "val_files": str(path)},
             "reward": {"custom_reward_function": {"path": function}},
         }
@@ -60,8 +62,15 @@ def test_a_file_that_a_network_disk_shows_late_is_waited_for(tmp_path, monkeypat
 
     monkeypatch.setattr(node.time, "sleep", sleep)
     settings = HintSettings(run_dir=str(tmp_path))
-    assert fault_of_node(OmegaConf.create(), settings) == ""
+    config = OmegaConf.create({"hint": {"run_dir": str(tmp_path)}, "trainer": {}})
+    assert fault_of_node(config, settings) == ""
     assert len(slept) == 1
+
+
+def test_a_disk_of_its_own_for_checkpoints_is_found_too(shared, tmp_path_factory):
+    scratch = tmp_path_factory.mktemp("scratch")
+    told = f"trainer.default_local_dir={scratch} does not hold the file .driver.lock"
+    assert told in fault(shared, checkpoints=scratch)
 
 
 def test_a_node_with_the_sandbox_that_is_asked_for_takes_programs(shared, monkeypatch):

@@ -20,7 +20,7 @@ from recipe.hint.runtime.checkpoints import (
     step_of,
 )
 from recipe.hint.runtime.preflight.same_run import check_taken_up, check_unchanged
-from recipe.hint.runtime.preflight.settings import names, reference_and_critic, setting
+from recipe.hint.runtime.preflight.settings import names, setting
 
 # File systems allow 255 bytes; backends append something to the name.
 _LONGEST_NAME = 200
@@ -30,7 +30,7 @@ _KEPT = ("trainer.max_actor_ckpt_to_keep", "trainer.max_critic_ckpt_to_keep")
 _ONLY = "trainer.val_only"
 
 
-def check_run_folder(config: DictConfig) -> str:
+def check_run_folder(config: DictConfig, *, has_critic: bool = False) -> str:
     """Make sure that a training can write where it wants to, and can go on from what is there.
 
     Returns:
@@ -46,7 +46,7 @@ def check_run_folder(config: DictConfig) -> str:
             f"hint.run_dir={folder} holds an evaluation, which is not of the weights that this run "
             f"would train; give another trainer.experiment_name, or move the folder away"
         )
-    return _start_of(config)
+    return _start_of(config, has_critic=has_critic)
 
 
 def check_steps_left(config: DictConfig, num_steps: int) -> None:
@@ -115,7 +115,7 @@ def check_places(config: DictConfig) -> None:
             check_folder(name, setting(config, name))
 
 
-def _start_of(config: DictConfig) -> str:
+def _start_of(config: DictConfig, *, has_critic: bool) -> str:
     root, mode = Path(setting(config, _ROOT)), setting(config, "trainer.resume_mode")
     path = setting(config, "trainer.resume_from_path")
     if path is not None and mode != "resume_path":
@@ -140,7 +140,7 @@ def _start_of(config: DictConfig) -> str:
                 f"trainer.resume_from_path={path} would begin again; go on from it with "
                 f"trainer.resume_mode=auto, or give another trainer.experiment_name"
             )
-        check_taken_up(config, folder)
+        check_taken_up(config, folder, has_critic=has_critic)
         return f"resumes from {path}"
     if not root.is_dir():
         return "new"
@@ -231,7 +231,9 @@ def checkpoint_bytes(
     return _BYTES_PER_NUMBER * numbers
 
 
-def check_disk(config: DictConfig, checkpoint: int | None, num_steps: int) -> str:
+def check_disk(
+    config: DictConfig, checkpoint: int | None, num_steps: int, *, has_critic: bool = False
+) -> str:
     """Make sure that the checkpoints still to be written, each of so many bytes, fit the disk.
 
     Returns:
@@ -251,7 +253,7 @@ def check_disk(config: DictConfig, checkpoint: int | None, num_steps: int) -> st
                 f"the same room on the disk, or null for all"
             )
     kept, of_critic = (setting(config, name) for name in _KEPT)
-    if kept != of_critic and reference_and_critic(config)[1]:
+    if has_critic and kept != of_critic:
         raise ConfigError(
             f"{_KEPT[0]}={kept} and {_KEPT[1]}={of_critic} differ: a checkpoint whose critic is "
             f"deleted cannot be resumed from; give both the same number"

@@ -95,15 +95,8 @@ _UNREAD = {
     "trainer.default_hdfs_dir": "verl's FSDP checkpoints are written to trainer.default_local_dir "
     "alone; copy them from there",
     "trainer.use_v1": "the trainers are built on verl's V1",
-    **dict.fromkeys(
-        names(
-            "critic",
-            "use_dynamic_bsz ppo_micro_batch_size ppo_max_token_len_per_gpu",
-        ),
-        "verl's V1 trainers pack the critic's rows by critic.ppo_infer_max_token_len_per_gpu",
-    ),
-    "critic.ulysses_sequence_parallel_size": "verl reads "
-    "critic.fsdp.ulysses_sequence_parallel_size",
+    "critic.ppo_max_token_len_per_gpu": "verl's V1 trainers pack the critic's rows by "
+    "critic.ppo_infer_max_token_len_per_gpu",
     "reward.num_workers": "responses are graded in the processes of hint.verify.num_workers",
     "reward.reward_manager.": _NO_MANAGER,
     "reward.reward_model.": f"no reward model is started: {_GRADED}",
@@ -158,7 +151,13 @@ _READ_BESIDE = {
         "algorithm.filter_groups.enable",
     ),
 }
-# The same, where it must not be set: rows are packed by their tokens then.
+_PACKED = "other engines than FSDP, which packs by critic.ppo_infer_max_token_len_per_gpu"
+# The beginning of a name that verl takes from the actor -> what would read one of the critic's own.
+_NOT_OF_CRITIC = {
+    **dict.fromkeys(names("critic", "use_dynamic_bsz ppo_micro_batch_size"), _PACKED),
+    "critic.ulysses_sequence_parallel_size": "critic.fsdp in front of its last name",
+}
+# As _READ_BESIDE, where it must not be set: rows are packed by their tokens then.
 _READ_WITHOUT = {
     f"{ACTOR}.ppo_micro_batch_size_per_gpu": f"{ACTOR}.use_dynamic_bsz",
     f"{ROLLOUT}.log_prob_micro_batch_size_per_gpu": f"{ROLLOUT}.log_prob_use_dynamic_bsz",
@@ -261,6 +260,9 @@ def _missing_beside(config: DictConfig, name: str, has_critic: bool) -> str:
     for head, switch in _READ_WITHOUT.items():
         if name.startswith(head) and setting(config, switch):
             return f"{switch}=false"
+    for head, reader in _NOT_OF_CRITIC.items():
+        if name.startswith(head):
+            return reader
     for other in ("colocate_async", "separate_async"):
         if name.startswith(f"trainer.v1.{other}.") and mode != other:
             return f"trainer.v1.trainer_mode={other} (here: {mode})"

@@ -26,6 +26,7 @@ from recipe.hint.runtime.attention import choose_attention
 from recipe.hint.runtime.merging import MERGED, checkpoint_of, model_files
 from recipe.hint.runtime.models import ask_for_models, has_adapter
 from recipe.hint.runtime.preflight import data
+from recipe.hint.runtime.preflight.cost import cost_lines
 from recipe.hint.runtime.preflight.data import VAL, DataFile, Lengths
 from recipe.hint.runtime.preflight.folder import (
     check_disk,
@@ -122,13 +123,13 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
         num_updates=num_updates(config),
     )
     unchecked = check_machine(config)
-    folder = check_run_folder(config)
+    has_critic = reference_and_critic(with_models)[1]
+    folder = check_run_folder(config, has_critic=has_critic)
     train, val = data.read_training_files(config), data.read_files(config, VAL)
     data.check_alike(train, data.TRAIN)
     data.check_alike(val, VAL)
     data.check_unique(val, lambda problem: (problem.data_source, problem.id), _UNIQUE)
     model = load_model(config)
-    has_critic = reference_and_critic(with_models)[1]
     critic = check_critic_model(config, model) if has_critic else 0
     hints = (settings, texts) if method.uses_hints else None
     lengths = data.check_lengths(config, model, train=train, val=val, hints=hints)
@@ -156,7 +157,7 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
     size = checkpoint_bytes(
         model.num_parameters, critic, has_target=has_target, is_frozen=has_adapter(config)
     )
-    disk = check_disk(config, size, steps)
+    disk = check_disk(config, size, steps, has_critic=has_critic)
     least, most = (batch * of(method, group) for of in (fewest_responses, most_responses))
     return [
         f"method    {name}, {_plays(method, settings)}",
@@ -167,8 +168,7 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
         f"{config.actor_rollout_ref.actor.ppo_mini_batch_size} prompts, {steps} steps "
         f"({steps / per_epoch:.1f} epochs)",
         _lengths_line(config, lengths, settings, method),
-        f"cost      {_cost(least, most, config.data.max_response_length)}",
-        *_validations(config, sum(len(file.problems) for file in val), steps),
+        *cost_lines(config, (least, most), sum(len(file.problems) for file in val), steps),
         f"sampling  {_sampling(config, method)}",
         f"{_devices(config)}, trainer mode {setting(config, 'trainer.v1.trainer_mode')}",
         f"folder    {settings.run_dir} ({folder})",
@@ -344,23 +344,6 @@ def _model_line(path: str, model: Model) -> str:
     count = model.num_parameters
     size = "size unknown" if count is None else f"{count / 1e6:,.2f} M parameters"
     return f"model     {path}: {size}, context {model.context} tokens"
-
-
-def _cost(least: int, most: int, length: int) -> str:
-    found = f"{least:,} responses a step, at most {least * length / 1e6:,.3g} M tokens"
-    if most == least:
-        return found
-    return f"{found}; {most:,} and {most * length / 1e6:,.3g} M if none were ever right"
-
-
-def _validations(config: DictConfig, num_problems: int, steps: int) -> list[str]:
-    """Return a line on what validations sample during training; nothing where there are none."""
-    every = setting(config, "trainer.test_freq")
-    count = int(setting(config, "trainer.val_before_train"))
-    count += -(-steps // every) if every > 0 else 0  # the last step is validated too
-    each = num_problems * setting(config, f"{ROLLOUT}.val_kwargs.n")
-    plural = "s" * (count != 1)
-    return [f"          {count} validation{plural} of {each:,} responses"] if count else []
 
 
 def _contents(file: DataFile) -> str:

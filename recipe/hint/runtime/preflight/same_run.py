@@ -16,7 +16,6 @@ from recipe.hint.runtime.preflight.settings import (
     ROLLOUT,
     leaves,
     names,
-    reference_and_critic,
     setting,
 )
 
@@ -110,7 +109,7 @@ def check_same_run(config: DictConfig) -> list[str]:
     return [f"changed   since the run began: {listed}"] if changed else []
 
 
-def check_taken_up(config: DictConfig, checkpoint: Path) -> None:
+def check_taken_up(config: DictConfig, checkpoint: Path, *, has_critic: bool) -> None:
     """Refuse settings that a run which begins at another run's checkpoint would not get.
 
     They are in the checkpoint: the optimizer's, the order of the data and the place in it.
@@ -118,7 +117,7 @@ def check_taken_up(config: DictConfig, checkpoint: Path) -> None:
     Raises:
         ConfigError: Naming the setting, and the value of the run that the checkpoint is of.
     """
-    if reference_and_critic(config)[1] and not (checkpoint / "critic").is_dir():
+    if has_critic and not (checkpoint / "critic").is_dir():
         raise ConfigError(
             f"trainer.resume_from_path={checkpoint} has no folder critic, and this run has a "
             f"critic; give the checkpoint of a run with one, or {_ANEW}"

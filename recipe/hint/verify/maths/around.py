@@ -10,10 +10,15 @@ has variables around it (``\boxed{3}x^2``), or stands in what cannot be read.
 
 from __future__ import annotations
 
+import itertools
 import re
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from recipe.hint.verify.maths.reading import rational, read
-from recipe.hint.verify.maths.tree import Node, exact, names_in
+from recipe.hint.verify.maths.tree import Node, exact, folded, names_in, num
+from recipe.hint.verify.maths.units import Unit
+from recipe.hint.verify.maths.words import Suffix
 
 _REACH = 80  # characters that are looked at on each side
 _LETTER = r"\mathscr{B}"
@@ -125,15 +130,74 @@ def say_the_same(side: str, inside: str) -> bool:
     trees = read(side).trees[:1] + read(inside).trees[:1]
     if len(trees) < 2:
         return False
-    one, other = map(_value, trees)
+    one, other = map(_parts, trees)
+    return one.base == other.base and _are_equal(one.value, other.value)
+
+
+def without_repeats(boxes: Sequence[tuple[str, str]]) -> list[str]:
+    """Return what boxes side by side say, each with its name, and what the last one says once.
+
+    A box that only says the last value again is left out, and the one that has a unit stands. If
+    two such boxes contradict each other, none is left out.
+    """
+    *others, last = boxes
+    again = [box for box in others if box[0] == last[0] and _repeats(box[1], last[1])]
+    if not all(_repeats(one[1], two[1]) for one, two in itertools.combinations(again, 2)):
+        again = []
+    with_unit = (box for box in (last, *reversed(again)) if again and _has_unit(box[1]))
+    kept = [*(box for box in others if box[1] and box not in again), next(with_unit, last)]
+    return [name + text for name, text in kept]
+
+
+class _Parts(NamedTuple):
+    """A value, and what may tell it from another answer of this value."""
+
+    value: Node
+    is_percent: bool
+    name: str  # left of "="
+    things: tuple[Unit, str] | None  # its unit and noun
+    base: int | None
+
+
+def _parts(node: Node) -> _Parts:
+    """Take a value from the name before it and the unit behind it."""
+    name, suffix, base = "", Suffix(), None
+    while node.kind in ("label", "quantity"):
+        if node.kind == "label":
+            name = name or folded(node.items[0]) or repr(node.items[0])
+            node = node.items[1]
+        else:
+            suffix = node.value
+            node = node.items[0]
+    if node.kind == "numeral":
+        digits, base = node.value
+        node = num(int(digits))
+    things = (suffix.unit, suffix.noun) if (suffix.unit or suffix.noun) else None
+    return _Parts(node, suffix.is_percent, name, None if suffix.is_percent else things, base)
+
+
+def _are_equal(one: Node, other: Node) -> bool:
     return one == other or (exact(one) is not None and exact(one) == exact(other))
 
 
-def _value(node: Node) -> Node:
-    """A value without the name before it and the unit behind it."""
-    while node.kind in ("label", "quantity"):
-        node = node.items[1 if node.kind == "label" else 0]
-    return node
+def _repeats(text: str, other: str) -> bool:
+    """Whether two boxes say the same: names, units, nouns and bases may be missing, no percent."""
+    if text == other or max(len(text), len(other)) > _REACH:
+        return text == other
+    trees = read(text).trees[:1] + read(other).trees[:1]
+    if len(trees) < 2:
+        return False
+    (one, *marks), (two, *marks_of_other) = map(_parts, trees)
+    return _are_equal(one, two) and all(
+        mark == twin or mark in ("", None) or twin in ("", None)
+        for mark, twin in zip(marks, marks_of_other, strict=True)
+    )
+
+
+def _has_unit(text: str) -> bool:
+    trees = read(text).trees if len(text) <= _REACH else ()
+    things = _parts(trees[0]).things if trees else None
+    return things is not None and things[0] != ()
 
 
 def _before(response: str, start: int) -> str:

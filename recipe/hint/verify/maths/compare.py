@@ -94,7 +94,8 @@ class Comparison(Closeness):
         if names[0] == names[1] or named.are_one_but_for_an_extreme(gold.items[0], other.items[0]):
             return self._equal(gold.items[1], other.items[1])
         # y = 2x and x = y/2 are one line, x = 5 and y = 5 are two answers
-        if not all(names_in(each.items[1]) for each in (gold, other)):
+        are_lines = all(names_in(each.items[1]) for each in (gold, other))
+        if not are_lines or not questions.asks_for_line(self.problem):
             return False
         return self._relations(*(Node("relation", e.items, ("=",)) for e in (gold, other)))
 
@@ -280,10 +281,15 @@ class Comparison(Closeness):
 
     def _is_counted_together(self, values: Node) -> bool:
         """``45 portraits and selfies``: one number, and nouns of the problem's own."""
+        if values.value != "and":
+            return False
         first, *rest = values.items
-        is_counted = values.value == "and" and first.kind == "quantity" and first.value.noun
-        return bool(is_counted) and all(
-            each.kind == "word" and asked.has_noun(each.value, self.problem) for each in rest
+        return (
+            first.kind == "quantity"
+            and bool(first.value.noun)
+            and all(
+                each.kind == "word" and asked.has_noun(each.value, self.problem) for each in rest
+            )
         )
 
     def _list(self, gold: Node, other: Node) -> bool:

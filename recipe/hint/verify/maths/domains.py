@@ -10,7 +10,8 @@ import itertools
 import re
 from collections.abc import Iterator
 
-GAP = r"(?:[\s~]|\\[,;: ]|\\q?quad(?![a-z]))"
+from recipe.hint.verify.maths.wrappers import GAP, unwrapped
+
 _KIND = r"(?: (?:positive|negative|non-?negative|non-?zero|rational|natural|real)){0,2}"
 _SIGN = r"\^\{?[*+]\}?|_\{?(?:\+|(?:>|\\geq?)\s?[01])\}?"
 _REACH = 800  # characters at the end of an answer: no domain is longer
@@ -78,12 +79,14 @@ def without_reals(text: str) -> str:
 
 def without_domain(text: str, problem: str = "") -> str:
     """Return an answer without the domains after its formulas, in a list after each."""
-    text = without_reals(text)
+    plain = unwrapped(text)
+    inner = without_reals(plain)
     kept, start = "", 0
-    for link in itertools.islice(_LINK.finditer(text), _MAX_MEMBERS):
-        kept += _without_last(text[start : link.start()], problem) + link[0]
+    for link in itertools.islice(_LINK.finditer(inner), _MAX_MEMBERS):
+        kept += _without_last(inner[start : link.start()], problem) + link[0]
         start = link.end()
-    return kept + _without_last(text[start:], problem)
+    kept += _without_last(inner[start:], problem)
+    return text if kept == plain else kept
 
 
 def _without_last(text: str, problem: str) -> str:

@@ -20,7 +20,7 @@ from fractions import Fraction
 from typing import Literal
 
 from recipe.hint.schema import Basis, Verdict
-from recipe.hint.verify.maths.around import changes_value, has_other, say_the_same
+from recipe.hint.verify.maths.around import changes_value, has_other, without_repeats
 from recipe.hint.verify.maths.closeness import NeedsAlgebra
 from recipe.hint.verify.maths.compare import Comparison
 from recipe.hint.verify.maths.domains import without_domain
@@ -134,7 +134,8 @@ def last_box(response: str) -> Box:
     An unbalanced last box, or ``\boxed`` without a brace, is ``open`` however many complete
     boxes come before it: those are intermediate values. A box inside another is part of it.
     Boxes side by side, ``\boxed{2}`` and ``\boxed{3}``, are one answer, the list of their values;
-    so are ``x = \boxed{2}`` or ``x = \boxed{3}``. More than twelve of them are ``open``. A per cent
+    so are ``x = \boxed{2}`` or ``x = \boxed{3}``. A box that only repeats the last one is left out
+    (``around.without_repeats``). More than twelve of them are ``open``. A per cent
     sign, degrees and a base right behind a box are read as if they stood in it.
     """
     last = _last_match(response)
@@ -182,14 +183,11 @@ def _with_boxes_before(response: str, closed: Mapping[int, tuple[int, int]], end
             link = r" \text{ or } "
     if at in closed and len(parts) == _MAX_SIDE_BY_SIDE:
         return Box("open")  # no answer has more parts, and none of them is left out
-    (name_of_last, last), *others = parts
-    texts = [
-        name + text
-        for name, text in reversed(others)
-        if text and (name != name_of_last or not say_the_same(text, last))
-    ]
-    last += _mark_behind(response, end, last)
-    return Box("closed", link.join([*texts, name_of_last + last]) if texts else last, (start, end))
+    name, last = parts[0]
+    parts[0] = (name, last + _mark_behind(response, end, last))
+    texts = without_repeats(parts[::-1])
+    text = link.join(texts) if len(texts) > 1 else texts[0].removeprefix(name)
+    return Box("closed", text, (start, end))
 
 
 def _mark_behind(response: str, end: int, inside: str) -> str:

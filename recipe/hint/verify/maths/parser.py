@@ -34,7 +34,14 @@ from recipe.hint.verify.maths.tree import (
     num,
     with_sign,
 )
-from recipe.hint.verify.maths.words import TOTALS, Suffix, is_rate, number_of, read_suffix
+from recipe.hint.verify.maths.words import (
+    TOTALS,
+    Suffix,
+    is_rate,
+    number_of,
+    read_counted,
+    read_suffix,
+)
 
 _CURRENCIES = {r"\$": "$", r"\euro": "€", r"\pounds": "£"}
 _CHOICE = frozenset("ABCDEFGHIJ")
@@ -218,7 +225,10 @@ class _Parser(Atoms):
         if at_end and "-" != found[-1] != "'":
             words = joined.split(" ")
             value = number_of(words)
-            return num(value) if value is not None else Node("word", value=joined)
+            if value is not None:
+                return num(value)
+            counted = read_counted(words)
+            return _quantity(num(counted[0]), counted[1]) if counted else Node("word", value=joined)
         return self._counted_words(start, found)
 
     def _counted_words(self, start: int, found: list[str]) -> Node:

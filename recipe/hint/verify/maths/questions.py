@@ -72,6 +72,7 @@ _PERCENT = re.compile(
     r"(?P<number>[0-9](?:[ ~${}]|\\[,;: ]?){0,9})?(?:[Pp]ercent|%)"
     r"|\b(?:[Ww]hat|[Ff]ind|[Ww]hich)(?: \w+){0,3} interest rate"
 )
+_SOLVED = re.compile(r"in terms of|\bas an? |\b[Ss]olved? (?:.{0,80} )?for\b|\bform\b|\b[Ii]nvers")
 _TO_ROUND = re.compile(r"\bnearest\b|\b[Rr]ound|\bapprox|\bestimat|decimal places?|significant")
 _MEMBERS = re.compile(
     r"\b(?:all|each|every|both|two|three|which|roots?|zeros|values?|solutions?|primes?|factors|divisors|"
@@ -132,6 +133,11 @@ def asks_for_equation(problem: str) -> bool:
     return not problem or asks(_EQUATION, problem)
 
 
+def asks_for_line(problem: str) -> bool:
+    """Whether it may want an equation, for whatever variable that is solved."""
+    return asks_for_equation(problem) and not asks(_SOLVED, problem)
+
+
 def asks_for_base(problem: str, digits: str, base: int) -> bool:
     """Whether it asks for such digits "in base 7", "in base seven" or "to binary".
 
@@ -173,7 +179,7 @@ def is_finished(
     if sides := sides_of(gold, answer):
         return any(is_finished(gold, side, problem, equal, is_near=is_near) for side in sides)
     golds, answers = list(_formulas(gold)), list(_formulas(answer))
-    names = names_in(gold if gold.kind == "relation" else Node("list", tuple(golds)))
+    names, names_of_answer = _names(gold, golds, answer, answers)
     is_rational = not names and not is_near and _are_rational(golds)
     worked = _worked(gold, golds), _worked(answer, answers)
     is_undone = not is_near and adds_operation(*worked, equal)
@@ -181,7 +187,7 @@ def is_finished(
         return False
     if not golds:
         return True
-    adds_names = not names_in(*answers) <= names or (is_rational and names_in(*answers))
+    adds_names = not names_of_answer <= names or (is_rational and names_in(*answers))
     if adds_names or not _are_done(answers, golds) or _adds_degree(gold, answer, problem):
         return False
     is_other_form = is_rational and not all(map(is_arithmetic, answers))
@@ -204,6 +210,16 @@ def is_finished(
         return False
     golds = list(dict.fromkeys(golds))
     return not repeats_one([*others.values()], golds, formulas, equal, is_rational=is_rational)
+
+
+def _names(
+    gold: Node, golds: list[Node], answer: Node, answers: list[Node]
+) -> tuple[set[str], set[str]]:
+    """Return the variables of both, also those left of ``=`` where they are solved for others."""
+    if gold.kind == answer.kind == "label" and names_in(gold.items[0]) & names_in(answer.items[1]):
+        return names_in(gold), names_in(answer)
+    whole = [gold] if gold.kind == "relation" else golds
+    return names_in(*whole), names_in(*answers)
 
 
 def _worked(node: Node, values: list[Node]) -> list[Node]:

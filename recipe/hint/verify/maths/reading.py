@@ -7,14 +7,13 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 
-from recipe.hint.verify.maths.domains import GAP
 from recipe.hint.verify.maths.lexer import ACCENTS, SHORT_WORDS, Token, tokens
 from recipe.hint.verify.maths.parser import parse
 from recipe.hint.verify.maths.tree import Node, Unread, exact
+from recipe.hint.verify.maths.wrappers import FRAME, GAP, MAX_FRAMES, is_one_group
 
 # A longer answer is compared as text: no answer form needs more.
 _MAX_READ_CHARS = 2000
-_FRAME = re.compile(r"^\\(?:boxed|fbox|framebox|underline)(?![A-Za-z])\s*")
 _QUOTED = re.compile(  # a word
     r"^(\\text[a-z]{0,6}\{\s*)?(?:``|[\"'`*“‘])([A-Za-z][A-Za-z -]{0,99})(?:''|[\"'*”’])(\s*\})?$"
 )
@@ -32,8 +31,6 @@ _MODULUS = re.compile(
     r"\(\s?(?:\\(?:text|mathrm)\{\s?mod\s?\}|\\?[bp]?mod(?![a-z]))"
     rf"{GAP}{{0,4}}([0-9]{{1,99}})\s?\)"
 )
-_BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
-_MAX_BOXES = 5  # one in the other
 _THOUSANDS = re.compile(r"[1-9][0-9]{0,2},[0-9]{3}(?![0-9])")
 _INFIX = re.compile(
     r"(?<!\\)\{((?:[^{}\\]|\\[^{}]|\{[^{}]*\})*?)\\(over|choose)(?![A-Za-z])"
@@ -142,24 +139,14 @@ def _as_text(found: list[Token]) -> tuple[str, ...]:
 def _without_wrapping(text: str) -> str:
     """Boxes, lines, quotation and bold marks around the whole answer removed."""
     text = _ANSWER_IS.sub(lambda m: "" if m[2] else m[1] or "", text.strip()).strip()
-    for _ in range(_MAX_BOXES):
-        inner = _FRAME.sub("", text, count=1)
-        if inner == text or not _is_one_group(inner) or inner[1:-1] != inner[1:-1].strip():
+    for _ in range(MAX_FRAMES):
+        inner = FRAME.sub("", text, count=1)
+        if inner == text or not is_one_group(inner) or inner[1:-1] != inner[1:-1].strip():
             break
         text = inner[1:-1]
     if text.startswith("**") and text.endswith("**") and len(text) > 4 and "**" not in text[2:-2]:
         return text[2:-2].strip()
     return _QUOTED.sub(r"\1\2\3", text)
-
-
-def _is_one_group(text: str) -> bool:
-    """Whether the brace that opens a text closes at its end."""
-    depth = 0
-    for match in _BRACE.finditer(text if text.startswith("{") else ""):
-        depth += {"{": 1, "}": -1}.get(match[0], 0)
-        if depth <= 0:
-            return match[0] == "}" and match.end() == len(text)
-    return False
 
 
 def without_bare_braces(tokens: list[Token]) -> list[Token]:

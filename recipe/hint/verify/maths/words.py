@@ -89,6 +89,8 @@ TAILS = frozenset("left remaining old".split())  # 12 miles left, 15 years old
 TOTALS = frozenset({"in total", "in all", "total", "altogether"})  # 3 bolts in total
 PLAIN_ADJECTIVES = frozenset("different distinct possible such".split())  # 12 such pairs
 _MAX_NOUN_WORDS = 4
+_MAX_NUMBER_WORDS = 12
+_ROUND = frozenset({"a dozen", "a hundred", "a thousand", "a million", "a billion"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +123,7 @@ def number_of(words: Sequence[str]) -> Fraction | None:
     if words and words[0] in ("minus", "negative"):
         value = number_of(words[1:])
         return None if value is None else -value
-    if not words or len(words) > 12:
+    if not words or len(words) > _MAX_NUMBER_WORDS:
         return None
     if words[-1] in PARTS and len(words) <= 2:
         return _part(words)
@@ -219,6 +221,22 @@ def read_suffix(words: Sequence[str]) -> Suffix | None:
         return Suffix(scale, power, unit or (), noun=tail, text=text)
     noun = _read_noun(head)
     return Suffix(scale, power, noun=f"{noun} {tail}".strip(), text=text) if noun else None
+
+
+def read_counted(words: Sequence[str]) -> tuple[Fraction, Suffix] | None:
+    """Read a whole number in words and its unit or noun: ``four apples``, ``ninety kilometers``."""
+    first = words[1:] if words[0].lower() in ("minus", "negative") else words
+    begins = " ".join(first[:2]).lower()
+    if begins not in _ROUND and re.split("[ -]", begins)[0] not in NUMBERS:
+        return None
+    for size in range(min(len(words) - 1, _MAX_NUMBER_WORDS), 0, -1):
+        value = number_of(words[:size])
+        if value is not None:
+            suffix = read_suffix(words[size:])
+            if suffix is None or not suffix.scale == suffix.power == value.denominator == 1:
+                return None
+            return value, suffix
+    return None
 
 
 def split_tail(words: Sequence[str]) -> tuple[list[str], str]:

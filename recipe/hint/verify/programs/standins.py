@@ -245,7 +245,10 @@ def _plain(value: Any) -> Any:
         return info.plain
     if info.state == MIXED:
         raise info.remote.ungraded(_OWN_WORD.format("=="))
-    return info.remote.ask("plain", value)
+    plain = info.remote.ask("plain", value)
+    if type(plain) is not info.base:  # a list that says it is a number would be any number
+        raise wire.PeerEnded
+    return plain
 
 
 def _equals(one: Any, other: Any) -> bool:

@@ -1,0 +1,31 @@
+"""What a run will sample, told before it starts."""
+
+from __future__ import annotations
+
+from omegaconf import DictConfig
+
+from recipe.hint.runtime.preflight.settings import ROLLOUT, setting
+
+
+def cost_lines(
+    config: DictConfig, responses: tuple[int, int], num_validated: int, steps: int
+) -> list[str]:
+    """Return lines on the responses of a step, and of the validations during training.
+
+    Args:
+        config: The run's.
+        responses: Of a step, where every prompt is right at once, and where none ever is.
+        num_validated: Problems of a validation.
+        steps: Of the run.
+    """
+    least, most = responses
+    length = config.data.max_response_length
+    found = f"cost      {least:,} responses a step, at most {least * length / 1e6:,.3g} M tokens"
+    if most > least:
+        found += f"; {most:,} and {most * length / 1e6:,.3g} M if none were ever right"
+    every = setting(config, "trainer.test_freq")
+    count = int(setting(config, "trainer.val_before_train"))
+    count += -(-steps // every) if every > 0 else 0  # the last step is validated too
+    each = num_validated * setting(config, f"{ROLLOUT}.val_kwargs.n")
+    validations = f"          {count} validation{'s' * (count != 1)} of {each:,} responses"
+    return [found, validations] if count else [found]
