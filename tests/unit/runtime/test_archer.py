@@ -11,7 +11,7 @@ from recipe.hint.credit.archer import UtteranceCriticSettings
 from recipe.hint.credit.replay import Transition
 from recipe.hint.credit.rows import CreditRow
 from recipe.hint.runtime.archer import UtteranceLearner, transitions_of
-from recipe.hint.runtime.critic import Heads, utterance_loss
+from recipe.hint.runtime.critic import CriticWorker, Heads, UtteranceCriticWorker, utterance_loss
 
 
 def later(value):
@@ -218,3 +218,15 @@ def test_values_keep_their_differences_where_the_model_computes_in_bfloat16():
             v, q = layer(hidden)[0].float().tolist()
         differences.append(q - v)
     assert differences == [1 / 1024, 0.0]
+
+
+def test_the_slow_target_follows_weights_in_bfloat16(monkeypatch):
+    """0.9^100 = 2.7e-5 of a change of 1 % is left; in bfloat16 each step would round to nothing."""
+    monkeypatch.setattr(CriticWorker, "reset", lambda self: None)
+    weights = torch.linspace(0.5, 1.0, 64).bfloat16()
+    worker = object.__new__(UtteranceCriticWorker)
+    worker._shards = lambda: [weights]
+    worker.reset()
+    weights.mul_(1.01)
+    lags = [lag for lag, _ in (worker.soft_update(0.1) for _ in range(100))]
+    assert lags[-1] < 1e-8 * lags[0]
