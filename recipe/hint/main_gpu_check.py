@@ -30,6 +30,10 @@ Result = dict[str, Any]
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the parts one after the other; a part that fails hides no other."""
     given = read_arguments(argv)
+    if given.device == "cuda" and not has_gpu():
+        what = "this machine shows no NVIDIA GPU; --device cpu tries the parts without one"
+        print(f"error: {what}", file=sys.stderr)
+        return 2
     folder = given.out.absolute()
     written = folder / "gpu_check.json"
     try:
@@ -37,10 +41,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         results = read_results(written)
     except (DataError, OSError) as error:
         print(f"error: {one_line(error)}; name another --out", file=sys.stderr)
-        return 2
-    if given.device == "cuda" and not has_gpu():
-        what = "this machine shows no NVIDIA GPU; --device cpu tries the parts without one"
-        print(f"error: {what}", file=sys.stderr)
         return 2
     check = Check(given.device, folder, time.monotonic() + 60 * given.minutes)
     for name in given.only:

@@ -57,9 +57,12 @@ def test_a_part_that_is_run_anew_replaces_its_result_and_no_other(monkeypatch, t
         return part
 
     parts(monkeypatch, first=says(1), second=fails)
-    assert main_gpu_check.main(["--only", "first,second", "--out", str(tmp_path)]) == 1
+    assert (
+        main_gpu_check.main(["--device", "cpu", "--only", "first,second", "--out", str(tmp_path)])
+        == 1
+    )
     parts(monkeypatch, first=says(2), second=fails)
-    assert main_gpu_check.main(["--only", "first", "--out", str(tmp_path)]) == 1
+    assert main_gpu_check.main(["--device", "cpu", "--only", "first", "--out", str(tmp_path)]) == 1
     told = capsys.readouterr().out.rpartition("### GPU check")[2]
     assert "| first | ok | 0 | number 2 |" in told
     assert "| second | FAILED |" in told
@@ -67,7 +70,7 @@ def test_a_part_that_is_run_anew_replaces_its_result_and_no_other(monkeypatch, t
 
 def test_without_a_failure_the_exit_code_is_zero(monkeypatch, tmp_path):
     parts(monkeypatch, only=is_elsewhere)
-    assert main_gpu_check.main(["--only", "only", "--out", str(tmp_path)]) == 0
+    assert main_gpu_check.main(["--device", "cpu", "--only", "only", "--out", str(tmp_path)]) == 0
 
 
 @pytest.mark.parametrize(

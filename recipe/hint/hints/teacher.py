@@ -184,7 +184,7 @@ class Client:
                 text = (text or "").encode("utf-8", "replace").decode()
                 tokens, paid_tokens = teacher_response.usage_of(read, request, text)
                 most = request.body.get("max_tokens")  # `hint.teacher.body` may take it out
-                if most is not None and len(text) > _MAX_CHARS_PER_TOKEN * most:
+                if isinstance(most, int) and 0 < _MAX_CHARS_PER_TOKEN * most < len(text):
                     what = f"{len(text)} characters, though max_tokens={most}"
                     return Fault("garbage", what, paid_tokens=paid_tokens)
                 return CachedResponse(text, tokens, paid_tokens, is_cut)

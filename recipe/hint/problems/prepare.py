@@ -286,12 +286,7 @@ def _own_row(fields: Fields, keys: Keys, origin: Origin, name: str) -> Row:
         source=origin.source or source or name,
         split=origin.split or split or "train",
     )
-    # What runs read comes first, unless the command names other columns.
-    row_id, truth = text(extra, "index"), text(reward, "ground_truth")
-    if keys.id != Keys.id or not row_id:
-        row_id = text(fields, keys.id) or row_id
-    if keys.answer == Keys.answer and truth:
-        fields = {**fields, keys.answer: truth}
+    row_id = text(fields, keys.id) or text(extra, "index")
     keys = replace(keys, kind=keys.kind or kind)
     return keys.row({**fields, keys.id: row_id}, origin)
 

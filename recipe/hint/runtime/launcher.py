@@ -230,7 +230,8 @@ def _make_paths_absolute(config: DictConfig) -> None:
         files = config.data[name]
         files = [files] if isinstance(files, str) else files
         config.data[name] = [local_path(path) for path in files]
-    config.actor_rollout_ref.model.path = local_path(config.actor_rollout_ref.model.path)
+    for model in (config.actor_rollout_ref.model, config.critic.model):
+        model.path = local_path(model.path)
     reward = config.reward.custom_reward_function
     if reward.path:
         reward.path = local_path(reward.path)

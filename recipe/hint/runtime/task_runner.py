@@ -33,11 +33,12 @@ def driver_folders(config: DictConfig) -> dict[Path, str]:
 
     Every node looks for it there. Checkpoints may be on another disk than the run's folder.
     """
-    found = {Path(config.hint.run_dir): "hint.run_dir"}
-    checkpoints = Path(config.trainer.get("default_local_dir") or config.hint.run_dir)
-    if not checkpoints.is_relative_to(config.hint.run_dir):
-        found[checkpoints] = "trainer.default_local_dir"
-    return found
+    root, trainer = Path(config.hint.run_dir), config.trainer
+    checkpoints = Path(trainer.get("default_local_dir") or root)
+    saves = not (trainer.get("eval_only") or trainer.get("val_only"))
+    if saves and not checkpoints.resolve().is_relative_to(root.resolve()):
+        return {root: "hint.run_dir", checkpoints: "trainer.default_local_dir"}
+    return {root: "hint.run_dir"}
 
 
 class HintTaskRunner:

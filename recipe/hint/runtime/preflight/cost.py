@@ -15,7 +15,7 @@ def cost_lines(
     Args:
         config: The run's.
         responses: Of a step, where every prompt is right at once, and where none ever is.
-        num_validated: Problems of a validation.
+        num_validated: Problems in the validation files.
         steps: Of the run.
     """
     least, most = responses
@@ -24,8 +24,11 @@ def cost_lines(
     if most > least:
         found += f"; {most:,} and {most * length / 1e6:,.3g} M if none were ever right"
     every = setting(config, "trainer.test_freq")
-    count = int(setting(config, "trainer.val_before_train"))
-    count += -(-steps // every) if every > 0 else 0  # the last step is validated too
+    count = int(bool(setting(config, "trainer.val_before_train")))
+    if not setting(config, "trainer.val_only"):
+        count += -(-steps // every) if every > 0 else 0  # the last step is validated too
+    cap = setting(config, "data.val_max_samples")
+    num_validated = min(num_validated, cap) if cap and cap > 0 else num_validated
     each = num_validated * setting(config, f"{ROLLOUT}.val_kwargs.n")
-    validations = f"          {count} validation{'s' * (count != 1)} of {each:,} responses"
+    validations = f"          {count} validation{'s' * (count != 1)} of {each:,} conversations"
     return [found, validations] if count else [found]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 from hydra.utils import get_class
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig, ListConfig, OmegaConf
 
 from recipe.hint.command.compose import flat_names, nearest
 from recipe.hint.errors import ConfigError, VerifierError
@@ -261,7 +261,9 @@ def _missing_beside(config: DictConfig, name: str, has_critic: bool) -> str:
         if name.startswith(head) and setting(config, switch):
             return f"{switch}=false"
     for head, reader in _NOT_OF_CRITIC.items():
-        if name.startswith(head):
+        # Without dynamic batches of the actor verl insists on a size here, and does not read it.
+        is_asked_for = reader == _PACKED and not setting(config, f"{ACTOR}.use_dynamic_bsz")
+        if name.startswith(head) and not is_asked_for:
             return reader
     for other in ("colocate_async", "separate_async"):
         if name.startswith(f"trainer.v1.{other}.") and mode != other:
@@ -282,9 +284,10 @@ def _check_contents(config: DictConfig) -> None:
     for section in (f"{ACTOR}.checkpoint", "critic.checkpoint"):
         for name in names(section, "save_contents load_contents"):
             value = setting(config, name)
-            if missing := [each for each in _CONTENTS if each not in value]:
+            found = list(value) if isinstance(value, list | ListConfig) else []
+            if missing := [each for each in _CONTENTS if each not in found]:
                 raise ConfigError(
-                    f"{name}={list(value)} leaves out {' and '.join(missing)}: a run could not be "
+                    f"{name}={value} leaves out {' and '.join(missing)}: a run could not be "
                     f"resumed as it was; give [{','.join(_CONTENTS)}], or more"
                 )
 

@@ -15,6 +15,7 @@ from recipe.hint.runtime.preflight.settings import (
     ACTOR,
     ROLLOUT,
     leaves,
+    local_path,
     names,
     setting,
 )
@@ -195,8 +196,8 @@ def _values(node: Any) -> dict[str, Any]:
     for name in (_MODEL, "hint.teacher.cache_dir", *TEXT_FILES):
         value = flat.get(name)
         # A model that is no folder is a name on the hub.
-        if isinstance(value, str) and (name != _MODEL or Path(value).exists()):
-            flat[name] = str(Path(value).resolve())
+        if isinstance(value, str) and (name != _MODEL or Path(local_path(value)).exists()):
+            flat[name] = str(Path(local_path(value)).resolve())
     nodes, devices = (flat.get(f"trainer.{name}") for name in ("nnodes", "n_gpus_per_node"))
     if isinstance(nodes, int) and isinstance(devices, int):
         flat[_DEVICES] = nodes * devices
