@@ -58,6 +58,7 @@ def test_a_second_run_in_a_folder_is_refused_before_ray_starts(tmp_path, monkeyp
             "hint": {"run_dir": str(tmp_path), "teacher": {"cache_dir": "cache"}, "prompts": None},
             "data": {"train_files": "a.parquet", "val_files": "b.parquet"},
             "actor_rollout_ref": {"model": {"path": "base"}},
+            "critic": {"model": {"path": "base"}},
             "reward": {"custom_reward_function": {"path": None}},
         }
     )
