@@ -216,8 +216,10 @@ def test_a_right_input_is_summed_up_in_about_ten_lines_and_leaves_nothing(comman
     # 160 problems / 16 = 10 steps per epoch; 120 steps = 12 epochs
     assert "16 prompts x 8 rollouts" in lines[5] and "120 steps (12.0 epochs)" in lines[5]
     # 16 x 8 answers of up to 48 tokens; three levels more of them when nobody is ever right.
+    # Validations at the start and after steps 40, 80 and 120: 100 + 200 problems, 4 answers each.
     assert lines[7].endswith(
-        "128 responses a step, at most 0.00614 M tokens; 512 and 0.0246 M if none were ever right"
+        "128 responses a step, at most 0.00614 M tokens; 512 and 0.0246 M if none were ever right; "
+        "4 validations of 1,200 conversations"
     )
     assert f"{tmp_path}/run (new)" in lines[10]
     assert everything_in(tmp_path) == []

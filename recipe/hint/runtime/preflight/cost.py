@@ -7,10 +7,10 @@ from omegaconf import DictConfig
 from recipe.hint.runtime.preflight.settings import ROLLOUT, setting
 
 
-def cost_lines(
+def cost_line(
     config: DictConfig, responses: tuple[int, int], num_validated: int, steps: int
-) -> list[str]:
-    """Return lines on the responses of a step, and of the validations during training.
+) -> str:
+    """Return a line on the responses of a step, and of the validations during training.
 
     Args:
         config: The run's.
@@ -20,7 +20,7 @@ def cost_lines(
     """
     least, most = responses
     length = config.data.max_response_length
-    found = f"cost      {least:,} responses a step, at most {least * length / 1e6:,.3g} M tokens"
+    found = f"{least:,} responses a step, at most {least * length / 1e6:,.3g} M tokens"
     if most > least:
         found += f"; {most:,} and {most * length / 1e6:,.3g} M if none were ever right"
     every = setting(config, "trainer.test_freq")
@@ -30,5 +30,5 @@ def cost_lines(
     cap = setting(config, "data.val_max_samples")
     num_validated = min(num_validated, cap) if cap and cap > 0 else num_validated
     each = num_validated * setting(config, f"{ROLLOUT}.val_kwargs.n")
-    validations = f"          {count} validation{'s' * (count != 1)} of {each:,} conversations"
-    return [found, validations] if count else [found]
+    validations = f"; {count} validation{'s' * (count != 1)} of {each:,} conversations"
+    return found + validations if count else found

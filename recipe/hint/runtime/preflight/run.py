@@ -26,7 +26,7 @@ from recipe.hint.runtime.attention import choose_attention
 from recipe.hint.runtime.merging import MERGED, checkpoint_of, model_files
 from recipe.hint.runtime.models import ask_for_models, has_adapter
 from recipe.hint.runtime.preflight import data
-from recipe.hint.runtime.preflight.cost import cost_lines
+from recipe.hint.runtime.preflight.cost import cost_line
 from recipe.hint.runtime.preflight.data import VAL, DataFile, Lengths
 from recipe.hint.runtime.preflight.folder import (
     check_disk,
@@ -158,6 +158,7 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
         model.num_parameters, critic, has_target=has_target, is_frozen=has_adapter(config)
     )
     disk = check_disk(config, size, steps, has_critic=has_critic)
+    num_validated = sum(len(file.problems) for file in val)
     least, most = (batch * of(method, group) for of in (fewest_responses, most_responses))
     return [
         f"method    {name}, {_plays(method, settings)}",
@@ -168,7 +169,7 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
         f"{config.actor_rollout_ref.actor.ppo_mini_batch_size} prompts, {steps} steps "
         f"({steps / per_epoch:.1f} epochs)",
         _lengths_line(config, lengths, settings, method),
-        *cost_lines(config, (least, most), sum(len(file.problems) for file in val), steps),
+        f"cost      {cost_line(config, (least, most), num_validated, steps)}",
         f"sampling  {_sampling(config, method)}",
         f"{_devices(config)}, trainer mode {setting(config, 'trainer.v1.trainer_mode')}",
         f"folder    {settings.run_dir} ({folder})",
