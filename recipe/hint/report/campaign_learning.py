@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -43,16 +43,16 @@ def learning_table(result: CampaignResult, source: str) -> list[str]:
             if is_whole and len(minutes) == len(reached):
                 spent += f", {statistics.fmean(minutes):.1f} min"
             half = f"step {at:.0f}{spent} ({len(reached)} of {len(halves)})"
-        rows.append([arm, *map(_mean_cell, columns), half])
+        rows.append([arm, *map(mean_cell, columns), half])
     head = ["arm", *(f"step {step}" for step in steps), f"at {reference}'s tokens"]
     return markdown([*head, "50 % at (seeds)"], rows)
 
 
-def _mean_cell(values: Sequence[float | None]) -> str:
+def mean_cell(values: Sequence[float | None], shown: Callable[[float], str] = percent) -> str:
     """Return the mean of what is known, with the number of seeds where some are not."""
     known = [each for each in values if each is not None]
     part = f" ({len(known)})" if len(known) < len(values) else ""
-    return f"{percent(statistics.fmean(known))}{part}" if known else "-"
+    return f"{shown(statistics.fmean(known))}{part}" if known else "-"
 
 
 def _at_tokens(run: SeedResult, other: SeedResult | None, source: str) -> float | None:

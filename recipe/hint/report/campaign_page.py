@@ -10,7 +10,7 @@ from recipe.hint.campaign import MEASURES, Claim
 from recipe.hint.evaluation.estimators import Estimate
 from recipe.hint.evaluation.tables import markdown, percent
 from recipe.hint.report.campaign import CampaignResult, shown
-from recipe.hint.report.campaign_learning import learning_table
+from recipe.hint.report.campaign_learning import learning_table, mean_cell
 from recipe.hint.report.campaign_run import SeedResult
 from recipe.hint.report.page.folder import PageRun, level_share
 
@@ -279,20 +279,13 @@ def _cost(result: CampaignResult) -> list[str]:
         spent = [
             f"{statistics.fmean(run.tokens() for run in runs) / 1000:.0f}k",
             f"{statistics.geometric_mean(ratios):.2f}" if ratios else "-",
-            _mean_minutes(runs),
+            mean_cell([run.minutes() for run in runs], "{:.1f}".format),
         ]
         differences = [row[_VLLM] for run in runs for row in run.training.training if _VLLM in row]
         worst = f"{max(differences):.1e}" if differences else "-"
         rows.append([arm, *(spent if whole[arm] else ["-"] * len(spent)), worst])
     head = ["arm", "tokens a run", f"times {reference}'s", "minutes of steps"]
     return markdown([*head, "trainer against vLLM, worst step's mean"], rows)
-
-
-def _mean_minutes(runs: Sequence[SeedResult]) -> str:
-    """Return the mean of what is known, with the number of seeds where some are not."""
-    known = [each for run in runs if (each := run.minutes()) is not None]
-    part = f" ({len(known)})" if len(known) < len(runs) else ""
-    return f"{statistics.fmean(known):.1f}{part}" if known else "-"
 
 
 def _late(result: CampaignResult) -> list[str]:

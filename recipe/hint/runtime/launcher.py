@@ -29,7 +29,7 @@ from recipe.hint.runtime.ray_logs import engine_error, keep_logs
 from recipe.hint.runtime.ray_services import RayServices, coming_round, starting
 from recipe.hint.runtime.reporter import Pace, closing_lines, stopped_line
 from recipe.hint.runtime.run_folder import RunFolder, keep_config
-from recipe.hint.runtime.task_runner import HintTaskRunner, remote_runner
+from recipe.hint.runtime.task_runner import HintTaskRunner, is_training, remote_runner, run_folders
 from recipe.hint.runtime.watchdog import read_fatal, sentence_of, silence_of, text_of
 
 _STEP = re.compile(r"^(step|samples) (\d+)/(\d+)")
@@ -152,7 +152,7 @@ def _started_ray(
     _make_paths_absolute(config)
     folder = RunFolder(config.hint.run_dir)
     folder.create()
-    with claimed_places(config, folder):
+    with claimed_places(config):
         (folder.logs / "fatal.json").unlink(missing_ok=True)
         folder.begin_console()
         leave_former_run(config)
@@ -179,29 +179,23 @@ def _started_ray(
                 _end_ray(services, session, folder.logs / "ray")
 
 
-def _trains(config: DictConfig) -> bool:
-    return not (config.trainer.eval_only or config.trainer.get("val_only", False))
-
-
 def leave_former_run(config: DictConfig) -> None:
     """Point at no checkpoint where a run starts over, before its settings replace the former ones.
 
     Also if this start fails, the next one must not take up the former run with them.
     """
     root = Path(config.trainer.default_local_dir)
-    if _trains(config) and config.trainer.resume_mode == "disable" and root.is_dir():
+    if is_training(config) and config.trainer.resume_mode == "disable" and root.is_dir():
         point_at(root, 0)
 
 
 @contextlib.contextmanager
-def claimed_places(config: DictConfig, folder: RunFolder) -> Iterator[None]:
-    """Hold the run's folder, and that of its checkpoints where it is another one."""
+def claimed_places(config: DictConfig) -> Iterator[None]:
+    """Hold the folders of the run, which the command of another one may not use."""
     with contextlib.ExitStack() as claims:
-        claims.enter_context(claimed(folder.root / ".lock"))
-        checkpoints = Path(config.trainer.default_local_dir)
-        if _trains(config) and not checkpoints.resolve().is_relative_to(folder.root.resolve()):
-            checkpoints.mkdir(parents=True, exist_ok=True)
-            claims.enter_context(claimed(checkpoints / ".lock"))
+        for each in run_folders(config):
+            each.mkdir(parents=True, exist_ok=True)
+            claims.enter_context(claimed(each / ".lock"))
         yield
 
 

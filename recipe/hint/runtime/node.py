@@ -11,7 +11,7 @@ from omegaconf import DictConfig
 from recipe.hint.errors import DataError
 from recipe.hint.runtime.checkpoints import SEEN_WITHIN_S
 from recipe.hint.runtime.preflight.settings import files_of, setting
-from recipe.hint.runtime.task_runner import DRIVER_LOCK, driver_folders
+from recipe.hint.runtime.task_runner import DRIVER_LOCK, run_folders
 from recipe.hint.settings import HintSettings
 from recipe.hint.verify.programs.program import layers_for
 from recipe.hint.verify.programs.sandbox import available_layers
@@ -31,7 +31,7 @@ def fault_of_node(
         settings: The ``hint:`` node.
         seen_within_s: How late a file of the driver may be seen.
     """
-    folders = driver_folders(config).items()
+    folders = run_folders(config).items()
     faults = (_fault_of_disk(name, path, seen_within_s) for path, name in folders)
     found = next(filter(None, faults), "") or _fault_of_sandbox(config, settings)
     return f"node {socket.gethostname()}: {found}" if found else ""

@@ -28,15 +28,20 @@ DRIVER_LOCK = ".driver.lock"
 _PREDECESSOR_S = 60.0
 
 
-def driver_folders(config: DictConfig) -> dict[Path, str]:
-    """Return the folders in which a run's driver holds a lock, each with the setting's name.
+def is_training(config: DictConfig) -> bool:
+    """Return whether the run trains, and does not only evaluate."""
+    return not (config.trainer.get("eval_only") or config.trainer.get("val_only"))
 
-    Every node looks for it there. Checkpoints may be on another disk than the run's folder.
+
+def run_folders(config: DictConfig) -> dict[Path, str]:
+    """Return the folders that belong to one run at a time, each with the name of its setting.
+
+    The command and the driver hold a lock in each, and every node looks for the driver's.
+    Checkpoints may be on another disk than the run's folder.
     """
-    root, trainer = Path(config.hint.run_dir), config.trainer
-    checkpoints = Path(trainer.get("default_local_dir") or root)
-    saves = not (trainer.get("eval_only") or trainer.get("val_only"))
-    if saves and not checkpoints.resolve().is_relative_to(root.resolve()):
+    root = Path(config.hint.run_dir)
+    checkpoints = Path(config.trainer.get("default_local_dir") or root)
+    if is_training(config) and not checkpoints.resolve().is_relative_to(root.resolve()):
         return {root: "hint.run_dir", checkpoints: "trainer.default_local_dir"}
     return {root: "hint.run_dir"}
 
@@ -55,7 +60,7 @@ class HintTaskRunner:
         watchdog = Watchdog(folder.logs)
         try:
             with contextlib.ExitStack() as locks:
-                for each in driver_folders(config):
+                for each in run_folders(config):
                     each.mkdir(parents=True, exist_ok=True)
                     locks.enter_context(claimed(each / DRIVER_LOCK, wait_s=_PREDECESSOR_S))
                 return self._run(config, folder, watchdog)
