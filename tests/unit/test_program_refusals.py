@@ -28,7 +28,7 @@ def test_a_damaged_list_of_an_earlier_check_is_told(tmp_path, capsys, content, s
 def test_a_check_cannot_write_over_a_file(tmp_path, capsys):
     (tmp_path / "file").write_text("here")
     assert "file: File exists" in told(
-        main_gpu_check.main(["--out", str(tmp_path / "file")]), capsys
+        main_gpu_check.main(["--out", str(tmp_path / "file"), "--device", "cpu"]), capsys
     )
 
 
