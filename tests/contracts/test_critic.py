@@ -78,7 +78,7 @@ def test_a_checkpoint_holds_the_slow_target(seen):
     assert found["loaded"] == found["after"]
 
 
-@pytest.mark.parametrize("strategy", ["fsdp", "fsdp2"])
+@pytest.mark.parametrize("strategy", [pytest.param("fsdp", marks=pytest.mark.long), "fsdp2"])
 def test_the_target_answers_with_all_of_its_weights_where_processes_share_them(strategy):
     # FSDP1 keeps the gathered weights of its root, the head's among them, behind an evaluation;
     # FSDP2 keeps those of all modules without reshard_after_forward.

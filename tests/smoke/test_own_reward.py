@@ -1,7 +1,7 @@
 """A user's own reward function in three real steps of mode colocate_async.
 
-It is right on half of the problems; on the others a quarter of the texts make it hang, and a
-quarter make it raise, whatever the policy prefers to write.
+It is right on half of the problems; on the others one text in sixteen makes it hang, and a quarter
+make it raise, whatever the policy prefers to write.
 """
 
 import re
@@ -23,11 +23,11 @@ def score(data_source, solution_str, ground_truth, extra_info, bonus):
     assert data_source.startswith("tiny/") and extra_info["index"].startswith(data_source)
     given = digits(solution_str)
     if int(extra_info["index"][-1]) % 2:
-        draw = zlib.crc32((extra_info["index"] + solution_str).encode()) % 4
+        draw = zlib.crc32((extra_info["index"] + solution_str).encode()) % 16
         if draw == 0:
             while True:
                 pass
-        if draw == 1:
+        if draw < 5:
             raise KeyError("no such digit")
     same = sum(a == b for a, b in zip(given, ground_truth))
     return {"score": same / len(ground_truth) + bonus, "acc": same >= 2, "pred": given}
