@@ -57,6 +57,7 @@ def check_and_alternate(server_options: ServerOptions, config: DictConfig) -> No
     from recipe.hint.runtime.alternate import Alternation
     from recipe.hint.runtime.preflight.run import preflight
     from recipe.hint.runtime.preflight.two_policies import (
+        check_disk_of_roles,
         check_phases,
         check_roles,
         check_server_options,
@@ -70,7 +71,8 @@ def check_and_alternate(server_options: ServerOptions, config: DictConfig) -> No
     planned = []
     if not config.trainer.eval_only:
         # As one policy in both roles; the server's settings are checked with each phase.
-        preflight(config, [each for each in settings if not each.startswith("hint.teacher.")])
+        own = [each for each in settings if not each.startswith("hint.teacher.")]
+        preflight(config, own, check_room=functools.partial(check_disk_of_roles, node))
         check_phases(config, node)
         planned = phases(method.t_low, method.t_high, config.trainer.total_training_steps)
         print(f"phases    {len(planned)}: " + ", ".join(f"{r} {a}-{b}" for r, a, b in planned))

@@ -16,6 +16,8 @@ from recipe.hint.runtime.preflight.run import (
     preflight_evaluation,
 )
 from recipe.hint.runtime.preflight.settings import check_settings
+from recipe.hint.runtime.preflight.teacher import check_teacher
+from recipe.hint.settings import build_method, settings_of
 
 ROLLOUT = "actor_rollout_ref.rollout"
 WRONG_FOR_EVALUATION = {
@@ -93,7 +95,7 @@ def test_a_place_to_resume_from_that_the_mode_does_not_read_is_refused(composed,
         ("trainer.project_name=a/b", "project_name='a/b' is a path, not a name"),
         ("hint.run_dir=''", "hint.run_dir='' must be the path of a folder"),
         ("hint.run_dir='~/a'", "hint.run_dir=~/a: no shell has replaced the ~"),
-        ("hint.teacher.cache_dir=FILE/cache", "hint.teacher.cache_dir=.* is a file, not a folder"),
+        ("trainer.rollout_data_dir=FILE/a", "rollout_data_dir=.* is a file, not a folder"),
     ],
 )
 def test_a_name_or_a_folder_that_is_none_is_refused(composed, tmp_path, given, says):
@@ -133,6 +135,50 @@ def test_several_nodes_need_a_cluster(composed, tmp_path, monkeypatch):
     monkeypatch.setattr(machine, "_NEWEST_CLUSTER", tmp_path / "none")
     monkeypatch.setenv("RAY_ADDRESS", "auto")
     check_machine(config)
+
+
+@pytest.mark.parametrize(("quota", "is_enough"), [(5, False), (6, True), (0, False)])
+def test_the_cores_of_a_container_are_counted_as_ray_counts_them(
+    composed, monkeypatch, quota, is_enough
+):
+    # One device on the CPU: 2 + 3 and one storage unit are 6 slots.
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setattr("ray._private.utils.multiprocessing.cpu_count", lambda: 64)
+    monkeypatch.setattr("ray._private.utils._get_docker_cpus", lambda: quota + 0.5)
+    config = composed("hardware=laptop", "ray_kwargs.ray_init.num_cpus=null", "hint.run_dir=x")
+    if is_enough:
+        assert check_machine(config) == []
+        return
+    with pytest.raises(ConfigError, match=f"null, for which Ray counts {quota} cores .* 6 are nee"):
+        check_machine(config)
+
+
+@pytest.mark.parametrize(
+    ("given", "is_asked"),
+    [
+        ("trainer.method=grpo", False),
+        ("trainer.method=sage", False),
+        ("trainer.method=sage hint.source=teacher", True),
+        ("trainer.method=mlmt hint.mlmt.guide=teacher hint.mlmt.train_guide=false", True),
+    ],
+)
+def test_a_teachers_cache_must_be_writable_only_where_one_is_asked(
+    composed, tmp_path, given, is_asked
+):
+    (tmp_path / "file").touch()
+    teacher = "hint.teacher.base_url=http://127.0.0.1:9/v1 hint.teacher.model=m"
+    config = composed(
+        *("hardware=laptop", f"hint.run_dir={tmp_path}/run", "trainer.experiment_name=one"),
+        *(f"hint.teacher.cache_dir={tmp_path}/file/cache", *teacher.split(), *given.split()),
+    )
+    settings = settings_of(config)
+    method = build_method(config.trainer, settings)
+    assert check_run_folder(config) == "new"
+    if not is_asked:
+        assert check_teacher(config, method, settings) == []
+        return
+    with pytest.raises(ConfigError, match=r"cache_dir=.* is a file, not a folder"):
+        check_teacher(config, method, settings)
 
 
 @pytest.mark.parametrize(

@@ -72,6 +72,59 @@ def test_a_critic_of_another_model_must_read_the_policys_tokens(composed, tmp_pa
         check_critic_model(config, model)
 
 
+POSITIONS = "actor_rollout_ref.model.override_config.max_position_embeddings"
+SERVED = "actor_rollout_ref.rollout.engine_kwargs.vllm.hf_overrides"
+LENGTH = "actor_rollout_ref.rollout.max_model_len"
+
+
+@pytest.mark.parametrize(
+    ("given", "context"),
+    [
+        ([], 2048),
+        ([f"+{POSITIONS}=512"], 512),
+        ([f"+{POSITIONS}=4096", f"{LENGTH}=2048"], 2048),
+        ([f"+{POSITIONS}=4096", f"+{SERVED}.max_position_embeddings=4096"], 4096),
+        (  # vLLM reckons 2048 x 4
+            [
+                f"+{POSITIONS}=8192",
+                f"+{SERVED}.rope_parameters={{rope_type:yarn,rope_theta:10000.0,factor:4.0,"
+                "original_max_position_embeddings:2048}",
+            ],
+            8192,
+        ),
+    ],
+)
+def test_positions_are_those_that_verl_and_vllm_are_given(composed, given, context):
+    config = composed("hardware=laptop", f"{LENGTH}=null", *given)
+    assert load_model(config).context == context
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ([f"+{POSITIONS}=512", f"{LENGTH}=513"], r"max_model_len=513 is above the 512 positions"),
+        ([f"+{POSITIONS}=4096"], rf"lets verl take 4096 .* takes 2048; give \+{SERVED}\.max_pos"),
+        ([f"+{POSITIONS}=4096", f"{LENGTH}=3000"], "lets verl take 3000 tokens, and vLLM"),
+        (
+            ["+actor_rollout_ref.model.override_config.rope_parameters.factor=4"],
+            "override_config=.* no mapping such as rope_parameters",
+        ),
+    ],
+)
+def test_positions_that_one_of_them_would_refuse_are_refused(composed, given, says):
+    config = composed("hardware=laptop", f"{LENGTH}=null", *given)
+    with pytest.raises(ConfigError, match=says):
+        load_model(config)
+
+
+def test_a_critic_has_the_positions_that_verl_gives_it(composed, tmp_path):
+    shutil.copytree(REPOSITORY / "data/tiny/base", tmp_path / "critic")
+    few = "+critic.model.override_config.max_position_embeddings=8"
+    config = composed("hardware=laptop", f"critic.model.path={tmp_path / 'critic'}", few)
+    with pytest.raises(ConfigError, match="has 8 positions"):
+        check_critic_model(config, load_model(config))
+
+
 @pytest.mark.skipif(has_gpu(), reason="needs vLLM's CPU build")
 def test_the_head_sizes_known_on_a_cpu_are_those_of_vllm():
     from vllm.v1.attention.backends.cpu_attn import CPUAttentionBackend

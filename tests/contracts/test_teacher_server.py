@@ -22,6 +22,7 @@ from recipe.hint.hints.teacher_settings import TeacherSampling, TeacherSettings
 from recipe.hint.problems.columns import read_problems, write_rows
 from recipe.hint.problems.offline_command import add_arguments, run
 from recipe.hint.prompt import Texts
+from recipe.hint.runtime.partner import Server
 from recipe.hint.runtime.preflight.machine import has_gpu
 
 pytestmark = pytest.mark.slow
@@ -142,6 +143,18 @@ def test_a_reply_that_ends_at_its_limit_is_told(url, tmp_path, problems):
     [result], _ = ask(url, tmp_path, problems[:1], max_tokens=4)
     assert (result.status, result.calls, result.tokens) == ("parse_failed", 3, 12)  # 3 * 4
     assert "in a response cut at its token limit" in result.detail
+
+
+def test_the_servers_counters_grow_with_each_token(url, tmp_path, problems):
+    """What tells a busy partner from one that hangs."""
+    server = object.__new__(Server)
+    server._metrics = url.removesuffix("/v1") + "/metrics"
+    before = server._num_tokens()
+    [result], _ = ask(url, tmp_path, problems[:1], max_tokens=4)
+    # Three attempts of 4 tokens, and what was read for them.
+    assert server._num_tokens() >= before + result.tokens + 1 == before + 13
+    server._metrics = url + "/nowhere"
+    assert server._num_tokens() == 0
 
 
 def test_the_command_writes_hint_columns(url, tmp_path):

@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+from types import SimpleNamespace
 
 import pytest
 from hydra import compose, initialize_config_dir
@@ -13,7 +14,9 @@ from recipe.hint.alternation import phases
 from recipe.hint.command.compose import CONFIG_DIR, set_config_paths
 from recipe.hint.errors import ConfigError
 from recipe.hint.runtime.partner import ServerOptions, server_arguments
+from recipe.hint.runtime.preflight import two_policies
 from recipe.hint.runtime.preflight.two_policies import (
+    check_disk_of_roles,
     check_phases,
     check_roles,
     check_server_options,
@@ -87,6 +90,53 @@ def test_what_cannot_be_trained_in_turns_is_refused_by_name(config, given):
 def test_a_place_that_cannot_serve_is_refused_by_name(config, server_options):
     with pytest.raises(ConfigError, match=PLACES[server_options]):
         check(config, server_options)
+
+
+def disk_line(config, root, monkeypatch, *, steps=6, keep=None, free_gb=1000):
+    """A policy of 10^9 parameters in float32: 12 GB a checkpoint, 4 GB an export."""
+    given = {"hint": {"run_dir": str(root)}, "trainer": {"max_actor_ckpt_to_keep": keep}}
+    given["trainer"]["max_critic_ckpt_to_keep"] = keep
+    usage = SimpleNamespace(free=int(free_gb * 1e9))
+    monkeypatch.setattr(two_policies, "load_model", lambda _: SimpleNamespace(num_parameters=10**9))
+    monkeypatch.setattr(two_policies.shutil, "disk_usage", lambda _: usage)
+    return check_disk_of_roles(
+        "hint.mlmt", OmegaConf.merge(config, given), int(12e9), steps, has_critic=False
+    )
+
+
+def test_the_disk_is_asked_for_the_checkpoints_of_both_roles_and_their_exports(
+    config, tmp_path, monkeypatch
+):
+    # Solver 1-2, guide 1, solver 3-4, guide 2; save_freq=2, and each phase ends with a save:
+    # solver 2 and 4, guide 1 and 2. One policy of 6 steps would save 3 times.
+    said = disk_line(config, tmp_path, monkeypatch)
+    assert said.startswith(
+        "4 checkpoints of 12 GB (2 of the solver, 2 of the guide) and 3 exports of 4 GB: 60 GB"
+    )  # 4 x 12 + 3 x 4
+    with pytest.raises(ConfigError, match=r"run_dir=.* need 60 GB, the disk has 59 GB free; lower"):
+        disk_line(config, tmp_path, monkeypatch, free_gb=59)
+
+
+def test_a_role_keeps_so_many_checkpoints_and_what_its_phase_was_resumed_from(
+    config, tmp_path, monkeypatch
+):
+    said = disk_line(config, tmp_path, monkeypatch, steps=60, keep=2)
+    assert said.startswith("6 checkpoints of 12 GB (3 of the solver, 3 of the guide) and 3 exports")
+    with pytest.raises(ConfigError, match="max_actor_ckpt_to_keep=1: verl deletes"):
+        disk_line(config, tmp_path, monkeypatch, keep=1)
+
+
+def test_what_is_there_needs_no_room_again(config, tmp_path, monkeypatch):
+    for folder in ("solver/checkpoints/global_step_2", "guide/checkpoints/global_step_1"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "COMPLETE").write_text("{}")
+    for name in ("solver-2", "guide-1", ".solver-4.draft"):
+        (tmp_path / "exports" / name).mkdir(parents=True)
+    # Solver 4 and guide 2 are to be saved; of three exports two are there.
+    said = disk_line(config, tmp_path, monkeypatch)
+    assert said.startswith(
+        "2 checkpoints of 12 GB (1 of the solver, 1 of the guide) and 1 export of 4 GB: 28 GB"
+    )
 
 
 @pytest.fixture

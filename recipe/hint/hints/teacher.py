@@ -40,6 +40,7 @@ from recipe.hint.hints.teacher_settings import (
 )
 from recipe.hint.prompt import Message, Texts
 from recipe.hint.schema import HintStatus, ParseFailure, Problem, seed_at
+from recipe.hint.together import Slots
 
 logger = logging.getLogger(__name__)
 wait = asyncio.sleep  # replaced in tests, which do not wait
@@ -200,23 +201,6 @@ class Client:
         return " ".join(text.split())[:_EXCERPT_CHARS]
 
 
-def check_reached(settings: TeacherSettings, environment: Mapping[str, str]) -> None:
-    """Make sure that the endpoint answers; with cached responses it need not.
-
-    Raises:
-        ConfigError: Naming the address, and what came in place of an answer.
-    """
-    key = read_key(settings, environment)
-    client = Client(settings.base_url, key=key, timeout_s=settings.timeout_s)
-    if ResponseCache.has_responses(settings.cache_dir):
-        return
-    if fault := asyncio.run(client.reach()):
-        raise ConfigError(
-            f"hint.teacher.base_url={settings.base_url} cannot be asked: {fault.kind}: "
-            f"{fault.what}; start the endpoint, or correct the address or the key"
-        )
-
-
 class _Asked(NamedTuple):
     """The result of one request and its retries; ``num_calls`` is 0 from the cache."""
 
@@ -255,7 +239,7 @@ class Teacher:
         key = read_key(settings, environment)
         self._client = Client(settings.base_url, key=key, timeout_s=settings.timeout_s)
         self._cache = ResponseCache(settings.cache_dir)
-        self._slots = asyncio.Semaphore(settings.num_parallel)
+        self._slots = Slots(settings.num_parallel)
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._counters: Counter[str] = Counter()
         self._num_silent = 0  # requests in a row without an answer in time
@@ -322,7 +306,8 @@ class Teacher:
                 if cached := await asyncio.to_thread(self._cache.get, request.key):
                     self._counters["cached"] += 1
                     return _Asked(cached)
-                async with self._slots:
+                # Later turns, which are longer, first: else no prompt of many finishes for long.
+                async with self._slots.held(len(request.body["messages"])):
                     return await self._try(request)
         except sqlite3.Error as error:
             self._counters["stopped"] += 1

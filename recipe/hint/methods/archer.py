@@ -106,6 +106,11 @@ class Archer(Method):
         return True
 
     @property
+    def compares_group(self) -> bool:
+        """Never: what an utterance is compared with is the critic's."""
+        return False
+
+    @property
     def utterance_critic(self) -> UtteranceCriticSettings | None:
         """The critic of utterances; ``lite`` uses verl's."""
         if self.settings.variant == "lite":

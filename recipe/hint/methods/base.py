@@ -176,6 +176,11 @@ class Method:
         return False
 
     @property
+    def compares_group(self) -> bool:
+        """Whether :meth:`advantages` compares the responses of one group."""
+        return True
+
+    @property
     def publishes_critic_rows(self) -> bool:
         """Whether turns of the policy that do not train are published for the critic."""
         return False

@@ -129,6 +129,11 @@ class Score(Method):
         """Whether the baseline is the critic's."""
         return self.settings.baseline == "value"
 
+    @property
+    def compares_group(self) -> bool:
+        """Whether the baseline is the other conversations'."""
+        return self.settings.baseline == "leave_one_out"
+
     def react(self, problem: Problem, state: ProblemState, rounds: Sequence[Round]) -> Decision:
         """Continue every first turn, then train on all turns."""
         return self.next_turn(problem, rounds) or self.after_last(state, rounds)

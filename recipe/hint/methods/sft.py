@@ -52,6 +52,11 @@ class Sft(Method):
         """The steps that imitate, if GRPO follows them."""
         return "steps", self.settings.steps or 0
 
+    @property
+    def compares_group(self) -> bool:
+        """Whether GRPO follows."""
+        return self.settings.steps is not None
+
     def open(self, problem: Problem, state: ProblemState) -> Sample:
         """Return the solution in the first steps, then a group."""
         if self.settings.steps is None or state.schedule_step <= self.settings.steps:

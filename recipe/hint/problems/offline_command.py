@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import logging
 import os
 import re
 from collections.abc import Mapping
@@ -20,6 +21,8 @@ from recipe.hint.problems.offline_hints import OfflineReport, write_offline_hint
 from recipe.hint.settings import HintSettings, build_method, read_texts
 from recipe.hint.typed import finite, read_json
 from recipe.hint.verify.pool.workers import VerifierPool
+
+logger = logging.getLogger(__name__)
 
 DESCRIPTION = """Writes the columns hint_level_1, hint_level_2, hint_level_3 with any served model.
 
@@ -75,8 +78,13 @@ def run(given: argparse.Namespace) -> OfflineReport:
     try:
         return _write(given)
     except (ConfigError, DataError) as error:
-        names = {name: name for name in vars(given)} | _OPTIONS
-        raise type(error)(_SETTING.sub(partial(_option, names), str(error))) from error
+        raise type(error)(_with_options(given, str(error))) from error
+
+
+def _with_options(given: argparse.Namespace, message: str) -> str:
+    """Return a message with each setting as the option that gives it."""
+    names = {name: name for name in vars(given)} | _OPTIONS
+    return _SETTING.sub(partial(_option, names), message)
 
 
 def _option(names: Mapping[str, str], setting: re.Match[str]) -> str:
@@ -102,10 +110,12 @@ def _write(given: argparse.Namespace) -> OfflineReport:
     texts = read_texts(hints)
     build_method({"method": RELEASED[0]}, hints)  # refuses the levels that a run would refuse
     # The HTTP library, for this command alone.
-    from recipe.hint.hints.teacher import Teacher, check_reached
+    from recipe.hint.hints.teacher import Teacher
+    from recipe.hint.hints.teacher_reach import check_reached
 
     settings = _settings(given)
-    check_reached(settings, os.environ)
+    if warning := check_reached(settings, os.environ):
+        logger.warning(_with_options(given, warning))
     teacher = Teacher(
         settings,
         texts=texts,

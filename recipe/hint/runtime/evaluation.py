@@ -24,6 +24,7 @@ from recipe.hint.evaluation.responses import evaluation_folder, resume_responses
 from recipe.hint.evaluation.results import write_results
 from recipe.hint.problems.columns import read_problems
 from recipe.hint.runtime.hint_sources import teacher_of
+from recipe.hint.runtime.in_flight import problems_in_flight
 from recipe.hint.runtime.liveness import Liveness, watch_servers
 from recipe.hint.runtime.machine import describe_machine
 from recipe.hint.runtime.run_folder import RunFolder
@@ -69,15 +70,13 @@ class EvaluationRunner(HintTaskRunner):
                 if turns
                 else partial(graded_rows, engine=engine, seed=config.hint.seed)
             )
-            # Twice what the replicas take: the next problems wait there, not here.
-            in_flight = 2 * rollout.max_num_seqs * len(manager.get_replicas())
             with watched(manager, config, watchdog):
                 asyncio.run(
                     draw_responses(
                         jobs,
                         rows,
                         folder=target,
-                        concurrency=max(1, in_flight // rollout.val_kwargs.n),
+                        concurrency=problems_in_flight(config),
                         progress=progress,
                     )
                 )

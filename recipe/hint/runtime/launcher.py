@@ -24,7 +24,7 @@ from recipe.hint.runtime.cpu.fork_client_process import EXECUTABLE
 from recipe.hint.runtime.environment import environment_of
 from recipe.hint.runtime.evaluation import EvaluationRunner
 from recipe.hint.runtime.folder_lock import claimed
-from recipe.hint.runtime.preflight.settings import local_path
+from recipe.hint.runtime.paths import make_absolute
 from recipe.hint.runtime.ray_logs import engine_error, keep_logs
 from recipe.hint.runtime.ray_services import RayServices, coming_round, starting
 from recipe.hint.runtime.reporter import Pace, closing_lines, stopped_line
@@ -149,7 +149,7 @@ def _started_ray(
     """
     # Here: the actors do not know Hydra's resolvers, such as the time in the run's name.
     OmegaConf.resolve(config)
-    _make_paths_absolute(config)
+    make_absolute(config)
     folder = RunFolder(config.hint.run_dir)
     folder.create()
     with claimed_places(config):
@@ -207,30 +207,6 @@ def _end_ray(services: RayServices, session: Path, logs: Path) -> None:
         services.shut_down()
     finally:  # even if a second signal ended the wait
         services.kill_all()
-
-
-def _make_paths_absolute(config: DictConfig) -> None:
-    """Make paths independent of the working directory: Ray's workers may have another one."""
-    for node, name in (
-        (config.hint, "run_dir"),
-        (config.trainer, "default_local_dir"),
-        (config.hint.teacher, "cache_dir"),
-    ):
-        node[name] = str(Path(node[name]).absolute())
-    if path := config.trainer.get("resume_from_path"):
-        # verl reads the step at its end: no slash may follow.
-        config.trainer.resume_from_path = str(Path(path).absolute())
-    for name in ("train_files", "val_files"):
-        files = config.data[name]
-        files = [files] if isinstance(files, str) else files
-        config.data[name] = [local_path(path) for path in files]
-    for model in (config.actor_rollout_ref.model, config.critic.model):
-        model.path = local_path(model.path)
-    reward = config.reward.custom_reward_function
-    if reward.path:
-        reward.path = local_path(reward.path)
-    if config.hint.prompts:
-        config.hint.prompts = local_path(config.hint.prompts)
 
 
 def _ray_arguments(config: DictConfig) -> dict[str, Any]:

@@ -26,8 +26,8 @@ from recipe.hint.runtime import store
 from recipe.hint.runtime.engine import LoopPasses
 from recipe.hint.runtime.engine_builder import EngineBuilder
 from recipe.hint.runtime.hint_sources import parts_of_training, teacher_of
+from recipe.hint.runtime.in_flight import problems_in_flight
 from recipe.hint.runtime.node import fault_of_node
-from recipe.hint.runtime.preflight.machine import num_replicas
 from recipe.hint.runtime.sampling_guard import IDLE
 from recipe.hint.runtime.tracing import Traces, is_tracing, traced
 from recipe.hint.samples import NO_SAMPLES
@@ -151,13 +151,8 @@ class HintWorker(_WorkerTQ):
 
 
 def validation_slots(config: DictConfig) -> int:
-    """Return how many validation prompts a worker has in flight, at most ``hint.max_in_flight``.
-
-    Together the workers send twice what the replicas take at once.
-    """
-    rollout = config.actor_rollout_ref.rollout
-    num_responses = 2 * rollout.max_num_seqs * num_replicas(config)
-    shared = num_responses // (rollout.agent.num_workers * rollout.val_kwargs.n)
+    """Return how many validation prompts a worker has in flight, at most ``hint.max_in_flight``."""
+    shared = problems_in_flight(config) // config.actor_rollout_ref.rollout.agent.num_workers
     return min(config.hint.max_in_flight, max(1, shared))
 
 

@@ -9,6 +9,7 @@ from asking import always, ask, never, once, teacher
 from chat_server import LADDER, ChatServer, completion
 from fakes import problem
 
+from recipe.hint.hints.teacher_settings import TeacherSampling
 from recipe.hint.schema import HintLevels
 
 HINTS = HintLevels(("think", "think, add", "think, add, carry"))
@@ -268,3 +269,24 @@ def test_no_more_requests_are_under_way_than_allowed(tmp_path):
     server = asyncio.run(run())
     assert len(server.requests) == 12
     assert server.most_at_once == 3
+
+
+def test_a_later_turn_is_asked_before_first_turns_that_wait(tmp_path):
+    """One request at a time; three first turns came before the second turn of a conversation."""
+
+    def turns(count):
+        return [{"role": "user", "content": str(number)} for number in range(count)]
+
+    async def run():
+        async with ChatServer(always(completion("x"))).running() as server:
+            one = teacher(server, tmp_path, num_parallel=1)
+            asked = [one.reply(turns(1), TeacherSampling(seed=seed)) for seed in (1, 2, 3)]
+            asked.append(one.reply(turns(3), TeacherSampling(seed=4)))
+            async with one._slots.held(0):
+                tasks = [asyncio.create_task(each) for each in asked]
+                while len(one._slots._waiting) < 4:
+                    await asyncio.sleep(0.001)
+            await asyncio.gather(*tasks)
+            return [len(body["messages"]) for body in server.requests]
+
+    assert asyncio.run(run()) == [3, 1, 1, 1]

@@ -11,15 +11,22 @@ from test_offline_hints import command, served
 
 from recipe.hint import main_prepare
 from recipe.hint.errors import ConfigError, DataError
+from recipe.hint.hints import teacher_reach
 from recipe.hint.hints.base import HintResult
-from recipe.hint.hints.teacher import check_reached
+from recipe.hint.hints.teacher import Client, Fault
 from recipe.hint.hints.teacher_cache import CachedResponse, ResponseCache
+from recipe.hint.hints.teacher_reach import check_reached
 from recipe.hint.hints.teacher_settings import TeacherSettings
 from recipe.hint.problems.columns import make_row, write_rows
 from recipe.hint.problems.offline_hints import GIVE_UP, write_offline_hints
 from recipe.hint.schema import HintLevels
 
 NUM_PROBLEMS = 1000
+
+
+@pytest.fixture(autouse=True)
+def no_pause(monkeypatch):
+    monkeypatch.setattr(teacher_reach, "_PAUSE_S", 0.0)
 
 
 @pytest.fixture
@@ -69,12 +76,53 @@ def test_the_preflight_refuses_it_and_a_cache_with_answers_needs_nobody(tmp_path
     check_reached(given, {})
 
 
-def test_a_silent_endpoint_is_given_up_within_its_own_limit(tmp_path):
+@pytest.fixture
+def silent_url():
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        url = f"http://127.0.0.1:{silent.getsockname()[1]}/v1"
-        message = r"cannot be asked: timeout: no whole answer within 0\.5 s"
-        with pytest.raises(ConfigError, match=message):
-            check_reached(settings(url, tmp_path, timeout_s=0.5), {})
+        yield f"http://127.0.0.1:{silent.getsockname()[1]}/v1"
+
+
+def test_a_silent_endpoint_is_a_warning_within_its_own_limit(tmp_path, silent_url):
+    told = check_reached(settings(silent_url, tmp_path, timeout_s=0.5), {})
+    assert "cannot be asked: timeout: no whole answer within 0.5 s; it is asked again" in told
+
+
+def test_the_command_asks_a_silent_endpoint_all_the_same(in_path, silent_url, caplog, capsys):
+    out, patience = in_path.with_name("out.parquet"), ["--timeout-s=0.5", "--num-retries=0"]
+    with pytest.raises(SystemExit, match="2"):
+        main_prepare.main(
+            ["hints", str(in_path), str(out), "--model=m", f"--url={silent_url}", *patience]
+        )
+    assert f"--url {silent_url} cannot be asked: timeout: " in caplog.text
+    assert "timeout" in capsys.readouterr().err  # of the hints themselves
+
+
+@pytest.mark.parametrize(
+    ("faults", "is_elsewhere", "told"),
+    [
+        (["connection", None], False, "nothing"),  # it was just starting
+        (["connection", "connection"], False, "error"),
+        (["connection", "connection"], True, "warning"),  # a login node
+        (["connection", "timeout"], False, "warning"),
+        (["refused"], True, "error"),
+    ],
+)
+def test_a_connection_that_fails_is_tried_twice(tmp_path, monkeypatch, faults, is_elsewhere, told):
+    left = iter(faults)
+
+    async def reach(client):
+        kind = next(left)
+        return kind and Fault(kind, "why")
+
+    monkeypatch.setattr(Client, "reach", reach)
+    given = settings("http://host/v1", tmp_path)
+    if told == "error":
+        with pytest.raises(ConfigError, match=f"cannot be asked: {faults[-1]}: why; start the"):
+            check_reached(given, {}, is_elsewhere=is_elsewhere)
+    else:
+        found = check_reached(given, {}, is_elsewhere=is_elsewhere)
+        assert (found is not None) == (told == "warning")
+    assert list(left) == []
 
 
 @pytest.mark.parametrize("status", [200, 404, 429, 500, 503])

@@ -58,6 +58,12 @@ def test_two_checkpoints_kept_are_enough(tmp_path, keep):
     assert check_disk(OmegaConf.create({"trainer": trainer}), None, 9).startswith(f"{keep or 9} ")
 
 
+def test_a_run_that_only_validates_needs_no_room(tmp_path):
+    trainer = {"val_only": True, "save_freq": 1, "default_local_dir": str(tmp_path)}
+    said = check_disk(OmegaConf.create({"trainer": trainer}), 10**30, 9)
+    assert said == "no checkpoints (trainer.val_only=true)"
+
+
 @pytest.mark.parametrize(
     ("present", "keep", "resumed", "expected"),
     [

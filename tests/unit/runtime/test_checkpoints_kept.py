@@ -3,18 +3,23 @@
 import os
 import shutil
 
+import numpy as np
 import pytest
+from omegaconf import OmegaConf
 
+from recipe.hint.credit.replay import ReplayBuffer, Transition
 from recipe.hint.runtime.checkpoints import (
+    MERGED,
     QUEUE,
     REPLAY_FILE,
     STATE_FILE,
     complete_steps,
     drop_old,
     mark_complete,
+    mark_incomplete,
     newest_complete,
 )
-from recipe.hint.runtime.preflight.folder import checkpoint_bytes
+from recipe.hint.runtime.preflight.folder import checkpoint_bytes, replay_bytes
 
 
 def lay(root, *steps, time_ns=0):
@@ -76,14 +81,46 @@ def test_what_the_run_was_resumed_from_stays_for_the_same_command(tmp_path):
     assert complete_steps(tmp_path) == [80, 90, 95]
 
 
-def test_a_checkpoint_has_the_size_of_policy_critic_and_slow_target():
-    # 1,000 numbers in 4 bytes: weights, two moments; of a critic with a target a fourth time.
-    assert checkpoint_bytes(1000, 0, has_target=False) == 12_000
-    assert checkpoint_bytes(1000, 500, has_target=False) == 18_000
-    assert checkpoint_bytes(1000, 500, has_target=True) == 20_000
-    assert checkpoint_bytes(1000, 500, has_target=True, is_frozen=True) == 12_000
-    assert checkpoint_bytes(1000, None, has_target=True) == 12_000  # at least
-    assert checkpoint_bytes(None, 0, has_target=False) is None
+def sizes(policy="fp32", critic="fp32", *, prompt=8, response=4):
+    return OmegaConf.create(
+        {
+            "actor_rollout_ref": {
+                "actor": {"fsdp_config": {"model_dtype": policy}},
+                "rollout": {"prompt_length": prompt, "response_length": response},
+            },
+            "critic": {"fsdp": {"model_dtype": critic}},
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("policy", "critic", "expected"),
+    [
+        ("fp32", "fp32", [12_000, 18_000, 20_000, 12_000]),
+        ("bf16", "fp32", [6_000, 12_000, 14_000, 10_000]),
+        # Of the critic 3 x 2 bytes, and its slow target in 4: 500 x 10 = 5,000.
+        ("bf16", 16, [6_000, 9_000, 11_000, 7_000]),
+    ],
+)
+def test_a_checkpoint_has_the_size_of_policy_critic_and_slow_target(policy, critic, expected):
+    # 1,000 numbers: weights, two moments; of a critic with a target a fourth time.
+    config = sizes(policy, critic)
+    assert checkpoint_bytes(config, 1000, 0, has_target=False) == expected[0]
+    assert checkpoint_bytes(config, 1000, 500, has_target=False) == expected[1]
+    assert checkpoint_bytes(config, 1000, 500, has_target=True) == expected[2]
+    assert checkpoint_bytes(config, 1000, 500, has_target=True, is_frozen=True) == expected[3]
+    assert checkpoint_bytes(config, 1000, None, has_target=True) == expected[0]  # at least
+    assert checkpoint_bytes(config, None, 0, has_target=False) is None
+
+
+@pytest.mark.parametrize(("capacity", "sampled"), [(5, 100), (100, 5)])
+def test_a_replay_buffer_takes_no_more_than_is_reckoned(capacity, sampled):
+    state, action = np.zeros(8, np.int32), np.zeros(4, np.int32)
+    replay = ReplayBuffer(capacity)
+    replay.add(Transition(state, action, 0.0, state, 1) for _ in range(sampled))
+    found = sum(each.nbytes for each in replay.state_dict().values())
+    # 5 transitions of 2 x 8 + 4 ids of 4 bytes, and 5 numbers of 8.
+    assert found == replay_bytes(sizes(), capacity, sampled) == 5 * (80 + 40)
 
 
 def test_what_serves_with_weights_that_verl_has_removed_goes_with_them(tmp_path):
@@ -100,3 +137,18 @@ def test_what_serves_with_weights_that_verl_has_removed_goes_with_them(tmp_path)
     assert newest_complete(tmp_path) == 6
     (tmp_path / "global_step_6" / "COMPLETE").unlink()
     assert newest_complete(tmp_path) is None  # not the one without weights
+
+
+def test_a_step_that_is_written_over_loses_the_parts_of_another_number_of_processes(tmp_path):
+    # 4 processes saved step 3 before; now 2 do: model_world_size_4_* beside model_world_size_2_*
+    # could not be merged.
+    lay(tmp_path, 3, 6)
+    folder = tmp_path / "global_step_3"
+    for part in ("actor", "critic", QUEUE, MERGED):
+        (folder / part).mkdir(exist_ok=True)
+        (folder / part / "model_world_size_4_rank_0.pt").write_text("old")
+    (folder / "notes.txt").write_text("a person's")
+    mark_incomplete(tmp_path, 3)
+    assert sorted(path.name for path in folder.iterdir()) == [STATE_FILE, "notes.txt"]
+    assert complete_steps(tmp_path) == [6]
+    assert sorted(parts(tmp_path)) == [6]

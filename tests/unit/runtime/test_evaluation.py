@@ -65,7 +65,7 @@ def run(tmp_path, monkeypatch, limit=10**6, engine=None, servers=()):
     sampling = {"n": 4, "temperature": 1.0, "top_p": 1.0, "top_k": -1}
     config = OmegaConf.create(
         {
-            "trainer": {"method": "grpo"},
+            "trainer": {"method": "grpo", "nnodes": 1, "n_gpus_per_node": 1},
             "hint": {
                 "run_dir": str(tmp_path),
                 "seed": 1,
@@ -76,7 +76,10 @@ def run(tmp_path, monkeypatch, limit=10**6, engine=None, servers=()):
             "actor_rollout_ref": {
                 "model": {"path": "base"},
                 # Two problems in flight: 2 x 4 sequences of one replica, 4 responses each.
-                "rollout": {"val_kwargs": sampling, "response_length": 8, "max_num_seqs": 4},
+                "rollout": {
+                    **{"val_kwargs": sampling, "response_length": 8, "max_num_seqs": 4},
+                    **{"tensor_model_parallel_size": 1, "pipeline_model_parallel_size": 1},
+                },
             },
         }
     )

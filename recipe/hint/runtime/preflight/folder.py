@@ -20,11 +20,12 @@ from recipe.hint.runtime.checkpoints import (
     step_of,
 )
 from recipe.hint.runtime.preflight.same_run import check_taken_up, check_unchanged
-from recipe.hint.runtime.preflight.settings import names, setting
+from recipe.hint.runtime.preflight.settings import ACTOR, ROLLOUT, names, setting
 
 # File systems allow 255 bytes; backends append something to the name.
 _LONGEST_NAME = 200
-_BYTES_PER_NUMBER = 4
+# Of ArCHer's replay buffer: a token id, and a transition's reward, step and three ends of texts.
+_BYTES_PER_TOKEN, _BYTES_PER_TRANSITION = 4, 40
 _ROOT = "trainer.default_local_dir"
 _KEPT = ("trainer.max_actor_ckpt_to_keep", "trainer.max_critic_ckpt_to_keep")
 _ONLY = "trainer.val_only"
@@ -108,7 +109,7 @@ def check_places(config: DictConfig) -> None:
     # Each names a folder: the run's, and those of the backends of trainer.logger.
     for name in names("trainer", "experiment_name project_name"):
         check_name(name, setting(config, name))
-    for name in ("hint.run_dir", _ROOT, "hint.teacher.cache_dir"):
+    for name in ("hint.run_dir", _ROOT):
         check_folder(name, setting(config, name))
     for name in names("trainer", "rollout_data_dir validation_data_dir"):
         if setting(config, name) is not None:
@@ -215,11 +216,19 @@ def check_folder(name: str, value: object) -> None:
 
 
 def checkpoint_bytes(
-    policy: int | None, critic: int | None, *, has_target: bool, is_frozen: bool = False
+    config: DictConfig,
+    policy: int | None,
+    critic: int | None,
+    *,
+    has_target: bool,
+    is_frozen: bool = False,
 ) -> int | None:
     """Return the size of a checkpoint: weights and Adam's two moments, and a critic's slow target.
 
+    verl keeps weights and moments in ``model_dtype``; the slow target is in float32.
+
     Args:
+        config: The run's.
         policy: Number of parameters; ``None``: unknown, and so is the size.
         critic: Number of parameters; 0 without a critic, ``None``: unknown and not counted.
         has_target: Whether the critic has a slow target.
@@ -227,8 +236,29 @@ def checkpoint_bytes(
     """
     if policy is None:
         return None
-    numbers = (1 if is_frozen else 3) * policy + (4 if has_target else 3) * (critic or 0)
-    return _BYTES_PER_NUMBER * numbers
+    from verl.utils.torch_dtypes import PrecisionType
+
+    of_policy, of_critic = (
+        PrecisionType.to_dtype(setting(config, f"{name}.model_dtype")).itemsize
+        for name in (f"{ACTOR}.fsdp_config", "critic.fsdp")
+    )
+    target = 4 if has_target else 0
+    return (1 if is_frozen else 3) * of_policy * policy + (3 * of_critic + target) * (critic or 0)
+
+
+def replay_bytes(config: DictConfig, capacity: int, num_responses: int) -> int:
+    """Return the most that ArCHer's replay buffer takes in a checkpoint.
+
+    Args:
+        config: The run's.
+        capacity: Transitions that are kept.
+        num_responses: That the run samples up to its last step.
+    """
+    lengths = names(ROLLOUT, "prompt_length response_length")
+    prompt, response = (setting(config, name) for name in lengths)
+    tokens = 2 * prompt + response  # the state, the utterance and the next state
+    each = _BYTES_PER_TOKEN * tokens + _BYTES_PER_TRANSITION
+    return min(capacity, num_responses) * each
 
 
 def check_disk(
@@ -242,6 +272,8 @@ def check_disk(
     Raises:
         ConfigError: If they do not fit, or if one alone would be kept.
     """
+    if setting(config, _ONLY):
+        return f"no checkpoints ({_ONLY}=true)"
     every = setting(config, "trainer.save_freq")
     if every < 1:
         return "no checkpoints (trainer.save_freq < 1)"

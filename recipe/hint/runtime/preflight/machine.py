@@ -108,12 +108,6 @@ def _rollout_devices(config: DictConfig) -> int:
     return nodes * (setting(config, f"{ROLLOUT}.n_gpus_per_node") or 0)
 
 
-def num_replicas(config: DictConfig) -> int:
-    """Return the number of vLLM replicas that answer whenever the run samples."""
-    devices = _rollout_devices(config) if is_separate(config) else world_size(config)
-    return devices // _replica_size(config)
-
-
 def _replica_size(config: DictConfig) -> int:
     return math.prod(setting(config, f"{ROLLOUT}.{name}") or 1 for name in _SIZES)
 
@@ -165,10 +159,12 @@ def _check_device_slots(config: DictConfig) -> None:
 
 
 def _check_cpus(config: DictConfig) -> None:
+    from ray._private.utils import get_num_cpus  # what Ray takes by itself: a container's quota too
+
     given, needed = setting(config, _NUM_CPUS), cpus_needed(config)
-    slots = given or os.cpu_count() or 1
+    slots = given or int(get_num_cpus(override_docker_cpu_warning=True))
     if slots < needed:
-        got = f"{given}" if given else f"null, which is the {slots} cores of this machine"
+        got = f"{given}" if given else f"null, for which Ray counts {slots} cores here"
         raise ConfigError(
             f"{_NUM_CPUS}={got}, but {needed} are needed (2, 3 per device, and one per "
             f"transfer_queue.backend.SimpleStorage.num_data_storage_units); give {_NUM_CPUS}="

@@ -27,6 +27,7 @@ from recipe.hint.runtime.chat_template import (
     unfixed_date,
 )
 from recipe.hint.runtime.merging import known_checkpoints
+from recipe.hint.runtime.preflight.positions import check_served, read_model_config
 from recipe.hint.runtime.preflight.settings import ROLLOUT, setting
 
 MODEL, MAX_MODEL_LEN = "actor_rollout_ref.model.path", f"{ROLLOUT}.max_model_len"
@@ -176,14 +177,11 @@ def _context(config: DictConfig, path: str) -> int:
         raise ConfigError(
             f"{MODEL}={path}: no such folder; give the folder of a model{_checkpoints(path)}"
         )
-    from transformers import AutoConfig
-    from verl.workers.rollout.utils import get_max_position_embeddings
-
     place = folder if folder.exists() else path
     try:
-        trust = bool(setting(config, "actor_rollout_ref.model.trust_remote_code"))
-        found = AutoConfig.from_pretrained(place, trust_remote_code=trust)
-        longest = get_max_position_embeddings(found)
+        found, longest = read_model_config(config, "actor_rollout_ref.model", place)
+    except ConfigError:
+        raise
     except (OSError, ValueError, TypeError, KeyError) as error:
         offline = os.environ.get("HF_HUB_OFFLINE", 0)
         remedy = f"no such folder, and on the hub with HF_HUB_OFFLINE={offline} "
@@ -199,6 +197,7 @@ def _context(config: DictConfig, path: str) -> int:
             f"{MAX_MODEL_LEN}={given} is above the {longest} positions of the model {path}; give "
             f"{longest} or less"
         )
+    check_served(config, place, given or longest)
     return given or longest
 
 
@@ -214,14 +213,15 @@ def check_critic_model(config: DictConfig, model: Model) -> int | None:
     path, name = setting(config, _CRITIC), f"{_CRITIC}={setting(config, _CRITIC)}"
     if path == model.path:
         return model.num_parameters
-    from transformers import AutoConfig, AutoTokenizer
-    from verl.workers.rollout.utils import get_max_position_embeddings
+    from transformers import AutoTokenizer
 
     trust = {"trust_remote_code": bool(setting(config, "critic.model.trust_remote_code"))}
     try:
         place = Path(path).expanduser() if Path(path).expanduser().exists() else path
-        longest = get_max_position_embeddings(AutoConfig.from_pretrained(place, **trust))
+        _, longest = read_model_config(config, "critic.model", place)
         vocabulary = AutoTokenizer.from_pretrained(place, **trust).get_vocab()
+    except ConfigError:
+        raise
     except Exception as error:  # noqa: BLE001 - tokenizers raises bare Exception on a broken file
         raise ConfigError(
             f"{name} cannot be read ({one_line(error)}); give the folder of a model"

@@ -6,8 +6,7 @@ the machine, the folder, then files and model (``data.py``).
 
 from __future__ import annotations
 
-import os
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,12 +18,12 @@ from recipe.hint.errors import ConfigError, DataError
 from recipe.hint.evaluation.draw import check_settings_unchanged, evaluation_settings
 from recipe.hint.evaluation.play import evaluated_method, played_turns
 from recipe.hint.evaluation.responses import evaluation_folder, response_path
-from recipe.hint.hints.teacher_settings import check_teacher
 from recipe.hint.methods import Method
 from recipe.hint.methods.cost import fewest_responses, most_responses
 from recipe.hint.runtime.attention import choose_attention
 from recipe.hint.runtime.merging import MERGED, checkpoint_of, model_files
 from recipe.hint.runtime.models import ask_for_models, has_adapter
+from recipe.hint.runtime.paths import local_path
 from recipe.hint.runtime.preflight import data
 from recipe.hint.runtime.preflight.cost import cost_line
 from recipe.hint.runtime.preflight.data import VAL, DataFile, Lengths
@@ -34,7 +33,9 @@ from recipe.hint.runtime.preflight.folder import (
     check_run_folder,
     check_steps_left,
     checkpoint_bytes,
+    replay_bytes,
 )
+from recipe.hint.runtime.preflight.group import check_group
 from recipe.hint.runtime.preflight.keys import check_read_beside, check_unread
 from recipe.hint.runtime.preflight.machine import check_machine
 from recipe.hint.runtime.preflight.model import MODEL, Model, check_critic_model, load_model
@@ -44,11 +45,11 @@ from recipe.hint.runtime.preflight.settings import (
     ROLLOUT,
     check_sections,
     check_settings,
-    local_path,
     num_updates,
     reference_and_critic,
     setting,
 )
+from recipe.hint.runtime.preflight.teacher import check_teacher
 from recipe.hint.runtime.preflight.turns import (
     check_attempts,
     check_conversations,
@@ -83,7 +84,9 @@ _NOT_EVALUATED = {
 }
 
 
-def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
+def preflight(
+    config: DictConfig, argv: Sequence[str], *, check_room: Callable[..., str] = check_disk
+) -> list[str]:
     """Check a run's settings, machine, data and model; write nothing.
 
     Args:
@@ -91,6 +94,7 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
             to the steps that there will be: verl would end at the last epoch without its last save.
             ``rollout.seed`` is derived, where it is verl's.
         argv: The overrides of the command line; a knob given there must be read by the method.
+        check_room: Makes sure that what is saved fits the disk, as ``check_disk`` does.
 
     Returns:
         Lines that say what will run, and warnings.
@@ -103,7 +107,7 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
     settings = replace(
         settings, source=source_of(settings, method), style=style_of(settings, method)
     )
-    _check_teacher(method, settings)
+    silent = check_teacher(config, method, settings)
     data.check_given(config, (data.TRAIN, VAL, MODEL))
     check_unread(config, settings)
     check_turns(config, method)
@@ -117,11 +121,13 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
     check_first_update(with_models)
     check_read_beside(config, given_settings(argv), reference_and_critic(with_models)[1])
     group = config.actor_rollout_ref.rollout.n
-    method.check_run(
-        group_size=group,
-        use_kl_in_reward=setting(config, "algorithm.use_kl_in_reward"),
-        num_updates=num_updates(config),
-    )
+    if not setting(config, "trainer.val_only"):
+        check_group(config, method)
+        method.check_run(
+            group_size=group,
+            use_kl_in_reward=setting(config, "algorithm.use_kl_in_reward"),
+            num_updates=num_updates(config),
+        )
     unchecked = check_machine(config)
     has_critic = reference_and_critic(with_models)[1]
     folder = check_run_folder(config, has_critic=has_critic)
@@ -153,13 +159,19 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
     method.check_steps(steps)
     check_stages(config, method, steps)
     check_warmup(config, method, steps)
-    has_target = method.utterance_critic is not None
-    size = checkpoint_bytes(
-        model.num_parameters, critic, has_target=has_target, is_frozen=has_adapter(config)
-    )
-    disk = check_disk(config, size, steps, has_critic=has_critic)
-    num_validated = sum(len(file.problems) for file in val)
     least, most = (batch * of(method, group) for of in (fewest_responses, most_responses))
+    learner = method.utterance_critic
+    size = checkpoint_bytes(
+        config,
+        model.num_parameters,
+        critic,
+        has_target=learner is not None,
+        is_frozen=has_adapter(config),
+    )
+    if size and learner:
+        size += replay_bytes(config, learner.capacity, steps * most)
+    disk = check_room(config, size, steps, has_critic=has_critic)
+    num_validated = sum(len(file.problems) for file in val)
     return [
         f"method    {name}, {_plays(method, settings)}",
         _model_line(model.path, model),
@@ -176,6 +188,7 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
         f"disk      {disk}",
         *changed,
         *unchecked,
+        *silent,
         *_oracles(method),
         *_trained_on(train, val),
         *(f"warning: {warning}" for warning in lengths.warnings),
@@ -206,17 +219,6 @@ def _oracles(method: Method) -> list[str]:
         f"ones, in validations and evaluations too; their accuracy is not the policy's alone"
         for name in method.verdict_dependent_settings
     ]
-
-
-def _check_teacher(method: Method, settings: HintSettings) -> None:
-    """Check the teacher, if the method asks it for turns or for hints."""
-    has_hints_of_teacher = method.uses_hints and source_of(settings, method) == "teacher"
-    if not (method.asks_teacher or has_hints_of_teacher):
-        return
-    check_teacher(settings.teacher, os.environ)
-    from recipe.hint.hints.teacher import check_reached  # the HTTP library
-
-    check_reached(settings.teacher, os.environ)
 
 
 def check_given_to_evaluation(config: DictConfig, argv: Sequence[str]) -> None:
@@ -266,7 +268,7 @@ def preflight_evaluation(config: DictConfig, argv: Sequence[str] = ()) -> list[s
     """
     given, (config, settings) = config, _resolved(config)
     method = build_method(config.trainer, settings)
-    _check_teacher(method, settings)
+    silent = check_teacher(config, method, settings)
     data.check_given(config, (VAL, MODEL))
     check_unread(config, settings)
     check_values(config)
@@ -299,6 +301,7 @@ def preflight_evaluation(config: DictConfig, argv: Sequence[str] = ()) -> list[s
         _devices(config),
         f"folder    {settings.run_dir}{' (has samples)' if (folder / 'samples').exists() else ''}",
         *unchecked,
+        *silent,
         *_oracles(method),
         *(f"warning: {warning}" for warning in lengths.warnings),
     ]

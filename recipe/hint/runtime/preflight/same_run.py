@@ -10,17 +10,23 @@ import yaml
 from omegaconf import DictConfig, OmegaConf
 
 from recipe.hint.errors import ConfigError
-from recipe.hint.runtime.checkpoints import TEXT_FILES, digests_of, said_of
+from recipe.hint.runtime.checkpoints import (
+    digests_of,
+    is_within,
+    resume_step,
+    said_of,
+    step_folder,
+)
+from recipe.hint.runtime.paths import DATA_FILES, FOLDERS, SOURCES, local_path
 from recipe.hint.runtime.preflight.settings import (
     ACTOR,
     ROLLOUT,
     leaves,
-    local_path,
     names,
     setting,
 )
 
-_ROOT, _MODEL = "trainer.default_local_dir", "actor_rollout_ref.model.path"
+_ROOT = "trainer.default_local_dir"
 _DEVICES = "trainer.nnodes x trainer.n_gpus_per_node"
 _FUNCTION = "reward.custom_reward_function"
 _SHOWN = 4
@@ -45,11 +51,12 @@ DEFINES = (
     # many share one copy of the weights.
     *(f"{ACTOR}.fsdp_config.fsdp_size", "critic.fsdp.fsdp_size", _DEVICES),
 )
-# Among them, but not of the run: where it writes, how long it waits, how a service is reached.
+# Among them, but not of the run: where it writes, what it measures, how long it waits, how a
+# service is reached.
 OPERATION = (
     "algorithm.filter_groups.max_num_gen_batches",
-    *names("hint", "run_dir watchdog max_in_flight"),
-    *names("hint.verify", "num_workers timeout_s audit"),
+    *names("hint", "run_dir watchdog max_in_flight samples logprob_gain_every"),
+    *names("hint.verify", "num_workers timeout_s wall_factor worker_memory_mib audit"),
     *names("hint.teacher", "base_url api_key_env num_parallel timeout_s num_retries backoff_s"),
     *names("hint.teacher", "max_wait_s budget_tokens cache_dir"),
 )
@@ -98,7 +105,8 @@ def check_same_run(config: DictConfig) -> list[str]:
         for name in before
         if name in now and before[name] != now[name] and not _is_part(name, _UNTOLD)
     ]
-    others = [name for name in changed if _is_part(name, DEFINES) and not _is_part(name, OPERATION)]
+    allowed = (*OPERATION, *_moved(config))
+    others = [name for name in changed if _is_part(name, DEFINES) and not _is_part(name, allowed)]
     if others:
         raise ConfigError(
             f"hint.run_dir={root} holds a run with "
@@ -143,7 +151,7 @@ def check_unchanged(config: DictConfig, checkpoint: Path) -> str:
         What the run's folder has lost since, to stand behind a sentence.
     """
     said = said_of(checkpoint)
-    files = {_FILES: said.get("train_files"), **said.get("text_files", {})}
+    files = _digests(said)
     other = "another trainer.experiment_name, or trainer.resume_mode=disable to begin anew"
     _check_files(config, checkpoint, files, other)
     told = []
@@ -154,6 +162,26 @@ def check_unchanged(config: DictConfig, checkpoint: Path) -> str:
         elif (found := path.stat().st_size) < expected:
             told.append(f"; {name} has lost {expected - found} bytes of the steps before")
     return "".join(told)
+
+
+def _digests(said: Mapping[str, Any]) -> dict[str, list[str] | None]:
+    """Return the digests that a checkpoint has of its run's files, by the name of the setting."""
+    return {_FILES: said.get("train_files"), **said.get("text_files", {})}
+
+
+def _moved(config: DictConfig) -> list[str]:
+    """Return the settings of files that have the content of the checkpoint to go on from."""
+    root, path = Path(setting(config, _ROOT)), setting(config, "trainer.resume_from_path")
+    step = resume_step(root)
+    checkpoint = Path(path) if path else step_folder(root, step or 0)
+    if not (path or step) or not is_within(root, checkpoint):
+        return []
+    before = _digests(said_of(checkpoint))
+    return [
+        name
+        for name, digests in before.items()
+        if digests and digests == [*digests_of(setting(config, name) or []).values()]
+    ]
 
 
 def _check_files(
@@ -186,17 +214,17 @@ def _read(path: Path) -> Mapping[str, Any]:
 def _values(node: Any) -> dict[str, Any]:
     """Map dotted names to values; paths are absolute, and one file is a list of one."""
     flat = dict(leaves(node))
-    for name in ("data.train_files", "data.val_files"):
+    for name in DATA_FILES:
         if name in flat:
             files = [flat[name]] if isinstance(flat[name], str) else flat[name] or []
-            flat[name] = [str(Path(file).resolve()) for file in files]
+            flat[name] = [str(Path(local_path(file)).resolve()) for file in files]
     for name in _OPEN:
         own = [each for each in flat if _is_part(each, (name,))]  # itself where it is empty
         flat[name] = {each.removeprefix(f"{name}."): flat.pop(each) for each in own if each != name}
-    for name in (_MODEL, "hint.teacher.cache_dir", *TEXT_FILES):
+    for name in (*FOLDERS, *SOURCES):
         value = flat.get(name)
-        # A model that is no folder is a name on the hub.
-        if isinstance(value, str) and (name != _MODEL or Path(local_path(value)).exists()):
+        # What a run makes may not be there yet; a source that is not may be a name on the hub.
+        if isinstance(value, str) and (name in FOLDERS or Path(local_path(value)).exists()):
             flat[name] = str(Path(local_path(value)).resolve())
     nodes, devices = (flat.get(f"trainer.{name}") for name in ("nnodes", "n_gpus_per_node"))
     if isinstance(nodes, int) and isinstance(devices, int):

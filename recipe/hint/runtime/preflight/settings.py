@@ -10,7 +10,6 @@ import traceback
 import warnings
 from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 from hydra.errors import InstantiationException
@@ -64,12 +63,6 @@ def is_separate(config: DictConfig) -> bool:
     return mode == "separate_async" and not setting(config, "trainer.eval_only")
 
 
-def local_path(path: str) -> str:
-    """Return a path that is here as an absolute one; any other name may be one on the hub."""
-    local = Path(path).expanduser()
-    return str(local.absolute()) if local.exists() else path
-
-
 def world_size(config: DictConfig) -> int:
     """Return the number of trainer processes."""
     return setting(config, "trainer.nnodes") * setting(config, "trainer.n_gpus_per_node")
@@ -112,11 +105,6 @@ def _check_sampling(config: DictConfig) -> None:
         raise ConfigError(
             f"{ROLLOUT}.response_length={given} and data.max_response_length={twin} are two names "
             f"of one length; give both the same value"
-        )
-    if not is_whole(rollout.n, 2):
-        raise ConfigError(
-            f"{_GROUP}={rollout.n} must be a whole number of at least 2: an advantage compares the "
-            f"rollouts of one group, and a single one has nothing to be compared with"
         )
     if config.trainer.device == "cpu" and rollout.enable_chunked_prefill:
         raise ConfigError(

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 
 from omegaconf import DictConfig
 
-from recipe.hint.alternation import phases
+from recipe.hint.alternation import ROLES, Phase, phases
 from recipe.hint.errors import ConfigError
 from recipe.hint.hints.teacher_settings import TeacherSettings
 from recipe.hint.methods import METHODS
+from recipe.hint.runtime.checkpoints import complete_steps, resume_step
 from recipe.hint.runtime.partner import ServerOptions
+from recipe.hint.runtime.preflight.folder import check_disk
+from recipe.hint.runtime.preflight.model import load_model
 from recipe.hint.runtime.preflight.settings import ACTOR, ROLLOUT, setting
 
 # Which the command gives to each phase.
@@ -104,6 +110,87 @@ def check_phases(config: DictConfig, node: str) -> None:
                     f"steps, which grows with every phase; give {value} (lr_warmup_steps=N warms "
                     f"up over N steps)"
                 )
+
+
+def check_disk_of_roles(
+    node: str,
+    config: DictConfig,
+    checkpoint: int | None,
+    num_steps: int,
+    *,
+    has_critic: bool = False,
+) -> str:
+    """Make sure that the checkpoints of both roles and their exports fit the disk.
+
+    Args:
+        node: Settings node of the method.
+        config: The command's settings.
+        checkpoint: Size of one in bytes; ``None``: unknown.
+        num_steps: Of both roles together.
+        has_critic: Whether a critic is trained.
+
+    Returns:
+        What is still to be written.
+
+    Raises:
+        ConfigError: If that does not fit, or if one checkpoint of a role alone would be kept.
+    """
+    said = check_disk(config, None, num_steps, has_critic=has_critic)  # how many are kept
+    if checkpoint is None or setting(config, "trainer.save_freq") < 1:
+        return said
+    root = Path(setting(config, "hint.run_dir")).absolute()
+    t_low, t_high = (setting(config, f"{node}.{key}") for key in ("t_low", "t_high"))
+    ahead = [
+        each
+        for each in phases(t_low, t_high, num_steps)
+        if each.last > _trained_steps(root / each.role)
+    ]
+    num_new = [
+        _num_saves(config, root / role, [each for each in ahead if each.role == role])
+        for role in ROLES
+    ]
+    # Each role's newest, and one that is being written.
+    there = [each for each in root.glob("exports/*") if not each.name.startswith(".")]
+    num_exports = max(0, min(len(ahead), len(ROLES) + 1 - len(there)))
+    bytes_per_number = 4 if setting(config, f"{ROLLOUT}.dtype") == "float32" else 2
+    export = bytes_per_number * (load_model(config).num_parameters or 0)
+    what = (
+        f"{sum(num_new)} checkpoints of {checkpoint / 1e9:.3g} GB ({num_new[0]} of the solver, "
+        f"{num_new[1]} of the guide) and {num_exports} "
+        f"export{'s' * (num_exports != 1)} of {export / 1e9:.3g} GB"
+    )
+    needed_gb = (sum(num_new) * checkpoint + num_exports * export) / 1e9
+    place = next(each for each in (root, *root.parents) if each.exists())
+    free_gb = shutil.disk_usage(place).free / 1e9
+    if needed_gb > free_gb:
+        raise ConfigError(
+            f"hint.run_dir={root}: {what} need {needed_gb:.3g} GB, the disk has {free_gb:.3g} GB "
+            f"free; lower trainer.max_actor_ckpt_to_keep, raise trainer.save_freq, or choose "
+            f"another disk with hint.run_dir"
+        )
+    return f"{what}: {needed_gb:.3g} GB of {free_gb:.3g} GB free"
+
+
+def _trained_steps(folder: Path) -> int:
+    return resume_step(folder / "checkpoints") or 0
+
+
+def _num_saves(config: DictConfig, folder: Path, ahead: Sequence[Phase]) -> int:
+    """Return how many checkpoints a role will have beside those there: it ends phases with one."""
+    done, every = _trained_steps(folder), setting(config, "trainer.save_freq")
+    saves = [
+        step
+        for phase in ahead
+        for step in range(max(done + 1, phase.first), phase.last + 1)
+        if step % every == 0 or step == phase.last
+    ]
+    keep = setting(config, "trainer.max_actor_ckpt_to_keep")
+    if not keep or not saves:
+        return len(saves)
+    there = sum(step <= done for step in complete_steps(folder / "checkpoints"))
+    # What a phase is resumed from stays beside those that are kept.
+    spared = bool(there) or len(ahead) > 1
+    return min(len(saves), max(1, keep + spared - there))
 
 
 def check_server_options(config: DictConfig, server_options: ServerOptions) -> None:

@@ -39,7 +39,7 @@ OTHERWISE_TYPED = (
 _WHOLE = (
     *names("data", "train_batch_size max_prompt_length max_response_length seed gen_batch_size"),
     *names("data", "train_max_samples val_max_samples val_batch_size dataloader_num_workers"),
-    *names(ROLLOUT, "prompt_length response_length val_kwargs.n agent.num_workers"),
+    *names(ROLLOUT, "n prompt_length response_length val_kwargs.n agent.num_workers"),
     *names(ROLLOUT, "tensor_model_parallel_size max_model_len max_num_seqs"),
     *names(ROLLOUT, "max_num_batched_tokens top_k val_kwargs.top_k"),
     *names("trainer", "nnodes n_gpus_per_node total_epochs save_freq test_freq critic_warmup"),
