@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
@@ -76,6 +76,18 @@ def write_whole(path: Path, text: str) -> None:
     """
     with whole_file(path) as file:
         file.write(text.encode("utf-8"))
+
+
+def append_lines(path: Path, lines: Iterable[bytes]) -> None:
+    """Add lines at the end of a file, in place of a cut last one; each is given without its end.
+
+    Raises:
+        OSError: If the disk refuses.
+    """
+    with open(path, "a+b") as file:
+        drop_fragment(file)
+        for line in lines:
+            file.write(line + b"\n")
 
 
 def drop_fragment(file: BinaryIO) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from recipe.hint.whole_file import whole_file, write_whole
+from recipe.hint.whole_file import append_lines, whole_file, write_whole
 
 
 def test_a_text_is_there_when_the_call_returns(tmp_path):
@@ -108,3 +108,11 @@ def test_a_folder_is_refused(tmp_path, monkeypatch):
     for folder in (tmp_path, Path(), Path("/")):
         with pytest.raises(IsADirectoryError):
             write_whole(folder, "new")
+
+
+def test_a_line_that_a_full_disk_cut_makes_room_for_the_next_ones(tmp_path):
+    place = tmp_path / "lines"
+    append_lines(place, [b"one"])
+    place.write_bytes(place.read_bytes() + b"tw")
+    append_lines(place, [b"two", b"three"])
+    assert place.read_bytes() == b"one\ntwo\nthree\n"

@@ -72,17 +72,23 @@ class ReplayBuffer:
         }
         for name in _TOKENS:
             texts = [getattr(each, name) for each in self._kept]
-            state[name] = np.concatenate([np.array([], np.int32), *texts]).astype(np.int32)
+            texts_T = [np.array([], np.int32), *texts]
+            state[name] = np.concatenate(texts_T, dtype=np.int32, casting="same_kind")
             state[f"{name}_ends"] = np.cumsum([len(each) for each in texts], dtype=np.int64)
         return state
 
     def load_state_dict(self, state: dict[str, np.ndarray]) -> None:
         """Replace the transitions; if they exceed the capacity, the newest stay."""
         texts = [np.split(state[name], state[f"{name}_ends"][:-1]) for name in _TOKENS]
+        # Copied, for a view would keep all tokens alive; equal texts once, such as the state after
+        # an utterance and that before the next one.
+        copies: dict[bytes, np.ndarray] = {}
         self._kept.clear()
         for number in range(len(state["reward"])):
-            # Copied: a view would keep all tokens alive.
-            state_T, action_T, next_state_T = (each[number].copy() for each in texts)
+            state_T, action_T, next_state_T = (
+                copies.setdefault(key := each[number].tobytes(), np.frombuffer(key, np.int32))
+                for each in texts
+            )
             reward, step = float(state["reward"][number]), int(state["step"][number])
             self._kept.append(Transition(state_T, action_T, reward, next_state_T, step))
 

@@ -18,13 +18,15 @@ from typing import Any, NamedTuple, Protocol
 
 from omegaconf import DictConfig, OmegaConf, open_dict
 
-from recipe.hint.errors import ConfigError, DataError
+from recipe.hint.errors import ConfigError, DataError, HintError, TeacherSilentError
 from recipe.hint.evaluation.responses import Done, append_responses, file_sha256
 from recipe.hint.schema import Problem, Response, Verdict, seed_at
 from recipe.hint.typed import read_json
 from recipe.hint.whole_file import write_whole
 
 _SAY_EVERY_S = 0.5
+_MOST_SILENT = 16  # problems in a row that the teacher leaves open: then it is not the problems
+_SHOWN = 3  # problems that a message lists
 # Not in the settings of responses that an earlier version drew; weights are not known before a
 # checkpoint is merged, nor of a model on the hub.
 _MAY_BE_UNKNOWN = frozenset({"weights", "template", "dtype", "grading"})
@@ -188,6 +190,9 @@ async def draw_responses(
 ) -> None:
     """Do all jobs; the first failure stops the others, and what was written stays.
 
+    A problem that the teacher leaves unanswered is no such failure: it may refuse this one, at any
+    start again.
+
     Args:
         jobs: What to draw.
         rows_of: Draws and grades what a problem lacks, one row per response.
@@ -195,20 +200,42 @@ async def draw_responses(
         concurrency: Problems in flight at the same time.
         progress: Called with the benchmark and the number of responses written: 0 when a problem
             begins, all of its missing ones when they are on disk.
+
+    Raises:
+        HintError: At the end, naming the problems that the teacher left unanswered.
     """
     waiting = iter(jobs)
+    unanswered: list[str] = []
+    num_in_a_row = 0
 
     async def work() -> None:
+        nonlocal num_in_a_row
         for job in waiting:
             benchmark = job.problem.data_source
             progress(benchmark, 0)
-            rows = await rows_of(job)
+            try:
+                rows = await rows_of(job)
+            except TeacherSilentError:
+                unanswered.append(job.problem.id)
+                num_in_a_row += 1
+                if num_in_a_row >= _MOST_SILENT:
+                    raise
+                continue
+            num_in_a_row = 0
             append_responses(folder, benchmark, rows)
             progress(benchmark, len(rows))
 
     async with asyncio.TaskGroup() as group:
         for _ in range(min(concurrency, len(jobs))):
             group.create_task(work())
+    if unanswered:
+        shown = ", ".join(map(repr, unanswered[:_SHOWN])) + " ..." * (len(unanswered) > _SHOWN)
+        raise HintError(
+            f"the teacher left turns of {len(unanswered)} of {len(jobs)} problems unanswered: "
+            f"{shown}; logs/ray says why (a refused request may need a longer context of "
+            f"the endpoint). The others are on disk: start the evaluation again to ask for these "
+            f"alone"
+        )
 
 
 async def graded_rows(job: Job, *, engine: EvaluationEngine, seed: int) -> list[dict[str, Any]]:

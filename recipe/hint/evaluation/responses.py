@@ -20,7 +20,7 @@ from recipe.hint.errors import DataError
 from recipe.hint.evaluation.turns import TURN_FACTS
 from recipe.hint.schema import Reason
 from recipe.hint.verify.maths.reading import vote_key
-from recipe.hint.whole_file import drop_fragment
+from recipe.hint.whole_file import append_lines, drop_fragment
 
 # Reasons of an answer that was read and graded; all others say why there is nothing to compare.
 GRADED = frozenset({"correct", "wrong", "too_slow"})
@@ -144,10 +144,8 @@ def append_responses(folder: Path, benchmark: str, rows: Sequence[dict[str, Any]
 
     Half of a surrogate pair becomes ``?``: it is no JSON for other readers than Python's.
     """
-    lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in rows]
-    text = "".join(lines).encode("utf-8", "replace").decode()
-    with open(response_path(folder, benchmark), "a", encoding="utf-8") as file:
-        file.write(text)
+    lines = (json.dumps(row, ensure_ascii=False).encode("utf-8", "replace") for row in rows)
+    append_lines(response_path(folder, benchmark), lines)
 
 
 def read_responses(folder: str | Path) -> dict[str, list[GradedResponse]]:

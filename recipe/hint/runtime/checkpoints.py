@@ -22,6 +22,7 @@ COMPLETE, STATE_FILE = "COMPLETE", "hint_state.npz"
 REPLAY_FILE = "hint_replay.npz"  # ArCHer's
 QUEUE = "transfer_queue"  # verl's folder, in the asynchronous modes
 MERGED = "merged"  # the folder of the merged weights
+_PARTS = ("actor", "critic", QUEUE, MERGED)
 _LATEST = "latest_checkpointed_iteration.txt"  # verl's own pointer
 _LATEST_WHOLE = "LATEST_COMPLETE"  # ours, which verl does not touch
 # Settings that name a file whose content is a part of the run, beside the training files.
@@ -143,15 +144,18 @@ def point_at(root: str | Path, step: int) -> None:
 
 
 def mark_incomplete(root: str | Path, step: int) -> None:
-    """Unmark a folder before it is written over: a kill must not leave it looking whole.
+    """Unmark and empty a folder before it is written over: a kill must not leave it looking whole.
 
-    Weights that were merged from what it held go too, and drafts that a kill has left.
+    The parts that it held go, for those of another number of processes would stay beside the new
+    ones; weights that were merged from them too, and drafts that a kill has left. One process calls
+    this, before any other writes there.
     """
     folder = step_folder(root, step)
     (folder / COMPLETE).unlink(missing_ok=True)
     for draft in folder.glob(".*.tmp"):
         draft.unlink()
-    shutil.rmtree(folder / MERGED, ignore_errors=True)
+    for part in _PARTS:
+        shutil.rmtree(folder / part, ignore_errors=True)
 
 
 def drop_old(
@@ -184,8 +188,6 @@ def drop_old(
         if (before in old and not is_spared) or not (folder / "actor").exists():
             mark_incomplete(root, before)
             (folder / REPLAY_FILE).unlink(missing_ok=True)
-            for part in ("actor", "critic", QUEUE):
-                shutil.rmtree(folder / part, ignore_errors=True)
 
 
 def resume_step(root: str | Path) -> int | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import http.client
 import json
 import os
 import shlex
@@ -11,6 +12,7 @@ import socket
 import sys
 import threading
 import time
+import urllib.request
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +32,9 @@ _AS_THE_POLICY = (
     *("enforce_eager", "enable_chunked_prefill"),
 )
 _ASK_EVERY_S, _TRY_EVERY_S, _POLL_S = 10.0, 1.0, 0.2
+# vLLM's counters at /metrics, which no queue delays.
+_TOKENS = ("vllm:prompt_tokens_total", "vllm:generation_tokens_total")
+_METRICS_S = 10.0
 
 
 @dataclass(frozen=True)
@@ -70,13 +75,15 @@ class ServerOptions:
 class Server:
     """A running server; :meth:`check` says whether it answers.
 
-    It is asked for one token from time to time: the process may be there and its engine hang.
+    It is asked for one token from time to time: the process may be there and its engine hang. Where
+    many requests wait, ours waits behind them: tokens of any request are a sign of life too.
     """
 
     def __init__(
         self, command: list[str], *, url: str, name: str, limits: Any, **process: Any
     ) -> None:
         self.url, self.name = url, name
+        self._metrics = url.removesuffix("/v1") + "/metrics"
         self._limits = limits
         self._since_s, self._has_answered = time.monotonic(), False
         self._refusal = ""
@@ -89,7 +96,7 @@ class Server:
 
         Raises:
             HintError: If it has ended, or refuses.
-            StallError: If it does not answer in time.
+            StallError: If it does not answer in time, nor reads or writes a token.
         """
         who = f"the server of {self.name}"
         if (code := self.process.poll()) is not None:
@@ -106,9 +113,30 @@ class Server:
 
     def _keep_asking(self) -> None:
         try:
-            asyncio.run(self._ask())
+            asyncio.run(self._look())
         except Exception as error:  # noqa: BLE001 - it is not the server that failed
             self._refusal = f"asking it failed with {type(error).__name__}: {error}"
+
+    async def _look(self) -> None:
+        await asyncio.gather(self._ask(), self._count())
+
+    async def _count(self) -> None:
+        most = 0.0
+        while self.process.poll() is None:
+            await asyncio.sleep(_ASK_EVERY_S)
+            count = await asyncio.to_thread(self._num_tokens)
+            if self._has_answered and count > most:
+                most, self._since_s = count, time.monotonic()
+
+    def _num_tokens(self) -> float:
+        """Return how many tokens it has read and written so far; 0 where it does not say."""
+        direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        try:
+            with direct.open(self._metrics, timeout=_METRICS_S) as response:
+                lines = response.read().decode().splitlines()
+            return sum(float(line.split()[-1]) for line in lines if line.startswith(_TOKENS))
+        except (OSError, ValueError, http.client.HTTPException):
+            return 0.0
 
     async def _ask(self) -> None:
         request = make_request(

@@ -15,7 +15,7 @@ import numpy as np
 from recipe.hint.errors import ConfigError
 from recipe.hint.record import PromptRecord
 from recipe.hint.report.runs import read_rows
-from recipe.hint.whole_file import drop_fragment, whole_file, write_whole
+from recipe.hint.whole_file import append_lines, whole_file, write_whole
 
 METRICS_FILE = "hint_metrics.json"  # in a checkpoint: metrics of its step
 
@@ -117,10 +117,7 @@ def keep_config(path: Path, text: str) -> None:
 
 
 def _append(path: Path, rows: Iterable[dict[str, Any]]) -> None:
-    with open(path, "a+b") as file:
-        drop_fragment(file)
-        for row in rows:
-            file.write(json.dumps(row).encode() + b"\n")
+    append_lines(path, (json.dumps(row).encode() for row in rows))
 
 
 def _free_name(path: Path) -> Path:

@@ -1,5 +1,6 @@
 """ArCHer's targets, doubles and replay, by hand."""
 
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -127,6 +128,34 @@ def test_a_buffer_comes_back_from_its_state_as_it_was(tmp_path):
     smaller = ReplayBuffer(2)
     smaller.load_state_dict(buffer.state_dict())
     assert {each.step for each in smaller.draw(50, seed=0)} == {4, 5}
+
+
+def test_a_buffer_that_comes_back_shares_a_state_with_the_utterance_before_it():
+    first, second = np.arange(5), np.arange(9)
+    buffer, other = ReplayBuffer(2), ReplayBuffer(2)
+    buffer.add(
+        [
+            Transition(first, first[:1], 0.0, second, step=1),
+            Transition(second, second[:2], 1.0, second[:0], step=1),
+        ]
+    )
+    other.load_state_dict(buffer.state_dict())
+    one, two = sorted(other._kept, key=lambda each: each.reward)
+    assert one.next_state_T is two.state_T
+    assert (one.state_T.tolist(), two.state_T.tolist()) == (first.tolist(), second.tolist())
+    assert two.is_done
+
+
+def test_a_state_is_copied_once():
+    # 3 x 100,000 tokens of 4 bytes are 1.2 MB; a second copy of a third of them adds 0.4 MB.
+    tokens = np.zeros(100_000, np.int32)
+    buffer = ReplayBuffer(1)
+    buffer.add([Transition(tokens, tokens, 0.0, tokens, step=1)])
+    tracemalloc.start()
+    buffer.state_dict()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert 1.2e6 < peak < 1.4e6
 
 
 def test_an_empty_buffer_comes_back_empty_and_says_so_when_asked():

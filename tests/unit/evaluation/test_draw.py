@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from omegaconf import OmegaConf
 
-from recipe.hint.errors import ConfigError, DataError
+from recipe.hint.errors import ConfigError, DataError, HintError, TeacherSilentError
 from recipe.hint.evaluation import draw as module
 from recipe.hint.evaluation.draw import (
     Progress,
@@ -128,6 +128,48 @@ def test_a_failure_ends_the_run_and_keeps_what_was_written(tmp_path):
         evaluate(tmp_path, [problem("a"), problem("bb")], engine=engine, concurrency=1)
     assert "the replica is gone" in str(caught.value.exceptions[0])
     assert len(rows_of(tmp_path)) == 2
+
+
+def leaving_out(folder, names, silent, *, done=None):
+    """Draw a response of each, one after the other; the teacher answers none of ``silent``."""
+    (folder / "samples").mkdir(exist_ok=True)
+    asked = []
+
+    async def rows(job):
+        asked.append(job.problem.id)
+        if job.problem.id in silent:
+            raise TeacherSilentError("guide")
+        return await graded_rows(job, engine=Engine(1), seed=1)
+
+    jobs = missing_jobs([problem(name) for name in names], 1, done or {})
+    drawing = draw_responses(jobs, rows, folder=folder, concurrency=1, progress=lambda *_: None)
+    try:
+        asyncio.run(drawing)
+    except HintError as error:
+        return asked, str(error)
+    except ExceptionGroup as group:
+        return asked, str(group.exceptions[0])
+    return asked, ""
+
+
+def test_a_problem_that_the_teacher_refuses_is_told_at_the_end_and_the_others_are_kept(tmp_path):
+    asked, told = leaving_out(tmp_path, "abcdef", "bcde")
+    assert asked == list("abcdef")
+    assert [row["id"] for row in rows_of(tmp_path)] == ["a", "f"]
+    assert told.startswith("the teacher left turns of 4 of 6 problems unanswered: 'b', 'c', 'd' .")
+    assert "start the evaluation again to ask for these alone" in told
+    # 4 of 6 are missing; the endpoint answers now.
+    asked, told = leaving_out(tmp_path, "abcdef", "", done=resume_responses(tmp_path))
+    assert (asked, told) == (list("bcde"), "")
+    assert sorted(row["id"] for row in rows_of(tmp_path)) == list("abcdef")
+
+
+def test_a_teacher_that_answers_nobody_is_not_asked_about_every_problem(tmp_path):
+    names = [f"p{number:02}" for number in range(50)]
+    asked, told = leaving_out(tmp_path, names, names[10:])
+    assert asked == names[:26]  # 10 are drawn, then 16 in a row are not
+    assert told.startswith("the teacher gave no answer")
+    assert len(rows_of(tmp_path)) == 10
 
 
 def test_a_line_that_a_kill_cut_is_taken_off_and_its_response_drawn_again(tmp_path):

@@ -119,6 +119,13 @@ def test_half_a_surrogate_pair_in_a_text_can_be_read_again(tmp_path):
     assert [each.extracted for each in read_responses(tmp_path)["toy"]] == ["?x"]
 
 
+def test_what_a_full_disk_left_of_a_line_does_not_spoil_the_next_one(tmp_path):
+    path = write_rows(tmp_path, "toy", rows("toy", p="+"))
+    path.write_bytes(path.read_bytes() + b'{"benchmark": "to')
+    append_responses(tmp_path, "toy", rows("toy", q="-"))
+    assert [each.id for each in read_responses(tmp_path)["toy"]] == ["p", "q"]
+
+
 @pytest.mark.parametrize("line", [b"not json", b"{]", b"\x80"])
 def test_a_broken_line_in_the_middle_is_named(tmp_path, line):
     path = write_rows(tmp_path, "a", rows("a", p="+-"))

@@ -201,6 +201,13 @@ def test_a_partner_that_does_not_answer_ends_the_run_with_its_name(
     alternation(tmp_path, num_steps=3).run()
 
 
+def test_a_partner_whose_answers_come_late_is_not_ended_while_it_writes_tokens(tmp_path):
+    # Every answer takes 4 s, twice answer_s; the counter of tokens grows at every look.
+    busy = ServerOptions(serve_args="--fault busy")
+    alternation(tmp_path, num_steps=2, t_low=1, server_options=busy, answer_s=2.0).run()
+    assert partners(tmp_path, "guide") == {1: "solver global_step_1"}
+
+
 def test_a_server_that_knows_other_weights_is_refused(tmp_path):
     wrong = ServerOptions(serve_args="--served-model-name somebody")
     with pytest.raises(HintError, match="the server of guide-0 refuses a chat: HTTP 404"):
