@@ -40,11 +40,12 @@ def test_a_common_fraction_is_no_decimal_that_repeats_and_no_percentage(problem)
         assert [each for each in wrong if is_right(each, gold, problem)] == []
         right = [
             f"{ninths}/9",
-            rf"\dfrac{{{2 * ninths}}}{{18}}",
             rf"\frac{{{ninths}}}{{9}} = 0.\overline{{{ninths}}}",
             rf"\frac{{{ninths}}}{{9}} \approx {ninths / 9:.3f}",
         ]
         assert [each for each in right if not is_right(each, gold, problem)] == []
+        is_lowest = problem != FRACTIONS[0]
+        assert is_right(rf"\dfrac{{{2 * ninths}}}{{18}}", gold, problem) != is_lowest
         assert is_right(wrong[0], gold, "What is it, as a fraction or a decimal?")
         assert is_right(wrong[0], gold, "What is it?")
 

@@ -36,7 +36,9 @@ _DIGIT = re.compile(  # \boxed{5},000, \boxed{5}\,000, \boxed{5}e3
     rf"\{{?[0-9]|{_TEX_GAP}[0-9]|(?:[.,]|\{{,\}})[0-9]|[eE][-+]?[0-9]"
 )
 _THOUSANDS_BEFORE = re.compile(r"(?<![0-9.,])[0-9]{1,3}(?:,|\{,\})\Z")  # 1,\boxed{500}
-_POINT_BEFORE = re.compile(r"(?:(?<![A-Za-z0-9.,)\]}])|(?<![0-9])0)\.(?:\\overline\{)?\Z")
+_POINT_BEFORE = re.compile(r"(?:(?<![A-Za-z0-9.,)\]}%!?])|(?<![0-9])0)\.(?:\\overline\{)?\Z")
+# Signs behind a word, formula or number that the point of a sentence follows: **Answer**., $x=5$.
+_STOP_BEFORE = re.compile(r"[A-Za-z0-9.,)\]}%!?:](?:[*_\"'`”’]{1,3}|\${1,2})\.\Z")
 _LOOK = re.compile(r"\\(?:text|math|boldsymbol|color\{[a-z]{1,20}\})[a-z]{0,6}\s?\{\s?\Z")
 # Another box before this one, in one term with it.
 _BOX_BEFORE = re.compile(
@@ -57,7 +59,9 @@ _OTHER = re.compile(  # \boxed{5} or 7
 )
 _NAMED = re.compile(r"([A-Za-z])\s?=\s?(?:\$|\\[(\[])?\s?\Z")
 _CHANGING = frozenset("neg mul div pow root fn log fact binom floor ceil".split())
-_LIST_MARK = re.compile(r"[1-9][0-9]?[.)]")
+_LIST_MARK = re.compile(
+    r"(?:\A|\b(?:step|case|part|problem|question|method)\s)[1-9][0-9]?[.)]\Z", re.IGNORECASE
+)
 
 
 def changes_value(response: str, start: int, end: int, problem: str = "") -> bool:
@@ -93,9 +97,21 @@ def _is_part_of_number(response: str, start: int, end: int, inside: str, problem
         return True
     before = response[max(0, start - _REACH) : start]
     is_group = re.match(r"[0-9]{3}(?![0-9])", inside) and _THOUSANDS_BEFORE.search(before)
-    if is_group or _POINT_BEFORE.search(before) or _BOX_BEFORE.search(before):
+    is_decimal = _POINT_BEFORE.search(before) and not _ends_sentence(response, start)
+    if is_group or is_decimal or _BOX_BEFORE.search(before):
         return True
     return _DIGIT.match(response, end) is not None
+
+
+def _ends_sentence(response: str, start: int) -> bool:
+    r"""Tell whether the point right before a box ends a sentence: ``$x = 5$.``, ``**Answer**.``."""
+    before = _STOP_BEFORE.search(response, max(0, start - _REACH), start)
+    return before is not None and ("$" not in before[0] or not _is_in_formula(response, start))
+
+
+def _is_in_formula(response: str, start: int) -> bool:
+    """Tell whether a formula between dollars has begun in the paragraph and not ended."""
+    return len(_DOLLARS.findall(response[:start].rpartition("\n\n")[2])) % 2 == 1
 
 
 def has_other(response: str, start: int, end: int, inside: str) -> bool:
@@ -208,14 +224,16 @@ def _before(response: str, start: int) -> str:
     text = response[max(0, start - _REACH) : start]
     mark = next(reversed([*_BEGIN.finditer(text)]), None)
     if mark is not None and re.fullmatch(_PROSE, mark[0]) is None:
-        paragraph = response[:start].rpartition("\n\n")[2] if mark[0].startswith("$") else "$"
         inside = text[mark.end() :]
-        is_formula = len(_DOLLARS.findall(paragraph)) % 2 == 1  # else it ends the formula before
+        # else it ends the formula before
+        is_formula = not mark[0].startswith("$") or _is_in_formula(response, start)
         if is_formula and (inside.strip() or re.match(_RELATION, mark[0])):
             return "" if _WORD.search(inside) or "\n" in inside.lstrip() else inside
         text = text[: mark.start()] if is_formula else inside
     touching = text.split()[-1].strip("*_") if text[-1:].strip() else ""
-    is_list_mark = _LIST_MARK.fullmatch(text.rpartition("\n")[2].strip()) is not None
+    if touching.endswith(".") and (touching == "." or _ends_sentence(response, start)):
+        return ""
+    is_list_mark = _LIST_MARK.search(text.rpartition("\n")[2].strip()) is not None
     return "" if _WORD.search(touching) or is_list_mark else touching
 
 

@@ -79,6 +79,7 @@ _SHARE = re.compile(
 )
 _SUBSTANCE = re.compile(r"\b[Hh]ow (?:much(?: more)?|many [a-z]+ of) (?:the )?([a-z]+)")
 _HOW = re.compile(r"\b[Hh]ow (far|tall|wide|deep|heavy)\b")
+_HOW_ELSE = re.compile(r"\b[Hh]ow (?:much|far|long|old|fast|tall|wide|deep|heavy)\b")
 _KINDS_ASKED = dict.fromkeys(("far", "tall", "wide", "deep"), "length") | {"heavy": "mass"}
 _CENTS = re.compile(r"\bcents?\b|¢")
 _COINS = re.compile(r"\b(?:penn(?:y|ies)|nickels?|dimes?|quarters?|coins?)\b")
@@ -112,6 +113,9 @@ def has_noun(noun: str, problem: str) -> bool:
         if tail not in TAILS | TOTALS:
             return False
         words = noun.split()
+    is_total = len(words) > 1 and words[0] == "total" and "total" not in _asked_words(problem)
+    if is_total and _asks_for_tail("total", problem):
+        words = words[1:]
     while len(words) > 1 and words[0] in PLAIN_ADJECTIVES and not _is_asked_so(words, problem):
         words = words[1:]
     if not words or not problem:
@@ -257,8 +261,12 @@ def _asks_for_tail(word: str, problem: str) -> bool:
 
 @functools.lru_cache(maxsize=256)
 def _behind_how_many(problem: str) -> tuple[str, ...]:
-    """The words behind the question's last ``how many``, or the problem's; empty without one."""
-    for text in (question(problem), problem[:MAX_CHARS]):
+    """The words behind the question's last ``how many``; empty without one.
+
+    Those of the problem where the question has no ``how`` of its own: ``how much``.
+    """
+    asks_otherwise = _HOW_ELSE.search(question(problem)) is not None
+    for text in (question(problem), "" if asks_otherwise else problem[:MAX_CHARS]):
         if asked := list(_ASKED.finditer(_with_plain_units(without_possessives(text)))):
             return tuple(asked[-1][1].split())
     return ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 from recipe.hint.verify.maths.formulas import DELIMITED, SEPARATORS, Formulas, symbol
@@ -11,6 +12,7 @@ from recipe.hint.verify.maths.tree import (
     Number,
     Unread,
     decimal,
+    has_bare_degree,
     names_in,
     num,
     points_of,
@@ -220,7 +222,10 @@ class Atoms(Formulas):
         self._nested -= 1
         self.take(r"\}")
         if not name:
-            return Node("set", spliced(tuple(parts)))
+            members = spliced(tuple(parts))
+            names = {member.items[0] for member in members if member.kind == "label"}
+            is_solution = 1 < len(names) == len(members)  # {x = 1, y = 2}
+            return Node("list" if is_solution else "set", members)
         if names_in(*parts) != {name} or any(part.kind not in _CONDITIONS for part in parts):
             raise Unread("a set by another condition")
         return parts[0] if len(parts) == 1 else Node("list", spliced(tuple(parts)), self._word)
@@ -281,8 +286,8 @@ class Atoms(Formulas):
 
     def _function_argument(self) -> Node:
         self._nested += 1
-        if self.text() == "(":
-            node = self._group("(", ")")
+        if self.text() in ("(", "{"):
+            node = self._group(self.text(), ")" if self.text() == "(" else "}")
             if self.text() in ("^", "!"):
                 raise Unread("a power of an argument or of the function")
         else:
@@ -356,3 +361,29 @@ def _lone(node: Node) -> Node:
     if node.kind in ("relation", "label", "word"):
         raise Unread("a relation in brackets")
     return node
+
+
+def in_degrees(node: Node, *, is_marked: bool) -> Node | None:
+    r"""Return how many degrees a formula says, ``180^\circ - 60^\circ``; ``None`` if it may not.
+
+    Every term has to be in degrees once. ``is_marked``: the sign of the last one was taken.
+    """
+    if node.kind == "degree":
+        return None if is_marked else node.items[0]
+    if not has_bare_degree(node):
+        return node if is_marked else None
+    if node.kind not in ("add", "sub", "neg", "mul", "div"):
+        return None
+    *first, last = node.items
+    if node.kind == "div" or (node.kind == "mul" and not has_bare_degree(last)):
+        parts = [in_degrees(first[0], is_marked=False), last]
+        is_read = not is_marked and not has_bare_degree(last)
+    elif node.kind == "mul":
+        parts = [*first, in_degrees(last, is_marked=is_marked)]
+        is_read = not has_bare_degree(first[0])
+    else:
+        parts = [*(in_degrees(each, is_marked=False) for each in first)]
+        parts.append(in_degrees(last, is_marked=is_marked))
+        is_read = True
+    items = tuple(each for each in parts if each is not None)
+    return replace(node, items=items) if is_read and len(items) == len(parts) else None

@@ -6,6 +6,7 @@ sets and unions. A bare list is taken for the set or tuple that the gold answer 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -39,6 +40,7 @@ _RULES = {
 }  # fmt: skip
 _ALL_REALS = frozenset({"all real numbers", "all reals", "the set of all real numbers"})
 _REALS = Node("sym", value=r"\mathbb{R}")
+_ARTICLE = re.compile(r"\A(?:an?|the) (?=[a-z]{3})")
 
 
 @dataclass(kw_only=True)
@@ -146,7 +148,7 @@ class Comparison(Closeness):
 
     def _words(self, gold: Node, other: Node) -> bool:
         self.used_words = True
-        left, right = folded(gold), folded(other)
+        left, right = (_ARTICLE.sub("", folded(node)) for node in (gold, other))
         word, rest = (gold, other) if gold.kind == "word" else (other, gold)
         if rest.kind != "word" and folded(word) in _ALL_REALS:
             return rest == _REALS or maths_sets.is_all_reals(rest)

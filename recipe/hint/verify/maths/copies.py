@@ -37,10 +37,12 @@ _COMMON = re.compile(r"\bcommon fraction")
 _JOIN = re.compile(r"\b[Ss]implif|\b[Ee]xpand\b")
 _RATIONAL_BELOW = re.compile(r"rational denominator|[Rr]ationali[sz]|radical form")
 _SIMPLIFY = re.compile(r"\b[Ss]implif|\b[Rr]ationali[sz]|\bradical")
+_DIVIDE = re.compile(r"\b[Qq]uotient|\b[Dd]ivided? |\b[Ss]implif")
 _SCALES = frozenset(10**power for power in range(16))
 _NEUTRAL = {"mul": _SCALES, "div": _SCALES, "pow": {1}, "add": {0}, "sub": {0}}
 _PLAIN = frozenset({"num", "sym", "const"})
 _RATIONAL = frozenset("num add sub neg mul div pow binom fact".split())
+_FIELD = frozenset("num sym const add sub neg mul div pow".split())
 _UNDONE = frozenset("floor ceil abs".split())
 
 
@@ -106,9 +108,14 @@ def has_form(problem: str, gold: Node, answer: Node) -> bool:
         if sum(factors(answer).values()) < sum(factors(gold).values()):
             return False
         return _divides(gold) or not _divides(answer)  # x(x + 3 + 2/x) is no factoring
+    is_quotient = _divides(answer) and _is_rational(answer) and _is_polynomial(gold)
+    if is_quotient and _DIVIDE.search(problem):
+        return False  # (x^2 - 4 + 3)/(x + 1) for x - 1
     if _SIMPLIFY.search(problem) and 0 < max(_radicands(gold)) < max(_radicands(answer)):
         return False  # sqrt(968)/2 for 11 sqrt(2)
-    if _RATIONAL_BELOW.search(problem) and _divides_by_root(answer) > _divides_by_root(gold):
+    has_fraction = any(each.kind in ("div", "pow") for each in nodes_of(gold))
+    is_rational_below = _RATIONAL_BELOW if has_fraction else _SIMPLIFY
+    if is_rational_below.search(problem) and _divides_by_root(answer) > _divides_by_root(gold):
         return False  # 10/sqrt(5) for 2 sqrt(5)
     if _COMMON.search(problem) and any(map(_divides_decimals, nodes_of(answer))):
         return False  # 1.4/0.3
@@ -153,6 +160,18 @@ def _divides(node: Node) -> bool:
     if node.kind == "pow" and (exact(node.items[1]) or 0) < 0:
         below = node.items
     return bool(names_in(*below)) or any(map(_divides, node.items))
+
+
+def _is_polynomial(node: Node) -> bool:
+    """Whether it is a polynomial with a name."""
+    return bool(names_in(node)) and not _divides(node) and _is_rational(node)
+
+
+def _is_rational(node: Node) -> bool:
+    """Whether it is numbers, names and arithmetic with whole exponents."""
+    power = exact(node.items[1]) if node.kind == "pow" else Fraction(1)
+    is_whole = power is not None and power.denominator == 1
+    return is_whole and node.kind in _FIELD and all(map(_is_rational, node.items))
 
 
 def _divides_by_root(node: Node) -> bool:

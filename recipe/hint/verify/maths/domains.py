@@ -19,7 +19,8 @@ _DOMAIN = re.compile(
     rf"(?:{GAP}|[,;(]|\\forall(?![a-z])|\\text\{{[\s,(]{{0,3}}(?:for|where|with)?"
     rf"(?: (?:all|any|every|each|some))?{_KIND}(?: (?:integers?|numbers?))?\s?[}}$]){{1,9}}"
     rf"(?P<letter>[A-Za-z])\s?(?P<range>\\in\s?\\mathbb\s?\{{?(?P<set>[NZQR])\}}?(?P<sign>{_SIGN})?"
-    r"|\\text\{\s?is an integer\})?(?P<bound>\s?(?:>|\\geq?(?![a-z]))\s?[01])?\$?\s?\}?\)?\.?\Z"
+    r"|\\text\{\s?(?:is )?any? integer\s?\})?"
+    r"(?P<bound>\s?(?:>|\\geq?(?![a-z]))\s?[01])?\$?\s?\}?\)?\.?\Z"
 )
 _BOUND = re.compile(r"[<>≤≥≠∈]|\\(?:[lg]t|[lg]eq?|neq?|in|[lg]eqslant)(?![a-z])")
 # Numbers that tell domains apart; half a one is in none of whole numbers.
@@ -55,6 +56,12 @@ _IN_REALS = re.compile(  # x \in R, x > 2, also after \{x \mid
     rf"\A\s?(?P<set>{_SET_OPENS})?(?P<name>[a-z])\s?\\in\s?\\mathbb\s?\{{?R\}}?\s?"
     rf"(?:,\s?|\\text\{{\s?,?\s?and\s?\}}\s?){GAP}{{0,3}}(?=(?P=name)\s?{_RELATION})"
 )
+_FAMILY = re.compile(  # {2k | k \in Z}, {x | x = 2k, k \in Z}
+    r"\A\s?(?:[a-z]\s?\\in\s?)?(?:\\left\s?)?\\\{\s?"
+    r"(?:(?P<name>[a-z])\s?(?:\\mid|:|\|)\s?(?=(?P=name)\s?=))?(?P<body>[^:|]{1,400}?)\s?"
+    r"(?:\\(?:mid|middle\s?\|)(?![a-z])|[:|,])\s?"
+    r"(?P<domain>(?P<letter>[a-z])\s?\\in\s?\\mathbb\s?\{?Z\}?)\s?(?:\\right\s?)?\\\}\s?\Z"
+)
 _ALL_BUT = re.compile(  # all real numbers except 2, all real numbers x > 2
     r"\A\s?(?:x\s?=\s?)?\\text\{\s?(?:the set of )?all real numbers(?P<but>,? (?:except|but))?"
     rf"(?: for)?(?: [a-z] such that)?\s?\}}{GAP}{{0,3}}"
@@ -77,10 +84,16 @@ def without_reals(text: str) -> str:
     return f"{name} {sign} {rest}" if sign not in (None, "=") and not found["but"] else text
 
 
+def _without_braces(found: re.Match[str]) -> str:
+    """Return a family and its domain, unless all that is said is where a number is."""
+    is_domain = found["body"].strip() == found["letter"]
+    return found[0] if is_domain else f"{found['body']}, {found['domain']}"
+
+
 def without_domain(text: str, problem: str = "") -> str:
     """Return an answer without the domains after its formulas, in a list after each."""
     plain = unwrapped(text)
-    inner = without_reals(plain)
+    inner = _FAMILY.sub(_without_braces, without_reals(plain))
     kept, start = "", 0
     for link in itertools.islice(_LINK.finditer(inner), _MAX_MEMBERS):
         kept += _without_last(inner[start : link.start()], problem) + link[0]

@@ -20,6 +20,11 @@ _FRACTION = re.compile(
     r"\bcommon fraction|\bsimplest (?:\w+ )?form\b|\blowest terms\b|\breduced (?:\w+ )?fraction"
     r"|\bimproper fraction"
 )
+_LOWEST = re.compile(
+    r"\bsimplest form\b|\blowest terms\b|\b(?:[Rr]educed?|irreducible) (?:\w+ ){0,2}fraction"
+)
+_COPRIME = re.compile(r"\\gcd\s?\(\s?\|?[A-Za-z]\b|greatest common divisor (?:of )?1\b")
+_POSITIVE = re.compile(r"\b[aA]\s?(?:>|\\gt\b)\s?0")
 _OR_DECIMAL = re.compile(r"\bor (?:\w+ ){0,3}decimal|\bdecimals? or\b")
 _STATED = re.compile(r"([0-9]*\.?[0-9]+)\s?\$?(\\?%|percent\b)?")
 _PRIMES = re.compile(
@@ -44,6 +49,10 @@ def has_asked_form(problem: str, gold: Node, answer: Node) -> bool:
         return True
     if _FRACTION.search(problem) and not _may_be_decimal(problem, gold, answer):
         return False
+    if _LOWEST.search(problem) and not _is_lowest(gold, answer):
+        return False
+    if _COPRIME.search(problem) and not _is_coprime(problem, gold, answer):
+        return False
     if _VECTORS.search(problem) and not _has_cells(gold, answer):
         return False
     if _SLOPE.search(problem) and not _is_line(gold, answer):
@@ -65,8 +74,81 @@ def _may_be_decimal(problem: str, gold: Node, answer: Node) -> bool:
         return True
     number = _sized(answer.items[-1] if answer.kind == "label" else answer)
     if number.kind == "num" and not number.value.repeats:
-        return number.value.value not in _stated(problem)
+        return not _is_decimal(number) or number.value.value not in _stated(problem)
     return not any(map(_is_decimal, nodes_of(answer)))
+
+
+def is_numeral(node: Node) -> bool:
+    """Tell whether it is a number, mixed or not, or a fraction in lowest terms, signs aside."""
+    node = _sized(node)
+    if node.kind != "div" or any(_sized(each).kind != "num" for each in node.items):
+        return node.kind == "num" and not node.value.repeats
+    top, bottom = (_sized(each).value.value for each in node.items)
+    return top.denominator == bottom.denominator == 1 == math.gcd(int(top), int(bottom))
+
+
+def _is_lowest(gold: Node, answer: Node) -> bool:
+    """Tell whether an answer to a fraction in lowest terms is one, a mixed number or a decimal."""
+    gold, answer = _value(gold), _value(answer)
+    if _sized(gold).kind != "div" or not is_numeral(gold) or exact(answer) is None:
+        return True
+    return is_numeral(answer)
+
+
+def _is_coprime(problem: str, gold: Node, answer: Node) -> bool:
+    """Tell whether the coefficients of an equation are whole numbers without a common factor.
+
+    The first one, in the gold answer's order, is positive where the problem demands it.
+    """
+    wanted, own = _coefficients(gold), _coefficients(answer)
+    if not wanted or not own or math.gcd(*map(int, wanted.values())) != 1:
+        return True
+    if any(each.denominator != 1 for each in own.values()):
+        return False
+    first = own.get(next(iter(wanted)), Fraction(1))
+    is_turned = _POSITIVE.search(problem) is not None and first < 0
+    return math.gcd(*map(int, own.values())) == 1 and not is_turned
+
+
+def _coefficients(node: Node) -> dict[str, Fraction]:
+    """Map the names of a linear equation to their numerals, "" to the number alone.
+
+    Those of the right side are subtracted. Empty for all else.
+    """
+    if node.kind != "relation" or node.value != ("=",):
+        return {}
+    found: dict[str, Fraction] = {}
+    left, right = node.items if names_in(node.items[0]) else node.items[::-1]
+    for sign, side in ((1, left), (-1, right)):
+        for term, own in _signed_terms(side, sign):
+            names = names_in(term)
+            factor = _factor(term)
+            if factor is None or len(names) > 1:
+                return {}
+            name = next(iter(names), "")
+            found[name] = found.get(name, Fraction(0)) + own * factor
+    return found
+
+
+def _signed_terms(node: Node, sign: int) -> Iterator[tuple[Node, int]]:
+    if node.kind not in ("add", "sub", "neg"):
+        yield node, sign
+        return
+    for place, item in enumerate(node.items):
+        is_taken = node.kind == "neg" or (node.kind == "sub" and place == 1)
+        yield from _signed_terms(item, -sign if is_taken else sign)
+
+
+def _factor(term: Node) -> Fraction | None:
+    """Return the number before a name; ``None`` of what is no number times a name."""
+    if term.kind == "sym":
+        return Fraction(1)
+    if term.kind in ("mul", "div") and names_in(term):
+        left, right = map(_factor, term.items)
+        if left is None or right is None or (term.kind == "div" and names_in(term.items[1])):
+            return None
+        return left * right if term.kind == "mul" else left / right if right else None
+    return exact(term)
 
 
 def _stated(problem: str) -> set[Fraction]:

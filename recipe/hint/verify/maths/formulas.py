@@ -136,11 +136,11 @@ class Formulas(Cursor):
         kind, text = self.kind(), self.text()
         if kind in ("sym", "run"):
             return not self._starts_unit()
-        if kind == "vulgar":
-            return False
-        if kind == "num":  # (n - 2)2^n is a product, (2) 3 and x2 are none
-            goes_on = self.text(1) in ("^", r"\sqrt") or self.kind(1) in ("sym", "run")
-            return self.text(-1) == "!" or (self.text(-1) in (")", "}") and goes_on)
+        if kind == "num":  # (n - 2)2^n, n2^n and n^2 2^n are products, (2) 3 and x2 are none
+            if self.text(-1) in (")", "}"):
+                return self.text(1) in ("^", r"\sqrt") or self.kind(1) in ("sym", "run")
+            is_behind_name = self.kind(-1) == "sym" or self.text(-2) in ("^", "_")
+            return self.text(-1) == "!" or (is_behind_name and self.text(1) == "^")
         if text == "|":
             return not self._in_bars
         return text in _ATOMS

@@ -24,7 +24,7 @@ from recipe.hint.verify.maths.around import changes_value, has_other, without_re
 from recipe.hint.verify.maths.closeness import NeedsAlgebra
 from recipe.hint.verify.maths.compare import Comparison
 from recipe.hint.verify.maths.domains import without_domain
-from recipe.hint.verify.maths.named import read_answer, with_names
+from recipe.hint.verify.maths.named import read_answer, with_names, without_form
 from recipe.hint.verify.maths.questions import asks_for_several, is_finished, leaves_work
 from recipe.hint.verify.maths.reading import Reading, read
 from recipe.hint.verify.maths.residues import without_moduli
@@ -35,6 +35,13 @@ _MAX_QUICK_CHARS = 300
 MAX_ANSWER_CHARS = 10_000
 
 _BOX = re.compile(r"\\boxed(?![A-Za-z])\s*")
+# Prose that speaks of the command: within \boxed{}, in \boxed format.
+_EMPTY_BOX = re.compile(r"\\boxed(?:\s*\{\s*\}|(?![A-Za-z]))")
+_INSIDE = re.compile(
+    r"\b(?:in|within|inside|into|with|using)(?: an?| the)?[\s`$\"'*(]{1,4}\Z", re.IGNORECASE
+)
+_FORMAT = re.compile(r"[`$\"'*]{0,2}\s(?:format|notation|environment|command|form|tag|macro)\b")
+_QUOTED_END = re.compile(r"(?<=\})|[`\"'.,;:)]")
 _BRACE = re.compile(r"(\\boxed(?![A-Za-z])\s*)\{|\\(?!\\boxed).|[{}]", re.DOTALL)
 # A mark behind a box: \boxed{5}\%, $\boxed{60}$°, \boxed{12}_7; no comment, temperature or note.
 _MARK = re.compile(
@@ -45,7 +52,8 @@ _MARK = re.compile(
 _TAKES_NO_MARK = re.compile(r"(?:%|°|\\circ\s?\}?|_\{?\d+\}?)\s*$|.[-+]")
 # Between two boxes that are parts of one answer: nothing, or a comma, "and", "or".
 _GLUE = re.compile(
-    r"\}((?:[\s$*,;]|\\[()\[\],;: ]|\\q?quad(?![a-z])|\\text\{[\s,]{0,3}(?:and|or)\s?\}|and|or)*)\Z"
+    r"\}((?:[\s~$*,;]|\\[()\[\],;: ]|\\q?quad(?![a-z])"
+    r"|\\text\{(?:[\s,]{0,3}(?:and|or)|\s?,)\s?\}|and|or)*)\Z"
 )
 _PARTED = re.compile(r"(?<!\\)[,;]|and|or")
 _NAME = re.compile(r"(?<![A-Za-z0-9\\+*/^-])([A-Za-z](?:_\{?[0-9]\}?)?)\s?=\s?\Z")  # x = \boxed{2}
@@ -132,7 +140,8 @@ def last_box(response: str) -> Box:
     r"""Find the last ``\boxed{...}``; braces inside may nest or be escaped.
 
     An unbalanced last box, or ``\boxed`` without a brace, is ``open`` however many complete
-    boxes come before it: those are intermediate values. A box inside another is part of it.
+    boxes come before it: those are intermediate values. An empty one that prose speaks of
+    (``within \boxed{}``, ``in \boxed format``) is none. A box inside another is part of it.
     Boxes side by side, ``\boxed{2}`` and ``\boxed{3}``, are one answer, the list of their values;
     so are ``x = \boxed{2}`` or ``x = \boxed{3}``. A box that only repeats the last one is left out
     (``around.without_repeats``). More than twelve of them are ``open``. A per cent
@@ -202,14 +211,27 @@ def _mark_behind(response: str, end: int, inside: str) -> str:
 
 
 def _last_match(response: str) -> int | None:
-    """Where the last box's brace must be."""
+    """Where the last box's brace must be; a box that is only spoken of counts if it is alone."""
+    spoken_of = None
     start = response.rfind(r"\boxed")
     while start >= 0:
         match = _BOX.match(response, start)
-        if match is not None:
+        if match is not None and not _is_spoken_of(response, start):
             return match.end()
+        spoken_of = match.end() if match is not None and spoken_of is None else spoken_of
         start = response.rfind(r"\boxed", 0, start)
-    return None
+    return spoken_of
+
+
+def _is_spoken_of(response: str, start: int) -> bool:
+    """Tell whether the command here holds nothing and the words around it speak of it."""
+    box = _EMPTY_BOX.match(response, start)
+    if box is None:
+        return False
+    if _FORMAT.match(response, box.end()):
+        return True
+    is_ended = _QUOTED_END.match(response, box.end()) is not None
+    return is_ended and _INSIDE.search(response, max(0, start - 20), start) is not None
 
 
 def compare(answer: str, candidate: str, problem: str = "") -> Equality:
@@ -254,9 +276,10 @@ def _trees_equal(gold: Reading, other: Reading, comparison: Comparison) -> Equal
         golds = golds[:1]  # `1,234` is one number where one is asked for
     again = Comparison(tolerance=comparison.tolerance, is_quick=comparison.is_quick).equal
     is_near = comparison.tolerance is not None
-    for left in golds:
+    for gold_tree in golds:
         for tree in other.trees:
-            right = with_names(tree, left, comparison.problem)
+            right = with_names(tree, gold_tree, comparison.problem)
+            left = without_form(gold_tree, right)
             comparison.ignored.clear()
             plain = without_moduli(left, right, comparison.problem)
             if plain != right:

@@ -139,7 +139,8 @@ def tell_order(label: Node, gold: Node, problem: str) -> bool:
         return False
     problem = re.sub(r"[\s{}]", "", problem)
     letter = r"(?<![A-Za-z\\]){}(?![A-Za-z])"
-    return all(re.search(letter.format(re.escape(each.value)), problem) for each in names.items)
+    heads = [each.items[0] if each.kind == "mul" else each for each in names.items]  # f of f(n)
+    return all(re.search(letter.format(re.escape(each.value)), problem) for each in heads)
 
 
 def read_answer(text: str, gold: Reading, problem: str) -> Reading:
@@ -168,7 +169,8 @@ def may_stand_left(name: Node, problem: str) -> bool:
     if not names_in(name) or not problem:
         return False  # 4 = 5
     asked = _asked(problem)
-    if not asked and _is_usual(name, problem):
+    form = "" if asked else _usual_form(name)
+    if form and _USUAL[form].search(question(problem)):
         return True
     if asked or not (is_area or _is_applied(name)):
         return key(name) in asked
@@ -176,18 +178,27 @@ def may_stand_left(name: Node, problem: str) -> bool:
     return text in re.sub(r"\s|\\(?:left|right)", "", problem[-MAX_CHARS:])
 
 
-def _is_usual(name: Node, problem: str) -> bool:
-    r"""Whether it is how one writes what the question asks for in words: a modulus as ``|z|``."""
+def without_form(gold: Node, answer: Node) -> Node:
+    r"""Return the formula of ``f^{-1}(x) = x/2`` or ``f'(x) = 2x`` where the answer has no name.
+
+    ``y`` is no name for an inverse, but ``y = 2x`` says nothing of ``dy/dx``.
+    """
+    form = _usual_form(gold.items[0]) if gold.kind == "relation" and gold.value == ("=",) else ""
+    is_y = answer.kind == "label" and answer.items[0] == Node("sym", value="y")
+    is_bare = answer.kind not in ("label", "relation", "list") or (is_y and form == "inverse")
+    return gold.items[1] if form in ("inverse", "derivative") and is_bare else gold
+
+
+def _usual_form(name: Node) -> str:
+    """Tell which thing that a question asks for in words is written so: ``|z|``, ``y'``."""
     head = name.items[0] if name.kind == "mul" else name
     if name.kind == "abs":
-        form = "abs"
-    elif head.kind == "pow" and head.items[0].kind == "sym" and exact(head.items[1]) == -1:
-        form = "inverse"
-    elif name.kind == "div" and all(_is_differential(item) for item in name.items):
-        form = "derivative"
-    else:
-        form = "derivative" if head.kind == "sym" and head.value.endswith("'") else ""
-    return bool(form) and _USUAL[form].search(question(problem)) is not None
+        return "abs"
+    if head.kind == "pow" and head.items[0].kind == "sym" and exact(head.items[1]) == -1:
+        return "inverse"
+    if name.kind == "div" and all(_is_differential(item) for item in name.items):
+        return "derivative"
+    return "derivative" if head.kind == "sym" and head.value.endswith("'") else ""
 
 
 def _is_differential(node: Node) -> bool:
@@ -212,11 +223,24 @@ def with_names(answer: Node, gold: Node, problem: str) -> Node:
     if any(each.kind == "relation" for each in (gold, *gold.items)):
         return answer
     if answer.kind == "list":
-        parts = (with_names(item, gold, problem) for item in answer.items)
-        return Node("list", tuple(parts), answer.value)
+        parts = tuple(with_names(item, gold, problem) for item in answer.items)
+        return Node("list", _by_point(parts, gold) or parts, answer.value)
     if answer.kind != "relation" or answer.value != ("=",) or is_name(answer.items[0]):
         return answer  # x = x^2 is no name and its value
     return Node("label", answer.items) if may_stand_left(answer.items[0], problem) else answer
+
+
+def _by_point(parts: tuple[Node, ...], gold: Node) -> tuple[Node, ...]:
+    """Return the points of ``x = 1, y = 2, x = 3, y = 4`` against as many; else nothing."""
+    sizes = {len(item.items) if item.kind == "tuple" else 0 for item in gold.items}
+    size = sizes.pop() if gold.kind in ("list", "set") and len(sizes) == 1 else 0
+    if not size or len(parts) != size * len(gold.items):
+        return ()
+    points = [parts[at : at + size] for at in range(0, len(parts), size)]
+    names = [{key(each.items[0]) for each in point if each.kind == "label"} for point in points]
+    if len(names[0]) != size or any(each != names[0] for each in names):
+        return ()
+    return tuple(Node("list", point) for point in points)
 
 
 def arranged(values: Node, gold: Node, problem: str) -> Node | None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from recipe.hint.verify.maths.atoms import Atoms, spliced
+from recipe.hint.verify.maths.atoms import Atoms, in_degrees, spliced
 from recipe.hint.verify.maths.formulas import (
     CLOSERS,
     MAX_DEPTH,
@@ -45,6 +45,7 @@ from recipe.hint.verify.maths.words import (
 
 _CURRENCIES = {r"\$": "$", r"\euro": "€", r"\pounds": "£"}
 _CHOICE = frozenset("ABCDEFGHIJ")
+_DEGREES = (("degree", 1),)
 _MAX_LEVELS = 150
 
 
@@ -154,7 +155,7 @@ class _Parser(Atoms):
             sides.append(self._sets())
         self._depth -= 1
         if not relations:
-            return sides[0] if self._in_tuple else _single(sides[0])
+            return sides[0] if self._in_tuple else _single(_point(sides[0]))
         return _relation(sides, relations)
 
     def _sets(self) -> Node:
@@ -182,8 +183,10 @@ class _Parser(Atoms):
         currency = _CURRENCIES[self.take().text] if self._is_currency() else ""
         node = self._sum()
         suffix = self._suffix(currency)
-        if node.kind == "degree" and suffix is None:  # in a bracket
-            node, suffix = node.items[0], read_suffix([r"\degree"])
+        if suffix is None or suffix.unit == _DEGREES:
+            inner = in_degrees(node, is_marked=suffix is not None)
+            if inner is not None:
+                node, suffix = inner, suffix or read_suffix([r"\degree"])
         if currency:
             suffix = _in_currency(currency, suffix)
         if self.text() in MODULI and node.kind == "num" and not is_negative and not currency:
@@ -302,6 +305,16 @@ def _single(node: Node) -> Node:
     return Node("list", _expanded(node), "pm") if has_sign_pair(node) else node
 
 
+def _point(node: Node) -> Node:
+    """Read ``P(1, 2)`` as the point of this name."""
+    if node.kind != "mul" or node.value is not None or node.items[1].kind != "tuple":
+        return node
+    name, place = node.items
+    is_name_of_one = name.kind == "sym" and len(name.value) == 1 and name.value.isupper()
+    is_place = place.value == "()" and not is_name(place)
+    return Node("label", node.items) if is_name_of_one and is_place else node
+
+
 def _expanded(node: Node) -> tuple[Node, Node]:
     return with_sign(node, 1), with_sign(node, -1)
 
@@ -350,7 +363,8 @@ def _equation(sides: list[Node], relations: list[str]) -> Node:
     """``x = 5``, ``x = 2 + 3 = 5``: a name and its value; else an equation."""
     if any(side.kind in ("relation", "label") for side in sides):
         raise Unread("an equation of equations")
-    own = {sides[0].items[0].value} if sides[0].kind == "mul" else names_in(sides[0])
+    heads = sides[0].items if sides[0].kind == "tuple" else (sides[0],)
+    own = names_in(*(each.items[0] if each.kind == "mul" else each for each in heads))
     if is_name(sides[0]) and not own & names_in(*sides[1:]):
         values = sides[1:]
         if len(values) > 1:

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 
 from recipe.hint.verify.maths.asked import may_drop_unit, question
+from recipe.hint.verify.maths.combined import combines, leaves_complex
 from recipe.hint.verify.maths.copies import (
     has_form,
     is_arithmetic,
@@ -19,7 +20,7 @@ from recipe.hint.verify.maths.copies import (
     repeats_one,
     sides_of,
 )
-from recipe.hint.verify.maths.forms import has_asked_form
+from recipe.hint.verify.maths.forms import has_asked_form, is_numeral
 from recipe.hint.verify.maths.keys import key
 from recipe.hint.verify.maths.operations import adds_operation
 from recipe.hint.verify.maths.stated import formulas_of
@@ -77,6 +78,11 @@ _TO_ROUND = re.compile(r"\bnearest\b|\b[Rr]ound|\bapprox|\bestimat|decimal place
 _MEMBERS = re.compile(
     r"\b(?:all|each|every|both|two|three|which|roots?|zeros|values?|solutions?|primes?|factors|divisors|"
     r"numbers|integers|lengths|intercepts)\b|[Ss]olve for \$?[a-zA-Z]\b"
+)
+_REWRITE = re.compile(  # the same value in another notation
+    r"decimal|fraction|convert|simplif|scientific|notation|percent|\bbase\b|mixed|lowest|reduce"
+    r"|\brewrit|\bform\b|power of|factor|\b(?:express|write) (?:\w+ ){0,3}[\\$(]?[\\$(0-9]",
+    re.IGNORECASE,
 )
 _VALUES_OF = re.compile(r"\bvalues? (?:of|for)\b|\b[Ff]or (?:which|what)\b")
 
@@ -182,18 +188,17 @@ def is_finished(
     names, names_of_answer = _names(gold, golds, answer, answers)
     is_rational = not names and not is_near and _are_rational(golds)
     worked = _worked(gold, golds), _worked(answer, answers)
-    is_undone = not is_near and adds_operation(*worked, equal)
+    is_undone = not is_near and (adds_operation(*worked, equal) or leaves_complex(golds, answers))
     if is_undone or not has_asked_form(problem, gold, answer):
         return False
     if not golds:
-        return True
+        return _is_new(gold, answer, problem)
     adds_names = not names_of_answer <= names or (is_rational and names_in(*answers))
     if adds_names or not _are_done(answers, golds) or _adds_degree(gold, answer, problem):
         return False
     is_other_form = is_rational and not all(map(is_arithmetic, answers))
     if is_other_form or _is_rounding(golds, answers, problem):
         return False
-    keys = {key(each) for each in golds}
     if len(golds) == len(answers) == 1 and not has_form(problem, golds[0], answers[0]):
         return False
     if (
@@ -205,11 +210,27 @@ def is_finished(
     if gold.kind != "relation" and answer.kind == "relation":
         answers.append(answer)
     own_keys, _, formulas = formulas_of(problem)
-    others = {text: each for each in answers if (text := key(each)) not in keys}
-    if not own_keys.isdisjoint(others):
+    others = _others(golds, answers, problem)
+    if not own_keys.isdisjoint(others) or combines(golds, [*others.values()], formulas):
         return False
     golds = list(dict.fromkeys(golds))
     return not repeats_one([*others.values()], golds, formulas, equal, is_rational=is_rational)
+
+
+def _is_new(gold: Node, answer: Node, problem: str) -> bool:
+    """Whether an equation is worked out and not one of the problem's, or is the gold answer."""
+    if answer.kind not in ("relation", "label"):
+        return True
+    own = key(answer)
+    return is_done(answer, [gold]) and (own == key(gold) or own not in formulas_of(problem)[0])
+
+
+def _others(golds: list[Node], answers: list[Node], problem: str) -> dict[str, Node]:
+    """Map the keys of answers that are no gold answer, nor a number where any notation will do."""
+    own = {key(each) for each in golds}
+    is_open = _REWRITE.search(problem) is None
+    others = [each for each in answers if not (is_open and is_numeral(each))]
+    return {text: each for each in others if (text := key(each)) not in own}
 
 
 def _names(
@@ -285,8 +306,9 @@ def _formulas(node: Node) -> Iterator[Node]:
         yield from _formulas(node.items[-1])
     elif node.kind == "chain":
         yield from _formulas(min(node.items, key=_size))
-    elif node.kind == "relation":  # the bounds; its variable is a name
-        yield from (each for each in node.items if not names_in(each) and not is_infinite(each))
+    elif node.kind == "relation":  # the bounds of a name; an equation is no value
+        if any(each.kind == "sym" for each in node.items):
+            yield from (each for each in node.items if not names_in(each) and not is_infinite(each))
     elif node.kind in STRUCTURES:
         for item in node.items:
             yield from _formulas(item)

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 
-from recipe.hint.verify.maths.lexer import ACCENTS, SHORT_WORDS, Token, tokens
+from recipe.hint.verify.maths.lexer import ACCENTS, FUNCTIONS, SHORT_WORDS, Token, tokens
 from recipe.hint.verify.maths.parser import parse
 from recipe.hint.verify.maths.tree import Node, Unread, exact
 from recipe.hint.verify.maths.wrappers import FRAME, GAP, MAX_FRAMES, is_one_group
@@ -17,9 +17,13 @@ _MAX_READ_CHARS = 2000
 _QUOTED = re.compile(  # a word
     r"^(\\text[a-z]{0,6}\{\s*)?(?:``|[\"'`*“‘])([A-Za-z][A-Za-z -]{0,99})(?:''|[\"'*”’])(\s*\})?$"
 )
-_MAX_MIN = re.compile(r"_\{\s?(?:\\(?:text|mathrm)\s?\{\s?(max|min)\s?\}|(max|min))\s?\}")
+_EXTREME = r"\\(?:text|mathrm)\s?\{\s?(max|min)\s?\}"
+_MAX_MIN = re.compile(rf"_(?:\{{\s?(?:{_EXTREME}|(max|min))\s?\}}|{_EXTREME})")
+_USD = re.compile(r"\A\\(?:text|mathrm)\s?\{\s?USD\s?\}(?=[\s~]{0,3}[0-9])")
 _ANSWER_IS = re.compile(
-    r"\A(\\text[a-z]{0,6}\{)?\s?(?:the )?(?:final )?answer(?: is:?|:)\s?(\})?", re.IGNORECASE
+    r"\A(\\text[a-z]{0,6}\{)?\s?(?:the )?(?:(?:(?:final )?answer|solution)(?: is:?|:)"
+    r"|point(?: is)?(?=[\s}]{1,3}(?:[A-Z]\s?)?(?:\\left\s?)?\())\s?(\})?",
+    re.IGNORECASE,
 )
 _OPEN, _CLOSE = r"\s?(?:\\left\s?)?\(\s?", r"\s?(?:\\right\s?)?\)"
 _EVENT = r"\\text\{[^{}]{1,60}\}(?:\s?[0-9]{1,4})?|[A-Z]\s?(?:[=<>]|\\[lg]eq?)\s?[0-9]{1,4}"
@@ -30,6 +34,10 @@ _CHANCE = re.compile(  # P(\text{red}) = and \Pr(A) =; P(A) is read like f(x)
 _MODULUS = re.compile(
     r"\(\s?(?:\\(?:text|mathrm)\{\s?mod\s?\}|\\?[bp]?mod(?![a-z]))"
     rf"{GAP}{{0,4}}([0-9]{{1,99}})\s?\)"
+)
+_BASE = re.compile(  # 52 \text{ in base 8}, 52 (base 8)
+    rf"(?<![A-Za-z0-9.,_^])([0-9]{{1,99}})((?:{GAP}|\(|\\text\s?\{{){{0,6}})(?:in )?base"
+    rf"((?:{GAP}|\}}){{1,4}})([0-9]{{1,2}})((?:{GAP}|[)}}]){{0,3}}+)(?![0-9^_]|\.[0-9])"
 )
 _THOUSANDS = re.compile(r"[1-9][0-9]{0,2},[0-9]{3}(?![0-9])")
 _INFIX = re.compile(
@@ -46,6 +54,7 @@ _NUM_ARGUMENTS = {
     "^": 1,
     "_": 1,
 } | {f"\\{name}": 1 for name in ACCENTS}
+_FUNCTIONS = frozenset(f"\\{name}" for name in FUNCTIONS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +85,11 @@ def rational(text: str) -> Fraction | None:
 @functools.lru_cache(maxsize=512)
 def read(text: str) -> Reading:
     """All readings of an answer."""
-    text = _CHANCE.sub("P =", _without_wrapping(text))
+    text = _USD.sub(r"\\$", _CHANCE.sub("P =", _without_wrapping(text)))
     if len(text) > _MAX_READ_CHARS:
         return Reading((" ".join(text.split()),))
-    text = _MODULUS.sub(r"\\pmod{\1}", text)
-    text = _MAX_MIN.sub(lambda found: rf"_{{\{found[1] or found[2]}}}", text)
+    text = _MODULUS.sub(r"\\pmod{\1}", _BASE.sub(_with_index, text))
+    text = _MAX_MIN.sub(lambda found: rf"_{{\{found[found.lastindex or 0]}}}", text)
     if r"\over" in text or r"\choose" in text:
         name = {"over": "frac", "choose": "binom"}
         text = _INFIX.sub(lambda m: rf"{{\{name[m[2]]}{{{m[1]}}}{{{m[3]}}}}}", f"{{{text}}}")
@@ -104,6 +113,14 @@ def read(text: str) -> Reading:
         if tree not in trees:
             trees.append(tree)
     return Reading(_as_text(found), tuple(trees))
+
+
+def _with_index(found: re.Match[str]) -> str:
+    """Write a base that stands in words behind a numeral as its index."""
+    digits, before, between, base, behind = found.groups()
+    around = before + between + behind
+    is_whole = all(around.count(one) == around.count(other) for one, other in ("()", "{}"))
+    return f"{digits}_{{{base}}}" if is_whole else found[0]
 
 
 def _with_unions(found: list[Token]) -> list[Token]:
@@ -168,15 +185,17 @@ class _Sieve:
 
     def __init__(self) -> None:
         self.kept: list[Token] = []
-        self.frames: list[
-            tuple[list[int], str]
-        ] = []  # per open bracket: what was missing, its kind
+        # Per open bracket: what was missing, its kind, whether a function's script stands in it.
+        self.frames: list[tuple[list[int], str, bool]] = []
         self._missing: list[int] = []  # arguments that the commands around still take
+        self._is_function = False  # what was taken last, with its scripts
 
     def take(self, token: Token, before: Token) -> None:
         text = token.text if token.kind == "op" else ""
+        is_function, self._is_function = self._is_function, text in _FUNCTIONS
         if text == "{":
-            self._open("argument" if self._missing else "bare", token)
+            kind = "function" if is_function else "bare"
+            self._open("argument" if self._missing else kind, token, is_script=is_function)
         elif text == "[" and before.text == r"\sqrt":
             self._open("degree", token)
         elif text == "}" or (text == "]" and self.frames and self.frames[-1][1] == "degree"):
@@ -184,13 +203,15 @@ class _Sieve:
         elif text in _NUM_ARGUMENTS:
             self.kept.append(token)
             self._missing.append(_NUM_ARGUMENTS[text])
+            self._is_function = is_function and text in ("^", "_")
         else:
             self.kept.append(token)
+            self._is_function |= is_function and bool(self._missing)
             takes_digits = token.kind == "num" and before.text not in ("^", "_")
             self._took(len(token.text) if takes_digits else 1)
 
-    def _open(self, kind: str, token: Token) -> None:
-        self.frames.append((self._missing, kind))
+    def _open(self, kind: str, token: Token, *, is_script: bool = False) -> None:
+        self.frames.append((self._missing, kind, is_script and kind == "argument"))
         self._missing = []
         if kind != "bare":
             self.kept.append(token)
@@ -198,7 +219,7 @@ class _Sieve:
     def _close(self, token: Token) -> None:
         if not self.frames:
             raise Unread("a brace too many")
-        self._missing, kind = self.frames.pop()
+        self._missing, kind, self._is_function = self.frames.pop()
         if kind != "bare":
             self.kept.append(token)
         if kind == "argument":

@@ -131,7 +131,10 @@ def _union(node: Node) -> list[Part]:
     if node.kind == "list" and {item.kind for item in node.items} <= {"tuple", "union"}:
         node = replace(node, kind="union")  # intervals side by side
     if node.kind == "list":
-        node = replace(node, items=tuple(map(_as_relation, node.items)))
+        others = (item.kind == "relation" and item.value == (r"\ne",) for item in node.items[1:])
+        first = _interval_of(node.items[0]) if all(others) else None
+        items = (first, *node.items[1:]) if first else tuple(map(_as_relation, node.items))
+        node = replace(node, items=items)
     # x > 2, x \ne 5: a comma before \ne means "and"; between two inequalities it may be "or"
     is_exclusion = sum(item.value != (r"\ne",) for item in node.items) <= 1
     if node.kind == "list" and (node.value == "and" or (not node.value and is_exclusion)):
@@ -142,6 +145,13 @@ def _union(node: Node) -> list[Part]:
     if node.kind == "list" and node.value != "or":
         raise NoValue("inequalities side by side")
     return [part for item in node.items for part in _parts(item)]
+
+
+def _interval_of(node: Node) -> Node | None:
+    r"""Return the interval of ``x \in (0, 2)`` or ``(0, 2)``: points are taken out of it."""
+    is_member = node.kind == "label" and node.value == r"\in" and node.items[0].kind == "sym"
+    node = node.items[1] if is_member else node
+    return node if node.kind == "tuple" and len(node.items) == 2 else None
 
 
 def _as_relation(node: Node) -> Node:

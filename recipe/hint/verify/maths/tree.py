@@ -84,7 +84,8 @@ def is_name(node: Node) -> bool:
     if node.kind == "const":
         return node.value in ("e", "i")
     if node.kind == "tuple":
-        return all(item.kind == "sym" for item in node.items) and node.value == "()"
+        are_names = all(item.kind in ("sym", "mul") and is_name(item) for item in node.items)
+        return are_names and node.value == "()"
     if node.kind == "mul" and len(node.items) == 2 and node.value is None:  # f(x), f(2), AB
         left, right = node.items
         if left.kind != "sym":
