@@ -26,9 +26,9 @@ step "spelling" "$bin/codespell" || failed+=" spelling"
 # A file's tests stay in one process: they share fixtures.
 "$PYTHON_BIN" -m pytest -m "not gpu and not slow and not long" -n 3 --dist loadfile || failed+=" fast-tests"
 step "types" of_types || failed+=" types"
-# Three at a time: most of a short run is its start, which often waits. As they are collected:
+# Two at a time: most of a short run is its start, which is single-threaded. As they are collected:
 # by the number of a file's tests, the longest runs would come last, one after the other.
-[ $parts = fast ] || "$PYTHON_BIN" -m pytest -m "slow and not long and not gpu" -n 3 --dist loadfile --no-loadscope-reorder --durations=30 || failed+=" slow-tests"
+[ $parts = fast ] || "$PYTHON_BIN" -m pytest -m "slow and not long and not gpu" -n 2 --dist loadfile --no-loadscope-reorder --durations=30 || failed+=" slow-tests"
 [ $parts != long ] || "$PYTHON_BIN" -m pytest -m "long and not gpu" || failed+=" long-tests"
 
 if [ -n "$failed" ]; then echo "FAILED:$failed" >&2; exit 1; fi

@@ -23,7 +23,7 @@ async def together(coroutines: Iterable[Coroutine[Any, Any, _T]]) -> list[_T]:
 
 
 class Slots:
-    """A semaphore that lets in who is furthest along, and of equals who came first."""
+    """A semaphore that lets in whoever is furthest along; among equals, whoever came first."""
 
     def __init__(self, count: int) -> None:
         self._free = count

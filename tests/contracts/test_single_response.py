@@ -10,6 +10,7 @@ from recipe.hint.settings import build_method, settings_of
 
 SINGLE = "actor_rollout_ref.rollout.n=1"
 METHOD, ESTIMATOR = "trainer.method", "algorithm.adv_estimator"
+FILTER = "algorithm.filter_groups.enable=true"
 ALONE = [
     f"{METHOD}=grpo {ESTIMATOR}=gae",
     f"{METHOD}=sage {ESTIMATOR}=reinforce_plus_plus",
@@ -22,7 +23,7 @@ ALONE = [
 ]
 COMPARED = {
     **{
-        f"{METHOD}=grpo {ESTIMATOR}={name}": f"{ESTIMATOR}={name} compares .* {ESTIMATOR}=gae or "
+        f"{METHOD}=grpo {ESTIMATOR}={name}": f"{ESTIMATOR}={name} compares .*; give 2 or more$"
         for name in ADV_ESTIMATOR_REGISTRY
         if name not in ("gae", "reinforce_plus_plus")
     },
@@ -31,6 +32,8 @@ COMPARED = {
         for given in ("sft hint.sft.steps=3", "score", "score-guided", "mlmt", "luffy", "rl-zvp")
     },
     f"{METHOD}=sage": f"{ESTIMATOR}=grpo compares",
+    # verl's filter passes groups of one: it would do nothing.
+    f"{METHOD}=grpo {ESTIMATOR}=gae {FILTER}": f"{FILTER} compares",
 }
 
 

@@ -139,6 +139,16 @@ def test_what_is_there_needs_no_room_again(config, tmp_path, monkeypatch):
     )
 
 
+def test_an_export_that_a_kill_prevented_needs_room(config, tmp_path, monkeypatch):
+    for folder in ("solver/checkpoints/global_step_4", "guide/checkpoints/global_step_2"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "COMPLETE").write_text("{}")
+    (tmp_path / "exports/solver-4").mkdir(parents=True)
+    # All is trained, the guide's export is missing: of three that may stand together one is there.
+    said = disk_line(config, tmp_path, monkeypatch)
+    assert "and 2 exports of 4 GB: 8 GB" in said
+
+
 @pytest.fixture
 def run(composed_once, tmp_path, monkeypatch, capsys):
     """The command in this process -> (exit code, stdout, stderr)."""

@@ -1,4 +1,4 @@
-"""A slot goes to who is furthest along, and no slot is ever lost."""
+"""A slot goes to whoever is furthest along, and no slot is ever lost."""
 
 import asyncio
 

@@ -25,7 +25,7 @@ from recipe.hint.typed import read_json
 from recipe.hint.whole_file import write_whole
 
 _SAY_EVERY_S = 0.5
-_MOST_SILENT = 16  # problems in a row that the teacher leaves open: then it is not the problems
+_FEWEST = 16  # problems left open, and none answered: then the endpoint is at fault
 _SHOWN = 3  # problems that a message lists
 # Not in the settings of responses that an earlier version drew; weights are not known before a
 # checkpoint is merged, nor of a model on the hub.
@@ -191,7 +191,7 @@ async def draw_responses(
     """Do all jobs; the first failure stops the others, and what was written stays.
 
     A problem that the teacher leaves unanswered is no such failure: it may refuse this one, at any
-    start again.
+    start again. If it has answered none when all places have failed once, the endpoint is at fault.
 
     Args:
         jobs: What to draw.
@@ -206,10 +206,10 @@ async def draw_responses(
     """
     waiting = iter(jobs)
     unanswered: list[str] = []
-    num_in_a_row = 0
+    is_answered = False
 
     async def work() -> None:
-        nonlocal num_in_a_row
+        nonlocal is_answered
         for job in waiting:
             benchmark = job.problem.data_source
             progress(benchmark, 0)
@@ -217,11 +217,10 @@ async def draw_responses(
                 rows = await rows_of(job)
             except TeacherSilentError:
                 unanswered.append(job.problem.id)
-                num_in_a_row += 1
-                if num_in_a_row >= _MOST_SILENT:
+                if not is_answered and len(unanswered) >= max(_FEWEST, concurrency):
                     raise
                 continue
-            num_in_a_row = 0
+            is_answered = True
             append_responses(folder, benchmark, rows)
             progress(benchmark, len(rows))
 
@@ -233,8 +232,8 @@ async def draw_responses(
         raise HintError(
             f"the teacher left turns of {len(unanswered)} of {len(jobs)} problems unanswered: "
             f"{shown}; logs/ray says why (a refused request may need a longer context of "
-            f"the endpoint). The others are on disk: start the evaluation again to ask for these "
-            f"alone"
+            f"the endpoint). The others are on disk, and results need all: start the evaluation "
+            f"again to ask for these alone"
         )
 
 

@@ -143,7 +143,7 @@ def point_at(root: str | Path, step: int) -> None:
         write_whole(Path(root) / name, str(step))
 
 
-def mark_incomplete(root: str | Path, step: int) -> None:
+def empty_step(root: str | Path, step: int) -> None:
     """Unmark and empty a folder before it is written over: a kill must not leave it looking whole.
 
     The parts that it held go, for those of another number of processes would stay beside the new
@@ -186,7 +186,7 @@ def drop_old(
             continue
         is_spared = spared is not None and spared.resolve() == folder.resolve()
         if (before in old and not is_spared) or not (folder / "actor").exists():
-            mark_incomplete(root, before)
+            empty_step(root, before)
             (folder / REPLAY_FILE).unlink(missing_ok=True)
 
 

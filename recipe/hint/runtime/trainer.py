@@ -31,9 +31,9 @@ from recipe.hint.runtime.checkpoints import (
     STATE_FILE,
     digests_of_run,
     drop_old,
+    empty_step,
     is_within,
     mark_complete,
-    mark_incomplete,
     point_at,
     repair_pointer,
     step_folder,
@@ -288,7 +288,7 @@ class HintMixin(CreditMixin):
         folder = step_folder(root, self.global_steps)
         with self._limit("saving the checkpoint", "save_s"):
             folder.mkdir(parents=True, exist_ok=True)
-            mark_incomplete(root, self.global_steps)
+            empty_step(root, self.global_steps)
             with whole_file(folder / STATE_FILE) as file:
                 np.savez_compressed(file, **self.tracker.state_dict())
             write_whole(folder / SHAPES_FILE, json.dumps(self.sample_chooser.state_dict()))

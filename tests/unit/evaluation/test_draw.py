@@ -130,8 +130,8 @@ def test_a_failure_ends_the_run_and_keeps_what_was_written(tmp_path):
     assert len(rows_of(tmp_path)) == 2
 
 
-def leaving_out(folder, names, silent, *, done=None):
-    """Draw a response of each, one after the other; the teacher answers none of ``silent``."""
+def leaving_out(folder, names, silent, *, done=None, concurrency=1):
+    """Draw a response of each; the teacher refuses all of ``silent`` at once."""
     (folder / "samples").mkdir(exist_ok=True)
     asked = []
 
@@ -139,10 +139,13 @@ def leaving_out(folder, names, silent, *, done=None):
         asked.append(job.problem.id)
         if job.problem.id in silent:
             raise TeacherSilentError("guide")
+        await asyncio.sleep(0.001)
         return await graded_rows(job, engine=Engine(1), seed=1)
 
     jobs = missing_jobs([problem(name) for name in names], 1, done or {})
-    drawing = draw_responses(jobs, rows, folder=folder, concurrency=1, progress=lambda *_: None)
+    drawing = draw_responses(
+        jobs, rows, folder=folder, concurrency=concurrency, progress=lambda *_: None
+    )
     try:
         asyncio.run(drawing)
     except HintError as error:
@@ -154,10 +157,12 @@ def leaving_out(folder, names, silent, *, done=None):
 
 def test_a_problem_that_the_teacher_refuses_is_told_at_the_end_and_the_others_are_kept(tmp_path):
     asked, told = leaving_out(tmp_path, "abcdef", "bcde")
-    assert asked == list("abcdef")
+    assert asked == list("abcdef")  # one at a time, and the first was answered
     assert [row["id"] for row in rows_of(tmp_path)] == ["a", "f"]
     assert told.startswith("the teacher left turns of 4 of 6 problems unanswered: 'b', 'c', 'd' .")
-    assert "start the evaluation again to ask for these alone" in told
+    assert (
+        "start the evaluation again to ask for these alone" in told and "results need all" in told
+    )
     # 4 of 6 are missing; the endpoint answers now.
     asked, told = leaving_out(tmp_path, "abcdef", "", done=resume_responses(tmp_path))
     assert (asked, told) == (list("bcde"), "")
@@ -166,10 +171,16 @@ def test_a_problem_that_the_teacher_refuses_is_told_at_the_end_and_the_others_ar
 
 def test_a_teacher_that_answers_nobody_is_not_asked_about_every_problem(tmp_path):
     names = [f"p{number:02}" for number in range(50)]
-    asked, told = leaving_out(tmp_path, names, names[10:])
-    assert asked == names[:26]  # 10 are drawn, then 16 in a row are not
-    assert told.startswith("the teacher gave no answer")
-    assert len(rows_of(tmp_path)) == 10
+    asked, told = leaving_out(tmp_path, names, names, concurrency=20)
+    assert len(asked) < 50 and told.startswith("the teacher gave no answer")
+
+
+def test_refusals_that_come_before_the_first_answer_stop_nothing(tmp_path):
+    """Of 50 problems in 20 places the first 19 are refused at once, while the others take time."""
+    names = [f"p{number:02}" for number in range(50)]
+    asked, told = leaving_out(tmp_path, names, names[:19], concurrency=20)
+    assert len(asked) == 50 and told.startswith("the teacher left turns of 19 of 50 problems")
+    assert len(rows_of(tmp_path)) == 31
 
 
 def test_a_line_that_a_kill_cut_is_taken_off_and_its_response_drawn_again(tmp_path):

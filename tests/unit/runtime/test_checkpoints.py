@@ -16,8 +16,8 @@ from recipe.hint.runtime import checkpoints
 from recipe.hint.runtime.checkpoints import (
     MERGED,
     STATE_FILE,
+    empty_step,
     mark_complete,
-    mark_incomplete,
     newest_complete,
     point_at,
     repair_pointer,
@@ -304,7 +304,7 @@ def test_a_run_begun_anew_over_a_former_one_goes_on_from_its_own_checkpoints_onl
     make(tmp_path, 3, 6)
     point_at(tmp_path, 0)  # trainer.resume_mode=disable; killed before its first save
     assert repair_pointer(tmp_path) is None
-    mark_incomplete(tmp_path, 3)  # killed within it
+    empty_step(tmp_path, 3)  # killed within it
     assert repair_pointer(tmp_path) is None
     mark_complete(tmp_path, 3)
     assert repair_pointer(tmp_path) == 3  # not the former run's 6
@@ -312,7 +312,7 @@ def test_a_run_begun_anew_over_a_former_one_goes_on_from_its_own_checkpoints_onl
 
 def test_a_checkpoint_being_written_over_is_not_whole(tmp_path):
     make(tmp_path, 3, 6)
-    mark_incomplete(tmp_path, 6)
+    empty_step(tmp_path, 6)
     assert repair_pointer(tmp_path) == 3
 
 
@@ -353,7 +353,7 @@ def test_a_step_that_is_saved_again_loses_the_weights_merged_from_the_first_save
     folder = make(tmp_path, 3) / "global_step_3"
     (folder / MERGED).mkdir()
     assert model_files(folder) == (folder / MERGED, True)
-    mark_incomplete(tmp_path, 3)
+    empty_step(tmp_path, 3)
     mark_complete(tmp_path, 3)
     assert model_files(folder) == (folder / "actor" / "huggingface", False)
 
@@ -361,7 +361,7 @@ def test_a_step_that_is_saved_again_loses_the_weights_merged_from_the_first_save
 def test_a_draft_of_a_save_that_was_killed_is_no_part_of_the_checkpoint(tmp_path):
     folder = make(tmp_path, half=[3]) / "global_step_3"
     (folder / f".{STATE_FILE}.123.tmp").write_text("half")
-    mark_incomplete(tmp_path, 3)
+    empty_step(tmp_path, 3)
     mark_complete(tmp_path, 3)
     assert list(json.loads((folder / "COMPLETE").read_text())["bytes"]) == ["data.pt"]
 

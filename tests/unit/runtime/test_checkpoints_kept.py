@@ -15,8 +15,8 @@ from recipe.hint.runtime.checkpoints import (
     STATE_FILE,
     complete_steps,
     drop_old,
+    empty_step,
     mark_complete,
-    mark_incomplete,
     newest_complete,
 )
 from recipe.hint.runtime.preflight.folder import checkpoint_bytes, replay_bytes
@@ -148,7 +148,7 @@ def test_a_step_that_is_written_over_loses_the_parts_of_another_number_of_proces
         (folder / part).mkdir(exist_ok=True)
         (folder / part / "model_world_size_4_rank_0.pt").write_text("old")
     (folder / "notes.txt").write_text("a person's")
-    mark_incomplete(tmp_path, 3)
+    empty_step(tmp_path, 3)
     assert sorted(path.name for path in folder.iterdir()) == [STATE_FILE, "notes.txt"]
     assert complete_steps(tmp_path) == [6]
     assert sorted(parts(tmp_path)) == [6]

@@ -9,8 +9,8 @@ from recipe.hint.runtime import checkpoints
 from recipe.hint.runtime.checkpoints import (
     STATE_FILE,
     drop_old,
+    empty_step,
     mark_complete,
-    mark_incomplete,
     point_at,
     repair_pointer,
 )
@@ -25,7 +25,7 @@ class Killed(Exception):
 
 def save(root, step, killed_after, monkeypatch):
     """Save as the trainer and verl do, up to one of the moments."""
-    mark_incomplete(root, step)
+    empty_step(root, step)
     folder = root / f"global_step_{step}"
     (folder / "actor").mkdir(parents=True, exist_ok=True)
     (folder / STATE_FILE).write_text("ours")

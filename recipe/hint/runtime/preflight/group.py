@@ -9,6 +9,7 @@ from recipe.hint.methods import Method
 from recipe.hint.runtime.preflight.settings import ROLLOUT, setting
 
 _GROUP, _ESTIMATOR = f"{ROLLOUT}.n", "algorithm.adv_estimator"
+_FILTER = "algorithm.filter_groups.enable"
 # verl's estimators that compare a response with nothing of its group.
 _WITHOUT_GROUP = ("gae", "reinforce_plus_plus")
 
@@ -26,17 +27,15 @@ def check_group(config: DictConfig, method: Method) -> None:
     estimator = setting(config, _ESTIMATOR)
     # One that a library of the user's registers may do without.
     grouping = {each.value for each in AdvantageEstimator}.difference(_WITHOUT_GROUP)
-    compares, who, other = (
-        (method.compares_group, f"trainer.method={config.trainer.method}", "")
+    compares, who = (
+        (method.compares_group, f"trainer.method={config.trainer.method}")
         if method.has_own_credit
-        else (
-            estimator in grouping,
-            f"{_ESTIMATOR}={estimator}",
-            f", or {_ESTIMATOR}={' or '.join(_WITHOUT_GROUP)}",
-        )
+        else (estimator in grouping, f"{_ESTIMATOR}={estimator}")
     )
+    if setting(config, _FILTER):
+        compares, who = True, f"{_FILTER}=true"
     if compares:
         raise ConfigError(
             f"{_GROUP}=1 must be at least 2: {who} compares the responses of one group, and a "
-            f"single one has nothing to be compared with; give 2 or more{other}"
+            f"single one has nothing to be compared with; give 2 or more"
         )

@@ -180,6 +180,7 @@ def _context(config: DictConfig, path: str) -> int:
     place = folder if folder.exists() else path
     try:
         found, longest = read_model_config(config, "actor_rollout_ref.model", place)
+        check_served(config, place, setting(config, MAX_MODEL_LEN) or longest)
     except ConfigError:
         raise
     except (OSError, ValueError, TypeError, KeyError) as error:
@@ -197,7 +198,6 @@ def _context(config: DictConfig, path: str) -> int:
             f"{MAX_MODEL_LEN}={given} is above the {longest} positions of the model {path}; give "
             f"{longest} or less"
         )
-    check_served(config, place, given or longest)
     return given or longest
 
 

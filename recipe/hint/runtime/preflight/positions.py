@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -68,8 +69,10 @@ def check_served(config: DictConfig, place: str | Path, length: int) -> None:
         place, trust_remote_code=trust, **_plain(config, _SERVED)
     ).get_text_config()
     most, rope = get_max_position_embeddings(found), getattr(found, "rope_parameters", None) or {}
+    if rope.get("rope_type") == "yarn":
+        most = rope.get(f"original_{_POSITIONS}", most)
     if rope.get("rope_type") not in _SCALED_ALREADY:
-        most = rope.get(f"original_{_POSITIONS}", most) * (rope.get("factor") or 1)
+        most *= rope.get("factor") or 1
     if length > most:
         raise ConfigError(
             f"{name} lets verl take {length} tokens, and vLLM, which reads {place}/config.json, "
@@ -80,5 +83,7 @@ def check_served(config: DictConfig, place: str | Path, length: int) -> None:
 
 def _plain(config: DictConfig, name: str) -> dict[str, Any]:
     node: Any = setting(config, name)
+    if isinstance(node, str):  # vLLM's options take JSON too
+        node = json.loads(node)
     found: Any = OmegaConf.to_container(node, resolve=True) if OmegaConf.is_config(node) else node
     return found if isinstance(found, dict) else {}

@@ -140,18 +140,15 @@ def check_disk_of_roles(
         return said
     root = Path(setting(config, "hint.run_dir")).absolute()
     t_low, t_high = (setting(config, f"{node}.{key}") for key in ("t_low", "t_high"))
-    ahead = [
-        each
-        for each in phases(t_low, t_high, num_steps)
-        if each.last > _trained_steps(root / each.role)
-    ]
+    planned = phases(t_low, t_high, num_steps)
+    ahead = [each for each in planned if each.last > _trained_steps(root / each.role)]
     num_new = [
         _num_saves(config, root / role, [each for each in ahead if each.role == role])
         for role in ROLES
     ]
-    # Each role's newest, and one that is being written.
+    # Each role's newest, and one that is being written; a kill may have left one to be written.
     there = [each for each in root.glob("exports/*") if not each.name.startswith(".")]
-    num_exports = max(0, min(len(ahead), len(ROLES) + 1 - len(there)))
+    num_exports = max(0, min(len(planned), len(ROLES) + 1) - len(there))
     bytes_per_number = 4 if setting(config, f"{ROLLOUT}.dtype") == "float32" else 2
     export = bytes_per_number * (load_model(config).num_parameters or 0)
     what = (
