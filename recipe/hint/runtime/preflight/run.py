@@ -268,7 +268,7 @@ def preflight_evaluation(config: DictConfig, argv: Sequence[str] = ()) -> list[s
     """
     given, (config, settings) = config, _resolved(config)
     method = build_method(config.trainer, settings)
-    silent = check_teacher(config, method, settings, has_hints=False)
+    silent = check_teacher(config, method, settings)
     data.check_given(config, (VAL, MODEL))
     check_unread(config, settings)
     check_values(config)

@@ -13,10 +13,8 @@ from recipe.hint.runtime.preflight.settings import setting
 from recipe.hint.settings import HintSettings, source_of
 
 
-def check_teacher(
-    config: DictConfig, method: Method, settings: HintSettings, *, has_hints: bool = True
-) -> list[str]:
-    """Check the teacher, if the method asks it for turns, or for hints where there are any.
+def check_teacher(config: DictConfig, method: Method, settings: HintSettings) -> list[str]:
+    """Check the teacher, if the method asks it for turns or for hints.
 
     Returns:
         Lines of warning.
@@ -24,7 +22,7 @@ def check_teacher(
     Raises:
         ConfigError: If it cannot be asked, or its responses cannot be kept.
     """
-    gives_hints = has_hints and method.uses_hints and source_of(settings, method) == "teacher"
+    gives_hints = method.uses_hints and source_of(settings, method) == "teacher"
     if not (method.asks_teacher or gives_hints):
         return []
     teacher = settings.teacher
