@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from array import array
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 from recipe.hint.errors import DataError
@@ -321,74 +320,3 @@ def complete_sets(hints: Sequence[Sequence[str]], max_level: int) -> list[list[s
 def _plain(value: Any) -> Any:
     """Return an array as a list, and any other value that JSON lacks (dates, bytes) as text."""
     return value.tolist() if hasattr(value, "tolist") else str(value)
-
-
-# Finish reason of a response that a weight update has stopped.
-STOPPED = "abort"
-
-
-@dataclass(frozen=True, slots=True)
-class Sampling:
-    """Sampling settings of one kind of request; ``max_tokens`` bounds one response."""
-
-    n: int
-    max_tokens: int
-    temperature: float
-    top_p: float = 1.0
-    top_k: int = -1
-
-    def fields(self, seed: int | None) -> dict[str, Any]:
-        """Return the fields of vLLM's SamplingParams; without a seed vLLM draws its own."""
-        return asdict(self) | {"seed": seed}
-
-
-@dataclass(slots=True)
-class PartialResponse:
-    """One response, as far as it has been sampled.
-
-    ``log_probs_T`` are those that each token was sampled with, under the weights at that time;
-    ``min_step`` and ``max_step`` are the versions of the first and the last token's weights. Tokens
-    are in arrays: the garbage collector walks every number of every list, for half a second where
-    2,048 prompts are under way.
-    """
-
-    token_ids_T: array[int] = field(default_factory=lambda: array("q"))
-    log_probs_T: array[float] = field(default_factory=lambda: array("d"))
-    finish: str = STOPPED
-    min_step: int = -1
-    max_step: int = -1
-
-    def add(self, group: dict[str, Any], number: int) -> None:
-        """Append response ``number`` of what a server answered."""
-        token_ids_T = group["token_ids"][number]
-        if token_ids_T or not self.token_ids_T:
-            self.max_step = group["global_steps"]
-        if not self.token_ids_T:
-            self.min_step = self.max_step
-        self.token_ids_T.extend(token_ids_T)
-        self.log_probs_T.extend(group["log_probs"][number])
-        self.finish = group["finish"][number]
-
-
-@dataclass(slots=True)
-class PartialGroup:
-    """The responses to one prompt, as far as they have been sampled."""
-
-    prompt_ids: Sequence[int]
-    sampling: Sampling
-    seed: int
-    responses: list[PartialResponse] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.responses = [PartialResponse() for _ in range(self.sampling.n)]
-
-    def add(self, group: dict[str, Any]) -> None:
-        """Append what a server answered."""
-        for number, response in enumerate(self.responses):
-            response.add(group, number)
-
-    @property
-    def is_unstarted(self) -> bool:
-        """Whether a weight update stopped it before its first token: it can be requested again."""
-        is_empty = not any(each.token_ids_T for each in self.responses)
-        return is_empty and any(each.finish == STOPPED for each in self.responses)

@@ -22,7 +22,8 @@ from verl.workers.rollout.llm_server import FullyAsyncLLMServerClient, LLMServer
 from recipe.hint.methods.base import Method
 from recipe.hint.prompt import Texts
 from recipe.hint.rollout import RolloutParts
-from recipe.hint.runtime.engine import GroupClient, LoopPasses, Sampling
+from recipe.hint.runtime.engine import LoopPasses
+from recipe.hint.runtime.group_client import GroupClient, Sampling
 from recipe.hint.runtime.sampling_guard import IDLE
 from recipe.hint.runtime.tracing import Traces
 from recipe.hint.runtime.worker import HintManager, HintWorker

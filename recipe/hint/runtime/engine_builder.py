@@ -12,8 +12,9 @@ from verl.utils.tokenizer.continuous_token_wiring import create_continuous_token
 from verl.workers.rollout.utils import get_max_position_embeddings
 
 from recipe.hint.runtime.chat_template import Renderer, refuses_system
-from recipe.hint.runtime.engine import Grading, GroupClient, Sampling, VllmEngine
+from recipe.hint.runtime.engine import Grading, VllmEngine
 from recipe.hint.runtime.environment import log_to_stderr
+from recipe.hint.runtime.group_client import GroupClient, Sampling
 from recipe.hint.runtime.rewards import build_grader, overlong_of
 from recipe.hint.runtime.second_judge import build_second_judge
 from recipe.hint.settings import HintSettings

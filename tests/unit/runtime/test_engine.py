@@ -8,7 +8,8 @@ from fakes import Balancer, problem
 
 from recipe.hint.errors import StallError
 from recipe.hint.runtime.chat_template import Renderer
-from recipe.hint.runtime.engine import Grading, GroupClient, LoopPasses, Sampling, VllmEngine
+from recipe.hint.runtime.engine import Grading, LoopPasses, VllmEngine
+from recipe.hint.runtime.group_client import GroupClient, Sampling
 from recipe.hint.schema import Verdict
 
 

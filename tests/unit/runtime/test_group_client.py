@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import pytest
 from fakes import Balancer
 
-from recipe.hint.runtime import engine
-from recipe.hint.runtime.engine import GroupClient, Sampling
+from recipe.hint.runtime import group_client
+from recipe.hint.runtime.group_client import GroupClient, Sampling
 
 EOS = 0
 
@@ -57,7 +57,7 @@ class Server:
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch):
-    monkeypatch.setattr(engine, "_PAUSE_S", 0.0)
+    monkeypatch.setattr(group_client, "_PAUSE_S", 0.0)
 
 
 def sample(lengths, budgets, *, max_tokens=50, **more):
