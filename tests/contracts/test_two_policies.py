@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import sys
 from types import SimpleNamespace
 
@@ -98,7 +99,7 @@ def disk_line(config, root, monkeypatch, *, steps=6, keep=None, free_gb=1000):
     given["trainer"]["max_critic_ckpt_to_keep"] = keep
     usage = SimpleNamespace(free=int(free_gb * 1e9))
     monkeypatch.setattr(two_policies, "load_model", lambda _: SimpleNamespace(num_parameters=10**9))
-    monkeypatch.setattr(two_policies.shutil, "disk_usage", lambda _: usage)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
     return check_disk_of_roles(
         "hint.mlmt", OmegaConf.merge(config, given), int(12e9), steps, has_critic=False
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from omegaconf import DictConfig
 
-from recipe.hint.runtime.preflight.settings import is_separate, world_size
+from recipe.hint.runtime.preflight.settings import rollout_devices, world_size
 
 
 def problems_in_flight(config: DictConfig) -> int:
@@ -13,9 +13,8 @@ def problems_in_flight(config: DictConfig) -> int:
     ``max_num_seqs`` holds for each engine, of which a replica has ``data_parallel_size``. A
     validation has the trainer's own replicas beside those of ``separate_async``.
     """
-    rollout, devices = config.actor_rollout_ref.rollout, world_size(config)
-    if is_separate(config):
-        devices += rollout.nnodes * rollout.n_gpus_per_node
+    rollout = config.actor_rollout_ref.rollout
+    devices = world_size(config) + rollout_devices(config)
     of_engine = rollout.tensor_model_parallel_size * rollout.pipeline_model_parallel_size
     at_once = rollout.max_num_seqs * (devices // of_engine)
     return max(1, 2 * at_once // rollout.val_kwargs.n)

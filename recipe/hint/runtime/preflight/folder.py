@@ -303,16 +303,30 @@ def check_disk(
     what = f"{num_new} {'more ' * (resumed > 0)}checkpoint{plural}, one every {every} steps"
     if checkpoint is None:
         return f"{what}; size unknown"
-    needed_gb = num_new * checkpoint / 1e9
-    free_gb = shutil.disk_usage(_nearest_folder(root)).free / 1e9
+    sized = f"{num_new} checkpoint{plural} of {checkpoint / 1e9:.3g} GB"
+    return f"{what}: {check_room(_ROOT, root, sized, num_new * checkpoint)}"
+
+
+def check_room(name: str, folder: Path, what: str, num_bytes: float) -> str:
+    """Return how much of the disk's free space so many bytes take.
+
+    Args:
+        name: The setting of the folder.
+        folder: Where they will be written.
+        what: What they are.
+        num_bytes: Their number.
+
+    Raises:
+        ConfigError: If they do not fit.
+    """
+    needed_gb, free_gb = num_bytes / 1e9, shutil.disk_usage(_nearest_folder(folder)).free / 1e9
     if needed_gb > free_gb:
         raise ConfigError(
-            f"{_ROOT}={root}: {num_new} checkpoint{plural} of {checkpoint / 1e9:.3g} GB need "
-            f"{needed_gb:.3g} GB, the disk has {free_gb:.3g} GB free; lower "
-            f"trainer.max_actor_ckpt_to_keep, raise trainer.save_freq, or choose another disk with "
-            f"hint.run_dir"
+            f"{name}={folder}: {what} need {needed_gb:.3g} GB, the disk has {free_gb:.3g} GB free; "
+            f"lower trainer.max_actor_ckpt_to_keep, raise trainer.save_freq, or choose another "
+            f"disk with hint.run_dir"
         )
-    return f"{what}: {needed_gb:.3g} GB of {free_gb:.3g} GB free"
+    return f"{needed_gb:.3g} GB of {free_gb:.3g} GB free"
 
 
 def _nearest_folder(path: Path) -> Path:

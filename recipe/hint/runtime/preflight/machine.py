@@ -9,7 +9,13 @@ from pathlib import Path
 from omegaconf import DictConfig
 
 from recipe.hint.errors import ConfigError
-from recipe.hint.runtime.preflight.settings import ROLLOUT, is_separate, setting, world_size
+from recipe.hint.runtime.preflight.settings import (
+    ROLLOUT,
+    is_separate,
+    rollout_devices,
+    setting,
+    world_size,
+)
 
 _NUM_CPUS, _NUM_GPUS = "ray_kwargs.ray_init.num_cpus", "ray_kwargs.ray_init.num_gpus"
 # verl reserves this many of Ray's CPUs beside each device (max_colocate_count of its pools) ...
@@ -49,7 +55,7 @@ def cpus_needed(config: DictConfig) -> int:
     units = setting(config, "transfer_queue.backend.SimpleStorage.num_data_storage_units")
     storage = math.ceil(units / setting(config, "trainer.nnodes"))
     held = _CPUS_OF_DRIVER + storage + _CPUS_PER_TRAINER * devices
-    return held + _CPUS_PER_ROLLOUT * _rollout_devices(config)
+    return held + _CPUS_PER_ROLLOUT * rollout_devices(config)
 
 
 def check_machine(config: DictConfig) -> list[str]:
@@ -67,7 +73,7 @@ def check_machine(config: DictConfig) -> list[str]:
     nodes, found = setting(config, "trainer.nnodes"), num_gpus()
     # Devices of the largest node; of the only one, with those that only roll out.
     wanted = setting(config, "trainer.n_gpus_per_node")
-    wanted += _rollout_devices(config) if nodes == 1 else 0
+    wanted += rollout_devices(config) if nodes == 1 else 0
     is_short = setting(config, "trainer.device") == "cuda" and found < wanted
     is_elsewhere = is_short and setting(config, "preflight_only")
     if is_short and not is_elsewhere:
@@ -100,14 +106,6 @@ def _check_cluster(config: DictConfig, nodes: int) -> None:
         )
 
 
-def _rollout_devices(config: DictConfig) -> int:
-    """Return the number of devices that only roll out."""
-    if not is_separate(config):
-        return 0
-    nodes = setting(config, f"{ROLLOUT}.nnodes") or 0
-    return nodes * (setting(config, f"{ROLLOUT}.n_gpus_per_node") or 0)
-
-
 def _replica_size(config: DictConfig) -> int:
     return math.prod(setting(config, f"{ROLLOUT}.{name}") or 1 for name in _SIZES)
 
@@ -117,7 +115,7 @@ def _check_replicas(config: DictConfig) -> None:
     size = _replica_size(config)
     pools = {"trainer": world_size(config)}
     if is_separate(config):
-        pools[ROLLOUT] = _rollout_devices(config)
+        pools[ROLLOUT] = rollout_devices(config)
     for pool, devices in pools.items():
         if devices % size:
             raise ConfigError(
@@ -149,7 +147,7 @@ def _refuse_gpus(found: int, wanted: int, nodes: int) -> None:
 
 def _check_device_slots(config: DictConfig) -> None:
     """Check Ray's slots: with too few of them a run on the CPU waits forever."""
-    wanted = setting(config, "trainer.n_gpus_per_node") + _rollout_devices(config)
+    wanted = setting(config, "trainer.n_gpus_per_node") + rollout_devices(config)
     given = setting(config, _NUM_GPUS)
     if setting(config, "trainer.device") == "cpu" and (given or 0) < wanted:
         raise ConfigError(

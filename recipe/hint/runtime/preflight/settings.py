@@ -68,6 +68,14 @@ def world_size(config: DictConfig) -> int:
     return setting(config, "trainer.nnodes") * setting(config, "trainer.n_gpus_per_node")
 
 
+def rollout_devices(config: DictConfig) -> int:
+    """Return the number of devices that only roll out."""
+    if not is_separate(config):
+        return 0
+    counts = (setting(config, f"{ROLLOUT}.{name}") for name in ("nnodes", "n_gpus_per_node"))
+    return math.prod(count or 0 for count in counts)
+
+
 def check_sections(config: DictConfig) -> None:
     """Refuse ``trainer=3``, which replaces a whole section, and numbers that are not finite."""
     check_finite(OmegaConf.to_container(config), "")

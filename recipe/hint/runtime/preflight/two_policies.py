@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -15,7 +14,7 @@ from recipe.hint.hints.teacher_settings import TeacherSettings
 from recipe.hint.methods import METHODS
 from recipe.hint.runtime.checkpoints import complete_steps, resume_step
 from recipe.hint.runtime.partner import ServerOptions
-from recipe.hint.runtime.preflight.folder import check_disk
+from recipe.hint.runtime.preflight.folder import check_disk, check_room
 from recipe.hint.runtime.preflight.model import load_model
 from recipe.hint.runtime.preflight.settings import ACTOR, ROLLOUT, setting
 
@@ -156,16 +155,8 @@ def check_disk_of_roles(
         f"{num_new[1]} of the guide) and {num_exports} "
         f"export{'s' * (num_exports != 1)} of {export / 1e9:.3g} GB"
     )
-    needed_gb = (sum(num_new) * checkpoint + num_exports * export) / 1e9
-    place = next(each for each in (root, *root.parents) if each.exists())
-    free_gb = shutil.disk_usage(place).free / 1e9
-    if needed_gb > free_gb:
-        raise ConfigError(
-            f"hint.run_dir={root}: {what} need {needed_gb:.3g} GB, the disk has {free_gb:.3g} GB "
-            f"free; lower trainer.max_actor_ckpt_to_keep, raise trainer.save_freq, or choose "
-            f"another disk with hint.run_dir"
-        )
-    return f"{what}: {needed_gb:.3g} GB of {free_gb:.3g} GB free"
+    num_bytes = sum(num_new) * checkpoint + num_exports * export
+    return f"{what}: {check_room('hint.run_dir', root, what, num_bytes)}"
 
 
 def _trained_steps(folder: Path) -> int:
