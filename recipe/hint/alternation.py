@@ -127,13 +127,18 @@ def next_action(
 
 
 def phase_facts(phase: Phase, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return a phase's progress and result, from the lines of its ``metrics.jsonl``."""
-    steps = [row for row in rows if phase.first <= row["step"] <= phase.last]
+    """Return a phase's progress and result, from the lines of its ``metrics.jsonl``.
+
+    The role's next phase validates before its first step, against another partner: that line is of
+    this phase's last step, and of no training.
+    """
+    own = (row for row in rows if phase.first <= row["step"] <= phase.last)
+    steps = [row for row in own if "timing_s/step" in row]
     last = steps[-1] if steps else {}
     return {
         **phase._asdict(),
         "step": last.get("step", phase.first - 1),
-        "seconds": round(sum(row.get("timing_s/step", 0.0) for row in steps), 1),
+        "seconds": round(sum(row["timing_s/step"] for row in steps), 1),
         "metrics": {
             name: value
             for name, value in last.items()

@@ -24,7 +24,8 @@ class Conversation:
         is_same_answer: Whether both give the same text as answer, or are one turn; two turns
             without an answer do not.
         overlap: Share of characters that both responses begin and end alike, in [0, 1].
-        is_known: Whether the verifier graded both turns; else there is nothing to compare.
+        is_known: Whether the verifier graded both turns and a teacher left out none that was to
+            come between or after them; else there is nothing to compare.
     """
 
     first: Place
@@ -60,6 +61,7 @@ def conversations(rounds: Sequence[Round]) -> tuple[Conversation, ...]:
     One that ends with its first turn, because no prompt for the next one fits, changed nothing.
     Where the verifier failed the accuracy is 0, as everywhere, and the comparison is unknown.
     """
+    without_end = unanswered(rounds)
     sampled = {index for index, each in enumerate(rounds) if not each.request.given}
     graded = {
         place: conversation_to(rounds, place)
@@ -69,10 +71,26 @@ def conversations(rounds: Sequence[Round]) -> tuple[Conversation, ...]:
     }
     continued = {place for steps in graded.values() for place in steps[:-1]}
     return tuple(
-        _compared(rounds, next(each for each in steps if each in graded), last)
+        _compared(
+            rounds,
+            next(each for each in steps if each in graded),
+            last,
+            is_whole=last not in without_end,
+        )
         for last, steps in graded.items()
         if last not in continued and steps[0].round in sampled
     )
+
+
+def unanswered(rounds: Sequence[Round]) -> set[Place]:
+    """Return the turns that a teacher was to answer and did not, and the turns before them."""
+    found: set[Place] = set()
+    for each in rounds:
+        answered = {*each.without_prompt, *(turn.parent for turn in each.turns)}
+        for parent in each.request.parents or ():
+            if parent not in answered:
+                found.update(conversation_to(rounds, parent))
+    return found
 
 
 def by_first(found: Sequence[Conversation]) -> list[list[Conversation]]:
@@ -90,14 +108,16 @@ def mean_facts(found: Sequence[Conversation]) -> list[dict[str, float]]:
     return [{name: fmean(facts[name] for facts in group) for name in group[0]} for group in groups]
 
 
-def _compared(rounds: Sequence[Round], first: Place, last: Place) -> Conversation:
+def _compared(
+    rounds: Sequence[Round], first: Place, last: Place, *, is_whole: bool
+) -> Conversation:
     (one, before), (two, after) = (
         (turn.response, turn.verdict)
         for turn in (turn_at(rounds, place) for place in (first, last))
     )
     assert before and after, "both ends are graded"
     is_same = first == last or before.extracted == after.extracted != ""
-    is_known = not (before.is_ungraded or after.is_ungraded)
+    is_known = is_whole and not (before.is_ungraded or after.is_ungraded)
     scores = before.score, after.score
     return Conversation(first, last, *scores, is_same, overlap(one, two), is_known)
 

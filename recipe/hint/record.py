@@ -91,7 +91,7 @@ class PromptRecord:
         leaked_levels: Levels whose hint holds the final answer, sampled or not.
         on_policy: False when some row trains under another prompt than it was sampled from.
         reasons: Number of verdicts by reason, of the responses that ``accuracies`` has.
-        is_off_schedule: The method left its search or schedule at this prompt.
+        is_off_schedule: The first round was off schedule (``Sample.is_off_schedule``).
         logprob_gains: Per right and hinted response that trains, the mean over its tokens of
             log p(token | hinted prompt) - log p(token | bare prompt), where it was measured.
         bases: Number of verdicts of all sampled rounds, by what they rest on.
@@ -185,11 +185,15 @@ _READER = TypeAdapter(PromptRecord)
 
 @dataclass(frozen=True, slots=True)
 class PublishedRow:
-    """One response as it is sent to the trainer, with the prompt that it trains under."""
+    """One response as it is sent to the trainer, with the prompt that it trains under.
+
+    ``is_sampled_alike``: at the rollouts' own temperature and top-p.
+    """
 
     prompt_ids_T: Sequence[int]
     turn: Turn
     credit: CreditRow
+    is_sampled_alike: bool = True
 
 
 @dataclass(frozen=True, slots=True)

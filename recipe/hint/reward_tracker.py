@@ -161,7 +161,7 @@ def _accuracy_at_plan(record: PromptRecord) -> float:
     For conversations: the mean over first turns of the accuracy of their last turns.
     """
     if record.conversations:
-        if any(each.num_ungraded for each in record.rounds):
+        if not all(each.is_known for each in record.conversations):
             return -1.0
         groups = by_first(record.conversations)
         return fmean(fmean(each.acc_last > 0 for each in group) for group in groups)

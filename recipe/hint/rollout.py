@@ -343,10 +343,12 @@ class PromptRollout:
             is_given=turn.response.is_given,
             facts=row.facts,
         )
-        return PublishedRow(prompt_ids_T, turn, credit)
+        sampling = self._rounds[row.place.round].request.sampling
+        is_alike = sampling is None or sampling.temperature is sampling.top_p is None
+        return PublishedRow(prompt_ids_T, turn, credit, is_alike)
 
     def _session(self, first: Place) -> int:
-        """Return the index of a conversation: how many first turns there are before its own."""
+        """Return ``CreditRow.session``: the index of a first turn among those of the rollout."""
         earlier = self._rounds[: first.round]
         return first.turn + sum(not turn.parent for each in earlier for turn in each.turns)
 

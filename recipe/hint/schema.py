@@ -1,6 +1,6 @@
 """Values that pass between the layers, and how rows and seeds become such values.
 
-All are frozen except what is being sampled (``PartialResponse``, ``PartialGroup``).
+All are frozen.
 
 Shapes: ``G`` rollouts of one problem, ``L`` hint levels (0 means no hint), ``T`` tokens.
 A failure is one of these values too, with a reason; nothing here is ever ``None`` to mean "failed".

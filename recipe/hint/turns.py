@@ -238,11 +238,11 @@ class Sample:
         asks_teacher: Whether the endpoint of ``hint.teacher`` writes the responses. They have no
             tokens and cannot train.
         finds_leaks: Whether texts are searched for the final answer (``Turn.has_leak``).
-        stop_if_all: Stop after ``n`` responses if all are graded so, which no ungraded one is;
-            otherwise sample the rest of the group, up to G. ``None``: sample exactly ``n``.
+        stop_if_all: Stop after ``n`` responses if all are graded wrong (``"right"``: right).
+            Otherwise, or if one is ungraded, sample up to G. ``None``: sample exactly ``n``.
         writes_hints_early: Have the hints written while this group is being sampled.
-        is_off_schedule: Outside the method's search or schedule: the group trains whatever its
-            outcome, and the level remembered for the problem does not change.
+        is_off_schedule: Outside the method's search or schedule: the group ends the search whatever
+            its outcome. In the first round it also keeps what is remembered of the problem's level.
     """
 
     prompt: PromptSpec = Bare()
@@ -269,7 +269,7 @@ class Sample:
         return min(count, group_size) if self.stop_if_all else count
 
     def is_complete_with(self, num_turns: int, group_size: int) -> bool:
-        """Return whether so many turns are a whole group, or all that each parent should have."""
+        """Return whether ``num_turns`` are a whole group or, with parents, all turns of each."""
         if self.parents is None:
             return num_turns == group_size
         per_parent = group_size if self.stop_if_all else self.count(group_size)

@@ -187,7 +187,7 @@ def after_log_probs(monkeypatch, method, *rights):
 
 def test_what_was_not_sampled_has_no_part_in_the_comparison_with_vllm(monkeypatch):
     _, queue, batch, metrics = after_log_probs(monkeypatch, Luffy(), [0, 0])
-    assert [tag.get("is_given", False) for tag in batch.tags] == [False, False, True]
+    assert [tag.get("is_not_compared", False) for tag in batch.tags] == [False, False, True]
     # Two rows of 2 and 3 tokens, sampled with exp(-1): mean of |exp(-0.1) - exp(-1)| and
     # |exp(-0.2) - exp(-1)|. The third, exp(-0.3) for itself, is not among them.
     gaps = [*[math.exp(-0.1)] * 2, *[math.exp(-0.2)] * 3]

@@ -88,13 +88,13 @@ def test_a_stall_names_the_workers_that_do_not_answer_and_what_the_others_wait_f
     queue.prompt("a", "running")
     buffer = guarded(ReplayBuffer)
     buffer.answers = lambda: {
-        "agent-loop worker 0": "works on 1 prompts",
+        "agent-loop worker 0": "has 1 prompts under way",
         "agent-loop worker 1": None,
         "agent-loop worker 2": sampling_guard.IDLE,
     }
     with pytest.raises(StallError) as stall:
         sample(buffer)
-    told = "; agent-loop worker 0 works on 1 prompts; agent-loop worker 1 does not answer"
+    told = "; agent-loop worker 0 has 1 prompts under way; agent-loop worker 1 does not answer"
     assert str(stall.value).endswith(told)
 
 
@@ -229,7 +229,7 @@ def test_a_group_that_is_one_too_many_for_the_batch_is_handed_on_too(monkeypatch
 def test_a_filter_that_finds_nothing_ends_the_run_at_its_limit(buffer_class, monkeypatch):
     rewards = {f"p{number}": (0, 0) for number in range(20)}
     buffer, handed = filtering(monkeypatch, rewards, max_filtered=5, buffer_class=buffer_class)
-    with pytest.raises(HintError, match=r"took 6 groups .* out of step 1 .*max_num_gen_batches"):
+    with pytest.raises(HintError, match=r"discarded 6 groups .* at step 1 .*max_num_gen_batches"):
         sample(buffer)
     assert len(handed) == 6
 

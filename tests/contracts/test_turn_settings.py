@@ -11,14 +11,18 @@ from recipe.hint.methods.luffy import Luffy
 from recipe.hint.methods.score import Score, ScoreSettings
 from recipe.hint.runtime.preflight.data import DataFile
 from recipe.hint.runtime.preflight.model import Model
+from recipe.hint.runtime.preflight.phases import (
+    check_phases_ahead,
+    check_stages,
+    check_warmup,
+    reference_warnings,
+)
 from recipe.hint.runtime.preflight.turns import (
     AGAINST_ALL,
     check_attempts,
     check_critic,
-    check_stages,
     check_thoughts,
     check_turns,
-    check_warmup,
 )
 from recipe.hint.schema import Problem
 from recipe.hint.settings import build_method, check_settings_are_read, read_settings
@@ -30,7 +34,8 @@ VALUES = "trainer.method=mlmt hint.mlmt.baseline=value"
 VERLS_CRITIC = "trainer.method=grpo algorithm.adv_estimator=gae"
 ASYNC = "trainer.v1.trainer_mode=colocate_async"
 AHEAD = "trainer.v1.colocate_async.num_warmup_batches"
-ACTOR, CORRECTION = "actor_rollout_ref.actor", "algorithm.rollout_correction"
+ACTOR, REF = "actor_rollout_ref.actor", "actor_rollout_ref.ref"
+CORRECTION = "algorithm.rollout_correction"
 GOOD = [
     *(f"trainer.method={name}" for name in ("score", "score-guided", "mlmt", "archer", "luffy")),
     "experiment=score_math trainer.method=mlmt",
@@ -72,6 +77,8 @@ WRONG = {
             ("score", "algorithm.use_kl_in_reward=true", ".*KL coefficients of its own"),
             ("score", f"{ACTOR}.use_kl_loss=true", ".*KL coefficients of its own"),
             ("score", f"{ACTOR}.use_dynamic_bsz=false", ".*several rows"),
+            # 511 rows, one grade having failed, are no micro-batches of 4.
+            ("score", f"{REF}.log_prob_use_dynamic_bsz=false", ".*several rows"),
             ("luffy", f"{CORRECTION}.bypass_mode=true", ".*not computed then"),
         )
     },
@@ -203,6 +210,55 @@ def test_settings_that_are_read_pass(presets, given):
 def test_what_would_do_nothing_or_harm_is_refused_by_name(presets, given):
     with pytest.raises(ConfigError, match=WRONG[given]):
         check(presets, given)
+
+
+@pytest.fixture
+def begun_at(presets, tmp_path):
+    """Settings and method of a run that begins at a step of another run, or of its own."""
+
+    def begun_at(step, *given, is_own=False):
+        root = tmp_path / ("own" if is_own else "another")
+        more = (
+            f"trainer.default_local_dir={tmp_path / 'own'}",
+            "trainer.resume_mode=resume_path",
+            f"trainer.resume_from_path={root / f'global_step_{step}'}",
+        )
+        config = OmegaConf.merge(
+            presets["hardware=laptop"], OmegaConf.from_dotlist([*given, *more])
+        )
+        own = read_settings(OmegaConf.to_container(config.hint, resolve=True))
+        return config, build_method(config.trainer, own)
+
+    return begun_at
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (f"{STAGES}=250", "stage1_steps=250 would be over at once: .* step 300 .* give 550 for"),
+        ("trainer.method=sft hint.sft.steps=300", "sft.steps=300 would be over .* give 600"),
+        (f"{VALUES} trainer.critic_warmup=20", "critic_warmup=20 would be over .* give 320"),
+    ],
+)
+def test_a_phase_that_is_over_where_another_runs_checkpoint_begins_is_refused(
+    begun_at, given, says
+):
+    with pytest.raises(ConfigError, match=says):
+        check_phases_ahead(*begun_at(300, *given.split()))
+    # A run's own steps had their phase; one that is not over goes on.
+    check_phases_ahead(*begun_at(300, *given.split(), is_own=True))
+    check_phases_ahead(*begun_at(10, *given.split()))
+
+
+def test_a_reference_that_is_not_what_the_run_begins_with_is_told(begun_at):
+    kl = f"{ACTOR}.use_kl_loss=true"
+    [told] = reference_warnings(begun_at(300, "trainer.method=grpo", kl)[0])
+    assert "resume_from_path" in told and "not to the weights that the run begins with" in told
+    adapter = "actor_rollout_ref.model.lora_adapter_path=sft"
+    own = begun_at(300, "trainer.method=grpo", kl, adapter, is_own=True)[0]
+    [told] = reference_warnings(own)
+    assert "lora_adapter_path=sft is not in the reference policy" in told
+    assert reference_warnings(begun_at(300, "trainer.method=grpo")[0]) == []
 
 
 class Letters:

@@ -195,7 +195,7 @@ def test_a_worker_says_which_problem_it_waits_for_longest(monkeypatch):
 
     before, during, after = asyncio.run(ask())
     assert before == after == IDLE
-    assert during.startswith("works on 2 prompts, on problem p7 for 0 s")
+    assert during.startswith("has 2 prompts under way, problem p7 for 0 s")
 
 
 @pytest.mark.parametrize(

@@ -141,3 +141,16 @@ def test_a_phase_is_told_by_the_lines_of_its_own_steps():
     }
     begun = phase_facts(Phase("guide", 4, 5), rows)
     assert (begun["step"], begun["seconds"], begun["metrics"]) == (3, 0, {})
+
+
+def test_a_phase_keeps_its_result_when_the_next_one_validates_against_another_partner():
+    name = "val-core/toy/acc/mean@4"
+    # Steps 1 and 2 train and validate against guide-0; then step 2 is validated against guide-5.
+    rows = [
+        {"step": 1, "timing_s/step": 1.5, name: 0.7},
+        {"step": 2, "timing_s/step": 1.5, name: 0.8},
+        {"step": 2, name: 0.35},
+        {"step": 3, "timing_s/step": 1.5, name: 0.4},
+    ]
+    assert phase_facts(Phase("solver", 1, 2), rows)["metrics"] == {name: 0.8}
+    assert phase_facts(Phase("solver", 3, 4), rows[:3])["step"] == 2

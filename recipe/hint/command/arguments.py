@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import sys
+from collections.abc import Iterator
 from typing import Any, NoReturn
 
 from recipe.hint.typed import finite
@@ -19,6 +22,16 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Print one line; argparse would print the usage before it."""
         self.exit(2, f"{self.prog}: {' '.join(message.split())}\n")
+
+
+@contextlib.contextmanager
+def interruptible() -> Iterator[None]:
+    """End a command that Ctrl-C interrupts with one line and exit code 130."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        sys.stderr.write("error: interrupted\n")
+        sys.exit(130)
 
 
 def text(value: str) -> str:

@@ -19,8 +19,8 @@ class CreditRow:
         group: Rows of one prompt rollout with the same name may share a baseline.
         role: Who speaks: ``solver``, ``guide``, ...
         turn: Its number in its conversation, from 0.
-        session: The conversation, or tree of them, within the prompt rollout: the index of its
-            first turn.
+        session: Index of the conversation's first turn among those of the prompt rollout; all that
+            branch from one first turn share it. In verl's keys a session is a row instead.
         reward: What the method gives the turn.
         kl_coef: Coefficient of the KL divergence from the reference policy, 0: none.
         weight: Multiplies the advantage.

@@ -17,7 +17,7 @@ _CLOSERS = r")\]）」』】》”’»"
 _SENTENCE_END = re.compile(
     rf"[.!?।॥۔؟][$\"'{_CLOSERS}]*(?=\s)|(?:[。！？｡]|．(?!\d))[。！？｡{_CLOSERS}]*|\n+"
 )
-# A word, or a letter of such a script with the marks behind it.
+# A word, or a letter of such a script with the marks after it.
 _WORD_END = re.compile(rf"[{UNSPACED}][^\w\s$\\(\[{{（「『【《“‘]*|[^\s{UNSPACED}]+")
 # What opens something that must not be cut, in the order in which it is tried at one place.
 _OPENING = re.compile(
@@ -146,7 +146,7 @@ def _end_of_dollar(text: str, start: int) -> int:
 
 
 def _end_of_command(text: str, end: int) -> int:
-    """Return ``end`` moved behind the braces and brackets that follow at once."""
+    """Return ``end`` moved past the braces and brackets that follow at once."""
     while end < len(text) and text[end] in "{[":
         closed = _end_of_braces(text, end) if text[end] == "{" else text.find("]", end) + 1
         if not closed:
@@ -156,7 +156,7 @@ def _end_of_command(text: str, end: int) -> int:
 
 
 def _end_of_braces(text: str, start: int) -> int:
-    """Return the place behind the brace that closes the one at ``start``; 0 if there is none."""
+    """Return the place after the brace that closes the one at ``start``; 0 if there is none."""
     depth, place = 0, start
     while place < len(text):
         char = text[place]

@@ -274,8 +274,8 @@ def _num_alnum(text: str) -> int:
 async def _programs(hints: Sequence[str], problem: Problem, equal: Equal) -> list[tuple[Leak, ...]]:
     """Return the code blocks of each hint, as one span, where a program in it passes the tests.
 
-    A hint is tried as the verifier reads it, and each of its blocks: behind the right program there
-    may stand another one, which the verifier would take.
+    A hint is tried as a whole, as the verifier reads it, and block by block: the verifier might
+    take a decoy that follows the right program.
     """
     fences = [list(_FENCE.finditer(hint)) for hint in hints]
     tried = [

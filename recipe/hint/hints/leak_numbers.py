@@ -125,12 +125,12 @@ def numbers(text: str, sizes: Sizes) -> Iterator[Number]:
     atoms, found = _written_down(low, sizes)
     signs = ["", *(_sign(low, one, two) for one, two in itertools.pairwise(atoms)), "", ""]
     for place, one in enumerate(atoms):
-        before, behind, next_one = signs[place : place + 3]
-        if not before and not behind:
+        before, after, next_one = signs[place : place + 3]
+        if not before and not after:
             if abs(float(one.value)) in sizes.operands:
                 found += _applied(low, one)
         elif not before and not next_one:
-            found += _combined(low, one, behind, atoms[place + 1])
+            found += _combined(low, one, after, atoms[place + 1])
     for each in found:
         if abs(float(each.value)) in sizes.operands and abs(each.value) in sizes.wanted:
             percent = _PERCENT.match(low, each.end)
@@ -321,12 +321,12 @@ def _other_bases(number: int) -> list[tuple[str, str]]:
     ):
         numeral += sign * (rest // size)
         rest %= size
-    behind = r"\s{{0,2}}(?:_\s?\{{?\s?{0}|[( ](?:in |as )?(?:base[ -]{0}|{1}))"
+    suffix = r"\s{{0,2}}(?:_\s?\{{?\s?{0}|[( ](?:in |as )?(?:base[ -]{0}|{1}))"
     forms = [(numeral, ""), (hex(number), ""), (bin(number), ""), (oct(number), "")]
     forms += [
-        (f"{number:b}", behind.format(2, "binary")),
-        (f"{number:o}", behind.format(8, "octal")),
-        (f"{number:x}", behind.format(16, r"hex\w*")),
-        (f"{number:X}", behind.format(16, r"hex\w*")),
+        (f"{number:b}", suffix.format(2, "binary")),
+        (f"{number:o}", suffix.format(8, "octal")),
+        (f"{number:x}", suffix.format(16, r"hex\w*")),
+        (f"{number:X}", suffix.format(16, r"hex\w*")),
     ]
     return [(form, rf"\b{form}{base}\b") for form, base in forms if len(form) > (not base)]

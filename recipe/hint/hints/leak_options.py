@@ -24,7 +24,7 @@ _CHOOSE = (
     r"|(?:must|should|has to|can only) be|so|thus|hence|therefore|leaves?|leaving|left with"
     r"|points? to|only|but|write"
 )
-# What an option stands behind where it is chosen.
+# What precedes an option where it is chosen.
 _BEFORE = re.compile(
     r"(?:(?i:\b(?:answers?|ans|options?|choices?|letter|solution|alternative|one)\b)"
     r"(?:(?!\b[A-Z]\b)[^.;\n]){0,40}?(?:\b(?i:is|be|to|as|are|was|with|reads?)\b|[:=?!(.\s])\W*"

@@ -16,13 +16,13 @@ NOT = re.compile(
     r"\b(?:not?|never|cannot|n?either|nor|than|least|most|between|multiple|divisible|digits?)\b"
     r"|n't\b"
 )
-# A number behind these is a label, or one of several.
+# A number after these is a label, or one of several.
 LABELLED = re.compile(
     r"(?i)\b(?:(?:part|line|step|equation|question|case|problem|hint|level|figure|table|row|column)"
     r"|the (?:sum|product|difference|quotient) of|(?:consists?|composed|made up) of)\s*$"
 )
-# Where a statement of the answer may begin; then what its number stands behind: whatever follows
-# it, where its clause ends, or as a sentence of its own.
+# Where a statement of the answer may begin; then what precedes its number: whatever follows the
+# key, where its clause ends, or as a sentence of its own.
 _OLD = r"\W{0,4}\d[\d.,/]{0,20}\W{0,4}"
 _KEY = re.compile(
     r"(?i)\b(?=[acfijnoqrstvy])(?:(?P<answer>ans(?:wer)?|solution|result|final|right|correct)\b"

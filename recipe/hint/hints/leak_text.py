@@ -159,7 +159,7 @@ def _shown(match: re.Match[str]) -> str:
 _NUMBER = r"\d{1,3}(?:,\d{3})+(?!\d)(?:\.\d+)?|\d+:\d\d(?!\d)|\d+(?:\.\d+)?|(?<!\d)\.\d+"
 # The modulus of a congruence; what is divided by it stands before "=".
 _MODULUS = r"(?>[ $]*(?:\{[^{}\n]{0,20}\}|\d+|[A-Za-z]\b)?[ $]?\)?)(?![ $]*(?:=|\\equiv|≡))"
-# Behind their first letter: pi behind a factor, and the name of a root.
+# After their first letter: pi after a factor, and the name of a root.
 _LETTERS = r"(?:(?<=s)qrt(?=[ ]?[({\d])|(?<=p)i(?![A-Za-z])(?:(?<=[\d*·/)]pi)|(?<=[\d*·/)][ ]pi)))"
 _TOKEN = re.compile(
     rf"""

@@ -264,7 +264,7 @@ class _Reader:
         return _Value(tuple(items), at + 1)
 
     def _string(self, at: int, after: re.Pattern[str], limit: int) -> tuple[str, int] | None:
-        """Return the undecoded string that opens at ``at``, and the position behind it."""
+        """Return the undecoded string whose quote is at ``at``, and the position after it."""
         text, quote = self._text, self._text[at]
         triple = quote * 3
         if quote in "\"'" and text.startswith(triple, at):

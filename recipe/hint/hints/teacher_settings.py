@@ -22,11 +22,12 @@ class TeacherSettings:
         base_url: Address up to and with ``/v1``; needed to ask for hints or turns.
         model: Name that the endpoint knows the model by; needed as well.
         api_key_env: Name of the environment variable that holds the key; null sends none.
-        num_ladders: Different sets of hints for one problem; its rollouts take them in turn.
+        num_ladders: Different sets of hints for one problem; its visits take them in turn.
         num_parallel: Requests under way at once, per worker process.
         timeout_s: Longest time of one request, from connecting to the last byte.
         num_retries: Further tries after one that failed for a passing reason.
-        backoff_s: Wait before the first retry; each further wait is twice as long.
+        backoff_s: Wait before the first retry; doubles with each, then takes a random factor of 0.5
+            to 1.
         max_wait_s: Longest wait; an endpoint that asks for a longer one is given up.
         budget_tokens: Prompt and response tokens to pay at most, all processes and runs that share
             the cache together; null for no limit. Requests under way are not counted yet.

@@ -107,7 +107,7 @@ class Archer(Method):
 
     @property
     def compares_group(self) -> bool:
-        """Never: what an utterance is compared with is the critic's."""
+        """Never: the baseline is the critic's value."""
         return False
 
     @property

@@ -40,7 +40,7 @@ class Draws:
         """Return whether this prompt rollout goes without a hint."""
         if not self.hint_dropout or not state.highest_level:
             return False
-        # An earlier name of hint dropout: a resumed run has to draw the same.
+        # The former name of hint dropout, kept so that a resumed run draws the same numbers.
         return self.uniform("refresh", problem, state) < self.hint_dropout
 
 

@@ -61,14 +61,14 @@ class MlmtSettings(ScoreGuidedSettings):
                 raise ConfigError(f"{self.node}.{name}={getattr(self, name)} must be at least 1")
         if self.value_bonus and not (self.train_guide and self.solver == "policy"):
             raise ConfigError(
-                f"{self.node}.value_bonus={self.value_bonus} is what the guide earns of the value "
-                f"before a refinement: it needs train_guide=true and solver=policy, whose "
-                f"refinements the critic sees; give {self.node}.value_bonus=0 and value_grad=stop"
+                f"{self.node}.value_bonus={self.value_bonus} adds the critic's value to the "
+                f"guide's reward: it needs train_guide=true, and solver=policy, because the critic "
+                f"sees only the policy's turns; give {self.node}.value_bonus=0 and value_grad=stop"
             )
         if self.value_bonus and self.solver_credit == "score" and self.alpha:
             raise ConfigError(
-                f"{self.node}.value_bonus={self.value_bonus} pays the guide the value after its "
-                f"feedback, and with solver_credit=score that is of r2 + alpha (r2 - r1), not of "
+                f"{self.node}.value_bonus={self.value_bonus} adds the critic's value to the "
+                f"guide's reward: with solver_credit=score it predicts r2 + alpha (r2 - r1), not "
                 f"r2; give solver_credit=joint or alpha=0"
             )
         if self.value_grad == "full" and not self.value_bonus:

@@ -179,7 +179,7 @@ class Score(Method):
         facts = {"is_stage1": float(is_stage1)}
         ended = [conversation_to(rounds, place) for place in places(rounds, len(rounds) - 1)]
         is_joint = settings.solver_credit == "joint"
-        lasts: dict[Place, list[Place]] = {}  # the last turns that a first turn earns the mean of
+        lasts: dict[Place, list[Place]] = {}  # first turn -> last turns whose mean it earns
         for first, *_, place in ended if is_joint else ():
             lasts.setdefault(first, []).append(place)
         rows = []

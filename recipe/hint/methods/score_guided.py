@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
+from recipe.hint.conversations import unanswered
 from recipe.hint.errors import ConfigError
 from recipe.hint.methods.prompts import Feedback, Refine
 from recipe.hint.methods.score import Score, ScoreSettings
@@ -114,6 +115,7 @@ class ScoreGuidedSettings(ScoreSettings):
             found |= dict.fromkeys(names, "train_guide=true")
         if not self.train_solver and not self._may_train_next(self.solver):
             names = ("stage1_steps", "alpha", "beta1", "beta2", "adaptive_beta2")
+            names += ("solver_credit",) if self.baseline != "value" else ()
             found |= dict.fromkeys(names, "train_solver=true")
         return found
 
@@ -224,15 +226,9 @@ class ScoreGuided(Score):
         conversation that was not to go on, or whose next prompt does not fit, has ended.
         """
         rows = super().solver_rows(state, rounds)
-        if all(each.hint_status != "generation_failed" for each in rounds):
-            return rows
         ended = {conversation_to(rounds, place)[0] for place in places(rounds, len(rounds) - 1)}
-        continued = [each.request.parents for each in rounds if each.request.parents is not None]
-        if continued:
-            ended |= {*places(rounds, 0)} - {*continued[0]}
-        for each in rounds:
-            ended |= {conversation_to(rounds, place)[0] for place in each.without_prompt}
-        return tuple(row for row in rows if conversation_to(rounds, row.place)[0] in ended)
+        unknown = unanswered(rounds) - ended  # of a tree, one branch may have ended
+        return tuple(row for row in rows if conversation_to(rounds, row.place)[0] not in unknown)
 
     def _rows_of_role(self, rows: tuple[Row, ...], *, is_trained: bool) -> tuple[Row, ...]:
         """Return a role's rows; if it does not train, rows for the critic, or none."""

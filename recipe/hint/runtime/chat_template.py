@@ -90,8 +90,8 @@ class Renderer:
         quoted = self._plain(turn.response.text) if turn and own else ""
         if not quoted or text.count(quoted) != 1:
             return _joined(self._ids_of_group(text))
-        before, _, behind = text.partition(quoted)
-        return _joined(self._ids_of_group(before), own, self._ids_of_group(behind))
+        before, _, after = text.partition(quoted)
+        return _joined(self._ids_of_group(before), own, self._ids_of_group(after))
 
     def _rendered(self, messages: Sequence[Message]) -> array[int]:
         if self._is_of_tokenizer:
@@ -222,7 +222,7 @@ def unfixed_date(tokenizer: Any, options: Mapping[str, Any]) -> bool:
 
 
 def end_of_turn(tokenizer: Any, options: Mapping[str, Any]) -> int | None:
-    """Return the token that the template puts behind a response; ``None`` where it puts none."""
+    """Return the token that the template puts after a response; ``None`` where it puts none."""
     try:
         text = tokenizer.apply_chat_template(_TALK[:2], tokenize=False, **options)
     except TemplateError:
@@ -244,8 +244,8 @@ def _text(tokenizer: Any, options: Mapping[str, Any], messages: Sequence[Message
     )
 
 
-def text_behind(tokenizer: Any, token_id: int, ids_T: Sequence[int]) -> str:
-    """Return the text of tokens as it reads behind another one.
+def text_after(tokenizer: Any, token_id: int, ids_T: Sequence[int]) -> str:
+    """Return the text of tokens as it reads after another one.
 
     By themselves they may lose a space: SentencePiece's decoders take off a text's first one.
     """

@@ -336,6 +336,6 @@ def _pointed_at(root: str | Path) -> int | None:
 
 
 def _is_begun_by_us(folder: Path) -> bool:
-    """Return whether our state, the first file of a save, is there, or no file is yet."""
+    """Return whether one of our saves began here: its first file exists, or no file does."""
     files = [path.name for path in folder.iterdir() if not path.name.startswith(".")]
     return not files or STATE_FILE in files

@@ -44,9 +44,10 @@ _AGREEMENT_FIELDS = ["responses", "response_mask", "old_log_probs", "rollout_log
 
 
 class CreditMixin(_Trainer):
-    """Changes verl's step for methods with credit of their own, and for them alone.
+    """Changes verl's step for methods with credit of their own.
 
-    The rows are split evenly into as many updates as verl would make of G rows per prompt.
+    Their rows are split evenly into as many updates as verl would make of G rows per prompt. For
+    all others the step stays verl's, except that GRPO's advantages lose their rounding.
     """
 
     _method: Method
@@ -121,28 +122,28 @@ class CreditMixin(_Trainer):
             return super()._update_actor(batch, metrics)
 
     def _compute_old_log_prob(self, batch: Any, metrics: dict) -> Any:
-        """Compute verl's; compare only sampled rows with vLLM.
+        """Compute verl's; compare with vLLM only what it sampled as the trainer computes.
 
-        Given rows get the trainer's log-probabilities as vLLM's, so that rollout correction gives
-        them weight 1.
+        Other rows get the trainer's log-probabilities as vLLM's, so that rollout correction gives
+        them weight 1: given ones, and those of a temperature or top-p of their own.
         """
         batch = super()._compute_old_log_prob(batch, metrics)
         keys, partition = batch.keys, batch.partition_id
         tags = {keys[index]: batch.tags[index] for index in _real_rows(batch)}
-        given = [key for key, tag in tags.items() if tag.get("is_given")]
-        if not given:
+        apart = [key for key, tag in tags.items() if tag.get("is_not_compared")]
+        if not apart:
             return batch
         for name in [name for name in metrics if name.startswith(_AGREEMENT_METRICS)]:
             del metrics[name]
-        sampled = [key for key, tag in tags.items() if not tag.get("is_given")]
-        if sampled and self.config.actor_rollout_ref.rollout.calculate_log_probs:
+        compared = [key for key, tag in tags.items() if not tag.get("is_not_compared")]
+        if compared and self.config.actor_rollout_ref.rollout.calculate_log_probs:
             data = tq.kv_batch_get(
-                keys=sampled, partition_id=partition, select_fields=_AGREEMENT_FIELDS
+                keys=compared, partition_id=partition, select_fields=_AGREEMENT_FIELDS
             )
             metrics.update(calculate_debug_metrics(DataProto(batch=data.to_padded_tensor())))
-        own = tq.kv_batch_get(keys=given, partition_id=partition, select_fields=["old_log_probs"])
-        fields = TensorDict({"rollout_log_probs": own["old_log_probs"]}, batch_size=len(given))
-        tq.kv_batch_put(keys=given, partition_id=partition, fields=fields)
+        own = tq.kv_batch_get(keys=apart, partition_id=partition, select_fields=["old_log_probs"])
+        fields = TensorDict({"rollout_log_probs": own["old_log_probs"]}, batch_size=len(apart))
+        tq.kv_batch_put(keys=apart, partition_id=partition, fields=fields)
         return batch
 
     def _compute_values(self, batch: Any, metrics: dict) -> Any:
@@ -284,7 +285,7 @@ def _write_columns(batch: Any, response_mask: Any, real: list[int], **columns: n
 
 
 def _take_out_rounding(batch: Any) -> None:
-    """Write advantages of 0 for groups of equal rewards.
+    """Write GRPO advantages of 0 for groups of equal rewards.
 
     verl's are rounding there: the mean of eight float32 rewards of 1.3 is off in the last bit, so
     is their deviation, and each row gets -0.1. Rewards such as 0, 1 and 1.5 have exact sums.
@@ -316,7 +317,7 @@ def _take_out_rounding(batch: Any) -> None:
 
 
 def _critic_targets(rows: list[CreditRow], targets_N: np.ndarray) -> np.ndarray:
-    """Return the targets; a dropped row's is its present value, so its error is 0."""
+    """Return the targets; a dropped row's is its value before the step's updates."""
     values_N = np.array([row.value or 0.0 for row in rows])
     return np.where([DROPPED in row.facts for row in rows], values_N, targets_N)
 

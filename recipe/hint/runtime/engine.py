@@ -13,7 +13,7 @@ from recipe.hint.engine import Engine
 from recipe.hint.hints.base import WrittenText
 from recipe.hint.hints.leak import find_leaks, graded_equal
 from recipe.hint.prompt import Message
-from recipe.hint.runtime.chat_template import Renderer, text_behind
+from recipe.hint.runtime.chat_template import Renderer, text_after
 from recipe.hint.runtime.group_client import GroupClient, PartialResponse, Sampling
 from recipe.hint.runtime.second_judge import SecondJudge
 from recipe.hint.schema import (
@@ -136,8 +136,8 @@ class VllmEngine(Engine):
         return Response(ids[:longest], [], text, len(ids) > longest, is_given=True)
 
     def continuation(self, prompt_ids: Sequence[int], response: Response) -> str:
-        """Return the response's text as it reads behind the prompt's last token."""
-        return text_behind(self._tokenizer, prompt_ids[-1], response.token_ids_T)
+        """Return the response's text as it reads after the prompt's last token."""
+        return text_after(self._tokenizer, prompt_ids[-1], response.token_ids_T)
 
     async def leaks(self, problem: Problem, responses: list[Response]) -> list[bool]:
         """Return whether each text gives the final answer away, by the rules of the hint guard."""

@@ -41,8 +41,8 @@ QUIET_ENVIRONMENT = {
 def set_environment(config: DictConfig) -> None:
     """Set the variables that are not set yet; the user's own values win.
 
-    The user's modules of verl are loaded behind the project's; the run's folder is its own, also
-    where another run starts it.
+    verl loads the user's modules after the project's. The run's folder is always set, since a run
+    may be started by another one.
     """
     given = [name for name in os.environ.pop(_MODULES, "").split(",") if name not in ("", _PLUGIN)]
     values = environment_of(config)

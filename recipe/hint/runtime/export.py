@@ -29,8 +29,8 @@ def export_model(checkpoint: str | Path, target: Path, dtype: Literal["fp32", "b
     """Write ``target``, whole or not at all; a LoRA adapter is added to the weights.
 
     Raises:
-        ConfigError: If ``checkpoint`` is none, not whole or damaged, or ``target`` is there.
-        DataError: If it is not in its run's folder.
+        ConfigError: If ``checkpoint`` is none, incomplete or damaged, or ``target`` exists.
+        DataError: If ``checkpoint`` is not in its run's folder.
     """
     folder = checkpoint_of(checkpoint)
     step = step_of(folder) if folder else None

@@ -134,7 +134,7 @@ class GroupClient:
             waiting = [each for each in waiting if each.is_unstarted]
             if waiting:
                 await asyncio.sleep(_PAUSE_S)
-        # A stopped response continues behind its own tokens, so each is a request of its own.
+        # A stopped response continues after its own tokens, so each is a request of its own.
         await together(
             self._continue(
                 each.prompt_ids, response, replace(each.sampling, n=1), each.seed + number

@@ -107,7 +107,7 @@ def teacher_of(
 def _build_teacher(
     settings: HintSettings, texts: Texts, levels: int, sampling: TeacherSampling
 ) -> Teacher:
-    # Here: only a run with a teacher imports the HTTP library.
+    # Here: only a run with a teacher needs its cache's sqlite3.
     from recipe.hint.hints.teacher import Teacher
 
     return Teacher(

@@ -8,8 +8,9 @@ from recipe.hint.runtime.preflight.settings import rollout_devices, world_size
 
 
 def problems_in_flight(config: DictConfig) -> int:
-    """Return so many that vLLM has twice the responses that it takes at once: the next wait there.
+    """Return how many problems have twice the responses that vLLM takes at once.
 
+    The second half waits in vLLM's own queue, so that no slot stays empty.
     ``max_num_seqs`` holds for each engine, of which a replica has ``data_parallel_size``. A
     validation has the trainer's own replicas beside those of ``separate_async``.
     """

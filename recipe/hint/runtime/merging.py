@@ -126,7 +126,7 @@ def _write_merged(checkpoint: Path, draft: Path, limit_s: float) -> None:
     """
     command = [sys.executable, "-m", "recipe.hint.runtime.merge_process"]
     command += [str(checkpoint / "actor"), str(draft)]
-    # Or what is printed would come at the end, behind the error.
+    # Or what is printed would come at the end, after the error.
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     with tempfile.TemporaryFile() as log:
         # Not in the repository's root, whose folders would shadow installed packages.

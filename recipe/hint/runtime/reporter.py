@@ -1,4 +1,4 @@
-"""Report a step on the console in three lines; everything else goes to files."""
+"""Report a step on the console in two or three lines; everything else goes to files."""
 
 from __future__ import annotations
 

@@ -46,7 +46,8 @@ def build_grader(
     Args:
         settings: Limits, and the grading options that have a setting of the same name.
         config: The run's, for the user's own reward function.
-        audit_path: Where a second judge's disagreements go; without it there is no second judge.
+        audit_path: File of the second judge's disagreements (``hint.verify.audit``); ``None``: no
+            audit. ``hint.samples.second_judge_share`` has a judge of its own (``second_judge.py``).
     """
     return VerifierPool(
         num_workers=settings.num_workers,

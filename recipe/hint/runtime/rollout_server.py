@@ -63,7 +63,7 @@ class GroupHttpServer(vLLMHttpServer):
             TimeoutError: If the group is not done after ``limit_s``.
         """
         count = sampling["n"]
-        # Before the gate: an error behind it would leave the request admitted forever.
+        # Before the gate: an error after it would leave the request admitted forever.
         params = SamplingParams(
             **sampling,
             logprobs=0,

@@ -176,19 +176,20 @@ class _Guarded(_Buffer):
     def _evict_terminal_groups(
         self, global_steps: int, partition_id: str, eviction_reasons: Any
     ) -> Any:
-        """Evict as verl does, up to a limit on filtered groups: sampling must not go on forever.
+        """Evict as verl does, but limit filtered groups, so that sampling ends.
 
         Raises:
-            HintError: If more than ``max_filtered`` groups of one step had nothing to teach.
+            HintError: If more than ``max_filtered`` groups of one step had equal rewards.
         """
         evicted = super()._evict_terminal_groups(global_steps, partition_id, eviction_reasons)
         tally = self.tallies[partition_id]
         tally.num_filtered += evicted[2]
         if self.max_filtered is not None and tally.num_filtered > self.max_filtered:
             raise HintError(
-                f"algorithm.filter_groups took {tally.num_filtered} groups without a difference "
-                f"out of step {tally.step} before its batch was full; the data are too hard or too "
-                f"easy for this policy, or raise algorithm.filter_groups.max_num_gen_batches"
+                f"algorithm.filter_groups discarded {tally.num_filtered} groups with equal rewards "
+                f"at step {tally.step} before its batch was full: the problems are too hard or too "
+                f"easy for this policy; give others, a method with hints, or a higher "
+                f"algorithm.filter_groups.max_num_gen_batches"
             )
         return evicted
 

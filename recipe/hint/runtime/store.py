@@ -15,6 +15,7 @@ import numpy as np
 import torch
 import transfer_queue as tq
 
+from recipe.hint.credit.rows import DROPPED
 from recipe.hint.record import Outcome, PublishedRow
 from recipe.hint.schema import HINT_COLUMN_PREFIX, Response
 from recipe.hint.typed import fields_of
@@ -122,7 +123,7 @@ class Publisher:
 
 @contextlib.contextmanager
 def _cancelled_only_from_outside() -> Iterator[None]:
-    """Make a cancellation from beneath an error: nobody has asked this task to end.
+    """Raise an error for a cancellation that nobody requested of this task.
 
     Raises:
         RuntimeError: What the block awaits was cancelled.
@@ -140,7 +141,7 @@ def _cancelled_only_from_outside() -> Iterator[None]:
 async def _write_or_blame(finished: list[_Finished], partition: str) -> None:
     """Write all at once; if that fails, write each prompt alone, so that only faulty ones raise.
 
-    The queue knows the rows of a failed write by name: they are taken out, nobody can read them.
+    A failed write leaves keys in the queue whose rows nobody can read: they are removed.
     """
     keys: list[str] = []
     try:
@@ -218,9 +219,7 @@ def rows_of(
         is_sampled = len(response.token_ids_T) > 0 and not response.is_given
         if not is_sampled:  # as if the weights of the step had sampled it with certainty
             zeros, step = [0.0] * len(response.token_ids_T), row["global_steps"] - 1
-            response = replace(
-                response, log_probs_T=zeros, min_step=step, max_step=step, is_given=True
-            )
+            response = replace(response, log_probs_T=zeros, min_step=step, max_step=step)
         info = {"acc": 0.0, "reason": "", "extracted": ""}
         if verdict:
             info = {
@@ -239,7 +238,7 @@ def rows_of(
             SAMPLE_FIELD: outcome.sample if number == 0 else b"",
             CREDIT_FIELD: fields_of(trained.credit),
         }
-        tensors = _tensors(trained, response, is_dropped=outcome.record.is_dropped)
+        tensors = _tensors(trained, response)
         fields = {
             **tensors,
             **shared,
@@ -249,12 +248,12 @@ def rows_of(
         if trained.credit.group:
             fields["uid"] = f"{outcome.record.uid}/{trained.credit.group}"
         key = f"{outcome.record.uid}_{number}_0"
-        yield key, fields, _tag(row, response, len(tensors["prompts"]), len(tensors["responses"]))
+        is_compared = is_sampled and trained.is_sampled_alike
+        lengths = len(tensors["prompts"]), len(tensors["responses"])
+        yield key, fields, _tag(row, response, *lengths, is_compared=is_compared)
 
 
-def _tensors(
-    trained: PublishedRow, response: Response, *, is_dropped: bool
-) -> dict[str, torch.Tensor]:
+def _tensors(trained: PublishedRow, response: Response) -> dict[str, torch.Tensor]:
     """Return the tensors of one row in verl's layout.
 
     A teacher's text has no tokens and gets one, since verl needs at least one per row.
@@ -264,7 +263,7 @@ def _tensors(
         for ids_T in (trained.prompt_ids_T, response.token_ids_T or [0])
     )
     mask_T = torch.ones_like(response_T)
-    if is_dropped:
+    if DROPPED in trained.credit.facts:
         mask_T[:-1] = 0
     rewards_T = torch.zeros(len(response_T))
     rewards_T[-1] = trained.credit.reward
@@ -282,8 +281,14 @@ def _tensors(
 
 
 def _tag(
-    row: dict[str, Any], response: Response, prompt_len: int, response_len: int
+    row: dict[str, Any],
+    response: Response,
+    prompt_len: int,
+    response_len: int,
+    *,
+    is_compared: bool,
 ) -> dict[str, Any]:
+    """Return verl's tag; what was not sampled as the trainer computes is not compared with it."""
     return {
         "status": "success",
         "prompt_len": prompt_len,
@@ -292,5 +297,5 @@ def _tag(
         "global_steps": row["global_steps"],
         "min_global_steps": response.min_step,
         "max_global_steps": response.max_step,
-        **({"is_given": True} if response.is_given else {}),
+        **({} if is_compared else {"is_not_compared": True}),
     }

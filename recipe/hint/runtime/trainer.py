@@ -1,4 +1,4 @@
-"""verl's trainers plus per-problem state: it is sent with each prompt, and a record comes back."""
+"""Add per-problem state to verl's trainers: send it with each prompt, take a record back."""
 
 from __future__ import annotations
 
@@ -292,7 +292,7 @@ class HintMixin(CreditMixin):
             with whole_file(folder / STATE_FILE) as file:
                 np.savez_compressed(file, **self.tracker.state_dict())
             write_whole(folder / SHAPES_FILE, json.dumps(self.sample_chooser.state_dict()))
-            # verl logs a step after its save and weight sync: a run killed between lacks the line.
+            # verl logs a step after its save and weight sync: one killed in between lacks the line.
             write_whole(folder / METRICS_FILE, json.dumps(plain(self._metrics_of_step)))
             super()._save_checkpoint()
             facts = {"lines": self.folder.settle(), **self._digests}
@@ -369,7 +369,7 @@ class HintTrainerSync(HintMixin, PPOTrainerSync):
 
 
 class HintTrainerColocateAsync(HintMixin, PPOTrainerColocateAsync):
-    """Rollouts of later prompts continue while earlier ones train, on the same devices."""
+    """Rollouts of later prompts stop during an update, on the same devices, and continue after."""
 
 
 class HintTrainerSeparateAsync(HintMixin, PPOTrainerSeparateAsync):

@@ -79,11 +79,11 @@ class HintWorker(_WorkerTQ):
         gc.freeze()  # as in the trainer's process
 
     async def ping(self) -> str:
-        """Return without waiting: what the worker is waiting for.
+        """Return at once what the worker is waiting for.
 
         Raises:
-            HintError: If its node cannot work on prompts. Not in ``__init__``: Ray would tell of a
-                dead actor, with a stack, in place of the sentence.
+            HintError: If its node cannot work on prompts. Raised here, since Ray would report one
+                of ``__init__`` as a dead actor, with a stack.
         """
         if self._fault:
             raise HintError(self._fault)
@@ -93,8 +93,8 @@ class HintWorker(_WorkerTQ):
         name, began = next(iter(self._under_way.values()))
         seconds = time.monotonic() - began
         return (
-            f"works on {len(self._under_way)} prompts, on problem {name} for {seconds:.0f} s: "
-            f"vLLM, the verifier, the source of hints or TransferQueue owes it an answer"
+            f"has {len(self._under_way)} prompts under way, problem {name} for {seconds:.0f} s, "
+            f"and waits for vLLM, the verifier, the source of hints or TransferQueue"
         )
 
     async def generate_sequences(self, batch: Any) -> None:

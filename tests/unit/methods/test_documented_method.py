@@ -1,5 +1,6 @@
 """The worked example of docs/new_method.md: its blocks are taken from the page and run."""
 
+import json
 import re
 import shlex
 import sys
@@ -8,6 +9,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from fakes import run
 
 from recipe.hint import main_hint
 from recipe.hint.command.compose import set_config_paths
@@ -18,6 +20,7 @@ from recipe.hint.settings import read_settings
 PAGE = Path(__file__).parents[3] / "docs/new_method.md"
 TEXT = PAGE.read_text("utf-8")
 METHOD, REGISTRY, TESTS = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
+[TRACES] = re.findall(r"```json\n(.*?)```", TEXT, re.DOTALL)
 [COMMAND] = re.findall(r"```bash\npython recipe/hint/main_hint.py (.*?)```", TEXT, re.DOTALL)
 WRITTEN = ModuleType("recipe.hint.methods.second_chance")
 
@@ -59,6 +62,21 @@ def test_the_command_of_the_page_composes_and_passes_the_checks(
     # 16 prompts x 8 responses, and three groups of a problem that is never solved.
     assert "cost      128 responses a step, at most" in said
     assert "; 384 and " in said
+
+
+def test_its_traces_are_those_that_the_page_shows():
+    golden = json.loads((PAGE.parents[1] / "tests/golden/traces.json").read_text("utf-8"))
+    for scenario, expected in json.loads(f"{{{TRACES}}}")["second-chance"].items():
+        outcome = run(
+            WRITTEN.SecondChance(),
+            {0: [0, 0]}
+            | {
+                int(level): rewards
+                for level, rewards in golden["scenarios"][scenario]["outcomes"].items()
+            },
+        )
+        assert list(outcome.record.levels) == expected["levels"]
+        assert expected["train"] == {"0": len(outcome.rows)}
 
 
 def test_its_setting_is_refused_out_of_range_and_beside_another_method(

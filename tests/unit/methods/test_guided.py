@@ -9,6 +9,7 @@ from recipe.hint.errors import ConfigError
 from recipe.hint.methods.mlmt import Mlmt, MlmtSettings
 from recipe.hint.methods.score import PARENT_TURN
 from recipe.hint.methods.score_guided import ScoreGuided, ScoreGuidedSettings
+from recipe.hint.runtime import store
 from recipe.hint.schema import ProblemState, Response, Verdict
 from recipe.hint.turns import Place, RoleSampling, Round, Sample, Turn, places
 
@@ -243,6 +244,18 @@ def test_a_prompt_with_rows_for_the_critic_alone_is_one_without_a_signal():
     assert rewards(outcome, "solver") == [1.0, 0.0, 1.0, 0.0]
     assert outcome.record.is_dropped
     assert not outcome.record.has_signal
+    # Their KL is a sum over their tokens, as that of any row.
+    for _, fields, _ in store.rows_of(outcome, {"uid": "uid", "global_steps": 2}):
+        assert fields["response_mask"].all()
+
+
+def test_what_has_a_temperature_of_its_own_is_not_compared_with_the_trainer():
+    method = mlmt(baseline="value", train_guide=False, guide_temperature=0.5, guide_max_tokens=5)
+    outcome = talk(method, {0: [0, 0], GUIDE: [0, 0], 1: [1, 0]})
+    tags = [tag for _, _, tag in store.rows_of(outcome, {"uid": "uid", "global_steps": 2})]
+    roles = [row.credit.role for row in outcome.rows]
+    assert {"solver", "guide"} == {*roles}
+    assert ["is_not_compared" in tag for tag in tags] == [role == "guide" for role in roles]
 
 
 def test_a_guide_of_weight_zero_trains_by_its_kl_alone():
@@ -268,7 +281,7 @@ def test_validation_has_one_conversation_per_sample_even_of_a_tree():
         ({"guide_max_tokens": 0}, "guide_max_tokens=0 must be at least 1, or null"),
         ({"leak_penalty": -1.0}, r"hint.mlmt.leak_penalty=-1.0 must not be negative"),
         ({"feedbacks": 0}, "hint.mlmt.feedbacks=0 must be at least 1"),
-        ({"value_bonus": 0.1, "train_guide": False}, "value_bonus=0.1 is what the guide earns"),
+        ({"value_bonus": 0.1, "train_guide": False}, "value_bonus=0.1 adds the critic's value"),
         (
             {"value_bonus": 0.1, "solver": "teacher", "train_solver": False},
             "value_bonus=0.1 .* give hint.mlmt.value_bonus=0 and value_grad=stop",

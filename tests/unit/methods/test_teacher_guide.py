@@ -9,10 +9,12 @@ from chat_server import ChatServer, completion
 from fakes import problem
 from talks import GUIDE, TurnEngine
 
+from recipe.hint.conversations import mean_facts
 from recipe.hint.errors import ConfigError, TeacherSilentError
 from recipe.hint.methods.mlmt import Mlmt, MlmtSettings
 from recipe.hint.methods.score_guided import ScoreGuided, ScoreGuidedSettings
 from recipe.hint.prompt import Texts
+from recipe.hint.reward_tracker import RewardTracker
 from recipe.hint.rollout import PromptRollout, RolloutParts
 from recipe.hint.runtime import store
 from recipe.hint.schema import ProblemState, Verdict
@@ -102,6 +104,13 @@ def test_a_conversation_without_feedback_does_not_train_and_the_others_do(name, 
     assert [row.credit.turn for row in outcome.rows] == [0, 2]
     assert outcome.rows[0].credit.session == outcome.rows[1].credit.session
     assert outcome.record.rounds[1].hint_status == "generation_failed"
+    # The one that ended revised its answer; what the other would have done is unknown.
+    lost, ended = outcome.record.conversations
+    assert (lost.is_known, ended.is_known) == (False, True)
+    assert [facts["unchanged"] for facts in mean_facts((lost, ended))] == [0.0]
+    tracker = RewardTracker()
+    tracker.update([outcome.record])
+    assert tracker.state(outcome.record.problem_id).accuracy == -1
 
 
 @ALL
@@ -275,7 +284,7 @@ def test_of_a_solver_that_needs_no_feedback_nothing_trains_and_both_answers_coun
     assert [each.acc_last for each in outcome.record.conversations] == [1.0, 1.0]
     assert outcome.record.is_dropped is not is_validation
     for _, fields, tag in store.rows_of(outcome, {"uid": "uid", "global_steps": 1}):
-        assert tag["is_given"]  # no comparison with what vLLM said
+        assert tag["is_not_compared"]  # no comparison with what vLLM said
         assert len(fields["responses"]) == 1
 
 

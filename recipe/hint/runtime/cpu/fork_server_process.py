@@ -1,4 +1,4 @@
-"""One Python with the heavy imports behind it, from which a CPU run's processes are forked.
+"""One Python that has done the heavy imports, from which a CPU run's processes are forked.
 
 A run starts about ten Python processes, and each would import torch and transformers again. The
 seams are Ray's documented ``runtime_env.py_executable`` and ``multiprocessing.set_executable``.

@@ -146,7 +146,7 @@ def _refuse_gpus(found: int, wanted: int, nodes: int) -> None:
 
 
 def _check_device_slots(config: DictConfig) -> None:
-    """Check Ray's slots: with too few of them a run on the CPU waits forever."""
+    """Check Ray's slots for devices on the CPU: with too few an actor never starts."""
     wanted = setting(config, "trainer.n_gpus_per_node") + rollout_devices(config)
     given = setting(config, _NUM_GPUS)
     if setting(config, "trainer.device") == "cpu" and (given or 0) < wanted:
@@ -166,6 +166,6 @@ def _check_cpus(config: DictConfig) -> None:
         raise ConfigError(
             f"{_NUM_CPUS}={got}, but {needed} are needed (2, 3 per device, and one per "
             f"transfer_queue.backend.SimpleStorage.num_data_storage_units); give {_NUM_CPUS}="
-            f"{needed} or more: these are slots for Ray's actors, not cores, and the run would "
-            f"wait forever"
+            f"{needed} or more: these are slots for Ray's actors, not cores; one without a slot "
+            f"never starts"
         )

@@ -39,6 +39,7 @@ from recipe.hint.runtime.preflight.group import check_group
 from recipe.hint.runtime.preflight.keys import check_read_beside, check_unread
 from recipe.hint.runtime.preflight.machine import check_machine
 from recipe.hint.runtime.preflight.model import MODEL, Model, check_critic_model, load_model
+from recipe.hint.runtime.preflight.phases import check_phases, reference_warnings
 from recipe.hint.runtime.preflight.same_run import check_same_run
 from recipe.hint.runtime.preflight.seeds import seed_engines
 from recipe.hint.runtime.preflight.settings import (
@@ -55,10 +56,8 @@ from recipe.hint.runtime.preflight.turns import (
     check_conversations,
     check_critic,
     check_solutions,
-    check_stages,
     check_thoughts,
     check_turns,
-    check_warmup,
 )
 from recipe.hint.runtime.preflight.values import check_first_update, check_values
 from recipe.hint.settings import (
@@ -156,9 +155,7 @@ def preflight(
     check_steps_left(config, steps)
     changed = check_same_run(config)
     seed_engines(given, config, argv)
-    method.check_steps(steps)
-    check_stages(config, method, steps)
-    check_warmup(config, method, steps)
+    check_phases(config, method, steps)
     least, most = (batch * of(method, group) for of in (fewest_responses, most_responses))
     learner = method.utterance_critic
     size = checkpoint_bytes(
@@ -190,6 +187,7 @@ def preflight(
         *unchecked,
         *silent,
         *_oracles(method),
+        *reference_warnings(with_models),
         *_trained_on(train, val),
         *(f"warning: {warning}" for warning in lengths.warnings),
     ]

@@ -148,7 +148,7 @@ def check_unchanged(config: DictConfig, checkpoint: Path) -> str:
     """Refuse to go on with files of other content than a checkpoint of this run was trained with.
 
     Returns:
-        What the run's folder has lost since, to stand behind a sentence.
+        What the run's folder has lost since, to follow a sentence.
     """
     said = said_of(checkpoint)
     files = _digests(said)

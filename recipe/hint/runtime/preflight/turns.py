@@ -15,7 +15,7 @@ from recipe.hint.methods import Method
 from recipe.hint.prompt import Message, Texts
 from recipe.hint.rollout import PromptRollout, RolloutParts
 from recipe.hint.runtime.preflight.data import TRAIN, DataFile, Model
-from recipe.hint.runtime.preflight.settings import ACTOR, ROLLOUT, reference_and_critic, setting
+from recipe.hint.runtime.preflight.settings import ACTOR, REF, ROLLOUT, setting
 from recipe.hint.samples import NO_SAMPLES
 from recipe.hint.schema import HintStatus, Problem, ProblemState, Response, Verdict
 from recipe.hint.settings import HintSettings
@@ -24,6 +24,7 @@ from recipe.hint.turns import RoleSampling
 _PROMPT = f"{ROLLOUT}.prompt_length"
 _OWN = "advantages are the method's own (docs/credit.md)"
 _KL = "a method of several turns has KL coefficients of its own, others have none"
+_ROWS = "a prompt has several rows, and not always as many"
 # The values of verl's settings that such a method needs, and why.
 _NEEDS = {
     "algorithm.use_kl_in_reward": (False, _KL),
@@ -35,7 +36,8 @@ _NEEDS = {
         "verl's filter takes all rows of a prompt for one group, whatever the method compares",
     ),
     f"{ACTOR}.use_kl_loss": (False, _KL),
-    f"{ACTOR}.use_dynamic_bsz": (True, "a prompt has several rows, and not always as many"),
+    f"{ACTOR}.use_dynamic_bsz": (True, _ROWS),
+    f"{REF}.log_prob_use_dynamic_bsz": (True, _ROWS),
 }
 # Settings that the critic of such a method does not read, and their neutral value.
 _OF_CRITIC = {
@@ -155,75 +157,19 @@ def check_critic(config: DictConfig, method: Method) -> None:
             )
 
 
-def check_stages(config: DictConfig, method: Method, num_steps: int) -> None:
-    """Refuse phases that asynchronous modes would mix, and a first phase that fills the run there.
-
-    In these modes a prompt is sent ``num_warmup_batches`` steps before it trains, and keeps the
-    phase of the step that sent it.
-
-    Raises:
-        ConfigError: Naming the setting.
-    """
-    if (mode := setting(config, "trainer.v1.trainer_mode")) == "sync":
-        return
-    node = method.settings_node
-    if low := getattr(method.settings, "t_low", 0):
-        raise ConfigError(
-            f"{node}.t_low={low} needs trainer.v1.trainer_mode=sync: in {mode} a step trains on "
-            f"prompts of several earlier ones, so that phases mix"
-        )
-    name, first = method.first_phase
-    ahead = f"trainer.v1.{mode}.num_warmup_batches"
-    lag = int(setting(config, ahead) or 0)  # of a fraction, the last step has prompts of its own
-    if first and num_steps - lag <= first < num_steps:
-        raise ConfigError(
-            f"{node}.{name}={first} leaves no step of {num_steps} to what follows: in {mode} a "
-            f"step trains on prompts of {ahead}={lag} steps before; give at most "
-            f"{max(num_steps - lag - 1, 0)}"
-            f"{f', or {num_steps} for stage I alone' if method.is_multi_turn else ''}"
-        )
-
-
-def check_warmup(config: DictConfig, method: Method, num_steps: int) -> None:
-    """Refuse steps of the critic alone if there is no critic, or if they fill a phase or the run.
-
-    The policy changes from step ``trainer.critic_warmup`` on, whether there is a critic or not.
-
-    Raises:
-        ConfigError: Naming the setting.
-    """
-    name, warmup = "trainer.critic_warmup", setting(config, "trainer.critic_warmup")
-    if not warmup:
-        return
-    _, has_critic = reference_and_critic(config)
-    if not (method.needs_critic or has_critic):
-        raise ConfigError(
-            f"{name}={warmup} keeps the policy as it is for {warmup - 1} steps, and "
-            f"trainer.method={config.trainer.method} has no critic that would learn meanwhile; "
-            f"drop it"
-        )
-    phase, first = method.first_phase
-    t_low = getattr(method.settings, "t_low", 0)
-    ends = {f"{method.settings_node}.{phase}": first, f"{method.settings_node}.t_low": t_low}
-    for limit, steps in {"the run": num_steps, **ends}.items():
-        if 0 < steps < warmup:
-            raise ConfigError(
-                f"{name}={warmup} is above the {steps} steps of {limit}, in which the policy would "
-                f"not change once; give at most {steps}"
-            )
-
-
 def check_conversations(
     config: DictConfig, method: Method, model: Model, texts: Texts, files: Sequence[DataFile]
 ) -> None:
     """Check that the longest conversation fits a prompt, and that the template accepts its turns.
 
     Raises:
-        ConfigError: If a later prompt could be above ``rollout.prompt_length``.
+        ConfigError: If a later prompt could be above ``rollout.prompt_length``, or is to show the
+            failed test of a program and no problem asks for one.
     """
     if not method.is_multi_turn:
         return
     problems = [problem for file in files for problem in file.problems]
+    _check_failed_test(method, problems)
     limit = setting(config, _PROMPT)
     asker = _Listener(setting(config, f"{ROLLOUT}.response_length"))
     counts = model.count_tokens([problem.messages for problem in problems])
@@ -247,12 +193,22 @@ def check_conversations(
         )
 
 
+def _check_failed_test(method: Method, problems: Sequence[Problem]) -> None:
+    name = "show_failed_test"
+    is_shown = name in method.verdict_dependent_settings
+    if is_shown and all(problem.kind != "program" for problem in problems):
+        raise ConfigError(
+            f"{method.settings_node}.{name}=true: no problem asks for a program, so there is no "
+            f"test to show; drop it"
+        )
+
+
 def check_thoughts(
     config: DictConfig, method: Method, model: Model, files: Sequence[DataFile]
 ) -> None:
     """Refuse a chat template that opens the thoughts of a response, where the text must do so.
 
-    A solution behind such a prompt would end the policy's turn inside its thoughts, and a form that
+    A solution after such a prompt would end the policy's turn inside its thoughts, and a form that
     asks for ``<think>`` would have it written twice.
 
     Raises:

@@ -4,7 +4,7 @@ import pytest
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from recipe.hint.runtime.chat_template import text_behind
+from recipe.hint.runtime.chat_template import text_after
 
 PIECES = ["<unk>", "▁return", "▁a", "▁plus", "▁b", "p", ":", "\n", "▁", "def", "</s>"]
 BYTES = [f"<0x{byte:02X}>" for byte in "é".encode()]
@@ -38,10 +38,10 @@ def ids(*pieces):
     ],
 )
 def test_it_keeps_its_first_space(sentence_piece, before, pieces, text):
-    assert text_behind(sentence_piece, ids(before)[0], ids(*pieces)) == text
+    assert text_after(sentence_piece, ids(before)[0], ids(*pieces)) == text
 
 
 def test_a_character_in_two_tokens_is_as_much_as_can_be_read(sentence_piece):
     first, second = ids(*BYTES)
-    text = text_behind(sentence_piece, first, [second, *ids(":")])
+    text = text_after(sentence_piece, first, [second, *ids(":")])
     assert text == "\N{REPLACEMENT CHARACTER}:"
