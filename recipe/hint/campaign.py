@@ -78,27 +78,29 @@ class Claim:
         given = [each for each in (self.at_least, self.below, self.more_than) if each is not None]
         if len(given) != 1:
             raise ConfigError(
-                f"a claim about {self.arm} has {len(given)} of at_least, below and more_than; give "
-                f"exactly one"
+                f"a claim about {self.arm} on {self.source} has {len(given)} of at_least, below "
+                f"and more_than; give exactly one"
             )
         if self.more_than == self.arm:
-            raise ConfigError(f"a claim compares {self.arm} with itself; name another arm")
+            raise ConfigError(
+                f"a claim compares {self.arm} with itself on {self.source}; name another arm"
+            )
         if self.measure not in MEASURES:
             raise ConfigError(
-                f"a claim about {self.arm} has measure={self.measure}; choose from "
-                f"{', '.join(MEASURES)}"
+                f"a claim about {self.arm} on {self.source} has measure={self.measure}; choose "
+                f"from {', '.join(MEASURES)}"
             )
         lowest = -1.0 if self.measure in DIFFERENCES else 0.0
         for bound in (self.at_least, self.below):
             if bound is not None and not lowest <= bound <= 1.0:
                 raise ConfigError(
-                    f"a claim about {self.arm} has {self.measure} at {bound:g}; give a share from "
-                    f"{lowest:g} to 1, not per cent"
+                    f"a claim about {self.arm} on {self.source} has {self.measure} at {bound:g}; "
+                    f"give a share from {lowest:g} to 1, not per cent"
                 )
         if not -1.0 < self.by < 1.0 or (self.by and self.more_than is None):
             raise ConfigError(
-                f"a claim about {self.arm} has by={self.by:g}; give a share above -1 and below 1, "
-                f"not per cent, beside more_than"
+                f"a claim about {self.arm} on {self.source} has by={self.by:g}; give a share above "
+                f"-1 and below 1, not per cent, beside more_than"
             )
 
 
@@ -240,11 +242,16 @@ class Campaign:
             self._check_arm(name, arm)
         if len({name.lower() for name in self.arms}) < len(self.arms):
             raise ConfigError("arms: two names differ in their case alone, as folders may not")
-        named = [self.reference, *(each.arm for each in (*self.claims, *self.budgets))]
-        named += [each.more_than for each in self.claims]
-        for name in (*named, *(each.tokens_of for each in self.budgets)):
+        named: list[tuple[str, str | None]] = [("reference", self.reference)]
+        for number, claim in enumerate(self.claims):
+            named += [(f"claims[{number}]", name) for name in (claim.arm, claim.more_than)]
+        for number, budget in enumerate(self.budgets):
+            named += [(f"budgets[{number}]", name) for name in (budget.arm, budget.tokens_of)]
+        for place, name in named:
             if name is not None and name not in self.arms:
-                raise ConfigError(f"{name!r} is not an arm; choose from {', '.join(self.arms)}")
+                raise ConfigError(
+                    f"{place}: {name!r} is not an arm; choose from {', '.join(self.arms)}"
+                )
 
     def _check_arm(self, name: str, arm: Arm) -> None:
         if not _NAME.fullmatch(name) or len(name) > _NAME_CHARS:
@@ -308,7 +315,7 @@ def read_campaign(path: str | Path) -> Campaign:
     """Read a campaign's file.
 
     Raises:
-        ConfigError: If it is not there, not YAML, or not a campaign.
+        ConfigError: If it is not there, not YAML, or not a campaign; the message begins with it.
     """
     try:
         # Not `safe_load`: of two arms with one name it drops the first.
@@ -317,4 +324,7 @@ def read_campaign(path: str | Path) -> Campaign:
         raise ConfigError(f"{path} cannot be read: {' '.join(str(error).split())[:200]}") from error
     if not isinstance(node, dict):
         raise ConfigError(f"{path} holds a {type(node).__name__}, expected a campaign (a mapping)")
-    return read_typed(Campaign, node, str(path))
+    try:
+        return read_typed(Campaign, node, "campaign")
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from error

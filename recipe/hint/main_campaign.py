@@ -20,8 +20,8 @@ from pathlib import Path
 
 from recipe.hint.campaign import read_campaign
 from recipe.hint.command.arguments import Parser
-from recipe.hint.errors import HintError, Terminated, one_line
-from recipe.hint.runtime.campaign import Driver, Job, jobs_of, keep_file
+from recipe.hint.errors import ConfigError, HintError, Terminated, one_line
+from recipe.hint.runtime.campaign import Driver, Job, check_claims, jobs_of, keep_file
 
 _PROGRAMS = Path(__file__).resolve().parent
 _CHECK_S = 1800.0
@@ -44,12 +44,15 @@ def main(argv: list[str] | None = None) -> int:
     if given.jobs < 1:
         parser.error(f"--jobs {given.jobs}: it must be at least 1")
     try:
+        if given.output.exists() and not given.output.is_dir():
+            raise ConfigError(f"-o {given.output} is a file; give a folder, which need not exist")
         campaign = read_campaign(given.campaign)
         jobs = jobs_of(campaign, given.output, _PROGRAMS, given.only)
         if given.dry_run:
             for job in jobs:
                 print(f"{job.run.name}: {job.state()}: {' '.join(job.run.settings)}")
             return 0
+        check_claims(campaign, jobs, given.campaign)
         if given.check:
             return _check(jobs)
         keep = functools.partial(keep_file, campaign, given.campaign, given.output)

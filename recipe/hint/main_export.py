@@ -10,10 +10,11 @@ import argparse
 import sys
 from pathlib import Path
 
-from recipe.hint.command.arguments import Parser
+from recipe.hint.command.arguments import Parser, interruptible
 from recipe.hint.errors import ConfigError, HintError, one_line
 
 
+@interruptible()
 def main(argv: list[str] | None = None) -> int:
     """Write the folder."""
     parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)

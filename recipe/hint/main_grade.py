@@ -26,7 +26,7 @@ from typing import BinaryIO
 
 from tqdm import tqdm
 
-from recipe.hint.command.arguments import Parser
+from recipe.hint.command.arguments import Parser, interruptible
 from recipe.hint.errors import DataError, HintError
 from recipe.hint.schema import UNGRADED, Verdict
 from recipe.hint.typed import finite, write_json
@@ -40,6 +40,7 @@ _CHUNK_ROWS = 32
 _MAX_CHUNKS = 64
 _ADDED = ("score", "reason", "extracted", "basis", "ignored")
 _BAD = Verdict(0.0, "error")
+_OTHER_FORMS = {".parquet", ".csv", ".tsv"}
 _Source = gzip.GzipFile | BufferedReader
 
 
@@ -60,6 +61,7 @@ def _parser() -> Parser:
     return parser
 
 
+@interruptible()
 def main(argv: Sequence[str] | None = None) -> None:
     """Grade a file; the exit code says whether every row was graded."""
     logging.basicConfig(level=logging.ERROR, format="%(message)s")
@@ -88,6 +90,9 @@ def _check(parser: Parser, given: argparse.Namespace) -> None:
             name = f"--{option.replace('_', '-')}"
             parser.error(f"{name} {value:g}: it must be above 0 and at most {most}")
     files = {"IN.jsonl": given.input, "OUT.jsonl": given.output, "--audit FILE": given.audit}
+    for name, path in files.items():
+        if path and path.suffix.lower() in _OTHER_FORMS:
+            parser.error(f"{path}: rows are JSON lines here; name a file .jsonl as {name}")
     for name, path in list(files.items())[1:]:
         if path and not path.parent.is_dir():
             parser.error(f"{path.parent}: no such folder; make it, or name another {name}")

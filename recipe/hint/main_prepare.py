@@ -23,7 +23,7 @@ from functools import partial
 from pathlib import Path
 from types import ModuleType
 
-from recipe.hint.command.arguments import Parser, text
+from recipe.hint.command.arguments import Parser, interruptible, text
 from recipe.hint.errors import DataError, HintError
 from recipe.hint.problems import checks, offline_command, prefixes
 from recipe.hint.problems.columns import check_file, check_target, write_rows
@@ -165,6 +165,7 @@ def _check(
         prepared, given.check_overlap, size=given.overlap_words, min_share=given.overlap_share
     )
     findings = [
+        *checks.missing_ids(prepared),
         *checks.missing_solutions(prepared),
         *checks.other_results(prepared),
         *checks.repeated_problems(prepared),
@@ -244,6 +245,7 @@ _COMMANDS: dict[str, Callable[[Sequence[str]], None]] = {
 }
 
 
+@interruptible()
 def main(argv: Sequence[str] | None = None) -> None:
     """Read, check, write, and check what was written."""
     argv = sys.argv[1:] if argv is None else argv
@@ -258,8 +260,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     try:
         _check_arguments(given, source)
         prepared = _read(given, source)
-        if sys.stderr and sys.stderr.isatty():
-            print(f"checking {len(prepared.rows)} problems ...", file=sys.stderr)
         prepared, lines = _check(given, prepared, source)
         places = [f"{prepared.path}: {place}" for place in prepared.places]
         write_rows(prepared.rows, given.output, places)

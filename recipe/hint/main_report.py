@@ -27,7 +27,7 @@ from typing import Any, cast
 
 from omegaconf import OmegaConf
 
-from recipe.hint.command.arguments import Parser
+from recipe.hint.command.arguments import Parser, interruptible
 from recipe.hint.command.compose import CONFIG_DIR, primary_config, set_config_paths
 from recipe.hint.command.streams import is_output_lost
 from recipe.hint.errors import ConfigError, DataError, HintError, one_line
@@ -44,6 +44,7 @@ from recipe.hint.samples import REASONS
 from recipe.hint.whole_file import write_whole
 
 
+@interruptible()
 def main(argv: list[str] | None = None) -> int:
     """Run the command that the first argument names; without one, the training table."""
     argv = sys.argv[1:] if argv is None else argv
@@ -71,12 +72,21 @@ def _suggest(word: str, commands: list[str]) -> None:
 
 
 def _file(ending: str) -> Callable[[str], Path]:
-    """Return what reads the name of a file to write, which has this ending."""
+    """Return what reads the name of a file to write, which has this ending and can be written."""
 
     def path(name: str) -> Path:
-        if Path(name).suffix.lower() != ending:
+        file = Path(name)
+        if file.suffix.lower() != ending:
             raise argparse.ArgumentTypeError(f"{name}: the name must end in {ending}")
-        return Path(name)
+        if file.is_dir():
+            raise argparse.ArgumentTypeError(f"{name}: is a folder; name a file in it")
+        if not file.parent.is_dir():
+            raise argparse.ArgumentTypeError(f"{file.parent}: no such folder; make it")
+        if not os.access(file.parent, os.W_OK):
+            raise argparse.ArgumentTypeError(
+                f"{file.parent}: cannot be written; name a file in another folder"
+            )
+        return file
 
     return path
 
@@ -264,6 +274,8 @@ def _keep(argv: list[str]) -> int:
     _check_folders([given.folder])
     if os.path.realpath(given.folder) == os.path.realpath(given.output):
         raise ConfigError(f"--output {given.output} is the campaign's own folder; give another")
+    if given.output.exists() and not given.output.is_dir():
+        raise ConfigError(f"--output {given.output} is a file; give a folder, which need not exist")
     result = keep_results(given.folder, given.output, should_replace=given.replace)
     print(f"{given.output}: {sum(map(len, result.seeds.values()))} runs")
     return 0

@@ -43,7 +43,7 @@ def package(tmp_path):
     return root
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_run_can_take_it_with_settings_of_its_own(package, tmp_path):
     command = [
         *(sys.executable, MAIN, "hardware=laptop", "trainer.method=every-nth"),

@@ -76,7 +76,7 @@ def test_an_export_in_fp32_has_the_trainers_weights_and_greedy_answers(
     assert greedy(exported, tokenizer) == greedy(trained, tokenizer)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_vllm_gives_the_greedy_answers_of_the_trainers_weights_from_an_export(tmp_path, trained):
     checkpoint = tmp_path / "run/checkpoints/global_step_7"
     write_checkpoint(checkpoint, trained, 2)

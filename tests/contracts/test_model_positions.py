@@ -200,7 +200,7 @@ def test_the_largest_weight_is_read_from_the_headers_of_the_model(config):
         load_model(config)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_verl_sends_what_fits_a_bucket_of_shared_memory_and_stops_at_what_does_not():
     # 2^18 numbers of 4 bytes are 1 MB, and one more is not sent: the receiver waits for ever.
     fits, is_larger = run_process("bucket_process.py", timeout_s=120)

@@ -56,6 +56,7 @@ def test_a_tied_head_that_is_not_repacked_is_noticed(tied):
     assert tied["head not repacked"]["max"] > WRONG
 
 
+@pytest.mark.long
 def test_a_head_of_its_own_is_synced_too(untied):
     assert_agrees(untied["as loaded"])
     assert untied["not synced"]["max"] > WRONG

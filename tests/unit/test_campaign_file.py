@@ -52,14 +52,19 @@ CLAIM = {"arm": "a", "source": "s", "measure": "delta"}
         ({"budgets": [{"arm": "a", "tokens_of": "a", "at_most": 1.0}]}, "compares a with itself"),
         ({"arms": {"a": {"settings": ["hint.seed=2"]}}}, "which the campaign gives each run"),
         ({"settings": ["n"]}, "must be NAME=VALUE"),
-        ({"reference": "c"}, "'c' is not an arm; choose from a, b"),
+        ({"reference": "c"}, "reference: 'c' is not an arm; choose from a, b"),
         ({"claims": [CLAIM]}, "has 0 of at_least, below and more_than"),
         ({"claims": [CLAIM | {"below": 0.1, "at_least": 0.2}]}, "has 2 of"),
-        ({"claims": [CLAIM | {"more_than": "c"}]}, "'c' is not an arm"),
+        ({"claims": [CLAIM | {"more_than": "c"}]}, r"claims.0.: 'c' is not an arm"),
+        ({"claims": [CLAIM | {"below": 9.0}]}, "a claim about a on s has delta at 9; give a share"),
+        (
+            {"budgets": [{"arm": "a", "tokens_of": "c", "at_most": 1.0}]},
+            r"budgets.0.: 'c' is not an arm",
+        ),
     ],
 )
 def test_a_wrong_file_is_an_error_that_says_what_to_do(tmp_path, changes, message):
-    with pytest.raises(ConfigError, match=message):
+    with pytest.raises(ConfigError, match=f"^{tmp_path}/campaign.yaml: .*{message}"):
         read(tmp_path, **changes)
 
 

@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from recipe.hint.command.aliases import NO_COUNTERPART, given_settings, resolve_aliases
+from recipe.hint.command.arguments import Parser
 from recipe.hint.command.compose import choose_hardware, nearest
 from recipe.hint.errors import ConfigError
 from recipe.hint.main_hint import errors_in_one_line
@@ -210,6 +211,17 @@ def test_a_wrong_argument_is_told_in_one_line(program, capsys):
         told = capsys.readouterr().err
         assert told.count("\n") == 1
         assert "unrecognized arguments: " in told or "required: " in told
+
+
+@pytest.mark.parametrize("program", ["export", "grade", "prepare", "report"])
+def test_an_interrupted_command_ends_with_one_line(program, monkeypatch, capsys):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Parser, "parse_args", interrupted)
+    with pytest.raises((SystemExit, KeyboardInterrupt), match="130"):
+        importlib.import_module(f"recipe.hint.main_{program}").main(["a", "b"])
+    assert capsys.readouterr().err == "error: interrupted\n"
 
 
 @pytest.mark.parametrize(

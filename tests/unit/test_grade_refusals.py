@@ -18,6 +18,11 @@ ROW = json.dumps({"id": "m", "kind": "maths", "answer": "4", "response": r"\boxe
         (["in.jsonl", "--workers", "1025"], "--workers 1025: it must be above 0 and at most 1024"),
         (["in.jsonl", "--timeout-s", "1e6"], "--timeout-s 1e+06: it must be above 0 and at most"),
         (["in.jsonl", "--audit", "none/x"], "none: no such folder; make it, or name another --aud"),
+        (
+            ["rows.parquet"],
+            "rows.parquet: rows are JSON lines here; name a file .jsonl as IN.jsonl",
+        ),
+        (["in.jsonl", "--audit", "a.csv"], "a.csv: rows are JSON lines here; name a file .jsonl"),
         (["pipe.jsonl"], "pipe.jsonl: is a folder, a pipe or a device; give a file of rows"),
         (["zero.jsonl"], "zero.jsonl: is a folder, a pipe or a device; give a file of rows"),
         (["packed.jsonl"], "packed.jsonl: no line is a JSON object; line 1 is not JSON"),
@@ -39,6 +44,14 @@ def test_what_cannot_be_graded_at_all_ends_with_one_line(
     err = capsys.readouterr().err
     assert told in err and err.count("\n") == 1
     assert sorted(os.listdir()) == there
+
+
+def test_rows_are_not_written_as_json_lines_to_a_file_of_another_form(tmp_path, capsys):
+    (tmp_path / "in.jsonl").write_text(ROW)
+    with pytest.raises(SystemExit, match="2"):
+        main_grade.main([str(tmp_path / "in.jsonl"), str(tmp_path / "out.parquet")])
+    assert "JSON lines here; name a file .jsonl as OUT.jsonl" in capsys.readouterr().err
+    assert [each.name for each in tmp_path.iterdir()] == ["in.jsonl"]
 
 
 def test_a_row_that_names_a_field_twice_is_bad_and_the_others_are_graded(tmp_path):

@@ -77,6 +77,55 @@ def test_checks_name_each_arm_that_cannot_start(file, tmp_path, capsys):
     assert not (tmp_path / "runs").exists()
 
 
+def claimed_of(file, source, **arms):
+    """The file with a claim that arm a is better than arm b, which are given."""
+    node = {"title": "t", "seeds": [1], "arms": arms, "settings": ["hardware=laptop"]}
+    claim = {"arm": "a", "source": source, "measure": "accuracy", "more_than": "b"}
+    file.write_text(yaml.safe_dump(node | {"claims": [claim]}))
+    return file
+
+
+@pytest.mark.parametrize("mode", [[], ["--check"]])
+def test_a_claim_about_problems_that_an_arm_will_not_see_ends_before_any_run(
+    file, tmp_path, capsys, mode
+):
+    easy = ["data.val_files=${oc.env:HINT_REPO}/data/tiny/val_easy.parquet"]
+    claimed_of(file, "tiny/hard", a={}, b={"evaluation": easy})
+    assert main([str(file), "-o", str(tmp_path / "runs"), *mode]) == 2
+    assert capsys.readouterr().err == (
+        f"error: {file}: claims[0]: b will not be evaluated on tiny/hard; choose from tiny/easy, "
+        "or change its data.val_files\n"
+    )
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_claim_about_problems_that_both_arms_see_or_that_nobody_can_read_here_may_run(
+    file, tmp_path
+):
+    gone = {"evaluation": ["data.val_files=gone.parquet"]}
+    command = [str(claimed_of(file, "tiny/hard", a={}, b=gone)), "-o", str(tmp_path / "runs")]
+    assert main(command) == 0
+    claimed_of(file, "tiny/hrad", a={}, b=gone)
+    assert main(command) == 0  # all is done: the page will tell it
+
+
+def test_a_setting_of_an_arm_that_there_is_none_of_is_told_with_the_file_and_the_arm(
+    file, tmp_path, capsys
+):
+    claimed_of(file, "tiny/hard", a={"settings": ["trainer.metod=sage"]}, b={})
+    assert main([str(file), "-o", str(tmp_path / "runs")]) == 2
+    told = f"error: {file}: arms.a: trainer.metod is not a setting; did you mean trainer.method?"
+    assert capsys.readouterr().err.startswith(told)
+
+
+@pytest.mark.parametrize("mode", [[], ["--check"], ["--dry-run"]])
+def test_a_file_in_place_of_the_folder_is_refused(file, tmp_path, capsys, mode):
+    (tmp_path / "taken").write_text("notes")
+    assert main([str(file), "-o", str(tmp_path / "taken"), *mode]) == 2
+    assert f"-o {tmp_path}/taken is a file; give a folder" in capsys.readouterr().err
+    assert (tmp_path / "taken").read_text() == "notes"
+
+
 def test_a_file_that_is_not_there_is_one_line(tmp_path, capsys):
     assert main([str(tmp_path / "no.yaml"), "-o", str(tmp_path)]) == 2
     assert capsys.readouterr().err.count("\n") == 1

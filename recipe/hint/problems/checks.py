@@ -23,14 +23,16 @@ from typing import Any, NamedTuple
 from recipe.hint.errors import DataError
 from recipe.hint.problems.columns import read_problems
 from recipe.hint.problems.prepare import Prepared, places_text
+from recipe.hint.problems.progress import progress
 from recipe.hint.problems.rows import lists_options, one_line
 from recipe.hint.prompt import Message, fold_system
-from recipe.hint.schema import Item
+from recipe.hint.schema import Item, content_id
 from recipe.hint.verify.maths.grade import is_text_only
 from recipe.hint.verify.pool.workers import VerifierPool
 
 # Right for no answer, so that the verifier has to work on the gold answer to say "wrong".
 _PROBE = r"\boxed{7919.0625}"
+_AT_ONCE = 1024  # answers between two looks at how far it is
 # Words in a run. Runs of 10 are the shorter end of what training-data audits use (8 to 13):
 # problems are short, and a match must still be more than a common phrase.
 NGRAM_WORDS = 10
@@ -88,6 +90,18 @@ def missing_solutions(prepared: Prepared) -> list[Finding]:
     return _found(prepared, prepared.solution_key or "solution", what, rows, is_note=True)
 
 
+def missing_ids(prepared: Prepared) -> list[Finding]:
+    """Find rows whose ids are made from their texts, beside rows with an id of their own."""
+    rows = [
+        (number, "")
+        for number, row in enumerate(prepared.rows)
+        if row["extra_info"]["index"] == content_id(row["problem"])
+    ]
+    what = "no id of their own, so theirs are made from their texts and change with them"
+    some = rows if len(rows) < len(prepared.rows) else []
+    return _found(prepared, "extra_info.index", what, some, is_note=True)
+
+
 def missing_options(prepared: Prepared) -> list[Finding]:
     """Find questions of choice that list no options, and lists of options graded as mathematics."""
     without: list[tuple[int, str]] = []
@@ -134,22 +148,27 @@ def repeated_problems(prepared: Prepared) -> list[Finding]:
 
 def unreadable_answers(prepared: Prepared, pool: VerifierPool) -> list[Finding]:
     """Find gold answers that are compared as text only, or cannot be graded in the time limit."""
-    answers = {
-        number: row["answer"]
-        for number, row in enumerate(prepared.rows)
-        if row["reward_model"]["kind"] == "maths"
-    }
-    ids = [prepared.rows[number]["extra_info"]["index"] for number in answers]
-    items = [Item(_PROBE, answer) for answer in answers.values()]
-    graded = zip(answers, pool.grade_many_blocking(items, ids), strict=True)
-    shown = {number: f": {answer[:60]!r}" for number, answer in answers.items()}
-    unread = [(n, shown[n]) for n, answer in answers.items() if is_text_only(answer)]
-    slow = [(n, shown[n]) for n, verdict in graded if verdict.reason == "timeout"]
+    numbers_of: dict[str, list[int]] = defaultdict(list)  # by the answer
+    for number, row in enumerate(prepared.rows):
+        if row["reward_model"]["kind"] == "maths":
+            numbers_of[row["answer"]].append(number)
+    answers = list(numbers_of)
+    unread: list[tuple[int, str]] = []
+    slow: list[tuple[int, str]] = []
+    with progress("reading gold answers", total=len(answers), unit=" answers") as bar:
+        for start in range(0, len(answers), _AT_ONCE):
+            some = answers[start : start + _AT_ONCE]
+            verdicts = pool.grade_many_blocking([Item(_PROBE, answer) for answer in some])
+            for answer, verdict in zip(some, verdicts, strict=True):
+                rows = [(number, f": {answer[:60]!r}") for number in numbers_of[answer]]
+                unread += rows if is_text_only(answer) else []
+                slow += rows if verdict.reason == "timeout" else []
+            bar.update(len(some))
     what = "not read as mathematics, so only the same text is right"
     late = f"not read within {pool.timeout_s:g} s, so no response can be graded"
     return [
-        *_found(prepared, "answer", what, unread),
-        *_found(prepared, "answer", late, slow),
+        *_found(prepared, "answer", what, sorted(unread)),
+        *_found(prepared, "answer", late, sorted(slow)),
     ]
 
 
@@ -160,7 +179,7 @@ def long_prompts(prepared: Prepared, tokenizer: Any, max_tokens: int) -> list[Fi
         DataError: If the template refuses a prompt, also with its system turn in the user's.
     """
     rows = []
-    for number, row in enumerate(prepared.rows):
+    for number, row in enumerate(progress("counting tokens", prepared.rows)):
         text = _rendered(tokenizer, row["prompt"], f"{prepared.path}: {prepared.places[number]}")
         length = len(tokenizer(text, add_special_tokens=False)["input_ids"])
         if length > max_tokens:
@@ -287,7 +306,8 @@ def shared_pairs(
     Returns:
         Pairs in the order of ``first``, then of ``second``.
     """
-    own_words, known = [words(text) for text in first], [words(text) for text in second]
+    own_words = [words(text) for text in progress("reading words", first)]
+    known = [words(text) for text in second]
     runs = [_runs(each, size) for each in known]
     held = Counter(gram for each in dict(zip(known, runs, strict=True)).values() for gram in each)
     common = {gram for gram, count in held.items() if count > _MOST_HOLDERS}
@@ -297,7 +317,7 @@ def shared_pairs(
     holders = _holders(telling)
     short = _Short(own_words, known, size)
     pairs: list[Pair] = []
-    for number, text in enumerate(own_words):
+    for number, text in enumerate(progress("looking for shared text", own_words)):
         own = _runs(text, size) - common
         counts = Counter(holder for gram in own for holder in holders.get(gram, ()))
         shares = {
@@ -360,7 +380,7 @@ def repeated(texts: Sequence[str]) -> list[tuple[int, int]]:
     """Return numbers of texts with the words of an earlier one, each with the earliest such."""
     earliest: dict[bytes, int] = {}  # by a digest: a million lists of words are gigabytes
     found: list[tuple[int, int]] = []
-    for number, text in enumerate(texts):
+    for number, text in enumerate(progress("looking for repeated problems", texts)):
         digest = hashlib.sha256(" ".join(words(text)).encode("utf-8", "surrogatepass")).digest()
         first = earliest.setdefault(digest, number)
         if first != number:

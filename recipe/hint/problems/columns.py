@@ -16,7 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from recipe.hint.errors import DataError
-from recipe.hint.problems.rows import FieldFault, check_row, one_line, short
+from recipe.hint.problems.progress import progress
+from recipe.hint.problems.rows import FieldFault, check_names, check_row, one_line, short
 from recipe.hint.prompt import ANSWER_SYSTEM_PROMPT
 from recipe.hint.schema import HINT_COLUMN_PREFIX, Kind, Problem, content_id, problem_from_row
 from recipe.hint.whole_file import whole_file
@@ -293,8 +294,7 @@ def _rows(path: Path) -> Iterator[Row]:
     try:
         with pq.ParquetFile(path) as file:
             names = file.schema_arrow.names
-            if twice := [f"`{name}`" for name in names if names.count(name) > 1]:
-                raise DataError(f"{path}: has two columns {twice[0]}; each needs a name of its own")
+            check_names(str(path), names)
             missing = [f"`{name}`" for name in ("prompt", "problem") if name not in names]
             if "reward_model" not in names and "answer" not in names:
                 missing.append("`reward_model` (or `answer`)")
@@ -315,7 +315,7 @@ def _problems(
 ) -> Iterator[tuple[Problem, bool]]:
     """Yield checked problems, each with whether its id was given; ids are unique."""
     first_row: dict[str, int] = {}
-    for number, row in enumerate(rows):
+    for number, row in enumerate(progress(f"checking {path}", rows)):
         try:
             check_row(row)
         except FieldFault as fault:

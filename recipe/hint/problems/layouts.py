@@ -52,8 +52,8 @@ def _columns(keys: Keys, *needs: str) -> Layout:
 
     @_needs(*(needs or (keys.problem, keys.answer)))
     def layout(fields: Fields, origin: Origin) -> Row:
-        row_id = text(fields, keys.id).strip().removesuffix(".json")
-        return keys.row({**fields, keys.id: row_id}, origin)
+        row_id = text(fields, keys.id_column).strip().removesuffix(".json")
+        return keys.row({**fields, keys.id_column: row_id}, origin)
 
     return layout
 

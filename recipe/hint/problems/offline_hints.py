@@ -7,7 +7,7 @@ it was stopped; the output appears only when it is complete.
 from __future__ import annotations
 
 import asyncio
-import sys
+import itertools
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,16 +15,15 @@ from pathlib import Path
 from typing import NoReturn
 
 import pyarrow as pa
-from tqdm import tqdm
 
 from recipe.hint.errors import DataError
 from recipe.hint.hints.base import HintResult, HintSource, WrittenText
 from recipe.hint.hints.leak import Equal, find_leaks
 from recipe.hint.problems.columns import check_target, read_problems, read_table, write_table
+from recipe.hint.problems.progress import progress
 from recipe.hint.prompt import Message
 from recipe.hint.schema import HINT_COLUMN, HINT_COLUMN_PREFIX, Problem
 
-SHOWN_AFTER_S = 2.0
 GIVE_UP = 20  # hint levels in a row that the endpoint failed to write
 _NUM_ASKED = 256  # hint levels under way; the source has a limit of its own for its requests
 # Nothing is wrong with the problem: asking again may help.
@@ -127,37 +126,33 @@ class _Asked:
 
     def __init__(self, source: HintSource, num_sets: int) -> None:
         self._source = source
-        self._places = asyncio.Semaphore(_NUM_ASKED)
         self._num_in_a_row = 0
         self.num_sets = num_sets
         self.is_given_up = False
         self.failed: list[HintResult] = []
-        # Not immediately, for a short run; rarely in a log.
-        every_s = 0.5 if sys.stderr.isatty() else 30.0
-        self._bar = tqdm(
-            total=num_sets,
-            desc="hints",
-            unit="hint levels",
-            delay=SHOWN_AFTER_S,
-            mininterval=every_s,
-        )
+        self._bar = progress("hints", total=num_sets, unit=" sets")
 
     async def all_of(self, problems: Sequence[Problem], per_prompt: int) -> list[list[HintResult]]:
         """Ask for all, in the order of the problems; return nothing if it gave up."""
-        jobs: list[list[asyncio.Task[HintResult]]] = []
+        found: dict[tuple[int, int], HintResult] = {}
+        left = itertools.product(range(len(problems)), range(per_prompt))
+
+        async def ask() -> None:
+            for place, number in left:
+                found[place, number] = await self._one(problems[place], number)
+
         try:
             with self._bar:
                 async with asyncio.TaskGroup() as group:
-                    for problem in problems:
-                        hint_levels = (self._one(problem, number) for number in range(per_prompt))
-                        jobs.append([group.create_task(each) for each in hint_levels])
+                    for _ in range(_NUM_ASKED):
+                        group.create_task(ask())
         except* _GivenUp:
-            jobs = []
-        return [[job.result() for job in of_problem] for of_problem in jobs]
+            problems = []
+        sets = range(per_prompt)
+        return [[found[place, number] for number in sets] for place in range(len(problems))]
 
     async def _one(self, problem: Problem, number: int) -> HintResult:
-        async with self._places:
-            result = await self._source.write(problem, _no_policy, num_before=number)
+        result = await self._source.write(problem, _no_policy, num_before=number)
         self._bar.update()
         if result.status == _UNFINISHED:
             self.failed.append(result)
@@ -216,7 +211,8 @@ async def _count_leaks(
     problems: Sequence[Problem], results_P: Sequence[Sequence[HintResult]], equal: Equal
 ) -> int:
     count = 0
-    for problem, results in zip(problems, results_P, strict=True):
+    pairs = zip(problems, results_P, strict=True)
+    for problem, results in progress("looking for answers in hints", pairs, total=len(problems)):
         hints = [hint for result in results for hint in result.hint_levels.hints_L]
         count += sum(map(bool, await find_leaks(hints, problem, equal)))
     return count

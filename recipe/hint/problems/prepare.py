@@ -15,6 +15,7 @@ from typing import Any
 
 from recipe.hint.errors import DataError
 from recipe.hint.problems.columns import SCHEMA, Labels, Row, make_row
+from recipe.hint.problems.progress import progress
 from recipe.hint.problems.records import Fields, read_records, stem, text, texts
 from recipe.hint.problems.rows import FieldFault, check_row, check_truth, prompt_fault, read_kind
 from recipe.hint.schema import Kind, content_id
@@ -77,23 +78,32 @@ class Keys:
     ``options`` may be empty: the problem's text then holds the lettered options already.
     The answer of a ``program`` is Python source with asserts, or a list of its lines; a field
     ``entry_point`` names the function that tests with ``def check(candidate)`` are called with.
-    Without ``kind`` it is what an earlier preparation of the file said, else ``maths``.
+    Without ``id`` and ``kind`` they are what an earlier preparation of the file said, else the
+    column ``id`` and ``maths``.
     """
 
     problem: str = "problem"
     answer: str = "answer"
     solution: str = "solution"
-    id: str = "id"
+    id: str | None = None
     options: str = ""
     kind: Kind | None = None
 
     @property
+    def id_column(self) -> str:
+        """The column of ids of a file that was not prepared before."""
+        return self.id or "id"
+
+    @property
     def names(self) -> set[str]:
         """The columns that are read."""
-        return {self.problem, self.answer, self.solution, self.id, self.options}
+        own = {self.problem, self.answer, self.solution, self.id_column}
+        return own | ({self.options} if self.options else set())
 
-    def row(self, fields: Fields, origin: Origin) -> Row:
+    def row(self, fields: Fields, origin: Origin, row_id: str = "") -> Row:
         """Return the row of one record, with its other columns.
+
+        With ``row_id`` the column of ids is one of these.
 
         Raises:
             FieldFault: If a field cannot be used; a problem and an answer are required.
@@ -109,9 +119,11 @@ class Keys:
         if self.options:
             options = texts(fields, self.options, is_required=True)
             problem = with_options(problem, options, answer, (self.options, self.answer))
-        solution, row_id = text(fields, self.solution), text(fields, self.id).strip()
+        solution = text(fields, self.solution)
+        read = self.names - ({self.id_column} if row_id else set())
+        row_id = row_id or text(fields, self.id_column).strip()
         row = origin.row(problem, answer, solution, row_id=row_id, kind=kind)
-        return {name: fields[name] for name in fields if name not in self.names} | row
+        return {name: fields[name] for name in fields if name not in read} | row
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +131,8 @@ class Prepared:
     """The rows made of a file, and where each came from; both in the order of the file.
 
     ``replaced`` are columns of the file whose names are the contract's, and whose values were not
-    kept. ``solution_key`` is the column of a file of one's own that solutions are taken from.
+    kept; the ground truth is named by itself. ``solution_key`` is the column of a file of one's own
+    that solutions are taken from.
     """
 
     path: str
@@ -165,6 +178,8 @@ def read_local(
         row = _own_row(fields, keys, origin, stem(path))
         both = (set(SCHEMA.names) & fields.keys()) - keys.names
         replaced.update(name for name in both if fields[name] != row[name])
+        if _mapping(fields.get("reward_model")).get("ground_truth", row["answer"]) != row["answer"]:
+            replaced.add("reward_model.ground_truth")
         return row
 
     def rows() -> Iterator[tuple[str, Callable[[], Row]]]:
@@ -202,12 +217,12 @@ def prepare(
     Raises:
         DataError: Naming the first fault of the file and the places of those like it.
     """
-    own = {"extra_info.index": keys.id, "reward_model.ground_truth": keys.answer}
+    own = {"extra_info.index": keys.id_column, "reward_model.ground_truth": keys.answer}
     faults: dict[tuple[str, str], list[str]] = {}
     rows: list[Row] = []
     places: list[str] = []
     place_of: dict[str, str] = {}
-    for place, make in made:
+    for place, make in progress(f"reading {path}", made):
         try:
             row = make()
             check_row(row)
@@ -286,9 +301,9 @@ def _own_row(fields: Fields, keys: Keys, origin: Origin, name: str) -> Row:
         source=origin.source or source or name,
         split=origin.split or split or "train",
     )
-    row_id = text(fields, keys.id) or text(extra, "index")
+    is_named = keys.id is not None and text(fields, keys.id)
     keys = replace(keys, kind=keys.kind or kind)
-    return keys.row({**fields, keys.id: row_id}, origin)
+    return keys.row(fields, origin, "" if is_named else text(extra, "index"))
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
@@ -309,4 +324,5 @@ def _check_id(row: Row, place: str, place_of: dict[str, str], keys: Keys) -> Non
     if row_id == content_id(row["problem"]):
         what = f"the same text as {earlier}, and no id; drop one, or give each an id of its own"
         raise FieldFault(keys.problem, what)
-    raise FieldFault(keys.id, f"{row_id!r} is that of {earlier} too; give each an id of its own")
+    what = f"{row_id!r} is that of {earlier} too; give each an id of its own"
+    raise FieldFault(keys.id_column, what)

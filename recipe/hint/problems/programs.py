@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from recipe.hint.errors import DataError
 from recipe.hint.problems.prepare import Prepared, places_text
+from recipe.hint.problems.progress import progress
 from recipe.hint.verify.options import GradeOptions
 from recipe.hint.verify.programs.blocks import code_block
 from recipe.hint.verify.programs.checklist import Checklist
@@ -94,6 +95,7 @@ def check_programs(prepared: Prepared, options: GradeOptions = _DEFAULTS) -> str
     with ThreadPoolExecutor(os.cpu_count()) as threads:
         rows = (prepared.rows[number] for number in numbers)
         found = threads.map(lambda row: row_fault(row["answer"], row["solution"], options), rows)
+        found = progress("running programs", found, total=len(numbers))
         faults = [(n, fault) for n, fault in zip(numbers, found, strict=True) if fault]
     if faults:
         number, (column, what) = faults[0]

@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from recipe.hint.errors import DataError
-from recipe.hint.problems.rows import FieldFault, one_line, short
+from recipe.hint.problems.rows import FieldFault, check_names, one_line, short
 from recipe.hint.typed import SpelledFloat, finite, spelled_float, unique_pairs
 
 Fields = Mapping[str, Any]
@@ -222,12 +222,9 @@ def _read_csv(path: Path) -> Numbered:
                 raise DataError(f"{path}: {place} is not {form}: {error}") from error
             if not names:
                 names = cells
-                twice = [name for name in names if names.count(name) > 1]
-                if not names or twice:
-                    what = f"names column {twice[0]!r} twice" if twice else "is empty"
-                    raise DataError(
-                        f"{path}: line 1, the header, {what}; each column needs a name of its own"
-                    )
+                if not names:
+                    raise DataError(f"{path}: line 1, the header, is empty; name the columns there")
+                check_names(f"{path}: line 1, the header", names)
             elif len(cells) == len(names):
                 yield place, dict(zip(names, cells, strict=True))
             elif cells:
@@ -239,11 +236,8 @@ def _read_csv(path: Path) -> Numbered:
 
 def _read_parquet(path: Path) -> Numbered:
     with pq.ParquetFile(path) as file:
+        check_names(str(path), file.schema_arrow.names)
         for each in file.schema_arrow:
-            if file.schema_arrow.names.count(each.name) > 1:
-                raise DataError(
-                    f"{path}: has two columns `{each.name}`; each needs a name of its own"
-                )
             if "map<" in str(each.type):
                 raise DataError(
                     f"{path}: column `{each.name}` has a map type, which is not kept; write it as "

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import Any, get_args
 
+from recipe.hint.errors import DataError
 from recipe.hint.schema import HINT_COLUMN, Kind
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -26,6 +28,17 @@ class FieldFault(ValueError):
         super().__init__(what)
         self.column = column
         self.what = what
+
+
+def check_names(place: str, names: Iterable[str]) -> None:
+    """Check that each column of a file has a name of its own.
+
+    Raises:
+        DataError: Naming the first that has not, after ``place``.
+    """
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise DataError(f"{place}: has {count} columns `{name}`; give each a name of its own")
 
 
 def check_row(row: Mapping[str, Any]) -> None:

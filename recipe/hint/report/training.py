@@ -13,6 +13,7 @@ from typing import Any
 from recipe.hint.errors import DataError
 from recipe.hint.evaluation.estimators import wilson_interval
 from recipe.hint.report.runs import TOKENS, RunResult, accuracies, accuracy_curve
+from recipe.hint.whole_file import write_whole
 
 _COLOURS = ("#6b6b6b", "#1b6ca8", "#d9822b", "#5b8c5a", "#8e5ea2", "#c0504d")
 _NO_SIGNAL = "hint/zero_signal_after"
@@ -102,7 +103,7 @@ def draw_learning(runs: Sequence[RunResult], source: str, path: Path) -> None:
     # A path on a line of its own, in hundredths of a point: a third of the size.
     text = re.sub(r' d="[^"]*"', lambda found: " " + " ".join(found[0].split()), svg.getvalue())
     text = re.sub(r"\d+\.\d{3,}", lambda found: f"{float(found[0]):.2f}", text)
-    path.write_text(text, encoding="utf-8")
+    write_whole(path, text)
 
 
 def _panel(axes: Any, lines: Sequence[tuple[str, list[tuple[int, float]]]]) -> None:

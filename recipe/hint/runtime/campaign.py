@@ -18,7 +18,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import yaml
+from hydra import compose, initialize_config_dir
+from hydra.errors import HydraException
+from omegaconf.errors import OmegaConfBaseException
 
 from recipe.hint.campaign import (
     CAMPAIGN_FILE,
@@ -30,12 +35,16 @@ from recipe.hint.campaign import (
     Run,
     kept_file,
 )
+from recipe.hint.command.aliases import resolve_aliases
+from recipe.hint.command.compose import CONFIG_DIR, choose_hardware, explain, set_config_paths
 from recipe.hint.errors import ConfigError, HintError, one_line
 from recipe.hint.report.runs import read_rows
 from recipe.hint.runtime.checkpoints import resume_step, step_folder
 from recipe.hint.runtime.children import end_children, noting_signals, pause, start_child
 from recipe.hint.runtime.folder_lock import claimed
 from recipe.hint.runtime.multirun import quoted
+from recipe.hint.runtime.preflight.machine import has_gpu
+from recipe.hint.runtime.preflight.settings import files_of
 from recipe.hint.runtime.run_folder import RunFolder
 from recipe.hint.runtime.silence import JOB_LIMIT_S, Silence, job_files
 from recipe.hint.whole_file import write_whole
@@ -308,6 +317,46 @@ def jobs_of(campaign: Campaign, root: Path, programs: Path, only: Sequence[str] 
     runs = [run for run in campaign.runs() if not only or run.arm in only]
     # The programs work in other folders than this one.
     return [Job(run, (root / run.name).absolute(), programs) for run in runs]
+
+
+def check_claims(campaign: Campaign, jobs: Sequence[Job], path: Path) -> None:
+    """Check that arms will be evaluated on the problems that are claimed of them.
+
+    Arms whose jobs are done are left out, and those with files that cannot be read here: their own
+    checks say why.
+
+    Raises:
+        ConfigError: Naming the campaign's file, the claim and what its arm is evaluated on.
+    """
+    runs = {job.run.arm: job.run for job in jobs if job.state() != "done"}
+    sources: dict[str, set[str]] = {}
+    for number, claim in enumerate(campaign.claims):
+        for arm in (each for each in (claim.arm, claim.more_than) if each in runs):
+            if arm not in sources:
+                sources[arm] = _evaluated_on(runs[arm], path)
+            if sources[arm] and claim.source not in sources[arm]:
+                raise ConfigError(
+                    f"{path}: claims[{number}]: {arm} will not be evaluated on {claim.source}; "
+                    f"choose from {', '.join(sorted(sources[arm]))}, or change its data.val_files"
+                )
+
+
+def _evaluated_on(run: Run, path: Path) -> set[str]:
+    """Return the data sources of a run's evaluation; none where a file cannot be read."""
+    settings = [*run.settings, *run.evaluation]
+    try:
+        set_config_paths()
+        settings, _ = choose_hardware(resolve_aliases(settings), has_gpu())
+        with initialize_config_dir(str(CONFIG_DIR), version_base=None):
+            files = files_of(compose("hint_trainer", settings), "data.val_files")
+    except (HydraException, OmegaConfBaseException, ConfigError) as error:
+        why = str(error) if isinstance(error, ConfigError) else explain(error, settings, CONFIG_DIR)
+        raise ConfigError(f"{path}: arms.{run.arm}: {why}") from error
+    try:
+        tables = [pq.read_table(each, columns=["data_source"]) for each in files]
+    except (OSError, KeyError, pa.ArrowException):
+        return set()
+    return {str(name) for table in tables for name in table["data_source"].unique().to_pylist()}
 
 
 def keep_file(campaign: Campaign, path: Path, root: Path) -> None:

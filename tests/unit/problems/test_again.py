@@ -24,6 +24,15 @@ ONCE = {
     "no system turn": ([{"problem": "1+1?", "answer": "2"}], ["--system-prompt="]),
     "choice": ([CHOICE], ["--kind=choice"]),
     "program": ([PROGRAM, CHECKED], ["--kind=program"]),
+    "a column without a name": ([{"problem": "1+1?", "answer": "2", "": 5}], []),
+    "another column named id": (
+        [{"problem": "1+1?", "answer": "2", "id": "old", "key": "new"}],
+        ["--id-key=key"],
+    ),
+    "others named as what is read": (
+        [{"q": "1+1?", "a": "2", "w": "Count.", "n": "new", "id": "old", "problem": "p"}],
+        ["--problem-key=q", "--answer-key=a", "--solution-key=w", "--id-key=n"],
+    ),
 }
 
 
@@ -101,7 +110,7 @@ def test_a_text_that_was_corrected_in_a_prepared_file_reaches_its_prompt_and_tru
     prepared = read_local(tmp_path / "a.parquet")
     labels = Labels("local", "train", "maths")
     assert prepared.rows == (make_row("1+2?", "4", row_id="1", labels=labels),)
-    assert prepared.replaced == ("prompt", "reward_model")
+    assert prepared.replaced == ("prompt", "reward_model", "reward_model.ground_truth")
 
 
 def test_a_file_that_is_read_is_never_written_over(tmp_path, capsys):

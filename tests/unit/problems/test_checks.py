@@ -42,6 +42,13 @@ def test_missing_solutions_are_a_note_with_places():
     )
 
 
+def test_ids_that_some_rows_lack_are_a_note_and_a_file_without_any_is_none():
+    rows = [make_row("a", "1", row_id="x"), make_row("b", "1"), make_row("c", "1")]
+    (found,) = checks.missing_ids(prepared(*rows))
+    assert (found.rows, found.places, found.is_note) == ((1, 2), ("line 2", "line 3"), True)
+    assert checks.missing_ids(prepared(*rows[1:])) == checks.missing_ids(prepared(rows[0])) == []
+
+
 def test_the_note_of_missing_solutions_names_the_files_own_column():
     rows = prepared(make_row("a", "1"), make_row("b", "1", solution="It is 1."))
     (some,) = checks.missing_solutions(replace(rows, solution_key="why"))
@@ -94,6 +101,15 @@ def test_answers_that_are_not_read_or_too_slow_are_told_apart():
     assert (unread.rows, unread.places) == ((1,), ("line 2: 't(0,4]'",))
     assert (slow.rows, slow.what) == ((2,), "not read within 10 s, so no response can be graded")
     assert [item.answer for item in pool.asked] == ["2", "t(0,4]", "9^9^9"]  # the choice is not
+
+
+def test_an_answer_of_several_problems_is_read_once_and_told_of_all_of_them():
+    answers = ["2", "9^9^9", "2", "t(0,4]", "9^9^9", *map(str, range(3000))]
+    rows = [make_row(str(n), answer) for n, answer in enumerate(answers)]
+    pool = FakePool({"9^9^9": "timeout"})
+    unread, slow = checks.unreadable_answers(prepared(*rows), pool)
+    assert (unread.rows, slow.rows) == ((3,), (1, 4))
+    assert [item.answer for item in pool.asked] == list(dict.fromkeys(answers))
 
 
 def test_prompts_above_the_limit_are_named_with_their_length():

@@ -189,8 +189,22 @@ def test_answers_of_the_cache_say_nothing_about_the_endpoint(in_path):
 
 def test_a_long_run_shows_how_far_it_is(in_path, capsys, monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    monkeypatch.setattr("recipe.hint.problems.offline_hints.SHOWN_AFTER_S", 0.0)
+    monkeypatch.setattr("recipe.hint.problems.progress.SHOWN_AFTER_S", 0.0)
     asyncio.run(write_offline_hints(in_path, in_path.with_name("out.parquet"), Failing(every=1)))
     err = capsys.readouterr().err
     assert "hints: 100%" in err and "1000/1000" in err
     assert pq.read_metadata(in_path.with_name("out.parquet")).num_rows == NUM_PROBLEMS
+
+
+def test_a_file_of_any_length_has_few_questions_under_way(in_path):
+    counts = []
+
+    class Counting(Failing):
+        async def write(self, problem, generate, *, num_before=0):
+            counts.append(len(asyncio.all_tasks()))
+            return await super().write(problem, generate, num_before=num_before)
+
+    out = in_path.with_name("out.parquet")
+    asyncio.run(write_offline_hints(in_path, out, Counting(every=1), per_prompt=4))
+    assert len(counts) == 4 * NUM_PROBLEMS
+    assert max(counts) <= 257  # 256 that ask, and the one that waits for them

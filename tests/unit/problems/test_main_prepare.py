@@ -46,6 +46,20 @@ def test_the_program_writes_a_file_that_keeps_the_contract(tmp_path, capsys):
     ]
 
 
+def test_long_work_shows_each_of_its_parts_with_how_far_it_is(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("recipe.hint.problems.progress.SHOWN_AFTER_S", 0.0)
+    path, out = write(tmp_path / "sums.jsonl", LINES), tmp_path / "sums.parquet"
+    prepare(path, out)
+    told = capsys.readouterr().err
+    for line in (
+        f"reading {path}: 2 rows",
+        "looking for repeated problems: 100%",
+        "reading gold answers: 100%",
+        f"checking {out}: 2 rows",
+    ):
+        assert line in told
+
+
 def test_columns_of_a_csv_are_mapped(tmp_path):
     path = write(tmp_path / "a.csv", [{"Q": "1+1?", "A": "2", "why": "Count.", "n": "9"}])
     keys = ["--problem-key=Q", "--answer-key=A", "--solution-key=why", "--id-key=n"]

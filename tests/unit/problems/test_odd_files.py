@@ -44,7 +44,7 @@ def test_a_file_of_lines_that_cannot_be_used_is_told_by_what_it_is(tmp_path, dat
         ("x", TOO_LATE, "column `x` holds a value that cannot be read: .* take the column out"),
         ("x", NOT_UTF8, "column `x` holds a value that cannot be read: 'utf-8' .*0xff"),
         ("x", PAIRS, "column `x` has a map type, which is not kept; write it as named fields"),
-        ("problem", pa.array(["b"]), "has two columns `problem`; each needs a name of its own"),
+        ("problem", pa.array(["b"]), "has 2 columns `problem`; give each a name of its own"),
     ],
 )
 def test_a_column_that_cannot_be_read_is_named(tmp_path, name, column, told):
@@ -66,7 +66,7 @@ def test_a_run_refuses_two_columns_of_one_name(tmp_path):
     columns = [turns, pa.array(["q"]), pa.array(["1"]), pa.array(["z"])]
     table = pa.table(columns, names=["prompt", "problem", "answer", "problem"])
     pq.write_table(table, tmp_path / "a.parquet")
-    with pytest.raises(DataError, match="has two columns `problem`"):
+    with pytest.raises(DataError, match="has 2 columns `problem`"):
         read_problems(tmp_path / "a.parquet")
 
 

@@ -192,6 +192,30 @@ def test_a_source_that_no_run_has_is_told_with_those_there_are(sound, tmp_path, 
     assert capsys.readouterr().err == told
 
 
-def test_a_figure_that_cannot_be_written_is_told_in_one_line(sound, tmp_path, capsys):
-    assert main(["--problems=9", str(sound), f"--figure={tmp_path}/none/a.svg"]) == 2
-    assert capsys.readouterr().err.startswith(f"error: {tmp_path}/none/a.svg: No such file")
+@pytest.mark.parametrize(
+    ("command", "option"),
+    [("", "--figure=a.svg"), ("html", "-o=a.html"), ("campaign", "-o=a.md")]
+    + [("campaign", "-o=b.md --figure=a.svg")],
+)
+@pytest.mark.parametrize(
+    ("place", "told"),
+    [("none", "none: no such folder; make it"), (".", "is a folder; name a file")],
+)
+def test_a_file_that_cannot_be_written_is_told_before_anything_is_read(
+    tmp_path, monkeypatch, capsys, command, option, place, told
+):
+    monkeypatch.chdir(tmp_path)
+    damaged = tmp_path / "damaged"
+    damaged.mkdir()
+    for name in ("a.svg", "a.html", "a.md"):
+        (tmp_path / name).mkdir()
+    with pytest.raises(SystemExit, match="2"):
+        main([*command.split(), "damaged", *option.replace("=a", f"={place}/a").split()])
+    out, err = capsys.readouterr()
+    assert told in err and (out, err.count("\n")) == ("", 1)
+
+
+def test_a_file_in_place_of_the_kept_folder_is_told_before_anything_is_read(tmp_path, capsys):
+    (tmp_path / "taken").write_text("notes")
+    assert main(["keep", str(tmp_path), "-o", str(tmp_path / "taken")]) == 2
+    assert f"--output {tmp_path}/taken is a file; give a folder" in capsys.readouterr().err

@@ -301,7 +301,7 @@ ALIKE = (  # one answer, and spellings of it
 # The same with what LaTeX would not set, or with another value.
 UNLIKE = (
     ("42", "3!8", "3!7!", "3!-7", "3!/7", "37!", "37"),
-    (r"\log_2 3", r"\log_7_2 3", r"\log_{2}_{2} 3", r"\mathrm{log}_3 2", r"\text{log}_2 3"),
+    (r"\log_2 3", r"\log_7_2 3", r"\log_{2}_{2} 3", r"\mathrm{log}_3 2", r"\text{log}_3 2"),
     (r"\sin^2 x", r"\sin^3^2 x", r"\sin^{2}^{2} x", r"\operatorname{sinh}^2 x"),
     ("5", r"5\%\text{ cm}", r"5\text{ percent km}", r"5\text{ cm per percent}", r"5\%/\text{h}"),
     ("0.5", r"0.5 \equiv \mathbb{R}", r"\mathbb{N} = 0.5", r"(0.5 \approx \mathbb{R})"),

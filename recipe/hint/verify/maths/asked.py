@@ -12,8 +12,10 @@ from recipe.hint.verify.maths.mentions import (
     mentioned_units,
     without_possessives,
 )
+from recipe.hint.verify.maths.operations import nodes_of
 from recipe.hint.verify.maths.rates import asked_rate, asks_for_wage
-from recipe.hint.verify.maths.units import Unit, kind_of, read_unit
+from recipe.hint.verify.maths.tree import Node
+from recipe.hint.verify.maths.units import Unit, kind_of, name_of, read_unit
 from recipe.hint.verify.maths.words import (
     PLAIN_ADJECTIVES,
     TAILS,
@@ -187,6 +189,20 @@ def may_drop_unit(unit: Unit, problem: str) -> bool:
     )
 
 
+def has_angle_unit(unit: Unit, gold: Node, problem: str) -> bool:
+    r"""Whether degrees or radians that the problem does not name are those of its gold answer.
+
+    ``\frac{\pi}{3}`` and ``\arctan 2`` are in radians, 60 is not.
+    """
+    if unit not in ((("degree", 1),), (("radian", 1),)) or unit[0][0] in mentioned_units(problem):
+        return True
+    has_pi = any(
+        node == Node("const", value="pi") or (node.kind == "fn" and node.value.startswith("arc"))
+        for node in nodes_of(gold)
+    )
+    return has_pi == (unit[0][0] == "radian")
+
+
 def _asked_kind(problem: str) -> str:
     """What the question's own words measure; empty where they leave it open."""
     asked = question(problem)
@@ -212,7 +228,7 @@ def _is_told(name: str, problem: str) -> bool:
         return name in units or (is_asked and not _COINS.search(problem))
     if name == "dollar" and others == {"cent"}:  # pens at 50 cents and books at $5
         return name in units and "$" in problem and not _CENTS.search(question(problem))
-    may_be_angle = name == "degree" and _ANGLE.search(problem) is not None
+    may_be_angle = name in ("degree", "radian") and _ANGLE.search(problem) is not None
     may_be_angle = may_be_angle and _MEASURE.search(question(problem)) is None
     return not others and (name in units or may_be_angle)
 
@@ -251,8 +267,10 @@ def _asks_for_tail(word: str, problem: str) -> bool:
     asked = question(problem)
     if word in TOTALS:
         return not asked_rate(asked) and _SHARE.search(asked) is None
-    if word.startswith("per "):
-        return word == f"per {asked_rate(asked)}"
+    if rate := word.removeprefix("per ") * word.startswith("per "):
+        told = rf"\b(?:per|each|every) {re.escape(rate)}\b"
+        is_time = kind_of(name_of(rate) or "") == "time"
+        return rate == asked_rate(asked) if is_time else re.search(told, asked) is not None
     if word == "old":
         return word in _asked_words(problem) or _AGE.search(asked) is not None
     before = [match[1] for match in _LEFT.finditer(asked) if match[2] == word]

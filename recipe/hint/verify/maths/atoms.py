@@ -23,7 +23,7 @@ _MAX_DIGITS = 4000
 _REALS = r"sym:\mathbb{R}"
 _CONDITIONS = frozenset({"relation", "label", "list"})
 _MATRICES = frozenset("pmatrix bmatrix matrix array vmatrix smallmatrix".split())
-_SYSTEMS = frozenset({"cases", "aligned"})
+_SYSTEMS = frozenset({"cases", "aligned", "gathered"})
 
 
 class Atoms(Formulas):
@@ -225,7 +225,7 @@ class Atoms(Formulas):
             members = spliced(tuple(parts))
             names = {member.items[0] for member in members if member.kind == "label"}
             is_solution = 1 < len(names) == len(members)  # {x = 1, y = 2}
-            return Node("list" if is_solution else "set", members)
+            return Node("list", members) if is_solution else Node("set", (*dict.fromkeys(members),))
         if names_in(*parts) != {name} or any(part.kind not in _CONDITIONS for part in parts):
             raise Unread("a set by another condition")
         return parts[0] if len(parts) == 1 else Node("list", spliced(tuple(parts)), self._word)
@@ -324,7 +324,8 @@ class Atoms(Formulas):
         if name in _SYSTEMS:  # of equations, one below the other
             if len(rows[0].items) > 1:
                 raise Unread("a function by cases")
-            return Node("list", spliced(tuple(row.items[0] for row in rows)))
+            members = [row.items[0] for row in rows]
+            return Node("list", spliced(tuple(members))) if len(members) > 1 else members[0]
         return Node("det" if name == "vmatrix" else "matrix", tuple(rows))
 
     def _series(self) -> Node:

@@ -38,7 +38,9 @@ _RULES = {
     "minus": "_sets_of_numbers", "relation": "_relations", "matrix": "_matrices",
     "ratio": "_ratios", "list": "_groups", "set": "_groups", "tuple": "_groups",
 }  # fmt: skip
-_ALL_REALS = frozenset({"all real numbers", "all reals", "the set of all real numbers"})
+_ALL_REALS = re.compile(
+    r"(?:(?:the )?set of )?(?:all )?real(?: number)?s|all real(?: numbers)? [a-z]"
+)
 _REALS = Node("sym", value=r"\mathbb{R}")
 _ARTICLE = re.compile(r"\A(?:an?|the) (?=[a-z]{3})")
 
@@ -150,7 +152,7 @@ class Comparison(Closeness):
         self.used_words = True
         left, right = (_ARTICLE.sub("", folded(node)) for node in (gold, other))
         word, rest = (gold, other) if gold.kind == "word" else (other, gold)
-        if rest.kind != "word" and folded(word) in _ALL_REALS:
+        if rest.kind != "word" and _ALL_REALS.fullmatch(folded(word)):
             return rest == _REALS or maths_sets.is_all_reals(rest)
         return bool(left) and left == right
 
@@ -160,11 +162,17 @@ class Comparison(Closeness):
             return self._percent(left, right, unit, unit_of_other)
         if not self._may_drop_noun(unit, unit_of_other) or (unit.noun and unit_of_other.unit):
             return False
+        if unit.is_clock or unit_of_other.is_clock:
+            self._go_on()
+            if not unit_of_other.unit and not asked.may_drop_unit(unit.unit, self.problem):
+                return False
         if unit.unit and unit_of_other.unit:
             return unit.unit == unit_of_other.unit and self.equal(left, right)
         if unit_of_other.unit:
             self._go_on()
             if not asked.may_drop_unit(unit_of_other.unit, self.problem):
+                return False
+            if self.problem and not asked.has_angle_unit(unit_of_other.unit, left, self.problem):
                 return False
             self.ignored.append(unit_of_other.text)
         return self.equal(left, right)
@@ -217,6 +225,8 @@ class Comparison(Closeness):
         return maths_sets.same(sets[0], sets[1])
 
     def _relations(self, gold: Node, other: Node) -> bool:
+        if _REALS in (gold, other):
+            return maths_sets.is_all_reals(gold if other == _REALS else other)
         left, right = (maths_sets.as_interval(node) for node in (gold, other))
         if left is not None and right is not None:
             names = {name for _, name in (left, right) if name}
@@ -247,7 +257,8 @@ class Comparison(Closeness):
         if gold.kind not in grouped or other.kind not in grouped:
             return self._group_and_lone(gold, other, is_gold_grouped=gold.kind in grouped)
         if gold.kind == "tuple" and all(item.kind == "relation" for item in other.items):
-            return self._sets_of_numbers(gold, other)
+            is_point = gold.value == "()" and questions.asks_for_point(self.problem)
+            return not is_point and self._sets_of_numbers(gold, other)
         arranged = named.arranged(other, gold, self.problem) if gold.kind == "tuple" else other
         if arranged is None:
             return False  # y = 1, x = 2 is (2, 1)
@@ -343,6 +354,9 @@ class Comparison(Closeness):
         return len(found) == len(gold.items)
 
     def _ratios(self, gold: Node, other: Node) -> bool:
+        if any(parted(each.items[-1])[1].is_clock for each in (gold, other) if each.items):
+            times = [Node("ratio", (e, num(0))) if e.kind == "num" else e for e in (gold, other)]
+            gold, other = times  # 6 is 6:00 PM
         return gold.kind == other.kind and self._ordered(gold, other)
 
     def _matrices(self, gold: Node, other: Node) -> bool:

@@ -22,6 +22,13 @@ _DOMAIN = re.compile(
     r"|\\text\{\s?(?:is )?any? integer\s?\})?"
     r"(?P<bound>\s?(?:>|\\geq?(?![a-z]))\s?[01])?\$?\s?\}?\)?\.?\Z"
 )
+_NE = r"\s?(?:\\neq?(?![a-z])|≠)\s?"
+_POINT = r"(?:-|\\pm\s?)?(?:[0-9]{1,9}(?:/[0-9]{1,9})?|\\[dt]?frac\{-?[0-9]{1,9}\}\{[0-9]{1,9}\})"
+_EXCEPT = re.compile(  # x \ne 0 behind a formula of x; of n, a whole number, one may matter
+    rf"(?:{GAP}|[,;(]|\\text\{{\s?,?\s?(?:for|where|with|when|if)(?: all)?\s?\}}){{1,9}}"
+    rf"(?P<letter>[abt-z]){_NE}{_POINT}(?:(?:,|{GAP}|\\text\{{\s?(?:and|or)\s?\}}){{1,4}}"
+    rf"(?:(?P=letter){_NE})?{_POINT}){{0,4}}\)?\.?\Z"
+)
 _BOUND = re.compile(r"[<>≤≥≠∈]|\\(?:[lg]t|[lg]eq?|neq?|in|[lg]eqslant)(?![a-z])")
 # Numbers that tell domains apart; half a one is in none of whole numbers.
 _HALF = 0.5
@@ -100,6 +107,15 @@ def without_domain(text: str, problem: str = "") -> str:
         start = link.end()
     kept += _without_last(inner[start:], problem)
     return text if kept == plain else kept
+
+
+def without_exceptions(text: str) -> str:
+    r"""Return a formula without the points that ``x \ne 0`` takes out of it: they tell nothing."""
+    found = _EXCEPT.search(text, max(0, len(text) - _REACH))
+    rest = text[: found.start()] if found else ""
+    names = re.sub(r"\\[A-Za-z]+|[A-Za-z]{4,}", " ", rest)
+    is_formula = found is not None and found["letter"] in names and "=" not in rest
+    return rest if is_formula and not _BOUND.search(rest) else text
 
 
 def _without_last(text: str, problem: str) -> str:

@@ -380,9 +380,9 @@ class Formulas(Cursor):
     def _starts_unit(self) -> bool:
         """Whether letters after a value are its unit: all of the element's rest, and known."""
         token, words = self.peek(), self._suffix_words(self._at)
-        # 6m is a product, and so is 6 m; "6 m/s" is a speed
+        # 6m is a product, and so is 6 m; "6 m/s" is a speed, 6 \Omega a resistance
         if not token or (token.kind == "sym" and not (token.is_spaced and "/" in words)):
-            return False
+            return words == [r"\Omega"] and self.kind(-1) == "num" and self.text(-2) in ("", "=")
         suffix = read_suffix(words) if words else None
         return suffix is not None and bool(suffix.unit)
 

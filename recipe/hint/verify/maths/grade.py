@@ -24,7 +24,12 @@ from recipe.hint.verify.maths.around import changes_value, has_other, without_re
 from recipe.hint.verify.maths.closeness import NeedsAlgebra
 from recipe.hint.verify.maths.compare import Comparison
 from recipe.hint.verify.maths.domains import without_domain
-from recipe.hint.verify.maths.named import read_answer, with_names, without_form
+from recipe.hint.verify.maths.named import (
+    read_answer,
+    with_letters_of,
+    with_names,
+    without_form,
+)
 from recipe.hint.verify.maths.questions import asks_for_several, is_finished, leaves_work
 from recipe.hint.verify.maths.reading import Reading, read
 from recipe.hint.verify.maths.residues import without_moduli
@@ -279,6 +284,7 @@ def _trees_equal(gold: Reading, other: Reading, comparison: Comparison) -> Equal
     for gold_tree in golds:
         for tree in other.trees:
             right = with_names(tree, gold_tree, comparison.problem)
+            right = with_letters_of(gold_tree, right, comparison.problem)
             left = without_form(gold_tree, right)
             comparison.ignored.clear()
             plain = without_moduli(left, right, comparison.problem)

@@ -145,7 +145,7 @@ _MASTER = re.compile(
     r"|(?P<op>[-+*/^_(){}\[\]|,;:=<>!'&%$.])"
 )
 _CLOCK = re.compile(
-    r"(:\s?[0-9]{2}|(?<![0-9.,:])(?:1[0-2]|[1-9])(?=[\s~]{0,2}\\text\{))"
+    r"(:\s?[0-9]{2}|(?<![0-9.,:])(?:1[0-2]|[1-9])(?=[\s~]{0,2}\\text\{|\s[AP]M|\s[ap]\.m))"
     r"((?:[\s~{}]|\\[,;: ]|\\(?:text|mathrm|mbox|textrm)\{){0,6})([apAP])\.?\s?[mM](?![A-Za-z])\.?"
 )
 _GROUPED = re.compile(r"[1-9][0-9]{0,2}(?:,[0-9]{3})+(?![0-9])(?:\.[0-9]+)?")
@@ -166,8 +166,8 @@ def spelled(text: str) -> str:
 
 
 def with_clock(text: str) -> str:
-    """Write ``9:15 a.m.`` and ``9:15 AM`` with one word, a unit."""
-    return _CLOCK.sub(lambda m: f"{m[1]}{m[2]} {m[3].lower()}mclock", text)
+    """Write ``9:15 a.m.`` and ``9:15 AM`` with one word, a unit, and 9 AM with its minutes."""
+    return _CLOCK.sub(lambda m: f"{m[1]}{':00' * m[1].isdigit()}{m[2]} {m[3].lower()}mclock", text)
 
 
 def spelled_command(name: str) -> str:

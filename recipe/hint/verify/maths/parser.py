@@ -38,6 +38,7 @@ from recipe.hint.verify.maths.words import (
     TOTALS,
     Suffix,
     is_rate,
+    is_share,
     number_of,
     read_counted,
     read_suffix,
@@ -91,7 +92,7 @@ class _Parser(Atoms):
         r"""Elements between commas, semicolons, ``and``, ``or``; a first ``=`` is nothing."""
         if not self.accept("="):
             self.accept(r"\approx")
-        parts = self._elements(SEPARATORS)
+        parts = self._elements(SEPARATORS | {r"\\"})
         word = self._word
         if "or" not in word and any(part.value == "pm" for part in parts):
             word = "pm"
@@ -125,7 +126,7 @@ class _Parser(Atoms):
                 if self.text() in ("and", "or") and self.text() in separators:
                     words.add(self.take().text)
                 self._refuse_digits_of_a_number()
-                if self.peek() is None and self.text(-1) in (",", ";"):
+                if self.peek() is None and self.text(-1) in (",", ";", r"\\"):
                     break
             parts.append(self._element())
             if self.text() not in separators:
@@ -274,9 +275,13 @@ def _in_currency(currency: str, suffix: Suffix | None) -> Suffix:
     if suffix is None:
         return unit
     units = suffix.unit or unit.unit
-    if not {*unit.unit} <= {*units} or suffix.power != 1 or suffix.noun not in {"", *TOTALS}:
+    if not {*unit.unit} <= {*units} or suffix.power != 1 or not _may_follow_money(suffix.noun):
         raise Unread("two units")
     return replace(unit, scale=suffix.scale, unit=units, noun=suffix.noun)
+
+
+def _may_follow_money(noun: str) -> bool:
+    return noun in {"", *TOTALS} or is_share(noun.split())
 
 
 def _quantity(node: Node, suffix: Suffix | None) -> Node:

@@ -9,6 +9,7 @@ from fractions import Fraction
 
 from recipe.hint.verify.maths.lexer import ACCENTS, FUNCTIONS, SHORT_WORDS, Token, tokens
 from recipe.hint.verify.maths.parser import parse
+from recipe.hint.verify.maths.phrases import without_phrases
 from recipe.hint.verify.maths.tree import Node, Unread, exact
 from recipe.hint.verify.maths.wrappers import FRAME, GAP, MAX_FRAMES, is_one_group
 
@@ -21,7 +22,7 @@ _EXTREME = r"\\(?:text|mathrm)\s?\{\s?(max|min)\s?\}"
 _MAX_MIN = re.compile(rf"_(?:\{{\s?(?:{_EXTREME}|(max|min))\s?\}}|{_EXTREME})")
 _USD = re.compile(r"\A\\(?:text|mathrm)\s?\{\s?USD\s?\}(?=[\s~]{0,3}[0-9])")
 _ANSWER_IS = re.compile(
-    r"\A(\\text[a-z]{0,6}\{)?\s?(?:the )?(?:(?:(?:final )?answer|solution)(?: is:?|:)"
+    r"\A(\\text[a-z]{0,6}\{)?\s?(?:the )?(?:(?:(?:final )?answers?|solutions?)(?: is:?| are:?|:)"
     r"|point(?: is)?(?=[\s}]{1,3}(?:[A-Z]\s?)?(?:\\left\s?)?\())\s?(\})?",
     re.IGNORECASE,
 )
@@ -88,12 +89,12 @@ def read(text: str) -> Reading:
     text = _USD.sub(r"\\$", _CHANCE.sub("P =", _without_wrapping(text)))
     if len(text) > _MAX_READ_CHARS:
         return Reading((" ".join(text.split()),))
-    text = _MODULUS.sub(r"\\pmod{\1}", _BASE.sub(_with_index, text))
+    text = _MODULUS.sub(r"\\pmod{\1}", _BASE.sub(_with_index, without_phrases(text)))
     text = _MAX_MIN.sub(lambda found: rf"_{{\{found[found.lastindex or 0]}}}", text)
     if r"\over" in text or r"\choose" in text:
         name = {"over": "frac", "choose": "binom"}
         text = _INFIX.sub(lambda m: rf"{{\{name[m[2]]}{{{m[1]}}}{{{m[3]}}}}}", f"{{{text}}}")
-    found = _with_unions(tokens(text))
+    found = _without_prices(_with_unions(tokens(text)))
     # What a command that is not known does with its braces is not known either: {7 \over 4}.
     if any(token.kind == "other" and token.text.startswith("\\") for token in found):
         return Reading(_as_text(found))
@@ -134,6 +135,16 @@ def _with_unions(found: list[Token]) -> list[Token]:
         else token
         for place, token in enumerate(found)
     ]
+
+
+def _without_prices(found: list[Token]) -> list[Token]:
+    r"""Drop the signs of what makes dollars: ``9 \cdot \$2 = \$18`` is ``9 \cdot 2 = \$18``."""
+    texts = [token.text for token in found]
+    if "=" not in texts or not {",", ";", "and", "or"}.isdisjoint(texts):
+        return found
+    last = len(texts) - 1 - texts[::-1].index("=")
+    is_price = texts[last + 1 : last + 2] == [r"\$"]
+    return [e for n, e in enumerate(found) if n > last or e.text != r"\$"] if is_price else found
 
 
 def _as_text(found: list[Token]) -> tuple[str, ...]:

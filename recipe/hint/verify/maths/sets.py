@@ -142,9 +142,24 @@ def _union(node: Node) -> list[Part]:
         for item in node.items[1:]:
             parts = _intersection(parts, real_set(item))
         return list(parts)
+    either = [part for item in node.items for part in _parts(item)]
     if node.kind == "list" and node.value != "or":
+        return _told_by_comma(node, either)
+    return either
+
+
+def _told_by_comma(node: Node, either: list[Part]) -> list[Part]:
+    """Return the set that ``x > 1, x < 2`` ("and") or ``x < 1, x > 2`` ("or") is.
+
+    Raises:
+        NoValue: Both or neither of the two would be some but not all numbers.
+    """
+    both: tuple[Part, ...] = _ALL
+    for item in node.items:
+        both = _intersection(both, real_set(item))
+    if bool(both) == (not same(_merged(either), _ALL)):
         raise NoValue("inequalities side by side")
-    return [part for item in node.items for part in _parts(item)]
+    return list(both) if both else either
 
 
 def _interval_of(node: Node) -> Node | None:

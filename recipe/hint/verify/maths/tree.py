@@ -23,7 +23,7 @@ _MAX_BITS = 40_000  # of an exact numerator or denominator
 _MAX_FACTORIAL = 3000
 
 
-_NO_SOLUTION = re.compile(r"(?:there (?:is|are) )?no (?:real )?solutions?(?: exists?)?")
+_NO_SOLUTION = re.compile(r"(?:there (?:is|are) )?no (?:real )?solutions?(?: exists?)?|none")
 
 
 class Unread(Exception):

@@ -56,11 +56,11 @@ _SYMBOLS = {
     "kilowatt": "kW", "megawatt": "MW", "gigawatt": "GW", "milliwatt": "mW", "horsepower": "hp",
     "kilobyte": "kB KB", "megabyte": "MB", "gigabyte": "GB", "terabyte": "TB",
     "newton": "N", "kilonewton": "kN", "volt": "V", "kilovolt": "kV", "millivolt": "mV",
-    "ampere": "A", "milliampere": "mA", "ohm": "Ω", "hertz": "Hz", "kilohertz": "kHz",
+    "ampere": "A", "milliampere": "mA", "ohm": "Ω \\Omega", "hertz": "Hz", "kilohertz": "kHz",
     "megahertz": "MHz", "gigahertz": "GHz", "pascal": "Pa", "kilopascal": "kPa",
     "megapascal": "MPa", "atmosphere": "atm", "mole": "mol", "dollar": "$ \\$ USD usd",
     "euro": "€ \\euro EUR eur", "cent": "¢", "gbp": "£ \\pounds GBP gbp", PERCENT: "% \\%",
-    "mile_per_hour": "mph", "kilometer_per_hour": "kph kmh", "cubic_centimeter": "cc",
+    "mile_per_hour": "mph", "kilometer_per_hour": "kph kmh kmph", "cubic_centimeter": "cc",
 }  # fmt: skip
 _COMPOUND = {
     "mile_per_hour": {"mile": 1, "hour": -1},
@@ -69,8 +69,8 @@ _COMPOUND = {
 }
 # Symbols that have no twin in the other case, as mg and Mg: KM is km.
 _ANY_CASE = frozenset(
-    "km cm kg kgs ft yd yds lb lbs oz hr hrs min mins sec secs mph kph kmh gal tsp tbsp yr yrs wk "
-    "wks kilo kilos".split()
+    "km cm kg kgs ft yd yds lb lbs oz hr hrs min mins sec secs mph kph kmh kmph gal tsp tbsp yr "
+    "yrs wk wks kilo kilos".split()
 )
 
 

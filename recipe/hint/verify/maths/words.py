@@ -112,6 +112,11 @@ class Suffix:
     text: str = ""
 
     @property
+    def is_clock(self) -> bool:
+        """Whether the unit is a.m. or p.m."""
+        return bool(self.unit) and kind_of(self.unit[0][0]) == "clock"
+
+    @property
     def is_percent(self) -> bool:
         """Whether the unit is percent."""
         return self.unit == ((PERCENT, 1),)
@@ -243,7 +248,7 @@ def split_tail(words: Sequence[str]) -> tuple[list[str], str]:
     """Part a noun from what is said of it at its end: ``left``, ``in total``, ``per day``."""
     for size in (2, 1):
         tail = " ".join(words[-size:]).lower()
-        if tail in TAILS | TOTALS or (size == 2 and is_rate(words[-2:])):
+        if tail in TAILS | TOTALS or (is_rate(words[-size:]) or is_share(words[-size:])):
             return [*words[:-size]], tail
     return [*words], ""
 
@@ -254,6 +259,11 @@ def is_rate(words: Sequence[str]) -> bool:
         return False
     is_time = kind_of(name_of(words[1]) or "") == "time"
     return is_time and (words[0] in ("per", "/") or not is_symbol(words[1]))  # a m is no minute
+
+
+def is_share(words: Sequence[str]) -> bool:
+    """Tell whether two words are ``per`` and a noun: ``per stamp``."""
+    return len(words) == 2 and words[0].lower() == "per" and is_plain_noun(words[1])
 
 
 def _with_per(words: list[str]) -> list[str]:
