@@ -103,7 +103,7 @@ def test_an_export_in_bf16_rounds_each_weight_once(tmp_path, trained):
     assert settings.read_text() == (tmp_path / "out/generation_config.json").read_text()
 
 
-@pytest.mark.parametrize("num_ranks", [1, 3])
+@pytest.mark.parametrize("num_ranks", [pytest.param(1, marks=pytest.mark.long), 3])
 def test_an_adapter_is_added_to_the_weights(tmp_path, trained, num_ranks):
     """W + alpha / r * B A: verl's merger leaves the second term out."""
     torch.manual_seed(2)

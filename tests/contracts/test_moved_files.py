@@ -1,6 +1,7 @@
 """A run goes on with files of the same content, wherever they lie, and with other measurements."""
 
 import copy
+import json
 
 import pytest
 from omegaconf import OmegaConf
@@ -20,12 +21,17 @@ MEASURED = {
 }
 
 
+@pytest.fixture(scope="module")
+def resolved(composed):
+    """Plain settings of a run in a folder ``FOLDER``."""
+    config = composed("hardware=laptop", "trainer.method=sage", "hint.run_dir=FOLDER")
+    return json.dumps(OmegaConf.to_container(config, resolve=True))
+
+
 @pytest.fixture
-def run(composed, tmp_path):
+def run(resolved, tmp_path):
     """Settings of a run with files of its own, of which three steps are on disk."""
-    config = composed("hardware=laptop", "trainer.method=sage", f"hint.run_dir={tmp_path}/run")
-    OmegaConf.set_struct(config, False)
-    OmegaConf.resolve(config)
+    config = OmegaConf.create(json.loads(resolved.replace("FOLDER", f"{tmp_path}/run")))
     for name in NAMES:
         (tmp_path / name).write_text(f"content of {name}")
         OmegaConf.update(config, name, str(tmp_path / name))

@@ -112,9 +112,9 @@ def test_a_claim_about_problems_that_both_arms_see_or_that_nobody_can_read_here_
 def test_a_setting_of_an_arm_that_there_is_none_of_is_told_with_the_file_and_the_arm(
     file, tmp_path, capsys
 ):
-    claimed_of(file, "tiny/hard", a={"settings": ["trainer.metod=sage"]}, b={})
+    claimed_of(file, "tiny/hard", a={"settings": ["trainer.metho=sage"]}, b={})
     assert main([str(file), "-o", str(tmp_path / "runs")]) == 2
-    told = f"error: {file}: arms.a: trainer.metod is not a setting; did you mean trainer.method?"
+    told = f"error: {file}: arms.a: trainer.metho is not a setting; did you mean trainer.method?"
     assert capsys.readouterr().err.startswith(told)
 
 
