@@ -133,12 +133,12 @@ def phase_facts(phase: Phase, rows: Sequence[Mapping[str, Any]]) -> dict[str, An
     this phase's last step, and of no training.
     """
     own = (row for row in rows if phase.first <= row["step"] <= phase.last)
-    steps = [row for row in own if "timing_s/step" in row]
+    steps = [row for row in own if any(name.startswith("hint/") for name in row)]
     last = steps[-1] if steps else {}
     return {
         **phase._asdict(),
         "step": last.get("step", phase.first - 1),
-        "seconds": round(sum(row["timing_s/step"] for row in steps), 1),
+        "seconds": round(sum(row.get("timing_s/step", 0.0) for row in steps), 1),
         "metrics": {
             name: value
             for name, value in last.items()

@@ -130,10 +130,14 @@ def test_a_pair_is_evaluated_as_it_stands_after_its_exports():
     assert next_action([], NEW, evaluates=True) == Evaluate(*base)
 
 
+def trained(step, **more):
+    return {"step": step, "timing_s/step": 1.5, "hint/prompts": 8} | more
+
+
 def test_a_phase_is_told_by_the_lines_of_its_own_steps():
     rows = [
         {"step": 0, "val-core/toy/acc/mean@4": 0.1},
-        *({"step": step, "timing_s/step": 1.5, "turns/delta": step / 10} for step in (1, 2, 3)),
+        *(trained(step, **{"turns/delta": step / 10}) for step in (1, 2, 3)),
     ]
     assert phase_facts(Phase("guide", 2, 5), rows) == {
         **{"role": "guide", "first": 2, "last": 5},
@@ -147,10 +151,10 @@ def test_a_phase_keeps_its_result_when_the_next_one_validates_against_another_pa
     name = "val-core/toy/acc/mean@4"
     # Steps 1 and 2 train and validate against guide-0; then step 2 is validated against guide-5.
     rows = [
-        {"step": 1, "timing_s/step": 1.5, name: 0.7},
-        {"step": 2, "timing_s/step": 1.5, name: 0.8},
+        trained(1, **{name: 0.7}),
+        {"step": 2, "hint/prompts": 8, name: 0.8},  # killed before its time was known
         {"step": 2, name: 0.35},
-        {"step": 3, "timing_s/step": 1.5, name: 0.4},
+        trained(3, **{name: 0.4}),
     ]
     assert phase_facts(Phase("solver", 1, 2), rows)["metrics"] == {name: 0.8}
     assert phase_facts(Phase("solver", 3, 4), rows[:3])["step"] == 2

@@ -115,7 +115,6 @@ class ScoreGuidedSettings(ScoreSettings):
             found |= dict.fromkeys(names, "train_guide=true")
         if not self.train_solver and not self._may_train_next(self.solver):
             names = ("stage1_steps", "alpha", "beta1", "beta2", "adaptive_beta2")
-            names += ("solver_credit",) if self.baseline != "value" else ()
             found |= dict.fromkeys(names, "train_solver=true")
         return found
 

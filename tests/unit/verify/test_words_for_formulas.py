@@ -257,7 +257,8 @@ def test_a_member_of_a_set_that_is_repeated_is_compared_once(monkeypatch):
         assert not is_right(rf"\{{{answer},x^3\}}", gold)
         counts.append(len(compared))
         compared.clear()
-    assert counts[0] == counts[1]
+    # 40 times three members more: at most one comparison each, not one with each of gold's three.
+    assert counts[1] - counts[0] <= 3 * 40
 
 
 def test_the_words_of_a_long_answer_are_looked_for_in_linear_time():
@@ -282,3 +283,43 @@ def test_the_words_of_a_long_answer_are_looked_for_in_linear_time():
             processor_s(lambda t=text: without_phrases(t), 5.0) for text in (short, long)
         )
         assert cost <= 8 * max(cheap, 0.02), part
+
+
+def test_a_member_that_is_listed_twice_counts_twice_where_the_gold_answer_is_a_list():
+    check("0, 1, 1, 2", [r"\{0,1,1,2\}"], [r"\{0,1,2\}"], "List the first four Fibonacci numbers.")
+    check("5", ["5"], [r"\{5,5\}"], "Find the prime factor.")
+    check(r"\{1,2\}", [r"\{1,1,2\}", r"\{2,1\}"], [r"\{1,1\}"], "Find the set.")
+
+
+def test_a_point_that_is_left_out_of_a_family_or_a_set_makes_another_one():
+    system = "Find all real solutions $(x,y,z)$ of the system $x+z=0$, $y=2x$."
+    check("(t,2t,-t)", ["(t,2t,-t)"], [r"(t,2t,-t), t \ne 0"], system)
+    check("(x,2x)", ["(x,2x)"], [r"(x,2x), x \ne 0"], "Find all points $(x,y)$ with $y=2x$.")
+    check("ax+b", ["ax+b"], [r"ax+b, a \ne 0"], "Find all polynomials $p(x)$ of degree at most 1.")
+    reals = [r"\text{all real x}, x \ne 0", r"\text{all reals}, a \ne 0"]
+    check(r"\mathbb{R}", [r"\text{all reals}"], reals, "For which $x$ is $x^2$ at least 0?")
+
+
+def test_a_unit_is_no_constant_that_the_answer_brings_in():
+    check("300K", ["300K"], ["300C", r"300\,C"], "What is the temperature of the gas, in kelvin?")
+
+
+def test_the_half_of_the_day_is_told_where_it_is_asked_for():
+    begins = "The train leaves at 9 in the morning. It takes nine hours. When does it arrive?"
+    check("6:00 PM", ["6:00 PM"], ["6:00", "6:00 AM"], begins)
+    check("9:00 PM", ["9:00 PM", "9:00"], ["9:00 AM"], "When does the film end at night?")
+
+
+def test_segments_are_no_clock_times():
+    problem = "$M$ is the midpoint of $AB$ and of $PQ$. Find $AB$."
+    check("AB=3PM", ["AB = 3 PM", "AB=3PM"], ["AB = 2 PM"], problem)
+
+
+def test_a_factor_is_no_article():
+    check(r"\sin x", [r"\sin x"], ["a sinx"], "Simplify the expression.")
+    check("wxyz", ["wxyz"], ["a wxyz"], "Find the product.")
+
+
+def test_a_value_at_a_point_is_not_that_at_another_one():
+    problem = "Let $f(a)$ and $f(b)$ be the extreme values. Which is the larger one?"
+    check("f(a)=3", ["f(a)=3"], ["f(b)=3"], problem)

@@ -99,11 +99,12 @@ def check_phases_ahead(config: DictConfig, method: Method) -> None:
     done, (phase, first) = resumed_step(config), method.first_phase
     lengths = {f"{method.settings_node}.{phase}": first, _WARMUP: setting(config, _WARMUP)}
     for name, steps in lengths.items():
-        if 0 < steps <= done:
+        # The policy changes from step critic_warmup on.
+        if 0 < steps <= done + (name == _WARMUP):
             raise ConfigError(
                 f"{name}={steps} would be over at once: {_PATH}={setting(config, _PATH)} is step "
-                f"{done} of another run, and steps count on from there; give {done + steps} for "
-                f"{steps} steps of it, or 0 for none"
+                f"{done} of another run, and steps count on from there; give {done + steps} for as "
+                f"many steps of it as at the beginning of a run, or 0 for none"
             )
 
 

@@ -37,7 +37,6 @@ _NEEDS = {
     ),
     f"{ACTOR}.use_kl_loss": (False, _KL),
     f"{ACTOR}.use_dynamic_bsz": (True, _ROWS),
-    f"{REF}.log_prob_use_dynamic_bsz": (True, _ROWS),
 }
 # Settings that the critic of such a method does not read, and their neutral value.
 _OF_CRITIC = {
@@ -81,6 +80,8 @@ def _check_own_credit(config: DictConfig, method: Method) -> None:
     from verl.trainer.ppo.core_algos import AdvantageEstimator
 
     needs = {"algorithm.adv_estimator": (AdvantageEstimator.GRPO.value, _OWN), **_NEEDS}
+    if method.needs_reference:
+        needs[f"{REF}.log_prob_use_dynamic_bsz"] = (True, _ROWS)
     if method.needs_log_probs:
         why = "it reads the trainer's own log-probabilities, which are not computed then"
         needs["algorithm.rollout_correction.bypass_mode"] = (False, why)

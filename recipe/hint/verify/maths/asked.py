@@ -84,6 +84,10 @@ _HOW = re.compile(r"\b[Hh]ow (far|tall|wide|deep|heavy)\b")
 _HOW_ELSE = re.compile(r"\b[Hh]ow (?:much|far|long|old|fast|tall|wide|deep|heavy)\b")
 _KINDS_ASKED = dict.fromkeys(("far", "tall", "wide", "deep"), "length") | {"heavy": "mass"}
 _CENTS = re.compile(r"\bcents?\b|¢")
+_HALVES_OF_DAY = {
+    "amclock": re.compile(r"\bin the morning\b"),
+    "pmclock": re.compile(r"\b(?:in the (?:afternoon|evening)|at night|tonight)\b"),
+}
 _COINS = re.compile(r"\b(?:penn(?:y|ies)|nickels?|dimes?|quarters?|coins?)\b")
 _WORD = re.compile(r"[A-Za-z]+")
 
@@ -222,6 +226,8 @@ def _has_power(name: str, power: int, unit: Unit, problem: str) -> bool:
 
 def _is_told(name: str, problem: str) -> bool:
     units = mentioned_units(problem)
+    if half := _HALVES_OF_DAY.get(name):  # what is asked for, not when something began
+        units = units | ({name} if half.search(question(problem)) else set())
     others = {other for other in units - {name} if kind_of(other) == kind_of(name)}
     if name == "dollar" and not others:
         is_asked = _MONEY.search(question(problem)) is not None

@@ -225,7 +225,7 @@ class Atoms(Formulas):
             members = spliced(tuple(parts))
             names = {member.items[0] for member in members if member.kind == "label"}
             is_solution = 1 < len(names) == len(members)  # {x = 1, y = 2}
-            return Node("list", members) if is_solution else Node("set", (*dict.fromkeys(members),))
+            return Node("list", members) if is_solution else Node("set", members)
         if names_in(*parts) != {name} or any(part.kind not in _CONDITIONS for part in parts):
             raise Unread("a set by another condition")
         return parts[0] if len(parts) == 1 else Node("list", spliced(tuple(parts)), self._word)

@@ -346,7 +346,7 @@ class Comparison(Closeness):
     def _set(self, gold: Node, other: Node) -> bool:
         """Members may be written twice."""
         found: set[int] = set()
-        for item in other.items:
+        for item in dict.fromkeys(other.items):
             same = [i for i, member in enumerate(gold.items) if self.equal(member, item)]
             if not same:
                 return False

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from recipe.hint.verify.maths.wrappers import GAP, unwrapped
 
@@ -30,6 +30,7 @@ _EXCEPT = re.compile(  # x \ne 0 behind a formula of x; of n, a whole number, on
     rf"(?:(?P=letter){_NE})?{_POINT}){{0,4}}\)?\.?\Z"
 )
 _BOUND = re.compile(r"[<>≤≥≠∈]|\\(?:[lg]t|[lg]eq?|neq?|in|[lg]eqslant)(?![a-z])")
+_NO_FORMULA = re.compile(rf"[=,;]|\\\{{|\\text|{_BOUND.pattern}")
 # Numbers that tell domains apart; half a one is in none of whole numbers.
 _HALF = 0.5
 _ALL = frozenset({-1, 0, _HALF, 1, 2})
@@ -109,13 +110,21 @@ def without_domain(text: str, problem: str = "") -> str:
     return text if kept == plain else kept
 
 
-def without_exceptions(text: str) -> str:
-    r"""Return a formula without the points that ``x \ne 0`` takes out of it: they tell nothing."""
+def without_exceptions(text: str, letters: Collection[str]) -> str:
+    r"""Return a formula without the points that ``x \ne 0`` takes out of it: they tell nothing.
+
+    Of a family or a set the points are a part: ``(t, 2t), t \ne 0``.
+
+    Args:
+        text: The answer.
+        letters: Those of the problem's formulas, of which ``x`` must be one.
+    """
     found = _EXCEPT.search(text, max(0, len(text) - _REACH))
-    rest = text[: found.start()] if found else ""
+    if found is None or found["letter"] not in letters:
+        return text
+    rest = text[: found.start()]
     names = re.sub(r"\\[A-Za-z]+|[A-Za-z]{4,}", " ", rest)
-    is_formula = found is not None and found["letter"] in names and "=" not in rest
-    return rest if is_formula and not _BOUND.search(rest) else text
+    return text if found["letter"] not in names or _NO_FORMULA.search(rest) else rest
 
 
 def _without_last(text: str, problem: str) -> str:

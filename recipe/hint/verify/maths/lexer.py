@@ -145,14 +145,14 @@ _MASTER = re.compile(
     r"|(?P<op>[-+*/^_(){}\[\]|,;:=<>!'&%$.])"
 )
 _CLOCK = re.compile(
-    r"(:\s?[0-9]{2}|(?<![0-9.,:])(?:1[0-2]|[1-9])(?=[\s~]{0,2}\\text\{|\s[AP]M|\s[ap]\.m))"
+    r"(:\s?[0-9]{2}|(?<![0-9.,:])(?:1[0-2]|[1-9])(?=[\s~]{0,2}\\text\{|\s[ap]\.m)"
+    r"|(?:\A|(?<=\\text\{))(?:1[0-2]|[1-9])(?=\s[AP]M\.?\}?\Z))"
     r"((?:[\s~{}]|\\[,;: ]|\\(?:text|mathrm|mbox|textrm)\{){0,6})([apAP])\.?\s?[mM](?![A-Za-z])\.?"
 )
 _GROUPED = re.compile(r"[1-9][0-9]{0,2}(?:,[0-9]{3})+(?![0-9])(?:\.[0-9]+)?")
 _RELATIONS = {"**": "^", "<=": r"\le", ">=": r"\ge", "!=": r"\ne", "&=": "="}
 TEXT_POWER = r"\text^"  # of a unit, never of a number
-_DOLLAR = re.compile(r"(?<!\\)\$")
-_IN_NUMBER = re.compile(r"[^0-9.]")
+_DOLLAR, _IN_NUMBER = re.compile(r"(?<!\\)\$"), re.compile(r"[^0-9.]")
 
 
 def tokens(text: str) -> list[Token]:

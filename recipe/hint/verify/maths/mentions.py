@@ -31,7 +31,6 @@ _IN_FORMULAS = frozenset("in min sec deg".split())  # x_{\text{min}}
 # More often something else in the singular: the second side, a bit, the back yard.
 _ORDINARY = frozenset("second bit yard mole".split())
 _ENDS_UNIT = re.compile(r"[.,;:?!)]{0,2}(?:\s+[A-Za-z]{2}|\s*$)|\s?/\s?[a-z]")
-_IN_DAY = re.compile(r"\bin the (?:(morning)|afternoon|evening)\b")
 
 
 @dataclass
@@ -58,7 +57,7 @@ def is_ordinary(word: str) -> bool:
 @functools.lru_cache(maxsize=256)
 def mentioned_units(problem: str) -> frozenset[str]:
     """The canonical names of all units in a text, and of the parts of compound ones."""
-    text = _IN_DAY.sub(_as_clock, with_clock(without_possessives(problem)))
+    text = with_clock(without_possessives(problem))
     found: set[str] = set()
     place = _Place()
     for match in _TOKEN.finditer(text):
@@ -78,10 +77,6 @@ def mentioned_units(problem: str) -> frozenset[str]:
             is_over = token == "/" and not place.is_unit  # a fraction
             place = _Place("" if is_over else token.lower(), is_number, is_unit)
     return frozenset(part for name in found for part, _ in (*canonical({name: 1}), (name, 1)))
-
-
-def _as_clock(found: re.Match[str]) -> str:
-    return "amclock" if found[1] else "pmclock"
 
 
 def _is_unit(token: str, place: _Place, rest: str) -> bool:

@@ -150,7 +150,7 @@ def read_answer(text: str, gold: Reading, problem: str) -> Reading:
     """An answer as read; of ``f(1,2) = 5`` the 5 where the problem asks for the unread f(1,2)."""
     text = without_domain(text, problem)
     if r"\ne" not in gold.text:
-        text = without_exceptions(text)
+        text = without_exceptions(text, _letters_of(problem))
     reading = read(text)
     if reading.trees or not gold.trees or len(text) > _MAX_ANSWER or "=" not in text:
         return reading
@@ -248,7 +248,9 @@ def with_letters_of(gold: Node, answer: Node, problem: str) -> Node:
     value, other = (each.items[1] if each.kind == "label" else each for each in (gold, answer))
     own, others = names_in(value) - names_in(other), names_in(other) - names_in(value)
     is_free = len(own) == len(others) == 1 and any(own | others <= kind for kind in _FREE)
-    if not is_free or not problem or value.kind == "sym" or (own | others) & _letters_of(problem):
+    if not is_free or not problem or (own | others) & _letters_of(problem):
+        return answer
+    if value.kind == "sym" or (not own <= _FREE[0] and names_in(value) == own):  # 300 K
         return answer
     return _renamed(answer, *others, *own)
 
@@ -256,12 +258,12 @@ def with_letters_of(gold: Node, answer: Node, problem: str) -> Node:
 def _with_argument(gold: Node, answer: Node) -> Node:
     if gold.kind != "label" or answer.kind != "label":
         return answer
-    (name, _), (own, value) = gold.items, answer.items
+    (name, gold_value), (own, value) = gold.items, answer.items
     if not (_is_applied(name) and _is_applied(own)) or name.items[0] != own.items[0]:
         return answer
     letters = [str(each.items[1].value) for each in (own, name)]
     are_variables = all(len(each) == 1 and each.islower() for each in letters)
-    is_free = are_variables and letters[1] not in names_in(value)
+    is_free = are_variables and letters[1] in names_in(gold_value) - names_in(value)
     return _renamed(answer, *letters) if is_free else answer
 
 

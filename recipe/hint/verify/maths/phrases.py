@@ -30,14 +30,17 @@ _UNIT = r"(\\(?:text|mathrm)\s?\{[A-Za-z ]{1,20}\}(?:\^(?:[23]|\{[23]\}))?)"
 _FRACTION_OF_UNITS = re.compile(
     rf"(?<=[0-9}}~,;:\s])\\[dt]?frac\s?\{{\s?{_UNIT}\s?\}}\s?\{{\s?{_UNIT}\s?\}}(?=[\s.$]*\Z)"
 )
-_ARTICLE = re.compile(r"\A(?:an?|the) ([a-z]{4,20})(?=(?: [a-z]{1,20}){0,6}\.?\Z)", re.IGNORECASE)
-_FORMULAS = frozenset("sqrt theta alpha beta gamma infty sinh cosh tanh arcsin arccos".split())
+_ARTICLE = re.compile(
+    r"\A(?:an?|the) ((?=[a-z]{0,19}[aeiou])[a-z]{4,20})(?=(?: [a-z]{1,20}){0,6}\.?\Z)",
+    re.IGNORECASE,
+)
+_FORMULAS = (*FUNCTIONS, *"sqrt theta alpha beta gamma infty".split())
 
 
 def without_phrases(text: str) -> str:
     """Return an answer whose words for functions, infinity, ``is`` and ``per`` are formulas."""
     if "\\" not in text:
-        return _ARTICLE.sub(lambda m: m[0] if m[1] in _FORMULAS else m[1], text)
+        return _ARTICLE.sub(lambda m: m[0] if m[1].startswith(_FORMULAS) else m[1], text)
     text = _FUNCTION.sub(r"\\\1 ", text)
     text = _INFINITY.sub(lambda m: r"-\infty " if m[1] else r"\infty ", text)
     text = _IS.sub(" = ", _NAME_IS.sub(r"\1} = ", _VALUE_OF.sub("", text)))
