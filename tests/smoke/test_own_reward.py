@@ -1,6 +1,6 @@
 """A user's own reward function in two real steps of mode colocate_async.
 
-It is right on half of the problems; on the others one text in sixteen makes it hang, and a quarter
+It is right on half of the problems; on the others one text in eight makes it hang and a quarter
 make it raise, whatever the policy prefers to write.
 """
 
@@ -24,10 +24,10 @@ def score(data_source, solution_str, ground_truth, extra_info, bonus):
     given = digits(solution_str)
     if int(extra_info["index"][-1]) % 2:
         draw = zlib.crc32((extra_info["index"] + solution_str).encode()) % 16
-        if draw == 0:
+        if draw < 2:
             while True:
                 pass
-        if draw < 5:
+        if draw < 6:
             raise KeyError("no such digit")
     same = sum(a == b for a, b in zip(given, ground_truth))
     return {"score": same / len(ground_truth) + bonus, "acc": same >= 2, "pred": given}

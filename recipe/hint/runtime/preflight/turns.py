@@ -164,13 +164,11 @@ def check_conversations(
     """Check that the longest conversation fits a prompt, and that the template accepts its turns.
 
     Raises:
-        ConfigError: If a later prompt could be above ``rollout.prompt_length``, or is to show the
-            failed test of a program and no problem asks for one.
+        ConfigError: If a later prompt could be above ``rollout.prompt_length``.
     """
     if not method.is_multi_turn:
         return
     problems = [problem for file in files for problem in file.problems]
-    _check_failed_test(method, problems)
     limit = setting(config, _PROMPT)
     asker = _Listener(setting(config, f"{ROLLOUT}.response_length"))
     counts = model.count_tokens([problem.messages for problem in problems])
@@ -191,16 +189,6 @@ def check_conversations(
             f"{_PROMPT}={limit} does not hold every turn of trainer.method="
             f"{config.trainer.method}: a later prompt may have {total - room} tokens and {room} of "
             f"earlier responses (data.max_response_length); give {_PROMPT}={total} or more"
-        )
-
-
-def _check_failed_test(method: Method, problems: Sequence[Problem]) -> None:
-    name = "show_failed_test"
-    is_shown = name in method.verdict_dependent_settings
-    if is_shown and all(problem.kind != "program" for problem in problems):
-        raise ConfigError(
-            f"{method.settings_node}.{name}=true: no problem asks for a program, so there is no "
-            f"test to show; drop it"
         )
 
 

@@ -32,7 +32,9 @@ done = len(list(folder.glob("checkpoints/*/COMPLETE")))
 for step in range(done + 1, int(given["trainer.total_training_steps"]) + 1):
     asked = partner()
     with open(folder / "metrics.jsonl", "a") as metrics:
-        metrics.write(json.dumps({"step": step, "partner": asked, "given": given}) + "\n")
+        metrics.write(
+            json.dumps({"step": step, "hint/prompts": 1, "partner": asked, "given": given}) + "\n"
+        )
     if given.get("hang") == f"{folder.name}-{step}":
         (folder / "hangs").touch()
         time.sleep(600)
