@@ -344,8 +344,8 @@ class PromptRollout:
             facts=row.facts,
         )
         sampling = self._rounds[row.place.round].request.sampling
-        is_alike = sampling is None or sampling.temperature is sampling.top_p is None
-        return PublishedRow(prompt_ids_T, turn, credit, is_alike)
+        has_own = sampling is not None and (sampling.temperature, sampling.top_p) != (None, None)
+        return PublishedRow(prompt_ids_T, turn, credit, is_sampled_alike=not has_own)
 
     def _session(self, first: Place) -> int:
         """Return ``CreditRow.session``: the index of a first turn among those of the rollout."""
