@@ -273,7 +273,8 @@ def _asks_for_tail(word: str, problem: str) -> bool:
     asked = question(problem)
     if word in TOTALS:
         return not asked_rate(asked) and _SHARE.search(asked) is None
-    if rate := word.removeprefix("per ") * word.startswith("per "):
+    if word.startswith("per "):
+        rate = word.removeprefix("per ")
         told = rf"\b(?:per|each|every) {re.escape(rate)}\b"
         is_time = kind_of(name_of(rate) or "") == "time"
         return rate == asked_rate(asked) if is_time else re.search(told, asked) is not None

@@ -273,10 +273,11 @@ def _renamed(node: Node, letter: str, other: str) -> Node:
     return Node(node.kind, tuple(_renamed(each, letter, other) for each in node.items), node.value)
 
 
-def _letters_of(problem: str) -> set[str]:
+@functools.lru_cache(maxsize=256)
+def _letters_of(problem: str) -> frozenset[str]:
     """Return the letters in a problem's formulas, and those that stand alone."""
     text = re.sub(r"\\[A-Za-z]+", " ", problem[-MAX_CHARS:])
-    return {*_LETTER.findall(text), *"".join(_DOLLARS.findall(text))}
+    return frozenset([*_LETTER.findall(text), *"".join(_DOLLARS.findall(text))])
 
 
 def _by_point(parts: tuple[Node, ...], gold: Node) -> tuple[Node, ...]:
