@@ -3,11 +3,15 @@
 Property tests draw the same cases everywhere; HINT_PROPERTIES=anew draws others, and more.
 """
 
+import copy
 import os
+import tempfile
+from pathlib import Path
 
 import pytest
-import yaml
 from hydra import compose, initialize_config_dir
+from hydra._internal.sources_registry import SourcesRegistry
+from hydra.core.plugins import Plugins
 from hypothesis import HealthCheck, settings
 
 # No limit of time in either: a busy machine must not change what a test says.
@@ -23,8 +27,25 @@ settings.register_profile(
 )
 settings.load_profile(os.environ.get("HINT_PROPERTIES", "same"))
 
-# verl's forty files are parsed for every command that a test runs in this process.
-yaml.SafeLoader = yaml.CSafeLoader
+
+def read_each_file_once():
+    """Keep Hydra from parsing verl's forty files again for every command in this process."""
+    Plugins.instance()  # registers the sources
+    source = SourcesRegistry.instance().resolve("file")
+    read, known = source.load_config, {}
+
+    def load_config(self, config_path):
+        file = Path(self.path, config_path)
+        if file.is_relative_to(tempfile.gettempdir()):
+            return read(self, config_path)  # a test may write it anew
+        if file not in known:
+            known[file] = read(self, config_path)
+        return copy.deepcopy(known[file])
+
+    source.load_config = load_config
+
+
+read_each_file_once()
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from recipe.hint.errors import ConfigError
+from recipe.hint.errors import ConfigError, one_line
 from recipe.hint.typed import read_typed
 
 CAMPAIGN_FILE, RUN_FILE = "campaign.yaml", "campaign.json"
@@ -240,8 +240,13 @@ class Campaign:
             raise ConfigError("arms is empty; name at least one arm")
         for name, arm in self.arms.items():
             self._check_arm(name, arm)
-        if len({name.lower() for name in self.arms}) < len(self.arms):
-            raise ConfigError("arms: two names differ in their case alone, as folders may not")
+        by_folder: dict[str, str] = {}
+        for name in self.arms:
+            if (other := by_folder.setdefault(name.lower(), name)) != name:
+                raise ConfigError(
+                    f"arms: {other} and {name} differ in their case alone, as folders may not; "
+                    f"rename one"
+                )
         named: list[tuple[str, str | None]] = [("reference", self.reference)]
         for number, claim in enumerate(self.claims):
             named += [(f"claims[{number}]", name) for name in (claim.arm, claim.more_than)]
@@ -307,7 +312,7 @@ class _Once(yaml.SafeLoader):
             if not isinstance(key, str):
                 raise ValueError(f"the key {key!r} is no text; put it in quotes")
             if keys.count(key) > 1:
-                raise ValueError(f"the key {key!r} is there twice")
+                raise ValueError(f"the key {key!r} is there twice; rename or merge them")
         return super().construct_mapping(node, deep)
 
 
@@ -321,7 +326,7 @@ def read_campaign(path: str | Path) -> Campaign:
         # Not `safe_load`: of two arms with one name it drops the first.
         node = yaml.load(Path(path).read_text(encoding="utf-8"), _Once)  # noqa: S506
     except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
-        raise ConfigError(f"{path} cannot be read: {' '.join(str(error).split())[:200]}") from error
+        raise ConfigError(f"{path} cannot be read: {one_line(error, 200)}") from error
     if not isinstance(node, dict):
         raise ConfigError(f"{path} holds a {type(node).__name__}, expected a campaign (a mapping)")
     try:

@@ -75,7 +75,7 @@ def conversations(rounds: Sequence[Round]) -> tuple[Conversation, ...]:
             rounds,
             next(each for each in steps if each in graded),
             last,
-            is_whole=last not in without_end,
+            is_answered=last not in without_end,
         )
         for last, steps in graded.items()
         if last not in continued and steps[0].round in sampled
@@ -109,7 +109,7 @@ def mean_facts(found: Sequence[Conversation]) -> list[dict[str, float]]:
 
 
 def _compared(
-    rounds: Sequence[Round], first: Place, last: Place, *, is_whole: bool
+    rounds: Sequence[Round], first: Place, last: Place, *, is_answered: bool
 ) -> Conversation:
     (one, before), (two, after) = (
         (turn.response, turn.verdict)
@@ -117,7 +117,7 @@ def _compared(
     )
     assert before and after, "both ends are graded"
     is_same = first == last or before.extracted == after.extracted != ""
-    is_known = is_whole and not (before.is_ungraded or after.is_ungraded)
+    is_known = is_answered and not (before.is_ungraded or after.is_ungraded)
     scores = before.score, after.score
     return Conversation(first, last, *scores, is_same, overlap(one, two), is_known)
 

@@ -34,12 +34,17 @@ class StallError(HintError, RuntimeError):
     """Somebody did not answer within a stated limit; the message names who."""
 
 
-def one_line(error: HintError | OSError | ValueError) -> str:
-    """Say what a command could not do; of a system's error, with which file."""
-    if isinstance(error, OSError):
-        what = error.strerror or str(error)
-        return what if error.filename is None else f"{error.filename}: {what}"
-    return " ".join(str(error).split())
+def one_line(error: BaseException, limit: int | None = None) -> str:
+    """Return an error's text in one line; of a system's error, with its file.
+
+    Args:
+        error: Any.
+        limit: Characters at most.
+    """
+    text = str(error)
+    if isinstance(error, OSError) and error.strerror:
+        text = error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
+    return " ".join(text.split())[:limit]
 
 
 class Terminated(KeyboardInterrupt):

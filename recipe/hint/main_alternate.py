@@ -1,4 +1,4 @@
-"""Trains two policies, a solver and a guide, in turns: main_alternate.py [NAME=VALUE ...].
+"""Train two policies, a solver and a guide, in turns: main_alternate.py [NAME=VALUE ...].
 
 The settings are main_hint.py's. The solver trains for hint.mlmt.t_low steps, then the guide for
 hint.mlmt.t_high, and so on; trainer.total_training_steps counts both. While one role trains, a
@@ -14,18 +14,17 @@ import functools
 import sys
 from collections.abc import Sequence
 from dataclasses import fields
-from pathlib import Path
 
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
+from recipe.hint import PROGRAMS
 from recipe.hint.alternation import phases
 from recipe.hint.command.arguments import Parser
 from recipe.hint.errors import HintError, one_line
 from recipe.hint.main_hint import run_command
 from recipe.hint.runtime.partner import ServerOptions
 
-_PROGRAMS = Path(__file__).resolve().parent
 _OPTIONS = {
     "host": "address of this machine that all machines of the training reach",
     "port": "of the server; 0: a free one",
@@ -62,25 +61,24 @@ def check_and_alternate(server_options: ServerOptions, config: DictConfig) -> No
         check_roles,
         check_server_options,
     )
-    from recipe.hint.settings import settings_of
 
     settings = [str(each) for each in HydraConfig.get().overrides.task]
-    node = check_roles(config)
+    method = check_roles(config)
     check_server_options(config, server_options)
-    method = settings_of(config).methods[node.removeprefix("hint.")]
     planned = []
     if not config.trainer.eval_only:
         # As one policy in both roles; the server's settings are checked with each phase.
         own = [each for each in settings if not each.startswith("hint.teacher.")]
-        preflight(config, own, check_room=functools.partial(check_disk_of_roles, node))
-        check_phases(config, node)
-        planned = phases(method.t_low, method.t_high, config.trainer.total_training_steps)
+        preflight(config, own, check_room=functools.partial(check_disk_of_roles, method))
+        check_phases(config, method)
+        planned = phases(*method.role_steps, config.trainer.total_training_steps)
         print(f"phases    {len(planned)}: " + ", ".join(f"{r} {a}-{b}" for r, a, b in planned))
     if config.preflight_only:
         return
     say = functools.partial(print, flush=True)
+    node = method.settings_node
     try:
-        Alternation(config, settings, node, planned, server_options, _PROGRAMS, say).run()
+        Alternation(config, settings, node, planned, server_options, PROGRAMS, say).run()
     except OSError as error:
         raise HintError(one_line(error)) from error
     print(f"done: {config.hint.run_dir}")

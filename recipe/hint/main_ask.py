@@ -1,4 +1,4 @@
-"""Asks a model or a checkpoint one problem: hint levels, answers at each, verdicts.
+"""Ask a model or a checkpoint one problem: hint levels, answers at each, verdicts.
 
 main_ask.py --id ID [--file F.parquet] [NAME=VALUE ...]
 main_ask.py --problem TEXT --answer A [--solution S] [NAME=VALUE ...]
@@ -121,7 +121,8 @@ def write_question(given: argparse.Namespace, config: DictConfig, target: Path) 
             raise DataError(f"{_ARGUMENTS.get(fault.column, '--problem')}: {fault}") from fault
         write_rows([row], target)
         return
-    from recipe.hint.runtime.preflight.data import TRAIN, VAL, check_given
+    from recipe.hint.runtime.paths import TRAIN, VAL
+    from recipe.hint.runtime.preflight.data import check_given
     from recipe.hint.runtime.preflight.settings import files_of
 
     if not given.file:

@@ -1,4 +1,4 @@
-"""What a step costs, measured and simulated.
+"""Measure and simulate what a step costs.
 
 main_bench.py [bench.*=...] [settings]            each method on the real stack, side by side
 main_bench.py control [control.*=...] [settings]  a run without a model, with up to 2,048 prompts
@@ -27,7 +27,8 @@ from recipe.hint.bench.settings import (
     read_arguments,
     split_arguments,
 )
-from recipe.hint.main_hint import errors_in_one_line, run_command
+from recipe.hint.command.ending import errors_in_one_line
+from recipe.hint.main_hint import run_command
 
 
 def main() -> None:

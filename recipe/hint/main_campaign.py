@@ -18,15 +18,17 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from recipe.hint import PROGRAMS
 from recipe.hint.campaign import read_campaign
 from recipe.hint.command.arguments import Parser
-from recipe.hint.errors import ConfigError, HintError, Terminated, one_line
+from recipe.hint.command.ending import errors_in_one_line
+from recipe.hint.errors import ConfigError
 from recipe.hint.runtime.campaign import Driver, Job, check_claims, jobs_of, keep_file
 
-_PROGRAMS = Path(__file__).resolve().parent
 _CHECK_S = 1800.0
 
 
+@errors_in_one_line(after_interrupt="; the same command continues")
 def main(argv: list[str] | None = None) -> int:
     """Make, list or check the runs."""
     parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -43,27 +45,19 @@ def main(argv: list[str] | None = None) -> int:
     given = parser.parse_args(argv)
     if given.jobs < 1:
         parser.error(f"--jobs {given.jobs}: it must be at least 1")
-    try:
-        if given.output.exists() and not given.output.is_dir():
-            raise ConfigError(f"-o {given.output} is a file; give a folder, which need not exist")
-        campaign = read_campaign(given.campaign)
-        jobs = jobs_of(campaign, given.output, _PROGRAMS, given.only)
-        if given.dry_run:
-            for job in jobs:
-                print(f"{job.run.name}: {job.state()}: {' '.join(job.run.settings)}")
-            return 0
-        check_claims(campaign, jobs, given.campaign)
-        if given.check:
-            return _check(jobs)
-        keep = functools.partial(keep_file, campaign, given.campaign, given.output)
-        Driver(given.output, given.jobs, _say).make(jobs, keep)
-    except (HintError, OSError) as error:
-        print(f"error: {one_line(error)}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt as stop:
-        word, code = ("terminated", 143) if isinstance(stop, Terminated) else ("interrupted", 130)
-        print(f"error: {word}; the same command continues", file=sys.stderr)
-        return code
+    if given.output.exists() and not given.output.is_dir():
+        raise ConfigError(f"-o {given.output} is a file; give a folder, which need not exist")
+    campaign = read_campaign(given.campaign)
+    jobs = jobs_of(campaign, given.output, PROGRAMS, given.only)
+    if given.dry_run:
+        for job in jobs:
+            print(f"{job.run.name}: {job.state()}: {' '.join(job.run.settings)}")
+        return 0
+    check_claims(campaign, jobs, given.campaign)
+    if given.check:
+        return _check(jobs)
+    keep = functools.partial(keep_file, campaign, given.campaign, given.output)
+    Driver(given.output, given.jobs, _say).make(jobs, keep)
     print(f"done: python recipe/hint/main_report.py campaign {given.output} -o results.md")
     return 0
 

@@ -1,4 +1,4 @@
-"""Checks a machine with one GPU: ``main_gpu_check.py [--device cpu] [--only PART,...]``.
+"""Check a machine with one GPU: ``main_gpu_check.py [--device cpu] [--only PART,...]``.
 
 Needs no network. Prints one Markdown block and writes gpu_check.json; the exit code is 1 when a
 part failed. Each finished part is saved at once; ``--only`` with the ``--out`` of an
@@ -19,7 +19,8 @@ from typing import Any
 
 from recipe.hint.bench.gpu_check import PARTS, Check, NotHereError
 from recipe.hint.command.arguments import Parser
-from recipe.hint.errors import DataError, HintError, one_line
+from recipe.hint.command.ending import errors_in_one_line
+from recipe.hint.errors import ConfigError, DataError, HintError
 from recipe.hint.runtime.preflight.machine import has_gpu
 from recipe.hint.typed import finite
 from recipe.hint.whole_file import write_whole
@@ -27,21 +28,19 @@ from recipe.hint.whole_file import write_whole
 Result = dict[str, Any]
 
 
+@errors_in_one_line()
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the parts one after the other; a part that fails hides no other."""
     given = read_arguments(argv)
     if given.device == "cuda" and not has_gpu():
-        what = "this machine shows no NVIDIA GPU; --device cpu tries the parts without one"
-        print(f"error: {what}", file=sys.stderr)
-        return 2
+        raise ConfigError(
+            "this machine shows no NVIDIA GPU; --device cpu tries the parts without one"
+        )
     folder = given.out.absolute()
     written = folder / "gpu_check.json"
-    try:
+    with errors_in_one_line(advice="; name another --out"):
         folder.mkdir(parents=True, exist_ok=True)
         results = read_results(written)
-    except (DataError, OSError) as error:
-        print(f"error: {one_line(error)}; name another --out", file=sys.stderr)
-        return 2
     check = Check(given.device, folder, time.monotonic() + 60 * given.minutes)
     for name in given.only:
         print(f"{name} ...", end=" ", flush=True)

@@ -1,4 +1,4 @@
-"""Grades responses made elsewhere: ``main_grade.py IN.jsonl[.gz] OUT.jsonl[.gz]``.
+"""Grade responses made elsewhere: ``main_grade.py IN.jsonl[.gz] OUT.jsonl[.gz]``.
 
 A row holds ``id``, ``kind`` (maths, choice or program), ``response`` and ``answer``, or for a
 program ``tests``; ``problem``, the problem's text, is optional. The output has the same rows in the
@@ -26,8 +26,9 @@ from typing import BinaryIO
 
 from tqdm import tqdm
 
-from recipe.hint.command.arguments import Parser, interruptible
-from recipe.hint.errors import DataError, HintError
+from recipe.hint.command.arguments import Parser
+from recipe.hint.command.ending import errors_in_one_line
+from recipe.hint.errors import DataError
 from recipe.hint.schema import UNGRADED, Verdict
 from recipe.hint.typed import finite, write_json
 from recipe.hint.verify.options import GradeOptions
@@ -61,7 +62,7 @@ def _parser() -> Parser:
     return parser
 
 
-@interruptible()
+@errors_in_one_line(hears_sigterm=True)
 def main(argv: Sequence[str] | None = None) -> None:
     """Grade a file; the exit code says whether every row was graded."""
     logging.basicConfig(level=logging.ERROR, format="%(message)s")
@@ -73,12 +74,10 @@ def main(argv: Sequence[str] | None = None) -> None:
         pool = VerifierPool(given.workers, given.timeout_s, options=options, audit_path=given.audit)
         with pool, _opened(given.input) as source:
             counts = _grade_file(pool, source, given.output)
-    except HintError as error:
-        parser.error(str(error))
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        parser.error(f"{given.input}: not a whole gzip file: {error}")
+        raise DataError(f"{given.input}: not a whole gzip file: {error}") from error
     except OSError as error:
-        parser.error(f"{error.filename or given.output}: {error.strerror or error}")
+        raise DataError(f"{error.filename or given.output}: {error.strerror or error}") from error
     _print_summary(counts, pool, given.audit)
     sys.exit(1 if any(reason in UNGRADED for _, reason in counts) else 0)
 

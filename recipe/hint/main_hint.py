@@ -24,8 +24,9 @@ from recipe.hint.command.compose import (
     set_config_paths,
     split_command,
 )
+from recipe.hint.command.ending import errors_in_one_line
 from recipe.hint.command.help import help_text
-from recipe.hint.errors import HintError, Terminated, one_line
+from recipe.hint.errors import ConfigError
 from recipe.hint.runtime.multirun import Sweep, is_multirun
 from recipe.hint.runtime.preflight.machine import has_gpu
 
@@ -86,7 +87,7 @@ def run_command(
         own_arguments: Further arguments of the program.
         runs_here: Whether ``start`` trains in this process tree, not through other commands.
     """
-    with errors_in_one_line():
+    with settings_errors_in_one_line():
         sweep = Sweep(script, *read_command(argv), own_arguments)
 
         @hydra.main(config_path=str(CONFIG_DIR), config_name="hint_trainer", version_base=None)
@@ -95,7 +96,7 @@ def run_command(
                 print(sweep.run_job(config), flush=True)
                 return
             # In here too: Hydra would print the overrides beside an error that passes through it.
-            with errors_in_one_line():
+            with settings_errors_in_one_line():
                 from recipe.hint.runtime.attention import choose_attention
                 from recipe.hint.runtime.environment import set_environment
                 from recipe.hint.runtime.preflight.keys import check_keys
@@ -162,22 +163,13 @@ def read_command(argv: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 @contextlib.contextmanager
-def errors_in_one_line() -> Iterator[None]:
-    """Print an error of ours, of the system or in the settings, in one line; exit with code 2."""
-    try:
-        yield
-    except (HydraException, OmegaConfBaseException) as error:  # first: some are OSErrors too
-        message = explain(error, sys.argv[1:], CONFIG_DIR)
-    except (HintError, OSError) as error:
-        message = one_line(error)
-    except KeyboardInterrupt as stop:
-        word, code = ("terminated", 143) if isinstance(stop, Terminated) else ("interrupted", 130)
-        print(f"error: {word}", file=sys.stderr, flush=True)
-        sys.exit(code)
-    else:
-        return
-    print(f"error: {message}", file=sys.stderr, flush=True)
-    sys.exit(2)
+def settings_errors_in_one_line() -> Iterator[None]:
+    """Print an error in one line and exit; one of Hydra's names the setting that was meant."""
+    with errors_in_one_line():
+        try:
+            yield
+        except (HydraException, OmegaConfBaseException) as error:  # some are OSErrors too
+            raise ConfigError(explain(error, sys.argv[1:], CONFIG_DIR)) from error
 
 
 if __name__ == "__main__":

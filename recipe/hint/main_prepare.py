@@ -1,4 +1,4 @@
-"""Turns a file or a named public data set into a training or benchmark file.
+"""Turn a file or a named public data set into a training or benchmark file.
 
 main_prepare.py IN OUT.parquet         IN is a .jsonl, .json, .csv, .tsv (or one of them with .gz)
                                        or .parquet file; its other columns are kept
@@ -23,8 +23,9 @@ from functools import partial
 from pathlib import Path
 from types import ModuleType
 
-from recipe.hint.command.arguments import Parser, interruptible, text
-from recipe.hint.errors import DataError, HintError
+from recipe.hint.command.arguments import Parser, text
+from recipe.hint.command.ending import errors_in_one_line
+from recipe.hint.errors import DataError
 from recipe.hint.problems import checks, offline_command, prefixes
 from recipe.hint.problems.columns import check_file, check_target, write_rows
 from recipe.hint.problems.prepare import Keys, Origin, Prepared, read_local
@@ -91,7 +92,9 @@ def _check_arguments(given: argparse.Namespace, source: Source | None) -> None:
         raise DataError("--drop-overlap needs --check-overlap BENCH.parquet")
     own = [f"--{name}-key" for name in _named_columns(given)] + ["--kind"] * bool(given.kind)
     if source is not None and own:
-        raise DataError(f"{own[0]} belongs to a file of your own, and {source.name} is a source")
+        raise DataError(
+            f"{own[0]} belongs to a file of your own, and {source.name} is a source; drop it"
+        )
     if given.options_key is not None and given.kind != "choice":
         got = f"--kind {given.kind}" if given.kind else "no --kind"
         raise DataError(f"--options-key needs --kind choice, got {got}")
@@ -145,7 +148,9 @@ def _read(given: argparse.Namespace, source: Source | None) -> Prepared:
             " sources"
         )
     if given.given or given.revision:
-        raise DataError(f"--from and --revision belong to a named source, and {path} is a file")
+        raise DataError(
+            f"--from and --revision belong to a named source, and {path} is a file; drop them"
+        )
     columns = _named_columns(given)
     keys = Keys(**columns, kind=given.kind)
     origin = Origin(given.source or "", given.split or "", given.system_prompt)
@@ -232,10 +237,7 @@ def _write_columns(name: str, command: ModuleType, argv: Sequence[str]) -> None:
         allow_abbrev=False,
     )
     command.add_arguments(parser)
-    try:
-        print(command.run(parser.parse_args(argv)).summary())
-    except HintError as error:
-        parser.error(" ".join(str(error).split()))
+    print(command.run(parser.parse_args(argv)).summary())
 
 
 _COMMANDS: dict[str, Callable[[Sequence[str]], None]] = {
@@ -245,7 +247,7 @@ _COMMANDS: dict[str, Callable[[Sequence[str]], None]] = {
 }
 
 
-@interruptible()
+@errors_in_one_line(hears_sigterm=True)
 def main(argv: Sequence[str] | None = None) -> None:
     """Read, check, write, and check what was written."""
     argv = sys.argv[1:] if argv is None else argv
@@ -254,8 +256,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         return
     # What the verifier logs of single answers is told in one warning for all.
     logging.getLogger("recipe.hint.verify").setLevel(logging.ERROR)
-    parser = _parser()
-    given = parser.parse_args(argv)
+    given = _parser().parse_args(argv)
     source = find_source(given.input)
     try:
         _check_arguments(given, source)
@@ -265,10 +266,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         write_rows(prepared.rows, given.output, places)
         print("\n".join([*lines, check_file(given.output).summary()]))
         print(f"sha256 {hashlib.sha256(given.output.read_bytes()).hexdigest()}")
-    except HintError as error:
-        parser.error(str(error))
     except OSError as error:
-        parser.error(f"{given.output}: cannot be written: {error.strerror or error}")
+        raise DataError(f"{given.output}: cannot be written: {error.strerror or error}") from error
 
 
 if __name__ == "__main__":

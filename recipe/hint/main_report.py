@@ -1,4 +1,4 @@
-"""Tables and figures from finished runs.
+"""Make tables and figures from finished runs.
 
 main_report.py RUN [RUN ...] [--figure FILE.svg]   training runs side by side
 main_report.py evaluation RUN                      recompute every number from the responses; exit
@@ -22,15 +22,15 @@ import difflib
 import os
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
-from omegaconf import OmegaConf
-
-from recipe.hint.command.arguments import Parser, interruptible
+from recipe.hint.command.arguments import Parser
 from recipe.hint.command.compose import CONFIG_DIR, primary_config, set_config_paths
+from recipe.hint.command.ending import errors_in_one_line
 from recipe.hint.command.streams import is_output_lost
-from recipe.hint.errors import ConfigError, DataError, HintError, one_line
+from recipe.hint.errors import ConfigError, DataError
 from recipe.hint.evaluation.comparison import compare_runs
 from recipe.hint.evaluation.results import evaluation_table, recompute
 from recipe.hint.report.campaign import CampaignResult
@@ -41,24 +41,23 @@ from recipe.hint.report.same import compare_records, vllm_difference
 from recipe.hint.report.samples import sample_lines
 from recipe.hint.report.training import draw_learning, training_table
 from recipe.hint.samples import REASONS
+from recipe.hint.tiny.two_turn.work import work_right
 from recipe.hint.whole_file import write_whole
 
+_MORE = {"work": work_right}  # measures of the embedded worlds
 
-@interruptible()
+
+@errors_in_one_line(hears_sigterm=True)
 def main(argv: list[str] | None = None) -> int:
     """Run the command that the first argument names; without one, the training table."""
     argv = sys.argv[1:] if argv is None else argv
     commands = {"evaluation": _evaluation, "compare": _compare, "html": _html}
     commands |= {"same": _same, "samples": _samples, "campaign": _campaign, "keep": _keep}
     command = commands.get(argv[0] if argv else "")
-    try:
-        if argv and not command and not Path(argv[0]).exists():
-            _suggest(argv[0], list(commands))
-        code = command(argv[1:]) if command else _training(argv)
-        return 2 if is_output_lost() else code
-    except (HintError, OSError) as error:
-        print(f"error: {one_line(error)}", file=sys.stderr)
-    return 2
+    if argv and not command and not Path(argv[0]).exists():
+        _suggest(argv[0], list(commands))
+    code = command(argv[1:]) if command else _training(argv)
+    return 2 if is_output_lost() else code
 
 
 def _suggest(word: str, commands: list[str]) -> None:
@@ -226,7 +225,7 @@ def _campaign(argv: list[str]) -> int:
     results = []
     for folder in given.folders:
         print(f"reading {folder} ...", file=sys.stderr, flush=True)
-        results.append(read_results_of(folder))
+        results.append(read_results_of(folder, _MORE))
     page = results_page(results)
     if given.figure:
         draw_learning(_curves(results, given.arm, given.source), given.source, given.figure)
@@ -255,10 +254,10 @@ def _curves(results: Sequence[CampaignResult], arms: Sequence[str], source: str)
             for result in results
             for run in result.seeds.get(arm, {}).values()
         ]
-        titles = {title for title, run in runs if accuracy_curve(run.metrics, source)}
+        titles = {title for title, run in runs if accuracy_curve(run.rows, source)}
         for title, run in runs:
             name = f"{title}: {run.name}" if len(titles) > 1 else run.name
-            found.append(RunResult(name, arm, run.metrics))
+            found.append(replace(run, name=name))
     return found
 
 
@@ -276,7 +275,7 @@ def _keep(argv: list[str]) -> int:
         raise ConfigError(f"--output {given.output} is the campaign's own folder; give another")
     if given.output.exists() and not given.output.is_dir():
         raise ConfigError(f"--output {given.output} is a file; give a folder, which need not exist")
-    result = keep_results(given.folder, given.output, should_replace=given.replace)
+    result = keep_results(given.folder, given.output, _MORE, should_replace=given.replace)
     print(f"{given.output}: {sum(map(len, result.seeds.values()))} runs")
     return 0
 
@@ -291,7 +290,7 @@ def _check_folders(folders: Sequence[str | Path]) -> None:
     for folder in folders:
         place = os.path.realpath(folder)
         if not os.path.isdir(place):
-            raise ConfigError(f"{folder}: no such folder")
+            raise ConfigError(f"{folder}: no such folder; give the folder of a run (outputs/NAME)")
         if place in places:
             raise ConfigError(f"{folder} is given twice; give each folder once")
         places.add(place)
@@ -307,6 +306,8 @@ def _tell_apart(runs: Sequence[Any], folders: Sequence[str]) -> None:
 
 def _default_settings() -> dict[str, Any]:
     """Return all settings as the primary configuration gives them; none without verl."""
+    from omegaconf import OmegaConf
+
     try:
         set_config_paths()
         config = primary_config(CONFIG_DIR)

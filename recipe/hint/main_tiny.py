@@ -1,4 +1,4 @@
-"""Rebuilds an embedded world: ``python recipe/hint/main_tiny.py --world two_turn``.
+"""Rebuild an embedded world: ``python recipe/hint/main_tiny.py --world two_turn``.
 
 ``--only problems,tokenizer`` rebuilds the parts that take seconds; the base takes minutes.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import logging
 import os
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 from recipe.hint.command.arguments import Parser  # noqa: E402
-from recipe.hint.errors import HintError, one_line  # noqa: E402
+from recipe.hint.command.ending import errors_in_one_line  # noqa: E402
 
 if TYPE_CHECKING:
     from recipe.hint.tiny.worlds import World
@@ -58,6 +57,7 @@ def read_arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     return arguments
 
 
+@errors_in_one_line()
 def main(argv: Sequence[str] | None = None) -> None:
     """Build the chosen parts in their order, then the list of hashes."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
@@ -71,16 +71,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     given = {name: getattr(arguments, name) for name in ("seed", "steps")}
     changes = {name: value for name, value in given.items() if value is not None}
     world = replace(world, recipe=replace(world.recipe, **changes))
-    try:
+    with errors_in_one_line(advice="; name another --out"):
         (out / "base").mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        print(f"error: {one_line(error)}; name another --out", file=sys.stderr)
-        sys.exit(2)
-    try:
-        build_parts(arguments, world, out)
-    except (HintError, OSError) as error:
-        print(f"error: {one_line(error)}", file=sys.stderr)
-        sys.exit(2)
+    build_parts(arguments, world, out)
 
 
 def build_parts(arguments: argparse.Namespace, world: World, out: Path) -> None:

@@ -30,15 +30,15 @@ def step_metrics(records: Sequence[PromptRecord], max_level: int) -> dict[str, f
     count = len(records)
     asked = [record for record in records if any(level > 0 for level in record.levels)]
     hinted = [record for record in records if record.highest_level > 0]
-    before = sum(not _was_mixed_at_first(record) for record in records)
-    after = sum(not record.has_signal for record in records)
+    num_at_first = sum(map(_had_signal_at_first, records))
+    num_with_signal = sum(record.has_signal for record in records)
     result = {
         "prompts": count,
         "prompts_needing_hint": len(asked),
         "prompts_with_hint": len(hinted),
-        "mixed_groups": count - after,
-        "zero_signal_before": before / count,
-        "zero_signal_after": after / count,
+        "mixed_groups": num_with_signal,
+        "zero_signal_before": (count - num_at_first) / count,
+        "zero_signal_after": (count - num_with_signal) / count,
         "tokens": sum(record.hint_tokens for record in records),
         "rollout_tokens": sum(map(_num_tokens, records)),
         "rollout_tokens_discarded": sum(
@@ -132,22 +132,14 @@ def _levels(records: Sequence[PromptRecord], max_level: int) -> dict[str, float]
         result[f"used_{name}"] = len(group)
         graded = [record for record in group if record.accuracies]
         if graded:
-            result[f"acc_{name}_mean"] = sum(map(accuracy, graded)) / len(graded)
+            result[f"acc_{name}_mean"] = sum(each.accuracy for each in graded) / len(graded)
         gains = [gain for record in group for gain in record.logprob_gains]
         if gains:
             result[f"logprob_gain_{name}"] = sum(gains) / len(gains)
     return result
 
 
-def accuracy(record: PromptRecord) -> float:
-    """Return the share of right responses among those that train; an ungraded one is not right.
-
-    There is none of a record without verdicts (``record.accuracies`` is empty).
-    """
-    return sum(each > 0 for each in record.accuracies) / len(record.accuracies)
-
-
-def _was_mixed_at_first(record: PromptRecord) -> bool:
+def _had_signal_at_first(record: PromptRecord) -> bool:
     """Return whether the first group that was sampled had unequal accuracies."""
     sampled = (each.accuracies for each in record.rounds if not each.is_given)
     first = next((each for each in sampled if each), ())

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from recipe.hint.errors import ConfigError
+from recipe.hint.schema import USABLE_HINTS, HintStatus
 
 # protocol
 ANSWER_SYSTEM_PROMPT = "Please reason step by step, and put your final answer within \\boxed{}."
@@ -76,6 +77,7 @@ _FIELDS = {
 }
 
 Message = dict[str, str]
+Messages = tuple[Message, ...]
 # How a hint enters the conversation (``with_hint``).
 Style = Literal["paper", "release", "prefill"]
 
@@ -117,6 +119,31 @@ def load_texts(mapping: dict[str, object], source: str) -> Texts:
             if f"{{{name}}}" not in getattr(texts, key):
                 raise ConfigError(f"{source}: {key} must contain {{{name}}}")
     return texts
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A conversation, or the status that says why there is none.
+
+    ``hint`` is the text that it shows, or would show if it fitted. ``prompt_ids_T`` are its tokens
+    if it was rendered to check that it fits.
+    """
+
+    messages: Messages = ()
+    status: HintStatus = "none"
+    hint: str = ""
+    prompt_ids_T: Sequence[int] | None = None
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether there is something to render."""
+        return self.status in USABLE_HINTS
+
+    @property
+    def prefill(self) -> str:
+        """The beginning of the response, if the prompt already contains one."""
+        last = self.messages[-1]
+        return last["content"] if last["role"] == "assistant" else ""
 
 
 def with_hint(

@@ -18,7 +18,7 @@ from pydantic import TypeAdapter
 
 from recipe.hint.conversations import Conversation
 from recipe.hint.credit.rows import CreditRow, has_signal
-from recipe.hint.schema import HintStatus, Opinion, Problem, Verdict
+from recipe.hint.schema import HintStatus, Opinion, Problem, Verdict, share_right
 from recipe.hint.turns import Place, Round, Turn
 from recipe.hint.typed import fields_of
 
@@ -74,6 +74,16 @@ class RoundRecord:
             leaks=sum(turn.has_leak for turn in done.turns),
             is_given=bool(done.request.given),
         )
+
+    @property
+    def accuracy(self) -> float:
+        """Share of right responses among those with a verdict, of which there is at least one."""
+        return share_right(self.accuracies)
+
+    @property
+    def is_solved(self) -> bool:
+        """Whether at least one response is right."""
+        return any(accuracy > 0 for accuracy in self.accuracies)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +146,8 @@ class PromptRecord:
         return self.rounds[0].level
 
     @property
-    def accepted_level(self) -> int:
-        """The level of the first row that trains."""
+    def first_row_level(self) -> int:
+        """The level of the first row that trains; ``accepted_level`` in the files."""
         return self.rounds[self.rows[0].round].level
 
     @property
@@ -149,6 +159,11 @@ class PromptRecord:
     def levels(self) -> tuple[int, ...]:
         """The level of each round."""
         return tuple(each.level for each in self.rounds)
+
+    @property
+    def accuracy(self) -> float:
+        """Share of right responses among those that train, if any of them has a verdict."""
+        return share_right(self.accuracies)
 
     @property
     def has_signal(self) -> bool:
@@ -171,7 +186,7 @@ class PromptRecord:
             "rounds": [fields_of(each) for each in self.rounds],
             "conversations": [fields_of(each) for each in self.conversations],
             "planned_level": self.planned_level,
-            "accepted_level": self.accepted_level,
+            "accepted_level": self.first_row_level,
         }
 
     @classmethod

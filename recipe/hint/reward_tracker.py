@@ -13,17 +13,21 @@ from recipe.hint.conversations import by_first
 from recipe.hint.record import PromptRecord
 from recipe.hint.schema import MAX_LEVELS, ProblemState
 
+# In the arrays, for what `ProblemState` has `None` for.
 _NEVER = MAX_LEVELS + 1  # a level at which no rollout was right
+_UNKNOWN = -1.0  # an accuracy
 # Name -> type, and value of a new problem.
 _FIELDS = {
     "visits": (np.int32, 0),
     "level": (np.uint8, 0),  # the level planned last
-    "accuracy": (np.float32, -1.0),  # at that level; -1 when unknown
+    "accuracy": (np.float32, _UNKNOWN),  # at that level
     "best_level": (np.uint8, _NEVER),  # lowest level at which a rollout was right
-    "was_mixed": (np.bool_, False),  # it trained on unequal rewards at least once
-    "accepted_level": (np.uint8, 0),  # `ProblemState.highest_level`: the highest that trained last
+    "had_signal": (np.bool_, False),  # it trained with a gradient at least once
+    "highest_level": (np.uint8, 0),  # the highest that trained last
     "worked_level": (np.uint8, _NEVER),  # lowest level with a right response last
 }
+# Names that earlier checkpoints use.
+_OLD_NAMES = {"had_signal": "was_mixed", "highest_level": "accepted_level"}
 STATE_VERSION = 3
 
 
@@ -43,19 +47,20 @@ class RewardTracker:
         if row is None:
             return ProblemState()
         columns = self._columns
+        accuracy = round(float(columns["accuracy"][row]), 6)
         worked = int(columns["worked_level"][row])
         return ProblemState(
             visits=int(columns["visits"][row]),
             level=int(columns["level"][row]),
-            accuracy=round(float(columns["accuracy"][row]), 6),
-            highest_level=int(columns["accepted_level"][row]),
-            worked_level=-1 if worked == _NEVER else worked,
+            accuracy=None if accuracy == _UNKNOWN else accuracy,
+            highest_level=int(columns["highest_level"][row]),
+            worked_level=None if worked == _NEVER else worked,
         )
 
     def update(self, records: Iterable[PromptRecord], *, train: bool = True) -> None:
         """Fold one step's records in; their order matters only if a problem occurs twice.
 
-        With ``train=False`` only ``was_mixed`` and ``accepted_level`` stay as they are.
+        With ``train=False`` only ``had_signal`` and ``highest_level`` stay as they are.
         """
         for record in records:
             row = self._row(record.problem_id)
@@ -63,13 +68,14 @@ class RewardTracker:
             columns["visits"][row] += 1
             if not record.is_off_schedule:
                 columns["level"][row] = record.planned_level
-                columns["accuracy"][row] = _accuracy_at_plan(record)
+                accuracy = _accuracy_at_plan(record)
+                columns["accuracy"][row] = _UNKNOWN if accuracy is None else accuracy
             sampled = [each for each in record.rounds if not each.is_given]
-            solved = [each.level for each in sampled if any(x > 0 for x in each.accuracies)]
+            solved = [each.level for each in sampled if each.is_solved]
             columns["best_level"][row] = min([columns["best_level"][row], *solved])
             if train:
-                columns["was_mixed"][row] |= record.has_signal
-                columns["accepted_level"][row] = record.highest_level
+                columns["had_signal"][row] |= record.has_signal
+                columns["highest_level"][row] = record.highest_level
             columns["worked_level"][row] = min(solved, default=_NEVER)
 
     def metrics(self) -> dict[str, float]:
@@ -79,7 +85,7 @@ class RewardTracker:
         """
         count = len(self)
         accuracy = self._column("accuracy")
-        known = accuracy[accuracy >= 0]
+        known = accuracy[accuracy != _UNKNOWN]
         result = {"num_total_indexes": float(count)}
         bounds = [0.0, 0.2, 0.4, 0.6, 0.8]
         result["pct_indexes_in_0"] = _percent(known == 0, known.size)
@@ -91,7 +97,7 @@ class RewardTracker:
         result["pct_indexes_in_1"] = _percent(known == 1, known.size)
         result["pct_never_solved"] = _percent(self._column("best_level") == _NEVER, count)
         result["pct_never_solved_unhinted"] = _percent(self._column("best_level") > 0, count)
-        result["pct_never_mixed"] = _percent(~self._column("was_mixed"), count)
+        result["pct_never_mixed"] = _percent(~self._column("had_signal"), count)
         return result
 
     def state_dict(self) -> dict[str, Any]:
@@ -114,6 +120,7 @@ class RewardTracker:
         if len(row_of) < len(ids):
             twice = next(each for row, each in enumerate(ids) if row_of[each] != row)
             raise ValueError(f"tracker state holds the id {twice!r} twice, expected each id once")
+        state = {new: state[old] for new, old in _OLD_NAMES.items() if old in state} | state
         for name in _FIELDS:
             shape = np.shape(state[name]) if name in state else None
             if shape != (len(ids),):
@@ -155,21 +162,21 @@ def saved_ids(state: Mapping[str, Any]) -> list[str]:
     return json.loads(np.asarray(state["ids"]).tobytes())
 
 
-def _accuracy_at_plan(record: PromptRecord) -> float:
-    """Return the accuracy of the last group at the planned level; -1 when it is unknown.
+def _accuracy_at_plan(record: PromptRecord) -> float | None:
+    """Return the accuracy of the last group at the planned level; ``None`` when it is unknown.
 
     For conversations: the mean over first turns of the accuracy of their last turns.
     """
     if record.conversations:
         if not all(each.is_known for each in record.conversations):
-            return -1.0
+            return None
         groups = by_first(record.conversations)
         return fmean(fmean(each.acc_last > 0 for each in group) for group in groups)
-    accuracy = -1.0
+    accuracy = None
     for each in record.rounds:
         is_known = each.accuracies and not each.num_ungraded and not each.is_given
         if each.level == record.planned_level and is_known:
-            accuracy = sum(value > 0 for value in each.accuracies) / len(each.accuracies)
+            accuracy = each.accuracy
     return accuracy
 
 

@@ -26,7 +26,8 @@ from recipe.hint.record import (
     pack_sample,
     verdict_counts,
 )
-from recipe.hint.schema import Opinion, Problem, ProblemState, Response, Verdict, seed_at
+from recipe.hint.schema import Opinion, Problem, ProblemState, Response, Verdict
+from recipe.hint.seeds import RolloutSeeds
 from recipe.hint.settings import HintSettings, style_of
 from recipe.hint.together import together
 from recipe.hint.turns import (
@@ -94,6 +95,11 @@ class PromptRollout:
         """What was sampled so far, in order."""
         return self._rounds
 
+    @property
+    def first_seed(self) -> int:
+        """Seed of the first response to the problem, after :meth:`run`; the i-th has i more."""
+        return self._seeds.of_level(self._rounds[0].level)
+
     async def run(self, uid: str, step: int) -> Outcome:
         """Sample until the method decides what to train on.
 
@@ -102,6 +108,7 @@ class PromptRollout:
             step: Training step, a coordinate of every seed.
         """
         self._step = step
+        self._seeds = RolloutSeeds(self._settings.seed, step, self._problem.id, self._state)
         rounds = self._rounds
         decision = self._method.open(self._problem, self._state)
         try:
@@ -117,53 +124,63 @@ class PromptRollout:
     # -- one round ------------------------------------------------------------------------------
 
     async def _sample(self, request: Sample) -> Round:
-        """Build the prompts, sample, grade, complete probes; a silent teacher is an error."""
+        """Build the prompts, then sample and grade the turns of those that could be built."""
         if request.writes_hints_early:
             self._start_writing()
         if request.parents == ():
             return Round(request, is_whole=False)
         parents = request.parents or (None,)
-        prompts = [await self._prompt(request, parent) for parent in parents]
-        status = next((each for each in prompts if not each.is_usable), prompts[0]).status
-        hint = prompts[0].hint
+        built = [(parent, await self._prompt(request, parent)) for parent in parents]
         start = time.perf_counter()
         branches = [
-            self._branch(request, prompt, parent)
-            for prompt, parent in zip(prompts, parents, strict=True)
-            if prompt.is_usable
+            self._branch(request, prompt, parent) for parent, prompt in built if prompt.is_usable
         ]
-        without = tuple(
-            parent
-            for prompt, parent in zip(prompts, parents, strict=True)
-            if parent and not prompt.is_usable
-        )
         if not branches:
-            return Round(request, (), status, hint, is_whole=False, without_prompt=without)
-        size = self._engine.group_size
+            return self._round(request, built, turns=(), seconds=0.0)
+        turns = await self._all_turns(request, branches)
+        return self._round(request, built, turns, seconds=time.perf_counter() - start)
+
+    async def _all_turns(self, request: Sample, branches: Sequence[_Branch]) -> list[Turn]:
+        """Return the turns of every branch; a probe that was not as expected becomes a group."""
+        size, expected = self._engine.group_size, request.stop_if_all
         count = request.count(size)
         turns = await self._turns(request, branches, range(count))
-        if request.stop_if_all and count < size:
-            surprising = {
-                turn.parent
-                for turn in turns
-                if turn.verdict and not turn.verdict.is_graded_as(request.stop_if_all)
-            }
-            if again := [branch for branch in branches if branch.parent in surprising]:
-                turns += await self._turns(request, again, range(count, size))
-        seconds = time.perf_counter() - start
-        if request.asks_teacher and len(turns) < count * len(branches):
+        if expected and count < size:
+            verdicts = [turn.verdict for turn in turns if turn.verdict]
+            if not all(verdict.is_graded_as(expected) for verdict in verdicts):
+                turns += await self._turns(request, branches, range(count, size))
+        return turns
+
+    def _round(
+        self,
+        request: Sample,
+        built: Sequence[tuple[Place | None, Prompt]],
+        turns: Sequence[Turn],
+        seconds: float,
+    ) -> Round:
+        """Return the round of these turns; ``built`` has every parent's prompt, usable or not.
+
+        Raises:
+            TeacherSilentError: If the teacher was to write turns and wrote none.
+        """
+        prompts = [prompt for _, prompt in built]
+        status = next((each for each in prompts if not each.is_usable), prompts[0]).status
+        size = self._engine.group_size
+        num_asked = request.count(size) * sum(each.is_usable for each in prompts)
+        if request.asks_teacher and len(turns) < num_asked:
             if not turns:
                 raise TeacherSilentError(request.role)
             status = "generation_failed"
         is_whole = request.is_complete_with(len(turns), size)
-        return Round(request, tuple(turns), status, hint, seconds, is_whole, without)
+        without = tuple(parent for parent, each in built if parent and not each.is_usable)
+        return Round(request, tuple(turns), status, prompts[0].hint, seconds, is_whole, without)
 
     async def _prompt(self, request: Sample, parent: Place | None) -> Prompt:
         return await request.prompt.build(self._context, self._turn(parent) if parent else None)
 
     def _branch(self, request: Sample, prompt: Prompt, parent: Place | None) -> _Branch:
         prompt_ids_T = prompt.prompt_ids_T or self._engine.render(prompt.messages)
-        seed = self._seed(*self._seed_coordinates(request, parent))
+        seed = self._seeds.of_request(request, parent, self._rounds)
         return _Branch(prompt, prompt_ids_T, parent, seed)
 
     async def _turns(self, request: Sample, branches: Sequence[_Branch], rows: range) -> list[Turn]:
@@ -227,26 +244,6 @@ class PromptRollout:
             if isinstance(each, WrittenText)
         ]
 
-    def _seed_coordinates(self, request: Sample, parent: Place | None) -> tuple[object, ...]:
-        """Return what distinguishes this request's seeds from those of the rollout's other ones."""
-        if parent:
-            return request.level, request.prompt.kind, len(self._rounds), *parent
-        # A level that is sampled again gets new seeds, unless a whole group completes its probe.
-        before = sum(
-            (each.is_whole or (each.has_responses and not each.request.stop_if_all))
-            and each.request.parents is None
-            and each.level == request.level
-            for each in self._rounds
-        )
-        return (request.level, "again", before) if before else (request.level,)
-
-    def _seed(self, *coordinates: object) -> int:
-        repeat, sent = self._state.repeat, self._state.sent_step
-        again: tuple[object, ...] = ("repeat", repeat) if repeat else ()
-        # A resumed run sends prompts of several steps again at one.
-        again += ("sent", sent) if sent not in (0, self._step) else ()
-        return seed_at(self._settings.seed, self._step, self._problem.id, *coordinates, *again)
-
     def _turn(self, place: Place) -> Turn:
         return turn_at(self._rounds, place)
 
@@ -264,7 +261,7 @@ class PromptRollout:
         start = time.perf_counter()
 
         async def generate(messages: list[Message], attempt: int) -> WrittenText:
-            return await self._engine.write(messages, self._seed("hint", attempt))
+            return await self._engine.write(messages, self._seeds.at("hint", attempt))
 
         num_before = self._state.visits
         written = await self._source.write(self._problem, generate, num_before=num_before)
@@ -361,7 +358,7 @@ class PromptRollout:
         if not every or self._step % every:
             return ()
         turns = [self._turn(row.place) for row in train.rows if self._level(row)]
-        right = [turn for turn in turns if turn.verdict and turn.verdict.score > 0]
+        right = [turn for turn in turns if turn.is_right]
         return await logprob_gains(
             [(turn.prompt_ids_T, list(turn.response.token_ids_T)) for turn in right],
             self._engine.render(self._problem.messages),
@@ -376,7 +373,7 @@ class PromptRollout:
             for number, each in enumerate(self._rounds)
             if not each.request.given
             for index, turn in enumerate(each.turns)
-            if turn.verdict and self._seed("second judge", number, index) < limit
+            if turn.verdict and self._seeds.at("second judge", number, index) < limit
         }
         if not asked:
             return {}

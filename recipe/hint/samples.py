@@ -195,7 +195,7 @@ def _row(
         if response["shape"] in new:
             response["why"].append("new_shape")
     head = {"step": step, "why": why, "problem_id": record.problem_id, "uid": record.uid}
-    return head | {"accepted_level": record.accepted_level} | sample
+    return head | {"accepted_level": record.first_row_level} | sample
 
 
 def unpack_sample(packed: bytes) -> dict[str, Any]:

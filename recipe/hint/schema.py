@@ -139,6 +139,11 @@ class Verdict:
         return self.score if self.reward is None else self.reward
 
 
+def share_right(accuracies: Sequence[float]) -> float:
+    """Return the share of accuracies above 0, of at least one; an ungraded response has 0."""
+    return sum(each > 0 for each in accuracies) / len(accuracies)
+
+
 @dataclass(frozen=True, slots=True)
 class Response:
     """One generation; ``log_probs_T`` are the server's, for the sampled tokens.
@@ -192,10 +197,11 @@ class ProblemState:
     Attributes:
         visits: How many prompt rollouts the problem had.
         level: The level planned at the last one that followed the method's rule.
-        accuracy: Its accuracy at ``level``; -1.0 when it is unknown (there was none, the hint
+        accuracy: Its accuracy at ``level``; ``None`` when it is unknown (there was none, the hint
             failed, or the verifier did).
         highest_level: The highest level that the last one trained on.
-        worked_level: The lowest level at which a response of the last one was right; -1: none.
+        worked_level: The lowest level at which a response of the last one was right; ``None``: at
+            no level.
         step: The training step, from 1.
         repeat: Times this step has already sent the problem; above 0 only where an epoch ends
             inside a step.
@@ -204,9 +210,9 @@ class ProblemState:
 
     visits: int = 0
     level: int = 0
-    accuracy: float = -1.0
+    accuracy: float | None = None
     highest_level: int = 0
-    worked_level: int = -1
+    worked_level: int | None = None
     step: int = 0
     repeat: int = 0
     sent_step: int = 0
@@ -214,7 +220,9 @@ class ProblemState:
     @classmethod
     def from_queue(cls, values: Mapping[str, Any], step: int) -> ProblemState:
         """Return the state that travelled with a prompt, at the step that samples it."""
-        return cls(**{**values, "step": step})
+        # A queue that an earlier version saved has -1 for `None`.
+        known = {name: None if value == -1 else value for name, value in values.items()}
+        return cls(**{**known, "step": step})
 
     @property
     def schedule_step(self) -> int:
@@ -226,12 +234,13 @@ class ProblemState:
 
         The accuracy at a level that the run lacks becomes unknown.
         """
+        worked = self.worked_level
         return replace(
             self,
             level=min(self.level, max_level),
-            accuracy=self.accuracy if self.level <= max_level else -1.0,
+            accuracy=self.accuracy if self.level <= max_level else None,
             highest_level=min(self.highest_level, max_level),
-            worked_level=min(self.worked_level, max_level),
+            worked_level=None if worked is None else min(worked, max_level),
         )
 
 

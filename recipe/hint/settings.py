@@ -14,7 +14,7 @@ from omegaconf import DictConfig, OmegaConf
 from recipe.hint.errors import ConfigError
 from recipe.hint.hints.teacher_settings import TeacherSettings
 from recipe.hint.methods import METHODS, Method, get_method
-from recipe.hint.methods.base import Draws
+from recipe.hint.methods.base import Draws, MethodSettings
 from recipe.hint.prompt import Style, Texts, load_texts
 from recipe.hint.samples import SampleSettings
 from recipe.hint.schema import MAX_LEVELS
@@ -140,6 +140,10 @@ class HintSettings:
                 if not isinstance(value, bool | str) and value <= 0:
                     raise ConfigError(f"{prefix}.{name}={value} must be positive")
 
+    def of(self, cls: type[Method]) -> Any:
+        """Return the settings of a method; ``None`` where ``hint:`` has none of its own."""
+        return self.methods.get(cls.settings_node.removeprefix("hint."))
+
 
 def read_settings(node: Mapping[str, Any]) -> HintSettings:
     """Return typed settings from the resolved ``hint:`` node.
@@ -225,7 +229,7 @@ def build_method(trainer: Mapping[str, Any], settings: HintSettings) -> Method:
         names = [item.name for item in fields(cls.settings_cls)]
         own = read_typed(cls.settings_cls, {name: trainer[name] for name in names}, "trainer")
     elif cls.settings_node:
-        own = settings.methods.get(cls.settings_node.removeprefix("hint."))
+        own = settings.of(cls)
     source = source_of(settings, cls)
     if cls.uses_hints and source in _GENERATED:
         _check_asked_levels(settings)
@@ -302,10 +306,10 @@ def check_settings_are_read(
     """
     cls = get_method(method_name)
     source = source_of(settings, cls)
-    own = settings.methods.get(cls.settings_node.removeprefix("hint."))
-    asks_teacher = "teacher" in (getattr(own, "guide", ""), getattr(own, "solver", ""))
-    of_own = getattr(own, "unread", None)
-    unread: dict[str, str] = of_own() if of_own else {}
+    own = settings.of(cls)
+    # Those of another package may be any dataclass.
+    known = own if isinstance(own, MethodSettings) else MethodSettings()
+    unread = known.unread()
     for name in given:
         node, _, leaf = name.rpartition(".")
         value = getattr(own, leaf, None) if node == cls.settings_node else None
@@ -314,7 +318,7 @@ def check_settings_are_read(
                 f"{name}={value} does nothing beside the other settings of {node}; give "
                 f"{unread[leaf]} or drop it"
             )
-        if asks_teacher and name.startswith("hint.teacher."):
+        if known.asks_teacher and name.startswith("hint.teacher."):
             continue
         reader = _reader(name, cls, source)
         if reader:

@@ -15,10 +15,8 @@ from typing import ClassVar, Literal, NamedTuple
 
 from recipe.hint.hints.base import HintResult
 from recipe.hint.hints.fitting import cut_at_sentence
-from recipe.hint.prompt import Message, Style, Texts, with_hint
-from recipe.hint.schema import USABLE_HINTS, HintStatus, Problem, Response, Verdict
-
-Messages = tuple[Message, ...]
+from recipe.hint.prompt import Messages, Prompt, Style, Texts, with_hint
+from recipe.hint.schema import HintStatus, Problem, Response, Verdict, share_right
 
 
 class Place(NamedTuple):
@@ -57,31 +55,6 @@ class Turn:
     def is_right(self) -> bool:
         """Whether the verdict's score is above 0; rewards for form or length do not count."""
         return self.verdict is not None and self.verdict.score > 0
-
-
-@dataclass(frozen=True, slots=True)
-class Prompt:
-    """A conversation, or the status that says why there is none.
-
-    ``hint`` is the text that it shows, or would show if it fitted. ``prompt_ids_T`` are its tokens
-    if it was rendered to check that it fits.
-    """
-
-    messages: Messages = ()
-    status: HintStatus = "none"
-    hint: str = ""
-    prompt_ids_T: Sequence[int] | None = None
-
-    @property
-    def is_usable(self) -> bool:
-        """Whether there is something to render."""
-        return self.status in USABLE_HINTS
-
-    @property
-    def prefill(self) -> str:
-        """The beginning of the response, if the prompt already contains one."""
-        last = self.messages[-1]
-        return last["content"] if last["role"] == "assistant" else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +213,7 @@ class Sample:
         finds_leaks: Whether texts are searched for the final answer (``Turn.has_leak``).
         stop_if_all: Stop after ``n`` responses if all are graded wrong (``"right"``: right).
             Otherwise, or if one is ungraded, sample up to G. ``None``: sample exactly ``n``.
+            Not together with ``parents``.
         writes_hints_early: Have the hints written while this group is being sampled.
         is_off_schedule: Outside the method's search or schedule: the group ends the search whatever
             its outcome. In the first round it also keeps what is remembered of the problem's level.
@@ -258,6 +232,13 @@ class Sample:
     writes_hints_early: bool = False
     is_off_schedule: bool = False
 
+    def __post_init__(self) -> None:
+        if self.stop_if_all and self.parents is not None:
+            raise ValueError(
+                f"Sample has stop_if_all={self.stop_if_all!r} and parents; only a group of the "
+                f"problem itself can be a probe: leave one of them out"
+            )
+
     @property
     def level(self) -> int:
         """The hint level of the prompt."""
@@ -272,8 +253,7 @@ class Sample:
         """Return whether ``num_turns`` are a whole group or, with parents, all turns of each."""
         if self.parents is None:
             return num_turns == group_size
-        per_parent = group_size if self.stop_if_all else self.count(group_size)
-        return num_turns == per_parent * len(self.parents) > 0
+        return num_turns == self.count(group_size) * len(self.parents) > 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,6 +295,16 @@ class Round:
         return tuple(verdict.score for verdict in self.verdicts)
 
     @property
+    def num_right(self) -> int:
+        """Turns that are right; one on which the verifier failed is not."""
+        return sum(accuracy > 0 for accuracy in self.accuracies_G)
+
+    @property
+    def accuracy(self) -> float:
+        """Share of right turns among those with a verdict, of which there is at least one."""
+        return share_right(self.accuracies_G)
+
+    @property
     def num_ungraded(self) -> int:
         """Turns on which the verifier failed."""
         return sum(verdict.is_ungraded for verdict in self.verdicts)
@@ -334,7 +324,7 @@ class Round:
     @property
     def is_solved(self) -> bool:
         """True when at least one response is right."""
-        return any(accuracy > 0 for accuracy in self.accuracies_G)
+        return self.num_right > 0
 
     @property
     def is_inconclusive(self) -> bool:

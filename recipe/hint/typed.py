@@ -92,7 +92,7 @@ def finite(text: str) -> float:
     """Return a number of a command line or a file.
 
     Raises:
-        ValueError: If it is none, or not a finite one.
+        ValueError: If it is not a number, or not finite.
     """
     value = float(text)
     if not math.isfinite(value):
@@ -157,7 +157,8 @@ def read_json(text: str | bytes, parse_float: Callable[[str], float] = finite) -
     """Return the value of a JSON text. ``NaN``, ``Infinity`` and ``1e999`` are no JSON numbers.
 
     Raises:
-        ValueError: If it is no JSON, holds such a number or a name twice, or is nested too deep.
+        ValueError: If it is not JSON, or contains such a number or a repeated name, or is nested
+            too deep.
     """
     try:
         return json.loads(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from ends import code_of
 from engines import prompts, run_process
 from omegaconf import OmegaConf
 from peft import LoraConfig, get_peft_model
@@ -160,7 +161,7 @@ def test_an_adapter_without_its_rank_and_alpha_is_refused(tmp_path, trained, cap
     for content in (None, "{}", "x", '{"r": 0, "lora_alpha": 1}'):
         if content is not None:
             (checkpoint / "actor/lora_train_meta.json").write_text(content)
-        assert main([str(checkpoint), str(tmp_path / "out")]) == 2
+        assert code_of(main, [str(checkpoint), str(tmp_path / "out")]) == 2
         assert "does not say the adapter's r and lora_alpha" in capsys.readouterr().err
 
 
@@ -169,7 +170,7 @@ def test_an_adapter_that_is_not_of_two_matrices_is_refused(tmp_path, trained, ca
     model = get_peft_model(copy.deepcopy(trained), LoraConfig(r=4, target_modules=["embed_tokens"]))
     write_checkpoint(checkpoint, model, 1)
     (checkpoint / "actor/lora_train_meta.json").write_text('{"r": 4, "lora_alpha": 12}')
-    assert main([str(checkpoint), str(tmp_path / "out")]) == 2
+    assert code_of(main, [str(checkpoint), str(tmp_path / "out")]) == 2
     assert "adapter that is no product of two matrices: " in capsys.readouterr().err
 
 
@@ -178,12 +179,12 @@ def test_what_cannot_be_exported_ends_in_one_line(tmp_path, trained, capsys):
     write_checkpoint(checkpoint, trained, 2)
     out = tmp_path / "out"
     (checkpoint / "actor/model_world_size_2_rank_1.pt").unlink()
-    assert main([str(checkpoint), str(out)]) == 2
+    assert code_of(main, [str(checkpoint), str(out)]) == 2
     assert "rank_1.pt is missing: copy the files of all ranks" in capsys.readouterr().err
     (checkpoint / "COMPLETE").unlink()
-    assert main([str(checkpoint), str(out)]) == 2
+    assert code_of(main, [str(checkpoint), str(out)]) == 2
     assert "is not whole" in capsys.readouterr().err
-    assert main([str(tmp_path), str(out)]) == 2
+    assert code_of(main, [str(tmp_path), str(out)]) == 2
     assert "is not a checkpoint" in capsys.readouterr().err
     assert [each.name for each in tmp_path.iterdir()] == ["run"]
 
@@ -240,7 +241,7 @@ def test_a_damaged_or_moved_checkpoint_ends_in_one_line_before_a_weight_is_writt
     checkpoint = spoil(checkpoint)
     written = []
     monkeypatch.setattr(shutil, "copytree", lambda *folders: written.append(folders))
-    assert main([str(checkpoint), str(tmp_path / "out")]) == 2
+    assert code_of(main, [str(checkpoint), str(tmp_path / "out")]) == 2
     err = capsys.readouterr().err
     assert re.search(message, err) and err.splitlines()[-1].startswith("error: ")
     assert not written and not (tmp_path / "out").exists()

@@ -4,6 +4,7 @@ verl's own functions run; the backend, which is none of the locked packages, kee
 """
 
 import asyncio
+import contextlib
 import sys
 from array import array
 from contextvars import ContextVar
@@ -139,6 +140,7 @@ def test_a_backend_that_does_not_open_answer_or_close_is_given_up_at_a_limit(mon
     monkeypatch.setattr(PPOTrainerSync, "fit", fit)
     monkeypatch.setattr(trainer_module, "queue_actors", lambda _: {})
     trainer = TRAINERS["sync"].__new__(TRAINERS["sync"])
+    trainer._opening_limit = contextlib.ExitStack()
     trainer.hint = SimpleNamespace(watchdog=WatchdogSettings(save_s=7.0))
     trainer.folder, trainer.watchdog = RunFolder(tmp_path), Watchdog(tmp_path)
     trainer.folder.create()

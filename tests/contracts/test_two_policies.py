@@ -69,11 +69,10 @@ def config():
 
 
 def check(config, server_options=None):
-    node = check_roles(config)
+    method = check_roles(config)
     check_server_options(config, server_options or ServerOptions())
-    check_phases(config, node)
-    own = config.hint.mlmt
-    return phases(own.t_low, own.t_high, config.trainer.total_training_steps)
+    check_phases(config, method)
+    return phases(*method.role_steps, config.trainer.total_training_steps)
 
 
 def test_the_settings_of_a_run_in_turns_pass(config):
@@ -100,9 +99,8 @@ def disk_line(config, root, monkeypatch, *, steps=6, keep=None, free_gb=1000):
     usage = SimpleNamespace(free=int(free_gb * 1e9))
     monkeypatch.setattr(two_policies, "load_model", lambda _: SimpleNamespace(num_parameters=10**9))
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
-    return check_disk_of_roles(
-        "hint.mlmt", OmegaConf.merge(config, given), int(12e9), steps, has_critic=False
-    )
+    merged = OmegaConf.merge(config, given)
+    return check_disk_of_roles(check_roles(config), merged, int(12e9), steps, has_critic=False)
 
 
 def test_the_disk_is_asked_for_the_checkpoints_of_both_roles_and_their_exports(

@@ -66,8 +66,8 @@ def test_the_release_samples_every_prompt_again_at_every_level_while_one_is_unre
     assert {name: engine.num_sampled for name, engine in engines.items()} == {"easy": 6, "hard": 6}
     assert written == ["hard"]
     easy, hard = outcomes["easy"].record, outcomes["hard"].record
-    assert (easy.levels, easy.accepted_level) == ((0, 0, 0), 0)
-    assert (hard.levels, hard.accepted_level) == ((0, 1, 2), 2)
+    assert (easy.levels, easy.first_row_level) == ((0, 0, 0), 0)
+    assert (hard.levels, hard.first_row_level) == ((0, 1, 2), 2)
     # Tokens: 3 groups of 2 answers with 3 tokens each, of which one group trains.
     for done in (easy, hard):
         assert (sum(each.tokens for each in done.rounds), done.trained_tokens) == (18, 6)
@@ -87,7 +87,7 @@ def test_a_release_prompt_without_a_ladder_keeps_its_level_zero_group():
     # Level 0, and the three levels that the batch goes through for it in vain.
     assert engines["hard"].num_sampled == 8
     record = outcomes["hard"].record
-    assert (record.accepted_level, record.hint_tokens) == (0, 9)
+    assert (record.first_row_level, record.hint_tokens) == (0, 9)
 
 
 def test_one_failing_prompt_ends_the_wait_of_all():

@@ -47,7 +47,7 @@ CLAIM = {"arm": "a", "source": "s", "measure": "delta"}
         ({"seeds": [10**20]}, "give 0 to 2147483647"),
         ({"arms": {"a" * 65: {}}}, "names a folder; .* at most 64"),
         ({"arms": {"ä": {}}}, "names a folder"),
-        ({"arms": {"a": {}, "A": {}}}, "two names differ in their case alone"),
+        ({"arms": {"a": {}, "A": {}}}, "A and a differ in their case alone, .*; rename one"),
         ({"settings": ["hint.seed =3"]}, "which the campaign gives each run"),
         ({"budgets": [{"arm": "a", "tokens_of": "a", "at_most": 1.0}]}, "compares a with itself"),
         ({"arms": {"a": {"settings": ["hint.seed=2"]}}}, "which the campaign gives each run"),

@@ -2,15 +2,20 @@
 
 import importlib
 import io
+import os
+import signal
+import subprocess
 import sys
+import time
 
 import pytest
 
 from recipe.hint.command.aliases import NO_COUNTERPART, given_settings, resolve_aliases
 from recipe.hint.command.arguments import Parser
 from recipe.hint.command.compose import choose_hardware, nearest
+from recipe.hint.command.ending import errors_in_one_line
 from recipe.hint.errors import ConfigError
-from recipe.hint.main_hint import errors_in_one_line
+from recipe.hint.whole_file import whole_file
 
 
 def test_the_last_value_of_a_setting_wins():
@@ -213,7 +218,7 @@ def test_a_wrong_argument_is_told_in_one_line(program, capsys):
         assert "unrecognized arguments: " in told or "required: " in told
 
 
-@pytest.mark.parametrize("program", ["export", "grade", "prepare", "report"])
+@pytest.mark.parametrize("program", ["export", "gpu_check", "grade", "prepare", "report", "tiny"])
 def test_an_interrupted_command_ends_with_one_line(program, monkeypatch, capsys):
     def interrupted(*_):
         raise KeyboardInterrupt
@@ -222,6 +227,26 @@ def test_an_interrupted_command_ends_with_one_line(program, monkeypatch, capsys)
     with pytest.raises((SystemExit, KeyboardInterrupt), match="130"):
         importlib.import_module(f"recipe.hint.main_{program}").main(["a", "b"])
     assert capsys.readouterr().err == "error: interrupted\n"
+
+
+def test_an_interrupt_of_the_imports_shows_no_traceback():
+    code = "import recipe.hint.command; raise KeyboardInterrupt"
+    end = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (end.returncode, end.stderr) == (-signal.SIGINT, "error: interrupted\n")
+
+
+def test_sigterm_ends_a_command_with_one_line_and_removes_what_it_was_writing(tmp_path, capsys):
+    with (
+        pytest.raises(SystemExit, match="143"),
+        errors_in_one_line(hears_sigterm=True),
+        whole_file(tmp_path / "out.jsonl"),
+    ):
+        assert len(list(tmp_path.iterdir())) == 1
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(60)  # the handler raises in it
+    assert capsys.readouterr().err == "error: terminated\n"
+    assert not list(tmp_path.iterdir())
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ def test_an_ungraded_turn_leaves_the_accuracy_of_conversations_unknown():
     assert sum(each.num_ungraded for each in record.rounds) == 10
     tracker = RewardTracker()
     tracker.update([record])
-    assert tracker.state("p1").accuracy == -1.0
+    assert tracker.state("p1").accuracy is None
 
 
 @pytest.mark.parametrize("reason", ["timeout", "error"])

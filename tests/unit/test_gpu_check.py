@@ -5,6 +5,7 @@ import time
 
 import psutil
 import pytest
+from ends import code_of
 
 from recipe.hint import main_gpu_check, main_report
 from recipe.hint.bench import gpu_check
@@ -128,7 +129,7 @@ def test_a_command_beyond_its_limit_ends_with_all_it_started(tmp_path):
         f"other = subprocess.Popen([sys.executable, '-c', {child!r}], start_new_session=True)\n"
         "open('PLACE', 'w').write(str(other.pid)); time.sleep(600)"
     ).replace("PLACE", str(tmp_path / "pid"))
-    with pytest.raises(CommandError, match="did not end within its limit of time"):
+    with pytest.raises(CommandError, match="-c did not end within 3 s"):
         run_command(["-c", script], tmp_path, 3)
     pid = int((tmp_path / "pid").read_text())
     assert not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
@@ -183,7 +184,7 @@ def test_a_line_that_is_no_record_is_one_line_of_an_error(tmp_path, capsys, line
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "records.jsonl").write_text(line + "\n")
-    assert main_report.main(["same", str(tmp_path / "a"), str(tmp_path / "b")]) == 2
+    assert code_of(main_report.main, ["same", str(tmp_path / "a"), str(tmp_path / "b")]) == 2
     assert "records.jsonl" in capsys.readouterr().err
 
 

@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 import pytest
+from ends import code_of
 
 from recipe.hint import main_export, main_gpu_check, main_report, main_tiny
 
@@ -20,7 +21,7 @@ def told(end, capsys):
 )
 def test_a_damaged_list_of_an_earlier_check_is_told(tmp_path, capsys, content, says):
     (tmp_path / "gpu_check.json").write_text(content)
-    err = told(main_gpu_check.main(["--out", str(tmp_path), "--device", "cpu"]), capsys)
+    err = told(code_of(main_gpu_check.main, ["--out", str(tmp_path), "--device", "cpu"]), capsys)
     assert says in err and "name another --out" in err
     assert (tmp_path / "gpu_check.json").read_text() == content
 
@@ -28,7 +29,7 @@ def test_a_damaged_list_of_an_earlier_check_is_told(tmp_path, capsys, content, s
 def test_a_check_cannot_write_over_a_file(tmp_path, capsys):
     (tmp_path / "file").write_text("here")
     assert "file: File exists" in told(
-        main_gpu_check.main(["--out", str(tmp_path / "file"), "--device", "cpu"]), capsys
+        code_of(main_gpu_check.main, ["--out", str(tmp_path / "file"), "--device", "cpu"]), capsys
     )
 
 
@@ -42,18 +43,23 @@ def test_a_check_needs_time(capsys, minutes):
 def test_a_report_names_a_folder_that_is_not_there_or_is_given_twice(tmp_path, capsys):
     gone, here = str(tmp_path / "gone"), str(tmp_path)
     page = str(tmp_path / "page.md")
-    assert f"{gone}: no such folder" in told(main_report.main([gone]), capsys)
-    twice = main_report.main(["campaign", here, f"{here}/", "-o", page])
+    assert f"{gone}: no such folder" in told(code_of(main_report.main, [gone]), capsys)
+    twice = code_of(main_report.main, ["campaign", here, f"{here}/", "-o", page])
     assert f"{here}/ is given twice" in told(twice, capsys)
     for comparison in ("compare", "same"):
-        assert f"{here} is given twice" in told(main_report.main([comparison, here, here]), capsys)
-        assert f"{gone}: no such folder" in told(main_report.main([comparison, here, gone]), capsys)
+        assert f"{here} is given twice" in told(
+            code_of(main_report.main, [comparison, here, here]), capsys
+        )
+        assert f"{gone}: no such folder" in told(
+            code_of(main_report.main, [comparison, here, gone]), capsys
+        )
 
 
 def test_an_export_names_what_is_not_there_and_what_is(tmp_path, capsys):
     gone, here = str(tmp_path / "gone"), str(tmp_path)
-    assert f"{gone}: no such folder" in told(main_export.main([gone, gone]), capsys)
-    assert "is there already" in told(main_export.main([here, here]), capsys)
+    assert f"{gone}: no such folder" in told(code_of(main_export.main, [gone, gone]), capsys)
+    end = code_of(main_export.main, [here, here])
+    assert f"{here} already exists; give a new folder" in told(end, capsys)
 
 
 def test_the_worlds_of_the_command_are_those_that_there_are(tmp_path, capsys):
@@ -76,7 +82,10 @@ def test_help_and_refusals_of_a_command_load_no_torch():
         "        main_tiny.main(arguments)\n"
         "    except SystemExit:\n"
         "        pass\n"
-        "main_export.main(['/nonexistent', 'out'])\n"
+        "try:\n"
+        "    main_export.main(['/nonexistent', 'out'])\n"
+        "except SystemExit as end:\n"
+        "    assert end.code == 2\n"
         "assert 'torch' not in sys.modules\n"
     )
     end = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False)

@@ -20,7 +20,7 @@ def tracker_of(*records):
 
 
 def test_a_new_problem_has_the_empty_history():
-    assert RewardTracker().state("p") == ProblemState(visits=0, level=0, accuracy=-1.0)
+    assert RewardTracker().state("p") == ProblemState(visits=0, level=0, accuracy=None)
 
 
 def test_the_accuracy_is_that_of_the_planned_level():
@@ -41,13 +41,13 @@ def test_a_group_that_is_thrown_away_was_not_trained_on():
 def test_a_failed_hint_leaves_the_accuracy_unknown_and_the_level_planned():
     failed = record(groups=[(2, []), (0, [1, 1])], statuses=("parse_failed", "none"))
     assert tracker_of(failed).state("p") == ProblemState(
-        visits=1, level=2, accuracy=-1.0, worked_level=0
+        visits=1, level=2, accuracy=None, worked_level=0
     )
 
 
 def test_a_verifier_failure_leaves_the_accuracy_unknown():
     undecided = record(groups=[(0, [0, 0])], ungraded=(1,))
-    assert tracker_of(undecided).state("p").accuracy == -1.0
+    assert tracker_of(undecided).state("p").accuracy is None
 
 
 def test_groups_are_found_by_id_in_whatever_order_they_come():
@@ -63,7 +63,7 @@ def test_the_lowest_level_that_worked_at_the_last_visit_is_remembered_and_then_f
     tracker = tracker_of(record(groups=[(0, [0, 0]), (2, [0, 1])]))
     assert tracker.state("p").worked_level == 2
     tracker.update([record(groups=[(1, [0, 0])])])
-    assert tracker.state("p").worked_level == -1
+    assert tracker.state("p").worked_level is None
 
 
 def test_a_visit_outside_the_schedule_leaves_level_and_accuracy_as_they_were():
@@ -134,6 +134,18 @@ def test_the_state_survives_a_file_and_equals_the_original():
         assert np.array_equal(column, again[name]), name
 
 
+def test_a_state_that_uses_the_earlier_names_of_its_columns_is_read():
+    tracker = tracker_of(record("a", groups=[(2, [0, 1])]), record("b", groups=[(0, [0, 0])]))
+    saved = tracker.state_dict()
+    saved["was_mixed"] = saved.pop("had_signal")
+    saved["accepted_level"] = saved.pop("highest_level")
+    loaded = RewardTracker()
+    loaded.load_state_dict(saved)
+    assert [loaded.state(each).highest_level for each in "ab"] == [2, 0]
+    assert loaded.metrics() == tracker.metrics()
+    assert loaded.state_dict().keys() == tracker.state_dict().keys()
+
+
 def test_a_state_of_another_version_is_refused():
     state = RewardTracker().state_dict() | {"version": np.int64(99)}
     with pytest.raises(ValueError, match="version 99, this code reads 3"):
@@ -198,6 +210,11 @@ def test_a_prompt_that_is_sent_again_keeps_its_place_in_the_schedule():
     assert ProblemState.from_queue({}, step=7).schedule_step == 7
 
 
+def test_a_prompt_in_a_queue_of_an_earlier_version_has_its_unknowns():
+    old = {"visits": 1, "level": 2, "accuracy": -1.0, "worked_level": -1}
+    assert ProblemState.from_queue(old, step=7) == ProblemState(visits=1, level=2, step=7)
+
+
 def test_one_right_response_of_ten_is_an_accuracy_of_a_tenth():
     # In 4 bytes 0.1 would be 0.10000000149, above a threshold of 0.1.
     tracker = tracker_of(record(groups=[(0, [1] + [0] * 9)]))
@@ -209,7 +226,7 @@ def test_more_problems_than_there_was_room_for_begin_as_the_first_ones_did():
     assert tracker.metrics()["pct_never_solved"] == 100.0
 
 
-def test_a_problem_that_was_mixed_once_stays_so():
+def test_a_problem_that_gave_signal_once_has_had_it_for_ever():
     tracker = tracker_of(record(groups=[(0, [0, 1])]))
     tracker.update([record(groups=[(0, [0, 0])])])
     assert tracker.metrics()["pct_never_mixed"] == 0.0

@@ -38,8 +38,7 @@ def test_each_method_gives_the_configuration_its_settings_and_their_defaults():
     assert defaults["trainer"] == asdict(SageLightSettings())
     for cls in METHODS.values():
         if cls.settings_node.startswith("hint."):
-            name = cls.settings_node.removeprefix("hint.")
-            assert read_settings(defaults["hint"]).methods[name] == cls.settings_cls()
+            assert read_settings(defaults["hint"]).of(cls) == cls.settings_cls()
 
 
 def test_what_the_methods_declare_is_no_setting_by_itself():

@@ -159,7 +159,7 @@ def test_the_release_samples_every_group_four_times_and_sage_only_the_failed_one
     hints = 16 * 1024
     assert 4 * pass_tokens < release["tokens"] < 4 * pass_tokens + hints
     assert pass_tokens < sage["tokens"] < release["tokens"]
-    assert sage["mixed"] == pytest.approx(release["mixed"], abs=2)
+    assert sage["num_with_signal"] == pytest.approx(release["num_with_signal"], abs=2)
 
 
 @pytest.mark.parametrize("mode", ["colocate_async", "separate_async"])

@@ -16,10 +16,10 @@ from typing import Any
 
 import psutil
 
+from recipe.hint import REPOSITORY
 from recipe.hint.errors import HintError
 from recipe.hint.runtime.ray_services import wait_until_gone
 
-REPOSITORY = Path(__file__).resolve().parents[3]
 _MARK = "HINT_CHECK_RUN"
 
 
@@ -87,7 +87,7 @@ def run_command(
             start_new_session=True,
         )
     try:
-        is_cut = _wait(process, began + limit_s, until)
+        is_cut = _wait(process, arguments[0], limit_s, until)
         seconds = time.monotonic() - began
     finally:
         _end(process, folder)
@@ -101,13 +101,16 @@ def run_command(
     return Finished(folder, seconds)
 
 
-def _wait(process: subprocess.Popen, deadline: float, until: Callable[[], bool] | None) -> bool:
+def _wait(
+    process: subprocess.Popen, program: str, limit_s: float, until: Callable[[], bool] | None
+) -> bool:
     """Return whether ``until`` ended the wait."""
+    deadline = time.monotonic() + limit_s
     while process.poll() is None:
         if until is not None and until():
             return True
         if time.monotonic() > deadline:
-            raise CommandError("it did not end within its limit of time")
+            raise CommandError(f"{program} did not end within {limit_s:g} s")
         time.sleep(0.1)
     return False
 

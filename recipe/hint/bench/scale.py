@@ -95,7 +95,7 @@ class Simulation:
         return means | {
             "wait_s": wait_s / case.steps,
             "trained_tokens": sum(each.trained_tokens for each in records) / case.steps,
-            "mixed": sum(each.has_signal for each in records) / case.steps,
+            "num_with_signal": sum(each.has_signal for each in records) / case.steps,
             "unresolved": _unresolved(records),
             "trained_groups": len(records) / case.steps,
             "left": num_left,
@@ -236,12 +236,12 @@ def simulate(case: Case) -> dict[str, Any]:
 def scale_lines(argv: Sequence[str]) -> Iterator[str]:
     """Yield a table row per case, as it is there; the ratio is to ``grpo`` in the same mode.
 
-    ``mixed`` groups have unequal rewards and so a gradient; ``waits`` is the share of a step in
+    ``signal`` is the number of prompts with signal per step; ``waits`` is the share of a step in
     which the trainer waits for rollouts.
     """
     yield (
         "arm | mode | replicas | speed | batch | sigma | unresolved | step s | waits | Mtokens | "
-        f"age | evicted | mixed | mixed/h | to {BASELINE}"
+        f"age | evicted | signal | signal/h | to {BASELINE}"
     )
     base: dict[Case, dict[str, Any]] = {}
     for case in cases_of(argv):
@@ -253,7 +253,7 @@ def scale_lines(argv: Sequence[str]) -> Iterator[str]:
             f"{case.arm} | {case.mode} | {case.replicas} | {case.speed} | {case.batch} | "
             f"{case.world.sigma:g} | {case.world.unresolved:g} | {found['step_s']:.0f} | "
             f"{found['wait_s'] / found['step_s']:.2f} | {found['tokens'] / 1e6:.2f} | "
-            f"{found['age']:.2f} | {found['evicted']:.1f} | {found['mixed']:.0f} | "
-            f"{3600 * found['mixed'] / found['step_s']:.0f} | "
+            f"{found['age']:.2f} | {found['evicted']:.1f} | {found['num_with_signal']:.0f} | "
+            f"{3600 * found['num_with_signal'] / found['step_s']:.0f} | "
             f"{found['step_s'] / base[key]['step_s']:.2f}"
         )

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields
-from pathlib import Path
+from dataclasses import asdict, fields
 
 import yaml
 
+from recipe.hint import REPOSITORY
 from recipe.hint.errors import ConfigError
-from recipe.hint.methods import METHODS, Method
+from recipe.hint.methods import METHODS, Method, MultiTurn, OwnCredit
 
-_EXPERIMENTS = Path(__file__).resolve().parents[3] / "configs/experiment"
+_EXPERIMENTS = REPOSITORY / "configs/experiment"
 _ALL_STEPS = "trainer.total_training_steps"
 # Names that mean the same for every method: of the SAGE release.
 ALIASES = {
@@ -89,7 +89,7 @@ def resolve_aliases(argv: Sequence[str]) -> list[str]:
     name = given.get("trainer.method") or _method_of_experiment(given.get("experiment", ""))
     method = METHODS.get(name)
     argv = _with_all_steps(argv, method)
-    if method and method.has_own_credit:
+    if method and issubclass(method, OwnCredit):
         names = ALIASES | _of_method(method)
         for second, value in given.items():
             if second in NO_COUNTERPART.keys() - names.keys():
@@ -158,26 +158,24 @@ def _with_all_steps(argv: Sequence[str], method: type[Method] | None) -> Sequenc
         ConfigError: If a number of steps is none.
     """
     given = given_settings(argv)
-    default = getattr(method.settings_cls, "stage1_steps", None) if method else None
-    if method is None or default is None or "stage2_steps" not in given:
+    name = method.stage1 if method and issubclass(method, MultiTurn) else ""
+    if not (method and name and "stage2_steps" in given):
         return argv
-    full_name = f"{method.settings_node}.stage1_steps"
-    first = given.get("stage1_steps", given.get(full_name, str(default)))
+    default = str(asdict(method.settings_cls())[name])
+    first = given.get(name, given.get(f"{method.settings_node}.{name}", default))
     second = given["stage2_steps"]
     if not (first.isdecimal() and second.isdecimal()):
-        raise ConfigError(
-            f"stage2_steps={second} after stage1_steps={first}: both must be whole numbers"
-        )
+        raise ConfigError(f"stage2_steps={second} after {name}={first}: both must be whole numbers")
     total = str(int(first) + int(second))
     if (all_steps := given.get(_ALL_STEPS, total)) != total:
         raise ConfigError(
-            f"{_ALL_STEPS}={all_steps} is not stage1_steps={first} + stage2_steps={second}; drop "
+            f"{_ALL_STEPS}={all_steps} is not {name}={first} + stage2_steps={second}; drop "
             f"one of them"
         )
     return [f"{_ALL_STEPS}={total}" if arg == f"stage2_steps={second}" else arg for arg in argv]
 
 
-def _of_method(cls: type[Method]) -> dict[str, str]:
+def _of_method(cls: type[OwnCredit]) -> dict[str, str]:
     """Return the bare names of a method's settings, and those that other implementations use."""
     own = {item.name: item.name for item in fields(cls.settings_cls)}
     return {

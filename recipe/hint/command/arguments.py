@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
-import sys
-from collections.abc import Iterator
 from typing import Any, NoReturn
 
 from recipe.hint.typed import finite
@@ -22,16 +19,6 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Print one line; argparse would print the usage before it."""
         self.exit(2, f"{self.prog}: {' '.join(message.split())}\n")
-
-
-@contextlib.contextmanager
-def interruptible() -> Iterator[None]:
-    """End a command that Ctrl-C interrupts with one line and exit code 130."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        sys.stderr.write("error: interrupted\n")
-        sys.exit(130)
 
 
 def text(value: str) -> str:

@@ -18,14 +18,14 @@ from hydra.core.global_hydra import GlobalHydra
 from hydra.errors import MissingConfigException, OverrideParseException
 from omegaconf import DictConfig, OmegaConf
 
+from recipe.hint import PROGRAMS, REPOSITORY
 from recipe.hint.command.aliases import given_settings
-from recipe.hint.errors import ConfigError
+from recipe.hint.errors import ConfigError, one_line
 from recipe.hint.settings import method_defaults
 
 Action = Literal["run", "help", "show", "hydra"]
 
-REPOSITORY = Path(__file__).resolve().parents[3]
-CONFIG_DIR = Path(__file__).resolve().parents[1] / "config"
+CONFIG_DIR = PROGRAMS / "config"
 _OWN_GROUPS = REPOSITORY / "configs"
 _NOT_THERE = re.compile(r"Could not override '([^']+)'|Key '([^']+)' is not in struct")
 # Values that Hydra takes for no file, or fails on: it reads them as something else than a text.
@@ -138,7 +138,7 @@ def primary_config(config_dir: Path) -> DictConfig:
 
 def explain(error: Exception, argv: Sequence[str], config_dir: Path) -> str:
     """Return in one line what is wrong with the command line, and the name that was meant."""
-    text = " ".join(str(error).split())
+    text = one_line(error)
     if isinstance(error, OverrideParseException):
         return (
             f"{error.override!r} cannot be read as NAME=VALUE ({text.split(' See https')[0]}); "

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from recipe.hint.errors import DataError
 from recipe.hint.evaluation.estimators import Estimate, mean_of, paired_mean
@@ -108,7 +109,6 @@ def compare_runs(
     """
     folders = [Path(each) / "evaluation" for each in (first, second)]
     (a, groups_a), (b, groups_b) = map(read_evaluation, folders)
-    stored = (a, b)
     known = (b["benchmarks"], groups_a, groups_b)
     shared = [name for name in a["benchmarks"] if all(name in each for each in known)]
     if not shared:
@@ -122,8 +122,21 @@ def compare_runs(
         )
         for name in shared
     }
+    notes = [
+        *_alone(groups_a, groups_b),
+        *_left_out(comparisons),
+        *_ungraded(shared, a, b),
+        *_other_files(*map(problem_digests, folders)),
+        *_other_sampling(a["sampling"], b["sampling"]),
+        *_drawn_otherwise(*map(drawn_with, folders)),
+    ]
+    models = [f"A: {first}: {a['model']}", f"B: {second}: {b['model']}", ""]
+    table = _table(comparisons, f"A avg@{a['num_samples']}", f"B avg@{b['num_samples']}")
+    return [*models, *table, *([""] if notes else []), *notes]
+
+
+def _table(comparisons: Mapping[str, Comparison], *titles: str) -> list[str]:
     macro = {GROUP_TITLES[name]: each for name, each in compare_macro(comparisons).items()}
-    head = ["benchmark", "problems", f"A avg@{a['num_samples']}", f"B avg@{b['num_samples']}"]
     rows = [
         [
             name,
@@ -137,48 +150,58 @@ def compare_runs(
         ]
         for name, each in {**comparisons, **macro}.items()
     ]
-    table = markdown([*head, "B - A", "95 %", "gained", "lost"], rows)
-    notes = [
-        f"only in {letter}: {', '.join(sorted(alone))}"
-        for letter, alone in (("A", groups_a.keys() - groups_b), ("B", groups_b.keys() - groups_a))
-        if alone
-    ]
-    notes += [
-        f"{name}: {each.num_left_out} problems that only one run has are left out"
-        for name, each in comparisons.items()
-        if each.num_left_out
-    ]
-    notes += [
-        f"{name}: the verifier failed on {percent(share)} % of {letter}'s samples, counted as 0"
-        for name in shared
-        for letter, results in zip("AB", stored, strict=True)
-        if (share := results["benchmarks"][name]["undecided"])
-    ]
-    files = [problem_digests(each) for each in folders]
-    notes += [
-        f"{name} is not the same file in A and B"
-        for name in sorted(files[0].keys() & files[1].keys())
-        if files[0][name] != files[1][name]
-    ]
-    is_disjoint = not files[0].keys() & files[1].keys()
-    if all(files) and is_disjoint and {*files[0].values()} != {*files[1].values()}:
-        a_names, b_names = (", ".join(sorted(each)) for each in files)
-        notes.append(f"the problems are of other files: {a_names} in A, {b_names} in B")
-    # The comparison is of model and sampling together where the sampling differs.
-    notes += [
-        f"sampling differs: {name} is {json.dumps(a['sampling'].get(name))} in A and "
-        f"{json.dumps(b['sampling'].get(name))} in B"
-        for name in [*a["sampling"], *(name for name in b["sampling"] if name not in a["sampling"])]
-        if a["sampling"].get(name) != b["sampling"].get(name)
-    ]
-    drawn = [drawn_with(each) for each in folders]
-    notes += [
-        f"{name} differs: {json.dumps(drawn[0].get(name))} in A and "
-        f"{json.dumps(drawn[1].get(name))} in B"
-        for name in ("template", "grading", "turns", "dtype")
+    head = ["benchmark", "problems", *titles, "B - A", "95 %", "gained", "lost"]
+    return markdown(head, rows)
+
+
+def _alone(first: Collection[str], second: Collection[str]) -> Iterator[str]:
+    """Name the benchmarks that one run alone has."""
+    for letter, names in (("A", {*first} - {*second}), ("B", {*second} - {*first})):
+        if names:
+            yield f"only in {letter}: {', '.join(sorted(names))}"
+
+
+def _left_out(comparisons: Mapping[str, Comparison]) -> Iterator[str]:
+    for name, each in comparisons.items():
+        if each.num_left_out:
+            yield f"{name}: {each.num_left_out} problems that only one run has are left out"
+
+
+def _ungraded(names: Sequence[str], *stored: Mapping[str, Any]) -> Iterator[str]:
+    for name in names:
+        for letter, results in zip("AB", stored, strict=True):
+            if share := results["benchmarks"][name]["undecided"]:
+                yield (
+                    f"{name}: the verifier failed on {percent(share)} % of {letter}'s samples, "
+                    f"counted as 0"
+                )
+
+
+def _other_files(first: Mapping[str, str], second: Mapping[str, str]) -> Iterator[str]:
+    """Compare the files of problems, name -> digest."""
+    common = sorted(first.keys() & second.keys())
+    for name in common:
+        if first[name] != second[name]:
+            yield f"{name} is not the same file in A and B"
+    if first and second and not common and {*first.values()} != {*second.values()}:
+        a_names, b_names = (", ".join(sorted(each)) for each in (first, second))
+        yield f"the problems are of other files: {a_names} in A, {b_names} in B"
+
+
+def _other_sampling(first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator[str]:
+    """Name what differs: there the comparison is of model and sampling together."""
+    for name in dict.fromkeys((*first, *second)):
+        if first.get(name) != second.get(name):
+            yield f"sampling differs: {name} is {_both(name, first, second)}"
+
+
+def _drawn_otherwise(first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator[str]:
+    for name in ("template", "grading", "turns", "dtype"):
         # An earlier version did not write them; without turns there is no such key.
-        if (name == "turns" and all(drawn)) or all(name in each for each in drawn)
-        if drawn[0].get(name) != drawn[1].get(name)
-    ]
-    models = [f"A: {first}: {a['model']}", f"B: {second}: {b['model']}", ""]
-    return [*models, *table, *([""] if notes else []), *notes]
+        is_written = (name == "turns" and first and second) or (name in first and name in second)
+        if is_written and first.get(name) != second.get(name):
+            yield f"{name} differs: {_both(name, first, second)}"
+
+
+def _both(name: str, first: Mapping[str, Any], second: Mapping[str, Any]) -> str:
+    return f"{json.dumps(first.get(name))} in A and {json.dumps(second.get(name))} in B"

@@ -22,6 +22,7 @@ from recipe.hint.evaluation.estimators import (
     Estimate,
     clustered_mean,
     paired_mean,
+    t_outside,
     t_quantile,
     unseen_share,
     wilson_interval,
@@ -76,17 +77,45 @@ def crossed_difference(differences_SP: npt.ArrayLike) -> Estimate:
     differences_SP = _not_empty(differences_SP)
     if np.ptp(differences_SP) <= SAME:
         return paired_mean(differences_SP[0])
-    mean, num_problems = float(differences_SP.mean()), differences_SP.shape[1]
+    mean = float(differences_SP.mean())
     if 1 in differences_SP.shape:
         _, low, high = paired_mean(differences_SP.mean(axis=0))
     else:
         variance, degrees = _variance(differences_SP)
         half = t_quantile(degrees) * math.sqrt(variance)
         low, high = mean - half, mean + half
+    unseen = _unseen(differences_SP)
+    return Estimate(mean, max(-1.0, min(low, mean - unseen)), min(1.0, max(high, mean + unseen)))
+
+
+def crossed_p(differences_SP: npt.ArrayLike) -> float:
+    """Return the two-sided p value of a mean difference against 0, by the same error and degrees.
+
+    Args:
+        differences_SP: In [-1, 1], of at least two seeds and two problems.
+
+    Returns:
+        1.0 where the mean is within what problems that were not drawn could make of it.
+
+    Raises:
+        ValueError: If there are fewer than two seeds or problems.
+    """
+    differences_SP = _not_empty(differences_SP)
+    if min(differences_SP.shape) < 2:
+        raise ValueError(f"expected two seeds and problems, got shape {differences_SP.shape}")
+    distance = abs(float(differences_SP.mean()))
+    if distance <= _unseen(differences_SP) or np.ptp(differences_SP) <= SAME:
+        return 1.0
+    variance, degrees = _variance(differences_SP)
+    return float(t_outside(distance / math.sqrt(variance), degrees))
+
+
+def _unseen(differences_SP: npt.NDArray[np.float64]) -> float:
+    """Return how far problems that differ from most, and were not drawn, could move the mean."""
+    num_problems = differences_SP.shape[1]
     same_in_all_P = np.ptp(differences_SP, axis=0) <= SAME
     _, counts = np.unique(differences_SP[0, same_in_all_P].round(9), return_counts=True)
-    unseen = unseen_share(num_problems) * counts.max(initial=0) / num_problems
-    return Estimate(mean, max(-1.0, min(low, mean - unseen)), min(1.0, max(high, mean + unseen)))
+    return unseen_share(num_problems) * counts.max(initial=0) / num_problems
 
 
 def mean_ratio(ratios_S: npt.ArrayLike) -> Estimate:

@@ -190,8 +190,9 @@ async def draw_responses(
 ) -> None:
     """Do all jobs; the first failure stops the others, and what was written stays.
 
-    A problem that the teacher leaves unanswered is no such failure: it may refuse this one, at any
-    start again. If it has answered none when all places have failed once, the endpoint is at fault.
+    A problem that the teacher leaves unanswered does not stop the others: the endpoint may refuse
+    this problem at every start. If it has answered none when all places have failed once, the
+    endpoint is at fault.
 
     Args:
         jobs: What to draw.

@@ -92,11 +92,27 @@ def t_quantile(degrees: int) -> float:
     if degrees < 1:
         raise ValueError(f"degrees={degrees} must be at least 1")
 
-    def excess(t: Any) -> Any:  # of mpmath's own numbers
-        outside = mpmath.betainc(degrees / 2, 0.5, 0, degrees / (degrees + t * t), regularized=True)
-        return outside - (1 - _LEVEL)
+    def excess(t: Any) -> Any:
+        return t_outside(t, degrees) - (1 - _LEVEL)
 
     return float(mpmath.findroot(excess, (1.9, 13), solver="anderson"))
+
+
+def t_outside(t: Any, degrees: int) -> Any:
+    """Return the probability that Student's t is beyond ``t`` on either side, an mpmath number."""
+    return mpmath.betainc(degrees / 2, 0.5, 0, degrees / (degrees + t * t), regularized=True)
+
+
+def holm(probabilities: Sequence[float]) -> list[float]:
+    """Return p values corrected for how many were looked at, in their order.
+
+    Source: Holm 1979, Scand. J. Stat. 6.
+    """
+    corrected, last, count = [0.0] * len(probabilities), 0.0, len(probabilities)
+    for rank, place in enumerate(sorted(range(count), key=probabilities.__getitem__)):
+        last = max(last, min(1.0, (count - rank) * probabilities[place]))
+        corrected[place] = last
+    return corrected
 
 
 def wilson_interval(

@@ -12,11 +12,11 @@ from omegaconf import DictConfig
 
 from recipe.hint.evaluation.draw import Job, response_row
 from recipe.hint.hints.base import Endpoint
-from recipe.hint.methods import BASELINE, METHODS, Method
+from recipe.hint.methods import BASELINE, METHODS, Method, MultiTurn
 from recipe.hint.prompt import Texts
 from recipe.hint.rollout import PromptRollout, RolloutParts
 from recipe.hint.samples import NO_SAMPLES
-from recipe.hint.schema import ProblemState, seed_at
+from recipe.hint.schema import ProblemState
 from recipe.hint.settings import HintSettings, build_method, read_texts, settings_of
 
 TeacherOf = Callable[[Method, HintSettings, Texts, DictConfig, DictConfig], Endpoint | None]
@@ -32,19 +32,19 @@ def evaluated_method(config: DictConfig) -> str:
 def played_turns(config: DictConfig) -> dict[str, Any] | None:
     """Return what the responses of a method with several turns depend on; ``None`` for others."""
     name = evaluated_method(config)
-    if name == BASELINE:
+    if not METHODS[name].is_multi_turn:
         return None
     settings = settings_of(config)
-    own = settings.methods[METHODS[name].settings_node.removeprefix("hint.")]
-    asks_teacher = build_method(config.trainer, settings).asks_teacher
+    method = build_method(config.trainer, settings)
+    asks_teacher = isinstance(method, MultiTurn) and method.asks_teacher
     teacher = {"teacher": settings.teacher.model} if asks_teacher else {}
     texts = asdict(read_texts(settings))
-    return {"method": name, "settings": asdict(own), "texts": texts} | teacher
+    return {"method": name, "settings": asdict(method.settings), "texts": texts} | teacher
 
 
 def parts_of_turns(config: DictConfig, engine: Any, teacher_of: TeacherOf) -> RolloutParts | None:
     """Return what the conversations are made of; ``None`` for a method with one turn."""
-    if evaluated_method(config) == BASELINE:
+    if not METHODS[evaluated_method(config)].is_multi_turn:
         return None
     settings = replace(settings_of(config), samples=NO_SAMPLES)
     texts = read_texts(settings)
@@ -61,7 +61,7 @@ async def played_rows(job: Job, *, parts: RolloutParts) -> list[dict[str, Any]]:
     start = time.perf_counter()
     outcome = await rollout.run("evaluation", 0)
     seconds = round(time.perf_counter() - start, 3)
-    seed = seed_at(parts.settings.seed, 0, name, 0)  # of the first turns
+    seed = rollout.first_seed  # of the first turns
     is_seeded = parts.settings.seeded_sampling
     rows = []
     for played in outcome.rows:

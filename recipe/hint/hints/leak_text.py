@@ -260,7 +260,7 @@ def compact(text: str) -> str:
 
 
 def boxes(text: str) -> list[Value]:
-    """Return what stands in each box that is closed, holds no other box and is not blank."""
+    """Return the content of each box that is closed, holds no other box and is not blank."""
     found: list[Value] = []
     open_at: list[re.Match[str] | None] = []
     last_box = -1

@@ -19,7 +19,6 @@ import logging
 import os
 import random
 import sqlite3
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
@@ -59,7 +58,7 @@ FaultKind = Literal[
 _PERMANENT: frozenset[FaultKind] = frozenset({"refused", "budget", "cache"})
 _REACH_S = 10.0
 _EXCERPT_CHARS = 200
-_MAX_CHARS_PER_TOKEN = 64  # more is no answer of so many tokens, and slow to search and render
+_MAX_CHARS_PER_TOKEN = 64  # so many tokens cannot spell a longer text, which is slow to search
 _LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -82,7 +81,8 @@ class Client:
         """Check the address; ``uses_proxy``: that of the environment, for any host but this one.
 
         Raises:
-            ConfigError: If it is none, or holds a user name, a query or a fragment.
+            ConfigError: If it is not an http(s) address, or contains a user name, a query or a
+                fragment.
         """
         try:
             parts = urlsplit(base_url if base_url.isprintable() else "")
@@ -241,17 +241,8 @@ class Teacher:
         self._cache = ResponseCache(settings.cache_dir)
         self._slots = Slots(settings.num_parallel)
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        self._counters: Counter[str] = Counter()
         self._num_silent = 0  # requests in a row without an answer in time
         self._warned: set[str] = set()
-
-    def counters(self) -> dict[str, int]:
-        """Return counts of what happened so far in this process.
-
-        ``calls`` are HTTP requests: the sum of ``answers`` and of every ``fault_*``. ``cached``
-        responses cost no call. ``stopped`` are requests that the budget or the cache stopped.
-        """
-        return dict(self._counters)
 
     async def write(
         self, problem: Problem, generate: Generate, *, num_before: int = 0
@@ -304,34 +295,28 @@ class Teacher:
         try:
             async with lock:
                 if cached := await asyncio.to_thread(self._cache.get, request.key):
-                    self._counters["cached"] += 1
                     return _Asked(cached)
                 # Later turns, which are longer, first: else no prompt of many finishes for long.
                 async with self._slots.held(len(request.body["messages"])):
                     return await self._try(request)
         except sqlite3.Error as error:
-            self._counters["stopped"] += 1
             return self._warn(Fault("cache", f"{self._settings.cache_dir}: {error}"), 0)
 
     async def _try(self, request: Request) -> _Asked:
         num_calls = 0
         while True:
             if fault := await self._over_budget():
-                self._counters["stopped"] += 1
                 return self._warn(fault, num_calls)
             outcome = await self._client.send(request)
             num_calls += 1
-            self._counters["calls"] += 1
             is_silent = isinstance(outcome, Fault) and outcome.kind == "timeout"
             self._num_silent = self._num_silent + 1 if is_silent else 0
             if isinstance(outcome, CachedResponse):
-                self._counters["answers"] += 1
                 if outcome.is_unwritten:
                     await self._book(self._cache.pay, outcome.paid_tokens)
                 else:
                     await self._book(self._cache.add, request.key, outcome)
                 return _Asked(outcome, num_calls)
-            self._counters[f"fault_{outcome.kind}"] += 1
             if outcome.paid_tokens:
                 await self._book(self._cache.pay, outcome.paid_tokens)
             wait_s = self._wait_s(request, outcome, num_calls)

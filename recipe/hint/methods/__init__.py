@@ -10,6 +10,8 @@ from recipe.hint.methods.ghpo import Ghpo
 from recipe.hint.methods.grpo import Grpo
 from recipe.hint.methods.luffy import Luffy
 from recipe.hint.methods.mlmt import Mlmt
+from recipe.hint.methods.multi_turn import MultiTurn
+from recipe.hint.methods.own_credit import OwnCredit
 from recipe.hint.methods.prefix_rl import PrefixRl
 from recipe.hint.methods.rl_zvp import RlZvp
 from recipe.hint.methods.sage import Sage
@@ -79,10 +81,21 @@ def get_method(name: str) -> type[Method]:
     """Return the method class of a ``trainer.method`` value.
 
     Raises:
-        ConfigError: If there is none of that name.
+        ConfigError: If there is none of that name, or it has to derive from another class.
     """
     if name not in METHODS:
         raise ConfigError(
             f"trainer.method={name!r} is not a method; choose one of {', '.join(sorted(METHODS))}"
         )
-    return METHODS[name]
+    cls = METHODS[name]
+    for says, what, base in (
+        (cls.has_own_credit, "has_own_credit", OwnCredit),
+        (cls.is_multi_turn, "is_multi_turn", MultiTurn),
+    ):
+        if says != issubclass(cls, base):
+            raise ConfigError(
+                f"trainer.method={name}: {cls.__module__}.{cls.__name__} has {what}={says}, which "
+                f"{base.__name__} sets; derive it from {base.__module__}.{base.__name__}, and "
+                f"leave {what} out"
+            )
+    return cls

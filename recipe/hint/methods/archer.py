@@ -13,15 +13,15 @@ from recipe.hint.credit.baselines import rewards_of, state_values
 from recipe.hint.credit.rows import CreditRow
 from recipe.hint.credit.turn_level import next_rows, turn_gae
 from recipe.hint.errors import ConfigError
-from recipe.hint.methods.base import Method
-from recipe.hint.methods.final_turns import FinalTurns
+from recipe.hint.methods.base import MethodSettings
+from recipe.hint.methods.multi_turn import MultiTurn
 from recipe.hint.methods.prompts import Revise
 from recipe.hint.schema import Problem, ProblemState
 from recipe.hint.turns import Decision, Round, Row, Sample, Train, conversation_to, places, turn_at
 
 
 @dataclass(frozen=True)
-class ArcherSettings:
+class ArcherSettings(MethodSettings):
     """The critic and the conversation; defaults as in the original but ``updates``, ``batch_size``.
 
     Attributes:
@@ -79,7 +79,7 @@ class ArcherSettings:
         return found
 
 
-class Archer(Method):
+class Archer(MultiTurn):
     """Answer, then revise; each utterance earns Q - V of a critic that learns off policy.
 
     Source: Zhou et al. 2024, arXiv:2402.19446. Deviations: docs/deviations.md#archer.
@@ -87,8 +87,6 @@ class Archer(Method):
 
     settings_cls = ArcherSettings
     settings_node = "hint.archer"
-    has_own_credit: ClassVar[bool] = True
-    is_multi_turn: ClassVar[bool] = True
     aliases: ClassVar[Mapping[str, str]] = {
         "epochs": "updates",
         "critic_lm": "critic.model.path",
@@ -163,10 +161,6 @@ class Archer(Method):
             return state_values(rows) + self._gae(rows)
         gamma = self.settings.gamma
         return turn_gae(rewards_of(rows), np.zeros(len(rows)), next_rows(rows), gamma, 1.0)
-
-    def validation(self) -> Method:
-        """Return the same conversations, scored by their last turns."""
-        return FinalTurns(self)
 
     def _gae(self, rows: Sequence[CreditRow]) -> np.ndarray:
         gamma, lam = self.settings.gamma, self.settings.lam

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
-
-from recipe.hint.credit.archer import UtteranceCriticSettings
-from recipe.hint.credit.rows import DROPPED, CreditRow
-from recipe.hint.credit.tokens import TokenStats, token_advantages
+from recipe.hint.credit.rows import DROPPED
 from recipe.hint.errors import ConfigError
 from recipe.hint.prompt import Style
 from recipe.hint.schema import FINAL_HINT_FAILURES, Problem, ProblemState, seed_at
@@ -18,8 +14,17 @@ from recipe.hint.turns import Bare, Decision, Place, Round, Row, Sample, Train, 
 
 
 @dataclass(frozen=True)
-class NoSettings:
-    """A method without settings of its own."""
+class MethodSettings:
+    """Settings of a method, as fields of a subclass; as it is, a method has none."""
+
+    @property
+    def asks_teacher(self) -> bool:
+        """Whether some turn is written by the endpoint of ``hint.teacher``."""
+        return False
+
+    def unread(self) -> dict[str, str]:
+        """Return the settings without effect beside the others -> what would give them one."""
+        return {}
 
 
 @dataclass(frozen=True)
@@ -47,9 +52,8 @@ class Draws:
 class Method:
     """Decide what is sampled and what trains; as a base class: one group without a hint, as GRPO.
 
-    A method is pure and holds no state. Its attributes declare what it needs. In ``advantages`` and
-    the other hooks of credit, ``rows`` are those of one batch, in any order, and ``tokens`` their
-    log-probabilities and entropies under the policy.
+    A method is pure and holds no state. Its attributes declare what it needs. Own credit is that of
+    ``OwnCredit`` (own_credit.py), several turns are those of ``MultiTurn`` (multi_turn.py).
 
     Attributes:
         settings_cls: A frozen dataclass of its settings; their defaults are the configuration's. It
@@ -63,20 +67,15 @@ class Method:
         increments: Pieces that each level of the source is cut into, each a level of its own.
         drops_groups: Whether a group may be dropped under verl's estimator, which makes its rewards
             equal; not read where the method has credit of its own.
-        has_own_credit: Whether :meth:`advantages` takes the place of verl's estimator.
-        is_multi_turn: Whether its conversations have several turns, in training and in validation.
+        has_own_credit: Whether it is an ``OwnCredit``, which alone may say so.
+        is_multi_turn: Whether it is a ``MultiTurn``, likewise.
         needs_solution: Whether it trains on the reference solutions.
         must_open_think: Whether the response itself must open <think>; a chat template that opens
             it is refused.
-        needs_log_probs: Whether it needs the trainer's log-probabilities before the update, which
-            verl's bypass mode does not compute.
         phase_may_fill_run: Whether the first phase may take all steps of the run.
-        aliases: Names of settings in other implementations -> ours; a name with dots may be any
-            setting.
-        alias_values: Name in another implementation -> its values -> ours.
     """
 
-    settings_cls: ClassVar[type] = NoSettings
+    settings_cls: ClassVar[type[MethodSettings]] = MethodSettings
     settings_node: ClassVar[str] = ""
     uses_hints: ClassVar[bool] = False
     source: ClassVar[str] = "self_generated"
@@ -89,10 +88,7 @@ class Method:
     is_multi_turn: ClassVar[bool] = False
     needs_solution: ClassVar[bool] = False
     must_open_think: bool = False
-    needs_log_probs: ClassVar[bool] = False
     phase_may_fill_run: ClassVar[bool] = False
-    aliases: ClassVar[Mapping[str, str]] = {}
-    alias_values: ClassVar[Mapping[str, Mapping[str, str]]] = {}
 
     def __init__(
         self, *, max_level: int = 0, settings: Any = None, draws: Draws | None = None
@@ -123,19 +119,10 @@ class Method:
             return Sample()
         return self.train_round(rounds, len(rounds) - 1)
 
-    def next_turn(self, problem: Problem, rounds: Sequence[Round]) -> Sample | None:
-        """Return the next turn's request, in validation too; ``None`` where conversations end."""
-        return None
-
     def reward(self, turn: Turn) -> float:
         """Return the reward that a turn with a verdict trains with."""
         assert turn.verdict is not None, "a turn without a grade has no reward of its own"
         return turn.verdict.train_reward
-
-    @property
-    def verdict_dependent_settings(self) -> tuple[str, ...]:
-        """Names of active settings that let a later turn depend on the verdict."""
-        return ()
 
     def validation(self) -> Method:
         """Return what validation plays: one group without hints, unless the method has turns."""
@@ -159,69 +146,6 @@ class Method:
     def first_phase(self) -> tuple[str, int]:
         """Name and value, in steps, of the setting of the first phase's length; 0: no phase."""
         return "", 0
-
-    @property
-    def num_first_attempts(self) -> int:
-        """How many of ``Problem.first_attempts`` conversations continue."""
-        return 0
-
-    @property
-    def needs_reference(self) -> bool:
-        """Whether some row can have a KL coefficient above 0."""
-        return False
-
-    @property
-    def needs_critic(self) -> bool:
-        """Whether :meth:`advantages` reads the value of a row."""
-        return False
-
-    @property
-    def compares_group(self) -> bool:
-        """Whether :meth:`advantages` compares the responses of one group."""
-        return True
-
-    @property
-    def publishes_critic_rows(self) -> bool:
-        """Whether turns of the policy that do not train are published for the critic."""
-        return False
-
-    @property
-    def asks_teacher(self) -> bool:
-        """Whether some turn is written by the endpoint of ``hint.teacher``."""
-        return False
-
-    @property
-    def utterance_critic(self) -> UtteranceCriticSettings | None:
-        """How a critic of whole utterances learns; ``None``: there is none, or verl's."""
-        return None
-
-    def value_targets(self, rows: Sequence[CreditRow]) -> np.ndarray:
-        """Return the critic's target for the state before each turn, shape (N,)."""
-        return np.array([row.reward for row in rows])
-
-    def advantages(self, rows: Sequence[CreditRow]) -> np.ndarray:
-        """Return the advantage of each row, shape (N,), before its weight and its KL."""
-        raise NotImplementedError("only a method with has_own_credit has advantages")
-
-    def token_weights(self, rows: Sequence[CreditRow], tokens: TokenStats) -> np.ndarray:
-        """Return the factor of each token's advantage, shape (N, T) or (N, 1): 1."""
-        return np.ones((len(rows), 1))
-
-    def kl_coefs(self, rows: Sequence[CreditRow], kls_N: np.ndarray) -> np.ndarray:
-        """Return the KL coefficient of each row, shape (N,): the row's own.
-
-        ``kls_N`` are log-ratios to the reference policy, summed over a row's tokens, in nats.
-        """
-        return np.array([row.kl_coef for row in rows])
-
-    def token_advantages(
-        self, rows: Sequence[CreditRow], tokens: TokenStats
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return :meth:`advantages`, (N,), and each token's, (N, T), with weight and KL."""
-        advantages_N = self.advantages(rows)
-        weights_NT = np.array([[row.weight] for row in rows]) * self.token_weights(rows, tokens)
-        kl_coefs_N = self.kl_coefs(rows, tokens.kls_N)
-        return advantages_N, token_advantages(advantages_N, weights_NT, kl_coefs_N, tokens)
 
     def metrics(self) -> dict[str, float]:
         """Return constants to log at every step, names relative to ``hint/``."""

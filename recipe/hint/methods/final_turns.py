@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from recipe.hint.conversations import conversations
 from recipe.hint.errors import TeacherSilentError
 from recipe.hint.methods.base import Method
 from recipe.hint.schema import Problem, ProblemState
 from recipe.hint.turns import Decision, Round, Row, Sample, Train
+
+if TYPE_CHECKING:  # it imports this file
+    from recipe.hint.methods.multi_turn import MultiTurn
 
 
 class FinalTurns(Method):
@@ -17,7 +21,7 @@ class FinalTurns(Method):
     The row's facts compare that turn with the first one. Turns that would not train count too.
     """
 
-    def __init__(self, method: Method) -> None:
+    def __init__(self, method: MultiTurn) -> None:
         super().__init__()
         self._method = method
 

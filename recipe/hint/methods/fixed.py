@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from recipe.hint.errors import ConfigError
-from recipe.hint.methods.base import Method, unhinted
+from recipe.hint.methods.base import Method, MethodSettings, unhinted
 from recipe.hint.schema import Problem, ProblemState
 from recipe.hint.turns import Hinted, Sample
 
 
 @dataclass(frozen=True)
-class FixedSettings:
+class FixedSettings(MethodSettings):
     """``level`` is the constant level, from 1 to the number of levels."""
 
     level: int = 2

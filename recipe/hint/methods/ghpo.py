@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from recipe.hint.errors import ConfigError
-from recipe.hint.methods.base import Method, check_below_group, unhinted
+from recipe.hint.methods.base import Method, MethodSettings, check_below_group, unhinted
 from recipe.hint.schema import FINAL_HINT_FAILURES, Problem, ProblemState
 from recipe.hint.turns import Decision, Hinted, Round, Sample, Turn, at_level
 
@@ -17,7 +17,7 @@ _FORM = re.compile(r"\s*<think>(.*?)</think>\s*<answer>(.*?)</answer>\s*", re.DO
 
 
 @dataclass(frozen=True)
-class GhpoSettings:
+class GhpoSettings(MethodSettings):
     """The decision of GHPO and of the baselines it is compared with.
 
     Attributes:
@@ -111,8 +111,7 @@ class Ghpo(Method):
             return self.dropped(self.train_last_sampled(rounds))
         if mode in ("fixed_all", "none"):
             return super().react(problem, state, rounds)
-        num_solved = sum(accuracy > 0 for accuracy in last.accuracies_G)
-        may_be_easy = num_solved + last.num_ungraded > self.settings.max_solved
+        may_be_easy = last.num_right + last.num_ungraded > self.settings.max_solved
         if last.request.is_off_schedule or may_be_easy:
             return self.train_last_sampled(rounds)
         end = self.max_level if mode == "adaptive" else self.settings.level

@@ -12,13 +12,14 @@ from recipe.hint.credit.baselines import grpo_advantages
 from recipe.hint.credit.rows import CreditRow
 from recipe.hint.credit.tokens import TokenStats
 from recipe.hint.errors import ConfigError
-from recipe.hint.methods.base import Method
+from recipe.hint.methods.base import MethodSettings
+from recipe.hint.methods.own_credit import OwnCredit
 from recipe.hint.schema import Problem, ProblemState
 from recipe.hint.turns import Decision, Place, Round, Sample, Train
 
 
 @dataclass(frozen=True)
-class LuffySettings:
+class LuffySettings(MethodSettings):
     """How the policy learns from the solution.
 
     Attributes:
@@ -34,7 +35,7 @@ class LuffySettings:
             raise ConfigError(f"hint.luffy.gamma={self.gamma} must be above 0")
 
 
-class Luffy(Method):
+class Luffy(OwnCredit):
     """Compare G samples with the solution, which counts more the more of them fail.
 
     The solution stays out of the group if the verifier does not call it right, and if no response
@@ -45,7 +46,6 @@ class Luffy(Method):
 
     settings_cls: ClassVar[type] = LuffySettings
     settings_node: ClassVar[str] = "hint.luffy"
-    has_own_credit: ClassVar[bool] = True
     needs_solution: ClassVar[bool] = True
     needs_log_probs: ClassVar[bool] = True
 
@@ -54,8 +54,8 @@ class Luffy(Method):
         if len(rounds) == 1:
             return Sample(given=(problem.solution,), role="reference")
         rows = self.train_round(rounds, 0).rows
-        is_whole = rounds[1].is_solved and not rounds[1].turns[0].response.is_truncated
-        if is_whole and not rounds[0].is_inconclusive:
+        is_uncut = rounds[1].is_solved and not rounds[1].turns[0].response.is_truncated
+        if is_uncut and not rounds[0].is_inconclusive:
             rows += (self.row(rounds, Place(1, 0)),)
         return Train(rows)
 

@@ -99,6 +99,7 @@ class Mlmt(ScoreGuided):
 
     settings_cls = MlmtSettings
     settings_node = MlmtSettings.node
+    roles_alternate: ClassVar[bool] = MlmtSettings.roles_alternate
     aliases: ClassVar[Mapping[str, str]] = {
         **ScoreGuided.aliases,
         "value_coef": "value_bonus",
@@ -129,6 +130,21 @@ class Mlmt(ScoreGuided):
     def publishes_critic_rows(self) -> bool:
         """Whether the critic sees turns that do not train, such as those of the waiting role."""
         return super().publishes_critic_rows or (self.needs_critic and self.settings.t_low > 0)
+
+    @property
+    def role_steps(self) -> tuple[int, int]:
+        """``t_low`` and ``t_high``."""
+        return self.settings.t_low, self.settings.t_high
+
+    def check_two_policies(self) -> None:
+        """Refuse the critic's value in the guide's reward."""
+        if bonus := self.settings.value_bonus:
+            node = self.settings_node
+            raise ConfigError(
+                f"{node}.value_bonus={bonus} needs the critic's value before a refinement, which "
+                f"the server of the other role answers in the guide's phases; give "
+                f"{node}.value_bonus=0 and {node}.value_grad=stop"
+            )
 
     def check_steps(self, num_steps: int) -> None:
         """Refuse phases that leave a role out, and a stage I that outlasts the solver's phase."""
@@ -185,7 +201,7 @@ class Mlmt(ScoreGuided):
 
     def trained_roles(self, state: ProblemState) -> tuple[bool, bool]:
         """Return whether the solver and whether the guide train at this step."""
-        low, high = self.settings.t_low, self.settings.t_high
+        low, high = self.role_steps
         if not low:
             return super().trained_roles(state)
         is_low = (state.schedule_step - 1) % (low + high) < low

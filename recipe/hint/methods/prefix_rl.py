@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from recipe.hint.errors import ConfigError
-from recipe.hint.methods.base import Method
+from recipe.hint.methods.base import Method, MethodSettings
 from recipe.hint.schema import Problem, ProblemState
 from recipe.hint.turns import Sample, at_level
 
 
 @dataclass(frozen=True)
-class PrefixRlSettings:
+class PrefixRlSettings(MethodSettings):
     """How the prompts are mixed.
 
     Attributes:

@@ -12,7 +12,8 @@ from recipe.hint.credit.baselines import grpo_advantages, has_equal_rewards
 from recipe.hint.credit.rows import CreditRow
 from recipe.hint.credit.tokens import TokenStats
 from recipe.hint.errors import ConfigError
-from recipe.hint.methods.base import Method
+from recipe.hint.methods.base import MethodSettings
+from recipe.hint.methods.own_credit import OwnCredit
 from recipe.hint.schema import Problem, ProblemState
 from recipe.hint.turns import Decision, Round, Train
 
@@ -20,7 +21,7 @@ _RIGHT = "is_right"
 
 
 @dataclass(frozen=True)
-class RlZvpSettings:
+class RlZvpSettings(MethodSettings):
     """How strongly groups of equal rewards train.
 
     Attributes:
@@ -36,7 +37,7 @@ class RlZvpSettings:
             )
 
 
-class RlZvp(Method):
+class RlZvp(OwnCredit):
     """Push all-right groups up and all-wrong ones down, each token by its entropy.
 
     A wrong response's token loses alpha (max H - H_t), most where the policy was sure. Mixed groups
@@ -47,7 +48,6 @@ class RlZvp(Method):
 
     settings_cls: ClassVar[type] = RlZvpSettings
     settings_node: ClassVar[str] = "hint.rl_zvp"
-    has_own_credit: ClassVar[bool] = True
     needs_log_probs: ClassVar[bool] = True
 
     def react(self, problem: Problem, state: ProblemState, rounds: Sequence[Round]) -> Decision:

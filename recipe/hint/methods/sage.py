@@ -30,7 +30,7 @@ class Sage(Method):
         """Return level 0, or one below the level that worked last (``start=remembered``)."""
         level = 0
         if self.settings.start == "remembered":
-            level = min(max(state.worked_level - 1, 0), self.max_level)
+            level = min(max((state.worked_level or 0) - 1, 0), self.max_level)
         will_fail = level == 0 and state.visits > 0 and state.worked_level != 0
         writes_early = self.settings.write_early and will_fail
         return self._request(level, state, writes_early=writes_early)
@@ -52,7 +52,7 @@ class Sage(Method):
         """Return the level to try after this one has failed."""
         if level or self.settings.after_zero == "next":
             return level + 1
-        return max(state.worked_level, 1) if state.worked_level >= 0 else self.max_level
+        return self.max_level if state.worked_level is None else max(state.worked_level, 1)
 
     def _request(self, level: int, state: ProblemState, *, writes_early: bool = False) -> Sample:
         probe_n = self.settings.probe_n if level < self.max_level else 0
@@ -60,6 +60,6 @@ class Sage(Method):
         return Sample(
             at_level(level),
             n=self.settings.unanimous_n if expected else probe_n,
-            stop_if_all=expected or "wrong",  # a whole group (n=0) has nothing to complete
+            stop_if_all=expected or ("wrong" if probe_n else None),
             writes_hints_early=writes_early,
         )

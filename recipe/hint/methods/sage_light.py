@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from recipe.hint.errors import ConfigError
-from recipe.hint.methods.base import Method, unhinted
+from recipe.hint.methods.base import Method, MethodSettings, unhinted
 from recipe.hint.schema import Problem, ProblemState
 from recipe.hint.turns import Sample, at_level
 
 
 @dataclass(frozen=True)
-class SageLightSettings:
+class SageLightSettings(MethodSettings):
     """Thresholds on the problem's last accuracy, both in [0, 1]."""
 
     hint_accuracy_min_threshold: float = 0.1
@@ -22,7 +22,8 @@ class SageLightSettings:
         for name, value in (("min", low), ("max", high)):
             if not 0.0 <= value <= 1.0:
                 raise ConfigError(
-                    f"trainer.hint_accuracy_{name}_threshold={value} is outside [0, 1]"
+                    f"trainer.hint_accuracy_{name}_threshold={value} is outside [0, 1]; give a "
+                    f"share"
                 )
         if low > high:
             raise ConfigError(
@@ -31,12 +32,14 @@ class SageLightSettings:
             )
 
 
-def next_level(level: int, accuracy: float, max_level: int, settings: SageLightSettings) -> int:
+def next_level(
+    level: int, accuracy: float | None, max_level: int, settings: SageLightSettings
+) -> int:
     """Return the level of the next prompt rollout.
 
-    ``accuracy`` below zero means unknown (none before, failed hint, failed verifier): no change.
+    An unknown ``accuracy`` (none before, failed hint, failed verifier) changes nothing.
     """
-    if accuracy < 0:
+    if accuracy is None:
         return level
     if accuracy <= settings.hint_accuracy_min_threshold:
         return min(level + 1, max_level)

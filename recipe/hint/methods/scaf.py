@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from recipe.hint.errors import ConfigError
-from recipe.hint.methods.base import Method, check_below_group
+from recipe.hint.methods.base import Method, MethodSettings, check_below_group
 from recipe.hint.schema import Problem, ProblemState
 from recipe.hint.turns import Bare, Decision, Hinted, Place, Round, Sample, Train
 
 
 @dataclass(frozen=True)
-class ScafSettings:
+class ScafSettings(MethodSettings):
     """How guidance is cut into pieces and tried.
 
     Attributes:

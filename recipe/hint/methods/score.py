@@ -11,8 +11,9 @@ import numpy as np
 from recipe.hint.credit.baselines import minus_baseline
 from recipe.hint.credit.rows import CreditRow
 from recipe.hint.errors import ConfigError
-from recipe.hint.methods.base import Method
+from recipe.hint.methods.base import Method, MethodSettings
 from recipe.hint.methods.final_turns import FinalTurns
+from recipe.hint.methods.multi_turn import MultiTurn
 from recipe.hint.methods.prompts import Revise
 from recipe.hint.schema import Problem, ProblemState
 from recipe.hint.turns import (
@@ -32,7 +33,7 @@ PARENT_TURN = "parent_turn"
 
 
 @dataclass(frozen=True)
-class ScoreSettings:
+class ScoreSettings(MethodSettings):
     """The two stages; the defaults are the paper's for mathematics.
 
     Attributes:
@@ -87,7 +88,7 @@ class ScoreSettings:
         return found
 
 
-class Score(Method):
+class Score(MultiTurn):
     """Answer, then revise: the first turn earns its accuracy, the last its change.
 
     Stage I holds the first turn to the reference policy and trains the last; stage II trains
@@ -97,9 +98,8 @@ class Score(Method):
 
     settings_cls: ClassVar[type] = ScoreSettings
     settings_node: ClassVar[str] = ScoreSettings.node
-    has_own_credit: ClassVar[bool] = True
-    is_multi_turn: ClassVar[bool] = True
     phase_may_fill_run: ClassVar[bool] = True
+    stage1: ClassVar[str] = "stage1_steps"
     # In validation every conversation is sampled.
     validation_settings: ClassVar[dict[str, Any]] = {"offline_attempts": 0}
 
@@ -111,7 +111,7 @@ class Score(Method):
     @property
     def first_phase(self) -> tuple[str, int]:
         """Stage I."""
-        return "stage1_steps", self.settings.stage1_steps
+        return self.stage1, self.settings.stage1_steps
 
     @property
     def num_first_attempts(self) -> int:

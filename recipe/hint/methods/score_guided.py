@@ -104,6 +104,11 @@ class ScoreGuidedSettings(ScoreSettings):
             if value is not None and not 0 < value <= (1.0 if name == "guide_top_p" else 100.0):
                 raise ConfigError(f"{self.node}.{name}={value} is out of range; give 1.0 or null")
 
+    @property
+    def asks_teacher(self) -> bool:
+        """Whether one of the roles is the teacher's."""
+        return "teacher" in (self.guide, self.solver)
+
     def unread(self) -> dict[str, str]:
         """Return the settings without effect -> what would give them one."""
         found = super().unread()
@@ -161,11 +166,6 @@ class ScoreGuided(Score):
     def first_phase(self) -> tuple[str, int]:
         """Stage I, if the solver trains."""
         return super().first_phase if self.settings.train_solver else ("", 0)
-
-    @property
-    def asks_teacher(self) -> bool:
-        """Whether one of the roles is the teacher's."""
-        return "teacher" in (self.settings.guide, self.settings.solver)
 
     @property
     def publishes_critic_rows(self) -> bool:

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from recipe.hint.errors import ConfigError
-from recipe.hint.methods.base import check_below_group
+from recipe.hint.methods.base import MethodSettings, check_below_group
 from recipe.hint.schema import ProblemState
 
 
 @dataclass(frozen=True)
-class SearchSettings:
+class SearchSettings(MethodSettings):
     """How the hint is escalated; the defaults are the paper's.
 
     Attributes:
@@ -69,5 +69,5 @@ class SearchSettings:
             return None
         if level == 0 and state.accuracy == 1:
             return "right"
-        is_below = level < state.worked_level or state.worked_level < 0
+        is_below = state.worked_level is None or level < state.worked_level
         return "wrong" if state.accuracy == 0 and is_below else None

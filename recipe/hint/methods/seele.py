@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from recipe.hint.errors import ConfigError
-from recipe.hint.methods.base import Method, check_below_group, unhinted
+from recipe.hint.methods.base import Method, MethodSettings, check_below_group, unhinted
 from recipe.hint.methods.item_response import Observation, level_for
 from recipe.hint.schema import FINAL_HINT_FAILURES, Problem, ProblemState
 from recipe.hint.turns import Decision, Round, Sample, at_level
 
 
 @dataclass(frozen=True)
-class SeeleSettings:
+class SeeleSettings(MethodSettings):
     """The search for the level.
 
     Attributes:
@@ -78,12 +78,11 @@ class Seele(Method):
         The last visit's accuracy is that of its first probe, or of a group at the same level.
         """
         seen = []
-        if state.accuracy >= 0:
+        if state.accuracy is not None:
             seen.append(Observation(state.level, state.accuracy, self.settings.probe_n))
         for each in rounds:
             if each.has_responses and not each.num_ungraded:
-                share = sum(value > 0 for value in each.accuracies_G) / len(each.turns)
-                seen.append(Observation(each.level, share, len(each.turns)))
+                seen.append(Observation(each.level, each.accuracy, len(each.turns)))
         return level_for(self.settings.target, seen, self.max_level, _missing(rounds))
 
 

@@ -11,13 +11,14 @@ import numpy as np
 from recipe.hint.credit.baselines import grpo_advantages
 from recipe.hint.credit.rows import CreditRow
 from recipe.hint.errors import ConfigError
-from recipe.hint.methods.base import Method
+from recipe.hint.methods.base import MethodSettings
+from recipe.hint.methods.own_credit import OwnCredit
 from recipe.hint.schema import Problem, ProblemState
 from recipe.hint.turns import Decision, Place, Round, Row, Sample, Train
 
 
 @dataclass(frozen=True)
-class SftSettings:
+class SftSettings(MethodSettings):
     """How long the method imitates.
 
     Attributes:
@@ -33,7 +34,7 @@ class SftSettings:
             )
 
 
-class Sft(Method):
+class Sft(OwnCredit):
     """Raise the log-probability of the solutions' tokens; nothing is sampled meanwhile.
 
     Every row has the advantage 1, with which verl's loss at ratio 1 has the gradient of the
@@ -42,7 +43,6 @@ class Sft(Method):
 
     settings_cls: ClassVar[type] = SftSettings
     settings_node: ClassVar[str] = "hint.sft"
-    has_own_credit: ClassVar[bool] = True
     needs_solution: ClassVar[bool] = True
     needs_log_probs: ClassVar[bool] = True
     phase_may_fill_run: ClassVar[bool] = True
@@ -68,8 +68,8 @@ class Sft(Method):
         if not rounds[0].request.given:
             return self.train_round(rounds, 0)
         train = Train((Row(Place(0, 0), 1.0),))
-        is_whole = problem.solution.strip() and not rounds[0].turns[0].response.is_truncated
-        return train if is_whole else self.dropped(train)
+        is_uncut = problem.solution.strip() and not rounds[0].turns[0].response.is_truncated
+        return train if is_uncut else self.dropped(train)
 
     def advantages(self, rows: Sequence[CreditRow]) -> np.ndarray:
         """Return 1 for solutions and the advantages of GRPO for sampled rows, shape (N,)."""

@@ -20,11 +20,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from recipe.hint.errors import DataError
+from recipe.hint.errors import DataError, one_line
 from recipe.hint.problems.columns import read_problems
 from recipe.hint.problems.prepare import Prepared, places_text
 from recipe.hint.problems.progress import progress
-from recipe.hint.problems.rows import lists_options, one_line
+from recipe.hint.problems.rows import lists_options
 from recipe.hint.prompt import Message, fold_system
 from recipe.hint.schema import Item, content_id
 from recipe.hint.verify.maths.grade import is_text_only
@@ -200,8 +200,9 @@ def _rendered(tokenizer: Any, messages: Sequence[Message], place: str) -> str:
             return render(fold_system(messages))
         except TemplateError as error:
             raise DataError(
-                f"{place}: the chat template of --tokenizer refuses the prompt: {one_line(error)};"
-                " write turns that it takes, or give a tokenizer with another template"
+                f"{place}: the chat template of --tokenizer refuses the prompt: "
+                f"{one_line(error, 200)}; write turns that it takes, or give a tokenizer with "
+                "another template"
             ) from error
 
 
@@ -216,7 +217,7 @@ def load_tokenizer(path: str) -> Any:
     try:
         tokenizer = AutoTokenizer.from_pretrained(path)
     except (OSError, ValueError) as error:
-        raise DataError(f"--tokenizer {path}: cannot be loaded: {one_line(error)}") from error
+        raise DataError(f"--tokenizer {path}: cannot be loaded: {one_line(error, 200)}") from error
     if not tokenizer.chat_template:
         raise DataError(f"--tokenizer {path}: has no chat template; prompts are conversations")
     return tokenizer

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from recipe.hint.errors import DataError
+from recipe.hint.errors import DataError, one_line
 from recipe.hint.problems.progress import progress
-from recipe.hint.problems.rows import FieldFault, check_names, check_row, one_line, short
+from recipe.hint.problems.rows import FieldFault, check_names, check_row, short
 from recipe.hint.prompt import ANSWER_SYSTEM_PROMPT
 from recipe.hint.schema import HINT_COLUMN_PREFIX, Kind, Problem, content_id, problem_from_row
 from recipe.hint.whole_file import whole_file
@@ -160,7 +160,10 @@ def write_table(table: pa.Table, path: str | Path) -> None:
         with whole_file(path) as file:
             pq.write_table(table, file)
     except pa.ArrowException as error:
-        raise DataError(f"{path}: a column cannot be stored: {one_line(error)}") from error
+        raise DataError(
+            f"{path}: a column cannot be stored: {one_line(error, 200)}; write all its values "
+            f"alike, or take it out"
+        ) from error
 
 
 def read_table(path: str | Path) -> pa.Table:
@@ -173,7 +176,9 @@ def read_table(path: str | Path) -> pa.Table:
         with pq.ParquetFile(path) as file:
             return file.read()
     except (pa.ArrowException, OSError) as error:
-        raise DataError(f"{path}: not a readable parquet file: {one_line(error)}") from error
+        raise DataError(
+            f"{path}: not a readable parquet file: {one_line(error, 200)}; write it again"
+        ) from error
 
 
 def check_target(path: str | Path) -> None:
@@ -245,7 +250,7 @@ def _table(rows: list[Mapping[str, Any]], places: Sequence[str]) -> pa.Table:
             place = places[_first_unlike(name, rows, kind)]
             raise DataError(
                 f"{place}, column `{name}`: mixes types with the rows before, and a column has one:"
-                f" {one_line(error)}; write all its values alike, or take the column out"
+                f" {one_line(error, 200)}; write all its values alike, or take the column out"
             ) from error
         if why := _unstorable(columns[name].type):
             values = [row.get(name) for row in rows]
@@ -307,7 +312,9 @@ def _rows(path: Path) -> Iterator[Row]:
             for batch in file.iter_batches(_BATCH_ROWS, columns=wanted):
                 yield from batch.to_pylist()
     except (pa.ArrowException, OSError, OverflowError, UnicodeDecodeError) as error:
-        raise DataError(f"{path}: not a readable parquet file: {one_line(error)}") from error
+        raise DataError(
+            f"{path}: not a readable parquet file: {one_line(error, 200)}; write it again"
+        ) from error
 
 
 def _problems(

@@ -23,8 +23,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from recipe.hint.errors import DataError
-from recipe.hint.problems.rows import FieldFault, check_names, one_line, short
+from recipe.hint.errors import DataError, one_line
+from recipe.hint.problems.rows import FieldFault, check_names, short
 from recipe.hint.typed import SpelledFloat, finite, spelled_float, unique_pairs
 
 Fields = Mapping[str, Any]
@@ -66,11 +66,17 @@ def read_records(path: str | Path) -> Iterator[Record]:
     except UnicodeDecodeError as error:
         raise DataError(f"{path}: {_not_utf8(path)}") from error
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise DataError(f"{path}: not a whole gzip file: {one_line(error)}") from error
+        raise DataError(
+            f"{path}: not a whole gzip file: {one_line(error, 200)}; write it again"
+        ) from error
     except pa.ArrowException as error:
-        raise DataError(f"{path}: not a readable parquet file: {one_line(error)}") from error
+        raise DataError(
+            f"{path}: not a readable parquet file: {one_line(error, 200)}; write it again"
+        ) from error
     except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror or one_line(error)}") from error
+        raise DataError(
+            f"{path}: cannot be read: {error.strerror or one_line(error, 200)}"
+        ) from error
 
 
 def check_input(path: Path) -> None:
@@ -273,7 +279,7 @@ def _plain(batch: pa.RecordBatch, path: Path) -> list[dict[str, Any]]:
                 except (OverflowError, ValueError) as fault:
                     raise DataError(
                         f"{path}: column `{name}` holds a value that cannot be read: "
-                        f"{one_line(fault)}; repair it, or take the column out"
+                        f"{one_line(fault, 200)}; repair it, or take the column out"
                     ) from error
         raise
 

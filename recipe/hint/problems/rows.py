@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, get_args
 
-from recipe.hint.errors import DataError
+from recipe.hint.errors import DataError, one_line
 from recipe.hint.schema import HINT_COLUMN, Kind
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -101,7 +101,7 @@ def check_truth(kind: Kind, truth: str, column: str) -> None:
                 warnings.simplefilter("ignore")  # an odd escape in a test is no fault of the row
                 Checklist(truth)
         except Unrunnable as error:
-            raise FieldFault(column, f"{one_line(error)} ({short(truth)})") from error
+            raise FieldFault(column, f"{one_line(error, 200)} ({short(truth)})") from error
     elif _NO_NUMBER.fullmatch(truth):
         raise FieldFault(column, f"{truth.strip()} is not a finite number")
 
@@ -165,11 +165,6 @@ def short(value: Any) -> str:
     """Return a value as a message shows it, 60 characters at most."""
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
-
-
-def one_line(error: BaseException) -> str:
-    """Return an error's text without line breaks, 200 characters at most."""
-    return " ".join(str(error).split())[:200]
 
 
 def prompt_fault(prompt: Any) -> str:

@@ -13,13 +13,12 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from recipe.hint.errors import DataError
+from recipe.hint.errors import DataError, one_line
 from recipe.hint.problems import layouts
 from recipe.hint.problems.columns import Row
 from recipe.hint.problems.layouts import Layout, plain, plain_choice, plain_program
 from recipe.hint.problems.prepare import Origin, Prepared, prepare
 from recipe.hint.problems.records import read_records
-from recipe.hint.problems.rows import one_line
 
 PROBE_LIMIT_S = 30.0
 _COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -223,7 +222,7 @@ def fetch(repo: str, file: str, *, revision: str, probe_limit_s: float = PROBE_L
             get_hf_file_metadata(url, timeout=probe_limit_s)
         return Path(hf_hub_download(repo, file, repo_type="dataset", revision=revision))
     except (HTTPError, OSError, RuntimeError) as error:  # the last one from the transfer library
-        why = f"{type(error).__name__}: {one_line(error)}"
+        why = f"{type(error).__name__}: {one_line(error, 200)}"
         gate = "; a gated set needs its terms accepted on its page, and `hf auth login`"
         raise DataError(
             f"{repo}, file {file}, commit {revision[:12]}: {why}; without the network, copy the"

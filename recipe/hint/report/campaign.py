@@ -18,7 +18,12 @@ from recipe.hint.campaign import (
     Run,
 )
 from recipe.hint.errors import ConfigError, DataError
-from recipe.hint.evaluation.crossed import crossed_difference, crossed_share, mean_ratio
+from recipe.hint.evaluation.crossed import (
+    crossed_difference,
+    crossed_p,
+    crossed_share,
+    mean_ratio,
+)
 from recipe.hint.evaluation.estimators import Estimate
 from recipe.hint.evaluation.tables import percent
 from recipe.hint.report.campaign_run import SeedResult
@@ -91,7 +96,7 @@ class CampaignResult:
             ConfigError: Naming the sources or measures that there are.
         """
         for claim in self.campaign.claims:
-            if not self._is_whole(claim.arm):
+            if not self._is_complete(claim.arm):
                 continue
             means = [run.means for run in self.seeds[claim.arm].values()]
             if all(claim.source not in each for each in means):
@@ -137,6 +142,22 @@ class CampaignResult:
         Raises:
             DataError: If the two answered different problems.
         """
+        differences_SP = self._differences(arm, other, source, measure, end)
+        return None if differences_SP is None else crossed_difference(differences_SP)
+
+    def p_value(self, claim: Claim) -> float | None:
+        """Return the p value of a claim that one arm is above another; ``None`` without one.
+
+        A claim with a margin, one with another kind of bound, and one without a verdict have none.
+        """
+        if claim.more_than is None or claim.by or self.verdict(claim)[1] == "not known":
+            return None
+        found = self._differences(claim.arm, claim.more_than, claim.source, claim.measure)
+        return None if found is None else crossed_p(found)
+
+    def _differences(
+        self, arm: str, other: str, source: str, measure: str, end: int | None = None
+    ) -> npt.NDArray[np.float64] | None:
         seeds = self.common_seeds(arm, other)
         mine = self._table(arm, source, measure, seeds, end)
         theirs = self._table(other, source, measure, seeds, None if end is None else 1 - end)
@@ -148,7 +169,7 @@ class CampaignResult:
                 f"both on the same files"
             )
         common = sorted(set(mine.ids) & set(theirs.ids))
-        return crossed_difference(mine.of(common) - theirs.of(common)) if common else None
+        return mine.of(common) - theirs.of(common) if common else None
 
     def common_seeds(self, arm: str, other: str) -> list[int]:
         """Return the seeds of which both arms have a finished run."""
@@ -178,21 +199,21 @@ class CampaignResult:
         if claim.more_than is not None:
             seeds = self.common_seeds(claim.arm, claim.more_than)
             found = [self.difference(claim.arm, claim.more_than, claim.source, claim.measure, end)]
-            is_whole = self._is_whole(claim.more_than) and len(seeds) >= MIN_SEEDS
+            is_complete = self._is_complete(claim.more_than) and len(seeds) >= MIN_SEEDS
         else:
             found = [
                 self.estimate(claim.arm, claim.source, claim.measure, [seed], end) for seed in seeds
             ]
-            is_whole = True
+            is_complete = True
         known = [each for each in found if each is not None]
-        is_whole &= self._is_whole(claim.arm) and len(known) == len(found)
-        is_whole &= claim.more_than is None or self._are_alike(claim.arm, claim.more_than)
+        is_complete &= self._is_complete(claim.arm) and len(known) == len(found)
+        is_complete &= claim.more_than is None or self._are_alike(claim.arm, claim.more_than)
         is_signed = claim.more_than is not None or claim.measure in DIFFERENCES
         text = "; ".join(shown(each, sign=is_signed) for each in known) or "-"
         verdicts = {side_of(claim, each) for each in known}
-        if "fails" in verdicts and (is_whole or claim.more_than is None):
+        if "fails" in verdicts and (is_complete or claim.more_than is None):
             return text, "fails"
-        if not is_whole or not known:
+        if not is_complete or not known:
             return text, "not known"
         return text, "holds" if verdicts == {"holds"} else "undecided"
 
@@ -208,9 +229,9 @@ class CampaignResult:
             return "; ".join(f"{each:.2f}" for each in ratios_S) or "-", "not known"
         value, low, high = (round(each, 2) for each in mean_ratio(ratios_S))
         text = f"{value:.2f} ({low:.2f} - {high:.2f})"
-        is_whole = self._is_whole(budget.arm) and self._is_whole(budget.tokens_of)
+        is_complete = self._is_complete(budget.arm) and self._is_complete(budget.tokens_of)
         steps = {each.steps_with_tokens() for pair in runs for each in pair}
-        if not is_whole or len(steps) > 1 or 0 in steps:
+        if not is_complete or len(steps) > 1 or 0 in steps:
             return text, "not known"  # a run without a part of its lines cost more than they say
         at_most = budget.at_most
         return text, "holds" if high <= at_most else "fails" if low > at_most else "undecided"
@@ -232,7 +253,7 @@ class CampaignResult:
         ]
         return all(each == facts[0] for each in facts)
 
-    def _is_whole(self, arm: str) -> bool:
+    def _is_complete(self, arm: str) -> bool:
         wanted, have = self.campaign.arms[arm].seeds or self.campaign.seeds, self.seeds.get(arm, {})
         lengths = {run.training.last_step for run in have.values()}
         return set(wanted) <= have.keys() and len(lengths) == 1

@@ -10,16 +10,17 @@ from pydantic import TypeAdapter, ValidationError
 from recipe.hint.campaign import CAMPAIGN_FILE, RESULTS, kept_file, read_campaign
 from recipe.hint.errors import ConfigError, DataError
 from recipe.hint.report.campaign import CampaignResult
-from recipe.hint.report.campaign_run import kept_text, read_kept, read_seed
+from recipe.hint.report.campaign_run import MoreMeasures, kept_text, read_kept, read_seed
 from recipe.hint.report.page.folder import read_folder
 from recipe.hint.whole_file import write_whole
 
 _LOST_FILE = "lost.json"  # run -> what became of it, of those that did not finish
 _NOT_RUN = "not run"
+_NO_MORE: MoreMeasures = {}
 
 
-def read_results_of(folder: str | Path) -> CampaignResult:
-    """Read the finished runs of a campaign's folder.
+def read_results_of(folder: str | Path, more: MoreMeasures = _NO_MORE) -> CampaignResult:
+    """Read the finished runs of a campaign's folder, and of each ``more`` measures.
 
     Raises:
         DataError: If a finished run cannot be read, or what was kept of one, or none is finished,
@@ -35,7 +36,7 @@ def read_results_of(folder: str | Path) -> CampaignResult:
         place = folder / run.name
         run.check_made(place)
         if (place / RESULTS).is_file():
-            found = read_seed(place, run)
+            found = read_seed(place, run, more)
         elif kept_file(place).is_file():
             found = read_kept(kept_file(place), run)
         else:
@@ -58,7 +59,11 @@ def read_results_of(folder: str | Path) -> CampaignResult:
 
 
 def keep_results(
-    folder: str | Path, output: Path, *, should_replace: bool = False
+    folder: str | Path,
+    output: Path,
+    more: MoreMeasures = _NO_MORE,
+    *,
+    should_replace: bool = False,
 ) -> CampaignResult:
     """Write what the page reads of each finished run to a file of its own in another folder.
 
@@ -69,6 +74,7 @@ def keep_results(
         folder: A campaign's.
         output: Holds ``campaign.yaml``, ``ARM/seed-N.json`` and ``lost.json`` afterwards. A
             campaign that is there stays: it may have more arms.
+        more: Further measures of each run.
         should_replace: Whether a run that was kept with other numbers gives way.
 
     Raises:
@@ -77,7 +83,7 @@ def keep_results(
             run, or the file of another run.
         OSError: If the disk refuses.
     """
-    result, there = read_results_of(folder), output / CAMPAIGN_FILE
+    result, there = read_results_of(folder, more), output / CAMPAIGN_FILE
     wanted = (read_campaign(there) if there.exists() else result.campaign).runs()
     for run in result.campaign.runs():
         if found := result.seeds.get(run.arm, {}).get(run.seed):

@@ -19,7 +19,7 @@ _HALF = 0.5
 def learning_table(result: CampaignResult, source: str) -> list[str]:
     """Return the mean over seeds at each validation, at equal tokens, and when it was a half."""
     curves = {
-        arm: [dict(accuracy_curve(run.training.metrics, source)) for run in seeds.values()]
+        arm: [dict(accuracy_curve(run.training.rows, source)) for run in seeds.values()]
         for arm, seeds in result.seeds.items()
     }
     steps = sorted({step for group in curves.values() for curve in group for step in curve})
@@ -38,9 +38,9 @@ def learning_table(result: CampaignResult, source: str) -> list[str]:
             at = statistics.fmean(step for step, _, _ in reached)
             tokens = statistics.fmean(tokens for _, tokens, _ in reached)
             minutes = [each[2] for each in reached if each[2] is not None]
-            is_whole = all(run.steps_with_tokens() for run in runs.values())
-            spent = f", {tokens / 1000:.0f}k tokens" if is_whole else ""
-            if is_whole and len(minutes) == len(reached):
+            is_complete = all(run.steps_with_tokens() for run in runs.values())
+            spent = f", {tokens / 1000:.0f}k tokens" if is_complete else ""
+            if is_complete and len(minutes) == len(reached):
                 spent += f", {statistics.fmean(minutes):.1f} min"
             half = f"step {at:.0f}{spent} ({len(reached)} of {len(halves)})"
         rows.append([arm, *map(mean_cell, columns), half])
@@ -57,7 +57,7 @@ def mean_cell(values: Sequence[float | None], shown: Callable[[float], str] = pe
 
 def _at_tokens(run: SeedResult, other: SeedResult | None, source: str) -> float | None:
     """Return the accuracy when as many tokens were sampled as by another run; if that is known."""
-    curve = accuracy_curve(run.training.metrics, source)
+    curve = accuracy_curve(run.training.rows, source)
     rows = sorted(run.training.training, key=lambda row: row["step"])
     spent = itertools.accumulate(sum(row.get(name, 0.0) for name in TOKENS) for row in rows)
     tokens_at = {row["step"]: tokens for row, tokens in zip(rows, spent, strict=True)}
@@ -72,6 +72,6 @@ def _at_tokens(run: SeedResult, other: SeedResult | None, source: str) -> float 
 
 def _half(run: SeedResult, source: str) -> tuple[int, float, float | None] | None:
     """Return step, tokens and minutes at the first validation of at least a half."""
-    curve = accuracy_curve(run.training.metrics, source)
+    curve = accuracy_curve(run.training.rows, source)
     step = next((step for step, value in curve if value >= _HALF), None)
     return None if step is None else (step, run.tokens(step), run.minutes(step))

@@ -7,16 +7,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from recipe.hint.campaign import MEASURES, Claim
-from recipe.hint.evaluation.estimators import Estimate
+from recipe.hint.evaluation.estimators import Estimate, holm
 from recipe.hint.evaluation.tables import markdown, percent
 from recipe.hint.report.campaign import CampaignResult, shown
 from recipe.hint.report.campaign_learning import learning_table, mean_cell
 from recipe.hint.report.campaign_run import SeedResult
 from recipe.hint.report.page.folder import PageRun, level_share
+from recipe.hint.report.runs import VLLM_DIFFERENCE
 
 # Metrics of training steps: title, name, and what makes the shown number of it.
 _LATE: Sequence[tuple[str, str, Callable[[float], float]]] = (
-    ("groups with signal, %", "hint/zero_signal_after", lambda share: 100 * (1 - share)),
+    ("prompts with signal, %", "hint/zero_signal_after", lambda share: 100 * (1 - share)),
     ("never solved, hints included, %", "reward_tracking/pct_never_solved", float),
     ("never solved without a hint, %", "reward_tracking/pct_never_solved_unhinted", float),
     ("never gave signal, %", "reward_tracking/pct_never_mixed", float),
@@ -29,7 +30,6 @@ _LATE: Sequence[tuple[str, str, Callable[[float], float]]] = (
     ("response tokens", "response_length/mean", float),
 )
 _LATE_SHARE = 0.25  # of the steps
-_VLLM = "training/rollout_probs_diff_mean"
 _QUARTERS = 4
 
 _ABOUT = """\
@@ -55,38 +55,50 @@ little.
 
 A claim holds or fails if its whole interval lies on one side of the bound, and is undecided if the
 interval contains the bound. A comparison needs three seeds; with fewer its verdict is "not known".
-Each claim is judged alone: {compared} claims with a verdict say that one arm is above another, and
-if no arms differed, {by_chance:.1f} of them would hold by chance. Claims with a margin are not
-counted: one that allows for a loss may hold without a difference. Where seeds either learn or do
-not, an interval of a few seeds is too narrow ([campaigns](campaigns.md#the-page)).
+Each claim is judged alone. Beside it stands p, the probability of such a difference, to either
+side, if there were none, and in brackets p corrected (Holm) for all {compared} claims of this page
+that one arm is above another: **from 0.05 on, a verdict does not survive the correction.** Claims
+with a margin have no p: one that allows for a loss may hold without a difference. Where seeds
+either learn or do not, an interval of a few seeds is too narrow
+([campaigns](campaigns.md#the-page)).
 """
 _OF_UNGRADED = (
     "wrong in an accuracy, left out where turns are compared; a verdict that they could change is "
     "not known"
 )
-_CHANCE = 0.025  # that an interval of 95 % lies wholly above a bound that is the truth
 
 
 def results_page(results: Sequence[CampaignResult]) -> str:
     """Return the whole page."""
-    verdicts = [
-        result.verdict(claim)[1]
-        for result in results
+    known = {
+        (place, claim): p
+        for place, result in enumerate(results)
         for claim in result.campaign.claims
-        if claim.more_than is not None and not claim.by
-    ]
-    compared = len(verdicts) - verdicts.count("not known")
-    lines = [_ABOUT.format(compared=compared, by_chance=compared * _CHANCE)]
-    for result in results:
+        if (p := result.p_value(claim)) is not None
+    }
+    corrected = dict(zip(known, holm([*known.values()]), strict=True))
+    lines = [_ABOUT.format(compared=len(known))]
+    for place, result in enumerate(results):
+        by_claim = {
+            claim: f"{_probability(p)} ({_probability(corrected[at, claim])})"
+            for (at, claim), p in known.items()
+            if at == place
+        }
         lines += [f"## {result.campaign.title}", "", *_conditions(result), ""]
-        for title, table in _tables(result):
+        for title, table in _tables(result, by_claim):
             lines += [f"### {title}", "", *table, ""]
     return "\n".join(lines)
 
 
-def _tables(result: CampaignResult) -> Iterator[tuple[str, list[str]]]:
+def _probability(p: float) -> str:
+    return f"{p:.2g}" if p >= 0.001 else "< 0.001"
+
+
+def _tables(
+    result: CampaignResult, p_values: Mapping[Claim, str]
+) -> Iterator[tuple[str, list[str]]]:
     if result.campaign.claims or result.campaign.budgets:
-        yield "Claims", _claims(result)
+        yield "Claims", _claims(result, p_values)
     for source in result.sources():
         yield f"Held-out problems, {source}", _held_out(result, source)
         if len(result.seeds) > 1:
@@ -183,9 +195,14 @@ def _listed(facts: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {value}" for name, value in facts.items())
 
 
-def _claims(result: CampaignResult) -> list[str]:
+def _claims(result: CampaignResult, p_values: Mapping[Claim, str]) -> list[str]:
     said = [
-        (_said(each), (each.arm, each.more_than or each.arm), *result.verdict(each))
+        (
+            _said(each),
+            (each.arm, each.more_than or each.arm),
+            *result.verdict(each),
+            p_values.get(each, "-"),
+        )
         for each in result.campaign.claims
     ]
     said += [
@@ -193,16 +210,18 @@ def _claims(result: CampaignResult) -> list[str]:
             f"{each.arm}: at most {each.at_most:g} times the tokens of {each.tokens_of}",
             (each.arm, each.tokens_of),
             *result.cost(each),
+            "-",
         )
         for each in result.campaign.budgets
     ]
     measured = [
-        _judged(claim, str(len(result.common_seeds(*arms))), text, verdict)
-        for claim, arms, text, verdict in said
+        _judged(claim, str(len(result.common_seeds(*arms))), text, p, verdict)
+        for claim, arms, text, verdict, p in said
         if text != "-"
     ]
-    waiting = [f"- {claim}" for claim, _, text, _ in said if text == "-"]
-    table = markdown(["claim", "seeds", "measured", "verdict"], measured) if measured else []
+    waiting = [f"- {claim}" for claim, _, text, *_ in said if text == "-"]
+    head = ["claim", "seeds", "measured", "p (corrected)", "verdict"]
+    table = markdown(head, measured) if measured else []
     return [*table, "", "Stated, and nothing measured yet:", "", *waiting] if waiting else table
 
 
@@ -217,10 +236,10 @@ def _said(claim: Claim) -> str:
     return f"{about} below {percent(claim.below or 0.0)}, every seed"
 
 
-def _judged(said: str, seeds: str, text: str, verdict: str) -> list[str]:
+def _judged(said: str, seeds: str, text: str, p: str, verdict: str) -> list[str]:
     marks = {"fails": ("**", "**"), "undecided": ("", "**")}
     of_said, of_verdict = marks.get(verdict, ("", ""))
-    return [f"{of_said}{said}{of_said}", seeds, text, f"{of_verdict}{verdict}{of_verdict}"]
+    return [f"{of_said}{said}{of_said}", seeds, text, p, f"{of_verdict}{verdict}{of_verdict}"]
 
 
 def _held_out(result: CampaignResult, source: str) -> list[str]:
@@ -281,7 +300,12 @@ def _cost(result: CampaignResult) -> list[str]:
             f"{statistics.geometric_mean(ratios):.2f}" if ratios else "-",
             mean_cell([run.minutes() for run in runs], "{:.1f}".format),
         ]
-        differences = [row[_VLLM] for run in runs for row in run.training.training if _VLLM in row]
+        differences = [
+            row[VLLM_DIFFERENCE]
+            for run in runs
+            for row in run.training.training
+            if VLLM_DIFFERENCE in row
+        ]
         worst = f"{max(differences):.1e}" if differences else "-"
         rows.append([arm, *(spent if whole[arm] else ["-"] * len(spent)), worst])
     head = ["arm", "tokens a run", f"times {reference}'s", "minutes of steps"]

@@ -1,11 +1,12 @@
-"""What a finished run of a campaign came to, read from its folder or from what was kept of it."""
+"""Results of one finished campaign run, read from its folder or from what was kept of it."""
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import Annotated, Any
@@ -16,25 +17,21 @@ from recipe.hint.campaign import DIFFERENCES, MEASURES, MODEL_FOLDER, Run
 from recipe.hint.errors import DataError
 from recipe.hint.evaluation.responses import (
     Groups,
-    file_sha256,
     problem_digests,
-    response_path,
 )
 from recipe.hint.evaluation.results import read_evaluation
-from recipe.hint.problems.columns import read_problems
 from recipe.hint.report.page.folder import LEVEL, PageRun, is_level, read_folder
-from recipe.hint.report.runs import TOKENS, accuracies
+from recipe.hint.report.runs import TOKENS, VLLM_DIFFERENCE, accuracies
 from recipe.hint.schema import UNGRADED
-from recipe.hint.tiny.two_turn.task import worked_digit
 
-# Embedded worlds whose responses show their work after the box.
-_WORLDS = ("two_turn", "three_turn")
-_DATA = Path(__file__).resolve().parents[3] / "data"
+# What a page shows beside what every evaluation has: measure -> how it is read from the folder of
+# an evaluation, for one data source and given the run's files of problems; empty where it is not.
+MoreMeasures = Mapping[str, Callable[[Path, str, Sequence[Path]], Mapping[str, float]]]
 # Beginnings of the metrics' names that a page of results reads.
 _KEPT = (
     "step", "hint/prompts", "hint/used_", "hint/zero_signal_after", "hint/leaked",
     "hint/logprob_gain_", "reward_tracking/pct_never_", "turns/", "actor/entropy",
-    "response_length/mean", "val-core/", "timing_s/step", "training/rollout_probs_diff_mean",
+    "response_length/mean", "val-core/", "timing_s/step", VLLM_DIFFERENCE,
     *TOKENS,
 )  # fmt: skip
 _NOT_NEGATIVE = (*TOKENS, "step", "timing_s/step")
@@ -97,8 +94,8 @@ class SeedResult:
         rows = self.training.training
         has_all = all(name in row for row in rows for name in TOKENS)
         steps = [row["step"] for row in rows]
-        is_whole = has_all and not self.training.damaged and steps == [*range(1, len(steps) + 1)]
-        return len(steps) if is_whole else 0
+        is_complete = has_all and not self.training.damaged and steps == [*range(1, len(steps) + 1)]
+        return len(steps) if is_complete else 0
 
     def tokens(self, last_step: float = math.inf) -> float:
         """Return the tokens that training sampled up to a step, hints included."""
@@ -162,9 +159,9 @@ class _Kept:
 
 def kept_text(result: SeedResult, run: Run) -> str:
     """Return what to keep of a run, as JSON: all that the page of results reads of it."""
-    names = sorted({name for row in result.training.metrics for name in row})
+    names = sorted({name for row in result.training.rows for name in row})
     columns = {
-        name: [row.get(name) for row in result.training.metrics]
+        name: [row.get(name) for row in result.training.rows]
         for name in names
         if name.startswith(_KEPT)
     }
@@ -205,13 +202,13 @@ def read_kept(path: Path, run: Run) -> SeedResult:
         why = f"{place}: {first['msg']}" if place else first.get("msg", str(error))
         raise DataError(f"{path} is damaged: {why}; keep the run again") from error
     training = PageRun(
-        run.name, metrics=rows, damaged=Counter(kept.damaged), machine=dict(kept.machine)
+        run.name, rows=rows, damaged=Counter(kept.damaged), machine=dict(kept.machine)
     )
     sampling, files = kept.sampling, kept.files
     return SeedResult(training, kept.means, kept.num_responses, sampling, files, kept.ungraded)
 
 
-def read_seed(place: Path, run: Run) -> SeedResult:
+def read_seed(place: Path, run: Run, more: MoreMeasures) -> SeedResult:
     """Read a finished run's folder.
 
     Raises:
@@ -234,11 +231,11 @@ def read_seed(place: Path, run: Run) -> SeedResult:
     ungraded = {
         source: _ungraded(each, is_multi_turn=is_multi_turn) for source, each in groups.items()
     }
-    with_work = [source for source in means if source.split("/")[0] in _WORLDS]
-    answers = _answers(evaluation, training) if with_work else {}
-    for source in with_work:
-        if work := _work(evaluation, source, answers):
-            means[source]["work"] = work
+    given = training.setting("data.val_files")
+    paths = [Path(str(each)) for each in given] if isinstance(given, list) else []
+    for source, (name, measure) in itertools.product(means, more.items()):
+        if found := measure(evaluation, source, paths):
+            means[source][name] = dict(found)
     sampling, files = stored["sampling"], problem_digests(evaluation)
     ungraded = {source: each for source, each in ungraded.items() if each}
     return SeedResult(training, means, stored["num_samples"], sampling, files, ungraded)
@@ -268,43 +265,3 @@ def _ungraded(groups: Groups, *, is_multi_turn: bool) -> dict[str, int]:
         for problem, responses in groups.items()
     }
     return {problem: count for problem, count in counts.items() if count}
-
-
-def _answers(evaluation: Path, training: PageRun) -> dict[str, str]:
-    """Return problem -> answer of all that an evaluation drew responses to.
-
-    The problems' files are the run's, or the package's own of the same name, known by the digest
-    that the evaluation kept. Empty where one is not at hand.
-    """
-    digests = problem_digests(evaluation)
-    given = training.setting("data.val_files")
-    places = [Path(str(each)) for each in given] if isinstance(given, list) else []
-    found = {}
-    packaged = (_DATA / world / name for world in _WORLDS for name in digests)
-    for path in (*places, *packaged):
-        if path.is_file() and digests.get(path.name) == file_sha256(path):
-            found.setdefault(path.name, path)
-    if not digests or found.keys() != digests.keys():
-        return {}
-    return {each.id: each.answer for path in found.values() for each in read_problems(path)}
-
-
-def _work(evaluation: Path, source: str, answers: Mapping[str, str]) -> dict[str, float]:
-    """Return each problem's share of first responses whose work ends in the answer.
-
-    Empty where answers are not known, or responses hold no conversation.
-    """
-    right: dict[str, list[bool]] = {}
-    for row in _rows(response_path(evaluation, source)):
-        turns = [each for each in row.get("conversation") or () if isinstance(each, dict)]
-        first = [each.get("content") for each in turns if each.get("role") == "assistant"][:1]
-        if not turns or row["id"] not in answers:
-            return {}
-        is_right = bool(first) and str(worked_digit(str(first[0]))) == answers[row["id"]]
-        right.setdefault(row["id"], []).append(is_right)
-    return {name: sum(each) / len(each) for name, each in right.items()}
-
-
-def _rows(path: Path) -> Iterator[dict[str, Any]]:
-    with open(path, "rb") as lines:
-        yield from map(json.loads, lines)

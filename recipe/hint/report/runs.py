@@ -15,10 +15,12 @@ import pyarrow.parquet as pq
 import yaml
 
 from recipe.hint.campaign import run_name
-from recipe.hint.errors import DataError
+from recipe.hint.errors import DataError, one_line
 
 # The metrics that make up what a step sampled.
 TOKENS = ("hint/rollout_tokens", "hint/tokens")
+# The mean difference of a token's probability between the trainer and vLLM.
+VLLM_DIFFERENCE = "training/rollout_probs_diff_mean"
 # verl's names are val-core/SOURCE/acc/mean@N, N responses per problem.
 _VALIDATION, _ACCURACY = "val-core/", "/acc/mean@"
 _USED = "rollout_tokens|tokens|prompts|prompts_with_hint|zero_signal_after"
@@ -27,13 +29,28 @@ _READ = re.compile(rf"(hint/({_USED})|timing_s/step)$|{_VALIDATION}.*{_ACCURACY}
 
 @dataclass
 class RunResult:
-    """What one run wrote: its settings and one row of metrics per step."""
+    """What one run wrote.
+
+    Attributes:
+        rows: Its metrics, one row per step and validation.
+        config: Its settings, as ``config.yaml`` has them.
+    """
 
     name: str
-    method: str
-    rows: list[dict[str, Any]]
-    val_files: list[str] = field(default_factory=list)
-    val_max_samples: int = -1
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    config: dict[str, Any] = field(default_factory=dict)
+
+    def setting(self, name: str) -> Any:
+        """Return a setting by its dotted name, or nothing."""
+        node: Any = self.config
+        for part in name.split("."):
+            node = node.get(part) if isinstance(node, Mapping) else None
+        return node
+
+    @property
+    def method(self) -> str:
+        """The name of the method, for headings."""
+        return str(self.setting("trainer.method") or "unknown method")
 
     @property
     def arm(self) -> str:
@@ -47,7 +64,10 @@ class RunResult:
             DataError: If this one does not have it.
         """
         if metric not in row:
-            raise DataError(f"the run {self.name} has no {metric} at step {row['step']}")
+            raise DataError(
+                f"the run {self.name} has no {metric} at step {row['step']}; take the run out, or "
+                f"copy its metrics.jsonl again"
+            )
         return row[metric]
 
     def num_problems(self, source: str) -> int:
@@ -57,13 +77,15 @@ class RunResult:
             DataError: If a file is not there any more, none holds the source, or the run used a
                 part of them only.
         """
-        if self.val_max_samples > 0:
+        files = self.setting("data.val_files") or []
+        files = [files] if isinstance(files, str) else files
+        if (cap := self.setting("data.val_max_samples") or -1) > 0:
             raise DataError(
-                f"the run {self.name} validated on data.val_max_samples={self.val_max_samples} "
-                f"problems, which of them is not on record; give --problems"
+                f"the run {self.name} validated on data.val_max_samples={cap} problems, "
+                f"which of them is not on record; give --problems"
             )
         count = 0
-        for path in self.val_files:
+        for path in files:
             try:
                 column = pq.read_table(path, columns=["data_source"]).column("data_source")
             except (OSError, KeyError, pa.ArrowException) as error:
@@ -75,7 +97,7 @@ class RunResult:
         if not count:
             raise DataError(
                 f"the run {self.name} has no problem of {source!r} in its data.val_files "
-                f"({', '.join(self.val_files) or 'none'}); give --problems or another --source"
+                f"({', '.join(files) or 'none'}); give --problems or another --source"
             )
         return count
 
@@ -90,20 +112,23 @@ def read_run(folder: str | Path) -> RunResult:
     metrics, config = folder / "metrics.jsonl", folder / "config.yaml"
     for path in (metrics, config):
         if not path.exists():
-            raise DataError(f"{folder} is not the folder of a run: {path.name} is missing")
+            raise DataError(
+                f"{folder} is not the folder of a run: {path.name} is missing; take the run out, "
+                f"or copy the file again"
+            )
     rows = by_step(read_rows(metrics))
     try:
         settings = yaml.safe_load(config.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:
-        what = " ".join(str(error).split())[:200]
+        what = one_line(error, 200)
         raise DataError(f"{config} cannot be read as YAML: {what}") from error
     match settings:
-        case {"trainer": {"method": str() as method}, "data": dict() as data}:
+        case {"trainer": {"method": str()}, "data": dict() as data}:
             files, cap = data.get("val_files") or [], data.get("val_max_samples") or -1
             files = [files] if isinstance(files, str) else files
             is_list = isinstance(files, list) and all(isinstance(each, str) for each in files)
             if is_list and isinstance(cap, int):
-                return RunResult(run_name(folder), method, rows, files, cap)
+                return RunResult(run_name(folder), rows, settings)
     raise DataError(
         f"{config} is not the config of a run: expected trainer.method, data.val_files and "
         "data.val_max_samples; copy it from the run again"

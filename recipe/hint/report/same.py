@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from recipe.hint.errors import DataError
-from recipe.hint.report.runs import read_rows
+from recipe.hint.report.runs import VLLM_DIFFERENCE, read_rows
 
-_MEAN, _MOST = (f"training/rollout_probs_diff_{which}" for which in ("mean", "max"))
+_MEAN, _MOST = VLLM_DIFFERENCE, "training/rollout_probs_diff_max"
 _TIMES = ("seconds", "hint_seconds")
 
 
@@ -42,7 +42,9 @@ def compare_records(first: Path, second: Path) -> Sameness:
     steps = [{step for step, _ in each} for each in (theirs, ours)]
     shared = steps[0] & steps[1]
     if not shared:
-        raise DataError(f"{first} and {second} have no step in common")
+        raise DataError(
+            f"{first} and {second} have no step in common; give two runs of the same steps"
+        )
     keys = sorted(key for key in theirs.keys() | ours.keys() if key[0] in shared)
     other = [key for key in keys if theirs.get(key) != ours.get(key)]
     return Sameness(
@@ -59,7 +61,9 @@ def vllm_difference(folder: Path) -> tuple[float, float]:
     """
     rows = [row for row in read_rows(folder / "metrics.jsonl") if _MEAN in row and _MOST in row]
     if not rows:
-        raise DataError(f"{folder}/metrics.jsonl has no {_MEAN} and {_MOST}")
+        raise DataError(
+            f"{folder}/metrics.jsonl has no {_MEAN} and {_MOST}; give the folder of a training run"
+        )
     try:
         means, mosts = ([float(row[name]) for row in rows] for name in (_MEAN, _MOST))
     except (TypeError, ValueError, OverflowError) as error:

@@ -17,7 +17,7 @@ from recipe.hint.whole_file import write_whole
 
 _COLOURS = ("#6b6b6b", "#1b6ca8", "#d9822b", "#5b8c5a", "#8e5ea2", "#c0504d")
 _NO_SIGNAL = "hint/zero_signal_after"
-_WINDOW = 8  # steps that the share of groups with signal is averaged over
+_WINDOW = 8  # steps that the share of prompts with signal is averaged over
 
 
 def training_table(
@@ -59,7 +59,7 @@ def training_table(
 
 
 def draw_learning(runs: Sequence[RunResult], source: str, path: Path) -> None:
-    """Draw accuracy without hints, and groups with signal, over the steps into an SVG file.
+    """Draw accuracy without hints, and prompts with signal, over the steps into an SVG file.
 
     Thin lines are runs, thick ones the mean of an arm (of a method, outside a campaign) over the
     steps that all its runs have.
@@ -92,7 +92,7 @@ def draw_learning(runs: Sequence[RunResult], source: str, path: Path) -> None:
     left.set(xlabel="step", ylabel="accuracy without hints", ylim=(-0.02, 1.0), title=source)
     left.legend(frameon=False, loc="upper left")
     _panel(right, [(run.arm, _signal(run)) for run in runs])
-    right.set(xlabel="step", ylabel="share of groups with signal", ylim=(0, 1.0))
+    right.set(xlabel="step", ylabel="share of prompts with signal", ylim=(0, 1.0))
     for axes in (left, right):
         axes.locator_params(nbins=5)
         axes.spines[["top", "right"]].set_visible(False)
@@ -121,7 +121,7 @@ def _panel(axes: Any, lines: Sequence[tuple[str, list[tuple[int, float]]]]) -> N
 
 
 def _signal(run: RunResult) -> list[tuple[int, float]]:
-    """Return the share of groups with signal, as a moving mean of ``_WINDOW`` steps."""
+    """Return the share of prompts with signal, as a moving mean of ``_WINDOW`` steps."""
     rows = [row for row in run.rows if _NO_SIGNAL in row]
     shares = [1 - row[_NO_SIGNAL] for row in rows]
     windows = [shares[max(0, at - _WINDOW + 1) : at + 1] for at in range(len(shares))]

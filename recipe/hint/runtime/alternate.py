@@ -100,7 +100,10 @@ class Alternation:
                 done = None
                 while action := next_action(self.phases, self.facts(), evaluates=evaluates):
                     if action == done:
-                        raise HintError(f"{described(action)}: ended well, but not that far")
+                        raise HintError(
+                            f"{described(action)}: exited with code 0 but did not reach its last "
+                            f"step"
+                        )
                     self._do(action)
                     if isinstance(action, Evaluate):
                         return
@@ -200,7 +203,7 @@ class Alternation:
         program: str,
         arguments: Sequence[str],
         *,
-        check: Callable[[], object] = bool,
+        check: Callable[[], object] | None = None,
         limit_s: float = math.inf,
         silence: Silence | None = None,
     ) -> None:
@@ -211,7 +214,8 @@ class Alternation:
         process, began_s = start_child(command, env=env, pass_fds=(self._lock,)), time.monotonic()
         try:
             while (code := process.poll()) is None:
-                check()
+                if check is not None:
+                    check()
                 if silence and silence.length_s() > JOB_LIMIT_S:
                     raise StallError(f"{program} gave no sign of life for {JOB_LIMIT_S:g} s")
                 heart.beat()
@@ -224,7 +228,8 @@ class Alternation:
             if process.poll() is None:
                 end_children([process])
         if code:
-            check()  # what it needed may have ended first
+            if check is not None:
+                check()  # what it needed may have ended first
             raise HintError(f"{program} ended with exit code {code}; it has said why")
 
     # -- phases.json: what was served in each phase, and the phase's result ----------------------

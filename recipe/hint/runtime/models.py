@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from omegaconf import DictConfig, open_dict
 
-from recipe.hint.methods import Method
+from recipe.hint.methods import Method, OwnCredit
 
 
 def ask_for_models(config: DictConfig, method: Method) -> None:
@@ -14,7 +14,7 @@ def ask_for_models(config: DictConfig, method: Method) -> None:
     The queue has both log-probabilities then, and the method's own coefficients act on the
     advantages.
     """
-    if not method.has_own_credit:
+    if not isinstance(method, OwnCredit):
         return
     with open_dict(config):
         if method.needs_critic:

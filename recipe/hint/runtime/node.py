@@ -10,15 +10,15 @@ from omegaconf import DictConfig
 
 from recipe.hint.errors import DataError
 from recipe.hint.runtime.checkpoints import SEEN_WITHIN_S
+from recipe.hint.runtime.paths import DATA_FILES
 from recipe.hint.runtime.preflight.settings import files_of, setting
+from recipe.hint.runtime.rewards import FUNCTION
 from recipe.hint.runtime.task_runner import DRIVER_LOCK, run_folders
 from recipe.hint.settings import HintSettings
 from recipe.hint.verify.programs.program import layers_for
 from recipe.hint.verify.programs.sandbox import available_layers
 
 _POLL_S = 1.0
-_FUNCTION = "reward.custom_reward_function.path"
-_DATA = ("data.train_files", "data.val_files")
 
 
 def fault_of_node(
@@ -54,11 +54,11 @@ def _fault_of_disk(name: str, folder: Path, seen_within_s: float) -> str:
 def _fault_of_sandbox(config: DictConfig, settings: HintSettings) -> str:
     """Look for the isolation of programs; the data are read only where it is missing."""
     wanted = settings.verify.program_isolation
-    if layers_for(wanted) is not None or setting(config, _FUNCTION):
+    if layers_for(wanted) is not None or setting(config, f"{FUNCTION}.path"):
         return ""
     from recipe.hint.problems.columns import read_problems  # pyarrow
 
-    files = (path for name in _DATA for path in files_of(config, name))
+    files = (path for name in DATA_FILES for path in files_of(config, name))
     try:
         has_programs = any(each.kind == "program" for path in files for each in read_problems(path))
     except DataError:  # the driver, which has checked them, may be the only one to have the data

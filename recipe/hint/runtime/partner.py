@@ -107,7 +107,8 @@ class Server:
         limit_s = getattr(self._limits, limit)
         if time.monotonic() - self._since_s > limit_s:
             raise StallError(
-                f"{who} did not answer within hint.watchdog.{limit}={limit_s:g} s ({LOG})"
+                f"{who} did not answer within hint.watchdog.{limit}={limit_s:g} s; raise it, or "
+                f"look at {LOG}"
             )
         return self._has_answered
 

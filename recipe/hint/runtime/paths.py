@@ -6,9 +6,10 @@ from pathlib import Path
 
 from omegaconf import DictConfig, OmegaConf
 
+CHECKPOINTS = "trainer.default_local_dir"
 # Folders that a run makes.
 FOLDERS = (
-    *("hint.run_dir", "trainer.default_local_dir", "hint.teacher.cache_dir"),
+    *("hint.run_dir", CHECKPOINTS, "hint.teacher.cache_dir"),
     *("trainer.rollout_data_dir", "trainer.validation_data_dir"),
 )
 # Files or folders that are here, or else a name on the hub, a module (pkg://) or an address.
@@ -21,8 +22,8 @@ SOURCES = (
     *("hint.prompts", "reward.custom_reward_function.path", "data.custom_cls.path"),
     "trainer.v1.sampler.custom_sampler.path",
 )
-# One of them, or a list.
-DATA_FILES = ("data.train_files", "data.val_files")
+# Each holds one name, or a list.
+TRAIN, VAL = DATA_FILES = ("data.train_files", "data.val_files")
 
 
 def local_path(path: str) -> str:

@@ -16,7 +16,7 @@ import psutil
 import ray
 from ray.actor import ActorHandle
 
-from recipe.hint.errors import StallError, Terminated
+from recipe.hint.errors import StallError, Terminated, one_line
 
 _STOPPED_S = 30.0  # Ray gives up by itself after a minute
 _LOOK_EVERY_S = 5.0  # for new processes: a look reads all of the machine's
@@ -181,7 +181,7 @@ def starting(limit_s: float) -> Iterator[None]:
             raise Terminated from None
         raise
     except Exception as error:  # noqa: BLE001 - Ray raises bare ones
-        raise StallError(f"Ray did not start: {' '.join(str(error).split())}") from error
+        raise StallError(f"Ray did not start: {one_line(error)}") from error
     finally:
         is_done.set()
 

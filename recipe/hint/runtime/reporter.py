@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections import deque
 from collections.abc import Callable
@@ -154,24 +155,19 @@ def _time_line(data: dict[str, Any], head: str, left: str) -> str:
 
 
 def _reward_lines(data: dict[str, Any]) -> list[str]:
-    prompts, signal = _count(data, "prompts"), _count(data, "mixed_groups")
-    reward = f"  reward {data.get('critic/score/mean', 0.0):.3f}"
+    prompts = _count(data, "prompts")
+    signal = f"prompts with signal {_count(data, 'mixed_groups')}/{prompts}"
     tokens = f"tokens {_count(data, 'rollout_tokens') + _count(data, 'tokens')}"
     if "turns/delta" in data:
         # A mean reward over the rows of all turns means little.
-        return [
-            f"  prompts with signal {signal}/{prompts}   {tokens}",
-            f"  {_turns(data, 'turns/')}",
-        ]
-    head = f"{reward}   groups with signal {signal}/{prompts}"
+        return [f"  {signal}   {tokens}", f"  {_turns(data, 'turns/')}"]
+    head = f"  reward {data.get('critic/score/mean', 0.0):.3f}   {signal}"
     if not _has_levels(data):
         return [f"{head}   {tokens}"]
-    before = round((1 - data.get("hint/zero_signal_before", 0.0)) * prompts)
-    levels = " ".join(
-        f"{level}:{_count(data, name)}"
-        for level, name in enumerate(["used_no_hint", *(f"used_level_{k}" for k in range(1, 10))])
-        if f"hint/{name}" in data
-    )
+    num_at_first = round((1 - data.get("hint/zero_signal_before", 0.0)) * prompts)
+    used = itertools.chain(["used_no_hint"], map("used_level_{}".format, itertools.count(1)))
+    there = itertools.takewhile(lambda name: f"hint/{name}" in data, used)
+    levels = " ".join(f"{level}:{_count(data, name)}" for level, name in enumerate(there))
     written = f"{_count(data, 'generate_success')}/{_count(data, 'generate_requested')}"
     faults = [
         f"{name.removeprefix('hint/fault_')} {count:.0f}"
@@ -180,7 +176,7 @@ def _reward_lines(data: dict[str, Any]) -> list[str]:
     ]
     written += f" ({', '.join(faults)})" if faults else ""
     return [
-        f"{head}, {before} at the first level tried",
+        f"{head}, {num_at_first} at the first level tried",
         f"  hint levels {levels}   hints written {written}   {tokens}",
     ]
 

@@ -84,31 +84,7 @@ class GroupHttpServer(vLLMHttpServer):
             raise
         if len(final.outputs) < count:
             return self._aborted(count)
-        responses = sorted(final.outputs, key=lambda response: response.index)
-        if any(response.finish_reason == "error" for response in responses):
-            raise RuntimeError("vLLM ended a response with an error of its own; its log says why")
-        return {
-            "token_ids": [array("q", response.token_ids) for response in responses],
-            "log_probs": [
-                array(
-                    "d",
-                    (
-                        row[token].logprob
-                        for row, token in zip(response.logprobs, response.token_ids, strict=True)
-                    ),
-                )
-                for response in responses
-            ],
-            "finish": [response.finish_reason or "abort" for response in responses],
-            "global_steps": version,
-            "cached_tokens": final.num_cached_tokens or 0,
-            "prompt_log_probs": [
-                row[token].logprob
-                for row, token in zip(
-                    (final.prompt_logprobs or [])[1:], prompt_ids[1:], strict=False
-                )
-            ],
-        }
+        return _group_of(final, prompt_ids) | {"global_steps": version}
 
     async def generate_groups(
         self, asked: list[tuple[Sequence[int], dict[str, Any], str]], limit_s: float | None = None
@@ -160,6 +136,32 @@ async def _last(queue: Any) -> Any:
         output = queue.get_nowait() or await queue.get()
         if output.finished:
             return output
+
+
+def _group_of(final: Any, prompt_ids: Sequence[int]) -> dict[str, Any]:
+    """Return a finished output as ``generate_group`` does, but for the version of the weights.
+
+    Raises:
+        RuntimeError: If vLLM failed on a response.
+    """
+    responses = sorted(final.outputs, key=lambda response: response.index)
+    if any(response.finish_reason == "error" for response in responses):
+        raise RuntimeError("vLLM ended a response with an error of its own; its log says why")
+    prompt_rows = (final.prompt_logprobs or [])[1:]
+    return {
+        "token_ids": [array("q", response.token_ids) for response in responses],
+        "log_probs": [
+            array("d", _log_probs(response.logprobs, response.token_ids)) for response in responses
+        ],
+        "finish": [response.finish_reason or "abort" for response in responses],
+        "cached_tokens": final.num_cached_tokens or 0,
+        "prompt_log_probs": _log_probs(prompt_rows, prompt_ids[1 : len(prompt_rows) + 1]),
+    }
+
+
+def _log_probs(rows: Sequence[Any], tokens: Sequence[int]) -> list[float]:
+    """Return the log-probability of each token, from vLLM's rows of candidates."""
+    return [row[token].logprob for row, token in zip(rows, tokens, strict=True)]
 
 
 class GroupReplica(vLLMReplica):

@@ -39,7 +39,7 @@ class Silence:
 
 
 class Heartbeat:
-    """The sign of life of a job that is no run; a disk that hangs stops only the beat."""
+    """The sign of life of a job that is not a run; a hung disk stops only the heartbeat."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / "logs" / HEARTBEAT

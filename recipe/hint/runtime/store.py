@@ -209,41 +209,24 @@ def rows_of(
         outcome: The result of the rollout.
         row: The prompt as verl's worker received it.
     """
-    shared = {
-        name: value
-        for name, value in (row | _EMPTY).items()
-        if name not in _NOT_STORED and not name.startswith(HINT_COLUMN_PREFIX)
-    }
+    shared = _shared_fields(row)
     for number, trained in enumerate(outcome.rows):
-        response, verdict = trained.turn.response, trained.turn.verdict
-        is_sampled = len(response.token_ids_T) > 0 and not response.is_given
-        if not is_sampled:  # as if the weights of the step had sampled it with certainty
-            zeros, step = [0.0] * len(response.token_ids_T), row["global_steps"] - 1
-            response = replace(response, log_probs_T=zeros, min_step=step, max_step=step)
-        info = {"acc": 0.0, "reason": "", "extracted": ""}
-        if verdict:
-            info = {
-                "acc": verdict.score,
-                "reason": verdict.reason,
-                "extracted": verdict.extracted[:200],
-            }
-        info |= trained.credit.facts
-        extra = {
-            "turn_scores": [],
-            "tool_rewards": [],
-            "reward_extra_info": info,
-            "min_global_steps": response.min_step,
-            "max_global_steps": response.max_step,
-            RECORD_FIELD: outcome.record.as_json() if number == 0 else None,
-            SAMPLE_FIELD: outcome.sample if number == 0 else b"",
-            CREDIT_FIELD: fields_of(trained.credit),
-        }
+        response, is_sampled = _as_sampled(trained.turn.response, row["global_steps"] - 1)
         tensors = _tensors(trained, response)
         fields = {
             **tensors,
             **shared,
             "num_turns": 2 * (trained.credit.turn + 1),
-            "extra_fields": extra,
+            "extra_fields": {
+                "turn_scores": [],
+                "tool_rewards": [],
+                "reward_extra_info": _info(trained),
+                "min_global_steps": response.min_step,
+                "max_global_steps": response.max_step,
+                RECORD_FIELD: outcome.record.as_json() if number == 0 else None,
+                SAMPLE_FIELD: outcome.sample if number == 0 else b"",
+                CREDIT_FIELD: fields_of(trained.credit),
+            },
         }
         if trained.credit.group:
             fields["uid"] = f"{outcome.record.uid}/{trained.credit.group}"
@@ -251,6 +234,38 @@ def rows_of(
         is_compared = is_sampled and trained.is_sampled_alike
         lengths = len(tensors["prompts"]), len(tensors["responses"])
         yield key, fields, _tag(row, response, *lengths, is_compared=is_compared)
+
+
+def _shared_fields(row: dict[str, Any]) -> dict[str, Any]:
+    """Return the prompt's columns that each of its rows has."""
+    return {
+        name: value
+        for name, value in (row | _EMPTY).items()
+        if name not in _NOT_STORED and not name.startswith(HINT_COLUMN_PREFIX)
+    }
+
+
+def _as_sampled(response: Response, step: int) -> tuple[Response, bool]:
+    """Return the response with log-probabilities and versions, and whether it was sampled.
+
+    One that was not is as if the weights of ``step`` had sampled it with certainty.
+    """
+    num_tokens = len(response.token_ids_T)
+    if num_tokens > 0 and not response.is_given:
+        return response, True
+    certain = replace(response, log_probs_T=[0.0] * num_tokens, min_step=step, max_step=step)
+    return certain, False
+
+
+def _info(trained: PublishedRow) -> dict[str, Any]:
+    """Return what verl's validation and its dumps read of a row."""
+    verdict = trained.turn.verdict
+    return {
+        "acc": verdict.score if verdict else 0.0,
+        "reason": verdict.reason if verdict else "",
+        "extracted": verdict.extracted[:200] if verdict else "",
+        **trained.credit.facts,
+    }
 
 
 def _tensors(trained: PublishedRow, response: Response) -> dict[str, torch.Tensor]:

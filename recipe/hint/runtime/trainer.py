@@ -80,6 +80,9 @@ class HintMixin(CreditMixin):
         self._samples_of_step: dict[str, bytes] = {}
         self._metrics_of_step: dict[str, Any] = {}
         self._sent_step, self._num_sent = -1, Counter[str]()  # problem -> prompts of that step
+        # Limits that begin in one of verl's hooks and end in another.
+        self._update_limit = contextlib.ExitStack()  # `on_sample_end` to the end of `_step_once`
+        self._opening_limit = contextlib.ExitStack()  # `fit` to the assignment of `logger`
         super().__init__(config)
         # Called by `_save_checkpoint`: verl would call it before the checkpoint is complete.
         self._callback, self.checkpoint_callback = self.checkpoint_callback, CheckpointCallback()
@@ -149,7 +152,7 @@ class HintMixin(CreditMixin):
         return batch
 
     def _step_once(self, metrics: dict, timing_raw: dict, sample_batch_size: int) -> Any:
-        with contextlib.ExitStack() as self._after_rollout:
+        with self._update_limit:
             batch = super()._step_once(metrics, timing_raw, sample_batch_size)
         records = self._records_of(batch)
         self.tracker.update(records)
@@ -241,9 +244,8 @@ class HintMixin(CreditMixin):
         self.replay_buffer.answers = lambda: {
             name: answer for name, answer in liveness.answers().items() if name in agents
         }
-        with liveness.watching(), contextlib.ExitStack() as self._opening:
-            # Until verl assigns what it has opened to `logger`.
-            self._opening.enter_context(self._backends_limit())
+        with liveness.watching(), self._opening_limit:
+            self._opening_limit.enter_context(self._backends_limit())
             super().fit(agent_loop_manager)
 
     def _setup(self) -> None:
@@ -258,9 +260,10 @@ class HintMixin(CreditMixin):
     def on_sample_end(self) -> None:
         with self._limit("stopping the vLLM replicas", "sync_s"):
             super().on_sample_end()
-        # Until the end of the step. The rollouts before it have their own limit (`guard`).
-        limit = self._limit("the update on the trainer's devices", "update_s")
-        self._after_rollout.enter_context(limit)
+        # The rollouts before it have their own limit (`guard`).
+        self._update_limit.enter_context(
+            self._limit("the update on the trainer's devices", "update_s")
+        )
 
     def on_init_end(self) -> None:
         with self._limit(_SYNC, "sync_s"):
@@ -349,7 +352,7 @@ class HintMixin(CreditMixin):
 
     @logger.setter
     def logger(self, tracking: Any) -> None:
-        self._opening.close()
+        self._opening_limit.close()
         self._reporter = StepReporter(
             tracking, self.folder, self.total_training_steps, self._backends_limit
         )

@@ -17,6 +17,7 @@ from typing import Any
 
 from ray.exceptions import RayTaskError
 
+from recipe.hint.errors import one_line
 from recipe.hint.runtime.silence import HEARTBEAT, Silence
 from recipe.hint.whole_file import write_whole
 
@@ -156,7 +157,7 @@ def text_of(error: BaseException) -> str:
     """Return an error's text in one line; for a process that is gone, name it."""
     text = _ACTOR_DIED.sub(
         r"\1 (pid \2) is gone: it crashed or was killed; check dmesg for the OOM killer",
-        " ".join(str(error).split()),
+        one_line(error),
     )
     return shorten(text, _LONGEST, placeholder=" ...")
 

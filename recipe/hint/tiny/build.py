@@ -100,12 +100,6 @@ def hint_columns(world: World, row: Row, item: Item, num_sets: int) -> dict[str,
     }
 
 
-def rows_digest(rows: list[Row]) -> str:
-    """Return the SHA-256 of the rows as JSON lines, whatever parquet's writer does."""
-    lines = (json.dumps(row, sort_keys=True) for row in rows)
-    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
-
-
 def build_problems(world: World, out: Path) -> None:
     """Write every problem file into ``out``."""
     for stem, rows in problem_files(world).items():

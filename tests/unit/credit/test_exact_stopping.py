@@ -5,7 +5,6 @@ response of one token ends the conversation. A mean is over conversations.
 """
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -17,17 +16,15 @@ from verl.trainer.ppo.v1.utils import compute_advantage_for_multi_trajectories
 
 from recipe.hint.credit.baselines import minus_baseline, rewards_of
 from recipe.hint.credit.turn_level import next_rows, turn_gae
-from recipe.hint.methods.base import Method
+from recipe.hint.methods.own_credit import OwnCredit
 from recipe.hint.methods.prompts import Revise
 from recipe.hint.turns import Sample, Train, conversation_to, places
 
 G = 2
 
 
-class Stopping(Method):
+class Stopping(OwnCredit):
     """Only a response of two tokens goes on; every turn earns its accuracy."""
-
-    has_own_credit: ClassVar[bool] = True
 
     def react(self, problem, state, rounds):
         if len(rounds) == 1:

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from ends import code_of
 from response_rows import responses, rows, write_rows
 
 from recipe.hint.errors import DataError
@@ -101,7 +102,7 @@ def test_runs_without_a_common_benchmark_are_refused(tmp_path):
 
 def test_the_command_says_in_one_line_why_runs_cannot_be_compared(tmp_path, capsys):
     first = make_run(tmp_path / "a", gsm8k={"p": "--"})
-    assert main(["compare", str(first), str(tmp_path)]) == 2
+    assert code_of(main, ["compare", str(first), str(tmp_path)]) == 2
     assert "results.json is missing" in capsys.readouterr().err
 
 

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from recipe.hint.evaluation.crossed import crossed_difference, crossed_share
-from recipe.hint.evaluation.estimators import clustered_mean, paired_mean, t_quantile
+from recipe.hint.evaluation.crossed import crossed_difference, crossed_p, crossed_share
+from recipe.hint.evaluation.estimators import clustered_mean, holm, paired_mean, t_quantile
 
 
 def test_one_seed_has_the_interval_over_problems():
@@ -105,3 +105,35 @@ def test_a_difference_of_few_problems_allows_for_those_that_were_not_drawn(num_s
         # The noise at the gained ones is cut off at 1: half of it goes down by 0.1.
         held += found.low <= (1 - 0.05 * jitter) / 200 <= found.high
     assert held / 600 >= 0.923
+
+
+def test_a_p_value_is_below_005_where_the_interval_leaves_0_out():
+    drawn = np.random.default_rng(0)
+    outside = 0
+    for shift in np.linspace(0, 0.3, 200):
+        seeds_S = drawn.normal(shift, 0.08, size=(4, 1))
+        values_SP = np.clip(seeds_S + drawn.normal(0, 0.3, size=(4, 40)), -1, 1)
+        found, p = crossed_difference(values_SP), crossed_p(values_SP)
+        assert (p < 0.05) == (found.low > 0 or found.high < 0)
+        assert p == pytest.approx(crossed_p(-values_SP))
+        outside += p < 0.05
+    assert 50 < outside < 190
+
+
+def test_a_p_value_of_two_seeds_is_that_of_one_degree_of_freedom():
+    """Means 0.1 and 0.3 of problems all alike: t = 0.2 / 0.1 = 2, p = 1 - 2 atan(2) / pi."""
+    values_SP = np.repeat([[0.1], [0.3]], 1000, axis=1)
+    assert crossed_p(values_SP) == pytest.approx(1 - 2 * math.atan(2) / math.pi)
+
+
+def test_no_difference_has_p_1_and_one_seed_none():
+    assert crossed_p(np.zeros((3, 10))) == 1.0
+    with pytest.raises(ValueError, match="two seeds and problems"):
+        crossed_p(np.zeros((1, 10)))
+
+
+def test_holm_multiplies_the_smallest_by_all_the_next_by_one_fewer_and_never_falls():
+    """0.01 * 3 = 0.03; 0.03 * 2 = 0.06; 0.04 * 1 = 0.04 is raised to 0.06."""
+    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert holm([0.6, 0.9]) == [1.0, 1.0]
+    assert holm([]) == []

@@ -50,6 +50,13 @@ def test_a_resumed_evaluation_plays_the_same_conversations_and_keeps_the_missing
     assert len({row["seed"] for row in whole}) == 3
 
 
+def test_a_row_has_the_seed_that_its_first_turn_was_sampled_with():
+    engine = TurnEngine(RIGHT, group_size=3)
+    parts = parts_of_turns(config(), engine, no_teacher)
+    rows = asyncio.run(played_rows(Job(problem(), [0, 1, 2]), parts=parts))
+    assert [row["seed"] for row in rows] == engine.seeds[:3]
+
+
 def test_offline_attempts_and_stages_do_not_change_an_evaluation():
     settings = config(offline_attempts=2, stage1_steps=9)
     assert [row["sample"] for row in rows_of([0, 1, 2], settings=settings)] == [0, 1, 2]

@@ -4,6 +4,7 @@ import json
 import random
 
 import pytest
+from ends import code_of
 from response_rows import rows, write_rows
 
 from recipe.hint.errors import DataError
@@ -188,7 +189,7 @@ def test_a_table_that_was_changed_is_found(run):
 
 
 def test_an_unfinished_evaluation_is_an_error_in_one_line(tmp_path, capsys):
-    assert main(["evaluation", str(tmp_path)]) == 2
+    assert code_of(main, ["evaluation", str(tmp_path)]) == 2
     error = capsys.readouterr().err
     assert error.startswith("error: ") and error.count("\n") == 1
     assert "results.json is missing: no finished evaluation is there" in error

@@ -66,7 +66,7 @@ def test_a_dropped_level_is_stepped_over_and_counted():
     record = asyncio.run(visit.run("u", 1)).record
     assert record.levels == (0, 1, 2, 3)
     assert statuses(record) == ("none", "ok", "leaked", "ok")
-    assert record.accepted_level == 3
+    assert record.first_row_level == 3
     metrics = step_metrics([record], 3)
     assert (metrics["leaked"], metrics["generate_success"]) == (1, 1)
 

@@ -132,7 +132,7 @@ def test_a_group_solved_at_half_of_the_solution_has_exactly_that_prefix_in_its_p
         # Half of the characters, and fewer only before the answer or inside a formula.
         end = min(round(len(item.solution) * 0.5), answer_start(item))
         assert len(item.solution[:end].rstrip()) == len(hint) or "$" in item.solution
-        assert outcome.record.accepted_level == 2
+        assert outcome.record.first_row_level == 2
 
 
 def test_a_group_that_is_solved_keeps_its_prompt():

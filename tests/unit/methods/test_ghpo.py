@@ -33,7 +33,7 @@ def test_what_trains_when_every_prefix_fails_is_a_setting(on_all_failed, level, 
     method = ghpo(on_all_failed=on_all_failed)
     record = visit(dict.fromkeys(range(4), WRONG), method=method).record
     assert record.levels == (0, 1, 2, 3)
-    assert (record.accepted_level, record.is_dropped) == (level, is_dropped)
+    assert (record.first_row_level, record.is_dropped) == (level, is_dropped)
 
 
 def test_the_first_steps_are_plain_and_the_next_one_is_not():

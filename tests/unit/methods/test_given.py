@@ -81,7 +81,7 @@ def test_a_given_response_is_neither_sampled_nor_the_policys_accuracy():
     tracker = RewardTracker()
     tracker.update([record])
     state = tracker.state(record.problem_id)
-    assert (state.accuracy, state.worked_level) == (0.0, -1)
+    assert (state.accuracy, state.worked_level) == (0.0, None)
     assert tracker.metrics()["pct_never_solved"] == 100
 
 

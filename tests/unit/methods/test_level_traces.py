@@ -30,7 +30,7 @@ def light(**settings):
 
 def test_sage_leaves_a_prompt_solved_at_once_alone():
     record = run(sage(), {0: MIXED}).record
-    assert (record.levels, record.accepted_level, record.hint_calls) == ((0,), 0, 0)
+    assert (record.levels, record.first_row_level, record.hint_calls) == ((0,), 0, 0)
 
 
 def test_sage_asks_for_one_ladder_per_visit_not_one_per_level():
@@ -50,7 +50,7 @@ def test_when_no_reply_parses_sage_trains_on_the_unhinted_group():
     outcome = run(sage(), {0: WRONG}, replies=["no json here"])
     assert outcome.record.levels == (0, 1)
     assert statuses(outcome.record) == ("none", "parse_failed")
-    assert outcome.record.accepted_level == 0
+    assert outcome.record.first_row_level == 0
     assert outcome.record.hint_calls == 3
     assert len(outcome.rows) == 2
 
@@ -58,7 +58,7 @@ def test_when_no_reply_parses_sage_trains_on_the_unhinted_group():
 def test_an_empty_reply_is_not_asked_for_again():
     record = run(sage(), {0: WRONG}, replies=[""]).record
     assert statuses(record) == ("none", "generation_failed")
-    assert (record.accepted_level, record.hint_calls) == (0, 0)
+    assert (record.first_row_level, record.hint_calls) == (0, 0)
 
 
 def test_each_attempt_to_write_hints_has_a_seed_of_its_own():
@@ -66,14 +66,14 @@ def test_each_attempt_to_write_hints_has_a_seed_of_its_own():
     record = run(sage(), {}, engine=engine).record
     assert record.hint_calls == 3
     assert len(set(engine.write_seeds)) == 3
-    assert record.accepted_level == 1
+    assert record.first_row_level == 1
 
 
 def test_a_prompt_without_a_solution_gets_no_hint_and_no_request():
     engine = ScriptedEngine({0: WRONG})
     record = run(sage(), {}, engine=engine, item=problem(solution="  ")).record
     assert statuses(record) == ("none", "missing_solution")
-    assert record.accepted_level == 0
+    assert record.first_row_level == 0
     assert engine.write_seeds == []
 
 
@@ -88,7 +88,7 @@ def test_a_level_that_does_not_fit_is_stepped_over():
     )
     assert outcome.record.levels == (0, 1, 2)
     assert statuses(outcome.record) == ("none", "too_long", "ok")
-    assert outcome.record.accepted_level == 2
+    assert outcome.record.first_row_level == 2
 
 
 def test_an_overlong_hint_is_cut_at_a_sentence_and_the_question_never():
@@ -115,7 +115,7 @@ def test_light_starts_without_a_hint():
         (2, 0.375, 1),  # 0.375 > 0.35: down
         (0, 1.0, 0),  # already at the bottom
         (3, 0.0, 3),  # already at the top
-        (2, -1.0, 2),  # unknown: stay
+        (2, None, 2),  # unknown: stay
     ],
 )
 def test_light_moves_one_level_by_the_last_accuracy(level, accuracy, expected):
@@ -125,7 +125,7 @@ def test_light_moves_one_level_by_the_last_accuracy(level, accuracy, expected):
         dict.fromkeys(range(4), MIXED),
         state=ProblemState(visits=1, level=level, accuracy=accuracy),
     ).record
-    assert record.planned_level == record.accepted_level == expected
+    assert record.planned_level == record.first_row_level == expected
 
 
 def test_paper_mode_of_light_raises_below_its_threshold_and_never_lowers():
@@ -194,7 +194,7 @@ OUTCOME = st.sampled_from([0, 1, "timeout", "error", "truncated"])
     st.lists(st.lists(OUTCOME, min_size=4, max_size=4), min_size=4, max_size=4),
     st.lists(st.sampled_from([LADDER, "garbage", '{"level_1": "x"}']), min_size=1, max_size=3),
     st.integers(0, 3),
-    st.sampled_from([-1.0, 0.0, 0.2, 1.0]),
+    st.sampled_from([None, 0.0, 0.2, 1.0]),
     st.sampled_from([10_000, 60, 70]),
     st.integers(0, 1000),
 )

@@ -117,23 +117,23 @@ class Revised(Method):
     """One follow-up of the first response, as the test asks for it."""
 
     n: int
-    stop_if_all: str | None = None
 
     def react(self, problem, state, rounds):
         if len(rounds) == 1:
-            again = FollowUp("Check your work.")
-            return Sample(again, n=self.n, parents=(Place(0, 0),), stop_if_all=self.stop_if_all)
-        assert (len(rounds[1].turns), rounds[1].is_whole) == EXPECTED[self]
+            return Sample(FollowUp("Check your work."), n=self.n, parents=(Place(0, 0),))
+        assert (len(rounds[1].turns), rounds[1].is_whole) == (self.n, True)
         return self.train_round(rounds, 1)
 
 
-# Nobody is right in turn 1: a probe of 1 stays 1 of G = 2; 3 that are no probe are 3.
-EXPECTED = {Revised(1, "wrong"): (1, False), Revised(1): (1, True), Revised(3): (3, True)}
+@pytest.mark.parametrize("n", [1, 3])  # of G = 2
+def test_a_request_with_parents_is_neither_completed_nor_cut(n):
+    play(Revised(n), TurnEngine({0: [1, 0], 1: [0, 0, 0]}))
 
 
-@pytest.mark.parametrize("method", EXPECTED)
-def test_a_probe_with_parents_is_not_whole_and_no_request_is_cut(method):
-    play(method, TurnEngine({0: [1, 0], 1: [0, 0, 0]}))
+@pytest.mark.parametrize("parents", [(), (Place(0, 0),)])
+def test_a_probe_with_parents_is_refused(parents):
+    with pytest.raises(ValueError, match="stop_if_all='wrong' and parents; only a group of the"):
+        Sample(FollowUp("Check your work."), n=1, parents=parents, stop_if_all="wrong")
 
 
 def test_a_turn_that_raises_ends_the_rollout_and_leaves_nothing_running():

@@ -38,7 +38,7 @@ def test_the_weakest_hint_that_works_replaces_exactly_one_failed_rollout(solved_
     assert record.levels == tuple(range(solved_at + 1))
     assert record.rows == ((0, 0), (0, 1), (0, 2), (solved_at, 0))
     assert record.accuracies == (0.0, 0.0, 0.0, 1.0)
-    assert (record.accepted_level, record.highest_level) == (0, solved_at)
+    assert (record.first_row_level, record.highest_level) == (0, solved_at)
     assert record.has_signal
     assert record.on_policy
 

@@ -1,7 +1,9 @@
 """The options of the search, hint dropout, conditioning, log-prob gain; all off by default."""
 
+import asyncio
+
 import pytest
-from fakes import LADDER, Numbered, ScriptedEngine, problem, run
+from fakes import LADDER, Numbered, ScriptedEngine, make_rollout, problem, run
 from records import responses, statuses
 
 from recipe.hint.errors import ConfigError
@@ -68,6 +70,19 @@ def test_a_probe_as_large_as_the_group_is_the_group():
     assert [len(each.accuracies) for each in record.rounds] == [4, 4]
 
 
+@pytest.mark.parametrize(
+    ("settings", "asked"),
+    [
+        ({}, [(0, None)] * 4),
+        ({"probe_n": 2}, [(2, "wrong")] * 3 + [(0, None)]),  # the highest level is no probe
+    ],
+)
+def test_only_a_probe_says_when_to_stop(settings, asked):
+    made = make_rollout(sage(**settings), ScriptedEngine(dict.fromkeys(range(4), WRONG)))
+    asyncio.run(made.run("uid", 1))
+    assert [(each.request.n, each.request.stop_if_all) for each in made.rounds] == asked
+
+
 def test_a_negative_probe_is_refused():
     with pytest.raises(ConfigError, match=r"hint\.search\.probe_n=-1 must be 0"):
         SearchSettings(probe_n=-1)
@@ -82,7 +97,7 @@ def test_a_probe_is_smaller_than_the_group():
 @pytest.mark.parametrize(
     ("worked", "first"),
     [
-        (-1, 0),  # nothing worked, or a first visit
+        (None, 0),  # nothing worked, or a first visit
         (0, 0),
         (1, 0),
         (2, 1),
@@ -100,14 +115,14 @@ def test_a_search_that_starts_with_a_hint_falls_back_to_none_when_it_has_none():
     state = ProblemState(visits=1, worked_level=3)
     record = run(sage(start="remembered"), {0: WRONG}, state=state, replies=["no hints"]).record
     assert record.levels == (2, 0)
-    assert record.accepted_level == 0
+    assert record.first_row_level == 0
 
 
 @pytest.mark.parametrize(
     ("state", "calls"),
     [
         (ProblemState(visits=1, worked_level=2), 1),
-        (ProblemState(visits=1, worked_level=-1), 1),
+        (ProblemState(visits=1, worked_level=None), 1),
         (ProblemState(visits=1, worked_level=0), 0),
         (ProblemState(), 0),
     ],
@@ -207,13 +222,13 @@ def test_what_a_run_with_more_levels_remembered_asks_for_none_that_is_not_there(
 def test_an_accuracy_at_a_level_that_is_gone_is_unknown():
     known = ProblemState(visits=2, level=2, accuracy=0.5)
     assert known.within(2) == known
-    assert known.within(1) == ProblemState(visits=2, level=1, accuracy=-1.0)
+    assert known.within(1) == ProblemState(visits=2, level=1, accuracy=None)
 
 
 @pytest.mark.parametrize(
     ("worked", "levels"),
     [
-        (-1, (0, 3)),  # nothing ever worked: the strongest
+        (None, (0, 3)),  # nothing ever worked: the strongest
         (3, (0, 3)),
         (2, (0, 2, 3)),
         (1, (0, 1, 2, 3)),
@@ -234,7 +249,7 @@ def test_where_level_0_fails_the_level_that_worked_last_is_next(worked, levels):
 
 SOLVED = ProblemState(visits=1, level=0, accuracy=1.0, worked_level=0)
 AT_TWO = ProblemState(visits=1, level=0, accuracy=0.0, worked_level=2)
-NOWHERE = ProblemState(visits=1, level=0, accuracy=0.0, worked_level=-1)
+NOWHERE = ProblemState(visits=1, level=0, accuracy=0.0, worked_level=None)
 
 
 @pytest.mark.parametrize(

@@ -110,7 +110,7 @@ def test_a_conversation_without_feedback_does_not_train_and_the_others_do(name, 
     assert [facts["unchanged"] for facts in mean_facts((lost, ended))] == [0.0]
     tracker = RewardTracker()
     tracker.update([outcome.record])
-    assert tracker.state(outcome.record.problem_id).accuracy == -1
+    assert tracker.state(outcome.record.problem_id).accuracy is None
 
 
 @ALL

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 from campaign_runs import CONVERSATIONS, ONE, claims, write_campaign
+from ends import code_of
 from response_rows import rows, write_rows
 
 from recipe.hint.errors import ConfigError, DataError
@@ -17,6 +18,7 @@ from recipe.hint.problems.columns import read_problems
 from recipe.hint.report.campaign_folder import read_results_of
 from recipe.hint.report.campaign_page import results_page
 from recipe.hint.tiny.two_turn.task import response
+from recipe.hint.tiny.two_turn.work import work_right
 
 TWO_TURN = Path("data/two_turn/val_hard.parquet").absolute()
 
@@ -136,7 +138,7 @@ def test_the_page_shows_failed_claims_in_bold_and_runs_that_are_missing(tmp_path
     assert [each.strip() for each in cost.split("|")[2:5]] == ["1k", "1.00", "1.5"]
     assert "step 2, 1k tokens, 1.5 min (1 of 1)" in page
     # The last quarter of two steps is the last one: 1 - 0.25 of its groups have signal.
-    assert page.split("groups with signal, %")[1].split("\n")[2].split("|")[2].strip() == "75"
+    assert page.split("prompts with signal, %")[1].split("\n")[2].split("|")[2].strip() == "75"
 
 
 def row_of(page, heading, arm="x"):
@@ -238,7 +240,7 @@ def test_runs_on_different_problems_are_not_put_together(tmp_path):
 
 def test_a_folder_without_a_finished_run_says_what_to_do(tmp_path, capsys):
     write_campaign(tmp_path, {"x": {}})
-    assert main(["campaign", str(tmp_path), "-o", str(tmp_path / "page.md")]) == 2
+    assert code_of(main, ["campaign", str(tmp_path), "-o", str(tmp_path / "page.md")]) == 2
     assert "has no finished run; make them with main_campaign.py" in capsys.readouterr().err
 
 
@@ -257,7 +259,7 @@ def test_the_figure_has_a_line_for_each_arm_that_was_asked_for(tmp_path, capsys)
     assert main([*given, "--arm", "z"]) == 0
     legend = [name for name in "xyz" if f">{name}</text>" in figure.read_text()]
     assert legend == ["x", "z"]
-    assert main([*given, "--arm", "w"]) == 2
+    assert code_of(main, [*given, "--arm", "w"]) == 2
     assert "--arm w has no finished run; choose from x, y, z" in capsys.readouterr().err
 
 
@@ -332,7 +334,9 @@ def test_work_is_right_where_a_first_response_ends_in_the_answer(tmp_path):
     (folder / "config.yaml").write_text(yaml.safe_dump(config))
 
     def work():
-        return read_results_of(tmp_path).estimate("x", "two_turn/hard", "work")
+        return read_results_of(tmp_path, {"work": work_right}).estimate(
+            "x", "two_turn/hard", "work"
+        )
 
     assert work().value == 0.75
     # Where the run's own file is gone, the package's is the same one.

@@ -8,6 +8,7 @@ import shutil
 
 import pytest
 import yaml
+from ends import code_of
 from hypothesis import given
 from hypothesis import strategies as st
 from response_rows import rows, write_rows
@@ -140,7 +141,7 @@ def test_any_damage_is_told_in_one_line(sound, tmp_path_factory, file, number, c
     }
     out, told = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(told):
-        code = main(commands[command])
+        code = code_of(main, commands[command])
     err = told.getvalue()
     assert code in (0, 1, 2)
     assert (err.count("\n"), err[:7]) == ((1, "error: ") if code == 2 else (0, "")), err
@@ -158,7 +159,7 @@ def test_a_file_that_is_none_is_told_in_one_line(sound, folder, capsys, file, sp
     else:
         path.write_text("")
     for arguments in ([], ["evaluation"], ["compare", str(sound)]):
-        code = main([*arguments, *([] if arguments else ["--problems=9"]), str(folder)])
+        code = code_of(main, [*arguments, *([] if arguments else ["--problems=9"]), str(folder)])
         err = capsys.readouterr().err
         assert (err.count("\n"), err[:7]) == ((1, "error: ") if code == 2 else (0, "")), err
 
@@ -172,7 +173,7 @@ def test_a_number_of_a_report_that_is_none_is_named(folder, capsys, name, word):
     row = json.loads(lines[1])
     lines[1] = json.dumps(row | {name: "HERE"}).replace('"HERE"', word)
     (folder / "metrics.jsonl").write_text("\n".join(lines) + "\n")
-    assert main(["--problems=9", str(folder)]) == 2
+    assert code_of(main, ["--problems=9", str(folder)]) == 2
     err = capsys.readouterr().err
     assert "metrics.jsonl: line 2" in err and name in err and err.count("\n") == 1
 
@@ -187,7 +188,7 @@ def test_another_metric_of_a_run_that_diverged_is_no_hindrance(folder):
 @pytest.mark.parametrize("figure", [True, False])
 def test_a_source_that_no_run_has_is_told_with_those_there_are(sound, tmp_path, capsys, figure):
     more = [f"--figure={tmp_path}/a.svg"] if figure else []
-    assert main([str(sound), "--source=gsm8k", *more]) == 2
+    assert code_of(main, [str(sound), "--source=gsm8k", *more]) == 2
     told = "error: no run validated on 'gsm8k'; give --source with one of tiny/hard\n"
     assert capsys.readouterr().err == told
 
@@ -217,5 +218,5 @@ def test_a_file_that_cannot_be_written_is_told_before_anything_is_read(
 
 def test_a_file_in_place_of_the_kept_folder_is_told_before_anything_is_read(tmp_path, capsys):
     (tmp_path / "taken").write_text("notes")
-    assert main(["keep", str(tmp_path), "-o", str(tmp_path / "taken")]) == 2
+    assert code_of(main, ["keep", str(tmp_path), "-o", str(tmp_path / "taken")]) == 2
     assert f"--output {tmp_path}/taken is a file; give a folder" in capsys.readouterr().err

@@ -4,6 +4,7 @@ import json
 
 import pytest
 from campaign_runs import CONVERSATIONS, ONE, claims, write_campaign
+from ends import code_of
 
 from recipe.hint.errors import ConfigError, DataError
 from recipe.hint.main_report import main
@@ -97,7 +98,7 @@ def test_a_kept_file_that_no_run_could_have_written_is_one_line(tmp_path, capsys
     kept = json.loads(path.read_text())
     WRONG_KEPT[wrong](kept)
     path.write_text(json.dumps(kept))
-    assert main(["campaign", str(tmp_path / "kept"), "-o", str(tmp_path / "page.md")]) == 2
+    assert code_of(main, ["campaign", str(tmp_path / "kept"), "-o", str(tmp_path / "page.md")]) == 2
     *_, line = capsys.readouterr().err.strip().splitlines()
     assert line.startswith(f"error: {path} is damaged: ") and line.endswith("keep the run again")
 
@@ -115,7 +116,7 @@ def test_a_run_that_was_kept_gives_way_only_when_asked(tmp_path, capsys):
     keep_results(root, tmp_path / "kept")  # the same numbers
     again = write_campaign(tmp_path / "again", {"x": {1: ONE, 2: ONE | {"c": "++++"}}})
     command = ["keep", str(again), "-o", str(tmp_path / "kept")]
-    assert main(command) == 2
+    assert code_of(main, command) == 2
     assert "x/seed-2.json was kept with other numbers" in capsys.readouterr().err
     assert main([*command, "--replace"]) == 0
     assert read_results_of(tmp_path / "kept").seeds["x"][2].means["toy"]["accuracy"]["c"] == 1.0

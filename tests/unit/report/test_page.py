@@ -8,6 +8,7 @@ import zlib
 from html.parser import HTMLParser
 
 import pytest
+from ends import code_of
 from hypothesis import given
 from hypothesis import strategies as st
 from page_runs import HOSTILE, metrics, record, sample, talk, write_run
@@ -160,16 +161,16 @@ def test_a_report_is_written_only_to_a_name_of_its_form(tmp_path, capsys, argume
 @pytest.mark.parametrize("word", ["compear", "htlm", "evaluaton", "sampls", "campagn", "kep"])
 def test_a_misspelt_command_is_told_the_nearest_one(tmp_path, monkeypatch, capsys, word):
     monkeypatch.chdir(tmp_path)
-    assert main([word, "A", "B"]) == 2
+    assert code_of(main, [word, "A", "B"]) == 2
     assert "is neither a folder nor a command; did you mean " in capsys.readouterr().err
-    assert main(["outputs/A"]) == 2
+    assert code_of(main, ["outputs/A"]) == 2
     assert "did you mean" not in capsys.readouterr().err
 
 
 def test_a_folder_that_is_no_run_ends_in_one_line(tmp_path, capsys):
     with pytest.raises(DataError, match="is not the folder of a run"):
         read_folder(tmp_path)
-    assert main(["html", str(tmp_path), "-o", str(tmp_path / "page.html")]) == 2
+    assert code_of(main, ["html", str(tmp_path), "-o", str(tmp_path / "page.html")]) == 2
     assert "is not the folder of a run" in capsys.readouterr().err
 
 

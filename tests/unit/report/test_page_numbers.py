@@ -46,8 +46,8 @@ def test_signal_is_that_of_the_metrics():
 def test_steps_that_stand_twice_are_counted_once_and_told(tmp_path):
     rows = [metrics(step) | {"loss": step} for step in (3, 1, 2, 3)]
     run = read_folder(write_run(tmp_path / "run", [], [], [*rows, {"step": 3, "val": 0.5}]))
-    assert [(row["step"], row["loss"]) for row in run.metrics] == [(1, 1), (2, 2), (3, 3)]
-    assert run.metrics[2]["val"] == 0.5
+    assert [(row["step"], row["loss"]) for row in run.rows] == [(1, 1), (2, 2), (3, 3)]
+    assert run.rows[2]["val"] == 0.5
     assert run.damaged == {"metrics.jsonl": 1}
 
 

@@ -1,5 +1,7 @@
-"""The project's own page of results."""
+"""The project's own page of results, and what the documentation says of it."""
 
+import itertools
+import re
 from pathlib import Path
 
 from recipe.hint.campaign import CAMPAIGN_FILE, read_campaign
@@ -8,6 +10,13 @@ from recipe.hint.report.campaign_folder import read_results_of
 from recipe.hint.report.campaign_page import results_page
 
 EVIDENCE = Path("docs/evidence")
+# A difference or a share with its interval: +8.1 (-8.7 to 24.9), or with a comma.
+INTERVAL = re.compile(r"([+-]?\d+\.\d)(?:,| \()\s*([+-]?\d+\.\d)\s+(?:to|-)\s+([+-]?\d+\.\d)")
+# By other estimators: at equal tokens, of one seed, and with unpaired seeds.
+OTHERWISE = {
+    *("5.0 -15.2 25.2", "24.7 13.2 36.2", "39.7 13.0 66.3", "47.6 30.7 64.6", "10.9 6.9 15.0"),
+    *("7.3 0.9 13.7", "8.8 2.4 15.2", "7.3 0.8 13.8", "0.9 -13.0 14.9", "1.9 -17.7 21.5"),
+}
 
 
 def test_it_is_what_the_kept_runs_give():
@@ -56,3 +65,24 @@ def cells_of(text, heading, table="| arm"):
     rows = part.split("\n\n", 1)[0].splitlines()[2:]
     split = [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
     return {first: rest for first, *rest in split}
+
+
+def test_every_interval_that_the_papers_page_gives_is_one_of_the_kept_runs():
+    """By value, ends and unit; a difference may be told with either sign."""
+    known = set()
+    for path in EVIDENCE.glob(f"*/{CAMPAIGN_FILE}"):
+        result = read_results_of(path.parent)
+        for source, name in itertools.product(result.sources(), ("accuracy", "acc_t1", "acc_t2")):
+            if name not in result.measures(source):
+                continue
+            known |= {result.estimate(arm, source, name) for arm in result.seeds}
+            known |= {
+                result.difference(*arms, source, name)
+                for arms in itertools.permutations(result.seeds, 2)
+                if result.common_seeds(*arms)
+            }
+    said = {" ".join(f"{100 * each:.1f}" for each in found) for found in known if found}
+    page = Path("docs/papers.md").read_text(encoding="utf-8")
+    told = [" ".join(each.lstrip("+") for each in found) for found in INTERVAL.findall(page)]
+    assert len(told) > 30
+    assert [each for each in told if each not in said | OTHERWISE] == []

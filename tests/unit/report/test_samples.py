@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from ends import code_of
 
 from recipe.hint.errors import DataError
 from recipe.hint.main_report import main
@@ -74,7 +75,7 @@ def test_what_a_model_wrote_cannot_act_on_the_terminal(tmp_path, text):
 def test_what_is_not_there_is_said_with_what_is(tmp_path, capsys):
     with pytest.raises(DataError, match=r"samples\.jsonl is missing: .*prompts_per_step above 0"):
         sample_lines(tmp_path)
-    assert main(["samples", str(write(tmp_path, ROW)), "--step", "9"]) == 2
+    assert code_of(main, ["samples", str(write(tmp_path, ROW)), "--step", "9"]) == 2
     assert "has no such sample; at that step it has: nothing" in capsys.readouterr().err
     with pytest.raises(DataError, match="it has: ignored 1, random 1"):
         sample_lines(tmp_path, why="leaked")

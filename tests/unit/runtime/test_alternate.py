@@ -167,7 +167,7 @@ def test_another_schedule_in_the_folder_is_refused(tmp_path):
 
 
 def test_a_run_without_checkpoints_ends_with_what_left_nothing(tmp_path):
-    with pytest.raises(HintError, match="steps 1 to 2.* ended well, but not that far"):
+    with pytest.raises(HintError, match="steps 1 to 2.* exited with code 0 but did not reach"):
         alternation(tmp_path, "save=never").run()
 
 

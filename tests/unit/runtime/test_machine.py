@@ -12,7 +12,7 @@ def git(root, *command):
 
 
 def test_the_commit_is_told_and_whether_the_code_differs_from_it(tmp_path, monkeypatch):
-    monkeypatch.setattr(machine, "_ROOT", tmp_path)
+    monkeypatch.setattr(machine, "REPOSITORY", tmp_path)
     assert machine.commit() == {}  # installed, no repository
     git(tmp_path, "init")
     assert machine.commit() == {}  # nothing committed yet

@@ -61,9 +61,16 @@ def turns(prefix):
 def test_a_step_with_hints_tells_its_levels_and_what_they_brought():
     assert describe(HINTED, "step 3/45", "7 min left") == [
         "step 3/45  9.8 s  (rollout 6.0 s, log-probs 1.0 s, update 2.5 s, sync 0.3 s)  7 min left",
-        "  reward 0.250   groups with signal 5/8, 2 at the first level tried",
+        "  reward 0.250   prompts with signal 5/8, 2 at the first level tried",
         "  hint levels 0:2 1:1 2:5   hints written 6/6   tokens 1000",
     ]
+
+
+def test_a_step_tells_all_levels_however_many_there_are():
+    levels = {f"hint/used_level_{level}": float(level) for level in range(1, 13)}  # scaf: 3 x 4
+    *_, last = describe(HINTED | levels, "step 3/45")
+    shown = "0:2 1:1 2:2 3:3 4:4 5:5 6:6 7:7 8:8 9:9 10:10 11:11 12:12"
+    assert last.startswith(f"  hint levels {shown}   hints written")
 
 
 def test_a_step_tells_why_hints_were_not_written():
@@ -76,7 +83,7 @@ def test_a_step_tells_why_hints_were_not_written():
 
 def test_a_step_of_a_method_without_hints_tells_of_none():
     _, *rest = describe(STEP, "step 3/45")
-    assert rest == ["  reward 0.250   groups with signal 5/8   tokens 1000"]
+    assert rest == ["  reward 0.250   prompts with signal 5/8   tokens 1000"]
 
 
 def test_a_step_of_a_method_with_turns_tells_what_the_last_turn_changes():

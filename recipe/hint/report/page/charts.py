@@ -15,7 +15,7 @@ from recipe.hint.errors import DataError
 from recipe.hint.evaluation.estimators import t_quantile, wilson_interval
 from recipe.hint.report.page.arms import Arm
 from recipe.hint.report.page.folder import PageRun, level_share
-from recipe.hint.report.runs import RunResult, accuracies, accuracy_curve
+from recipe.hint.report.runs import VLLM_DIFFERENCE, accuracies, accuracy_curve
 
 Row = dict[str, float]
 AXES = ("step", "tokens sampled (thousands)", "minutes of training")
@@ -26,7 +26,7 @@ _HEIGHT = 300
 
 CURVES: dict[str, Callable[[Row], float]] = {
     "Mean reward of what trains": lambda row: row["critic/score/mean"],
-    "Groups with signal, share": lambda row: 1 - row["hint/zero_signal_after"],
+    "Prompts with signal, share": lambda row: 1 - row["hint/zero_signal_after"],
     "Prompts trained under a hint, share": lambda row: (
         row["hint/prompts_with_hint"] / row["hint/prompts"]
     ),
@@ -47,7 +47,7 @@ CURVES: dict[str, Callable[[Row], float]] = {
     "Feedback that holds the answer, share": lambda row: row["turns/leaks"],
     "Verdicts not graded, share": lambda row: row["verify/ungraded"],
     "Trainer against vLLM, mean difference of a token's probability": lambda row: row[
-        "training/rollout_probs_diff_mean"
+        VLLM_DIFFERENCE
     ],
 }
 _OF_HINTS = {
@@ -96,7 +96,7 @@ def all_charts(arms: Sequence[Arm]) -> list[Chart]:
     charts += [
         _accuracy(arms, source, "Accuracy of the first turn", _first_turns_of)
         for source in sources
-        if any(_first_turns_of(run.metrics, source) for arm in arms for run in arm.runs)
+        if any(_first_turns_of(run.rows, source) for arm in arms for run in arm.runs)
     ]
     for title, value in CURVES.items():
         if title in _OF_HINTS and not has_hints:
@@ -167,7 +167,7 @@ def _axes(arm: Arm, steps: Sequence[int]) -> dict[str, list[float]]:
 
 def _cumulated(run: PageRun, keys: Sequence[str]) -> dict[int, float]:
     total, sums = 0.0, {}
-    for row in run.metrics:
+    for row in run.rows:
         total += sum(row.get(key, 0.0) for key in keys)
         sums[int(row["step"])] = total
     return sums
@@ -194,7 +194,7 @@ def _first_turns_of(rows: Sequence[Row], source: str) -> list[tuple[int, float]]
 
 
 def _sources(arms: Sequence[Arm]) -> list[str]:
-    rows = [row for arm in arms for run in arm.runs for row in run.metrics]
+    rows = [row for arm in arms for run in arm.runs for row in run.rows]
     return sorted({source for row in rows for source in accuracies(row)})
 
 
@@ -206,7 +206,7 @@ def _accuracy(
 ) -> Chart:
     lines = []
     for arm in arms:
-        line = _mean_line(arm, [dict(read(run.metrics, source)) for run in arm.runs])
+        line = _mean_line(arm, [dict(read(run.rows, source)) for run in arm.runs])
         lines.append(_as_shares(line, _num_problems(arm.runs[0], source)))
     note = (
         "Validation without hints; means over seeds. 95 % intervals: the wider of Student's over "
@@ -226,10 +226,8 @@ def _as_shares(line: _Line, num_problems: int) -> _Line:
 
 def _num_problems(run: PageRun, source: str) -> int:
     """Count the problems behind an accuracy; 0 when the files are not there any more."""
-    files, cap = run.setting("data.val_files") or [], run.setting("data.val_max_samples") or -1
-    files = [files] if isinstance(files, str) else files
     try:
-        return RunResult(run.name, run.method, [], list(files), int(cap)).num_problems(source)
+        return run.num_problems(source)
     except (DataError, TypeError, ValueError):
         return 0
 

@@ -15,7 +15,7 @@ import yaml
 from recipe.hint.campaign import run_name
 from recipe.hint.errors import DataError
 from recipe.hint.report.page.visits import Visit, read_sample, read_visit, text
-from recipe.hint.report.runs import by_step
+from recipe.hint.report.runs import RunResult, by_step
 from recipe.hint.schema import MAX_LEVELS
 
 _DAMAGE = (LookupError, TypeError, ValueError, AttributeError, OverflowError, RecursionError)
@@ -24,44 +24,27 @@ MAX_LINE_BYTES = 4_000_000  # a longer one is damaged: a record has some kB, a s
 
 
 @dataclass
-class PageRun:
-    """What one run's folder holds.
+class PageRun(RunResult):
+    """What one run's folder holds; its rows have finite numbers only.
 
     Attributes:
-        metrics: One row per step and validation, ``step`` and finite numbers.
         damaged: Lines that were skipped, by file.
-        config: ``config.yaml``; empty when it is missing or damaged.
         machine: ``machine.json``; empty for a run that wrote none.
         updated_s: When the newest line was written, in seconds since 1970.
         failure: Why the run ended, from ``logs/fatal.json``.
     """
 
-    name: str
-    metrics: list[dict[str, float]] = field(default_factory=list)
     visits: list[Visit] = field(default_factory=list)
     samples: list[dict[str, Any]] = field(default_factory=list)
     damaged: Counter[str] = field(default_factory=Counter)
-    config: dict[str, Any] = field(default_factory=dict)
     machine: dict[str, Any] = field(default_factory=dict)
     updated_s: float = 0.0
     failure: str = ""
 
-    def setting(self, name: str) -> Any:
-        """Return a setting by its dotted name, or nothing."""
-        node: Any = self.config
-        for part in name.split("."):
-            node = node.get(part) if isinstance(node, Mapping) else None
-        return node
-
-    @property
-    def method(self) -> str:
-        """The name of the method, for headings."""
-        return str(self.setting("trainer.method") or "unknown method")
-
     @property
     def training(self) -> list[dict[str, float]]:
         """The rows of training steps."""
-        return [row for row in self.metrics if "hint/prompts" in row]
+        return [row for row in self.rows if "hint/prompts" in row]
 
     @property
     def levels(self) -> set[int]:
@@ -107,7 +90,7 @@ def read_folder(folder: str | Path, *, with_visits: bool = True) -> PageRun:
         )
     run = PageRun(text(run_name(folder)))
     rows = list(_rows(folder / "metrics.jsonl", _metrics_row, run))
-    run.metrics = by_step(rows)
+    run.rows = by_step(rows)
     if repeated := sum("hint/prompts" in row for row in rows) - len(run.training):
         run.damaged["metrics.jsonl"] += repeated
     if with_visits:

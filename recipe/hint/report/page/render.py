@@ -38,7 +38,7 @@ def render_page(
         "\n".join((_HERE / name).read_text("utf-8") for name in names)
         for names in (("conversations.js", "page.js"), ("page.css",))
     )
-    sources = sorted({name for run in runs for row in run.metrics for name in accuracies(row)})
+    sources = sorted({name for run in runs for row in run.rows for name in accuracies(row)})
     figures = {"charts": [_chart(chart) for chart in charts]}
     context = {
         "title": ", ".join(run.name for run in runs[:3]) + (" ..." if len(runs) > 3 else ""),
@@ -108,7 +108,7 @@ def _run_row(run: PageRun, arms: Sequence[Arm], sources: Sequence[str]) -> dict[
     ]
     shown = []
     for source in sources:
-        points = [value for _, value in accuracy_curve(run.metrics, source)]
+        points = [value for _, value in accuracy_curve(run.rows, source)]
         shown.append(f"{100 * points[0]:.1f} → {100 * points[-1]:.1f} %" if points else "-")
     return {
         "name": run.name,

@@ -1,4 +1,4 @@
-"""What a run will sample, told before it starts."""
+"""Estimate what a run will sample."""
 
 from __future__ import annotations
 

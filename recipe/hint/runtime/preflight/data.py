@@ -11,18 +11,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from omegaconf import DictConfig
 
-from recipe.hint.errors import ConfigError, DataError
+from recipe.hint.errors import ConfigError, DataError, one_line
 from recipe.hint.hints.self_generated import hint_request
 from recipe.hint.methods import BASELINE
 from recipe.hint.problems.columns import read_problems
 from recipe.hint.prompt import Texts, with_hint
+from recipe.hint.runtime.paths import TRAIN
 from recipe.hint.runtime.preflight.model import MAX_MODEL_LEN, Model
-from recipe.hint.runtime.preflight.settings import ROLLOUT, files_of, setting
+from recipe.hint.runtime.preflight.settings import PROMPT_LENGTH, ROLLOUT, files_of, setting
 from recipe.hint.schema import Problem, complete_sets
 from recipe.hint.settings import HintSettings
 
-TRAIN, VAL = "data.train_files", "data.val_files"
-_PROMPT = f"{ROLLOUT}.prompt_length"
 # Above this many problems, hint requests are counted in a sample.
 _ALL_UP_TO = 20_000
 _SAMPLE = 2_000
@@ -95,7 +94,7 @@ def check_alike(files: Sequence[DataFile], name: str) -> None:
         except ValueError as error:
             raise DataError(
                 f"{file.path} and {files[0].path} of {name} cannot be put together: "
-                f"{' '.join(str(error).split())}; write both with main_prepare.py"
+                f"{one_line(error)}; write both with main_prepare.py"
             ) from error
 
 
@@ -158,11 +157,11 @@ def check_lengths(
         train: The training files; none in an evaluation.
         hints: Settings and texts of the hints; ``None`` when the method uses none.
     """
-    prompt, response = setting(config, _PROMPT), setting(config, f"{ROLLOUT}.response_length")
+    prompt, response = setting(config, PROMPT_LENGTH), setting(config, f"{ROLLOUT}.response_length")
     if prompt + response > model.context:
         source = MAX_MODEL_LEN if setting(config, MAX_MODEL_LEN) else "the model's positions"
         raise ConfigError(
-            f"{_PROMPT}={prompt} + data.max_response_length={response} = {prompt + response} "
+            f"{PROMPT_LENGTH}={prompt} + data.max_response_length={response} = {prompt + response} "
             f"tokens, above {source} ({model.context}); lower one of the two"
         )
     lengths = Lengths(warnings=list(model.warnings))
@@ -215,12 +214,14 @@ def _check_system_turns(config: DictConfig, model: Model, files: Sequence[DataFi
 def _check_prompts(config: DictConfig, file: DataFile, model: Model, lengths: Lengths) -> int:
     """Check that prompts fit; return how many verl drops, which an evaluation never does."""
     # Of equal ones the first, by which verl drops rows.
-    name = min("data.max_prompt_length", _PROMPT, key=lambda name: setting(config, name))
+    name = min("data.max_prompt_length", PROMPT_LENGTH, key=lambda name: setting(config, name))
     limit = setting(config, name)
     counts = model.count_tokens([problem.messages for problem in file.problems])
     too_long = [row for row, count in enumerate(counts) if count > limit]
     is_training = not setting(config, "trainer.eval_only")
-    is_dropped = is_training and name != _PROMPT and setting(config, "data.filter_overlong_prompts")
+    is_dropped = (
+        is_training and name != PROMPT_LENGTH and setting(config, "data.filter_overlong_prompts")
+    )
     if too_long and not is_dropped:
         row = too_long[0]
         raise DataError(

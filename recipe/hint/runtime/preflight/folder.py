@@ -19,6 +19,7 @@ from recipe.hint.runtime.checkpoints import (
     step_folder,
     step_of,
 )
+from recipe.hint.runtime.paths import CHECKPOINTS
 from recipe.hint.runtime.preflight.same_run import check_taken_up, check_unchanged
 from recipe.hint.runtime.preflight.settings import ACTOR, ROLLOUT, names, setting
 
@@ -26,7 +27,6 @@ from recipe.hint.runtime.preflight.settings import ACTOR, ROLLOUT, names, settin
 _LONGEST_NAME = 200
 # Of ArCHer's replay buffer: a token id, and a transition's reward, step and three ends of texts.
 _BYTES_PER_TOKEN, _BYTES_PER_TRANSITION = 4, 40
-_ROOT = "trainer.default_local_dir"
 _KEPT = ("trainer.max_actor_ckpt_to_keep", "trainer.max_critic_ckpt_to_keep")
 _ONLY = "trainer.val_only"
 
@@ -97,7 +97,7 @@ def resumed_step(config: DictConfig) -> int:
     mode = setting(config, "trainer.resume_mode")
     if mode == "resume_path":
         return step_of(Path(str(setting(config, "trainer.resume_from_path")))) or 0
-    return (resume_step(setting(config, _ROOT)) or 0) if mode == "auto" else 0
+    return (resume_step(setting(config, CHECKPOINTS)) or 0) if mode == "auto" else 0
 
 
 def check_places(config: DictConfig) -> None:
@@ -109,7 +109,7 @@ def check_places(config: DictConfig) -> None:
     # Each names a folder: the run's, and those of the backends of trainer.logger.
     for name in names("trainer", "experiment_name project_name"):
         check_name(name, setting(config, name))
-    for name in ("hint.run_dir", _ROOT):
+    for name in ("hint.run_dir", CHECKPOINTS):
         check_folder(name, setting(config, name))
     for name in names("trainer", "rollout_data_dir validation_data_dir"):
         if setting(config, name) is not None:
@@ -117,7 +117,7 @@ def check_places(config: DictConfig) -> None:
 
 
 def _start_of(config: DictConfig, *, has_critic: bool) -> str:
-    root, mode = Path(setting(config, _ROOT)), setting(config, "trainer.resume_mode")
+    root, mode = Path(setting(config, CHECKPOINTS)), setting(config, "trainer.resume_mode")
     path = setting(config, "trainer.resume_from_path")
     if path is not None and mode != "resume_path":
         raise ConfigError(
@@ -160,8 +160,8 @@ def _check_own(run: Path, root: Path, step: int) -> None:
     """Refuse checkpoints elsewhere than in the run's folder where no run has begun in that."""
     if not (run / "config.yaml").exists() and not root.resolve().is_relative_to(run.resolve()):
         raise ConfigError(
-            f"{_ROOT}={root} holds step {step} of another run, and hint.run_dir={run} holds none; "
-            f"give that run's hint.run_dir to go on with it, or another {_ROOT}"
+            f"{CHECKPOINTS}={root} holds step {step} of another run, and hint.run_dir={run} holds "
+            f"none; give that run's hint.run_dir to go on with it, or another {CHECKPOINTS}"
         )
 
 
@@ -290,7 +290,7 @@ def check_disk(
             f"{_KEPT[0]}={kept} and {_KEPT[1]}={of_critic} differ: a checkpoint whose critic is "
             f"deleted cannot be resumed from; give both the same number"
         )
-    root = Path(setting(config, _ROOT))
+    root = Path(setting(config, CHECKPOINTS))
     resumed = resumed_step(config)
     present = [
         step for step in complete_steps(root) if (step_folder(root, step) / "actor").is_dir()
@@ -304,7 +304,7 @@ def check_disk(
     if checkpoint is None:
         return f"{what}; size unknown"
     sized = f"{num_new} checkpoint{plural} of {checkpoint / 1e9:.3g} GB"
-    return f"{what}: {check_room(_ROOT, root, sized, num_new * checkpoint)}"
+    return f"{what}: {check_room(CHECKPOINTS, root, sized, num_new * checkpoint)}"
 
 
 def check_room(name: str, folder: Path, what: str, num_bytes: float) -> str:

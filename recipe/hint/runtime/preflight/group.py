@@ -5,7 +5,7 @@ from __future__ import annotations
 from omegaconf import DictConfig
 
 from recipe.hint.errors import ConfigError
-from recipe.hint.methods import Method
+from recipe.hint.methods import Method, OwnCredit
 from recipe.hint.runtime.preflight.settings import ROLLOUT, setting
 
 _GROUP, _ESTIMATOR = f"{ROLLOUT}.n", "algorithm.adv_estimator"
@@ -29,7 +29,7 @@ def check_group(config: DictConfig, method: Method) -> None:
     grouping = {each.value for each in AdvantageEstimator}.difference(_WITHOUT_GROUP)
     compares, who = (
         (method.compares_group, f"trainer.method={config.trainer.method}")
-        if method.has_own_credit
+        if isinstance(method, OwnCredit)
         else (estimator in grouping, f"{_ESTIMATOR}={estimator}")
     )
     if setting(config, _FILTER):

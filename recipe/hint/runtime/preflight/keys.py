@@ -14,7 +14,15 @@ from omegaconf import DictConfig, ListConfig, OmegaConf
 
 from recipe.hint.command.compose import flat_names, nearest
 from recipe.hint.errors import ConfigError, VerifierError
-from recipe.hint.runtime.preflight.settings import ACTOR, REF, ROLLOUT, leaves, names, setting
+from recipe.hint.runtime.preflight.settings import (
+    ACTOR,
+    MODEL_NODE,
+    REF,
+    ROLLOUT,
+    leaves,
+    names,
+    setting,
+)
 from recipe.hint.runtime.preflight.values import check_type, check_types
 from recipe.hint.runtime.rewards import FUNCTION, KWARGS, MANAGER, grade_options, overlong_of
 from recipe.hint.settings import HintSettings, method_defaults
@@ -138,7 +146,6 @@ _DEFAULTS = {
 }
 _CONTENTS = ("model", "optimizer", "extra")  # of a checkpoint
 _START_LIMIT_S = 120.0
-_MODEL = "actor_rollout_ref.model"
 _CORRECTION = "algorithm.rollout_correction"
 # The beginning of a name -> what must be set for verl to read it, where that is one setting.
 _READ_BESIDE = {
@@ -273,10 +280,10 @@ def _missing_beside(config: DictConfig, name: str, has_critic: bool) -> str:
             "a critic (algorithm.adv_estimator=gae, critic.enable=true, or a method that has one)"
         )
     rank, adapter = (
-        setting(config, f"{_MODEL}.{key}") for key in ("lora_rank", "lora_adapter_path")
+        setting(config, f"{MODEL_NODE}.{key}") for key in ("lora_rank", "lora_adapter_path")
     )
-    needs_lora = name.startswith(names(_MODEL, "lora_alpha target_modules exclude_modules"))
-    return f"{_MODEL}.lora_rank=..." if needs_lora and not (rank or adapter) else ""
+    needs_lora = name.startswith(names(MODEL_NODE, "lora_alpha target_modules exclude_modules"))
+    return f"{MODEL_NODE}.lora_rank=..." if needs_lora and not (rank or adapter) else ""
 
 
 def _check_contents(config: DictConfig) -> None:

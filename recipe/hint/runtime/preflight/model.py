@@ -16,8 +16,7 @@ from typing import Any
 from jinja2 import TemplateError
 from omegaconf import DictConfig
 
-from recipe.hint.errors import ConfigError
-from recipe.hint.problems.rows import one_line
+from recipe.hint.errors import ConfigError, one_line
 from recipe.hint.prompt import Message
 from recipe.hint.runtime.chat_template import (
     BREAK,
@@ -28,9 +27,9 @@ from recipe.hint.runtime.chat_template import (
 )
 from recipe.hint.runtime.merging import known_checkpoints
 from recipe.hint.runtime.preflight.positions import check_served, read_model_config
-from recipe.hint.runtime.preflight.settings import ROLLOUT, setting
+from recipe.hint.runtime.preflight.settings import MODEL_NODE, ROLLOUT, setting
 
-MODEL, MAX_MODEL_LEN = "actor_rollout_ref.model.path", f"{ROLLOUT}.max_model_len"
+MODEL, MAX_MODEL_LEN = f"{MODEL_NODE}.path", f"{ROLLOUT}.max_model_len"
 _CRITIC = "critic.model.path"
 _ADAPTER, _RANK = (f"actor_rollout_ref.model.lora_{name}" for name in ("adapter_path", "rank"))
 _OTHER_ADAPTERS = ("use_rslora", "use_dora", "rank_pattern", "alpha_pattern", "modules_to_save")
@@ -98,7 +97,7 @@ class Model:
             roles = ", ".join(turn["role"] for turn in messages)
             raise ConfigError(
                 f"{MODEL}={self.path}: the chat template refuses a conversation of {roles}: "
-                f"{one_line(error)}; use a model whose template takes these roles, or set "
+                f"{one_line(error, 200)}; use a model whose template takes these roles, or set "
                 f"{_TEMPLATE}"
             ) from error
 
@@ -179,7 +178,7 @@ def _context(config: DictConfig, path: str) -> int:
         )
     place = folder if folder.exists() else path
     try:
-        found, longest = read_model_config(config, "actor_rollout_ref.model", place)
+        found, longest = read_model_config(config, MODEL_NODE, place)
         check_served(config, place, setting(config, MAX_MODEL_LEN) or longest)
     except ConfigError:
         raise
@@ -188,8 +187,8 @@ def _context(config: DictConfig, path: str) -> int:
         remedy = f"no such folder, and on the hub with HF_HUB_OFFLINE={offline} "
         raise ConfigError(
             f"{MODEL}={path}: {'' if folder.exists() else remedy}{place}/config.json cannot be "
-            f"read ({one_line(error)}); give the folder of a model in Hugging Face format, or a "
-            f"name with HF_HUB_OFFLINE=0 to let it be fetched{_checkpoints(path)}"
+            f"read ({one_line(error, 200)}); give the folder of a model in Hugging Face format, or "
+            f"a name with HF_HUB_OFFLINE=0 to let it be fetched{_checkpoints(path)}"
         ) from error
     check_head_size(config, found, path)
     given = setting(config, MAX_MODEL_LEN)
@@ -224,7 +223,7 @@ def check_critic_model(config: DictConfig, model: Model) -> int | None:
         raise
     except Exception as error:  # noqa: BLE001 - tokenizers raises bare Exception on a broken file
         raise ConfigError(
-            f"{name} cannot be read ({one_line(error)}); give the folder of a model"
+            f"{name} cannot be read ({one_line(error, 200)}); give the folder of a model"
         ) from error
     own = model.tokenizer.get_vocab()
     if other := sorted(own.items() ^ vocabulary.items()):
@@ -345,7 +344,8 @@ def _weight_sizes(folder: Path, name: str = MODEL) -> list[int]:
                 sizes += [math.prod(weights.get_slice(key).get_shape()) for key in weights.keys()]
         except (OSError, SafetensorError) as error:
             raise ConfigError(
-                f"{name}={folder}: {file.name} is not whole ({one_line(error)}); fetch it again"
+                f"{name}={folder}: {file.name} is not whole ({one_line(error, 200)}); fetch it "
+                f"again"
             ) from error
     return sizes
 
@@ -359,7 +359,7 @@ def _load_tokenizer(config: DictConfig, path: str) -> Any:
         tokenizer = AutoTokenizer.from_pretrained(path, trust_remote_code=trust)
     except Exception as error:  # noqa: BLE001 - tokenizers raises bare Exception on a broken file
         raise ConfigError(
-            f"{MODEL}={path}: the tokenizer cannot be loaded: {one_line(error)}"
+            f"{MODEL}={path}: the tokenizer cannot be loaded: {one_line(error, 200)}"
         ) from error
     if template := setting(config, _TEMPLATE):
         tokenizer.chat_template = template

@@ -7,7 +7,7 @@ from pathlib import Path
 from omegaconf import DictConfig
 
 from recipe.hint.errors import ConfigError
-from recipe.hint.methods import Method
+from recipe.hint.methods import Method, MultiTurn, OwnCredit
 from recipe.hint.runtime.checkpoints import is_within
 from recipe.hint.runtime.preflight.folder import resumed_step
 from recipe.hint.runtime.preflight.settings import reference_and_critic, setting
@@ -40,7 +40,7 @@ def check_stages(config: DictConfig, method: Method, num_steps: int) -> None:
     if (mode := setting(config, "trainer.v1.trainer_mode")) == "sync":
         return
     node = method.settings_node
-    if low := getattr(method.settings, "t_low", 0):
+    if low := _steps_of_first_role(method):
         raise ConfigError(
             f"{node}.t_low={low} needs trainer.v1.trainer_mode=sync: in {mode} a step trains on "
             f"prompts of several earlier ones, so that phases mix"
@@ -69,21 +69,27 @@ def check_warmup(config: DictConfig, method: Method, num_steps: int) -> None:
     if not warmup:
         return
     _, has_critic = reference_and_critic(config)
-    if not (method.needs_critic or has_critic):
+    needs_critic = isinstance(method, OwnCredit) and method.needs_critic
+    if not (needs_critic or has_critic):
         raise ConfigError(
             f"{name}={warmup} keeps the policy as it is for {warmup - 1} steps, and "
             f"trainer.method={config.trainer.method} has no critic that would learn meanwhile; "
             f"drop it"
         )
     phase, first = method.first_phase
-    t_low = getattr(method.settings, "t_low", 0)
-    ends = {f"{method.settings_node}.{phase}": first, f"{method.settings_node}.t_low": t_low}
-    for limit, steps in {"the run": num_steps, **ends}.items():
+    node, low = method.settings_node, _steps_of_first_role(method)
+    ends = {"the run": num_steps, f"{node}.{phase}": first, f"{node}.t_low": low}
+    for limit, steps in ends.items():
         if 0 < steps < warmup:
             raise ConfigError(
                 f"{name}={warmup} is above the {steps} steps of {limit}, in which the policy would "
                 f"not change once; give at most {steps}"
             )
+
+
+def _steps_of_first_role(method: Method) -> int:
+    """Return how many steps train one role alone before the other; 0: roles do not alternate."""
+    return method.role_steps[0] if isinstance(method, MultiTurn) else 0
 
 
 def check_phases_ahead(config: DictConfig, method: Method) -> None:

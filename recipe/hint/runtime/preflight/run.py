@@ -18,15 +18,15 @@ from recipe.hint.errors import ConfigError, DataError
 from recipe.hint.evaluation.draw import check_settings_unchanged, evaluation_settings
 from recipe.hint.evaluation.play import evaluated_method, played_turns
 from recipe.hint.evaluation.responses import evaluation_folder, response_path
-from recipe.hint.methods import Method
+from recipe.hint.methods import Method, MultiTurn, OwnCredit
 from recipe.hint.methods.cost import fewest_responses, most_responses
 from recipe.hint.runtime.attention import choose_attention
 from recipe.hint.runtime.merging import MERGED, checkpoint_of, model_files
 from recipe.hint.runtime.models import ask_for_models, has_adapter
-from recipe.hint.runtime.paths import local_path
+from recipe.hint.runtime.paths import TRAIN, VAL, local_path
 from recipe.hint.runtime.preflight import data
 from recipe.hint.runtime.preflight.cost import cost_line
-from recipe.hint.runtime.preflight.data import VAL, DataFile, Lengths
+from recipe.hint.runtime.preflight.data import DataFile, Lengths
 from recipe.hint.runtime.preflight.folder import (
     check_disk,
     check_places,
@@ -43,6 +43,7 @@ from recipe.hint.runtime.preflight.phases import check_phases, reference_warning
 from recipe.hint.runtime.preflight.same_run import check_same_run
 from recipe.hint.runtime.preflight.seeds import seed_engines
 from recipe.hint.runtime.preflight.settings import (
+    PROMPT_LENGTH,
     ROLLOUT,
     check_sections,
     check_settings,
@@ -107,7 +108,7 @@ def preflight(
         settings, source=source_of(settings, method), style=style_of(settings, method)
     )
     silent = check_teacher(config, method, settings)
-    data.check_given(config, (data.TRAIN, VAL, MODEL))
+    data.check_given(config, (TRAIN, VAL, MODEL))
     check_unread(config, settings)
     check_turns(config, method)
     check_critic(config, method)
@@ -131,7 +132,7 @@ def preflight(
     has_critic = reference_and_critic(with_models)[1]
     folder = check_run_folder(config, has_critic=has_critic)
     train, val = data.read_training_files(config), data.read_files(config, VAL)
-    data.check_alike(train, data.TRAIN)
+    data.check_alike(train, TRAIN)
     data.check_alike(val, VAL)
     data.check_unique(val, lambda problem: (problem.data_source, problem.id), _UNIQUE)
     model = load_model(config)
@@ -157,7 +158,7 @@ def preflight(
     seed_engines(given, config, argv)
     check_phases(config, method, steps)
     least, most = (batch * of(method, group) for of in (fewest_responses, most_responses))
-    learner = method.utterance_critic
+    learner = method.utterance_critic if isinstance(method, OwnCredit) else None
     size = checkpoint_bytes(
         config,
         model.num_parameters,
@@ -212,10 +213,11 @@ def _method_name(config: DictConfig) -> str:
 
 def _oracles(method: Method) -> list[str]:
     """Return a warning for each setting that makes accuracies those of policy and verifier."""
+    names = method.verdict_dependent_settings if isinstance(method, MultiTurn) else ()
     return [
         f"warning: {method.settings_node}.{name}=true: later turns know the verdict on earlier "
         f"ones, in validations and evaluations too; their accuracy is not the policy's alone"
-        for name in method.verdict_dependent_settings
+        for name in names
     ]
 
 
@@ -371,7 +373,7 @@ def _lengths_line(
     config: DictConfig, lengths: Lengths, settings: HintSettings, method: Method
 ) -> str:
     longer = "earlier turns" if method.is_multi_turn else "hint"
-    limit = f" (limit with {longer} {setting(config, f'{ROLLOUT}.prompt_length')})"
+    limit = f" (limit with {longer} {setting(config, PROMPT_LENGTH)})"
     has_limit = method.uses_hints or method.is_multi_turn
     requests = f", hint requests up to {lengths.longest_request} + {settings.max_tokens}"
     return (

@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 from omegaconf import DictConfig, OmegaConf
 
-from recipe.hint.errors import ConfigError
+from recipe.hint.errors import ConfigError, one_line
 from recipe.hint.runtime.checkpoints import (
     digests_of,
     is_within,
@@ -17,7 +17,7 @@ from recipe.hint.runtime.checkpoints import (
     said_of,
     step_folder,
 )
-from recipe.hint.runtime.paths import DATA_FILES, FOLDERS, SOURCES, local_path
+from recipe.hint.runtime.paths import CHECKPOINTS, DATA_FILES, FOLDERS, SOURCES, TRAIN, local_path
 from recipe.hint.runtime.preflight.settings import (
     ACTOR,
     ROLLOUT,
@@ -25,12 +25,10 @@ from recipe.hint.runtime.preflight.settings import (
     names,
     setting,
 )
+from recipe.hint.runtime.rewards import FUNCTION
 
-_ROOT = "trainer.default_local_dir"
 _DEVICES = "trainer.nnodes x trainer.n_gpus_per_node"
-_FUNCTION = "reward.custom_reward_function"
 _SHOWN = 4
-_FILES = "data.train_files"
 _LOADER = "data.dataloader_num_workers"
 
 # A setting, or a section with all that is in it: what is sampled, what is trained on, and how.
@@ -62,13 +60,13 @@ OPERATION = (
 )
 # Not reported: they concern this start alone, or are compared as a product (nodes and GPUs).
 _UNTOLD = (
-    *("preflight_only", "hint.run_dir", _ROOT, f"{ROLLOUT}.trace", f"{ROLLOUT}.seed"),
+    *("preflight_only", "hint.run_dir", CHECKPOINTS, f"{ROLLOUT}.trace", f"{ROLLOUT}.seed"),
     *names("trainer", "experiment_name nnodes n_gpus_per_node resume_mode resume_from_path"),
 )
 # Sections of the user's own keys, compared as a whole: what is left out is a change too.
 _OPEN = (
     *("data.apply_chat_template_kwargs", "hint.teacher.body", "reward.reward_kwargs"),
-    f"{_FUNCTION}.reward_kwargs",
+    f"{FUNCTION}.reward_kwargs",
 )
 _ANEW = (
     "begin a run at its weights: main_export.py writes them, and actor_rollout_ref.model.path "
@@ -94,7 +92,7 @@ def check_same_run(config: DictConfig) -> list[str]:
     """
     root = Path(setting(config, "hint.run_dir"))
     records = root / "records.jsonl"
-    has_begun = any(Path(setting(config, _ROOT)).glob("global_step_*"))
+    has_begun = any(Path(setting(config, CHECKPOINTS)).glob("global_step_*"))
     has_begun |= records.is_file() and records.stat().st_size > 0
     is_resumed = setting(config, "trainer.resume_mode") != "disable"
     if not (has_begun and is_resumed and (root / "config.yaml").exists()):
@@ -141,7 +139,7 @@ def check_taken_up(config: DictConfig, checkpoint: Path, *, has_critic: bool) ->
                 f"and {name}={now[name]} would not replace it; give {before[name]}, or {_ANEW}"
             )
     said = said_of(checkpoint)
-    _check_files(config, checkpoint, {_FILES: said.get("train_files")}, f"or {_ANEW}")
+    _check_files(config, checkpoint, {TRAIN: said.get("train_files")}, f"or {_ANEW}")
 
 
 def check_unchanged(config: DictConfig, checkpoint: Path) -> str:
@@ -166,12 +164,12 @@ def check_unchanged(config: DictConfig, checkpoint: Path) -> str:
 
 def _digests(said: Mapping[str, Any]) -> dict[str, list[str] | None]:
     """Return the digests that a checkpoint has of its run's files, by the name of the setting."""
-    return {_FILES: said.get("train_files"), **said.get("text_files", {})}
+    return {TRAIN: said.get("train_files"), **said.get("text_files", {})}
 
 
 def _moved(config: DictConfig) -> list[str]:
     """Return the settings of files that have the content of the checkpoint to go on from."""
-    root, path = Path(setting(config, _ROOT)), setting(config, "trainer.resume_from_path")
+    root, path = Path(setting(config, CHECKPOINTS)), setting(config, "trainer.resume_from_path")
     step = resume_step(root)
     checkpoint = Path(path) if path else step_folder(root, step or 0)
     if not (path or step) or not is_within(root, checkpoint):
@@ -202,7 +200,7 @@ def _read(path: Path) -> Mapping[str, Any]:
         node = yaml.safe_load(path.read_text(encoding="utf-8"))
         problem = "" if isinstance(node, dict) else "it holds no settings"
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        node, problem = {}, " ".join(str(error).split())[:120]
+        node, problem = {}, one_line(error, 120)
     if problem:
         raise ConfigError(
             f"{path} cannot be read ({problem}), so nothing says which run its folder holds; give "

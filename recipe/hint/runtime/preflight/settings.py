@@ -15,7 +15,7 @@ from typing import Any
 from hydra.errors import InstantiationException
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
-from recipe.hint.errors import ConfigError
+from recipe.hint.errors import ConfigError, one_line
 from recipe.hint.typed import check_finite
 
 
@@ -24,7 +24,8 @@ def names(section: str, keys: str) -> tuple[str, ...]:
     return tuple(f"{section}.{key}" for key in keys.split())
 
 
-ACTOR, ROLLOUT, REF = names("actor_rollout_ref", "actor rollout ref")
+ACTOR, ROLLOUT, REF, MODEL_NODE = names("actor_rollout_ref", "actor rollout ref model")
+PROMPT_LENGTH = f"{ROLLOUT}.prompt_length"
 _MINI, _GROUP = f"{ACTOR}.ppo_mini_batch_size", f"{ROLLOUT}.n"
 _SECTIONS = ("trainer", "hint", "data", "actor_rollout_ref", "algorithm", "reward", "ray_kwargs")
 _TRACERS = ("mlflow", "trackio", "weave")
@@ -202,12 +203,13 @@ def _check_separate(config: DictConfig) -> None:
             f"{what} and actor_rollout_ref.hybrid_engine=false: verl 0.9.1 stops there while it "
             f"writes a line of its log; set it to true"
         )
-    model = "actor_rollout_ref.model"
-    rank, adapter = (setting(config, f"{model}.lora_{key}") for key in ("rank", "adapter_path"))
-    if (rank or adapter) and not setting(config, f"{model}.lora.merge"):
+    keys = names(MODEL_NODE, "lora_rank lora_adapter_path")
+    rank, adapter = (setting(config, key) for key in keys)
+    if (rank or adapter) and not setting(config, f"{MODEL_NODE}.lora.merge"):
         raise ConfigError(
-            f"{what} and {model}.lora_rank={rank} (lora_adapter_path={adapter}): verl 0.9.1 sends "
-            f"the model without its adapter to other devices; set {model}.lora.merge=true"
+            f"{what} and {MODEL_NODE}.lora_rank={rank} (lora_adapter_path={adapter}): verl 0.9.1 "
+            f"sends the model without its adapter to other devices; set "
+            f"{MODEL_NODE}.lora.merge=true"
         )
     if device == "cuda":
         _check_kept_weights(config)
@@ -336,12 +338,12 @@ def _sequence_parallel(config: DictConfig, engine: str) -> int:
 
 
 def _check_row_fits(config: DictConfig, name: str, limit: Any, parallel: int) -> None:
-    prompt = setting(config, f"{ROLLOUT}.prompt_length")
+    prompt = setting(config, PROMPT_LENGTH)
     response = setting(config, f"{ROLLOUT}.response_length")
     if not is_whole(limit, 1) or limit * parallel < prompt + response:
         shared = f" x {parallel} (ulysses_sequence_parallel_size)" if parallel > 1 else ""
         raise ConfigError(
-            f"{name}={limit}{shared} is below {ROLLOUT}.prompt_length={prompt} + "
+            f"{name}={limit}{shared} is below {PROMPT_LENGTH}={prompt} + "
             f"data.max_response_length={response} = {prompt + response} tokens: verl would stop at "
             f"the first row that long; give {-(-(prompt + response) // parallel)} or more"
         )
@@ -376,7 +378,7 @@ def _check_with_verl(config: DictConfig) -> None:
         full_key = re.search(r"full_key: (\S+)", str(error))
         section = full_key[1] if full_key else ""
         # An assertion may have no message; then show its line.
-        message = " ".join(str(error.__cause__ or error).split()) or _line_of(error)
+        message = one_line(error.__cause__ or error) or _line_of(error)
         words = set(re.findall(r"[a-z]+_\w+", message.replace("real_", "")))
         mentioned = [
             f"{name}={value}"

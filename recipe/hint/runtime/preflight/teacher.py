@@ -7,7 +7,7 @@ import os
 from omegaconf import DictConfig
 
 from recipe.hint.hints import teacher_settings
-from recipe.hint.methods import Method
+from recipe.hint.methods import Method, MultiTurn
 from recipe.hint.runtime.preflight.folder import check_folder
 from recipe.hint.runtime.preflight.settings import setting
 from recipe.hint.settings import HintSettings, source_of
@@ -23,7 +23,8 @@ def check_teacher(config: DictConfig, method: Method, settings: HintSettings) ->
         ConfigError: If it cannot be asked, or its responses cannot be kept.
     """
     gives_hints = method.uses_hints and source_of(settings, method) == "teacher"
-    if not (method.asks_teacher or gives_hints):
+    writes_turns = isinstance(method, MultiTurn) and method.asks_teacher
+    if not (writes_turns or gives_hints):
         return []
     teacher = settings.teacher
     teacher_settings.check_teacher(teacher, os.environ)

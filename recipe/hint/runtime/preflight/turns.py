@@ -11,17 +11,17 @@ from recipe.hint.engine import Engine
 from recipe.hint.errors import ConfigError, DataError
 from recipe.hint.hints.base import WrittenText
 from recipe.hint.hints.teacher_settings import TeacherSampling
-from recipe.hint.methods import Method
+from recipe.hint.methods import Method, MultiTurn, OwnCredit
 from recipe.hint.prompt import Message, Texts
 from recipe.hint.rollout import PromptRollout, RolloutParts
-from recipe.hint.runtime.preflight.data import TRAIN, DataFile, Model
-from recipe.hint.runtime.preflight.settings import ACTOR, REF, ROLLOUT, setting
+from recipe.hint.runtime.paths import TRAIN
+from recipe.hint.runtime.preflight.data import DataFile, Model
+from recipe.hint.runtime.preflight.settings import ACTOR, PROMPT_LENGTH, REF, ROLLOUT, setting
 from recipe.hint.samples import NO_SAMPLES
 from recipe.hint.schema import HintStatus, Problem, ProblemState, Response, Verdict
 from recipe.hint.settings import HintSettings
 from recipe.hint.turns import RoleSampling
 
-_PROMPT = f"{ROLLOUT}.prompt_length"
 _OWN = "advantages are the method's own (docs/credit.md)"
 _KL = "a method of several turns has KL coefficients of its own, others have none"
 _ROWS = "a prompt has several rows, and not always as many"
@@ -68,14 +68,14 @@ def check_turns(config: DictConfig, method: Method) -> None:
     Raises:
         ConfigError: Naming the setting.
     """
-    if method.has_own_credit:
+    if isinstance(method, OwnCredit):
         _check_own_credit(config, method)
     else:
         _check_drops(config, method)
     _check_division(config, (ACTOR,) if method.has_own_credit else (ACTOR, "critic"))
 
 
-def _check_own_credit(config: DictConfig, method: Method) -> None:
+def _check_own_credit(config: DictConfig, method: OwnCredit) -> None:
     """Refuse values that a method with its own credit does not read."""
     from verl.trainer.ppo.core_algos import AdvantageEstimator
 
@@ -85,7 +85,7 @@ def _check_own_credit(config: DictConfig, method: Method) -> None:
     if method.needs_log_probs:
         why = "it reads the trainer's own log-probabilities, which are not computed then"
         needs["algorithm.rollout_correction.bypass_mode"] = (False, why)
-    if type(method).token_weights is not Method.token_weights:
+    if type(method).token_weights is not OwnCredit.token_weights:
         why = "it weighs each token, and other losses take one advantage a response"
         needs[f"{ACTOR}.policy_loss.loss_mode"] = ("vanilla", why)
     for name, (needed, why) in needs.items():
@@ -133,7 +133,7 @@ def check_critic(config: DictConfig, method: Method) -> None:
     Raises:
         ConfigError: Naming the setting.
     """
-    if not (method.has_own_credit and method.needs_critic):
+    if not (isinstance(method, OwnCredit) and method.needs_critic):
         return
     name, of_utterances = config.trainer.method, method.utterance_critic is not None
     for key, same in (_OF_CRITIC | (_OF_UTTERANCES if of_utterances else {})).items():
@@ -169,7 +169,7 @@ def check_conversations(
     if not method.is_multi_turn:
         return
     problems = [problem for file in files for problem in file.problems]
-    limit = setting(config, _PROMPT)
+    limit = setting(config, PROMPT_LENGTH)
     asker = _Listener(setting(config, f"{ROLLOUT}.response_length"))
     counts = model.count_tokens([problem.messages for problem in problems])
     if setting(config, "data.filter_overlong_prompts"):  # those above it are dropped
@@ -186,9 +186,9 @@ def check_conversations(
     total, room = max((a + b, b) for a, b in zip(texts_only, rooms, strict=True))
     if total > limit:
         raise ConfigError(
-            f"{_PROMPT}={limit} does not hold every turn of trainer.method="
+            f"{PROMPT_LENGTH}={limit} does not hold every turn of trainer.method="
             f"{config.trainer.method}: a later prompt may have {total - room} tokens and {room} of "
-            f"earlier responses (data.max_response_length); give {_PROMPT}={total} or more"
+            f"earlier responses (data.max_response_length); give {PROMPT_LENGTH}={total} or more"
         )
 
 
@@ -253,7 +253,8 @@ def check_attempts(
     Raises:
         DataError: Naming the first row without them.
     """
-    count, limit = method.num_first_attempts, setting(config, "data.max_response_length")
+    count = method.num_first_attempts if isinstance(method, MultiTurn) else 0
+    limit = setting(config, "data.max_response_length")
     for file in files if count else ():
         for row, problem in enumerate(file.problems):
             place = f"{file.path}: row {row} of {TRAIN}"

@@ -11,12 +11,13 @@ from omegaconf import DictConfig
 from recipe.hint.alternation import ROLES, Phase, phases
 from recipe.hint.errors import ConfigError
 from recipe.hint.hints.teacher_settings import TeacherSettings
-from recipe.hint.methods import METHODS
+from recipe.hint.methods import METHODS, Method, MultiTurn
 from recipe.hint.runtime.checkpoints import complete_steps, resume_step
 from recipe.hint.runtime.partner import ServerOptions
 from recipe.hint.runtime.preflight.folder import check_disk, check_room
 from recipe.hint.runtime.preflight.model import load_model
 from recipe.hint.runtime.preflight.settings import ACTOR, ROLLOUT, setting
+from recipe.hint.settings import build_method, settings_of
 
 # Which the command gives to each phase.
 _OWN = {
@@ -27,24 +28,23 @@ _TOP_K = ("top_k", "val_kwargs.top_k")
 _OWN_OF_TEACHER = ("base_url", "model", "api_key_env", "timeout_s", "cache_dir")
 
 
-def check_roles(config: DictConfig) -> str:
+def check_roles(config: DictConfig) -> MultiTurn:
     """Refuse what has no two roles or no export, and what the command gives to each phase itself.
 
     Returns:
-        The settings node of the method, which holds ``t_low`` and ``t_high``.
+        The method, whose roles alternate.
 
     Raises:
         ConfigError: Naming the setting.
     """
-    name = setting(config, "trainer.method")
-    method = METHODS.get(str(name))
-    if method is None or not hasattr(method.settings_cls, "t_low"):
-        those = [name for name, each in METHODS.items() if hasattr(each.settings_cls, "t_low")]
+    name = str(setting(config, "trainer.method"))
+    those = {name: each for name, each in METHODS.items() if _alternates(each)}
+    if name not in those:
         raise ConfigError(
             f"trainer.method={name} has no solver and guide that take turns; give "
             f"{' or '.join(those)}"
         )
-    node = method.settings_node
+    node = those[name].settings_node
     own = {f"{node}.{key}": value for key, value in _OWN.items()}
     teacher = asdict(TeacherSettings())
     own |= {f"hint.teacher.{key}": teacher[key] for key in _OWN_OF_TEACHER}
@@ -56,12 +56,6 @@ def check_roles(config: DictConfig) -> str:
                 f"{key}={setting(config, key)}: this command sets it in each phase, for both roles "
                 f"train in turns, each in a folder of its own; drop it"
             )
-    if bonus := setting(config, f"{node}.value_bonus"):
-        raise ConfigError(
-            f"{node}.value_bonus={bonus} needs the critic's value before a refinement, which the "
-            f"server of the other role answers in the guide's phases; give {node}.value_bonus=0 "
-            f"and {node}.value_grad=stop"
-        )
     top_k, val_top_k = (setting(config, f"{ROLLOUT}.{key}") for key in _TOP_K)
     if top_k != val_top_k:
         raise ConfigError(
@@ -73,10 +67,17 @@ def check_roles(config: DictConfig) -> str:
             f"actor_rollout_ref.model.lora_rank={rank}: main_export.py writes whole weights, and a "
             f"checkpoint of adapters has none; give 0"
         )
-    return node
+    method = build_method(config.trainer, settings_of(config))
+    assert isinstance(method, MultiTurn)
+    method.check_two_policies()
+    return method
 
 
-def check_phases(config: DictConfig, node: str) -> None:
+def _alternates(cls: type[Method]) -> bool:
+    return issubclass(cls, MultiTurn) and cls.roles_alternate
+
+
+def check_phases(config: DictConfig, method: MultiTurn) -> None:
     """Refuse what cannot go on from one phase to the next.
 
     Raises:
@@ -91,11 +92,10 @@ def check_phases(config: DictConfig, node: str) -> None:
     if (every := setting(config, "trainer.save_freq")) < 1:
         raise ConfigError(
             f"trainer.save_freq={every}: a phase continues from the checkpoint of the one before "
-            f"it; give a number of steps, such as {node}.t_low's"
+            f"it; give a number of steps, such as {method.settings_node}.t_low's"
         )
     name, warmup = "trainer.critic_warmup", setting(config, "trainer.critic_warmup")
-    t_low, t_high = (setting(config, f"{node}.{key}") for key in ("t_low", "t_high"))
-    shortest = min(each.last for each in phases(t_low, t_high, num_steps)[:2])
+    shortest = min(each.last for each in phases(*method.role_steps, num_steps)[:2])
     if warmup > shortest:
         raise ConfigError(
             f"{name}={warmup} outlasts a role's first phase (steps 1-{shortest}), in which it "
@@ -112,7 +112,7 @@ def check_phases(config: DictConfig, node: str) -> None:
 
 
 def check_disk_of_roles(
-    node: str,
+    method: MultiTurn,
     config: DictConfig,
     checkpoint: int | None,
     num_steps: int,
@@ -122,7 +122,7 @@ def check_disk_of_roles(
     """Make sure that the checkpoints of both roles and their exports fit the disk.
 
     Args:
-        node: Settings node of the method.
+        method: The method, whose roles alternate.
         config: The command's settings.
         checkpoint: Size of one in bytes; ``None``: unknown.
         num_steps: Of both roles together.
@@ -138,8 +138,7 @@ def check_disk_of_roles(
     if checkpoint is None or setting(config, "trainer.save_freq") < 1:
         return said
     root = Path(setting(config, "hint.run_dir")).absolute()
-    t_low, t_high = (setting(config, f"{node}.{key}") for key in ("t_low", "t_high"))
-    planned = phases(t_low, t_high, num_steps)
+    planned = phases(*method.role_steps, num_steps)
     ahead = [each for each in planned if each.last > _trained_steps(root / each.role)]
     num_new = [
         _num_saves(config, root / role, [each for each in ahead if each.role == role])

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from omegaconf import DictConfig, ListConfig
 
-from recipe.hint.errors import ConfigError
+from recipe.hint.errors import ConfigError, one_line
 from recipe.hint.runtime.preflight.settings import (
     ACTOR,
     REF,
@@ -230,7 +230,7 @@ def check_first_update(config: DictConfig) -> None:
         except (AssertionError, KeyError, NotImplementedError, TypeError, ValueError) as error:
             given = ", ".join(f"{name}={setting(config, name)}" for name in settings)
             raise ConfigError(
-                f"{given}: verl would stop at the first update: {' '.join(str(error).split())}; "
+                f"{given}: verl would stop at the first update: {one_line(error)}; "
                 f"change one of them"
             ) from error
 
