@@ -41,7 +41,7 @@ _IN_WORDS = re.compile(
     rf"|an? (?:dozen\b|{_SHARE}))"
 )
 _AROUND = r"[\s\\{}()\[\]$`\"'“”_~|*]{0,24}"
-# Behind a number: what may make it a part of another writing, or may be an operation.
+# After a number: what may make it a part of another writing, or may be an operation.
 _DIGITS = re.compile(
     r"[0-9]+(?:,\d+)*(?:\.\d+)?(?=(?P<odd>[ _|~.]\d|e[-+]?\d|\s*(?:\\times|\\cdot|[*×·]))"
     rf"|(?P<more>\s*\}}\s*\{{|\s*\\?[a-z]?frac|{_AROUND}(?:[-+–−*×·÷^/x]|plus|minus|times|cdot"

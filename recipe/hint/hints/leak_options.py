@@ -32,13 +32,13 @@ _BEFORE = re.compile(
     r"(?i:(?:that|it|just|only|simply|in|option|choice|letter|answer|the|with|for|be|you|saying|says)"
     r"\W+)*$"
 )
-# Behind these a letter counts where its clause ends: "so B" may begin a sentence about a point B.
+# After these a letter counts where its clause ends: "so B" may begin a sentence about a point B.
 _WEAK = re.compile(
     r"(?i)\b(?:so|thus|hence|therefore|only|but|take|write|mark|(?:it|that)(?:['’]s| is)"
     r"|(?:must|should) be)\W*$"
 )
 _CLAUSE_END = re.compile(r"[\s)*]*(?:[.,;!?\n]|$)")
-# Behind a letter that is an article, a point, or one of a list.
+# After a letter that is an article, a point, or one of a list.
 _GOES_ON = re.compile(
     r"['’\w]|\s+(?!(?:works?|fits?|remains?|is|it|and|because|since|as|for|which|here|holds?|matches"
     r"|instead|then|so)\b)[a-z]|\s*(?:,|,?\s*(?:and|or|nor|with)\b|/|&)\s*\(?[A-Z]\b"

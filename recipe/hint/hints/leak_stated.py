@@ -52,7 +52,7 @@ _SLOT_TEXTS = {
     ),
 }
 _SLOTS = {kind: re.compile(rf"(?i)(?:{slot})[\s=~\\]*") for kind, slot in _SLOT_TEXTS.items()}
-_STATED_BEHIND = re.compile(
+_STATED_AFTER = re.compile(
     r"(?i)[\s,:–-]*(?:\.\s*(?=(?-i:[a-z])|-))?[\s-]*(?:(?:\w+\s+){0,3}?(?:the|your|our)\s+(?:(?:final|correct|right)\s+)?"
     r"(?:answer|solution|result)\b(?!\s*(?:is|was|will|must|=|:))|is (?:right|correct)\b"
     r"|in (?:the|your) (?:\w+ )?box\b)"
@@ -105,10 +105,10 @@ _YES_OR_NO = re.compile(r"(?i)\s*(?:so|hence|thus|therefore|and)?[\s,]*$")
 _OPEN = re.compile(
     r"(?i)\b(?:if|iff|whether|when|where|unless|assum\w+|suppos\w+|let|check|or|call(?:ed)?|means?)\b"
 )
-_OPEN_BEHIND = re.compile(r"(?i)(?:if|iff|when|whenever|where|unless)\b|[^.!]{0,160}\?$")
+_OPEN_AFTER = re.compile(r"(?i)(?:if|iff|when|whenever|where|unless)\b|[^.!]{0,160}\?$")
 # "No, it does not" or "No, the series ..." replies to the question, "No, look again" to a reader.
 _REPLY = re.compile(r"(?i)\s*[,:;–—-]\s*(?P<on>(?:it|they|there|he|she|because|since)\b)?")
-# Behind a number that is only a part of what is stated: 3x, 3-digit, 3rd, 3 of, 40 + y.
+# After a number that is only a part of what is stated: 3x, 3-digit, 3rd, 3 of, 40 + y.
 _GOES_ON = re.compile(
     r"(?i)-[a-z]|(?:st|[nr]d|th)\b|\s*(?:[+*/^×÷·√\\\d]|[-–−:]\s*\d|[a-z](?![a-z])"
     r"|(?:of|point|plus|minus|over|divided|multiplied|hundred|thousand|million|dozen)\b)"
@@ -133,7 +133,7 @@ def is_stated(text: str, start: int, end: int) -> bool:
                 and _ENDS[kind].match(rest)
             ):
                 return True
-    return bool(_STATED_BEHIND.match(rest)) and not NOT.search(text[max(0, start - 20) : start])
+    return bool(_STATED_AFTER.match(rest)) and not NOT.search(text[max(0, start - 20) : start])
 
 
 def goes_on(after: str) -> bool:
@@ -143,7 +143,7 @@ def goes_on(after: str) -> bool:
 
 def is_open(clause: str, after: str) -> bool:
     """Return whether a word is assumed, asked about or defined rather than said."""
-    return bool(_OPEN.search(clause) or _OPEN_BEHIND.match(after))
+    return bool(_OPEN.search(clause) or _OPEN_AFTER.match(after))
 
 
 def is_concluded(before: str, after: str) -> bool:
