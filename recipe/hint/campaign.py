@@ -305,7 +305,7 @@ class _Once(yaml.SafeLoader):
         """Build a mapping.
 
         Raises:
-            ValueError: If a key is there twice, or is no text.
+            ValueError: If a key is there twice, or is not a text.
         """
         keys = [self.construct_object(key, deep=True) for key, _ in node.value]
         for key in keys:

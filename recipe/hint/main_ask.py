@@ -79,7 +79,8 @@ def ask_and_show(given: argparse.Namespace, config: DictConfig) -> None:
     """Check the question and the settings, run, and print."""
     from recipe.hint.evaluation.draw import apply_evaluation_mode
     from recipe.hint.runtime.merging import merge_model
-    from recipe.hint.runtime.preflight.run import check_given_to_question, preflight_evaluation
+    from recipe.hint.runtime.preflight.evaluation import preflight_evaluation
+    from recipe.hint.runtime.preflight.given import check_given_to_question
 
     check_given_to_question(config, sys.argv[1:])
     with tempfile.TemporaryDirectory() as folder:

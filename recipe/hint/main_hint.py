@@ -41,12 +41,10 @@ def check_and_launch(config: DictConfig) -> None:
     from recipe.hint.evaluation.draw import apply_evaluation_mode
     from recipe.hint.evaluation.play import evaluated_method
     from recipe.hint.runtime.merging import merge_model
+    from recipe.hint.runtime.preflight.evaluation import preflight_evaluation
     from recipe.hint.runtime.preflight.folder import is_finished
-    from recipe.hint.runtime.preflight.run import (
-        check_given_to_evaluation,
-        preflight,
-        preflight_evaluation,
-    )
+    from recipe.hint.runtime.preflight.given import check_given_to_evaluation
+    from recipe.hint.runtime.preflight.run import preflight
     from recipe.hint.runtime.reporter import closing_lines
     from recipe.hint.runtime.run_folder import RunFolder
 

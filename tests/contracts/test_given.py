@@ -8,13 +8,13 @@ from recipe.hint.evaluation.draw import apply_evaluation_mode
 from recipe.hint.problems.columns import make_row, write_rows
 from recipe.hint.runtime.preflight import machine
 from recipe.hint.runtime.preflight.data import read_files
+from recipe.hint.runtime.preflight.evaluation import preflight_evaluation
 from recipe.hint.runtime.preflight.folder import check_run_folder
-from recipe.hint.runtime.preflight.machine import check_machine
-from recipe.hint.runtime.preflight.run import (
+from recipe.hint.runtime.preflight.given import (
     check_given_to_evaluation,
     check_given_to_question,
-    preflight_evaluation,
 )
+from recipe.hint.runtime.preflight.machine import check_machine
 from recipe.hint.runtime.preflight.settings import check_settings
 from recipe.hint.runtime.preflight.teacher import check_teacher
 from recipe.hint.settings import build_method, settings_of

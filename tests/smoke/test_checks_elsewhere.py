@@ -11,8 +11,8 @@ import pytest
 from recipe.hint import main_hint
 from recipe.hint.runtime import merging
 from recipe.hint.runtime.checkpoints import digests_of, mark_complete
+from recipe.hint.runtime.preflight import evaluation as preflight_evaluation
 from recipe.hint.runtime.preflight import machine as preflight_machine
-from recipe.hint.runtime.preflight import run as preflight_run
 
 pytestmark = pytest.mark.slow
 
@@ -101,7 +101,7 @@ def test_a_relative_path_is_the_model_that_the_samples_were_drawn_with(
 ):
     seen = []
     monkeypatch.setattr(
-        preflight_run, "check_settings_unchanged", lambda _, settings: seen.append(settings)
+        preflight_evaluation, "check_settings_unchanged", lambda _, settings: seen.append(settings)
     )
     given = ["hardware=laptop", "trainer.eval_only=true", f"{MODEL}={name}"]
     code, _, stderr = command(*given, "preflight_only=true")

@@ -155,7 +155,7 @@ def _with_all_steps(argv: Sequence[str], method: type[Method] | None) -> Sequenc
     """Replace ``stage2_steps``: the steps of a run less those of stage I.
 
     Raises:
-        ConfigError: If a number of steps is none.
+        ConfigError: If a number of steps is not a whole number.
     """
     given = given_settings(argv)
     name = method.stage1 if method and issubclass(method, MultiTurn) else ""

@@ -1,7 +1,7 @@
 """Keep the standard streams of a program usable: closed ones, and those that fail while it works.
 
-A reader that has seen enough (``| head``) ends no work and is no error. Any other failure, such as
-a full disk, is told once; the exit code stays that of the work.
+A reader that has seen enough (``| head``) ends no work and is not an error. Any other failure, such
+as a full disk, is told once; the exit code stays that of the work.
 """
 
 from __future__ import annotations

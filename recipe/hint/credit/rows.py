@@ -49,7 +49,7 @@ def has_signal(rewards: Sequence[float | None], groups: Sequence[str]) -> bool:
     Its rewards differ, or its only row has a nonzero reward.
 
     Args:
-        rewards: Of the rows that train; ``None`` is no number.
+        rewards: Of the rows that train; ``None`` is not a number.
         groups: The group of each; empty: one group.
     """
     by_group: dict[str, list[float | None]] = {}

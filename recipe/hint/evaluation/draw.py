@@ -43,7 +43,7 @@ def apply_evaluation_mode(config: DictConfig, method: str, name: str = "evaluati
         name: What the run's folder begins with where none was named.
     """
     rollout = config.actor_rollout_ref.rollout
-    # Values that are no numbers are refused afterwards, with the other checks of numbers.
+    # Values that are not numbers are refused afterwards, with the other checks of numbers.
     num_devices = (config.trainer.nnodes or 1) * (config.trainer.n_gpus_per_node or 1)
     with open_dict(config):
         trainer: Any = OmegaConf.to_container(config.trainer, resolve=False)

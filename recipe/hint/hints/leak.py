@@ -163,7 +163,7 @@ async def _roles(
     own_number = [target.text] if target and any(own) else []
     candidates = [each.text for row in (*found, *own) for each in row]
     same = await _same(problem, [*candidates, *given, *own_number], equal)
-    if own_number and target and target.text not in same:  # the 11 of April 11 is no answer
+    if own_number and target and target.text not in same:  # the 11 of April 11 is not the answer
         target = None
     if not target:
         found = [[*row, *words] for row, words in zip(found, own, strict=True)]

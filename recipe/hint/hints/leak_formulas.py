@@ -103,7 +103,7 @@ def _own_pattern(answer: str) -> tuple[list[str], re.Pattern[str]] | None:
 
 @functools.lru_cache(maxsize=64)
 def is_common_word(answer: str) -> bool:
-    """Return whether an answer is one word that is no name."""
+    """Return whether an answer is one word and not a name."""
     words = TEXT_COMMAND.sub(r"\1", answer).strip()
     is_name = words[:1].isupper() and words.lower() not in _COMMON_WORDS
     return bool(_WORD.fullmatch(words)) and not is_name

@@ -89,7 +89,7 @@ _EXCLUDED = re.compile(
 
 
 def option_leaks(hint: str, letter: str, question: str) -> Iterator[tuple[int, int]]:
-    """Yield each span of a hint that names the option of this letter; none if it is no letter."""
+    """Yield each span of a hint that names an option; none if ``letter`` is not a letter."""
     if not re.fullmatch("[A-Z]", letter):
         return
     text = unmarked(hint)

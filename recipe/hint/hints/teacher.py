@@ -50,7 +50,7 @@ FaultKind = Literal[
     "timeout",
     "connection",  # no connection, or closed before a response
     "cut_off",  # closed within a response
-    "garbage",  # a response that is no chat completion
+    "garbage",  # a response that is not a chat completion
     "refused",  # another status: the request, the key or the model is wrong
     "budget",  # nothing more may be paid
     "cache",  # the cache cannot be read; asking could pay twice
@@ -89,7 +89,7 @@ class Client:
             is_plain = not (parts.username or parts.password or parts.query or parts.fragment)
             is_usable = is_plain and parts.scheme in ("http", "https") and parts.port != 0
             host = parts.hostname if is_usable else None
-        except ValueError:  # of a port or an IPv6 address that is none
+        except ValueError:  # of an invalid port or IPv6 address
             host = None
         if not host:
             shown = "(hidden: it may hold a secret)" if set("@?#") & set(base_url) else base_url
@@ -181,7 +181,7 @@ class Client:
             ):
                 # A model that thinks may end before it has written any text: null, or no such key.
                 is_cut = choice.get("finish_reason") == "length" or text is None
-                # Half a character, as JSON can hold it, is no text for a cache or a tokenizer.
+                # Half a character, as JSON can hold it, cannot be stored or tokenized.
                 text = (text or "").encode("utf-8", "replace").decode()
                 tokens, paid_tokens = teacher_response.usage_of(read, request, text)
                 most = request.body.get("max_tokens")  # `hint.teacher.body` may take it out
@@ -279,7 +279,7 @@ class Teacher:
     ) -> WrittenText | HintStatus:
         """Return the teacher's text, or ``generation_failed``; the log has the fault.
 
-        An empty text is an answer if the model ended it; one that is cut before any text is none.
+        An empty text is an answer if the model ended it; one that is cut before any text is not.
         """
         request = make_request(self._settings, sampling, messages=messages)
         outcome, _ = await self._ask(request)

@@ -10,7 +10,7 @@ from typing import Any
 from recipe.hint.hints.teacher_settings import Request
 
 MAX_BODY_BYTES = 16 << 20
-_MAX_TOKENS = 10**9  # a count above it is none
+_MAX_TOKENS = 10**9  # a count above it is not believed
 _CHARS_PER_TOKEN = 4  # where the endpoint does not count: English text has 3 to 5
 
 

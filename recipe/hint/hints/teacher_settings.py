@@ -89,7 +89,7 @@ def make_request(
 ) -> Request:
     """Return the request for one response; equal arguments give an equal key, in any process.
 
-    The address is no part of the key: a model may move to another port. ``number`` tells several
+    The address is not a part of the key: a model may move to another port. ``number`` tells several
     sets of hints for one problem apart, ``attempt`` the attempts at one of them.
     """
     body: dict[str, Any] = {

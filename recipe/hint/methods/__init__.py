@@ -57,7 +57,7 @@ def _declared_methods() -> dict[str, type[Method]]:
     """Return the methods that other installed packages declare, by ``trainer.method``.
 
     Raises:
-        ConfigError: If one cannot be imported, is no method, or has a name that is taken.
+        ConfigError: If one cannot be imported, is not a method, or has a name that is taken.
     """
     found: dict[str, type[Method]] = {}
     for point in entry_points(group=ENTRY_POINTS):

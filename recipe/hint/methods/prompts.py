@@ -74,7 +74,7 @@ class Refine(PromptSpec):
         """Return the longer conversation.
 
         Raises:
-            ValueError: If the parent is no feedback on an earlier turn.
+            ValueError: If the parent is not feedback on an earlier turn.
         """
         if parent is None or parent.parent is None:
             raise ValueError("Refine needs feedback as its parent; give Sample.parents")

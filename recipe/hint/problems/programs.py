@@ -159,7 +159,7 @@ def idle_programs(tests: str) -> Iterator[tuple[str, str]]:
 
 
 def _passes_anything(tests: str, names: Container[str]) -> bool:
-    """Return whether what is no built-in function is given more than the program's own names."""
+    """Return whether a function that is not built in is given more than the program's own names."""
 
     def is_given(call: ast.Call) -> bool:
         if isinstance(call.func, ast.Name) and hasattr(builtins, call.func.id):

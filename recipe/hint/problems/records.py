@@ -80,7 +80,7 @@ def read_records(path: str | Path) -> Iterator[Record]:
 
 
 def check_input(path: Path) -> None:
-    """Refuse what is no file, before it is opened: a pipe without a writer would never open.
+    """Refuse what is not a file, before it is opened: a pipe without a writer would never open.
 
     Raises:
         DataError: Saying what it is.
@@ -100,7 +100,7 @@ def text(fields: Fields, column: str, *, is_required: bool = False) -> str:
     """Return the text of a field; numbers are spelled out, null and absent are empty.
 
     Raises:
-        FieldFault: If it is no text or number, or is required and blank or absent.
+        FieldFault: If it is not a text or number, or is required and blank or absent.
     """
     if is_required:
         _check_column(fields, column)
@@ -137,7 +137,7 @@ def texts(fields: Fields, column: str, *, is_required: bool = False) -> list[str
     """Return the texts of a field that is a list; null and absent are an empty list.
 
     Raises:
-        FieldFault: If it is no list, or an element is no text, or it is required and absent.
+        FieldFault: If it is not a list, an element is not a text, or it is required and absent.
     """
     if is_required:
         _check_column(fields, column)

@@ -12,7 +12,7 @@ from recipe.hint.errors import DataError, one_line
 from recipe.hint.schema import HINT_COLUMN, Kind
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
-# How programs spell what is no number; a limit that does not exist is written in words or LaTeX.
+# How programs spell what is not a number; a limit that does not exist is written in words or LaTeX.
 _NO_NUMBER = re.compile(r"\s*[+-]?(?:nan|inf)\s*", re.IGNORECASE)
 # How a problem marks an option: ``(A)`` anywhere, or a letter and a sign at a line's beginning.
 _MARK = re.compile(r"\(([A-Z])\)|^[ \t>*\-\[]*([A-Z])[*]*[).:\]]", re.MULTILINE)
@@ -98,7 +98,7 @@ def check_truth(kind: Kind, truth: str, column: str) -> None:
 
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # an odd escape in a test is no fault of the row
+                warnings.simplefilter("ignore")  # an odd escape in a test is not a fault of the row
                 Checklist(truth)
         except Unrunnable as error:
             raise FieldFault(column, f"{one_line(error, 200)} ({short(truth)})") from error

@@ -25,8 +25,8 @@ def read_results_of(folder: str | Path, more: MoreMeasures = _NO_MORE) -> Campai
     Raises:
         DataError: If a finished run cannot be read, or what was kept of one, or none is finished,
             or two were evaluated on different files of one name.
-        ConfigError: If the folder has no campaign's file, a damaged one, or a run that is none of
-            the campaign's; or if a claim is about a source or measure that no run has.
+        ConfigError: If the folder has no campaign's file, a damaged one, or a run that is not one
+            of the campaign's; or if a claim is about a source or measure that no run has.
     """
     folder = Path(folder)
     result = CampaignResult(read_campaign(folder / CAMPAIGN_FILE))

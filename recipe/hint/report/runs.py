@@ -142,7 +142,7 @@ def read_rows(path: str | Path) -> Iterator[dict[str, Any]]:
     reads must be a finite one; verl's other metrics may be ``nan`` where a run went wrong.
 
     Raises:
-        DataError: If a whole line is not a JSON object with a step, or such a number is none.
+        DataError: If a whole line is not a JSON object with a step, or such a number is not one.
     """
     path = Path(path)
     if not path.exists():

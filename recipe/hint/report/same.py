@@ -17,8 +17,8 @@ _TIMES = ("seconds", "hint_seconds")
 class Sameness:
     """Prompts of the steps that both runs have; the equal ones; the first step with others.
 
-    A prompt that only one of them has is none that is equal. ``num_steps`` are the steps compared,
-    of ``of_steps`` that either run has.
+    A prompt that only one of them has does not count as equal. ``num_steps`` are the steps
+    compared, of ``of_steps`` that either run has.
     """
 
     num_prompts: int

@@ -285,7 +285,7 @@ class Alternation:
 
 
 def weights_sha256(model: Path) -> str | None:
-    """Return the digest of a model folder's weights; ``None`` if it is no such folder."""
+    """Return the digest of a model folder's weights; ``None`` if it is not such a folder."""
     files = sorted(model.glob("*.safetensors"))
     digest = hashlib.sha256()
     for path in files:

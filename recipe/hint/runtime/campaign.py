@@ -364,7 +364,7 @@ def keep_file(campaign: Campaign, path: Path, root: Path) -> None:
     """Keep the campaign's file with its runs, for the page of results.
 
     Raises:
-        ConfigError: If a run that is there is none of this file; the file kept before stays.
+        ConfigError: If a run that is there is not of this file; the file kept before stays.
     """
     for run in campaign.runs():
         run.check_made(root / run.name)

@@ -116,7 +116,7 @@ class Family:
         template: The chat template.
         pattern: Regular expression that cuts a text into words.
         is_tied: Whether the embedding is the output layer too.
-        first_learned: Id of the first token that is no special one.
+        first_learned: Id of the first token that is not a special one.
         package: Installed package and file in it that hold the true vocabulary.
         config: Further fields of the model's configuration.
         defaults: Sampling defaults of ``generation_config.json``, which a run must not follow.

@@ -1,7 +1,7 @@
 r"""Grades multiple choice: the one letter in the last ``\boxed{}`` against the gold letter.
 
-Covered: A to Z in either case, in any font, with ``( )``, ``[ ]``, ``.`` or "option" at it, alone
-or beside the text of its own option: ``(B) Paris``, ``\text{B: }x^2``, ``Paris (B)``. All else is
+Accepted: A to Z in either case and any font, with ``( )``, ``[ ]``, ``.`` or "option" around it,
+alone or beside its own option's text: ``(B) Paris``, ``\text{B: }x^2``, ``Paris (B)``. All else is
 ``malformed``: two letters, another option's text, the option's text alone.
 """
 
@@ -23,7 +23,7 @@ _LABEL = (
 )
 _LETTER = re.compile(rf"'?[ ~]*{_LABEL}[(\[]*{_LABEL}([A-Za-z])[.:]?[)\]]*[.:]?[ ~]*'?")
 _BEFORE = re.compile(rf"[ ~]*{_LABEL}[(\[]*[ ~]?([A-Za-z])(?![a-z])[ ~]?[)\]]*")
-_BEHIND = re.compile(r"(.*[^ ~])[ ~]*[(\[][ ~]?([A-Za-z])[ ~]?[)\]]\.?")
+_LETTER_AFTER = re.compile(r"(.*[^ ~])[ ~]*[(\[][ ~]?([A-Za-z])[ ~]?[)\]]\.?")
 _ARROWS = r"=>|->|\\(?:to|rightarrow|Rightarrow|implies) "
 _SEPARATOR = re.compile(rf"(?:[ ~]?(?:\.(?![0-9])|[:;,|=)\]]|{_ARROWS}))*[ ~]?")
 _DASH = re.compile(r"-+>?[ ~]")
@@ -35,7 +35,7 @@ def choice_verdict(
 ) -> Verdict:
     """Grade one response; never slow, so it needs no worker.
 
-    ``error`` means that the gold answer is no letter. ``problem`` holds the options, a line each.
+    ``error`` means that the gold answer is not a letter; ``problem`` has the options, a line each.
     """
     box = last_box(response)
     if box.state != "closed" or not box.text:
@@ -67,12 +67,12 @@ def _letter_of_option(text: str, problem: str) -> str:
     options = options_of(problem)
     if (found := _BEFORE.match(text)) and _is_of(found[1], text[found.end() :], options):
         return found[1].upper()
-    found = _BEHIND.fullmatch(text)
+    found = _LETTER_AFTER.fullmatch(text)
     return found[2].upper() if found and _says(found[2], found[1], options) else ""
 
 
 def _is_of(letter: str, rest: str, options: Options) -> bool:
-    """Whether ``rest`` is a separator and the letter's text.
+    """Return whether ``rest`` is a separator and the letter's text.
 
     ``B - 5`` is read as -5 before 5, ``B.5`` as .5 before 5, and ``B ~P`` as P before not P.
     """
@@ -88,7 +88,7 @@ def _is_of(letter: str, rest: str, options: Options) -> bool:
 
 
 def _says(letter: str, text: str, options: Options) -> bool:
-    """Whether a plain text is that of the letter's option and not rather another one's."""
+    """Return whether a plain text is the letter's own option rather than another one's."""
     own = options.get(letter.upper(), ())
     inner = text.lstrip(" ~")
     for said in (text, inner[1:-1] if inner[:1] + inner[-1:] == "()" else ""):

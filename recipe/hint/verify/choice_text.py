@@ -1,7 +1,7 @@
 r"""Text of multiple choice without its typesetting, and the options that a problem lists.
 
-Fonts, sizes, colours, spaces, ``$`` and braces say nothing; ``×`` is ``\times``. Every character is
-read once.
+Fonts, sizes, colours, spaces, ``$`` and braces mean nothing; ``×`` is ``\times``. Every character
+is read once.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def plain(text: str) -> str:
 
 
 def _is_product(text: str, star: re.Match[str]) -> bool:
-    """Whether a lone star stands between digits or letters."""
+    """Return whether a lone star is between digits or letters."""
     sides = text[max(0, star.start() - 1) : star.start()] + text[star.end() : star.end() + 1]
     return len(star[0]) == 1 and len(sides) == 2 and sides.isalnum()
 
@@ -61,7 +61,7 @@ def _is_product(text: str, star: re.Match[str]) -> bool:
 def key(text: str, *, folds: bool = True) -> str:
     """Return what two spellings of one option's plain text share.
 
-    ``folds`` drops case, quotes and ``~``, which is a space, in logic "not".
+    ``folds`` drops case, quotes and ``~``, which is a space or, in logic, "not".
     """
     text = _THOUSANDS.sub("", "".join(text.split())).rstrip(".,;:")
     return text.replace("'", "").replace("~", "").casefold() if folds else text
@@ -107,7 +107,7 @@ def texts_of(problem: str) -> dict[str, str]:
 
 
 class _Mark(NamedTuple):
-    """A letter before an option: its place, and the text behind it or the mark itself."""
+    """A letter before an option: its place, and the text after it or the mark itself."""
 
     letter: str
     place: int
@@ -115,19 +115,19 @@ class _Mark(NamedTuple):
 
 
 def _lines(lines: list[str]) -> list[_Mark]:
-    """The options that are a line each."""
+    """Return the options that have a line each."""
     return _last_run(
         [_Mark(m[1], n, m[2] or "") for n, line in enumerate(lines) if (m := _mark(line))]
     )
 
 
 def _mark(line: str) -> re.Match[str] | None:
-    """The letter and the text of a line that is an option."""
+    """Return the letter and the text of a line that is an option."""
     return _OPTION.fullmatch(line) or _OPTION.fullmatch(plain(line))
 
 
 def _last_run(marks: list[_Mark]) -> list[_Mark]:
-    """The last marks in order, A and B at least; a lone A inside an option is no mark."""
+    """Return the last run of marks, at least A and B; a lone A inside an option is not a mark."""
     runs: list[list[_Mark]] = [[]]
     for mark in (each._replace(letter=each.letter.upper()) for each in marks):
         if mark.letter == "A":

@@ -1,4 +1,4 @@
-"""A user's own reward function: found and called as verl does it, its result read as a verdict.
+"""A user's own reward function: found and called as verl does, its result read as a verdict.
 
 verl's interface: ``compute_score(data_source, solution_str, ground_truth, extra_info, **kwargs)``,
 a plain or an ``async`` function, that gives a number or a mapping with ``score``.
@@ -85,7 +85,7 @@ def read_result(result: Any) -> Verdict:
     between 0 and 1 has the reason ``wrong``, though it counts as right.
 
     Raises:
-        ValueError: If the score is no finite number, or the accuracy none from 0 to 1.
+        ValueError: If the score is not a finite number, or the accuracy is not from 0 to 1.
     """
     fields = result if isinstance(result, Mapping) else {"score": result}
     if "score" not in fields:
@@ -106,7 +106,7 @@ def read_result(result: Any) -> Verdict:
 
 
 def _number(value: Any, name: str) -> float:
-    # float() reads texts, which are no scores; numpy's and torch's numbers are welcome.
+    # float() reads texts, which are not scores; numpy's and torch's numbers are welcome.
     if isinstance(value, str | bytes) or not hasattr(value, "__float__"):
         raise ValueError(f"{name}={str(value)[:80]!r} ({type(value).__name__}) is no number")
     number = float(value)

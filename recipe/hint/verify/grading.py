@@ -11,11 +11,11 @@ from recipe.hint.verify.maths import grade as maths
 from recipe.hint.verify.options import GradeOptions
 from recipe.hint.verify.programs import program
 
-# Of a text from its end to its beginning, where every formula ends that is begun.
+# For a text read from its end to its beginning, in which every formula that begins also ends.
 _FORMULA_BACKWARDS = re.compile(
     r"\$\$(.+?)\$\$|\$(?!\\)(.+?)\$(?!\\)|\)\\(.+?)\(\\|\]\\(.+?)\[\\", re.DOTALL
 )
-# The end of the response is where an answer without a box stands.
+# An answer without a box is at the end of the response.
 _TAIL_CHARS = 2000
 _DEFAULTS = GradeOptions()
 
@@ -35,7 +35,7 @@ def quick_grade(item: Item, options: GradeOptions = _DEFAULTS) -> Verdict | None
     """Return the verdict when it is cheap and safe in any thread, else ``None``.
 
     Raises:
-        ValueError: The kind is none of ``recipe.hint.schema.Kind``.
+        ValueError: The kind is not one of ``recipe.hint.schema.Kind``.
     """
     if options.function_path and item.row:
         return None
@@ -53,7 +53,7 @@ def grade(item: Item, options: GradeOptions = _DEFAULTS) -> Verdict:
     """Grade one item; may run for ever on hostile maths, so call it where it can be killed.
 
     Raises:
-        ValueError: The kind is none of ``recipe.hint.schema.Kind``.
+        ValueError: The kind is not one of ``recipe.hint.schema.Kind``.
         Exception: Whatever a user's own function raises.
     """
     verdict = quick_grade(item, options)

@@ -1,4 +1,4 @@
-"""What a reward takes into account beside the verdict: the length of the response."""
+"""What a reward takes into account besides the verdict: the length of the response."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def prepare(_: GradeOptions = _DEFAULTS) -> None:
 def grade(item: Item, _: GradeOptions = _DEFAULTS) -> Verdict:
     r"""Return ``correct`` or ``wrong`` for the last ``\boxed`` of a response; may run for ever.
 
-    ``error`` is no opinion: another kind than maths, no box, or a gold answer that math-verify
+    ``error`` means no opinion: a kind other than maths, no box, or a gold answer that math-verify
     cannot read.
     """
     from math_verify import parse, verify

@@ -193,9 +193,10 @@ def test_points_that_a_formula_leaves_out_say_nothing():
         rf"{formula},\ x \neq -1, 0",
         rf"{formula} \text{{ for }} x \ne -1 \text{{ and }} x \ne 0",
         rf"{formula} \quad (x \neq -1)",
-        rf"{formula}, x \ne \pm\frac{{1}}{{2}}",
     ]
     wrong = [
+        rf"{formula}, x \ne \pm\frac{{1}}{{2}}",
+        rf"{formula}, x \ne 1",
         rf"{formula}, x > 0",
         rf"{formula}, y \ne 0",
         rf"{formula}, x = -1",

@@ -74,7 +74,7 @@ def level_share(row: Mapping[str, float], level: int) -> float:
 def read_folder(folder: str | Path, *, with_visits: bool = True) -> PageRun:
     """Read what is there; a line that cannot be read is skipped and counted.
 
-    A last line without its end, which a run in progress or a killed one leaves, is no damage.
+    A last line without its end, which a run in progress or a killed one leaves, is not damage.
 
     Args:
         folder: The run's.

@@ -111,6 +111,12 @@ def read_training_files(config: DictConfig) -> list[DataFile]:
     return files
 
 
+def check_unique_in_source(files: Sequence[DataFile]) -> None:
+    """Refuse two problems of one data source with one id, naming both rows."""
+    rule = "and the same `data_source`; give one of them another"
+    check_unique(files, lambda problem: (problem.data_source, problem.id), rule)
+
+
 def check_unique(files: Sequence[DataFile], key_of: Callable[[Problem], object], rule: str) -> None:
     """Refuse two problems of all files with one key, naming both rows."""
     first: dict[object, str] = {}

@@ -187,7 +187,7 @@ def check_name(name: str, value: object) -> None:
 
 
 def check_folder(name: str, value: object) -> None:
-    """Refuse a value that is no folder, or one that nothing can be written to."""
+    """Refuse a value that is not a folder, or one that nothing can be written to."""
     if not isinstance(value, str) or not value.strip():
         raise ConfigError(f"{name}={value!r} must be the path of a folder")
     if not value.isprintable() or value != value.strip():

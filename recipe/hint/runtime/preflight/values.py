@@ -128,7 +128,7 @@ def check_types(config: DictConfig, defaults: Mapping[str, Any]) -> None:
     """Refuse ``no`` for false and a text for a number, wherever verl's default is one.
 
     Nothing else would: what is not empty counts as true, and a text is compared with a number only
-    inside Ray. ``null`` is no type.
+    inside Ray. ``null`` is not a type.
 
     Args:
         config: Composed by Hydra.

@@ -1,11 +1,11 @@
-r"""Whether what stands around a box, in the same formula, changes the value inside it.
+r"""Tells whether what surrounds a box, in the same formula, changes the value inside it.
 
-``$-\boxed{5}$``, ``$\boxed{5}\pi$`` and ``\frac{\boxed{5}}{2}`` are no answer 5: who is not sure of
-a sign or factor would leave it out of the box. The side of the formula is read with a letter in
-the box's place; in prose, what touches the box (``the answer is -\boxed{5}``). Units, degrees,
-percent, words and punctuation change nothing, but a scale that the problem does not have does
-(``\boxed{5} million``). Nor is anything held against a box that is one term or exponent of many,
-has variables around it (``\boxed{3}x^2``), or stands in what cannot be read.
+``$-\boxed{5}$``, ``$\boxed{5}\pi$`` and ``\frac{\boxed{5}}{2}`` do not answer 5: a model that is
+not sure of a sign or factor would leave it out of the box. The side of the formula is read with a
+letter in the box's place; in prose, only what touches the box (``the answer is -\boxed{5}``).
+Units, degrees, percent, words and punctuation change nothing, but a scale that the problem does not
+have does (``\boxed{5} million``). Nothing is held against a box that is one term or exponent of
+many, has variables around it (``\boxed{3}x^2``), or is in text that cannot be read.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from recipe.hint.verify.maths.compound import SMALLER
 from recipe.hint.verify.maths.reading import rational, read
 from recipe.hint.verify.maths.tree import Node, exact, folded, names_in, num
 from recipe.hint.verify.maths.units import Unit
-from recipe.hint.verify.maths.words import Suffix
+from recipe.hint.verify.maths.words import NUMBERS, Suffix
 
 _REACH = 80  # characters that are looked at on each side
 _LETTER = r"\mathscr{B}"
@@ -33,11 +34,11 @@ _END = re.compile(rf"[.,;:]\s|(?<!\\)\$|\\\]|\\\)|\n|\\end\{{|\\tag|{_RELATION}"
 _WORD = re.compile(r"\\(?:text|mbox|math|operatorname)[a-z]{0,6}\s?\{|(?<![A-Za-z\\])[A-Za-z]{2}")
 _TEX_GAP = r"(?:\\[,!;: ]|~|\{\}|\\text\{\s?){0,3}"
 _DIGIT = re.compile(  # \boxed{5},000, \boxed{5}\,000, \boxed{5}e3
-    rf"\{{?[0-9]|{_TEX_GAP}[0-9]|(?:[.,]|\{{,\}})[0-9]|[eE][-+]?[0-9]"
+    rf"\{{?[0-9]|{_TEX_GAP}[0-9]|(?:[.,]|\{{,\}})[0-9]|[eE][-+]?[0-9]|[½¼¾⅓⅔]|:[0-9]{{2}}(?![0-9])"
 )
 _THOUSANDS_BEFORE = re.compile(r"(?<![0-9.,])[0-9]{1,3}(?:,|\{,\})\Z")  # 1,\boxed{500}
 _POINT_BEFORE = re.compile(r"(?:(?<![A-Za-z0-9.,)\]}%!?])|(?<![0-9])0)\.(?:\\overline\{)?\Z")
-# Signs behind a word, formula or number that the point of a sentence follows: **Answer**., $x=5$.
+# Marks between a word, formula or number and the point of a sentence: **Answer**., $x=5$.
 _STOP_BEFORE = re.compile(r"[A-Za-z0-9.,)\]}%!?:](?:[*_\"'`”’]{1,3}|\${1,2})\.\Z")
 _LOOK = re.compile(r"\\(?:text|math|boldsymbol|color\{[a-z]{1,20}\})[a-z]{0,6}\s?\{\s?\Z")
 # Another box before this one, in one term with it.
@@ -48,6 +49,20 @@ _DOLLARS = re.compile(r"(?<!\\)\$\$?")
 _SCALE = re.compile(
     r"(?:[\s$~]|\\[,;: )]){0,9}(?:\\text\{\s?)?"
     r"(hundred|thousand|million|billion|trillion|dozen|squared|cubed|factorial)(?![a-z])"
+)
+_GAP = r"(?:[ \t~$*},&]|\\[,;: )]|\\text(?:bf)?\{){0,6}"
+_SMALL = rf"(?:[1-9][0-9]{{0,3}}(?:\.[0-9]{{1,3}})?|(?:{'|'.join(NUMBERS)})[a-z-]{{0,6}})"
+_MORE = r"(?![A-Za-z]|\s(?:more|less|fewer|longer|later|earlier|faster)\b)"
+_REST = re.compile(  # \boxed{2} hours and 30 minutes, \boxed{2} and a half hours
+    rf"{_GAP}(?:(?:[a-z]{{1,9}}{_GAP})?and (?:an?|one) (?:half|quarter)\b(?! of)"
+    rf"|(?:and|plus|\+|(?<=[a-z]\}}\}}){_GAP}){_GAP}{_SMALL}{_GAP}"
+    rf"(?:{'|'.join(SMALLER.values())}){_MORE}|"
+    + "|".join(
+        rf"(?:{unit})(?![A-Za-z]){_GAP}(?:and|plus|\+)?{_GAP}{_SMALL}{_GAP}(?:{smaller}){_MORE}"
+        for unit, smaller in SMALLER.items()
+    )
+    + ")",
+    re.IGNORECASE,
 )
 _MAYBE = r"(?: ?(?:maybe|possibly|perhaps|also|even|option|choice|answer)){0,3}"
 _OTHER = re.compile(  # \boxed{5} or 7
@@ -65,7 +80,7 @@ _LIST_MARK = re.compile(
 
 
 def changes_value(response: str, start: int, end: int, problem: str = "") -> bool:
-    r"""Whether a sign, factor, power, digit or scale stands at the box ``response[start:end]``."""
+    r"""Return whether a sign, factor, power, digit or scale is at the box ``[start:end]``."""
     inside = response[start:end].partition("{")[2][:-1].strip()
     if _is_part_of_number(response, start, end, inside, problem):
         return True
@@ -91,7 +106,7 @@ def changes_value(response: str, start: int, end: int, problem: str = "") -> boo
 
 
 def _is_part_of_number(response: str, start: int, end: int, inside: str, problem: str) -> bool:
-    """Whether digits, a scale or another box make one number with what touches it."""
+    """Return whether digits, a scale or another box make one number with what touches it."""
     scale = _SCALE.match(response, end)
     if scale and problem and scale[1] not in problem.lower():
         return True
@@ -100,7 +115,7 @@ def _is_part_of_number(response: str, start: int, end: int, inside: str, problem
     is_decimal = _POINT_BEFORE.search(before) and not _ends_sentence(response, start)
     if is_group or is_decimal or _BOX_BEFORE.search(before):
         return True
-    return _DIGIT.match(response, end) is not None
+    return any(each.match(response, end) for each in (_DIGIT, _REST))
 
 
 def _ends_sentence(response: str, start: int) -> bool:
@@ -115,9 +130,9 @@ def _is_in_formula(response: str, start: int) -> bool:
 
 
 def has_other(response: str, start: int, end: int, inside: str) -> bool:
-    r"""Whether quite another number or letter is offered behind a box: ``\boxed{B} or C``.
+    r"""Return whether quite another number or letter is offered after a box: ``\boxed{B} or C``.
 
-    A number of another name is none, ``\boxed{x=5}, y=7``, nor one beside a unit (40% or 2/5).
+    A number with another name is not one, ``\boxed{x=5}, y=7``, nor is a near one (40% or 2/5).
     """
     other = _OTHER.match(response, end)
     if other is None or len(inside) > _REACH:
@@ -139,7 +154,7 @@ def has_other(response: str, start: int, end: int, inside: str) -> bool:
 
 
 def say_the_same(side: str, inside: str) -> bool:
-    r"""Whether what stands beside a box is its value once more: ``\$18``, ``18\,``, ``(18.00)``."""
+    r"""Return whether the text beside a box repeats its value: ``\$18``, ``18\,``, ``(18.00)``."""
     side = side.lstrip(" $~").rstrip(" ($\\~")
     if side == inside or not side or len(inside) > _REACH:  # reading takes longer than that
         return side == inside
@@ -151,9 +166,9 @@ def say_the_same(side: str, inside: str) -> bool:
 
 
 def without_repeats(boxes: Sequence[tuple[str, str]]) -> list[str]:
-    """Return what boxes side by side say, each with its name, and what the last one says once.
+    """Return what boxes side by side say, each with its name, without repeats of the last one.
 
-    A box that only says the last value again is left out, and the one that has a unit stands. If
+    A box that only says the last value again is left out, and the one that has a unit is kept. If
     two such boxes contradict each other, none is left out.
     """
     *others, last = boxes
@@ -166,7 +181,7 @@ def without_repeats(boxes: Sequence[tuple[str, str]]) -> list[str]:
 
 
 class _Parts(NamedTuple):
-    """A value, and what may tell it from another answer of this value."""
+    """A value, and what may distinguish it from another answer with this value."""
 
     value: Node
     is_percent: bool
@@ -176,7 +191,7 @@ class _Parts(NamedTuple):
 
 
 def _parts(node: Node) -> _Parts:
-    """Take a value from the name before it and the unit behind it."""
+    """Separate a value from the name before it and the unit after it."""
     name, suffix, base = "", Suffix(), None
     while node.kind in ("label", "quantity"):
         if node.kind == "label":
@@ -197,7 +212,7 @@ def _are_equal(one: Node, other: Node) -> bool:
 
 
 def _repeats(text: str, other: str) -> bool:
-    """Whether two boxes say the same: names, units, nouns and bases may be missing, no percent."""
+    """Return whether two boxes agree: names, units, nouns, bases may be missing, percents not."""
     if text == other or max(len(text), len(other)) > _REACH:
         return text == other
     trees = read(text).trees[:1] + read(other).trees[:1]
@@ -217,7 +232,7 @@ def _has_unit(text: str) -> bool:
 
 
 def _before(response: str, start: int) -> str:
-    r"""What stands between the box and where its side of the formula begins.
+    r"""Return the text from the beginning of the box's side of the formula up to the box.
 
     In prose, and before a formula that begins with the box (``-$\boxed{5}$``), what touches it.
     """
@@ -238,7 +253,7 @@ def _before(response: str, start: int) -> str:
 
 
 def _is_scaled(node: Node) -> bool | None:
-    """Whether a tree is the box times or to the power of something; ``None`` if it is neither."""
+    """Return whether a tree is the box multiplied or raised; ``None`` if it is neither."""
     if node == _BOX:
         return False
     kind, items = node.kind, node.items

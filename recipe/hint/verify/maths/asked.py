@@ -14,7 +14,7 @@ from recipe.hint.verify.maths.mentions import (
 )
 from recipe.hint.verify.maths.operations import nodes_of
 from recipe.hint.verify.maths.rates import asked_rate, asks_for_wage
-from recipe.hint.verify.maths.tree import Node
+from recipe.hint.verify.maths.tree import Node, num
 from recipe.hint.verify.maths.units import Unit, kind_of, name_of, read_unit
 from recipe.hint.verify.maths.words import (
     PLAIN_ADJECTIVES,
@@ -29,8 +29,13 @@ from recipe.hint.verify.maths.words import (
 _DOUBTFUL = frozenset(
     "kelvin ampere volt watt joule newton degree_Celsius degree_Fahrenheit".split()
 )
-_ANGLE = re.compile(  # no triangle
+_ANGLE = re.compile(  # not a triangle
     r"\bangl|\\angle|degree|°|\\circ\b|rotat|temperature|latitude|longitude|\barc"
+)
+_ASKS_ANGLE = re.compile(
+    r"(?:[Ww]hat is|[Ff]ind|[Cc]ompute|[Dd]etermine|[Cc]alculate) "
+    r"(?:(?:the|acute|obtuse|smallest|largest|measure|size|of) ){0,6}"
+    r"\$?(?:angle\b(?!['’]s| bisector)|\\angle(?![a-z]))"
 )
 _MEASURE = re.compile(  # what is asked for has the power of a length
     r"(?:[Ww]hat is|[Ff]ind|[Cc]ompute|[Dd]etermine|[Cc]alculate) "
@@ -94,25 +99,25 @@ _WORD = re.compile(r"[A-Za-z]+")
 
 @functools.lru_cache(maxsize=256)
 def question(problem: str) -> str:
-    """The last sentence with a question mark, and the last sentence."""
+    """Return the last sentence with a question mark, and the last sentence."""
     sentences = re.split(r"(?<=[.?!])\s+", problem[-MAX_CHARS:].strip())
     asked = [each for each in sentences if each.endswith("?")]
     return " ".join(dict.fromkeys([*asked[-1:], sentences[-1]]))
 
 
 def may_drop_name(name: str, problem: str) -> bool:
-    """Whether words left of ``=`` name what the problem asks for."""
+    """Return whether words left of ``=`` name what the problem asks for."""
     words = set(name.lower().split()) - _NAMES
     return not problem or {_singular(word) for word in words} <= _words_of(problem)
 
 
 def has_noun(noun: str, problem: str) -> bool:
-    """Whether a counted noun is the problem's own.
+    """Return whether a counted noun is the problem's own.
 
-    All its words have to be in the text, and in what ``how many`` asks for where that is there.
+    All its words have to be in the text and, if it says ``how many``, in what that asks for.
     A noun with a word that may also compare, measure or change the value has to be what is asked
     for: ``more apples``, ``pairs of shoes``. ``left``, ``old`` and ``per day`` have to be asked for
-    too, and ``in total`` may not stand where the question wants a share or a difference.
+    too, and ``in total`` is wrong where the question wants a share or a difference.
     """
     words, tail = split_tail(noun.split())
     if tail and not _asks_for_tail(tail, problem):
@@ -137,17 +142,17 @@ def has_noun(noun: str, problem: str) -> bool:
 
 def _is_asked_so(words: Sequence[str], problem: str) -> bool:
     """Tell whether the question has the adjective itself."""
-    return words[0] in map(str.lower, _behind_how_many(problem))
+    return words[0] in map(str.lower, _after_how_many(problem))
 
 
 def _is_what_is_asked(words: Sequence[str], problem: str) -> bool:
-    """Whether words stand behind ``how many``, from the first on.
+    """Return whether words follow ``how many``, from the first on.
 
-    One that changes a value, ``square`` of "how many square tiles", has to end the asked noun as it
-    is written there; a plural always does, and then adjectives before it may be left out.
+    A word that changes a value, ``square`` of "how many square tiles", has to end the asked noun as
+    it is written there; a plural always does, and then adjectives before it may be left out.
     """
-    behind, noun = _behind_how_many(problem), _asked_words(problem)
-    start = behind[: len(words)]
+    following, noun = _after_how_many(problem), _asked_words(problem)
+    start = following[: len(words)]
     is_start = [*map(_singular, words)] == [*map(_singular, start)]
     last = words[-1]
     if not changes_value(last) or last == "of":
@@ -160,12 +165,12 @@ def _is_what_is_asked(words: Sequence[str], problem: str) -> bool:
 
 
 def may_drop_unit(unit: Unit, problem: str) -> bool:
-    """Whether a unit may be left out against a value that has none.
+    """Return whether a unit may be left out against a value that has none.
 
-    Where the problem's text asks for one it has to be that; else the text has to mention it, and
-    no other of its kind. A time that the question counts by may stand below it, and money over a
-    time needs such a question. Degrees only need that the text has angles and nothing in radians,
-    dollars that it asks for money, and square units nothing.
+    Where the problem's text asks for a unit, it has to be that one; else the text has to mention
+    it, and no other of its kind. A time that the question counts by may divide it, and money over
+    a time needs such a question. Degrees only require that the text has angles and nothing in
+    radians, dollars that it asks for money; square units require nothing.
     """
     if not problem:
         return all(
@@ -194,7 +199,7 @@ def may_drop_unit(unit: Unit, problem: str) -> bool:
 
 
 def has_angle_unit(unit: Unit, gold: Node, problem: str) -> bool:
-    r"""Whether degrees or radians that the problem does not name are those of its gold answer.
+    r"""Return whether degrees or radians that the problem does not name fit its gold answer.
 
     ``\frac{\pi}{3}`` and ``\arctan 2`` are in radians, 60 is not.
     """
@@ -207,15 +212,26 @@ def has_angle_unit(unit: Unit, gold: Node, problem: str) -> bool:
     return has_pi == (unit[0][0] == "radian")
 
 
+def in_radians(unit: Unit, angle: Node, problem: str) -> Node | None:
+    r"""Return an angle in degrees in radians, ``60^\circ`` as ``60\pi/180``.
+
+    ``None`` unless the question wants an angle and the problem names no unit of it, nor pi.
+    """
+    has_unit = mentioned_units(problem) & {"degree", "radian"} or re.search(r"\\pi\b|π", problem)
+    if unit != (("degree", 1),) or has_unit or not _ASKS_ANGLE.search(question(problem)):
+        return None
+    return Node("mul", (angle, Node("div", (Node("const", value="pi"), num(180)))))
+
+
 def _asked_kind(problem: str) -> str:
-    """What the question's own words measure; empty where they leave it open."""
+    """Return what the question's own words measure; empty where they leave it open."""
     asked = question(problem)
     match = _HOW.search(asked)
     return "money" if _MONEY.search(asked) else _KINDS_ASKED[match[1]] if match else ""
 
 
 def _has_power(name: str, power: int, unit: Unit, problem: str) -> bool:
-    """Whether a length has the power of what is asked for, and another unit none."""
+    """Return whether a length has the power of what is asked for, and any other unit none."""
     if kind_of(name) != "length" or len(unit) > 1:
         return power < 2
     measure = _MEASURE.search(question(problem))
@@ -241,7 +257,7 @@ def _is_told(name: str, problem: str) -> bool:
 
 @functools.lru_cache(maxsize=256)
 def _words_of(problem: str) -> frozenset[str]:
-    """The words of a problem's text, in the singular."""
+    """Return the words of a problem's text, in the singular."""
     return frozenset(map(_singular, _WORD.findall(without_possessives(problem))))
 
 
@@ -285,10 +301,10 @@ def _asks_for_tail(word: str, problem: str) -> bool:
 
 
 @functools.lru_cache(maxsize=256)
-def _behind_how_many(problem: str) -> tuple[str, ...]:
-    """The words behind the question's last ``how many``; empty without one.
+def _after_how_many(problem: str) -> tuple[str, ...]:
+    """Return the words after the question's last ``how many``; empty without one.
 
-    Those of the problem where the question has no ``how`` of its own: ``how much``.
+    Those of the whole problem, where the question has no ``how`` of its own (``how much``).
     """
     asks_otherwise = _HOW_ELSE.search(question(problem)) is not None
     for text in (question(problem), "" if asks_otherwise else problem[:MAX_CHARS]):
@@ -298,14 +314,14 @@ def _behind_how_many(problem: str) -> tuple[str, ...]:
 
 
 def _asked_words(problem: str) -> tuple[str, ...]:
-    """The noun behind the last ``how many``, its adjectives before it; empty without one."""
-    words = _behind_how_many(problem)
+    """Return the noun after the last ``how many`` with its adjectives; empty without one."""
+    words = _after_how_many(problem)
     cut = next((n for n, word in enumerate(words) if word.lower() in _CUT), len(words))
     return words[:cut]
 
 
 def _asked_unit(problem: str) -> Unit:
-    """The unit behind the last ``how many``, or, in the question, ``in``; years for an age."""
+    """Return the unit after the last ``how many`` or the question's ``in``; years for an age."""
     words = _asked_words(problem)
     for start in range(min(3, len(words))):
         unit = _longest_unit(words[start:])
@@ -321,7 +337,7 @@ def _asked_unit(problem: str) -> Unit:
 
 
 def _with_plain_units(text: str) -> str:
-    r"""A text whose ``cm²`` and ``$\text{cm}^{2}$`` are ``cm^2``."""
+    r"""Return a text whose ``cm²`` and ``$\text{cm}^{2}$`` are ``cm^2``."""
     text = _RAISED.sub(r"^\1", text.replace("²", "^2").replace("³", "^3"))
     return _SET_UNIT.sub(r"\1\2", text) if "\\" in text else text
 

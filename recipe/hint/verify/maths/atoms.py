@@ -23,11 +23,12 @@ _MAX_DIGITS = 4000
 _REALS = r"sym:\mathbb{R}"
 _CONDITIONS = frozenset({"relation", "label", "list"})
 _MATRICES = frozenset("pmatrix bmatrix matrix array vmatrix smallmatrix".split())
+_TURNED = {"][": "][", "[[": "[)", "]]": "(]"}  # ]1, 2[ is an interval, (1, 2) may be a point
 _SYSTEMS = frozenset({"cases", "aligned", "gathered"})
 
 
 class Atoms(Formulas):
-    """Reads atoms; lists inside brackets are read by the class below."""
+    """Reads atoms; lists inside brackets are read by the subclass."""
 
     _word = ""  # between the elements that were read last
 
@@ -125,7 +126,7 @@ class Atoms(Formulas):
         return num(decimal(digits), len(digits.partition(".")[2]))
 
     def _scientific(self, has_point: bool) -> int | None:
-        """The exponent of ``3.8e35``, taken; ``None`` when it is a letter of a product."""
+        """Take the exponent of ``3.8e35``; ``None`` when ``e`` is a letter of a product."""
         ahead = 1
         sign = 1
         if self.text(1) in ("+", "-"):
@@ -191,7 +192,7 @@ class Atoms(Formulas):
         return Node("ceil", (self._group(r"\lceil", r"\rceil"),))
 
     def _bracket(self) -> Node:
-        """``(1, 2)``, ``[1, 2)``, ``(x + 1)``; what is left of ``[5]`` is no answer form."""
+        """Read ``(1, 2)``, ``[1, 2[``, ``(x + 1)``, ``[ABC]``; ``[5]`` is not an answer form."""
         opener = self.take().text
         self._nested += 1
         self._in_tuple += 1
@@ -200,16 +201,18 @@ class Atoms(Formulas):
         self._in_tuple -= 1
         self._nested -= 1
         self._in_bars = bars
-        closer = self.take().text
-        if closer not in (")", "]"):
-            raise Unread(f"{opener} closed by {closer}")
+        brackets = opener + self.take().text
+        if brackets in _TURNED and len(parts) == 2:
+            brackets = _TURNED[brackets]
+        elif brackets not in ("()", "[]", "[)", "(]"):
+            raise Unread(brackets)
         if len(parts) == 1:
-            if opener + closer == "[]" and (points := points_of(parts[0])):
+            if brackets == "[]" and (points := points_of(parts[0])):
                 return Node("sym", value=f"[{points}]")  # the area of a polygon
-            if opener + closer != "()" and parts[0].kind != "matrix":
+            if brackets != "()" and parts[0].kind != "matrix":
                 raise Unread("one value in square brackets")
             return _lone(parts[0])
-        return Node("tuple", tuple(parts), opener + closer)
+        return Node("tuple", tuple(parts), brackets)
 
     def _set(self) -> Node:
         self.take(r"\{")
@@ -231,7 +234,7 @@ class Atoms(Formulas):
         return parts[0] if len(parts) == 1 else Node("list", spliced(tuple(parts)), self._word)
 
     def _bound_name(self) -> str:
-        r"""Take ``x \mid`` or ``x \in \mathbb{R} :``, behind which a set's condition stands."""
+        r"""Take ``x \mid`` or ``x \in \mathbb{R} :``, which a set's condition follows."""
         name, is_bounded = self.peek(), self.text(1) == r"\in" and self.text(2) == _REALS
         ahead = 3 if is_bounded else 1
         if name is None or name.kind != "sym" or self.text(ahead) not in ("|", ":"):
@@ -280,6 +283,9 @@ class Atoms(Formulas):
             node = Node("log", (argument, base if base is not None else num(10)))
         elif name == "exp":
             node = Node("pow", (Node("const", value="e"), argument))
+        elif name == "cis":
+            imaginary = Node("mul", (Node("const", value="i"), Node("fn", (argument,), "sin")))
+            node = Node("add", (Node("fn", (argument,), "cos"), imaginary))
         else:
             node = Node("fn", (argument,), name)
         return Node("pow", (node, exponent)) if exponent is not None else node
@@ -349,14 +355,14 @@ class Atoms(Formulas):
 
 
 def spliced(parts: tuple[Node, ...]) -> tuple[Node, ...]:
-    r"""The two values of a ``\pm`` join the list around them."""
+    r"""Return the members of a list, with the two values of a ``\pm`` as members of their own."""
     return tuple(
         item for part in parts for item in (part.items if part.kind == "list" else (part,))
     )
 
 
 def _lone(node: Node) -> Node:
-    """``(x + 1)`` is ``x + 1``; a relation in brackets is no value."""
+    """Return ``x + 1`` for ``(x + 1)``; a relation in brackets is not a value."""
     if node.kind == "quantity" and node.value.unit == (("degree", 1),):
         return Node("degree", node.items)  # part of the formula
     if node.kind in ("relation", "label", "word"):
@@ -365,9 +371,9 @@ def _lone(node: Node) -> Node:
 
 
 def in_degrees(node: Node, *, is_marked: bool) -> Node | None:
-    r"""Return how many degrees a formula says, ``180^\circ - 60^\circ``; ``None`` if it may not.
+    r"""Return ``180^\circ - 60^\circ`` without its degree signs; ``None`` if it is not in degrees.
 
-    Every term has to be in degrees once. ``is_marked``: the sign of the last one was taken.
+    Every term has to be in degrees once. ``is_marked``: the last one's sign is already taken.
     """
     if node.kind == "degree":
         return None if is_marked else node.items[0]

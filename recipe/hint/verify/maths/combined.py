@@ -1,7 +1,7 @@
-"""Whether an answer puts formulas of the question together and leaves the work undone.
+"""Tells whether an answer only joins formulas of the question and leaves the work undone.
 
 ``3x+1-(x+2)`` says no more than f(x) - g(x), nor does ``(x+3)(x+4)`` where an expanded product is
-asked for, or ``i(7+2i)`` for -2 + 7i. All is linear in the answer and the formulas.
+asked for, or ``i(7+2i)`` for -2 + 7i. All of it takes time linear in the formulas.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def _can_be_joined(node: Node) -> bool:
 
 
 def _is_factored(node: Node) -> bool:
-    """Tell whether a sum with a name or i stands inside a product, power or function."""
+    """Tell whether a sum with a name or i is inside a product, power or function."""
     inside = [each for term in _terms(node) for each in nodes_of(term)]
     return any(each.kind in _SUMS and _has_name(each) for each in inside)
 

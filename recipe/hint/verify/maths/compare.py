@@ -1,7 +1,7 @@
-r"""Whether two trees say the same: the shape of the gold answer rules, values are left to algebra.
+r"""Compares two trees: the gold answer's shape decides how, and algebra compares the values.
 
-Order counts in tuples, intervals, matrices and ratios, in lists where the question says so; not in
-sets and unions. A bare list is taken for the set or tuple that the gold answer asks for.
+Order counts in tuples, intervals, matrices and ratios, and in lists where the question says so, but
+not in sets and unions. A bare list is taken for the set or tuple that the gold answer asks for.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from recipe.hint.verify.maths.tree import (
     exact,
     flat,
     folded,
+    is_infinite,
     marks_of,
     multiplied,
     names_in,
@@ -61,7 +62,7 @@ class Comparison(Closeness):
     _depth: int = 0
 
     def equal(self, gold: Node, other: Node) -> bool:
-        """Whether ``other`` says what ``gold`` says."""
+        """Return whether ``other`` says what ``gold`` says."""
         self._depth += 1
         try:
             return self._equal(gold, other)
@@ -104,7 +105,7 @@ class Comparison(Closeness):
         return self._relations(*(Node("relation", e.items, ("=",)) for e in (gold, other)))
 
     def _without_name(self, gold: Node, label: Node) -> Node | None:
-        """The value of an answer's label, where its name is one that the problem may ask for."""
+        """Return the value of an answer's label if the problem may ask for its name."""
         name = label.items[0]
         if name.kind == "word" and not asked.may_drop_name(name.value, self.problem):
             return None
@@ -112,7 +113,7 @@ class Comparison(Closeness):
         return named.unnamed(label, gold, self.problem)
 
     def _named(self, label: Node, values: Node) -> bool:
-        """``(a, b) = (1, 2)`` and ``b = 2, a = 1``: by name."""
+        """Compare ``(a, b) = (1, 2)`` and ``b = 2, a = 1`` by name."""
         name, value = label.items
         if name.kind == "sym":  # x = 1, 2 and x_1 = 1, x_2 = 2
             names = [str(item.items[0].value) for item in values.items if item.kind == "label"]
@@ -132,7 +133,7 @@ class Comparison(Closeness):
         )
 
     def _chains(self, gold: Node, other: Node) -> bool:
-        r"""``2 + 3 = 5``: all sides have one value; behind ``\approx`` a rounding of it."""
+        r"""Compare ``2 + 3 = 5``: all sides have one value, after ``\approx`` a rounding of it."""
         chain = gold if gold.kind == "chain" else other
         first, *rest = chain.items
         if chain.value[0] == r"\approx" and len(chain.items) == 2 and first.kind == "word":
@@ -166,6 +167,8 @@ class Comparison(Closeness):
             self._go_on()
             if not unit_of_other.unit and not asked.may_drop_unit(unit.unit, self.problem):
                 return False
+        if unit.unit and not unit.text and not unit_of_other.unit:
+            return False  # 150 for 2 hours 30 minutes
         if unit.unit and unit_of_other.unit:
             return unit.unit == unit_of_other.unit and self.equal(left, right)
         if unit_of_other.unit:
@@ -173,12 +176,13 @@ class Comparison(Closeness):
             if not asked.may_drop_unit(unit_of_other.unit, self.problem):
                 return False
             if self.problem and not asked.has_angle_unit(unit_of_other.unit, left, self.problem):
-                return False
+                turned = asked.in_radians(unit_of_other.unit, right, self.problem)
+                return turned is not None and self.equal(left, turned)
             self.ignored.append(unit_of_other.text)
         return self.equal(left, right)
 
     def _may_drop_noun(self, gold: Suffix, other: Suffix) -> bool:
-        """A counted noun of the answer has to be the gold answer's, or the problem's own."""
+        """Return whether the answer's counted noun is the gold answer's or the problem's own."""
         if not other.noun:
             return True
         if other.noun == gold.noun:
@@ -190,7 +194,7 @@ class Comparison(Closeness):
         return True
 
     def _percent(self, gold: Node, other: Node, unit: Suffix, unit_of_other: Suffix) -> bool:
-        """One side has the sign: a hundredth, or the unit that the problem or the gold asks for."""
+        """Compare a percent and a number: by a hundredth, or in the problem's or gold's unit."""
         if unit.unit and unit_of_other.unit or unit.noun or unit_of_other.noun:
             return False
         hundredth = num(Fraction(1, 100))
@@ -203,7 +207,7 @@ class Comparison(Closeness):
         return self.equal(gold, Node("mul", (other, hundredth)))
 
     def _numerals(self, gold: Node, other: Node) -> bool:
-        """Digits in a base; either may leave it out, the gold answer where the problem names it."""
+        """Compare digits in a base; either may omit it, the gold answer if the problem names it."""
         if gold.kind == other.kind:
             return gold.value == other.value
         numeral, plain = (gold, other) if gold.kind == "numeral" else (other, gold)
@@ -230,8 +234,8 @@ class Comparison(Closeness):
         left, right = (maths_sets.as_interval(node) for node in (gold, other))
         if left is not None and right is not None:
             names = {name for _, name in (left, right) if name}
-            if len(names) == 1 and left[0].value == "()" and questions.asks_for_point(self.problem):
-                return False  # 1 < x < 2 is no point
+            if len(names) == 1 and self._is_point(left[0]):
+                return False  # 1 < x < 2 is not a point
             return len(names) < 2 and self.equal(left[0], right[0])
         if other.value == ("=",) and gold.kind not in STRUCTURES:  # (x+1)^2 = x^2+2x+1
             is_empty = len(set(other.items)) == 1  # n = n
@@ -257,8 +261,7 @@ class Comparison(Closeness):
         if gold.kind not in grouped or other.kind not in grouped:
             return self._group_and_lone(gold, other, is_gold_grouped=gold.kind in grouped)
         if gold.kind == "tuple" and all(item.kind == "relation" for item in other.items):
-            is_point = gold.value == "()" and questions.asks_for_point(self.problem)
-            return not is_point and self._sets_of_numbers(gold, other)
+            return not self._is_point(gold) and self._sets_of_numbers(gold, other)
         arranged = named.arranged(other, gold, self.problem) if gold.kind == "tuple" else other
         if arranged is None:
             return False  # y = 1, x = 2 is (2, 1)
@@ -273,13 +276,19 @@ class Comparison(Closeness):
         if gold.kind == "set":
             return other.kind in ("set", "list") and self._set(gold, other)
         if other.kind == "set":  # of one pair
-            is_pair = gold.value == "()" and questions.asks_for_point(self.problem)
-            return is_pair and self.equal(Node("set", (gold,)), other)
+            return self._is_point(gold) and self.equal(Node("set", (gold,)), other)
         if other.kind == "list":
             is_set = other.value in ("or", "pm") or named.may_be_interval(gold, other, self.problem)
             return gold.value == "()" and not is_set and self._ordered(gold, other)
-        is_vector = len(gold.items) > 2 and {gold.value, other.value} <= {"()", "[]"}
-        return (gold.value == other.value or is_vector) and self._ordered(gold, other)
+        brackets = {gold.value, other.value}
+        is_open = brackets == {"()", "]["} and not self._is_point(gold)
+        is_vector = len(gold.items) > 2 and brackets <= {"()", "[]"}
+        return (len(brackets) == 1 or is_open or is_vector) and self._ordered(gold, other)
+
+    def _is_point(self, gold: Node) -> bool:
+        """Return whether a bracket is a point, which an inequality never is."""
+        is_finite = gold.value == "()" and not any(map(is_infinite, gold.items))
+        return is_finite and questions.asks_for_point(self.problem)
 
     def _group_and_lone(self, gold: Node, other: Node, *, is_gold_grouped: bool) -> bool:
         group, lone = (gold, other) if is_gold_grouped else (other, gold)
@@ -293,7 +302,7 @@ class Comparison(Closeness):
         return self.equal(*pair)
 
     def _is_counted_together(self, values: Node) -> bool:
-        """``45 portraits and selfies``: one number, and nouns of the problem's own."""
+        """Tell whether it is a number and the problem's nouns: ``45 portraits and selfies``."""
         if values.value != "and":
             return False
         first, *rest = values.items
@@ -308,6 +317,8 @@ class Comparison(Closeness):
     def _list(self, gold: Node, other: Node) -> bool:
         # x = 1, y = 2 against 1, 2: the order tells which is which, and the names have an order
         marks, marks_of_other = marks_of(gold), marks_of(other)
+        if marks_of_other and "or" in (other.value or "") and "or" not in (gold.value or ""):
+            return False  # x = 1 or y = 2
         if marks and not marks_of_other:
             return self._ordered(gold, other)
         is_ordered = named.asks_for_each(gold, self.problem)
@@ -333,7 +344,7 @@ class Comparison(Closeness):
         return all(self.equal(*pair) for pair in zip(gold.items, other.items, strict=True))
 
     def _unordered(self, gold: tuple[Node, ...], other: tuple[Node, ...]) -> bool:
-        """One to one; equal trees first, so that they cost nothing."""
+        """Compare one to one; equal trees first, so that they cost nothing."""
         others = list(other)
         for item in sorted(gold, key=lambda each: each not in other):
             twins = [each for each in others if each == item]
@@ -344,7 +355,7 @@ class Comparison(Closeness):
         return True
 
     def _set(self, gold: Node, other: Node) -> bool:
-        """Members may be written twice."""
+        """Compare sets, whose members may be written twice."""
         found: set[int] = set()
         for item in dict.fromkeys(other.items):
             same = [i for i, member in enumerate(gold.items) if self.equal(member, item)]
@@ -366,5 +377,8 @@ class Comparison(Closeness):
         # A vector may be written as a column, a row, or (1, 2, 3).
         brackets = [flat(node) for node in (left, right)]
         if any(node is None for node in brackets) or {"or", "pm"} & {gold.value, other.value}:
+            return False
+        is_pair = gold.kind == "tuple" and len(gold.items) == 2
+        if is_pair and questions.asks_for_interval(self.problem):
             return False
         return self._ordered(*brackets)  # pyright: ignore[reportArgumentType]

@@ -1,10 +1,10 @@
-"""Whether an answer is a formula of the question's own text, padded or no further worked out.
+"""Tells whether an answer only repeats a formula of the question, padded or not worked out.
 
 ``123*456 + 1 - 1`` and ``2*123*456/2`` say no more than the question ``123*456``. So an answer may
-not hold a formula that has the gold answer's value, with whatever around it. Padding only adds
-numerals and names, so these are counted too: an answer may not hold all of such a formula's, unless
-the gold answer does, nor be as long as that formula and longer than the gold answer, nor have
-functions where that formula has some and the gold answer none.
+not contain a formula of the question that has the gold answer's value, whatever surrounds it.
+Padding only adds numerals and names, so these are counted too: an answer may not contain all those
+of such a formula, unless the gold answer does, nor be as long as that formula and longer than the
+gold answer, nor have functions where that formula has some and the gold answer none.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def repeats_one(
     *,
     is_rational: bool,
 ) -> bool:
-    """Whether one of the answers is one of ``formulas`` with something around it.
+    """Return whether one of the answers is one of ``formulas`` with something around it.
 
     Linear in the answers; the values of the formulas depend on the problem alone.
 
@@ -78,8 +78,10 @@ def repeats_one(
         is_padded = any(is_among(whole, each) for each in held) and not any(
             is_among(whole, each) for each in own_held
         )
+        # \frac{\sqrt6}{4}+\frac{\sqrt2}{4} is longer than \sin 75, and worked out
+        calls = set[str]() if is_rational or _has_root(formula) else _functions(formula)
         is_doubtful = is_padded or any(
-            own.total() >= least
+            (own.total() >= least and calls <= _functions(answer))
             or (not is_of_gold and (leaves <= own or leaves <= folded))
             or (is_rational and _is_larger_fraction(answer, formula, golds))
             # cos 15 where the question is sin 75, and the gold answer a root
@@ -92,7 +94,7 @@ def repeats_one(
 
 
 def sides_of(gold: Node, answer: Node) -> list[Node]:
-    """The sides of ``sqrt(50) = 5 sqrt(2)``, each with the name before them; of all else none."""
+    """Return the sides of ``sqrt(50) = 5 sqrt(2)``, each with the name before them; else none."""
     name, value = answer.items if answer.kind == "label" else (None, answer)
     is_identity = value.kind == "relation" and gold.kind not in STRUCTURES
     if value.kind != "chain" and not is_identity:
@@ -103,11 +105,11 @@ def sides_of(gold: Node, answer: Node) -> list[Node]:
 
 
 def has_form(problem: str, gold: Node, answer: Node) -> bool:
-    """Whether a value has the gold answer's factors or terms where a form is asked for."""
+    """Return whether a value has the gold answer's factors or terms where a form is asked for."""
     if _FACTOR.search(problem):
         if sum(factors(answer).values()) < sum(factors(gold).values()):
             return False
-        return _divides(gold) or not _divides(answer)  # x(x + 3 + 2/x) is no factoring
+        return _divides(gold) or not _divides(answer)  # x(x + 3 + 2/x) is not a factoring
     is_quotient = _divides(answer) and _is_rational(answer) and _is_polynomial(gold)
     if is_quotient and _DIVIDE.search(problem):
         return False  # (x^2 - 4 + 3)/(x + 1) for x - 1
@@ -127,25 +129,25 @@ def has_form(problem: str, gold: Node, answer: Node) -> bool:
 
 
 def is_worked(node: Node) -> bool:
-    """Whether it is more than a number or a name."""
+    """Return whether it is more than a number or a name."""
     return is_worked(node.items[0]) if node.kind == "neg" else node.kind not in _PLAIN
 
 
 def is_done(answer: Node, golds: Sequence[Node]) -> bool:
-    """Whether every operation that asks for work is one of the gold answer's."""
+    """Return whether every operation that asks for work is one of the gold answer's."""
     kinds = {each.kind for each in nodes_of(answer) if each.kind in ("sum", "prod", "det")}
     kinds |= {each.kind for each in nodes_of(answer) if each.kind in _UNDONE and not names_in(each)}
     return kinds <= {each.kind for gold in golds for each in nodes_of(gold)}
 
 
 def is_arithmetic(node: Node) -> bool:
-    """Whether it is numerals and rational arithmetic alone; ``2^{1/2}`` is a root."""
+    """Return whether it has only numerals and rational arithmetic; ``2^{1/2}`` is a root."""
     is_root = node.kind == "pow" and (exact(node.items[1]) or Fraction(0)).denominator > 1
     return node.kind in _RATIONAL and not is_root and all(map(is_arithmetic, node.items))
 
 
 def _radicands(node: Node) -> Iterator[int]:
-    """The sizes of the numbers below roots, of a fraction both parts multiplied; and 0."""
+    """Yield the sizes of the numbers under roots (of a fraction, both parts multiplied), and 0."""
     yield 0
     if _is_root(node):
         value = exact(node.items[0]) or Fraction(0)
@@ -155,7 +157,7 @@ def _radicands(node: Node) -> Iterator[int]:
 
 
 def _divides(node: Node) -> bool:
-    """Whether a variable stands below a fraction bar."""
+    """Return whether a variable is below a fraction bar."""
     below = node.items[1:] if node.kind == "div" else ()
     if node.kind == "pow" and (exact(node.items[1]) or 0) < 0:
         below = node.items
@@ -163,19 +165,19 @@ def _divides(node: Node) -> bool:
 
 
 def _is_polynomial(node: Node) -> bool:
-    """Whether it is a polynomial with a name."""
+    """Return whether it is a polynomial with a name."""
     return bool(names_in(node)) and not _divides(node) and _is_rational(node)
 
 
 def _is_rational(node: Node) -> bool:
-    """Whether it is numbers, names and arithmetic with whole exponents."""
+    """Return whether it has only numbers, names and arithmetic with whole exponents."""
     power = exact(node.items[1]) if node.kind == "pow" else Fraction(1)
     is_whole = power is not None and power.denominator == 1
     return is_whole and node.kind in _FIELD and all(map(_is_rational, node.items))
 
 
 def _divides_by_root(node: Node) -> bool:
-    """Whether a root stands below a fraction bar, or a fraction below a root."""
+    """Return whether a root is below a fraction bar, or a fraction below a root."""
     below = node.items[1:] if node.kind == "div" else ()
     if _is_root(node):
         return (exact(node.items[0]) or Fraction(0)).denominator > 1
@@ -197,7 +199,7 @@ def _divides_decimals(node: Node) -> bool:
 
 
 def _is_expanded(node: Node) -> bool:
-    """Whether it is a sum without a sum of names inside a product, power or fraction."""
+    """Return whether it is a sum without a sum of names inside a product, power or fraction."""
     if node.kind in ("add", "sub", "neg"):
         return all(map(_is_expanded, node.items))
     return not any(each.kind in ("add", "sub") and names_in(each) for each in nodes_of(node))
@@ -214,7 +216,7 @@ def _has_value(formula: Node, golds: Sequence[Node], equal: Callable[[Node, Node
 
 
 def _leaves(node: Node, inside: str = "") -> Iterator[Node]:
-    """Numerals and names; no exponents of 1, no terms of 0, no powers of ten as factors."""
+    """Yield numerals and names, but no exponents of 1, terms of 0, powers of ten as factors."""
     if node.kind == "fn":
         yield Node("fn", value=node.value)
     is_factor = inside in ("mul", "div")
@@ -231,7 +233,7 @@ def _leaves(node: Node, inside: str = "") -> Iterator[Node]:
 
 
 def _folded(node: Node) -> Node:
-    """``sqrt(241 + 1)`` with its arithmetic done."""
+    """Return ``sqrt(241 + 1)`` with its arithmetic done."""
     value = exact(node)
     if value is not None:
         return Node("num", value=Number(value))
@@ -239,18 +241,25 @@ def _folded(node: Node) -> Node:
 
 
 def _is_larger_fraction(answer: Node, formula: Node, golds: Sequence[Node]) -> bool:
-    """``48/72`` where the question is 24/36."""
+    """Tell whether it is a fraction of the question, expanded: ``48/72`` for 24/36."""
     sizes = [_bits(each) for each in (answer, formula, *golds)]
     return sizes[0] >= sizes[1] > 0 and sizes[0] > max(sizes[2:])
 
 
 def _functions(*nodes: Node) -> set[str]:
-    """``fn`` and ``log`` where they are in one of them."""
+    """Return which of ``fn`` and ``log`` are in one of the trees."""
     return {each.kind for each in nodes_of(Node("list", nodes))} & {"fn", "log"}
 
 
+def _has_root(node: Node) -> bool:
+    """Return whether a root stands in it, but not inside a function: sqrt(12) - tan 60."""
+    if node.kind in ("fn", "log"):
+        return False
+    return _is_root(node) or any(map(_has_root, node.items))
+
+
 def _bits(node: Node) -> int:
-    """The size of a fraction of two numerals; 0 for all else."""
+    """Return the size of a fraction of two numerals; 0 for all else."""
     if node.kind != "div" or any(item.kind != "num" for item in node.items):
         return 0
     return sum(item.value.value.numerator.bit_length() for item in node.items)

@@ -1,6 +1,6 @@
-r"""Domains behind a formula, ``f(n) = 2n \text{ for all positive integers } n``.
+r"""Domains after a formula, ``f(n) = 2n \text{ for all positive integers } n``.
 
-All integers and all reals say nothing more. A narrower domain does, unless it holds one that the
+All integers and all reals add nothing. A narrower domain does, unless it contains one that the
 problem names: ``f(n) = 2n \text{ for } n > 1`` is another function on the positive integers.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 
 from recipe.hint.verify.maths.wrappers import GAP, unwrapped
 
@@ -22,20 +22,12 @@ _DOMAIN = re.compile(
     r"|\\text\{\s?(?:is )?any? integer\s?\})?"
     r"(?P<bound>\s?(?:>|\\geq?(?![a-z]))\s?[01])?\$?\s?\}?\)?\.?\Z"
 )
-_NE = r"\s?(?:\\neq?(?![a-z])|≠)\s?"
-_POINT = r"(?:-|\\pm\s?)?(?:[0-9]{1,9}(?:/[0-9]{1,9})?|\\[dt]?frac\{-?[0-9]{1,9}\}\{[0-9]{1,9}\})"
-_EXCEPT = re.compile(  # x \ne 0 behind a formula of x; of n, a whole number, one may matter
-    rf"(?:{GAP}|[,;(]|\\text\{{\s?,?\s?(?:for|where|with|when|if)(?: all)?\s?\}}){{1,9}}"
-    rf"(?P<letter>[abt-z]){_NE}{_POINT}(?:(?:,|{GAP}|\\text\{{\s?(?:and|or)\s?\}}){{1,4}}"
-    rf"(?:(?P=letter){_NE})?{_POINT}){{0,4}}\)?\.?\Z"
-)
-_BOUND = re.compile(r"[<>≤≥≠∈]|\\(?:[lg]t|[lg]eq?|neq?|in|[lg]eqslant)(?![a-z])")
-_NO_FORMULA = re.compile(rf"[=,;]|\\\{{|\\text|{_BOUND.pattern}")
-# Numbers that tell domains apart; half a one is in none of whole numbers.
+BOUND = re.compile(r"[<>≤≥≠∈]|\\(?:[lg]t|[lg]eq?|neq?|in|[lg]eqslant)(?![a-z])")
+# Numbers that distinguish domains; 1/2 is in no domain of whole numbers.
 _HALF = 0.5
 _ALL = frozenset({-1, 0, _HALF, 1, 2})
 _GEQ = r"(?:\\geq?(?:slant)?|≥)\s?"
-# What a domain holds of these, and how it is named: in words, behind a set, as a bound.
+# Which of these a domain holds, and how it is named: in words, after a set's sign, as a bound.
 _SIGNS = (
     (_ALL, "", r"(?![\^_])", r"(?!)"),
     (
@@ -79,7 +71,7 @@ _ALL_BUT = re.compile(  # all real numbers except 2, all real numbers x > 2
 
 
 def without_reals(text: str) -> str:
-    r"""Return ``x \ne 2`` of ``x \in \mathbb{R}, x \ne 2`` and of ``all real numbers except 2``."""
+    r"""Return ``x \ne 2`` for ``x \in \mathbb{R}, x \ne 2`` or ``all real numbers except 2``."""
     if found := _IN_REALS.match(text):
         is_one = found["set"] is None or found["bound"] == found["name"]
         return (found["set"] or "") + text[found.end() :] if is_one else text
@@ -93,13 +85,13 @@ def without_reals(text: str) -> str:
 
 
 def _without_braces(found: re.Match[str]) -> str:
-    """Return a family and its domain, unless all that is said is where a number is."""
+    """Return a family and its domain without braces, unless it only says where a number is."""
     is_domain = found["body"].strip() == found["letter"]
     return found[0] if is_domain else f"{found['body']}, {found['domain']}"
 
 
 def without_domain(text: str, problem: str = "") -> str:
-    """Return an answer without the domains after its formulas, in a list after each."""
+    """Return an answer without the domains after its formulas, in a list after each member."""
     plain = unwrapped(text)
     inner = _FAMILY.sub(_without_braces, without_reals(plain))
     kept, start = "", 0
@@ -110,33 +102,16 @@ def without_domain(text: str, problem: str = "") -> str:
     return text if kept == plain else kept
 
 
-def without_exceptions(text: str, letters: Collection[str]) -> str:
-    r"""Return a formula without the points that ``x \ne 0`` takes out of it: they tell nothing.
-
-    Of a family or a set the points are a part: ``(t, 2t), t \ne 0``.
-
-    Args:
-        text: The answer.
-        letters: Those of the problem's formulas, of which ``x`` must be one.
-    """
-    found = _EXCEPT.search(text, max(0, len(text) - _REACH))
-    if found is None or found["letter"] not in letters:
-        return text
-    rest = text[: found.start()]
-    names = re.sub(r"\\[A-Za-z]+|[A-Za-z]{4,}", " ", rest)
-    return text if found["letter"] not in names or _NO_FORMULA.search(rest) else rest
-
-
 def _without_last(text: str, problem: str) -> str:
-    """Return a formula without the domain of its letter after it.
+    """Return a formula without the domain of its letter that follows it.
 
-    Behind an inequality whole numbers would be another set.
+    After an inequality, whole numbers would make it another set.
     """
     domain = _DOMAIN.search(text, max(0, len(text) - _REACH))
     if domain is None or not (domain["range"] or re.search("for|where", domain[0])):
         return text
     rest = text[: domain.start()]
-    is_bounded = _BOUND.search(rest) is not None and domain["set"] != "R"
+    is_bounded = BOUND.search(rest) is not None and domain["set"] != "R"
     letter = domain["letter"]
     if is_bounded or letter not in re.sub(r"\\[A-Za-z]+", " ", rest):
         return text
@@ -147,9 +122,9 @@ def _without_last(text: str, problem: str) -> str:
 
 
 def _says_nothing(domain: str, problem: str, *, is_argument: bool) -> bool:
-    """Return whether a domain is all integers, all reals, or holds one that the problem names.
+    """Return whether a domain is all integers, all reals, or contains one the problem names.
 
-    ``is_argument``: it is a function's, which is not given by its values at integers.
+    ``is_argument``: it is a function's, which its values at integers do not determine.
     """
     held = _ALL.intersection(
         *(held for held, *names in _SIGNS[1:] if re.search("|".join(names), domain))

@@ -1,7 +1,7 @@
 r"""Forms that a question asks for, which an answer of the right value may miss.
 
-``0.\overline5`` is no common fraction, ``71000000 \times 10^0`` no scientific notation,
-``3 \cdot 210`` no prime factorization, and a vector is worked out cell by cell.
+``0.\overline5`` is not a common fraction, ``71000000 \times 10^0`` is not scientific notation,
+``3 \cdot 210`` is not a prime factorization, and a vector is worked out cell by cell.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from recipe.hint.verify.maths.asked import question
-from recipe.hint.verify.maths.operations import nodes_of
+from recipe.hint.verify.maths.operations import nodes_of, signed_terms
 from recipe.hint.verify.maths.tree import Node, exact, names_in
 
 _FRACTION = re.compile(
@@ -25,13 +25,19 @@ _LOWEST = re.compile(
 )
 _COPRIME = re.compile(r"\\gcd\s?\(\s?\|?[A-Za-z]\b|greatest common divisor (?:of )?1\b")
 _POSITIVE = re.compile(r"\b[aA]\s?(?:>|\\gt\b)\s?0")
-_OR_DECIMAL = re.compile(r"\bor (?:\w+ ){0,3}decimal|\bdecimals? or\b")
+_OR_DECIMAL = re.compile(r"\bor (?:\w+ ){0,3}decimal|\bdecimals?(?: form)?,? or\b")
 _STATED = re.compile(r"([0-9]*\.?[0-9]+)\s?\$?(\\?%|percent\b)?")
 _PRIMES = re.compile(
     r"\bprime factori[sz]|\bproduct of (?:\w+ ){0,2}prime|\binto (?:\w+ ){0,2}primes?\b"
 )
 _SCIENTIFIC = re.compile(r"\b(?:scientific|standard) (?:notation|form)\b")
-_SLOPE = re.compile(r"\bslope-intercept|\bform(?: of)? \$?\s?y\s?=\s?m\s?x")
+_SLOPE = re.compile(
+    r"\bslope-intercept|\b(?:form(?: of)?|(?<!such )as)[\s:\"“'‘`$\\\[(]{1,5}y\s?=\s?m\s?x"
+)
+_POLAR = re.compile(r"\b(?:polar|exponential|trigonometric) form|\\operatorname\{cis\}")
+_DECIMAL = re.compile(
+    r"\b(?:as|to|into) (?:an? )?(?:terminating |finite )?decimals?\b(?! place)|\bdecimal form\b"
+)
 _SQUARE = re.compile(r"\bform \$?\s?(?:[aA]\s?)?\(x\s?[-+]\s?[a-zA-Z]\)\^\{?2\}?\s?[-+]")
 _VECTORS = re.compile(  # a question in vectors or matrices, not one for a point
     r"\\begin\{[pbvs]?(?:small)?matrix\}|\\begin\{array\}|\\(?:mathbf|vec|overrightarrow)(?![a-z])"
@@ -60,7 +66,8 @@ def has_asked_form(problem: str, gold: Node, answer: Node) -> bool:
     gold, answer = _value(gold), _value(answer)
     if _SQUARE.search(problem) and _has_square(gold) and not _is_square_and_rest(gold, answer):
         return False
-    if _SCIENTIFIC.search(problem) and not _is_scientific(gold, answer):
+    is_polar = _POLAR.search(question(problem)) and _has_angle(gold)
+    if (is_polar and not _has_angle(answer)) or not _has_notation(problem, gold, answer):
         return False
     return not _PRIMES.search(question(problem)) or _has_primes(gold, answer)
 
@@ -120,7 +127,7 @@ def _coefficients(node: Node) -> dict[str, Fraction]:
     found: dict[str, Fraction] = {}
     left, right = node.items if names_in(node.items[0]) else node.items[::-1]
     for sign, side in ((1, left), (-1, right)):
-        for term, own in _signed_terms(side, sign):
+        for term, own in signed_terms(side, sign):
             names = names_in(term)
             factor = _factor(term)
             if factor is None or len(names) > 1:
@@ -130,17 +137,8 @@ def _coefficients(node: Node) -> dict[str, Fraction]:
     return found
 
 
-def _signed_terms(node: Node, sign: int) -> Iterator[tuple[Node, int]]:
-    if node.kind not in ("add", "sub", "neg"):
-        yield node, sign
-        return
-    for place, item in enumerate(node.items):
-        is_taken = node.kind == "neg" or (node.kind == "sub" and place == 1)
-        yield from _signed_terms(item, -sign if is_taken else sign)
-
-
 def _factor(term: Node) -> Fraction | None:
-    """Return the number before a name; ``None`` of what is no number times a name."""
+    """Return the number before a name; ``None`` unless it is a number times a name."""
     if term.kind == "sym":
         return Fraction(1)
     if term.kind in ("mul", "div") and names_in(term):
@@ -184,7 +182,7 @@ def _is_prime(number: int) -> bool:
 
 
 def _powers(node: Node) -> Counter[int] | None:
-    """Count the factors of a product of whole numbers and their powers; ``None`` of all else."""
+    """Count the factors of a product of whole numbers and their powers; ``None`` for all else."""
     if node.kind == "mul":
         parts = [_powers(item) for item in node.items]
         known = [each for each in parts if each is not None]
@@ -197,6 +195,22 @@ def _powers(node: Node) -> Counter[int] | None:
     return Counter({int(value): int(times)}) if value > 1 and times > 0 else None
 
 
+def _has_notation(problem: str, gold: Node, answer: Node) -> bool:
+    """Tell whether a number is a decimal or in scientific notation where that is asked for."""
+    is_open = not _DECIMAL.search(question(problem)) or _OR_DECIMAL.search(problem)
+    if not is_open and _is_decimal(_sized(gold)):
+        return _is_decimal(_sized(answer)) or _mantissa(answer) is not None
+    return not _SCIENTIFIC.search(problem) or _is_scientific(gold, answer)
+
+
+def _has_angle(node: Node) -> bool:
+    """Tell whether a function or a power of e stands in it."""
+    return any(
+        each.kind == "fn" or (each.kind == "pow" and each.items[0] == Node("const", value="e"))
+        for each in nodes_of(node)
+    )
+
+
 def _is_scientific(gold: Node, answer: Node) -> bool:
     """Tell whether a number times a power of ten is 1 or more and less than 10."""
     if (digits := _mantissa(gold)) is None or not 1 <= digits < _TEN:
@@ -207,7 +221,7 @@ def _is_scientific(gold: Node, answer: Node) -> bool:
 
 
 def _mantissa(node: Node) -> Fraction | None:
-    """Return the size of what stands before a power of ten; ``None`` where none stands there."""
+    """Return the size of the factor before a power of ten; ``None`` where there is none."""
     if node.kind == "neg":
         return _mantissa(node.items[0])
     if node.kind == "pow":
@@ -231,7 +245,7 @@ def _has_cells(gold: Node, answer: Node) -> bool:
 
 
 def _cells(node: Node) -> list[Node]:
-    """List the cells of a matrix or bracket, the factor before it left out; of all else none."""
+    """List the cells of a matrix or bracket, without the factor before it; else none."""
     node = _value(node)
     while node.kind in ("mul", "div", "neg") and any(_is_matrix(each) for each in node.items):
         node = next(each for each in node.items if _is_matrix(each))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from recipe.hint.verify.maths.conventions import in_base, raised
 from recipe.hint.verify.maths.lexer import ACCENTS, FUNCTIONS, TEXT_POWER, Token
 from recipe.hint.verify.maths.tree import Node, Unread, num, whole
 from recipe.hint.verify.maths.words import read_suffix
 
-_MAX_BITS = 4000  # of a numeral with a base
 MAX_DEPTH = 40
 _MARKS = {r"\circ": r"\degree", r"\degree": r"\degree", "'": "'"}
 SEPARATORS = frozenset({",", ";", "and", "or"})
@@ -21,12 +21,12 @@ _CONSTANTS = {r"\pi": "pi", "e": "e", "i": "i"}
 _TEXT_MARKS = frozenset(r"/ ^ - ' per \degree % \$ \euro \pounds".split()) | {TEXT_POWER}  # 5 \$
 _MAX_SUFFIX_WORDS = 12
 DELIMITED = {
-    "(": "_bracket", "[": "_bracket", r"\{": "_set", "|": "_bars",
+    "(": "_bracket", "[": "_bracket", "]": "_bracket", r"\{": "_set", "|": "_bars",
     r"\lfloor": "_floor", r"\lceil": "_ceil", r"\frac": "_pair", r"\binom": "_pair",
     r"\sqrt": "_sqrt", r"\surd": "_surd", r"\cuberoot": "_surd", r"\infty": "_infinity",
     r"\emptyset": "_emptyset", r"\sum": "_series", r"\prod": "_series",
 }  # fmt: skip
-_ATOMS = frozenset(DELIMITED) - {"[", r"\{", "|", r"\emptyset"} | {
+_ATOMS = frozenset(DELIMITED) - {"[", "]", r"\{", "|", r"\emptyset"} | {
     f"\\{name}" for name in FUNCTIONS | ACCENTS
 } | {r"\begin{pmatrix}", r"\begin{bmatrix}", r"\begin{matrix}", r"\begin{vmatrix}"}  # fmt: skip
 
@@ -39,19 +39,19 @@ class Cursor:
         self._at = 0
 
     def peek(self, ahead: int = 0) -> Token | None:
-        """The token here, or some places further."""
+        """Return the token here, or some places ahead."""
         place = self._at + ahead
         return self._tokens[place] if 0 <= place < len(self._tokens) else None
 
     def text(self, ahead: int = 0) -> str:
-        """The text of an operator; of other tokens a text that no operator has."""
+        """Return the text of an operator; for other tokens a text that no operator has."""
         token = self.peek(ahead)
         if token is None:
             return ""
         return token.text if token.kind == "op" else f"{token.kind}:{token.text}"
 
     def kind(self, ahead: int = 0) -> str:
-        """The kind of a token; empty behind the last."""
+        """Return the kind of a token; empty after the last."""
         token = self.peek(ahead)
         return token.kind if token is not None else ""
 
@@ -81,14 +81,14 @@ class Cursor:
 
 
 class Formulas(Cursor):
-    """Reads formulas; atoms are read by the class below."""
+    """Reads formulas; atoms are read by the subclass."""
 
     def __init__(self, tokens: list[Token]) -> None:
         super().__init__(tokens)
         self._depth = 0
         self._nested = 0  # inside any bracket
         self._in_bars = 0
-        self._in_tuple = 0  # there a sign pair is one value, not two members
+        self._in_tuple = 0  # inside one, a sign pair is one value, not two members
 
     def _atom(self) -> Node:
         raise NotImplementedError
@@ -132,15 +132,15 @@ class Formulas(Cursor):
                 return node
 
     def _can_multiply(self) -> bool:
-        """Whether the next token goes on with the product, without a sign between."""
+        """Return whether the next token continues the product without a sign between."""
         kind, text = self.kind(), self.text()
         if kind in ("sym", "run"):
             return not self._starts_unit()
-        if kind == "num":  # (n - 2)2^n, n2^n and n^2 2^n are products, (2) 3 and x2 are none
+        if kind == "num":  # (n - 2)2^n, n2^n and n^2 2^n are products, (2) 3 and x2 are not
             if self.text(-1) in (")", "}"):
                 return self.text(1) in ("^", r"\sqrt") or self.kind(1) in ("sym", "run")
-            is_behind_name = self.kind(-1) == "sym" or self.text(-2) in ("^", "_")
-            return self.text(-1) == "!" or (is_behind_name and self.text(1) == "^")
+            is_after_name = self.kind(-1) == "sym" or self.text(-2) in ("^", "_")
+            return self.text(-1) == "!" or (is_after_name and self.text(1) == "^")
         if text == "|":
             return not self._in_bars
         return text in _ATOMS
@@ -157,7 +157,7 @@ class Formulas(Cursor):
         return self._mixed()
 
     def _mixed(self) -> Node:
-        r"""A numeral with a fraction behind it: ``1\frac12``, ``1 1/2``, ``1½``."""
+        r"""Read a numeral with the fraction after it: ``1\frac12``, ``1 1/2``, ``1½``."""
         first = self.peek()
         if first is None or first.kind != "num" or "." in first.text:
             return self._power()
@@ -189,7 +189,7 @@ class Formulas(Cursor):
         return Node("mul", (num(whole(first.text)), node))
 
     def _power(self) -> Node:
-        """An atom with what stands behind it: ``^``, ``_``, ``!``, primes, degrees."""
+        """Read an atom with what follows it: ``^``, ``_``, ``!``, primes, degrees."""
         self._depth += 1
         if self._depth > MAX_DEPTH:
             raise Unread("too deep")
@@ -210,7 +210,7 @@ class Formulas(Cursor):
                 node = Node("sym", value=node.value + "'")
             elif text == "!" and self.text(1) != "!":
                 self._at += 1
-                node = Node("fact", (_raised(node, exponent),))
+                node = Node("fact", (raised(node, exponent),))
                 exponent = None
             elif text == r"\degree" and self._is_degree_inside():
                 self._at += 1
@@ -218,7 +218,7 @@ class Formulas(Cursor):
             else:
                 break
         self._depth -= 1
-        return _raised(node, exponent)
+        return raised(node, exponent)
 
     def _unwrap_mark(self) -> None:
         r"""Take ``^\circ`` and ``^{\circ}`` as ``\circ``, and primes likewise."""
@@ -233,7 +233,7 @@ class Formulas(Cursor):
                 self._tokens[self._at : self._at + 4] = [Token("op", _MARKS[self.text(2)])]
 
     def _is_degree_inside(self) -> bool:
-        r"""``90^\circ`` at the end of an element is a unit; inside a formula it is part of it."""
+        r"""Tell whether ``90^\circ`` is part of a formula, not a unit at an element's end."""
         words = self._suffix_words(self._at)
         return not words or self._nested > 0
 
@@ -241,14 +241,7 @@ class Formulas(Cursor):
         self.take("_")
         index = self._raw_script()
         if node.kind == "num":
-            if index.startswith("( ") and index.endswith(" )"):
-                index = index[2:-2]
-            digits = node.value
-            if digits.value.numerator.bit_length() > _MAX_BITS:
-                raise Unread("a numeral of too many digits")
-            if not index.isdigit() or not 2 <= whole(index) <= 36 or digits.decimals:
-                raise Unread("an index of a number that is no base")
-            return Node("numeral", value=(str(digits.value.numerator), whole(index)))
+            return in_base(node.value, index)
         if node.kind == "const" and node.value in ("e", "i"):
             node = Node("sym", value=node.value)
         if node.kind != "sym":
@@ -256,7 +249,7 @@ class Formulas(Cursor):
         return Node("sym", value=f"{node.value}_{index}")
 
     def _raw_script(self) -> str:
-        """An index as written: it is part of a name and is not computed."""
+        """Return an index as written: it is part of a name and is not computed."""
         if not self.accept("{"):
             token = self.take()
             if token.kind == "num":
@@ -279,13 +272,13 @@ class Formulas(Cursor):
         return " ".join(parts)
 
     def _first_letter(self) -> Node:
-        """Of letters side by side, a product; the others are left as tokens of their own."""
+        """Take the first of letters side by side, a product; leave the others as tokens."""
         letters = self.take().text
         self._tokens[self._at : self._at] = [Token("sym", letter) for letter in letters[1:]]
         return symbol(letters[0])
 
     def _script(self) -> Node:
-        """What stands behind ``^``: braces, or one atom with its sign; numerals are taken whole."""
+        """Read what follows ``^``: braces, or one atom with its sign; numerals are taken whole."""
         if self.text() == "{":
             return self._group("{", "}")
         if self.text() in ("-", "+"):
@@ -303,7 +296,7 @@ class Formulas(Cursor):
         return node
 
     def _argument(self) -> Node:
-        r"""What a command such as ``\frac`` takes: a group, or one digit or letter or command."""
+        r"""Read what a command such as ``\frac`` takes: a group, one digit, letter or command."""
         if self.text() == "{":
             return self._group("{", "}")
         token = self.peek()
@@ -320,7 +313,7 @@ class Formulas(Cursor):
         raise Unread("no argument")
 
     def _group(self, opener: str, closer: str) -> Node:
-        """One value inside delimiters."""
+        """Read one value inside delimiters."""
         self.take(opener)
         self._nested += 1
         bars, self._in_bars = self._in_bars, 0
@@ -356,7 +349,7 @@ class Formulas(Cursor):
         return at
 
     def _suffix_words(self, start: int) -> list[str]:
-        """The words from here to the end of the element; empty when something else is there."""
+        """Return the words up to the end of the element; empty when something else is there."""
         words: list[str] = []
         for place in range(start, self._end_of_element(start)):
             token = self._tokens[place]
@@ -378,7 +371,7 @@ class Formulas(Cursor):
         return words
 
     def _starts_unit(self) -> bool:
-        """Whether letters after a value are its unit: all of the element's rest, and known."""
+        """Return whether letters after a value are its unit: the element's rest, and known."""
         token, words = self.peek(), self._suffix_words(self._at)
         # 6m is a product, and so is 6 m; "6 m/s" is a speed, 6 \Omega a resistance
         if not token or (token.kind == "sym" and not (token.is_spaced and "/" in words)):
@@ -387,12 +380,8 @@ class Formulas(Cursor):
         return suffix is not None and bool(suffix.unit)
 
 
-def _raised(node: Node, exponent: Node | None) -> Node:
-    return node if exponent is None else Node("pow", (node, exponent))
-
-
 def symbol(text: str) -> Node:
-    """A variable or a constant."""
+    """Return a variable or a constant."""
     return Node("const", value=_CONSTANTS[text]) if text in _CONSTANTS else Node("sym", value=text)
 
 

@@ -23,6 +23,8 @@ from recipe.hint.schema import Basis, Verdict
 from recipe.hint.verify.maths.around import changes_value, has_other, without_repeats
 from recipe.hint.verify.maths.closeness import NeedsAlgebra
 from recipe.hint.verify.maths.compare import Comparison
+from recipe.hint.verify.maths.compound import compounds_of_gold
+from recipe.hint.verify.maths.conventions import by_convention
 from recipe.hint.verify.maths.domains import without_domain
 from recipe.hint.verify.maths.named import (
     read_answer,
@@ -34,6 +36,7 @@ from recipe.hint.verify.maths.questions import asks_for_several, is_finished, le
 from recipe.hint.verify.maths.reading import Reading, read
 from recipe.hint.verify.maths.residues import without_moduli
 from recipe.hint.verify.maths.tree import NoValue
+from recipe.hint.verify.maths.words import NUMBERS
 
 # What the calling thread reads; a longer answer is left to the worker.
 _MAX_QUICK_CHARS = 300
@@ -48,11 +51,14 @@ _INSIDE = re.compile(
 _FORMAT = re.compile(r"[`$\"'*]{0,2}\s(?:format|notation|environment|command|form|tag|macro)\b")
 _QUOTED_END = re.compile(r"(?<=\})|[`\"'.,;:)]")
 _BRACE = re.compile(r"(\\boxed(?![A-Za-z])\s*)\{|\\(?!\\boxed).|[{}]", re.DOTALL)
-# A mark behind a box: \boxed{5}\%, $\boxed{60}$°, \boxed{12}_7; no comment, temperature or note.
+# A mark after a box: \boxed{5}\%, $\boxed{60}$°, \boxed{12}_7; not a comment, temperature or note.
+_BASES = "|".join(NUMBERS)
 _MARK = re.compile(
     r"(?:\$\$?|\\[)\],;! ]|\*\*|[ ~]){0,4}(\\%|%(?!\s*\n)"
     r"|(?:\^\s?\{?\s?\\circ\s?\}?|°)(?!\s?(?:\\(?:text|mathrm)\{\s?)?[CFK]\b))"
-    r"|(_(?:\{(?:[2-9]|[12]\d|3[0-6])\}|(?:[2-9]|[12]\d|3[0-6])(?!\d)))"
+    r"|(_(?:\{(?:[2-9]|[12]\d|3[0-6])\}|(?:[2-9]|[12]\d|3[0-6])(?!\d)"
+    rf"|\{{(?:{_BASES})\}}"
+    rf"|(\{{)?\\(?:text|mathrm)\s?\{{\s?(?:base )?(?:[0-9]{{1,2}}|{_BASES})\s?\}}(?(3)\}})))"
 )
 _TAKES_NO_MARK = re.compile(r"(?:%|°|\\circ\s?\}?|_\{?\d+\}?)\s*$|.[-+]")
 # Between two boxes that are parts of one answer: nothing, or a comma, "and", "or".
@@ -76,7 +82,7 @@ class Box:
     Attributes:
         state: Whether there is one, and whether it ends.
         text: Its content, empty unless ``closed``.
-        place: Where its command begins, and behind its last brace.
+        place: Where its command begins, and where its last brace ends.
     """
 
     state: Literal["absent", "open", "closed"]
@@ -146,11 +152,11 @@ def last_box(response: str) -> Box:
 
     An unbalanced last box, or ``\boxed`` without a brace, is ``open`` however many complete
     boxes come before it: those are intermediate values. An empty one that prose speaks of
-    (``within \boxed{}``, ``in \boxed format``) is none. A box inside another is part of it.
+    (``within \boxed{}``, ``in \boxed format``) does not count. A box inside another is part of it.
     Boxes side by side, ``\boxed{2}`` and ``\boxed{3}``, are one answer, the list of their values;
     so are ``x = \boxed{2}`` or ``x = \boxed{3}``. A box that only repeats the last one is left out
-    (``around.without_repeats``). More than twelve of them are ``open``. A per cent
-    sign, degrees and a base right behind a box are read as if they stood in it.
+    (``around.without_repeats``). More than twelve of them are ``open``. A percent sign, degrees and
+    a base right after a box are read as if they were in it.
     """
     last = _last_match(response)
     if last is None:
@@ -176,7 +182,7 @@ def last_box(response: str) -> Box:
 
 
 def _with_boxes_before(response: str, closed: Mapping[int, tuple[int, int]], end: int) -> Box:
-    r"""Return the box that ends at ``end`` and those at its left side, as one list.
+    r"""Return the box that ends at ``end`` and those to its left, as one list.
 
     Where it has a name, ``x = \boxed{2}``, the others need one too.
     """
@@ -198,13 +204,13 @@ def _with_boxes_before(response: str, closed: Mapping[int, tuple[int, int]], end
     if at in closed and len(parts) == _MAX_SIDE_BY_SIDE:
         return Box("open")  # no answer has more parts, and none of them is left out
     name, last = parts[0]
-    parts[0] = (name, last + _mark_behind(response, end, last))
+    parts[0] = (name, last + _mark_after(response, end, last))
     texts = without_repeats(parts[::-1])
     text = link.join(texts) if len(texts) > 1 else texts[0].removeprefix(name)
     return Box("closed", text, (start, end))
 
 
-def _mark_behind(response: str, end: int, inside: str) -> str:
+def _mark_after(response: str, end: int, inside: str) -> str:
     """Return a mark that belongs to the value in the box that ends at ``end``.
 
     A base belongs to digits, the others to one number without a mark of its own.
@@ -216,7 +222,7 @@ def _mark_behind(response: str, end: int, inside: str) -> str:
 
 
 def _last_match(response: str) -> int | None:
-    """Where the last box's brace must be; a box that is only spoken of counts if it is alone."""
+    """Return where the last box's brace must be; one only spoken of counts if it is alone."""
     spoken_of = None
     start = response.rfind(r"\boxed")
     while start >= 0:
@@ -259,12 +265,12 @@ def compare(answer: str, candidate: str, problem: str = "") -> Equality:
 
 
 def equal(answer: str, candidate: str, problem: str = "") -> bool:
-    """Whether two answers mean the same; errors are those of ``compare``."""
+    """Return whether two answers mean the same; errors are those of ``compare``."""
     return compare(answer, candidate, problem).is_equal
 
 
 def is_text_only(answer: str) -> bool:
-    """Whether a gold answer cannot be read, so that only the same text is right."""
+    """Return whether a gold answer cannot be read, so that only the same text is right."""
     return not _read_gold(_gold_text(answer)[0]).trees
 
 
@@ -274,9 +280,9 @@ def _read_gold(gold: str) -> Reading:
 
 
 def _trees_equal(gold: Reading, other: Reading, comparison: Comparison) -> Equality | None:
-    """``None`` when the answer has no reading, or nothing can be told of its value."""
+    """Compare readings; ``None`` if the answer has none, or its value cannot be told."""
     known = False
-    golds = gold.trees
+    golds = compounds_of_gold(gold.trees, comparison.problem)
     if len(golds) > 1 and not asks_for_several(comparison.problem):
         golds = golds[:1]  # `1,234` is one number where one is asked for
     again = Comparison(tolerance=comparison.tolerance, is_quick=comparison.is_quick).equal
@@ -285,6 +291,7 @@ def _trees_equal(gold: Reading, other: Reading, comparison: Comparison) -> Equal
         for tree in other.trees:
             right = with_names(tree, gold_tree, comparison.problem)
             right = with_letters_of(gold_tree, right, comparison.problem)
+            right = by_convention(gold_tree, right, comparison.problem)
             left = without_form(gold_tree, right)
             comparison.ignored.clear()
             plain = without_moduli(left, right, comparison.problem)
@@ -310,7 +317,7 @@ def _basis(comparison: Comparison) -> Basis:
 
 
 def _quick_equal(gold: str, candidate: str, problem: str) -> Equality | None:
-    """Equality of a gold answer and an answer as written, when exact arithmetic decides it."""
+    """Compare two answers as written; ``None`` unless exact arithmetic decides."""
     if candidate == gold:
         return Equality(True, "text")
     digits = _integer(gold), _integer(candidate)
@@ -333,7 +340,7 @@ def _quick_equal(gold: str, candidate: str, problem: str) -> Equality | None:
 
 
 def _integer(text: str) -> str | None:
-    """The canonical digits of an integer of any length, else ``None``."""
+    """Return the canonical digits of an integer of any length, else ``None``."""
     match = _INTEGER.fullmatch(text)
     if match is None:
         return None
@@ -343,7 +350,7 @@ def _integer(text: str) -> str | None:
 
 
 def _gold_text(answer: str) -> tuple[str, str]:
-    """The gold answer itself, also when the data set kept its box, and its tolerance."""
+    """Return the gold answer, without a box that the data set kept, and its stated tolerance."""
     box = last_box(answer)
     answer = (box.text if box.state == "closed" else answer).strip()
     if not any(map(str.isalnum, answer)) and not read(answer).text:
@@ -358,7 +365,7 @@ def _tolerance(gold: str, stated: str) -> Fraction | None:
     """Return the largest allowed difference.
 
     Raises:
-        ValueError: It is not a positive number, or relative to a gold answer that is none.
+        ValueError: It is not a positive number, or is relative and the gold answer is not a number.
     """
     if not stated:
         return None

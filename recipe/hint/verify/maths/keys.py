@@ -15,7 +15,7 @@ Parts = tuple[str, Counter[str]]  # what puts them together, and their keys with
 
 
 def key(node: Node) -> str:
-    """A tree as text, the same for any order of terms and factors; without 0 + and 1 times.
+    """Return a tree as text, the same for any order of terms and factors; without 0 + and 1 times.
 
     Nothing is multiplied out or put together: ``x^2 x^3`` is not ``x^5``, nor ``a-(b-c)`` the same
     as ``a-b+c``. A product with one fraction is that fraction: ``1/2 x`` is ``x/2``.
@@ -40,9 +40,9 @@ def key(node: Node) -> str:
 
 
 def parts_in(node: Node) -> list[Parts]:
-    """The terms of every sum in a tree, the factors of every product, and all else as it is.
+    """Return the terms of every sum in a tree, the factors of every product, and all else as it is.
 
-    Those of its negative and its reciprocal too.
+    Those of each sum's negative and each product's reciprocal too.
     """
     found, rest = [], [node]
     while rest:
@@ -57,13 +57,13 @@ def parts_in(node: Node) -> list[Parts]:
 
 
 def parts_of(node: Node) -> Parts:
-    """The terms of a sum, the factors of a product, or the whole."""
+    """Return the terms of a sum, the factors of a product, or the whole."""
     group = _GROUPS.get(node.kind, "")
     return group, Counter(_texts(node, group) if group else [key(node)])
 
 
 def is_among(formula: Parts, parts: Sequence[Parts]) -> bool:
-    """Whether a formula is there, alone or with more terms or factors."""
+    """Return whether a formula is in ``parts``, alone or with more terms or factors."""
     group, wanted = formula
     return any(wanted and group == other and wanted <= found for other, found in parts)
 
@@ -81,7 +81,7 @@ def _split(node: Node, group: str) -> list[tuple[str, Node]]:
 
 
 def _terms(node: Node) -> list[tuple[str, Node]]:
-    """The terms of a sum with their signs; a sum that is taken away is one term."""
+    """Return the terms of a sum with their signs; a subtracted sum is one term."""
     found, rest = [], [(node, "+")]
     while rest:
         each, sign = rest.pop()
@@ -95,7 +95,7 @@ def _terms(node: Node) -> list[tuple[str, Node]]:
 
 
 def _factors(node: Node) -> tuple[list[Node], list[Node]]:
-    """What a product multiplies and what it divides by; of several fractions each is a factor."""
+    """Return what a product multiplies and divides by; of several fractions, each is a factor."""
     above, below, fractions, rest = [], [], [], [node]
     while rest:
         each = rest.pop()

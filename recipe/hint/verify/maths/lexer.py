@@ -59,7 +59,7 @@ _UNICODE |= {
     for size in ("SMALL", "CAPITAL")
     if size == "SMALL" or name.title() in _GREEK
 }
-# Full-width signs; a comma among them never parts thousands.
+# Full-width signs; a comma among them never separates thousands.
 _WIDE = "!%()+-./0123456789:;<=>ABCDEFGHIJKLMNOPQRSTUVWXYZ[]abcdefghijklmnopqrstuvwxyz|"
 _UNICODE |= {chr(ord(char) + 0xFEE0): char for char in _WIDE}
 _UNICODE |= {"\uff0c": ", ", "\uff04": r"\$", "\uff5b": r"\{", "\uff5d": r"\}"}
@@ -83,7 +83,7 @@ _COMMANDS = {
     "overrightarrow": "vec", "widehat": "hat", "widetilde": "tilde", "lg": "log",
 }  # fmt: skip
 FUNCTIONS = frozenset(
-    "sin cos tan cot sec csc sinh cosh tanh coth arcsin arccos arctan arccot ln exp log".split()
+    "sin cos tan cot sec csc sinh cosh tanh coth arcsin arccos arctan arccot ln exp log cis".split()
 )
 ACCENTS = frozenset("vec hat bar overline tilde dot underline widehat angle triangle".split())
 _KNOWN = FUNCTIONS | ACCENTS | frozenset(
@@ -110,7 +110,7 @@ _PLAIN_WORDS = frozenset(
     "sqrt pi theta alpha beta gamma infty inf oo sin cos tan cot sec csc log ln exp arcsin arccos "
     "arctan arccot sinh cosh tanh infinity".split()
 )
-# Words of two or three letters that stand without \text; "per" and units are found by the parser.
+# Words of two or three letters that need no \text; "per" and units are found by the parser.
 SHORT_WORDS = frozenset(
     "yes no odd one two six ten and or not nor xor all any few mod per but for the of is at to iff "
     "if are non".split()
@@ -145,7 +145,7 @@ _MASTER = re.compile(
     r"|(?P<op>[-+*/^_(){}\[\]|,;:=<>!'&%$.])"
 )
 _CLOCK = re.compile(
-    r"(:\s?[0-9]{2}|(?<![0-9.,:])(?:1[0-2]|[1-9])(?=[\s~]{0,2}\\text\{|\s[ap]\.m)"
+    r"(\{?:\}?\s?[0-9]{2}|(?<![0-9.,:])(?:1[0-2]|[1-9])(?=[\s~]{0,2}\\text\{|\s[ap]\.m)"
     r"|(?:\A|(?<=\\text\{))(?:1[0-2]|[1-9])(?=\s[AP]M\.?\}?\Z))"
     r"((?:[\s~{}]|\\[,;: ]|\\(?:text|mathrm|mbox|textrm)\{){0,6})([apAP])\.?\s?[mM](?![A-Za-z])\.?"
 )
@@ -208,7 +208,7 @@ class _Lexer:
     _gap = _space
 
     def _dot(self, text: str) -> None:
-        r"""``\left.``: a bracket that is not there."""
+        r"""Take the dot of ``\left.``, a bracket that is not there."""
 
     _colour = _delimiter = _dot
 
@@ -219,7 +219,7 @@ class _Lexer:
         self._put("vulgar", text)
 
     def _number(self, text: str) -> None:
-        if self._in_text:  # no list stands in text: its commas part thousands
+        if self._in_text:  # text has no lists: its commas separate thousands
             grouped = _GROUPED.match(self._text, self._at - len(text))
             if grouped is not None:
                 text = grouped[0]
@@ -288,7 +288,7 @@ class _Lexer:
         parts = parts if in_text and len(parts) % 2 else [content]
         inner = [
             token
-            for number, part in enumerate(parts)  # formulas stand between pairs of dollars
+            for number, part in enumerate(parts)  # formulas are between pairs of dollars
             for token in _Lexer(
                 part, in_text=in_text and number % 2 == 0, depth=self._depth + 1
             ).run()
@@ -306,15 +306,15 @@ class _Lexer:
             # \mathrm{m} may be the metre, \mathbf{x} and \mathrm{e} are x and e
             self._put("run" if name == "mathrm" and text in _UNIT_LETTERS else "sym", text)
             return True
-        is_behind = bool(self._out) and (self._out[-1].kind == "num" or self._out[-1].text in ")}")
-        if not is_behind or not _UNIT_OR_PRODUCT.fullmatch(text):
+        is_after = bool(self._out) and (self._out[-1].kind == "num" or self._out[-1].text in ")}")
+        if not is_after or not _UNIT_OR_PRODUCT.fullmatch(text):
             return False
         parts = [_as_run(each) for each in _Lexer(text, depth=self._depth + 1).run()]
         self._out += [Token(parts[0].kind, parts[0].text, True), *parts[1:]]
         return True
 
     def _group(self) -> str | None:
-        """The content of the braces that follow, or the one character without braces."""
+        """Return the content of the braces that follow, or the one character without braces."""
         while self._at < len(self._text) and self._text[self._at].isspace():
             self._at += 1
         if self._text[self._at : self._at + 1] != "{":
@@ -384,11 +384,11 @@ class _Lexer:
             self._put("op", text)
 
     def _parts_members(self) -> bool:
-        """Whether a comma in text stands alone, or behind a numeral and before a space."""
+        """Return whether a comma in text is alone, or after a numeral and before a space."""
         if len(self._text) < _MAX_GLUE and self._text.strip() in (",", ", and", ", or"):
             return True
-        is_behind = bool(self._out) and self._out[-1].kind == "num"
-        return is_behind and self._text[self._at : self._at + 1].isspace()
+        is_after = bool(self._out) and self._out[-1].kind == "num"
+        return is_after and self._text[self._at : self._at + 1].isspace()
 
 
 def _as_run(token: Token) -> Token:
@@ -396,5 +396,5 @@ def _as_run(token: Token) -> Token:
 
 
 def vulgar(char: str) -> Fraction:
-    """The value of a character such as ``½``."""
+    """Return the value of a character such as ``½``."""
     return Fraction(unicodedata.numeric(char)).limit_denominator(10)

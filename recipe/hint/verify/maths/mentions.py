@@ -1,7 +1,7 @@
 r"""The units that a problem's text mentions.
 
-A word for a unit mentions it. A symbol does where it is read as one: behind a number, in ``\text``,
-behind ``per``. So a variable m, a point C, ``Ann's`` and the second side mention none.
+A word for a unit mentions it. A symbol does where it is read as one: after a number, in ``\text``,
+after ``per``. So a variable m, a point C, ``Ann's`` and the second side mention none.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _TOKEN = re.compile(
 _FONTS = frozenset(r"\text \mathrm \mbox \textrm \textbf \operatorname \rm".split())
 _SPACES = frozenset(r"{ } ~ \, \; \: \! $ \) ^ \ ".split()) | {"\\ "}
 _BEFORE = frozenset("per a an each in nearest square cubic sq cu ( /".split())
-# Abbreviations that nothing else looks like count as words do.
+# Abbreviations that can mean nothing else count as words do.
 _CLEAR = frozenset("km cm mm kg ft yd lb lbs oz hrs hr mph kph kWh".split())
 _IN_FORMULAS = frozenset("in min sec deg".split())  # x_{\text{min}}
 # More often something else in the singular: the second side, a bit, the back yard.
@@ -35,7 +35,7 @@ _ENDS_UNIT = re.compile(r"[.,;:?!)]{0,2}(?:\s+[A-Za-z]{2}|\s*$)|\s?/\s?[a-z]")
 
 @dataclass
 class _Place:
-    """What stands before a token: the last word or sign, and what it was."""
+    """What comes before a token: the last word or sign, and what it was."""
 
     before: str = ""
     is_number: bool = False
@@ -45,18 +45,18 @@ class _Place:
 
 
 def without_possessives(text: str) -> str:
-    """A text whose ``Ann's`` is ``Ann``, so that no s is left over."""
+    """Return a text whose ``Ann's`` is ``Ann``, so that no s is left over."""
     return _POSSESSIVE.sub("", text[:MAX_CHARS])
 
 
 def is_ordinary(word: str) -> bool:
-    """Whether a word for a unit mostly means something else: the second side."""
+    """Return whether a word for a unit mostly means something else: the second side."""
     return word.lower() in _ORDINARY
 
 
 @functools.lru_cache(maxsize=256)
 def mentioned_units(problem: str) -> frozenset[str]:
-    """The canonical names of all units in a text, and of the parts of compound ones."""
+    """Return the canonical names of all units in a text, and of the parts of compound ones."""
     text = with_clock(without_possessives(problem))
     found: set[str] = set()
     place = _Place()
@@ -80,19 +80,19 @@ def mentioned_units(problem: str) -> frozenset[str]:
 
 
 def _is_unit(token: str, place: _Place, rest: str) -> bool:
-    """Whether the name of a unit is one where it stands."""
-    is_behind = place.is_number or place.before == "per"
+    """Return whether the name of a unit means the unit in its place."""
+    is_after = place.is_number or place.before == "per"
     if not is_symbol(token):
-        return is_behind or not is_ordinary(token)
+        return is_after or not is_ordinary(token)
     if not token.isalpha():
-        return is_behind or token not in ("°", r"\circ", r"\degree", "%", r"\%")
+        return is_after or token not in ("°", r"\circ", r"\degree", "%", r"\%")
     if token in _CLEAR:
         return True
     if token in _IN_FORMULAS:
-        return is_behind and (place.has_font or token != "in")
+        return is_after and (place.has_font or token != "in")
     if len(token) > 1:
-        return is_behind or place.has_font or place.before in _BEFORE
+        return is_after or place.has_font or place.before in _BEFORE
     if place.is_unit and place.before in ("°", r"\circ", r"\degree", "degrees"):
         return token in "CF"
     is_end = place.has_font or _ENDS_UNIT.match(rest) is not None
-    return place.before == "/" or (is_behind and is_end and not place.has_hyphen)
+    return place.before == "/" or (is_after and is_end and not place.has_hyphen)

@@ -1,6 +1,6 @@
 """What the problem asks for by name, ``$m+n$`` or ``$p$ and $q$``, and the order it gives to names.
 
-An answer may repeat left of ``=`` what is asked for, ``m+n = 116``, and nothing else that is no
+Left of ``=`` an answer may repeat what is asked for, ``m+n = 116``; anything else there has to be a
 name. Names are taken in the order in which the problem lists them, ``$(m,b)$`` or ``$w, d, a$``.
 """
 
@@ -9,11 +9,14 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from recipe.hint.verify.maths import questions
 from recipe.hint.verify.maths.asked import question
-from recipe.hint.verify.maths.domains import without_domain, without_exceptions
+from recipe.hint.verify.maths.compound import without_compounds
+from recipe.hint.verify.maths.domains import without_domain
+from recipe.hint.verify.maths.holes import without_holes
 from recipe.hint.verify.maths.keys import key
 from recipe.hint.verify.maths.mentions import MAX_CHARS
 from recipe.hint.verify.maths.reading import Reading, read
@@ -45,6 +48,7 @@ _USUAL = {
     "abs": re.compile(r"modul|magnitude|absolute value|\bnorm|length|distance"),
     "inverse": re.compile(r"\binvers"),
     "derivative": re.compile(r"derivative|[Dd]ifferentiate"),
+    "remainder": re.compile(r"\bremainder (?:when|of|on|upon|after)\b"),
 }
 _FREE = ({"k", "n"}, {"C", "c", "K"})  # letters of any whole number, of any constant
 _DOLLARS = re.compile(r"\$[^$]{1,300}\$")
@@ -53,7 +57,7 @@ _NO_NAME = frozenset("relation chain label tuple list set word quantity".split()
 
 
 class _Listing(NamedTuple):
-    """Formulas that stand side by side in a problem, in brackets or not."""
+    """Formulas that a problem lists side by side, in brackets or not."""
 
     keys: tuple[str, ...]
     is_bracket: bool
@@ -62,7 +66,7 @@ class _Listing(NamedTuple):
 
 @functools.lru_cache(maxsize=256)
 def _listings(problem: str) -> tuple[_Listing, ...]:
-    """All of a problem's text, in its order."""
+    """Return all listings in a problem's text, in its order."""
     text = problem[-MAX_CHARS:]
     verbs = [match.start() for match in _VERB.finditer(text)]
     found: list[_Listing] = []
@@ -90,20 +94,20 @@ def _listings(problem: str) -> tuple[_Listing, ...]:
 
 
 def _glue(text: str, start: int, end: int) -> str:
-    """What stands between two formulas, with the comma inside the first: ``$a,$ and $b$``."""
+    """Return the text between two formulas, with the comma inside the first: ``$a,$ and $b$``."""
     before = text[max(0, start - 3) : start].rstrip("$)]\\ ")
     between = text[start:end]
     return f",{between}" if before.endswith(",") and "," not in between else between
 
 
 def _asked(problem: str) -> tuple[str, ...]:
-    """The keys of what the last question lists; empty where it asks in words."""
+    """Return the keys of what the last question lists; empty where it asks in words."""
     found = [each.keys for each in _listings(problem) if each.is_asked > each.is_bracket]
     return found[-1] if found else ()
 
 
 def asks_for_each(values: Node, problem: str) -> bool:
-    """Whether the question lists as many different things as there are values."""
+    """Return whether the question lists as many different things as there are values."""
     asked = _asked(problem)
     return (
         1 < len(asked) == len(set(asked)) == len(values.items)
@@ -112,10 +116,10 @@ def asks_for_each(values: Node, problem: str) -> bool:
 
 
 def may_be_interval(gold: Node, values: Node, problem: str) -> bool:
-    """Whether ``(1, 2)`` may be an interval, which the list of its ends is not.
+    """Return whether ``(1, 2)`` may be an interval, so that the list of its ends is not the same.
 
     It is if the problem asks for intervals, or for the values of one thing; but two values with
-    names are none.
+    names are not an interval.
     """
     if len(gold.items) != 2:
         return False
@@ -127,7 +131,7 @@ def may_be_interval(gold: Node, values: Node, problem: str) -> bool:
 
 
 def are_one_but_for_an_extreme(name: Node, other: Node) -> bool:
-    r"""Whether they are ``k`` and ``k_{\max}``, of which a problem may use either."""
+    r"""Return whether they are ``k`` and ``k_{\max}``, either of which a problem may use."""
     names = [str(each.value) for each in (name, other)]
     short, long = sorted(names, key=len)
     is_symbol = name.kind == other.kind == "sym"
@@ -135,7 +139,7 @@ def are_one_but_for_an_extreme(name: Node, other: Node) -> bool:
 
 
 def tell_order(label: Node, gold: Node, problem: str) -> bool:
-    """Whether names of the problem, ``(x, y) = (1, 2)``, say which of several numbers is which."""
+    """Return whether the problem's names, ``(x, y) = (1, 2)``, say which number is which."""
     names = label.items[0]
     is_of_numbers = not any(item.kind in ("tuple", "set", "list", "label") for item in gold.items)
     if gold.kind != "list" or not is_of_numbers or names.kind != "tuple":
@@ -147,11 +151,12 @@ def tell_order(label: Node, gold: Node, problem: str) -> bool:
 
 
 def read_answer(text: str, gold: Reading, problem: str) -> Reading:
-    """An answer as read; of ``f(1,2) = 5`` the 5 where the problem asks for the unread f(1,2)."""
+    """Read an answer; of ``f(1,2) = 5`` the 5 where the problem asks for f(1,2), itself unread."""
     text = without_domain(text, problem)
     if r"\ne" not in gold.text:
-        text = without_exceptions(text, _letters_of(problem))
+        text = without_holes(text, _letters_of(problem), problem)
     reading = read(text)
+    reading = replace(reading, trees=without_compounds(reading.trees, gold.trees, problem))
     if reading.trees or not gold.trees or len(text) > _MAX_ANSWER or "=" not in text:
         return reading
     for place in [match.start() for match in re.finditer("=", text)][:_MAX_SIDES]:
@@ -164,7 +169,7 @@ def read_answer(text: str, gold: Reading, problem: str) -> Reading:
 
 
 def may_stand_left(name: Node, problem: str) -> bool:
-    """Whether what stands left of ``=`` is a name, or what the problem asks for.
+    """Return whether the left side of ``=`` is a name, or what the problem asks for.
 
     A function and an area have to be the problem's own: ``v(t)``, ``[ABC]``.
     """
@@ -186,7 +191,7 @@ def may_stand_left(name: Node, problem: str) -> bool:
 def without_form(gold: Node, answer: Node) -> Node:
     r"""Return the formula of ``f^{-1}(x) = x/2`` or ``f'(x) = 2x`` where the answer has no name.
 
-    ``y`` is no name for an inverse, but ``y = 2x`` says nothing of ``dy/dx``.
+    ``y`` is not a name for an inverse, but ``y = 2x`` says nothing of ``dy/dx``.
     """
     form = _usual_form(gold.items[0]) if gold.kind == "relation" and gold.value == ("=",) else ""
     is_y = answer.kind == "label" and answer.items[0] == Node("sym", value="y")
@@ -195,7 +200,7 @@ def without_form(gold: Node, answer: Node) -> Node:
 
 
 def _usual_form(name: Node) -> str:
-    """Tell which thing that a question asks for in words is written so: ``|z|``, ``y'``."""
+    """Name the thing that is written like this and asked for in words: ``|z|``, ``y'``."""
     head = name.items[0] if name.kind == "mul" else name
     if name.kind == "abs":
         return "abs"
@@ -203,6 +208,8 @@ def _usual_form(name: Node) -> str:
         return "inverse"
     if name.kind == "div" and all(_is_differential(item) for item in name.items):
         return "derivative"
+    if _is_applied(name) and head.value in ("r", "R") and name.items[1].kind == "sym":
+        return "remainder"
     return "derivative" if head.kind == "sym" and head.value.endswith("'") else ""
 
 
@@ -220,7 +227,7 @@ def _written(node: Node) -> str:
 
 
 def with_names(answer: Node, gold: Node, problem: str) -> Node:
-    """``m+n = 116`` as a name and its value where the problem asks for m+n, ``n+1 = k`` as k."""
+    """Return ``m+n = 116`` as name and value where m+n is asked for, ``n+1 = k`` as those of k."""
     if gold.kind == "label" and answer.kind == "relation" and answer.value == ("=",):
         name, (value, last) = gold.items[0], answer.items
         if last == name and name.kind == "sym" and name.value not in names_in(value):
@@ -231,7 +238,7 @@ def with_names(answer: Node, gold: Node, problem: str) -> Node:
         parts = tuple(with_names(item, gold, problem) for item in answer.items)
         return Node("list", _by_point(parts, gold) or parts, answer.value)
     if answer.kind != "relation" or answer.value != ("=",) or is_name(answer.items[0]):
-        return answer  # x = x^2 is no name and its value
+        return answer  # x = x^2 is not a name and its value
     return Node("label", answer.items) if may_stand_left(answer.items[0], problem) else answer
 
 
@@ -239,7 +246,7 @@ def with_letters_of(gold: Node, answer: Node, problem: str) -> Node:
     r"""Return an answer with the gold answer's letters where the problem leaves them open.
 
     ``f(t) = 2t`` is f(x) = 2x. A constant or whole number that only the answer brings in, the n of
-    ``\frac{\pi}{4}+n\pi``, is the one that only the gold answer brings in.
+    ``\frac{\pi}{4}+n\pi``, is taken for the one that only the gold answer brings in.
     """
     if gold.kind == answer.kind == "list" and len(gold.items) == len(answer.items):
         items = map(_with_argument, gold.items, answer.items)
@@ -281,7 +288,7 @@ def _letters_of(problem: str) -> frozenset[str]:
 
 
 def _by_point(parts: tuple[Node, ...], gold: Node) -> tuple[Node, ...]:
-    """Return the points of ``x = 1, y = 2, x = 3, y = 4`` against as many; else nothing."""
+    """Return the points of ``x = 1, y = 2, x = 3, y = 4`` if there are as many gold points."""
     sizes = {len(item.items) if item.kind == "tuple" else 0 for item in gold.items}
     size = sizes.pop() if gold.kind in ("list", "set") and len(sizes) == 1 else 0
     if not size or len(parts) != size * len(gold.items):
@@ -294,7 +301,7 @@ def _by_point(parts: tuple[Node, ...], gold: Node) -> tuple[Node, ...]:
 
 
 def arranged(values: Node, gold: Node, problem: str) -> Node | None:
-    """Named values in the order of the problem, else of the alphabet; ``None`` where neither is."""
+    """Return named values in the problem's order, else the alphabet's; ``None`` without either."""
     names = [item.items[0] for item in values.items if item.kind == "label"]
     if len(names) < len(values.items):
         return values if is_sorted([_plain(name) for name in names]) else None
@@ -304,15 +311,15 @@ def arranged(values: Node, gold: Node, problem: str) -> Node | None:
 
 
 def unnamed(label: Node, gold: Node, problem: str) -> Node | None:
-    """The values of ``(x, y) = (1, 2)`` arranged likewise; of another label its value.
+    """Return the values of ``(x, y) = (1, 2)`` arranged likewise; of another label its value.
 
-    ``None`` where the name is none that the problem may ask for, or tells no order.
+    ``None`` where the problem may not ask for the name, or the name tells no order.
     """
     names, values = label.items
     if not may_stand_left(names, problem):
         return None
     if gold.kind in ("tuple", "matrix") and values.kind == "list":
-        return None  # x = 1, 2 is no pair
+        return None  # x = 1, 2 is not a pair
     if label.value == r"\in" and values.kind == "tuple":  # x in (1, 2)
         is_point = gold.kind == "tuple" and questions.asks_for_point(problem)
         if is_point or (gold.kind == "list" and len(values.items) == 2):
@@ -334,9 +341,9 @@ def unnamed(label: Node, gold: Node, problem: str) -> Node | None:
 
 
 def _order(names: Sequence[Node], gold: Node, problem: str) -> tuple[str, ...]:
-    """The keys as the problem lists them: what it asks for, for a tuple its brackets before that.
+    """Return the keys as the problem lists them: first as asked for; for a tuple, brackets first.
 
-    Without a list those of the alphabet, if they are written so; else none.
+    Without such a list: in alphabetical order, if they are written so; else none.
     """
     written = tuple(map(key, names))
     is_tuple = gold.kind in ("tuple", "matrix")

@@ -35,7 +35,7 @@ class Evaluation:
         self.num_terms = 0  # of all sums and products
 
     def log10(self, value: Any) -> float:
-        """Of the size of a value that is not 0."""
+        """Return the logarithm of the size of a value that is not 0."""
         size = self.mp.mag(value)
         return float(size) * 0.30103
 
@@ -53,7 +53,7 @@ class Evaluation:
             self.sizes.append(self.log10(argument))
 
     def value(self, node: Node, *, in_function: bool = False) -> Any:
-        """The value of a tree; a degree sign counts inside a function only.
+        """Return the value of a tree; a degree sign counts inside a function only.
 
         Raises:
             NoValue: It has none within the limits.
@@ -110,7 +110,7 @@ class Evaluation:
         raise AssertionError("read with its surroundings")
 
     def not_zero(self, node: Node, *, in_function: bool = False, may_be_zero: bool = False) -> Any:
-        """A value that a function singular at 0 will take.
+        """Return a value that a function singular at 0 will take.
 
         Raises:
             NoValue: It is 0.
@@ -132,7 +132,7 @@ class Evaluation:
         return self.power(self.value(base), exponent)
 
     def power(self, base: Any, exponent: Node) -> Any:
-        """Real for a negative base under a root of odd degree."""
+        """Return a power, real for a negative base under a root of odd degree."""
         power = exact(exponent)
         value = (
             self.value(exponent)
@@ -276,7 +276,7 @@ class Evaluation:
 
 
 def evaluate(node: Node, digits: int, point: Mapping[str, Any]) -> tuple[Any, Evaluation]:
-    """Its value with ``digits`` digits.
+    """Return a tree's value with ``digits`` digits, and the evaluation that found it.
 
     Raises:
         NoValue: There is none within the limits.
@@ -297,7 +297,7 @@ def evaluate(node: Node, digits: int, point: Mapping[str, Any]) -> tuple[Any, Ev
 
 
 def agree(gold: Node, other: Node, point: Mapping[str, Any]) -> bool:
-    """Whether two trees have one value at a point, with more digits until that is certain.
+    """Return whether two trees have one value at a point, with more digits until that is certain.
 
     Raises:
         NoValue: One has no value there, or too many digits would be needed.
@@ -332,7 +332,7 @@ def agree(gold: Node, other: Node, point: Mapping[str, Any]) -> bool:
 
 @functools.lru_cache(maxsize=64)
 def _own_digits(node: Node) -> int:
-    """Of all its rational constants: 1 + 10^{-50} has 100, and may differ from 1 in the last."""
+    """Count rational constants' digits: 1 + 10^{-50} has 100, and may differ from 1 in the last."""
     value = exact(node)
     if value is not None:
         bits = abs(value.numerator).bit_length() + value.denominator.bit_length()
@@ -341,7 +341,7 @@ def _own_digits(node: Node) -> int:
 
 
 def certain(node: Node, point: Mapping[str, Any]) -> Any:
-    """The value at a point, with as many digits as its differences need.
+    """Return the value at a point, with as many digits as its differences need.
 
     Raises:
         NoValue: There is none.
@@ -355,12 +355,12 @@ def certain(node: Node, point: Mapping[str, Any]) -> Any:
 
 
 def is_real(value: Any) -> bool:
-    """Whether a value has no imaginary part, but for rounding."""
+    """Return whether a value has no imaginary part, but for rounding."""
     return value.imag == 0 or abs(value.imag) < abs(value.real) * 1e-30
 
 
 def approximate(node: Node, digits: int) -> Fraction:
-    """A real constant to ``digits`` significant digits.
+    """Return a real constant to ``digits`` significant digits.
 
     Raises:
         NoValue: It has none.

@@ -3,7 +3,7 @@ r"""Kinds of operations that an answer may have: a root where the gold answer ha
 ``\log_2 4`` for 2, ``\arcsin\frac12`` for ``\frac{\pi}{6}`` and ``\sin 75^\circ`` for
 ``\frac{\sqrt6+\sqrt2}{4}`` leave the work undone. Members of a list, a bracket or an interval are
 looked at one by one, and so are the roots and functions of a sum: one with a rational value is
-undone, whatever stands beside it.
+undone, whatever is beside it.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def adds_operation(
     Args:
         golds: The values of the gold answer.
         answers: Those of an answer that says the same.
-        equal: Whether two values are one.
+        equal: Whether two values are equal.
     """
     allowed = [_allowed(gold) for gold in golds]
     nodes = {each for gold in golds for each in nodes_of(gold)}
@@ -59,7 +59,7 @@ def adds_operation(
             continue
         own = [gold for gold, known in zip(golds, allowed, strict=True) if kinds <= known]
         own += [gold for gold in golds if gold not in own and _may_round(gold, answer)]
-        # In a bracket it stands where its gold member does.
+        # In a bracket it has the place of its gold member.
         own.sort(key=lambda gold: gold not in golds[place : place + 1])
         if not own or (len(own) < len(golds) and not any(_is_one(equal, g, answer) for g in own)):
             return True
@@ -76,7 +76,7 @@ def _is_part(node: Node) -> bool:
 
 @functools.lru_cache(maxsize=512)
 def _value(node: Node) -> Fraction | None:
-    """Return a real constant's value; ``None`` of all else."""
+    """Return a real constant's value; ``None`` for all else."""
     try:
         return approximate(node, _DIGITS)
     except NoValue:
@@ -174,3 +174,13 @@ def nodes_of(node: Node) -> Iterator[Node]:
     yield node
     for item in node.items:
         yield from nodes_of(item)
+
+
+def signed_terms(node: Node, sign: int = 1) -> Iterator[tuple[Node, int]]:
+    """Yield the terms of a sum with their signs, 1 or -1."""
+    if node.kind not in _SUMS:
+        yield node, sign
+        return
+    for place, item in enumerate(node.items):
+        is_taken = node.kind == "neg" or (node.kind == "sub" and place == 1)
+        yield from signed_terms(item, -sign if is_taken else sign)

@@ -1,11 +1,11 @@
 r"""Reads an answer whole: a tree in which every token of the text has its place, or none at all.
 
-Recursive descent, one token of look-ahead, no way back: time linear in the text. What the grammar
-does not have raises ``Unread``; nothing is skipped, repaired or guessed.
+Recursive descent, one token of look-ahead, no backtracking: time linear in the text. What the
+grammar does not have raises ``Unread``; nothing is skipped, repaired or guessed.
 
 Readings that are a convention: ``ab`` is a product, ``1\frac12`` a mixed number, ``2^10`` has the
-exponent 10, ``1/2x`` is ``(1/2)x``, ``\sin 2x`` takes the product behind it, ``f(x)`` is a name
-where it stands left of ``=`` and a product elsewhere.
+exponent 10, ``1/2x`` is ``(1/2)x``, ``\sin 2x`` takes the product after it, ``f(x)`` is a name
+left of ``=`` and a product elsewhere.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _MAX_LEVELS = 150
 
 
 def parse(tokens: list[Token], *, joins_thousands: bool) -> Node:
-    """The tree of an answer.
+    """Return the tree of an answer.
 
     Args:
         tokens: As the lexer made them.
@@ -69,10 +69,10 @@ def parse(tokens: list[Token], *, joins_thousands: bool) -> Node:
 
 
 def _check_parts(node: Node, level: int = 1) -> None:
-    """Formulas are made of formulas; only a matrix may be multiplied.
+    """Check that formulas are made of formulas; only a matrix may be multiplied.
 
     Raises:
-        Unread: A tuple, a list or a word stands where a value has to be, or the tree is too deep to
+        Unread: A tuple, a list or a word is where a value has to be, or the tree is too deep to
             compare within Python's recursion limit: a sum of n terms has n levels.
     """
     if level > _MAX_LEVELS:
@@ -89,7 +89,7 @@ def _check_parts(node: Node, level: int = 1) -> None:
 
 class _Parser(Atoms):
     def answer(self) -> Node:
-        r"""Elements between commas, semicolons, ``and``, ``or``; a first ``=`` is nothing."""
+        r"""Read elements between commas, semicolons, ``and``, ``or``; skip a first ``=``."""
         if not self.accept("="):
             self.accept(r"\approx")
         parts = self._elements(SEPARATORS | {r"\\"})
@@ -117,7 +117,7 @@ class _Parser(Atoms):
         return Node("list", spliced(tuple(parts)), word)
 
     def _elements(self, separators: frozenset[str]) -> list[Node]:
-        """Parts and, in ``_word``, whether ``and`` or ``or`` stands between them."""
+        """Read the parts and, in ``_word``, whether ``and`` or ``or`` is between them."""
         parts: list[Node] = []
         words: set[str] = set()
         while True:
@@ -135,7 +135,7 @@ class _Parser(Atoms):
         return parts
 
     def _refuse_digits_of_a_number(self) -> None:
-        """``,000`` parts the digits of a number, whatever stands before it.
+        """Refuse ``,000``, which groups the digits of a number, whatever is before it.
 
         Raises:
             Unread: It is here.
@@ -146,7 +146,7 @@ class _Parser(Atoms):
                 raise Unread(token.text)
 
     def _element(self) -> Node:
-        """``set`` or a chain of relations between such."""
+        """Read a set or a chain of relations between sets."""
         self._depth += 1
         if self._depth > MAX_DEPTH:
             raise Unread("too deep")
@@ -207,7 +207,7 @@ class _Parser(Atoms):
         return self.text(ahead) in _CURRENCIES
 
     def _words(self) -> Node | None:
-        """An element made of words alone: ``no solution``, ``(B)``, ``three million``."""
+        """Return an element made of words alone: ``no solution``, ``(B)``, ``three million``."""
         start = self._at
         if self.text() == "(" and self.kind(1) in ("word", "sym") and self.text(2) == ")":
             letter = self._tokens[self._at + 1]
@@ -236,7 +236,7 @@ class _Parser(Atoms):
         return self._counted_words(start, found)
 
     def _counted_words(self, start: int, found: list[str]) -> Node:
-        """A number in words with a suffix: ``five percent``, ``three km/h``."""
+        """Return a number in words with a suffix: ``five percent``, ``three km/h``."""
         for size in range(len(found), 0, -1):
             value = number_of(found[:size])
             if value is not None and "-" not in found and "'" not in found:
@@ -251,7 +251,7 @@ class _Parser(Atoms):
         return token is not None and self.text(ahead) not in (STOPS | CLOSERS)
 
     def _suffix(self, currency: str = "") -> Suffix | None:
-        """What stands between the value and the end of the element."""
+        """Take the words between the value and the end of the element."""
         words = self._suffix_words(self._at)
         if not words:
             return None
@@ -265,10 +265,10 @@ class _Parser(Atoms):
 
 
 def _in_currency(currency: str, suffix: Suffix | None) -> Suffix:
-    r"""``\$5``, ``\$5 million``, ``\$5 per hour`` and ``\$5 in total``.
+    r"""Return the suffix of ``\$5``, ``\$5 million``, ``\$5 per hour`` or ``\$5 in total``.
 
     Raises:
-        Unread: There is another unit behind.
+        Unread: Another unit follows.
     """
     unit = read_suffix([currency])
     assert unit is not None
@@ -285,10 +285,10 @@ def _may_follow_money(noun: str) -> bool:
 
 
 def _quantity(node: Node, suffix: Suffix | None) -> Node:
-    """A value with its scale multiplied in, and its unit or noun beside it.
+    """Return a value with its scale multiplied in, and its unit or noun beside it.
 
     Raises:
-        Unread: A scale, percent or power stands behind more than one number: which does it mean?
+        Unread: A scale, percent or power follows more than one number: which does it mean?
     """
     if suffix is None:
         return node
@@ -325,10 +325,10 @@ def _expanded(node: Node) -> tuple[Node, Node]:
 
 
 def _excluded(parts: list[Node], word: str) -> list[Node]:
-    r"""``x \ne 1, -1`` as two relations.
+    r"""Split ``x \ne 1, -1`` into two relations.
 
     Raises:
-        Unread: ``or`` stands beside ``x \ne \pm 1``, which says "and".
+        Unread: ``or`` is beside ``x \ne \pm 1``, which says "and".
     """
     is_pair = any(part.kind == "list" and part.items[0].kind == "relation" for part in parts)
     if is_pair and "or" in word:
@@ -365,9 +365,13 @@ def _relation(sides: list[Node], relations: list[str]) -> Node:
 
 
 def _equation(sides: list[Node], relations: list[str]) -> Node:
-    """``x = 5``, ``x = 2 + 3 = 5``: a name and its value; else an equation."""
+    """Return ``x = 5`` and ``x = 2 + 3 = 5`` as a name and its value; else an equation."""
     if any(side.kind in ("relation", "label") for side in sides):
         raise Unread("an equation of equations")
+    *firsts, last = sides
+    are_names = len({*firsts}) == len(firsts) > 1 and all(each.kind == "sym" for each in firsts)
+    if are_names and set(relations) == {"="} and not names_in(last):  # a = b = 2
+        return Node("list", tuple(Node("label", (each, _single(last))) for each in firsts))
     heads = sides[0].items if sides[0].kind == "tuple" else (sides[0],)
     own = names_in(*(each.items[0] if each.kind == "mul" else each for each in heads))
     if is_name(sides[0]) and not own & names_in(*sides[1:]):

@@ -12,7 +12,7 @@ from recipe.hint.verify.maths.lexer import FUNCTIONS
 from recipe.hint.verify.maths.wrappers import GAP
 
 _TEXT = r"\\text(?:rm|bf|it|normal)?\s?\{\s?"
-_FUNCTION = re.compile(  # with its argument; behind a number "sec" is a unit
+_FUNCTION = re.compile(  # with its argument; after a number "sec" is a unit
     rf"{_TEXT}({'|'.join(sorted(FUNCTIONS - {'sec'}))})\s?\}}(?={GAP}{{0,3}}[({{_^0-9A-Za-z\\])"
 )
 _INFINITY = re.compile(

@@ -1,4 +1,4 @@
-"""What the problem's own text says of an answer: a fraction, a point, an order, a finished form.
+"""What the problem's own text says about an answer: a fraction, a point, an order, a finished form.
 
 A policy that copies the problem's own formula into the box has found nothing. So an answer may
 not be a formula of the problem's text, in any order of its terms and factors, unless the gold
@@ -44,6 +44,13 @@ _BASE = re.compile(
     rf"|\b(?P<name>{'|'.join(_NAMED_BASES)})\b)"
 )
 _POINT = re.compile(r"ordered (?:pair|triple)|\bpoints?\b|coordinates|\$\([a-z], ?\\?[a-z]+\)\W?\$")
+_PLACE = re.compile(  # what is asked for may be one, if the problem has no intervals
+    r"\b[Ss]olve (?:\w+ ){0,3}(?:system|simultaneous)|\bsolutions? (?:to|of) (?:\w+ ){0,3}system"
+    r"|\b[Ss]olve for \$?[a-z]\$? and "
+    r"|\bintersection\b(?! of (?:(?:\w+ ){0,3}(?:sets|intervals)| ?\$?[\[(\]])|[^.?]{0,60}\\cap)"
+    r"|\b(?:vertex|midpoint|cent(?:er|re|roid)|focus|pairs?(?! of functions)|vector)\b"
+    r"|\b[Ww]here\b[^.?]{0,80}\b(?:intersect|meet|cross)"
+)
 _FRACTION = re.compile(r"\b(?:fraction|decimal)\b")
 _INTERVAL = re.compile(r"interval|inequalit|\bdomain\b|\brange\b|<|>|\\[lg]eq?\b")
 _EQUATION = re.compile(
@@ -62,10 +69,10 @@ _SEVERAL = re.compile(  # the word for what is asked is a plural, or the answer 
 )
 _COUNT = re.compile(r"\b[Hh]ow (?:many|much)\b")
 _EXACT = re.compile(
-    r"\bexact\b|\bfractions?\b|\bradicals?\b|(?:simplest|reduced) (?:\w+ )?form|lowest terms"
-    r"|in terms of \$?\\?pi\b|\b[Ss]implif(?:y|ied)\b"
+    r"\bexact\b|\bterminating\b|\bfractions?\b|\bradicals?\b|(?:simplest|reduced) (?:\w+ )?form"
+    r"|lowest terms|in terms of \$?\\?pi\b|\b[Ss]implif(?:y|ied)\b"
 )
-_ROUNDED = re.compile(r"\bdecimal|\bnearest\b|\bround|\bapprox|\bestimat")
+_ROUNDED = re.compile(r"(?<!terminating )\bdecimal|\bnearest\b|\bround|\bapprox|\bestimat")
 _STATED_PERCENT = re.compile(
     r"(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|teen|ty|hundred) percent"
 )
@@ -88,64 +95,65 @@ _VALUES_OF = re.compile(r"\bvalues? (?:of|for)\b|\b[Ff]or (?:which|what)\b")
 
 
 def asks(for_what: re.Pattern[str], problem: str) -> bool:
-    """Whether the question, not only the story, has a match."""
+    """Return whether the question, not only the story, has a match."""
     return for_what.search(question(problem)) is not None
 
 
 def asks_for_fraction(problem: str) -> bool:
-    """Whether 0.5 is meant where the gold answer says 50%."""
+    """Return whether 0.5 is meant where the gold answer says 50%."""
     return asks(_FRACTION, problem)
 
 
 def asks_for_point(problem: str) -> bool:
-    """Whether ``(1, 2)`` is a pair; an interval where the problem speaks of none."""
-    return asks(_POINT, problem)
+    """Return whether ``(1, 2)`` is a pair; an interval where the problem speaks of none."""
+    is_place = asks(_PLACE, problem) and not asks_for_range(problem)
+    return asks(_POINT, problem) or (is_place and _INTERVAL.search(problem) is None)
 
 
 def asks_for_interval(problem: str) -> bool:
-    """Whether ``(1, 2)`` is an interval, not a pair."""
+    """Return whether ``(1, 2)`` is an interval, not a pair."""
     return asks(_INTERVAL, problem) and not asks_for_point(problem)
 
 
 def asks_for_range(problem: str) -> bool:
-    """Whether ``(1, 2)`` may be the values of one thing."""
+    """Return whether ``(1, 2)`` may be the values of one thing."""
     return asks(_VALUES_OF, problem)
 
 
 def asks_to_round(problem: str) -> bool:
-    """Whether the question wants a rounded value."""
+    """Return whether the question wants a rounded value."""
     return asks(_TO_ROUND, problem)
 
 
 def asks_for_members(problem: str) -> bool:
-    """Whether the problem may want all members of a set; true where there is none."""
+    """Return whether the problem may want all members of a set; true without a problem."""
     return not problem or _MEMBERS.search(problem) is not None
 
 
 def asks_for_order(problem: str) -> bool:
-    """Whether the question says in what order to list values."""
+    """Return whether the question says in what order to list values."""
     return asks(_ORDER, problem)
 
 
 def asks_for_several(problem: str) -> bool:
-    """Whether the question may want more than one value; true where there is no question."""
+    """Return whether the question may want more than one value; true where there is no question."""
     if not problem:
         return True
     return bool(_SEVERAL.search(problem)) and not asks(_COUNT, problem)
 
 
 def asks_for_equation(problem: str) -> bool:
-    """Whether the question may want an equation as it stands; true where there is no question."""
+    """Return whether the question may want an equation as it stands; true without a question."""
     return not problem or asks(_EQUATION, problem)
 
 
 def asks_for_line(problem: str) -> bool:
-    """Whether it may want an equation, for whatever variable that is solved."""
+    """Return whether it may want an equation, whichever variable that is solved for."""
     return asks_for_equation(problem) and not asks(_SOLVED, problem)
 
 
 def asks_for_base(problem: str, digits: str, base: int) -> bool:
-    """Whether it asks for such digits "in base 7", "in base seven" or "to binary".
+    """Return whether it asks for such digits "in base 7", "in base seven" or "to binary".
 
     Where no base has such a word before it, it may name one alone.
     """
@@ -157,7 +165,7 @@ def asks_for_base(problem: str, digits: str, base: int) -> bool:
 
 
 def asks_for_percent(problem: str) -> bool:
-    r"""Whether the question, not only the story, speaks of percent, beside a ``$10 \%$``."""
+    r"""Return whether the question, not only the story, speaks of percent, beside a ``$10 \%$``."""
     found = _PERCENT.finditer(_STATED_PERCENT.sub(" ", question(problem)))
     return any(match["number"] is None for match in found)
 
@@ -173,7 +181,7 @@ def is_finished(
     *,
     is_near: bool = False,
 ) -> bool:
-    """Whether an answer equal to ``gold`` is more than the question.
+    """Return whether an answer equal to ``gold`` is more than the question.
 
     Args:
         gold: The gold answer.
@@ -197,7 +205,7 @@ def is_finished(
     if adds_names or not _are_done(answers, golds) or _adds_degree(gold, answer, problem):
         return False
     is_other_form = is_rational and not all(map(is_arithmetic, answers))
-    if is_other_form or _is_rounding(golds, answers, problem):
+    if is_other_form or (not is_near and _is_rounding(golds, answers, problem)):
         return False
     if len(golds) == len(answers) == 1 and not has_form(problem, golds[0], answers[0]):
         return False
@@ -218,7 +226,7 @@ def is_finished(
 
 
 def _is_new(gold: Node, answer: Node, problem: str) -> bool:
-    """Whether an equation is worked out and not one of the problem's, or is the gold answer."""
+    """Return whether an equation is worked out, and the gold answer or none of the problem's."""
     if answer.kind not in ("relation", "label"):
         return True
     own = key(answer)
@@ -226,7 +234,7 @@ def _is_new(gold: Node, answer: Node, problem: str) -> bool:
 
 
 def _others(golds: list[Node], answers: list[Node], problem: str) -> dict[str, Node]:
-    """Map the keys of answers that are no gold answer, nor a number where any notation will do."""
+    """Map keys to the answers that are not gold answers, nor numbers where any notation will do."""
     own = {key(each) for each in golds}
     is_open = _REWRITE.search(problem) is None
     others = [each for each in answers if not (is_open and is_numeral(each))]
@@ -244,14 +252,14 @@ def _names(
 
 
 def _worked(node: Node, values: list[Node]) -> list[Node]:
-    """Return the values of a tree, of an equation that is no bound of a name the whole."""
+    """Return the values of a tree, or the whole of an equation that does not bound a name."""
     sides = node.items if node.kind == "relation" else ()
     is_equation = any(names_in(side) and side.kind != "sym" for side in sides)
     return [node] if is_equation or not values else values
 
 
 def _are_rational(golds: list[Node]) -> bool:
-    """Whether all are numerals and arithmetic, none a long decimal."""
+    """Return whether all are numerals and arithmetic, none a long decimal."""
     return all(map(is_arithmetic, golds)) and not any(
         each.kind == "num" and each.value.decimals >= _MIN_DECIMALS for each in golds
     )
@@ -262,31 +270,30 @@ def _are_done(answers: Iterable[Node], golds: list[Node]) -> bool:
 
 
 def _adds_degree(gold: Node, answer: Node, problem: str) -> bool:
-    r"""Whether a degree sign inside a formula has no place: ``2x^\circ + 1`` where no angle is."""
+    r"""Return whether a degree sign in a formula has no place: ``2x^\circ + 1`` without angles."""
     if has_bare_degree(gold) or not has_bare_degree(answer):
         return False
     return not may_drop_unit((("degree", 1),), problem)
 
 
 def _is_rounding(golds: list[Node], answers: list[Node], problem: str) -> bool:
-    """Whether a rounded decimal stands where the question asks for an exact value."""
+    """Return whether a rounded decimal is given where the question asks for an exact value."""
     written = [each for each in answers if decimals(each)]
-    if not written or any(map(decimals, golds)):
+    if not written or not asks(_EXACT, problem) or asks(_ROUNDED, problem):
         return False
-    if not asks(_EXACT, problem) or asks(_ROUNDED, problem):
-        return False
-    values = {exact(each) for each in golds}
+    values = {value for each in golds if (value := exact(each)) is not None}
+    values |= {value * 100 for value in values} | {value / 100 for value in values}  # 37.5%
     return any(exact(each) not in values for each in written)
 
 
 def leaves_work(gold: Node, answer: Node) -> bool:
-    """Whether the answer, equal or not, has an operation left that the gold answer lacks."""
+    """Return whether the answer, equal or not, has an operation left that the gold answer lacks."""
     golds, sides = list(_formulas(gold)), sides_of(gold, answer) or [answer]
     return bool(golds) and not any(_are_done(_formulas(side), golds) for side in sides)
 
 
 def _is_solved(gold: Node, answer: Node, problem: str, equal: Callable[[Node, Node], bool]) -> bool:
-    """Whether an equation is solved as the gold answer is, or is no other form of the problem's."""
+    """Return whether an equation is solved like the gold answer, or not a form of the problem's."""
     if answer.kind not in ("label", "relation") or answer.items[0] == gold.items[0]:
         return True
     for equation in formulas_of(problem)[1]:
@@ -299,14 +306,14 @@ def _is_solved(gold: Node, answer: Node, problem: str, equal: Callable[[Node, No
 
 
 def _formulas(node: Node) -> Iterator[Node]:
-    """The values in a tree: behind names and units, members of lists; of a chain the simplest."""
+    """Yield a tree's values: without names and units, members of lists, a chain's simplest."""
     if (scaled := multiplied(node)).kind == "matrix":
         node = scaled
     if node.kind in ("label", "quantity"):
         yield from _formulas(node.items[-1])
     elif node.kind == "chain":
         yield from _formulas(min(node.items, key=_size))
-    elif node.kind == "relation":  # the bounds of a name; an equation is no value
+    elif node.kind == "relation":  # the bounds of a name; an equation is not a value
         if any(each.kind == "sym" for each in node.items):
             yield from (each for each in node.items if not names_in(each) and not is_infinite(each))
     elif node.kind in STRUCTURES:

@@ -1,4 +1,4 @@
-"""The time by which a question counts, as the week of "how many hours a week"."""
+"""The time by which a question counts, such as the week of "how many hours a week"."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _ADJECTIVES = {
 def asked_rate(question: str) -> str:
     """Return the time by which a question counts; empty where it may want a total.
 
-    It stands behind ``per``, ``each`` or ``every``; behind ``a`` it has to follow what is asked for
+    It follows ``per``, ``each`` or ``every``; with ``a`` it has to come after what is asked for
     ("how many hours a week") or to end the clause, which has no number and no other time.
     """
     words = _clause(question)

@@ -7,10 +7,13 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 
+from recipe.hint.verify.maths.compound import compounds
+from recipe.hint.verify.maths.conventions import with_plain_signs
 from recipe.hint.verify.maths.lexer import ACCENTS, FUNCTIONS, SHORT_WORDS, Token, tokens
 from recipe.hint.verify.maths.parser import parse
 from recipe.hint.verify.maths.phrases import without_phrases
 from recipe.hint.verify.maths.tree import Node, Unread, exact
+from recipe.hint.verify.maths.words import NUMBERS
 from recipe.hint.verify.maths.wrappers import FRAME, GAP, MAX_FRAMES, is_one_group
 
 # A longer answer is compared as text: no answer form needs more.
@@ -38,14 +41,18 @@ _MODULUS = re.compile(
 )
 _BASE = re.compile(  # 52 \text{ in base 8}, 52 (base 8)
     rf"(?<![A-Za-z0-9.,_^])([0-9]{{1,99}})((?:{GAP}|\(|\\text\s?\{{){{0,6}})(?:in )?base"
-    rf"((?:{GAP}|\}}){{1,4}})([0-9]{{1,2}})((?:{GAP}|[)}}]){{0,3}}+)(?![0-9^_]|\.[0-9])"
+    rf"((?:{GAP}|\}}){{1,4}})([0-9]{{1,2}}|{'|'.join(NUMBERS)})((?:{GAP}|[)}}]){{0,3}}+)"
+    r"(?![0-9A-Za-z^_-]|\.[0-9])"
+)
+_CASE = re.compile(  # x, & \text{if } x > 0
+    r"(?:,\s?)?&\s{0,3}(?:\\(?:text|mbox|textrm)\s?\{\s?(?:if|for|when|where)\s?\})?"
 )
 _THOUSANDS = re.compile(r"[1-9][0-9]{0,2},[0-9]{3}(?![0-9])")
 _INFIX = re.compile(
     r"(?<!\\)\{((?:[^{}\\]|\\[^{}]|\{[^{}]*\})*?)\\(over|choose)(?![A-Za-z])"
     r"([^{}]*(?:\{[^{}]*\}[^{}]*)*)(?<!\\)\}"
 )
-_NO_MEMBER = re.compile(r"[0-9],0[0-9]{2}(?![0-9])")  # 1,000 is no list
+_NO_MEMBER = re.compile(r"[0-9],0[0-9]{2}(?![0-9])")  # 1,000 is not a list
 _NUM_ARGUMENTS = {
     r"\frac": 2,
     r"\binom": 2,
@@ -60,7 +67,7 @@ _FUNCTIONS = frozenset(f"\\{name}" for name in FUNCTIONS)
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What an answer can mean: one tree, or two where commas may part thousands or members.
+    """What an answer can mean: one tree, or two where commas may separate thousands or members.
 
     ``trees`` is empty for an answer that is compared as ``text``: its tokens, side by side.
     """
@@ -70,7 +77,7 @@ class Reading:
 
 
 def vote_key(text: str) -> str:
-    """What equal answers share in a vote: a rational value, else the tokens of the text."""
+    """Return what equal answers share in a vote: a rational value, else the tokens of the text."""
     value = rational(text)
     if value is None:
         return " ".join(read(text).text)
@@ -78,17 +85,18 @@ def vote_key(text: str) -> str:
 
 
 def rational(text: str) -> Fraction | None:
-    """The value of an answer that is one rational number; else ``None``."""
+    """Return the value of an answer that is one rational number; else ``None``."""
     trees = read(text).trees
     return exact(trees[0]) if trees else None
 
 
 @functools.lru_cache(maxsize=512)
 def read(text: str) -> Reading:
-    """All readings of an answer."""
+    """Return all readings of an answer."""
     text = _USD.sub(r"\\$", _CHANCE.sub("P =", _without_wrapping(text)))
     if len(text) > _MAX_READ_CHARS:
         return Reading((" ".join(text.split()),))
+    text = with_plain_signs(_CASE.sub(" & ", text) if r"\begin{cases}" in text else text)
     text = _MODULUS.sub(r"\\pmod{\1}", _BASE.sub(_with_index, without_phrases(text)))
     text = _MAX_MIN.sub(lambda found: rf"_{{\{found[found.lastindex or 0]}}}", text)
     if r"\over" in text or r"\choose" in text:
@@ -113,13 +121,13 @@ def read(text: str) -> Reading:
             continue
         if tree not in trees:
             trees.append(tree)
-    return Reading(_as_text(found), tuple(trees))
+    return Reading(_as_text(found), (*trees, *compounds(found)))
 
 
 def _with_index(found: re.Match[str]) -> str:
-    """Write a base that stands in words behind a numeral as its index."""
-    digits, before, between, base, behind = found.groups()
-    around = before + between + behind
+    """Write a base that follows a numeral in words as its index."""
+    digits, before, between, base, after = found.groups()
+    around = before + between + after
     is_whole = all(around.count(one) == around.count(other) for one, other in ("()", "{}"))
     return f"{digits}_{{{base}}}" if is_whole else found[0]
 
@@ -130,8 +138,8 @@ def _with_unions(found: list[Token]) -> list[Token]:
         Token("op", r"\cup")
         if token.text == "U"
         and 0 < place < len(found) - 1
-        and found[place - 1].text in (")", "]", r"\}")
-        and found[place + 1].text in ("(", "[", r"\{")
+        and found[place - 1].text in (")", "]", "[", r"\}")
+        and found[place + 1].text in ("(", "[", "]", r"\{")
         else token
         for place, token in enumerate(found)
     ]
@@ -148,9 +156,9 @@ def _without_prices(found: list[Token]) -> list[Token]:
 
 
 def _as_text(found: list[Token]) -> tuple[str, ...]:
-    """Tokens of an answer, words without case; braces stay where they are arguments.
+    """Return an answer's tokens, words without case; braces stay where they are arguments.
 
-    Around a single token they say nothing: ``x^{2}`` is ``x^2``, but ``2^{x+1}`` is not ``2^x+1``.
+    Around a single token they mean nothing: ``x^{2}`` is ``x^2``, but ``2^{x+1}`` is not ``2^x+1``.
     """
     kept: list[str] = []
     for token in found:
@@ -165,7 +173,7 @@ def _as_text(found: list[Token]) -> tuple[str, ...]:
 
 
 def _without_wrapping(text: str) -> str:
-    """Boxes, lines, quotation and bold marks around the whole answer removed."""
+    """Remove boxes, lines, quotation and bold marks around the whole answer."""
     text = _ANSWER_IS.sub(lambda m: "" if m[2] else m[1] or "", text.strip()).strip()
     for _ in range(MAX_FRAMES):
         inner = FRAME.sub("", text, count=1)
@@ -178,10 +186,10 @@ def _without_wrapping(text: str) -> str:
 
 
 def without_bare_braces(tokens: list[Token]) -> list[Token]:
-    """Drop braces that are no argument: ``2{x+1}`` is set as 2x + 1, and ``5{1}`` as 51.
+    """Drop braces around what is not an argument: ``2{x+1}`` is set as 2x + 1, and ``5{1}`` as 51.
 
     Raises:
-        Unread: A brace is open or one too many.
+        Unread: A brace is not closed, or there is one too many.
     """
     sieve = _Sieve()
     for place, token in enumerate(tokens):
@@ -196,7 +204,7 @@ class _Sieve:
 
     def __init__(self) -> None:
         self.kept: list[Token] = []
-        # Per open bracket: what was missing, its kind, whether a function's script stands in it.
+        # Per open bracket: what was missing, its kind, whether a function's script is in it.
         self.frames: list[tuple[list[int], str, bool]] = []
         self._missing: list[int] = []  # arguments that the commands around still take
         self._is_function = False  # what was taken last, with its scripts

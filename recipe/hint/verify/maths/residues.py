@@ -17,7 +17,7 @@ _MAX = 10**100  # no problem states a larger modulus, and its digits are written
 
 
 def without_moduli(gold: Node, node: Node, problem: str) -> Node:
-    """An answer without the modulus that the question states, unless the gold answer has one."""
+    """Return an answer without the modulus that the question states if the gold answer has none."""
     return node if _has_residue(gold) else _without(node, problem)
 
 

@@ -28,14 +28,14 @@ _ALL: tuple[Part, ...] = ((_LOW, _HIGH),)
 
 
 def parts_of(node: Node) -> tuple[Node, ...]:
-    """Members of nested unions."""
+    """Return the members of nested unions."""
     if node.kind != "union":
         return (node,)
     return tuple(part for item in node.items for part in parts_of(item))
 
 
 def as_interval(node: Node) -> tuple[Node, str] | None:
-    """An inequality as an interval and the name of its variable; an interval as it is."""
+    """Return an inequality as an interval and the name of its variable; an interval as it is."""
     if node.kind == "tuple" and len(node.items) == 2:
         return node, ""
     if node.kind != "relation":
@@ -76,7 +76,7 @@ def _half_line(name: str, kind: str, bound: Node) -> tuple[Node, str]:
 
 
 def is_all_reals(node: Node) -> bool:
-    """Whether it is the interval from minus to plus infinity."""
+    """Return whether it is the interval from minus to plus infinity."""
     try:
         return same(real_set(node), _ALL)
     except NoValue:
@@ -84,10 +84,10 @@ def is_all_reals(node: Node) -> bool:
 
 
 def real_set(node: Node) -> tuple[Part, ...]:
-    """Disjoint parts in ascending order.
+    """Return the disjoint parts of a set in ascending order.
 
     Raises:
-        NoValue: It is no set of real numbers, or its ends cannot be compared.
+        NoValue: It is not a set of real numbers, or its ends cannot be compared.
     """
     if len(variables_of(node)) > 1:
         raise NoValue("two variables")
@@ -95,7 +95,7 @@ def real_set(node: Node) -> tuple[Part, ...]:
 
 
 def same(one: tuple[Part, ...], other: tuple[Part, ...]) -> bool:
-    """Whether two sets have the same parts."""
+    """Return whether two sets have the same parts."""
     return len(one) == len(other) and all(
         _order(a, b) == 0 for left, right in zip(one, other, strict=True)
         for a, b in zip(left, right, strict=True)
@@ -103,7 +103,7 @@ def same(one: tuple[Part, ...], other: tuple[Part, ...]) -> bool:
 
 
 def variables_of(node: Node) -> set[str]:
-    r"""The names that inequalities bound, and ``x`` of ``x \in``."""
+    r"""Return the names that inequalities bound, and ``x`` of ``x \in``."""
     if node.kind in ("label", "relation"):
         return names_in(*node.items[:1]) if node.kind == "label" else names_in(node)
     return {name for item in node.items for name in variables_of(item)}
@@ -124,7 +124,7 @@ def _parts(node: Node) -> list[Part]:
     opener, closer = bounded[0].value
     if _compare(low, high) > 0:
         raise NoValue("an interval that runs backwards")
-    return [(Cut(low, 1 if opener == "(" else -1), Cut(high, -1 if closer == ")" else 1))]
+    return [(Cut(low, -1 if opener == "[" else 1), Cut(high, 1 if closer == "]" else -1))]
 
 
 def _union(node: Node) -> list[Part]:
@@ -170,10 +170,10 @@ def _interval_of(node: Node) -> Node | None:
 
 
 def _as_relation(node: Node) -> Node:
-    """A member of a list of relations; ``x = 1`` among them is {1}.
+    """Return a member of a list of relations; ``x = 1`` among them is {1}.
 
     Raises:
-        NoValue: It is none.
+        NoValue: It is not a relation.
     """
     if node.kind == "relation":
         return node
@@ -231,7 +231,7 @@ def _intersection(one: tuple[Part, ...], other: tuple[Part, ...]) -> tuple[Part,
 
 
 def _order(a: Cut, b: Cut) -> int:
-    """-1, 0 or 1."""
+    """Return -1, 0 or 1."""
     by_value = _compare(a.at, b.at)
     return by_value if by_value else (a.side > b.side) - (a.side < b.side)
 

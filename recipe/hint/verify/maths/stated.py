@@ -1,7 +1,7 @@
 r"""The formulas that a problem's text states.
 
-A formula stands between marks (``$``, ``\[``, ``<math>``, backticks, an environment) or without
-any. One that is no answer form as a whole is read in parts: ``12+3=?`` states ``12+3``.
+A formula is written between marks (``$``, ``\[``, ``<math>``, backticks, an environment) or without
+any. One that is not an answer form as a whole is read in parts: ``12+3=?`` states ``12+3``.
 """
 
 from __future__ import annotations
@@ -9,13 +9,14 @@ from __future__ import annotations
 import functools
 import re
 
+from recipe.hint.verify.maths.conventions import CALLED
 from recipe.hint.verify.maths.copies import is_worked
 from recipe.hint.verify.maths.keys import key
 from recipe.hint.verify.maths.mentions import MAX_CHARS
 from recipe.hint.verify.maths.reading import read
 from recipe.hint.verify.maths.tree import STRUCTURES, Node
 
-_CALLED = (  # functions and commands as a text without marks has them
+_CALLED = (  # functions and commands, as a text without marks writes them
     r"(?:sqrt|(?:arc)?(?:sin|cos|tan)|cot|sec|csc|log|ln|exp"
     r"|\\(?:times|cdot|div|sqrt|[dt]?frac|binom|pi|circ|(?:arc)?(?:sin|cos|tan)|log|ln|left|right))"
     r"(?![A-Za-z])"
@@ -34,7 +35,7 @@ FORMULA = re.compile(
 )
 MAX_FORMULAS = 60
 _ENDS = '.,;:? (-*"”'  # of a sentence, not of its formula
-_FACTOR_BEHIND = re.compile(r"\)\s?(?=[0-9])")  # (1+2i)6, which is no answer form
+_FACTOR_AFTER = re.compile(r"\)\s?(?=[0-9])")  # (1+2i)6, which is not an answer form
 _LAYOUT = re.compile(
     r"&|\\(?:begin|end)\{(?:aligned|align|array|gathered|gather|split|cases|equation)\*?\}"
     r"(?:\{[clr|]{1,9}\})?"
@@ -49,7 +50,7 @@ _BETWEEN = re.compile(  # two parts of a formula, or a formula and its blank
 
 @functools.lru_cache(maxsize=256)
 def formulas_of(problem: str) -> tuple[frozenset[str], tuple[Node, ...], tuple[Node, ...]]:
-    """The keys of all formulas in a text and of their sides; its equations; its values."""
+    """Return the keys of all formulas in a text and of their sides; its equations; its values."""
     keys, equations, values = set[str](), [], []
     for match in list(FORMULA.finditer(problem[-MAX_CHARS:]))[:MAX_FORMULAS]:
         for tree in _trees_of(next(filter(None, match.groups()))):
@@ -63,7 +64,7 @@ def formulas_of(problem: str) -> tuple[frozenset[str], tuple[Node, ...], tuple[N
 
 
 def _trees_of(formula: str) -> list[Node]:
-    """All readings of a formula; of one that is not read those of its parts that hold work."""
+    """Return a formula's readings or, if it has none, those of its parts that hold work."""
     whole = _readings(formula)
     if whole:
         return whole
@@ -74,10 +75,12 @@ def _trees_of(formula: str) -> list[Node]:
 
 def _readings(text: str) -> list[Node]:
     text = text.strip().rstrip(_ENDS)
-    return [*(read(text).trees or read(_FACTOR_BEHIND.sub(r")\\cdot ", text)).trees)]
+    if (counted := CALLED.sub(r"\\binom{\1}{\2}", text)) != text:  # C(10, 3), a point or a number
+        return [*read(text).trees, *read(counted).trees]
+    return [*(read(text).trees or read(_FACTOR_AFTER.sub(r")\\cdot ", text)).trees)]
 
 
 def _with_round_brackets(text: str) -> str:
-    r"""``2[3(4+1)-5]`` and ``2\{3(4+1)-5\}`` with the brackets that group in an answer."""
+    r"""Write ``2[3(4+1)-5]`` and ``2\{3(4+1)-5\}`` with the brackets that group in an answer."""
     marks = {"[": "(", r"\{": "(", "]": ")", r"\}": ")"}
     return _GROUPING.sub(lambda match: marks.get(match[0], match[0]), text)

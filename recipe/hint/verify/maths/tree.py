@@ -39,7 +39,7 @@ class Node:
             sum prod pm mp`` for a formula; ``list tuple interval set union inter minus matrix
             ratio relation label quantity numeral residue word`` for what holds formulas.
         items: Its parts.
-        value: What is no part: a number, a name, brackets, relations, a suffix.
+        value: What is not a part: a number, a name, brackets, relations, a suffix.
     """
 
     kind: str
@@ -57,12 +57,12 @@ class Number:
 
 
 def num(value: Fraction | int, decimals: int = 0) -> Node:
-    """A numeral."""
+    """Return a numeral."""
     return Node("num", value=Number(Fraction(value), decimals))
 
 
 def names_in(*nodes: Node) -> set[str]:
-    """The names of all variables."""
+    """Return the names of all variables."""
     found: set[str] = set()
     for node in nodes:
         if node.kind == "sym":
@@ -76,7 +76,7 @@ def names_in(*nodes: Node) -> set[str]:
 
 
 def is_name(node: Node) -> bool:
-    """Whether it can stand left of ``=`` as a name: ``x``, ``f(x)``, ``(x, y)``, ``Area``."""
+    """Return whether it can be a name left of ``=``: ``x``, ``f(x)``, ``(x, y)``, ``Area``."""
     if node.kind == "sym":
         return not node.value.startswith(r"\mathbb")
     if node.kind == "word":
@@ -100,7 +100,7 @@ def is_name(node: Node) -> bool:
 
 
 def points_of(node: Node) -> str:
-    """The letters of ``ABC`` and longer, the corners of a polygon; of all else nothing."""
+    """Return the letters of ``ABC`` and longer, the corners of a polygon; else nothing."""
     letters = ""
     while node.kind == "mul" and node.value is None and node.items[1].kind == "sym":
         letters = f"{node.items[1].value}{letters}"
@@ -110,19 +110,19 @@ def points_of(node: Node) -> str:
 
 
 def has_sign_pair(node: Node) -> bool:
-    r"""Whether a ``\pm`` is in it."""
+    r"""Return whether a ``\pm`` is in it."""
     return node.kind in ("pm", "mp") or any(has_sign_pair(item) for item in node.items)
 
 
 def has_bare_degree(node: Node) -> bool:
-    r"""Whether a degree sign stands outside of functions, where ``90^\circ - x`` is 90 - x."""
+    r"""Return whether a degree sign is outside functions, where ``90^\circ - x`` is 90 - x."""
     return node.kind == "degree" or (
         node.kind != "fn" and any(has_bare_degree(item) for item in node.items)
     )
 
 
 def with_sign(node: Node, sign: int) -> Node:
-    r"""With the upper (1) or the lower (-1) sign of every ``\pm``."""
+    r"""Return a tree with the upper (1) or the lower (-1) sign of every ``\pm``."""
     items = tuple(with_sign(item, sign) for item in node.items)
     if node.kind not in ("pm", "mp"):
         return replace(node, items=items)
@@ -131,7 +131,7 @@ def with_sign(node: Node, sign: int) -> Node:
 
 
 def is_sorted(names: list[str]) -> bool:
-    """Whether names come as one would list them: r, theta and x, y; b, m have no such order."""
+    """Return whether names are in their usual order: r, theta and x, y; b, m have no such order."""
     plain = [name.strip("\\") for name in names]
     is_near = all(
         len(one + other) > 2 or ord(other) - ord(one) <= _NEAR for one, other in pairwise(plain)
@@ -140,7 +140,7 @@ def is_sorted(names: list[str]) -> bool:
 
 
 def folded(node: Node) -> str:
-    """A word without its case; one letter keeps it. The empty set is ``no solution``."""
+    """Return a word without its case; one letter keeps it. The empty set is ``no solution``."""
     if node.kind == "word":
         text = node.value.strip(" .!'\"")
         text = text if len(text) == 1 else text.casefold().replace("-", " ")
@@ -156,24 +156,24 @@ def folded(node: Node) -> str:
 
 
 def parted(node: Node) -> tuple[Node, Suffix]:
-    """A value and what stands behind it."""
+    """Return a value and its suffix."""
     return (node.items[0], node.value) if node.kind == "quantity" else (node, Suffix())
 
 
 def is_infinite(node: Node) -> bool:
-    """Whether it is plus or minus infinity."""
+    """Return whether it is plus or minus infinity."""
     return infinity_sign(node) != 0
 
 
 def infinity_sign(node: Node) -> int:
-    """1 and -1 for the infinities, else 0."""
+    """Return 1 and -1 for the infinities, else 0."""
     if node.kind == "neg":
         return -infinity_sign(node.items[0])
     return int(node.kind == "const" and node.value == "inf")
 
 
 def pointed(relation: Node) -> tuple[tuple[Node, Node], str]:
-    r"""The two sides and ``=``, ``\ne``, ``>`` or ``\ge``."""
+    r"""Return the two sides and ``=``, ``\ne``, ``>`` or ``\ge``."""
     (left, right), [kind] = relation.items, relation.value
     if kind in ("<", r"\le"):
         return (right, left), {"<": ">", r"\le": r"\ge"}[kind]
@@ -181,7 +181,7 @@ def pointed(relation: Node) -> tuple[tuple[Node, Node], str]:
 
 
 def multiplied(node: Node) -> Node:
-    """A number times a matrix or vector, multiplied out."""
+    """Return a number times a matrix or vector, multiplied out."""
     if node.kind in ("mul", "div") and len(node.items) == 2:
         left, right = node.items
         inner = multiplied(right if node.kind == "mul" else left)
@@ -203,7 +203,7 @@ def multiplied(node: Node) -> Node:
 
 
 def flat(node: Node) -> Node | None:
-    """A bracket, or a matrix of one row or one column as a bracket; else ``None``."""
+    """Return a bracket, or a matrix of one row or one column as a bracket; else ``None``."""
     if node.kind == "tuple":
         is_interval = node.value == "[]" and len(node.items) == 2
         return node if node.value in ("()", "[]") and not is_interval else None
@@ -223,7 +223,7 @@ class NoValue(Exception):
 
 
 def exact(node: Node) -> Fraction | None:
-    """The value of a rational constant; ``None`` for what is not one, or is too large."""
+    """Return the value of a rational constant; ``None`` for what is not one, or is too large."""
     try:
         return _exact(node)
     except (NoValue, RecursionError):
@@ -294,7 +294,7 @@ EXACT: dict[str, Any] = {
 
 
 def whole(text: str) -> int:
-    """Of at most 5000 digits, in parts: Python refuses numerals of more than 4300."""
+    """Read at most 5000 digits, in parts: Python refuses numerals of more than 4300."""
     if not text.isdigit():
         raise Unread("no whole number")
     value = 0
@@ -305,13 +305,13 @@ def whole(text: str) -> int:
 
 
 def decimal(text: str) -> Fraction:
-    """The value of a numeral with a point."""
+    """Return the value of a numeral with a point."""
     before, _, decimals = text.partition(".")
     return Fraction(whole((before + decimals) or "0"), 10 ** len(decimals))
 
 
 def factors(node: Node) -> dict[Node, Fraction]:
-    """The factors of a formula that have a variable, with their exponents."""
+    """Return the factors of a formula that have a variable, with their exponents."""
     found: dict[Node, Fraction] = {}
     if node.kind in ("mul", "div", "neg"):
         for place, item in enumerate(node.items):
@@ -328,7 +328,7 @@ def factors(node: Node) -> dict[Node, Fraction]:
 
 
 def marks_of(node: Node) -> list[str]:
-    """What tells members apart, different for each: names, units, nouns; else nothing."""
+    """Return names, units or nouns that differ for each of the members; else nothing."""
     marks = []
     for item in node.items:
         if item.kind == "label":
@@ -338,62 +338,8 @@ def marks_of(node: Node) -> list[str]:
     return marks if len(set(marks)) == len(node.items) else []
 
 
-_ROUNDED_DIGITS = 6  # a decimal with fewer is no rounding of anything
-# None of a decimal that ends, 12345.67, may differ by more than this times min(1, |gold|).
-_TOLERANCE = Fraction(2, 1_000_000)
-_EXACT = Fraction(1, 10**20)  # sqrt(4), computed to 30 digits more, is 2
-
-
 def decimals(node: Node) -> int:
-    """How many decimals a numeral is written with, a sign before it or not; 0 for others."""
+    """Return how many decimals a numeral is written with, a sign before it or not; 0 for others."""
     if node.kind == "neg":
         return decimals(node.items[0])
     return node.value.decimals if node.kind == "num" else 0
-
-
-def last_place(node: Node) -> Fraction:
-    """The size of a numeral's last digit but zeros; a twentieth of a product, 0 of a quotient."""
-    if node.kind == "neg":
-        return last_place(node.items[0])
-    if node.kind != "num":
-        return Fraction(0) if node.kind == "div" else abs(exact(node) or Fraction(0)) / 20
-    if decimals(node) or node.value.value.numerator.bit_length() > 4000:
-        return Fraction(1, 10 ** decimals(node))
-    digits = str(node.value.value)
-    return Fraction(10 ** (len(digits) - len(digits.rstrip("0") or "0")))
-
-
-def is_rounded(gold: Node, other: Node, left: Fraction, right: Fraction) -> bool:
-    """Whether one of two numbers is written as a decimal that rounds the other."""
-    return _rounds_exact(left, other, right) or _rounds_exact(right, gold, left)
-
-
-def _rounds_exact(value: Fraction, node: Node, decimal: Fraction) -> bool:
-    """Whether it is rounded or cut; where ``value`` ends, only far behind its point."""
-    if not rounds_to(value, node, decimal):
-        return False
-    rest = value.denominator
-    for factor in (2, 5):
-        while rest % factor == 0:
-            rest //= factor
-    is_near = abs(value - decimal) <= _TOLERANCE * min(1, abs(value))
-    return rest > 1 or (is_near and decimals(node) >= _ROUNDED_DIGITS - 1)
-
-
-def may_round(node: Node, decimal: Fraction) -> bool:
-    """Whether ``node``, which is ``decimal``, is written with enough digits for a rounding."""
-    places = decimals(node)
-    return 0 < places <= 400 and abs(decimal) * 10**places >= 10 ** (_ROUNDED_DIGITS - 1)
-
-
-def rounds_to(value: Fraction, node: Node, decimal: Fraction) -> bool:
-    """Whether ``node``, a decimal of six digits or more, is ``value`` rounded or cut."""
-    if not may_round(node, decimal):
-        return False
-    unit = Fraction(1, 10 ** decimals(node))
-    nearest = round(value / unit)
-    if abs(value / unit - nearest) < _EXACT:
-        return nearest * unit == decimal  # it can be written exactly
-    gap = abs(value - decimal)
-    is_cut = gap < unit and abs(decimal) < abs(value)
-    return 2 * gap <= unit or is_cut

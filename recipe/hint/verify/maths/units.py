@@ -1,6 +1,6 @@
 """Units of measure and money: their spellings, prefixes and kinds.
 
-A closed table: a unit is spelled as it is here or is no unit. A prefix is read in ``millimeters``,
+A closed table: a unit is spelled as here, or it is not a unit. A prefix is read in ``millimeters``,
 where both parts are whole words, and in the symbols that are listed (``mm``), so that no ordinary
 word (has, fly, camp, exam) is taken for one.
 """
@@ -67,7 +67,7 @@ _COMPOUND = {
     "kilometer_per_hour": {"kilometer": 1, "hour": -1},
     "cubic_centimeter": {"centimeter": 3},
 }
-# Symbols that have no twin in the other case, as mg and Mg: KM is km.
+# Symbols that have no twin in the other case, unlike mg and Mg: KM is km.
 _ANY_CASE = frozenset(
     "km cm kg kgs ft yd yds lb lbs oz hr hrs min mins sec secs mph kph kmh kmph gal tsp tbsp yr "
     "yrs wk wks kilo kilos".split()
@@ -75,7 +75,7 @@ _ANY_CASE = frozenset(
 
 
 def _spelled() -> tuple[dict[str, str], dict[str, str]]:
-    """The canonical name of every word, and the kind of every canonical name."""
+    """Return the canonical name of every word, and the kind of every canonical name."""
     names, kinds = {}, {}
     for kind, units in _WORDS.items():
         for entry in units.split("|"):
@@ -94,7 +94,7 @@ _SIGNS = {sign: name for name, signs in _SYMBOLS.items() for sign in signs.split
 
 
 def name_of(word: str) -> str | None:
-    """The canonical name of one unit, ``None`` when ``word`` is none."""
+    """Return the canonical name of one unit, ``None`` when ``word`` is not one."""
     lower = word.lower()
     if word in _SIGNS:
         return _SIGNS[word]
@@ -102,17 +102,17 @@ def name_of(word: str) -> str | None:
 
 
 def is_symbol(word: str) -> bool:
-    """Whether a unit is written by a sign or abbreviation, not by a word."""
+    """Return whether a unit is written by a sign or abbreviation, not by a word."""
     return word.lower() not in _NAMES
 
 
 def kind_of(name: str) -> str:
-    """What a unit measures: ``length``, ``money``; the unit itself where nothing else does."""
+    """Return what a unit measures: ``length``, ``money``; the unit itself if no other does."""
     return _KINDS.get(name, name)
 
 
 def read_unit(words: Sequence[str]) -> Unit | None:
-    """``None`` unless all of the words make one unit; ``/`` and ``per`` divide."""
+    """Return the unit that all of the words make, else ``None``; ``/`` and ``per`` divide."""
     over = [place for place, word in enumerate(words) if word in ("/", "per")]
     if len(over) > 1:
         return None
@@ -121,12 +121,12 @@ def read_unit(words: Sequence[str]) -> Unit | None:
     if not top or bottom is None or (over and not bottom) or not bottom.keys().isdisjoint(top):
         return None
     if PERCENT in bottom or (PERCENT in top and len(top | bottom) > 1):
-        return None  # 5% cm is no 5 cm
+        return None  # 5% cm is not 5 cm
     return canonical({**top, **{name: -power for name, power in bottom.items()}})
 
 
 def _read_factors(words: Sequence[str]) -> dict[str, int] | None:
-    """Units side by side with their exponents: ``square feet``, ``cm ^ 2``, ``metres squared``."""
+    """Read units side by side with exponents: ``square feet``, ``cm ^ 2``, ``metres squared``."""
     powers: dict[str, int] = {}
     rest, last, pending = list(words), "", 1
     while rest:
@@ -151,7 +151,7 @@ def _read_factors(words: Sequence[str]) -> dict[str, int] | None:
 
 
 def canonical(powers: dict[str, int]) -> Unit:
-    """Units in order, compound ones taken apart."""
+    """Return units in order, compound ones split into their parts."""
     merged = dict(powers)
     for name, parts in _COMPOUND.items():
         if name in merged:

@@ -30,7 +30,7 @@ _MAX_PERIOD = 500  # of a step: all whole numbers up to four times as many are t
 
 
 def same_value(gold: Node, other: Node) -> bool:
-    """Whether two formulas are equal, as constants or as functions.
+    """Return whether two formulas are equal, as constants or as functions.
 
     Raises:
         NoValue: That cannot be told.
@@ -46,19 +46,19 @@ def same_value(gold: Node, other: Node) -> bool:
 
 
 def _kinds_with_names(node: Node, kinds: frozenset[str]) -> bool:
-    """Whether one of ``kinds`` is there with a variable inside."""
+    """Return whether one of ``kinds`` is there with a variable inside."""
     return next(_parts_of(node, kinds), None) is not None
 
 
 def _has_signed_power(node: Node) -> bool:
-    """``(-1)^n``: a function of whole numbers."""
+    """Return whether it has a ``(-1)^n``, a function of whole numbers."""
     if node.kind == "pow" and names_in(node.items[1]) and (exact(node.items[0]) or 0) < 0:
         return True
     return any(_has_signed_power(item) for item in node.items)
 
 
 def _is_piecewise_alone(gold: Node, other: Node) -> bool:
-    """Whether the answer can change its formula where the gold answer does not.
+    """Return whether the answer can change its formula where the gold answer does not.
 
     Such a function may differ far away, or between two points only.
     """
@@ -71,7 +71,7 @@ def _is_piecewise_alone(gold: Node, other: Node) -> bool:
 
 
 def _is_one_of(argument: Node, own: list[Node]) -> bool:
-    """Whether something changes at places where one of ``own`` does, or at 0 alone."""
+    """Return whether something changes at places where one of ``own`` does, or at 0 alone."""
     if argument in own or _is_proportional_to_one(argument, own):
         return True
     return all(
@@ -90,7 +90,7 @@ def _is_proportional_to_one(node: Node, own: list[Node]) -> bool:
 
 
 def _branches(node: Node) -> Iterator[Node]:
-    """What a variable's root, logarithm, absolute value or inverse function is taken of."""
+    """Yield what a variable's root, logarithm, absolute value or inverse function is taken of."""
     if not names_in(node):
         return
     is_inverse = node.kind == "fn" and (node.value == "ln" or node.value.startswith("arc"))
@@ -104,7 +104,7 @@ def _branches(node: Node) -> Iterator[Node]:
 
 
 def _has_corner(node: Node) -> bool:
-    """Whether it is bent: ``|x|``, and roots and logarithms of what has an even power."""
+    """Return whether it is bent: ``|x|``, and roots and logarithms of what has an even power."""
     if not names_in(node):
         return False
     takes_root = node.kind in ("root", "log") or (node.kind == "fn" and node.value == "ln")
@@ -115,7 +115,7 @@ def _has_corner(node: Node) -> bool:
 
 
 def _has_steps_of(gold: Node, other: Node, names: list[str]) -> bool:
-    """Whether the answer's steps are the gold answer's, moved, or few enough to try all places."""
+    """Return whether the answer's steps are the gold's, moved, or few enough to try all places."""
     are_whole = _steps_between_whole_numbers(gold, names)
     own = [step.items[0] for step in _parts_of(gold, _STEPS)]
     for step in _parts_of(other, _STEPS):
@@ -133,27 +133,27 @@ def _has_steps_of(gold: Node, other: Node, names: list[str]) -> bool:
 
 
 def _constant(node: Node, names: list[str]) -> Fraction | None:
-    """The value of a formula that is rational and the same for all values of its variables."""
-    values = {exact(_with(node, names, place)) for place in (Fraction(17, 3), Fraction(101), 7)}
+    """Return a formula's value if it is rational and the same whatever its variables are."""
+    values = {exact(placed(node, names, place)) for place in (Fraction(17, 3), Fraction(101), 7)}
     return values.pop() if len(values) == 1 else None
 
 
-def _with(node: Node, names: list[str], start: Fraction | int) -> Node:
-    """With numbers from ``start`` on for its variables."""
+def placed(node: Node, names: list[str], start: Fraction | int) -> Node:
+    """Return a formula with numbers from ``start`` on for its variables."""
     if node.kind == "sym" and node.value in names:
         return num(start + names.index(node.value))
-    return Node(node.kind, tuple(_with(item, names, start) for item in node.items), node.value)
+    return Node(node.kind, tuple(placed(item, names, start) for item in node.items), node.value)
 
 
 def _period(node: Node) -> int:
-    """No smaller than the numbers of which a step's argument is made, multiplied."""
+    """Return the product of the numbers in a step's argument, no smaller than its period."""
     if node.kind == "num":
         return max(1, *map(abs, node.value.value.as_integer_ratio()))
     return math.prod(map(_period, node.items))
 
 
 def _steps_between_whole_numbers(node: Node, names: list[str]) -> bool:
-    """Whether a step's argument falls between whole numbers where the variables are whole."""
+    """Return whether a step's argument falls between whole numbers at whole variables."""
     import mpmath
 
     steps = list(_parts_of(node, _STEPS))
@@ -203,7 +203,7 @@ def _same_function(gold: Node, other: Node) -> bool:
 
 
 def _agrees_at(gold: Node, other: Node, points: Iterator[Mapping[str, Any]]) -> bool | None:
-    """``False`` at the first point where they differ; ``None`` when too few have values."""
+    """Compare; ``False`` at the first point where they differ; ``None`` if too few have values."""
     compared = 0
     is_complex = _has_imaginary(gold)
     for point in points:
@@ -229,7 +229,7 @@ def _has_imaginary(node: Node) -> bool:
 
 
 def _random(*parts: object) -> random.Random:
-    """Points follow from both texts, so that nobody can know them before he has written his."""
+    """Seed the points by both texts, so that nobody can know them before writing an answer."""
     digest = hashlib.sha256(repr(parts).encode("utf-8", "backslashreplace")).digest()
     return random.Random(digest)
 
@@ -254,7 +254,7 @@ def _points(gold: Node, other: Node, names: list[str]) -> Iterator[Mapping[str, 
 
 
 def _between(gold: Node, other: Node, names: list[str]) -> Iterator[Mapping[str, Any]]:
-    """Points between any two places where ``|ax+b|`` and its like change."""
+    """Yield points between any two places where ``|ax+b|`` and its like change."""
     rng = _random("between", gold, other)
     changing = {part for node in (gold, other) for arg in _branches(node) for part in factors(arg)}
     for name in names if len(changing) > 1 else ():
@@ -266,7 +266,7 @@ def _between(gold: Node, other: Node, names: list[str]) -> Iterator[Mapping[str,
 
 
 def _root_of(node: Node, name: str, rest: Mapping[str, Any]) -> Any:
-    """Where a formula is 0, were it linear in a variable; ``None`` when that cannot be told."""
+    """Return where a formula is 0, were it linear in a variable; ``None`` if that is unknown."""
     try:
         zero, one = (certain(node, {**rest, name: value}).real for value in (0.0, 1.0))
         return None if zero == one else zero / (zero - one)
@@ -275,7 +275,7 @@ def _root_of(node: Node, name: str, rest: Mapping[str, Any]) -> Any:
 
 
 def _irrational(rng: random.Random, sign: int, scale: int) -> Any:
-    """A square root times a power of ten, to the digits of whoever asks."""
+    """Return a square root times a power of ten, to as many digits as are asked for."""
     import mpmath
 
     radicand = rng.getrandbits(160) | 1
@@ -303,25 +303,25 @@ def _whole_points(gold: Node, other: Node, names: list[str]) -> Iterator[Mapping
 
 
 def _differ_at_whole_numbers(gold: Node, other: Node, names: list[str]) -> bool:
-    """By exact fractions, at every whole number up to four times the longest period."""
+    """Compare exactly at every whole number up to four times the longest period."""
     steps = [step.items[0] for node in (gold, other) for step in _parts_of(node, _STEPS)]
     top = 4 * min(_MAX_PERIOD, max(map(_period, steps), default=1)) + 200
     for place in range(1, top if len(names) == 1 else 1):
-        left, right = (exact(_with(node, names, place)) for node in (gold, other))
+        left, right = (exact(placed(node, names, place)) for node in (gold, other))
         if left is not None and right is not None and left != right:
             return True
     return False
 
 
 def _own_numbers(*nodes: Node) -> set[int]:
-    """Whole constants of the formulas, where steps may happen."""
+    """Return the whole constants of the formulas, where steps may happen."""
     values = [exact(constant) for node in nodes for constant in _constants(node)]
     found = {part for value in values if value is not None for part in value.as_integer_ratio()}
     return {abs(number) for number in found if 10 < abs(number) < 10**12}
 
 
 def _own_scales(*nodes: Node) -> list[int]:
-    """Powers of ten of the constants in the formulas, at most eight of them."""
+    """Return the powers of ten of the constants in the formulas, at most eight of them."""
     found: set[int] = set()
     for node in nodes:
         for constant in _constants(node):
@@ -343,7 +343,7 @@ def _constants(node: Node) -> Iterator[Node]:
 
 
 def same_relation(gold: tuple[Node, Node], other: tuple[Node, Node], *, may_flip: bool) -> bool:
-    """Whether two differences agree up to a factor, which is positive unless ``may_flip``.
+    """Return whether two differences agree up to a factor, which is positive unless ``may_flip``.
 
     Args:
         gold: The two sides.
@@ -383,7 +383,7 @@ def _differ_by_factor(left: Node, right: Node, *, may_flip: bool = True) -> bool
 
 
 def _proportional(left: Node, right: Node, one: Mapping[str, Any], two: Mapping[str, Any]) -> bool:
-    """``left(one) right(two) = left(two) right(one)``, as values of one tree at one point."""
+    """Test ``left(one) right(two) = left(two) right(one)``, as values of one tree at one point."""
     both = {f"1{name}": value for name, value in one.items()}
     both |= {f"2{name}": value for name, value in two.items()}
     return agree(

@@ -72,7 +72,7 @@ _MAY_BE_ASKED = frozenset(
 _HARMLESS = frozenset(
     "more left less fewer times pair pairs extra additional remaining missing other ones".split()
 )
-# To look at nouns, but they may change the value before them: tripled, daily, tenfold, octuples.
+# They look like nouns, but may change the value before them: tripled, daily, tenfold, octuples.
 _CHANGING = re.compile(
     r"(?:[a-z]{2}(?<!e)ed|[a-z]{3}ly|(?:[a-z]fold|uple|uplet|illion)s?)(?![a-z])"
 )
@@ -95,13 +95,13 @@ _ROUND = frozenset({"a dozen", "a hundred", "a thousand", "a million", "a billio
 
 @dataclass(frozen=True, slots=True)
 class Suffix:
-    """What stands behind a value.
+    """The words that follow a value.
 
     Attributes:
         scale: What the value is multiplied with (``million``).
         power: What it is raised to (``squared``).
         unit: ``((canonical name, exponent), ...)``, ``(("percent", 1),)`` for percent.
-        noun: Words that are no unit.
+        noun: Words that are not a unit.
         text: All of it, as written.
     """
 
@@ -123,7 +123,7 @@ class Suffix:
 
 
 def number_of(words: Sequence[str]) -> Fraction | None:
-    """The value of words such as ``minus twenty-five``, ``three million``, ``two thirds``."""
+    """Return the value of ``minus twenty-five``, ``three million``, ``two thirds`` and the like."""
     words = [part.lower() for word in words for part in word.split("-")]
     if words and words[0] in ("minus", "negative"):
         value = number_of(words[1:])
@@ -140,7 +140,7 @@ def number_of(words: Sequence[str]) -> Fraction | None:
 
 
 def _part(words: Sequence[str]) -> Fraction | None:
-    """``half``, ``a third``, ``two thirds``; ``third`` and ``twenty-fifth`` are places in a row."""
+    """Read ``half``, ``a third``, ``two thirds``; ``third``, ``twenty-fifth`` are ordinals."""
     part = words[-1]
     is_plural = part.endswith("s") or part == "halves"
     if len(words) == 1:
@@ -152,7 +152,7 @@ def _part(words: Sequence[str]) -> Fraction | None:
 
 
 def is_noun(word: str) -> bool:
-    """Whether a word can name something: no comparison, negation, number or operation."""
+    """Return whether a word can name something: no comparison, negation, number or operation."""
     return not any(
         part in _NO_NOUNS or _is_count(part.removesuffix("s")) for part in word.lower().split("-")
     )
@@ -163,12 +163,12 @@ def _is_count(word: str) -> bool:
 
 
 def is_plain_noun(word: str) -> bool:
-    """Whether a word is a noun that needs no more than to be in the problem: no unit either."""
+    """Return whether a word is a noun that only has to be in the problem, and not a unit."""
     return is_noun(word) and name_of(word) is None and not changes_value(word)
 
 
 def changes_value(word: str) -> bool:
-    """Whether a word behind a number may make it another: ``square``, ``hundreds``, ``tripled``."""
+    """Return whether it may change the number before it: ``square``, ``hundreds``, ``tripled``."""
     lower = word.lower()
     parts = {form for part in lower.split("-") for form in (part, part.removesuffix("s"))}
     is_listed = lower in _MAY_BE_ASKED - _HARMLESS or not parts.isdisjoint(_CHANGING_NOUNS)
@@ -203,7 +203,7 @@ def _whole_number(words: Sequence[str]) -> Fraction | None:
 
 
 def read_suffix(words: Sequence[str]) -> Suffix | None:
-    r"""Read what stands behind a value; ``None`` when some of it is not understood.
+    r"""Read the words that follow a value; ``None`` when some of them are not understood.
 
     Args:
         words: Words, currencies, the marks ``%``, ``/``, ``^``, ``\degree``, numerals after ``^``.
@@ -245,7 +245,7 @@ def read_counted(words: Sequence[str]) -> tuple[Fraction, Suffix] | None:
 
 
 def split_tail(words: Sequence[str]) -> tuple[list[str], str]:
-    """Part a noun from what is said of it at its end: ``left``, ``in total``, ``per day``."""
+    """Split a noun from what is said of it at its end: ``left``, ``in total``, ``per day``."""
     for size in (2, 1):
         tail = " ".join(words[-size:]).lower()
         if tail in TAILS | TOTALS or (is_rate(words[-size:]) or is_share(words[-size:])):
@@ -258,7 +258,7 @@ def is_rate(words: Sequence[str]) -> bool:
     if len(words) != 2 or words[0].lower() not in OVER:
         return False
     is_time = kind_of(name_of(words[1]) or "") == "time"
-    return is_time and (words[0] in ("per", "/") or not is_symbol(words[1]))  # a m is no minute
+    return is_time and (words[0] in ("per", "/") or not is_symbol(words[1]))  # a m is not a minute
 
 
 def is_share(words: Sequence[str]) -> bool:

@@ -1,4 +1,4 @@
-r"""What stands around a whole answer and says nothing: spaces, ``$``, bare braces, frames."""
+r"""What surrounds a whole answer and means nothing: spaces, ``$``, bare braces, frames."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MATHS = re.compile(r"\\[()\[\]]|\\.|\$\$?|[{}]", re.DOTALL)
 
 
 def unwrapped(text: str) -> str:
-    r"""Return an answer without what stands around it and ``$`` around its parts.
+    r"""Return an answer without what surrounds it, and without ``$`` around its parts.
 
     ``$k\pi$, $k\in\mathbb{Z}$`` and ``{k\pi, k\in\mathbb{Z}}`` are ``k\pi, k\in\mathbb{Z}``.
     """
@@ -40,7 +40,7 @@ def _without_dollars(text: str) -> str:
 
 
 def is_one_group(text: str) -> bool:
-    """Whether the brace that opens a text closes at its end."""
+    """Return whether the brace that opens a text closes at its end."""
     depth = 0
     for match in _BRACE.finditer(text if text.startswith("{") else ""):
         depth += {"{": 1, "}": -1}.get(match[0], 0)

@@ -123,7 +123,7 @@ class WorkerHandle:
             return 0.0
 
     def kill(self) -> None:
-        """End the process and all of its group; who waits on the socket sees its end."""
+        """End the process and all of its group; whoever waits on the socket sees its end."""
         with self._lock:
             if self._process_fd >= 0:
                 # The group first: its number is the process's, and taken as long as that lives.

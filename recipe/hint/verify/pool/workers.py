@@ -1,14 +1,14 @@
 """Grades in processes that can be killed, so that no response can hang a run.
 
 Each grade has a process of its own, a fork of one that has imported everything
-(``worker_process``), so nothing of one grade is there at the next. A thread here starts it, feeds
+(``worker_process``), so nothing is left from one grade to the next. A thread here starts it, feeds
 it, and ends it with all that it started. There is no ``signal.alarm``, no fork of the caller and no
 ``multiprocessing``: the pool works in a daemonic process (a Ray actor), in any thread and under
 asyncio.
 
 A grade ends when its process has used ``timeout_s`` of processor time, read from outside: a busy
-machine makes a grade late, not wrong. Behind that is a limit on the wall, ``wall_factor`` times as
-long, for a grade that waits for something.
+machine makes a grade late, not wrong. The backstop is a limit on the wall clock, ``wall_factor``
+times as long, for a grade that waits for something.
 
 ``num_workers`` grades run at a time, each in a slot. One that has used ``LATE_S`` goes on but gives
 its slot to a spare thread; so endless grades delay the others by ``LATE_S`` and not by

@@ -38,12 +38,12 @@ class _Tally:
         self._remote, self._lines = remote, lines
 
     def begin(self, check: int) -> None:
-        """Before a check; an exception may have left something held."""
+        """Note that a check begins; an exception may have left something held."""
         self.began[check] = self.began.get(check, 0) + 1
         self._remote.release(all_holds=True)
 
     def end(self, check: int) -> None:
-        """After a check that holds."""
+        """Note that a check has passed."""
         self.passed[check] = self.passed.get(check, 0) + 1
         self._remote.release(all_holds=True)
 
@@ -56,14 +56,14 @@ class _Tally:
         return f"a check failed, and the tests went on ({len(failed)})" if failed else ""
 
     def has_begun(self, lines: range) -> bool:
-        """Whether a check in these lines ran."""
+        """Return whether a check in these lines ran."""
         return any(self._lines.get(check) in lines for check in self.began)
 
 
 def grade(
     channel: Channel, source: str, tests: str, tell: Callable[[str], None]
 ) -> tuple[Reason, str, int, bool]:
-    """Reason, detail, line of the tests or 0, and whether the program ended before its time.
+    """Return reason, detail, line of the tests or 0, and whether the program ended too early.
 
     ``STARTED`` is told before the program's text is sent to its process.
     """
@@ -206,7 +206,7 @@ def _import_all(imports: list[tuple[str, str]]) -> None:
 
 
 def _where_it_is(function: Any) -> Any:
-    """A function of the library that looks into its argument, called where the argument is."""
+    """Wrap a library function that looks into its argument, to call it where the argument is."""
     import functools
 
     @functools.wraps(function)
@@ -226,7 +226,7 @@ def _shown(problem: BaseException) -> str:
 
 
 def _line(problem: BaseException | None) -> int:
-    """The line of the tests that an exception comes from; 0 for none."""
+    """Return the line of the tests that an exception comes from; 0 for none."""
     line, step = 0, problem.__traceback__ if problem is not None else None
     while step is not None:
         if step.tb_frame.f_code.co_filename == "tests.py":
@@ -236,7 +236,7 @@ def _line(problem: BaseException | None) -> int:
 
 
 def main(arguments: list[str]) -> None:
-    """One request in, one verdict out.
+    """Read one request and send one verdict.
 
     Args:
         arguments: Two descriptors, CPU seconds, MiB of memory, layers, the parent's process id.

@@ -1,6 +1,6 @@
 """Finds the code block of a response that counts as its program.
 
-Graded is the last block that defines most of what the tests use, so that an example or a test below
+The last block that defines most of what the tests use is graded, so an example or a test below
 the program changes nothing; functions without a body count less. Where no block defines any of it,
 the last one marked ``python`` counts, or the last of any language when none is marked.
 """
@@ -17,7 +17,7 @@ from recipe.hint.verify.programs.source import visible
 
 LINE_END = re.compile(r"\r\n?|\n")  # of Python; str.splitlines knows others
 _FENCE = re.compile(r"`{3,}|~{3,}")
-# All that stands behind a fence which opens a block: py, {.py}, python3.11, py title="a.py".
+# All that may follow a fence that opens a block: py, {.py}, python3.11, py title="a.py".
 _INFO = re.compile(r"\{?\.?[\w+#-]+(?:\.\d+)?(?:\s+[\w-]+=.*)?\}?")
 _BEFORE = (":", ">", "*", ".", ")", "-")  # the code: <answer> **Code** 1. 1) -
 _THOUGHT_END = re.compile(r"</think>|[^\s#][^#]*</think>\s*\Z")  # indented it is a program's
@@ -44,7 +44,7 @@ class Block:
 
 
 def code_block(response: str, tests: str = "") -> Block:
-    """Find the block; its fences begin a line, or stand behind a tag, a colon or the like."""
+    """Find the block; its fences begin a line, or follow a tag, a colon or the like."""
     blocks = [part for block in _blocks(response) for part in _unwrapped(block)]
     used = used_names(tests) if len(blocks) > 1 else frozenset()
 
@@ -61,7 +61,7 @@ def code_block(response: str, tests: str = "") -> Block:
 
 
 def _defined(code: str, used: frozenset[str]) -> tuple[set[str], set[str]]:
-    """Return which of the names a block gives, and which of them as a function without a body."""
+    """Return which of the names a block defines, and which only as functions without a body."""
     last = {match[1] or match[2]: match for match in _DEFINED.finditer(code)}
     found = {name: last[name] for name in used & last.keys()}
     stubs = {name for name, match in found.items() if match[1] and _is_stub(code, match.end())}
@@ -69,14 +69,14 @@ def _defined(code: str, used: frozenset[str]) -> tuple[set[str], set[str]]:
 
 
 def _is_stub(code: str, start: int) -> bool:
-    """Return whether behind a name stand a header and no more than ``...``, ``pass`` or a text."""
+    """Return whether a header and at most ``...``, ``pass`` or a text follow a function's name."""
     part = code[start : start + _MAX_STUB]
     part = _TEXT.sub("", part)
     return _STUB.fullmatch(_END.split(part, maxsplit=1)[0]) is not None
 
 
 class _Line:
-    """A line by its first fence: its margin, what stands before the fence, the fence, the rest."""
+    """A line split at its first fence: its margin, the text before that, the fence, the rest."""
 
     __slots__ = ("head", "info", "margin", "mark", "text")
 
@@ -97,14 +97,14 @@ class _Line:
     def opens(self) -> bool:
         """Whether a block may begin here; tildes also underline titles and errors."""
         is_known = "`" in self.mark or self.language in _LANGUAGES
-        is_behind = self.head.endswith(_BEFORE) and (not self.info or _INFO.fullmatch(self.info))
-        return is_known and "`" not in self.info and (not self.head or bool(is_behind))
+        is_after = self.head.endswith(_BEFORE) and (not self.info or _INFO.fullmatch(self.info))
+        return is_known and "`" not in self.info and (not self.head or bool(is_after))
 
     @property
     def opens_next(self) -> bool:
         """Whether a block begins here though another was not closed.
 
-        A comment may name fences. Behind one, a word is a language, and more is prose.
+        A comment may mention fences. After a fence, one word is a language, and more is prose.
         """
         return self.opens and "#" not in self.head and _INFO.fullmatch(self.info) is not None
 
@@ -113,8 +113,8 @@ class _Line:
 class _Fenced:
     """A block, open until its end has been seen.
 
-    Python has fences in texts of three quotes only: there none but a bare one ends the block, and
-    none that is deeper by 4, as in a docstring.
+    Python has fences only in triple-quoted texts: there only a bare fence ends the block, and not
+    one that is deeper by 4, as in a docstring.
     """
 
     begin: _Line
@@ -140,7 +140,7 @@ class _Fenced:
         self.lines.append(text)
 
     def ends_at(self, line: _Line) -> bool:
-        """Return whether its own fence stands here."""
+        """Return whether its own closing fence is here."""
         if line.head or not self._is_near(line):
             return False
         return not line.info or not (self.is_text or line.opens_next or line.mark in line.info)

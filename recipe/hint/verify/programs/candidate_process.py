@@ -1,6 +1,6 @@
 """Runs the program of a response; sees its own text and the arguments of calls, nothing more.
 
-Started by ``runner`` with one descriptor, whose other end is the process that holds the asserts.
+Started by ``program`` with one descriptor, whose other end is the process that holds the asserts.
 The order: close the sandbox, say so, get the program, run it, then answer requests about what it
 defined until the other side hangs up. Nothing that this process says is believed to be more than
 data.
@@ -32,7 +32,7 @@ _SPECIAL = [
 
 
 def _compiled(source: str) -> types.CodeType:
-    """Compile a program; one that is no Python as it stands, without what nobody sees in it."""
+    """Compile a program; one that is not Python as it stands, without its invisible characters."""
     try:
         return compile(source, "solution.py", "exec", dont_inherit=True)
     except SyntaxError:  # tried second, for a text of Python may hold such characters
@@ -54,7 +54,7 @@ class Program:
         self._loop: Any = None
 
     def serve(self) -> dict[str, Any]:
-        """Answer requests until there comes a message that is none."""
+        """Answer requests until a message is not a request."""
         while True:
             message = self._channel.receive()
             if "do" not in message:
@@ -62,7 +62,7 @@ class Program:
             self._channel.send(self.answer(message))
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
-        """The reply to one request: a value, or the exception as data."""
+        """Return the reply to one request: a value, or the exception as data."""
         value, problem = attempt(self._serve, request)
         if problem is None:
             return value
@@ -95,7 +95,7 @@ class Program:
         return {**reply, "args": changed} if any(changed) else reply
 
     def _wait(self, kind: str, arguments: list[Any]) -> Any:
-        """The result of something that is awaited, in the one loop of this process."""
+        """Return the result of something that is awaited, in the one loop of this process."""
         import asyncio
 
         if kind == "aiter":
@@ -130,7 +130,7 @@ class Program:
         return {"t": "object", "v": self._number(value)}
 
     def _refer(self, value: Any) -> dict[str, Any]:
-        """An object's number, and as data what kind of thing it is."""
+        """Return an object's number, and as data what kind of thing it is."""
         kind = type(value)
         if issubclass(kind, type) and issubclass(value, BaseException):
             return self._class(value)
@@ -151,7 +151,7 @@ class Program:
         return form
 
     def _class(self, kind: type) -> dict[str, Any]:
-        """A class of exceptions: Python's and the library's by name, the program's by number."""
+        """Return the form of an exception class: by name, or by number if it is the program's."""
         module = kind.__module__
         if module != "solution":
             return {"t": "exception", "v": -1, "name": kind.__name__, "module": module}
@@ -218,7 +218,7 @@ _MUTABLE = (list, set, dict, bytearray)
 
 
 def _plain(value: Any, base: type) -> Any:
-    """What is left of an object as its plain base type."""
+    """Return what is left of an object as its plain base type."""
     if base in (int, float, str):
         return getattr(base, f"__{base.__name__}__")(value)
     if base is complex:
@@ -227,7 +227,7 @@ def _plain(value: Any, base: type) -> Any:
 
 
 def _equal(left: Any, right: Any) -> bool:
-    """``left == right``; no is said for an object that is equal to everything."""
+    """Return ``left == right``; false for an object that is equal to everything."""
     return bool(left == right) and not any(map(_equals_all, (left, right)))
 
 

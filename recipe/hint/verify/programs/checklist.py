@@ -1,8 +1,8 @@
 """A text of tests, and the form of it in which every check is counted.
 
 The counted form calls ``BEGIN`` before each check and ``PASSED`` after it; a check that began and
-did not pass, or never began, is a failure whatever the tests catch. Tests of which this cannot be
-told are refused (``recipe.hint.verify.programs.refusals``).
+did not pass, or never began, is a failure whatever the tests catch. Tests for which this cannot
+be ensured are refused (``recipe.hint.verify.programs.refusals``).
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Checklist:
 
 
 def _names(tree: ast.Module, tests: str) -> tuple[list[str], list[str]]:
-    """Names that the tests take from the program, and modules that they mean without import.
+    """Return names that the tests take from the program, and modules that they do not import.
 
     Names that Python has itself keep their meaning, or a program could redefine ``set`` and
     ``all`` to pass; only tests that call one of them and nothing else (``assert sum(1, 2) == 3``)
@@ -134,7 +134,7 @@ def used_names(tests: str) -> frozenset[str]:
 
 
 def _free_names(tests: str) -> set[str]:
-    """Names that the tests use and never bind at their top."""
+    """Return the names that the tests use and never bind at their top."""
     import symtable
 
     top = symtable.symtable(tests, "tests.py", "exec")
@@ -172,7 +172,7 @@ def _imports(tree: ast.AST) -> list[tuple[str, str]]:
 
 
 def with_entry_point(tests: str, name: str) -> str:
-    """Tests in the manner of HumanEval, ``def check(candidate)``, with their call at the end."""
+    """Return tests in HumanEval's style, ``def check(candidate)``, with their call at the end."""
     is_called = re.search(r"^check\(", tests, re.MULTILINE)
     if not name.isidentifier() or is_called or not re.search(r"^def check\(", tests, re.MULTILINE):
         return tests

@@ -91,7 +91,7 @@ def grade_program(
 
     ``wrong`` is a failed assert or any exception; ``too_slow`` a program that used its processor
     time up, or waits for nothing; ``timeout`` means that the machine gave it too little of the
-    processor; ``error`` that the sandbox failed, or that the asserts cannot be run or cannot tell.
+    processor; ``error`` that the sandbox failed, or that the asserts cannot be run or decide.
     """
     verdict = quick_verdict(response, answer, is_truncated=is_truncated)
     if verdict is not None:
@@ -255,7 +255,7 @@ def _cpu_s_of(process: subprocess.Popen[bytes]) -> float:
 def _process(
     name: str, sockets: list[socket.socket], limits: list[str]
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """A process that has ended, and been waited for, when the block is left.
+    """Yield a process that has ended, and been waited for, when the block is left.
 
     One that a disk keeps from ending is left behind after ``_END_S``, with a warning.
     """

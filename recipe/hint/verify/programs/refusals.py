@@ -32,7 +32,7 @@ def refuse(tree: ast.Module, runs: set[str]) -> None:
 
 
 def always(test: ast.expr) -> bool | None:
-    """What an expression is whatever the program does, if that can be seen from its text."""
+    """Return what an expression is whatever the program does, if that can be seen from its text."""
     if isinstance(test, ast.Constant):
         return bool(test.value)
     if isinstance(test, (ast.Tuple, ast.List, ast.Set)):
@@ -67,7 +67,7 @@ def _is_test_class(node: ast.ClassDef) -> bool:
 
 
 def is_run(node: ast.stmt) -> bool:
-    """Whether a test runner would call it: ``def test_f()`` or a class of tests."""
+    """Return whether a test runner would call it: ``def test_f()`` or a class of tests."""
     if isinstance(node, ast.ClassDef):
         return _is_test_class(node) and any(
             isinstance(each, _FUNCTIONS) and each.name.startswith("test") for each in node.body
@@ -77,7 +77,7 @@ def is_run(node: ast.stmt) -> bool:
 
 
 def is_check(node: ast.AST) -> bool:
-    """Whether a node is an assert, or a call such as ``self.assertEqual(...)``."""
+    """Return whether a node is an assert, or a call such as ``self.assertEqual(...)``."""
     if isinstance(node, ast.Assert):
         return True
     called = node.func if isinstance(node, ast.Call) else None
@@ -91,7 +91,7 @@ def _holds_check(node: ast.AST) -> bool:
 
 
 def is_fail(node: ast.AST) -> bool:
-    """Whether a node says that the tests should not have come here."""
+    """Return whether a node says that the tests should not have come here."""
     if isinstance(node, ast.Assert):
         return always(node.test) is False
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and is_check(node):
@@ -162,12 +162,12 @@ def _refuse_node(node: ast.AST) -> None:
 
 
 def expects_failure(node: ast.Try) -> bool:
-    """Whether coming to the end of the ``try`` is a failure, so that a handler has to run."""
+    """Return whether reaching the end of the ``try`` is a failure, so that a handler has to run."""
     return any(is_fail(e) for part in [*node.body, *node.orelse] for e in ast.walk(part))
 
 
 def _refuse_swallowing(node: ast.Try) -> None:
-    """An ``except`` may note a failure or be the expected way; it may not drop it."""
+    """Refuse an ``except`` that drops a failure; it may note one, or be the expected way."""
     inside = [each for part in node.body for each in ast.walk(part)]
     has_checks = any(is_check(each) and not is_fail(each) for each in inside)
     only_imports = all(isinstance(part, (ast.Import, ast.ImportFrom)) for part in node.body)

@@ -44,7 +44,7 @@ class Remote:
     Attributes:
         trouble: Why the tests cannot decide, once they met something that cannot be carried
             across; empty otherwise.
-        is_gone: The program ended, or sent what is no message.
+        is_gone: The program ended, or sent what is not a message.
         num_answers: How many questions were answered with more than an object.
         equalities: Pairs of the program's objects that it called equal.
     """
@@ -62,11 +62,11 @@ class Remote:
         self._changes: list[tuple[Any, Any, Any]] = []  # frame, argument, what became of it
 
     def ask(self, do: str, *arguments: Any, **named: Any) -> Any:
-        """What the program answers.
+        """Return what the program answers.
 
         Raises:
             BaseException: What the program raised, as a type of Python's or of this process's.
-            PeerEnded: The program ended, or its reply is none.
+            PeerEnded: The program ended, or its reply is not one.
             Unsendable: The tests pass an object that cannot be carried across.
         """
         changing = {id(argument) for _, argument, _ in self._changes}
@@ -97,20 +97,20 @@ class Remote:
         self._exchange({"do": "run", "source": source})
 
     def get(self, name: str) -> Any:
-        """What the program has under a name."""
+        """Return what the program has under a name."""
         return self._value(self._exchange({"do": "get", "name": name})["value"])
 
     def ungraded(self, why: str) -> Unsendable:
-        """Note that the tests cannot decide; what to raise."""
+        """Note that the tests cannot decide; return what to raise."""
         self.trouble = self.trouble or why
         return Unsendable(why)
 
     def hold(self) -> None:
-        """From now to ``release`` or their next use, arguments stay as the tests wrote them.
+        """Keep arguments as the tests wrote them, until ``release`` or their next use.
 
         In ``assert sorted(f(xs)) == sorted(xs)`` the program could otherwise change what it is
-        compared with. Held is what the function of the tests with the comparison asks itself; one
-        that it calls (``def g(xs): f(xs); return xs``) sees what its own calls do.
+        compared with. Only what the test function with the comparison itself asks is held; a
+        function that it calls (``def g(xs): f(xs); return xs``) sees what its own calls do.
         """
         self._holders.append(_asker())
 
@@ -123,7 +123,7 @@ class Remote:
             self._do_changes(asker)
 
     def is_copy(self, left: Any, right: Any) -> bool:
-        """Whether one value is an argument, and the other what the program gave back of it."""
+        """Return whether one value is an argument, the other what the program gave back of it."""
         for one, other in ((left, right), (right, left)):
             made, given = self._copies.get(id(one), (None, None))
             if made is one and given is other and made is not None:
@@ -131,7 +131,7 @@ class Remote:
         return False
 
     def _given_back(self, value: Any, given: tuple[Any, ...], place: Any) -> Any:
-        """The argument that the program says it gave back, if it has this very value, or the value.
+        """Return the argument that the program says it gave back if they agree, else the value.
 
         What is changed only after the comparison stays a copy until then, and is noted as one.
         """
@@ -150,7 +150,7 @@ class Remote:
         return value
 
     def _do_changes(self, asker: Any = None) -> None:
-        """Do what one function of the tests has had changed, or all of it."""
+        """Make the changes that one function of the tests has caused, or all of them."""
         changes, self._changes = self._changes, []
         for change in changes:
             if asker in (None, change[0]):
@@ -159,7 +159,7 @@ class Remote:
                 self._changes.append(change)
 
     def _exchange(self, message: dict[str, Any]) -> dict[str, Any]:
-        """One message and its reply; functions of the tests are called meanwhile."""
+        """Send a message and return the reply; functions of the tests are called meanwhile."""
         reply, problem = attempt(self._wait_for_reply, message)
         if isinstance(problem, PeerEnded):
             self.is_gone = True
@@ -229,7 +229,7 @@ class Remote:
         return standins.make(self, form, plain)
 
     def _refer(self, value: Any) -> dict[str, Any]:
-        """The form of an argument that is not plain data.
+        """Return the form of an argument that is not plain data.
 
         Raises:
             Unsendable: It cannot be carried across.
@@ -258,7 +258,7 @@ class Remote:
         raise self.ungraded(f"the tests pass a {type(value).__name__}, which cannot be copied")
 
     def _exception_class(self, form: dict[str, Any], depth: int = 0) -> type[BaseException]:
-        """Python's own class, or a class made here in the place of the program's."""
+        """Return Python's own class, or a class made here in place of the program's."""
         number, name = form["v"], str(form["name"])
         if "bases" not in form:
             return _known_exception(str(form["module"]), name)
@@ -272,7 +272,7 @@ class Remote:
         return self._mirrors[number]
 
     def _exception(self, told: dict[str, Any], do: str) -> BaseException:
-        """What the program raised, as an exception of this process."""
+        """Return what the program raised, as an exception of this process."""
         kind = self._exception_class(told["class"])
         arguments = self._decode(told["args"])
         steers = next((name for name in _STEERING if issubclass(kind, getattr(builtins, name))), "")
@@ -287,7 +287,7 @@ class Remote:
 
 
 def _asker() -> Any:
-    """The frame of the function of the tests that asks; one of a comprehension belongs to it."""
+    """Return the frame of the test function that asks; one of a comprehension belongs to it."""
     frame: Any = sys._getframe(1)
     while frame and (
         frame.f_code.co_filename != "tests.py" or frame.f_code.co_name in _NO_FUNCTION
@@ -297,7 +297,7 @@ def _asker() -> Any:
 
 
 def _known_exception(module: str, name: str) -> type[BaseException]:
-    """A type of Python's own, or of a library module that the tests have loaded."""
+    """Return a type of Python's own, or of a library module that the tests have loaded."""
     place = sys.modules.get(module) if module.split(".")[0] in sys.stdlib_module_names else None
     found = vars(place).get(name) if place is not None else None
     if isinstance(found, type) and issubclass(found, BaseException) and name != "SkipTest":
@@ -306,7 +306,7 @@ def _known_exception(module: str, name: str) -> type[BaseException]:
 
 
 def _is_safe(kind: type[BaseException], arguments: tuple[Any, ...]) -> bool:
-    """Whether a class may be called: Python reads the range of a Unicode error without a look."""
+    """Return whether a class may be called: Python does not check the range of a Unicode error."""
     if kind.__module__ != "builtins" or not issubclass(kind, UnicodeError):
         return kind.__module__ == "builtins"
     if kind is UnicodeError:
@@ -317,7 +317,7 @@ def _is_safe(kind: type[BaseException], arguments: tuple[Any, ...]) -> bool:
 
 
 def _attribute_of(error: BaseException, name: str) -> Any:
-    """An attribute of the program's own exception, asked of the program."""
+    """Return an attribute of the program's own exception, asked of the program."""
     state = vars(error)
     if name.startswith("__") or ".remote" not in state:
         raise AttributeError(name)
@@ -330,7 +330,7 @@ def _text_of(error: BaseException) -> str:
 
 
 def _data(value: Any) -> str:
-    """What a value is, with the types of all its parts; the order in a set says nothing."""
+    """Return what a value is, with the types of all its parts; the order in a set says nothing."""
 
     def mark(part: Any) -> dict[str, Any]:
         is_ours = isinstance(part, standins.Ours)
@@ -349,7 +349,7 @@ def _data(value: Any) -> str:
 
 
 def _library_name(value: Any) -> list[str] | None:
-    """Module and name of something of the standard library, for the program to import."""
+    """Return module and name of something of the standard library, to import it there."""
     owner = getattr(value, "__objclass__", value)  # of str.upper: str
     module, name = getattr(owner, "__module__", None), getattr(value, "__qualname__", None)
     if not isinstance(module, str) or not isinstance(name, str):
@@ -363,7 +363,7 @@ def _library_name(value: Any) -> list[str] | None:
 
 
 def _overwrite(argument: Any, changed: Any) -> None:
-    """What the program did to a list, set or dict that it was given, done here too."""
+    """Do here what the program did to a list, set or dict that it was given."""
     if type(argument) is not type(changed) or isinstance(argument, standins.Ours):
         return
     if isinstance(argument, (list, bytearray)):

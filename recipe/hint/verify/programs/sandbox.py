@@ -93,7 +93,7 @@ _ALLOW, _REFUSE, _KILL = 0x7FFF0000, 0x00050001, 0x80000000  # _REFUSE: errno 1,
 
 
 def available_layers() -> tuple[str, ...]:
-    """Which of ``landlock`` and ``seccomp`` this machine can apply."""
+    """Return which of ``landlock`` and ``seccomp`` this machine can apply."""
     if sys.platform != "linux" or os.uname().machine not in _CAPSET:
         return ()
     names = []
@@ -116,7 +116,7 @@ def confine(cpu_s: int, memory_mib: int, *, layers: tuple[str, ...], parent_pid:
     _libc.prctl(_PR_SET_PDEATHSIG, _SIGKILL, 0, 0, 0)
     if os.getppid() != parent_pid:  # the parent died before the call
         os._exit(0)
-    _limit(resource.RLIMIT_CPU, cpu_s, cpu_s + 1)  # SIGXCPU can be caught, the hard limit not
+    _limit(resource.RLIMIT_CPU, cpu_s, cpu_s + 1)  # SIGXCPU can be caught, the hard limit cannot
     _limit(resource.RLIMIT_AS, memory_mib << 20)
     _limit(resource.RLIMIT_FSIZE, 0)
     _limit(resource.RLIMIT_CORE, 0)
@@ -136,7 +136,7 @@ def confine(cpu_s: int, memory_mib: int, *, layers: tuple[str, ...], parent_pid:
 
 
 def confine_self(cpu_s: str, memory_mib: str, layers: str, parent_pid: str) -> str:
-    """``confine`` with arguments of a command line; why it failed, or nothing."""
+    """Call ``confine`` with arguments of a command line; return why it failed, or nothing."""
     names = tuple(filter(None, layers.split(",")))
     _, problem = attempt(
         confine, int(cpu_s), int(memory_mib), layers=names, parent_pid=int(parent_pid)
@@ -147,7 +147,7 @@ def confine_self(cpu_s: str, memory_mib: str, layers: str, parent_pid: str) -> s
 def attempt(
     call: Callable[..., Any], *arguments: Any, **named: Any
 ) -> tuple[Any, BaseException | None]:
-    """The value of a call and nothing, or nothing and what it raised; never raises."""
+    """Return the value of a call and nothing, or nothing and what it raised; never raises."""
     try:
         return call(*arguments, **named), None
     # Whatever code of others raises, SystemExit and KeyboardInterrupt included, is its result.
@@ -173,7 +173,7 @@ def _call(function: Callable[..., int], *arguments: Any) -> int:
 
 
 def _drop_capabilities() -> None:
-    """Root without them is a user like others: it cannot read what is not its own."""
+    """Make root a user like others, which cannot read what is not its own."""
     number = _CAPSET.get(os.uname().machine)
     if number is not None:
         header = struct.pack("Ii", _CAPABILITY_VERSION_3, 0)
@@ -228,7 +228,7 @@ def _apply_seccomp() -> None:
 
 
 def build_filter(machine: str, pid: int) -> bytes:
-    """The filter as an array of ``struct sock_filter``.
+    """Return the filter as an array of ``struct sock_filter``.
 
     Args:
         machine: ``os.uname().machine``.

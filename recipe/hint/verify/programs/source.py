@@ -1,4 +1,4 @@
-"""The text of a program, where pages and models have put characters into it that nobody sees."""
+"""The text of a program, into which pages and models may have put invisible characters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stand-ins for the program's objects that are no plain data.
+"""Stand-ins for the program's objects that are not plain data.
 
 A stand-in is an object of a class made here whose special methods ask the program. An object of a
 class that derives from ``int``, ``str``, ``tuple`` and the like is the plain value itself, with the
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from recipe.hint.verify.programs.remote import Remote
 
 # How an object came to the tests: given back by the program, built by a capitalised name, or made
-# by an operator from such a one and plain data.
+# by an operator from a built object and plain data.
 RESULT, BUILT, MIXED = "result", "built", "mixed"
 _BASES: dict[str, type] = {
     kind.__name__: kind
@@ -51,7 +51,7 @@ class Info:
 
 
 def info_of(value: Any) -> Info:
-    """What a stand-in knows of its object."""
+    """Return what a stand-in knows of its object."""
     return object.__getattribute__(value, ".info")
 
 
@@ -65,7 +65,7 @@ class Ours:
 
 
 class StandIn(Ours):
-    """An object that is no plain data; special methods are added by what the object has."""
+    """An object that is not plain data; special methods are added by what the object has."""
 
     def __getattribute__(self, name: str) -> Any:
         info = info_of(self)
@@ -97,12 +97,12 @@ class StandIn(Ours):
 
 
 def type_of(value: Any) -> Any:
-    """``type(value)``, for an object of the program its class there."""
+    """Return ``type(value)``; for an object of the program, its class there."""
     return info_of(value).remote.ask("type", value) if isinstance(value, Ours) else type(value)
 
 
 def same(left: Any, right: Any) -> bool:
-    """``left is right``, for objects of the program as it is there."""
+    """Return ``left is right``; for objects of the program, as it is there."""
     if isinstance(left, Ours) and isinstance(right, Ours):
         return info_of(left).number == info_of(right).number
     for one, other in ((left, right), (right, left)):
@@ -115,7 +115,7 @@ _classes: dict[Any, type] = {}
 
 
 def make(remote: Remote, form: dict[str, Any], plain: Any) -> Any:
-    """The stand-in of one object.
+    """Return the stand-in of one object.
 
     Args:
         remote: The program's process.
@@ -123,7 +123,7 @@ def make(remote: Remote, form: dict[str, Any], plain: Any) -> Any:
         plain: The object as plain data of its base type, if it has one that never changes.
 
     Raises:
-        TypeError, ValueError: ``form`` is none.
+        TypeError, ValueError: ``form`` is not a form.
     """
     info = Info(remote, form, plain)
     has = tuple(name for name in form["has"] if name in _METHODS)
@@ -147,7 +147,7 @@ def make(remote: Remote, form: dict[str, Any], plain: Any) -> Any:
 
 
 def _for_data(body: dict[str, Any]) -> dict[str, Any]:
-    """What a value that is plain data itself leaves to the program."""
+    """Return what a value that is plain data itself leaves to the program."""
     kept = {*map("__{}__".format, _OPERATORS), *map("__{}__".format, wire.ORDER)}
     kept |= {"__getattr__", "__hash__", "__eq__", "__call__", "__enter__", "__exit__"}
     kept |= {"__str__", "__repr__", "__format__"}
@@ -160,7 +160,7 @@ def built(value: Any) -> Any:
 
 
 def shows_nothing(left: Any, right: Any) -> bool:
-    """Whether an object that the tests built equals another whatever it is built from."""
+    """Return whether an object that the tests built equals another whatever it is built from."""
     for one, other in ((left, right), (right, left)):
         if all(_equals_twin(one, other, step) for step in _STEPS):
             return True
@@ -168,7 +168,7 @@ def shows_nothing(left: Any, right: Any) -> bool:
 
 
 def _equals_twin(one: Any, other: Any, step: int) -> bool:
-    """Whether an object equals what another would be, built from other values."""
+    """Return whether an object equals what another would be, built from other values."""
     try:
         twin = perturbed(one, step)
         return twin is not one and bool(info_of(one).remote.ask("eq", twin, other))
@@ -177,7 +177,7 @@ def _equals_twin(one: Any, other: Any, step: int) -> bool:
 
 
 def perturbed(value: Any, step: int, rebuilt: dict[int, Any] | None = None) -> Any:
-    """Another value of the same kind, or the same where none is known.
+    """Return another value of the same kind, or the same where none is known.
 
     An object that the tests built is built again; ``rebuilt`` says what became of those by number.
     """
@@ -203,7 +203,7 @@ def perturbed(value: Any, step: int, rebuilt: dict[int, Any] | None = None) -> A
 
 
 def _built_otherwise(value: Any, step: int, rebuilt: dict[int, Any]) -> Any:
-    """What the tests built, of other values; the same where they did not build it."""
+    """Return what the tests built, from other values; the same where they did not build it."""
     info = info_of(value)
     if info.state != BUILT or info.made is None:
         return value
@@ -237,7 +237,7 @@ def _in_state(value: Any, state: str) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """An object whose class derives from a plain type, as that type; else itself."""
+    """Return an object whose class derives from a plain type, as that type; else itself."""
     info = info_of(value) if isinstance(value, Ours) else None
     if info is None or info.base is None:
         return value
@@ -282,7 +282,7 @@ _OWN_WORD = (
 
 
 def _operate(name: str, left: Any, right: Any) -> Any:
-    """A binary operator with at least one object of the program."""
+    """Apply a binary operator to operands of which at least one is the program's."""
     ours = [each for each in (left, right) if isinstance(each, Ours)]
     info = info_of(ours[0])
     if len(ours) == 1 and (info.state == RESULT or name in wire.ORDER):
@@ -312,7 +312,7 @@ def _binary(name: str, *, is_reflected: bool = False) -> Callable[[Any, Any], An
 
 
 def _question(name: str) -> Callable[..., Any]:
-    """A special method that asks the program, but not about what it made of plain data."""
+    """Return a special method that asks the program, but not about what it made of plain data."""
 
     def method(self: Any, *arguments: Any) -> Any:
         info = info_of(self)

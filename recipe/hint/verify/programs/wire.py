@@ -34,7 +34,7 @@ TEXTS = "str repr format".split()
 
 
 class PeerEnded(Exception):
-    """The other process closed its end, or sent what is no message."""
+    """The other process closed its end, or sent what is not a message."""
 
 
 class Unsendable(Exception):
@@ -62,10 +62,10 @@ class Channel:
             raise PeerEnded from None
 
     def receive(self) -> Any:
-        """The next message.
+        """Return the next message.
 
         Raises:
-            PeerEnded: There is none, it is longer than ``MAX_LINE_BYTES``, or it is no JSON.
+            PeerEnded: There is none, it is longer than ``MAX_LINE_BYTES``, or it is not JSON.
         """
         try:
             line = self._lines.readline(MAX_LINE_BYTES)
@@ -77,7 +77,7 @@ class Channel:
 
 
 def encode(value: Any, refer: Refer) -> Form:
-    """Return ``value`` as JSON; ``refer(value)`` gives the form of what is no plain type."""
+    """Return ``value`` as JSON; ``refer(value)`` gives the form of what is not of a plain type."""
     kind = type(value)
     if value is None or kind is bool or kind is float:
         return value
