@@ -28,7 +28,8 @@ _FIELDS = {
 }
 # Names that earlier checkpoints use.
 _OLD_NAMES = {"had_signal": "was_mixed", "highest_level": "accepted_level"}
-STATE_VERSION = 3
+STATE_VERSION = 4
+_READ = (3, STATE_VERSION)
 
 
 class RewardTracker:
@@ -157,8 +158,9 @@ def saved_ids(state: Mapping[str, Any]) -> list[str]:
         ValueError: If another version wrote the state.
     """
     version = int(state["version"])
-    if version != STATE_VERSION:
-        raise ValueError(f"tracker state has version {version}, this code reads {STATE_VERSION}")
+    if version not in _READ:
+        read = " and ".join(map(str, _READ))
+        raise ValueError(f"tracker state has version {version}, this code reads {read}")
     return json.loads(np.asarray(state["ids"]).tobytes())
 
 

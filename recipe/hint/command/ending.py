@@ -7,9 +7,11 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from types import FrameType, TracebackType
 from typing import NoReturn
 
+from recipe.hint import PROGRAMS
 from recipe.hint.errors import HintError, Terminated, one_line
 
 
@@ -41,7 +43,12 @@ def errors_in_one_line(
 
 
 def tell_interrupt_of_imports() -> None:
-    """Print no traceback where Ctrl-C comes before or after :func:`errors_in_one_line`."""
+    """Print no traceback where Ctrl-C comes before or after :func:`errors_in_one_line`.
+
+    Only in programs of this package: another one that imports it keeps its own tracebacks.
+    """
+    if Path(sys.argv[0]).resolve().parent != PROGRAMS:
+        return
     before = sys.excepthook
 
     def tell(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

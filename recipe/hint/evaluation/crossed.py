@@ -21,6 +21,7 @@ from recipe.hint.evaluation.estimators import (
     SAME,
     Estimate,
     clustered_mean,
+    missed_p,
     paired_mean,
     t_outside,
     t_quantile,
@@ -84,18 +85,19 @@ def crossed_difference(differences_SP: npt.ArrayLike) -> Estimate:
         variance, degrees = _variance(differences_SP)
         half = t_quantile(degrees) * math.sqrt(variance)
         low, high = mean - half, mean + half
-    unseen = _unseen(differences_SP)
+    unseen = unseen_share(differences_SP.shape[1]) * _same_share(differences_SP)
     return Estimate(mean, max(-1.0, min(low, mean - unseen)), min(1.0, max(high, mean + unseen)))
 
 
 def crossed_p(differences_SP: npt.ArrayLike) -> float:
-    """Return the two-sided p value of a mean difference against 0, by the same error and degrees.
+    """Return the two-sided p value of a mean difference against 0.
 
     Args:
         differences_SP: In [-1, 1], of at least two seeds and two problems.
 
     Returns:
-        1.0 where the mean is within what problems that were not drawn could make of it.
+        Below 0.05 where the interval of :func:`crossed_difference` leaves 0 out: the larger p value
+        of Student's t and of problems that were not drawn and could make the mean 0.
 
     Raises:
         ValueError: If there are fewer than two seeds or problems.
@@ -103,19 +105,22 @@ def crossed_p(differences_SP: npt.ArrayLike) -> float:
     differences_SP = _not_empty(differences_SP)
     if min(differences_SP.shape) < 2:
         raise ValueError(f"expected two seeds and problems, got shape {differences_SP.shape}")
-    distance = abs(float(differences_SP.mean()))
-    if distance <= _unseen(differences_SP) or np.ptp(differences_SP) <= SAME:
-        return 1.0
+    distance, num_problems = abs(float(differences_SP.mean())), differences_SP.shape[1]
+    if np.ptp(differences_SP) <= SAME:  # unseen problems differ by 1 the other way: d / (1 + d)
+        return missed_p(distance / (1 + distance), num_problems)
+    share = _same_share(differences_SP)
     variance, degrees = _variance(differences_SP)
-    return float(t_outside(distance / math.sqrt(variance), degrees))
+    return max(
+        missed_p(distance / share, num_problems) if share else 0.0,
+        float(t_outside(distance / math.sqrt(variance), degrees)),
+    )
 
 
-def _unseen(differences_SP: npt.NDArray[np.float64]) -> float:
-    """Return how far problems that differ from most, and were not drawn, could move the mean."""
-    num_problems = differences_SP.shape[1]
+def _same_share(differences_SP: npt.NDArray[np.float64]) -> float:
+    """Return the share of problems with the commonest difference, equal in all seeds."""
     same_in_all_P = np.ptp(differences_SP, axis=0) <= SAME
     _, counts = np.unique(differences_SP[0, same_in_all_P].round(9), return_counts=True)
-    return unseen_share(num_problems) * counts.max(initial=0) / num_problems
+    return counts.max(initial=0) / differences_SP.shape[1]
 
 
 def mean_ratio(ratios_S: npt.ArrayLike) -> Estimate:

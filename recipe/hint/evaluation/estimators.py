@@ -200,6 +200,11 @@ def unseen_share(num_problems: int) -> float:
     return 1 - ((1 - _LEVEL) / 2) ** (1 / num_problems)
 
 
+def missed_p(share: float, num_problems: int) -> float:
+    """Return the two-sided p value of no draw finding this share of problems of another kind."""
+    return min(1.0, 2 * (1 - min(share, 1.0)) ** num_problems)
+
+
 def mean_of(estimates: Sequence[Estimate]) -> Estimate:
     """Return the unweighted mean of independent estimates, its ends from the distances to theirs.
 

@@ -4,7 +4,7 @@ from importlib.metadata import entry_points
 
 from recipe.hint.errors import ConfigError
 from recipe.hint.methods.archer import Archer
-from recipe.hint.methods.base import Method
+from recipe.hint.methods.base import Method, MethodSettings
 from recipe.hint.methods.fixed import Fixed
 from recipe.hint.methods.ghpo import Ghpo
 from recipe.hint.methods.grpo import Grpo
@@ -93,9 +93,15 @@ def get_method(name: str) -> type[Method]:
         (cls.is_multi_turn, "is_multi_turn", MultiTurn),
     ):
         if says != issubclass(cls, base):
+            derive = f"derive it from {base.__module__}.{base.__name__}, and " if says else ""
             raise ConfigError(
                 f"trainer.method={name}: {cls.__module__}.{cls.__name__} has {what}={says}, which "
-                f"{base.__name__} sets; derive it from {base.__module__}.{base.__name__}, and "
-                f"leave {what} out"
+                f"{base.__name__} sets; {derive}leave {what} out"
             )
+    own = cls.settings_cls
+    if not issubclass(own, MethodSettings) and {"unread", "guide", "solver"} & {*dir(own)}:
+        raise ConfigError(
+            f"trainer.method={name}: {own.__module__}.{own.__name__} has settings whose use "
+            f"depends on others; derive it from {MethodSettings.__module__}.MethodSettings"
+        )
     return cls

@@ -175,7 +175,9 @@ def read_table(path: str | Path) -> pa.Table:
     try:
         with pq.ParquetFile(path) as file:
             return file.read()
-    except (pa.ArrowException, OSError) as error:
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {one_line(error, 200)}") from error
+    except pa.ArrowException as error:
         raise DataError(
             f"{path}: not a readable parquet file: {one_line(error, 200)}; write it again"
         ) from error
@@ -311,7 +313,9 @@ def _rows(path: Path) -> Iterator[Row]:
             wanted = [n for n in names if n in SCHEMA.names or n.startswith(_MORE)]
             for batch in file.iter_batches(_BATCH_ROWS, columns=wanted):
                 yield from batch.to_pylist()
-    except (pa.ArrowException, OSError, OverflowError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {one_line(error, 200)}") from error
+    except (pa.ArrowException, OverflowError, UnicodeDecodeError) as error:
         raise DataError(
             f"{path}: not a readable parquet file: {one_line(error, 200)}; write it again"
         ) from error

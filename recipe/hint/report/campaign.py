@@ -148,12 +148,13 @@ class CampaignResult:
     def p_value(self, claim: Claim) -> float | None:
         """Return the p value of a claim that one arm is above another; ``None`` without one.
 
-        A claim with a margin, one with another kind of bound, and one without a verdict have none.
+        A claim with a margin, one with another kind of bound, one without a verdict, and one of a
+        single problem have none.
         """
         if claim.more_than is None or claim.by or self.verdict(claim)[1] == "not known":
             return None
         found = self._differences(claim.arm, claim.more_than, claim.source, claim.measure)
-        return None if found is None else crossed_p(found)
+        return None if found is None or min(found.shape) < 2 else crossed_p(found)
 
     def _differences(
         self, arm: str, other: str, source: str, measure: str, end: int | None = None

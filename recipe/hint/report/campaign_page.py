@@ -30,6 +30,7 @@ _LATE: Sequence[tuple[str, str, Callable[[float], float]]] = (
     ("response tokens", "response_length/mean", float),
 )
 _LATE_SHARE = 0.25  # of the steps
+_LEVEL = 0.05  # of p, as intervals are at 95 %
 _QUARTERS = 4
 
 _ABOUT = """\
@@ -55,11 +56,11 @@ little.
 
 A claim holds or fails if its whole interval lies on one side of the bound, and is undecided if the
 interval contains the bound. A comparison needs three seeds; with fewer its verdict is "not known".
-Each claim is judged alone. Beside it stands p, the probability of such a difference, to either
-side, if there were none, and in brackets p corrected (Holm) for all {compared} claims of this page
-that one arm is above another: **from 0.05 on, a verdict does not survive the correction.** Claims
-with a margin have no p: one that allows for a loss may hold without a difference. Where seeds
-either learn or do not, an interval of a few seeds is too narrow
+Each claim is judged alone. Beside it stands p, the probability of such a difference or a larger
+one, to either side, if there were none, and in brackets p corrected (Holm) for all {compared}
+claims of this page that one arm is above another: **from 0.05 on, a verdict does not survive the
+correction.** Claims with a margin have no p: one that allows for a loss may hold without a
+difference. Where seeds either learn or do not, an interval of a few seeds is too narrow
 ([campaigns](campaigns.md#the-page)).
 """
 _OF_UNGRADED = (
@@ -91,7 +92,11 @@ def results_page(results: Sequence[CampaignResult]) -> str:
 
 
 def _probability(p: float) -> str:
-    return f"{p:.2g}" if p >= 0.001 else "< 0.001"
+    """Write a p value so that it is on the side of 0.05 that it is on."""
+    if p < 0.001:
+        return "< 0.001"
+    text = f"{p:.2g}"
+    return text if (float(text) < _LEVEL) == (p < _LEVEL) else f"{p:.4f}"
 
 
 def _tables(

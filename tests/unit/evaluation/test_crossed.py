@@ -1,5 +1,6 @@
 """Intervals over seeds and problems."""
 
+import itertools
 import math
 
 import numpy as np
@@ -108,16 +109,30 @@ def test_a_difference_of_few_problems_allows_for_those_that_were_not_drawn(num_s
 
 
 def test_a_p_value_is_below_005_where_the_interval_leaves_0_out():
+    """Also where 20 or 36 of 40 problems have one difference in all seeds, or all problems have."""
     drawn = np.random.default_rng(0)
-    outside = 0
-    for shift in np.linspace(0, 0.3, 200):
+    cases = [np.full((4, 40), each) for each in (0.0, 0.05, 0.1, 0.5, 1.0)]
+    for shift, same, value in itertools.product(
+        np.linspace(0, 0.5, 60), (0, 20, 36), (0.0, 0.1, 0.3)
+    ):
         seeds_S = drawn.normal(shift, 0.08, size=(4, 1))
         values_SP = np.clip(seeds_S + drawn.normal(0, 0.3, size=(4, 40)), -1, 1)
+        values_SP[:, :same] = value
+        cases.append(values_SP)
+    is_outside = []
+    for values_SP in cases:
         found, p = crossed_difference(values_SP), crossed_p(values_SP)
-        assert (p < 0.05) == (found.low > 0 or found.high < 0)
+        is_outside.append(p < 0.05)
+        assert is_outside[-1] == (found.low > 0 or found.high < 0)
         assert p == pytest.approx(crossed_p(-values_SP))
-        outside += p < 0.05
-    assert 50 < outside < 190
+    assert 100 < sum(is_outside) < len(cases) - 100
+
+
+def test_problems_that_were_not_drawn_are_in_a_p_value():
+    """All of 50 differ by 0.1, one of them by 0.2: 2 (1 - 0.102 / 0.98) ** 50 = 0.0082."""
+    values_SP = np.full((3, 50), 0.1)
+    values_SP[:, 0] = 0.2
+    assert crossed_p(values_SP) == pytest.approx(2 * (1 - 0.102 / 0.98) ** 50)
 
 
 def test_a_p_value_of_two_seeds_is_that_of_one_degree_of_freedom():

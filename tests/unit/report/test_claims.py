@@ -237,3 +237,32 @@ def test_a_seed_without_the_measure_leaves_a_claim_unknown(tmp_path):
         tmp_path, {"x": {1: many, 2: dict.fromkeys(many, "++")}}, claims=claims({"at_least": 0.3})
     )
     assert verdict(root, 0) == "not known"  # seed 2 has responses of one turn
+
+
+def test_p_values_are_corrected_for_the_claims_of_all_campaigns_of_a_page(tmp_path):
+    """All of 40 problems: 2 * 2 ** -40 of the two that differ; 1 of the two that do not."""
+    right = {f"p{number}": "-+ -+" for number in range(40)}
+    wrong = {f"p{number}": "-- --" for number in range(40)}
+    above = {"arm": "x", "source": "toy", "measure": "acc_t2", "more_than": "y"}
+    asked = [above, above | {"by": 0.1}, {**above, "more_than": None, "at_least": 0.5}]
+    asked = [{name: each for name, each in claim.items() if each is not None} for claim in asked]
+    pages = []
+    for name, other in (("one", wrong), ("two", right)):
+        runs = {"x": dict.fromkeys((1, 2, 3), right), "y": dict.fromkeys((1, 2, 3), other)}
+        pages.append(write_campaign(tmp_path / name, runs, claims=asked, seeds=[1, 2, 3]))
+    page = results_page([read_results_of(each) for each in pages])
+    cells = [line.split("|")[4].strip() for line in page.splitlines() if "last turn on toy" in line]
+    assert cells == ["< 0.001 (< 0.001)", "-", "-", "1 (1)", "-", "-"]
+    assert "for all 2\n" in page
+
+
+def test_a_source_of_one_problem_has_a_page_without_p_values(tmp_path):
+    runs = {
+        name: dict.fromkeys((1, 2, 3), {"a": each})
+        for name, each in (("x", "-+ -+"), ("y", "-- --"))
+    }
+    asked = [{"arm": "x", "source": "toy", "measure": "acc_t2", "more_than": "y"}]
+    root = write_campaign(tmp_path, runs, claims=asked, seeds=[1, 2, 3])
+    page = results_page([read_results_of(root)])
+    [line] = [line for line in page.splitlines() if "last turn on toy above" in line]
+    assert line.split("|")[4].strip() == "-"

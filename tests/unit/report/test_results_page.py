@@ -68,7 +68,7 @@ def cells_of(text, heading, table="| arm"):
 
 
 def test_every_interval_that_the_papers_page_gives_is_one_of_the_kept_runs():
-    """By value, ends and unit; a difference may be told with either sign."""
+    """Of some arm, or of some two; a difference may be told with either sign."""
     known = set()
     for path in EVIDENCE.glob(f"*/{CAMPAIGN_FILE}"):
         result = read_results_of(path.parent)
