@@ -5,6 +5,7 @@ Rows are counted from 0 in every message, as a data frame counts them.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -172,12 +173,19 @@ def read_table(path: str | Path) -> pa.Table:
     Raises:
         DataError: If it is no parquet file.
     """
+    with _opened(path) as file:
+        return file.read()
+
+
+@contextlib.contextmanager
+def _opened(path: str | Path) -> Iterator[pq.ParquetFile]:
+    """Open a parquet file; what cannot be read of it in the block is an error that names it."""
     try:
         with pq.ParquetFile(path) as file:
-            return file.read()
+            yield file
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {one_line(error, 200)}") from error
-    except pa.ArrowException as error:
+    except (pa.ArrowException, OverflowError, UnicodeDecodeError) as error:
         raise DataError(
             f"{path}: not a readable parquet file: {one_line(error, 200)}; write it again"
         ) from error
@@ -298,27 +306,20 @@ def _rows(path: Path) -> Iterator[Row]:
     if not path.is_file():
         what = "is no file, but a folder or a pipe" if path.exists() else "no such file"
         raise DataError(f"{path}: {what}; main_prepare.py writes one (docs/data.md)")
-    try:
-        with pq.ParquetFile(path) as file:
-            names = file.schema_arrow.names
-            check_names(str(path), names)
-            missing = [f"`{name}`" for name in ("prompt", "problem") if name not in names]
-            if "reward_model" not in names and "answer" not in names:
-                missing.append("`reward_model` (or `answer`)")
-            if missing:
-                raise DataError(
-                    f"{path}: column {', '.join(missing)} is missing; the file has"
-                    f" {', '.join(names)} (docs/data.md)"
-                )
-            wanted = [n for n in names if n in SCHEMA.names or n.startswith(_MORE)]
-            for batch in file.iter_batches(_BATCH_ROWS, columns=wanted):
-                yield from batch.to_pylist()
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read: {one_line(error, 200)}") from error
-    except (pa.ArrowException, OverflowError, UnicodeDecodeError) as error:
-        raise DataError(
-            f"{path}: not a readable parquet file: {one_line(error, 200)}; write it again"
-        ) from error
+    with _opened(path) as file:
+        names = file.schema_arrow.names
+        check_names(str(path), names)
+        missing = [f"`{name}`" for name in ("prompt", "problem") if name not in names]
+        if "reward_model" not in names and "answer" not in names:
+            missing.append("`reward_model` (or `answer`)")
+        if missing:
+            raise DataError(
+                f"{path}: column {', '.join(missing)} is missing; the file has"
+                f" {', '.join(names)} (docs/data.md)"
+            )
+        wanted = [n for n in names if n in SCHEMA.names or n.startswith(_MORE)]
+        for batch in file.iter_batches(_BATCH_ROWS, columns=wanted):
+            yield from batch.to_pylist()
 
 
 def _problems(
