@@ -7,9 +7,11 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
+from recipe.hint import PROGRAMS
 from recipe.hint.command.aliases import NO_COUNTERPART, given_settings, resolve_aliases
 from recipe.hint.command.arguments import Parser
 from recipe.hint.command.compose import choose_hardware, nearest
@@ -229,10 +231,16 @@ def test_an_interrupted_command_ends_with_one_line(program, monkeypatch, capsys)
     assert capsys.readouterr().err == "error: interrupted\n"
 
 
-def test_an_interrupt_of_the_imports_shows_no_traceback():
-    code = "import recipe.hint.command; raise KeyboardInterrupt"
+@pytest.mark.parametrize(
+    ("program", "is_ours"), [(PROGRAMS / "main_grade.py", True), (Path("another.py"), False)]
+)
+def test_an_interrupt_of_the_imports_shows_no_traceback_of_our_programs(program, is_ours):
+    code = f"import sys; sys.argv = [{str(program)!r}]; import recipe.hint.command; "
+    code += "raise KeyboardInterrupt"
     end = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert (end.returncode, end.stderr) == (-signal.SIGINT, "error: interrupted\n")
+    assert end.returncode == -signal.SIGINT
+    assert (end.stderr == "error: interrupted\n") == is_ours
+    assert end.stderr.startswith("Traceback") != is_ours
 
 
 def test_sigterm_ends_a_command_with_one_line_and_removes_what_it_was_writing(tmp_path, capsys):
