@@ -138,6 +138,9 @@ def overlap(one: Response, two: Response) -> float:
 
 
 def _common_start(a: str, b: str) -> int:
-    """Return how many characters two texts begin alike, compared by halves."""
-    lengths = range(1, min(len(a), len(b)) + 1)
+    """Return how many characters two texts begin alike: where they differ, found by halves."""
+    most, reach = min(len(a), len(b)), 64
+    while reach < most and a[:reach] == b[:reach]:
+        reach *= 2
+    lengths = range(1, min(reach, most) + 1)
     return bisect_left(lengths, True, key=lambda length: a[:length] != b[:length])

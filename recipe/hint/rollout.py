@@ -232,8 +232,9 @@ class PromptRollout:
         """Return the teacher's texts, without those that it failed to write."""
         if self._teacher is None:
             raise ValueError("this method asks a teacher but none is set up")
-        overrides: dict[str, Any] = request.sampling.overrides() if request.sampling else {}
-        sampling = self._teacher.sampling._replace(**overrides)
+        sampling, own = self._teacher.sampling, request.sampling
+        overrides: dict[str, Any] = own.overrides(sampling.max_tokens) if own else {}
+        sampling = sampling._replace(**overrides)
         replies = await together(
             self._teacher.reply(branch.prompt.messages, sampling._replace(seed=branch.seed + row))
             for row in rows

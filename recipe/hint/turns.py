@@ -190,9 +190,12 @@ class RoleSampling:
     temperature: float | None = None
     top_p: float | None = None
 
-    def overrides(self) -> dict[str, float]:
-        """Return what is set, by name."""
-        return {name: value for name, value in asdict(self).items() if value is not None}
+    def overrides(self, longest: int) -> dict[str, float]:
+        """Return what is set, by name; ``max_tokens`` is at most ``longest``."""
+        given = {name: value for name, value in asdict(self).items() if value is not None}
+        if self.max_tokens is not None:
+            given["max_tokens"] = min(self.max_tokens, longest)
+        return given
 
 
 @dataclass(frozen=True, slots=True)

@@ -242,15 +242,18 @@ def test_tokens_are_accepted_discarded_or_hints():
 
 def test_a_turn_is_counted_in_levels_that_train():
     pytest.importorskip("verl")
+    from recipe.hint.bench.turn_cost import ALL_LEVELS, FIRST_LEVEL
     from recipe.hint.bench.turn_cost import lines_of as turn_lines
 
-    # A level is (8 - 2) / 3 = 2 ms; a turn of the second (10 - 2) / 2 = 4 ms, then (6 - 2) / 2 = 2.
-    found_ms = [{"grpo": 2, "sage": 8, "talk": 10}, {"grpo": 2, "sage": 8, "talk": 6}]
-    lines = turn_lines(found_ms, {"grpo": 1, "sage": 4, "talk": 3})
+    # The first level is 6 - 2 = 4 ms, their mean (8 - 2) / 3 = 2 ms; a turn of the last method
+    # (10 - 2) / 2 = 4 ms, then (6 - 2) / 2 = 2.
+    one = {"grpo": 2, FIRST_LEVEL: 6, ALL_LEVELS: 8, "talk": 10}
+    lines = turn_lines([one, one | {"talk": 6}], dict(zip(one, (1, 2, 4, 3), strict=True)))
     assert lines[1:] == [
         "grpo | 1 | 2.00",
-        "sage | 4 | 8.00 | 1.00",
-        "talk | 3 | 8.00 | 1.50",  # of 2.00 and 1.00
+        "sage, first level | 2 | 6.00 | 1.00 | 2.00",
+        "sage, all levels | 4 | 8.00 | 0.50 | 1.00",
+        "talk | 3 | 8.00 | 0.75 | 1.50",  # of 1.00 and 0.50, of 2.00 and 1.00
     ]
 
 

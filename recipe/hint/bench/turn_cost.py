@@ -37,17 +37,19 @@ from recipe.hint.schema import Problem, ProblemState, problem_from_row
 from recipe.hint.settings import build_method, read_texts, settings_of
 from recipe.hint.turns import Decision, Round, Row, Train, places
 
-LEVELS = RELEASED[0]
+FIRST_LEVEL, ALL_LEVELS = "sage, first level", "sage, all levels"
 _POOL, _PROBLEM_CHARS = 64, 200
 
 
-class AllLevels(Sage):
-    """SAGE on the rows of every level; no response is right, so it samples all of them."""
+class SageOnEveryRow(Sage):
+    """SAGE on the rows of every level up to ``last_level``; no response is right."""
+
+    last_level: int
 
     def react(self, problem: Problem, state: ProblemState, rounds: Sequence[Round]) -> Decision:
         """Escalate as SAGE does, then train on all that was sampled."""
         decision = super().react(problem, state, rounds)
-        if not isinstance(decision, Train):
+        if rounds[-1].level < self.last_level and not isinstance(decision, Train):
             return decision
         rows = [Row(place, 0.0) for index in range(len(rounds)) for place in places(rounds, index)]
         return Train(tuple(rows))
@@ -56,7 +58,7 @@ class AllLevels(Sage):
 class _Server:
     """In place of a vLLM replica: pieces of this documentation, each with a wrong answer."""
 
-    def __init__(self, tokenizer: Any, tokens: int, *, writes_hints: bool) -> None:
+    def __init__(self, tokenizer: Any, tokens: int, hint_tokens: int) -> None:
         def encoded(text: str) -> list[int]:
             return tokenizer.encode(text, add_special_tokens=False)
 
@@ -67,12 +69,12 @@ class _Server:
             (array("q", ids[start : start + tokens]), array("q", end))
             for start, end in zip(starts, ends, strict=False)
         ]
-        # As long as a response, in equal parts.
-        text = tokenizer.decode(ids[: tokens - 32])
+        # In equal parts; 32 tokens for what is around them.
+        text = tokenizer.decode(ids[: min(tokens, hint_tokens) - 32])
         cuts = [text[len(text) * level // 3 : len(text) * (level + 1) // 3] for level in range(3)]
         hints = {f"level_{level}": cut for level, cut in enumerate(cuts, 1)}
         self._hints = array("q", encoded(f"```json\n{json.dumps(hints)}\n```"))
-        self._writes_hints, self._tokens = writes_hints, tokens
+        self._writes_hints, self._tokens = hint_tokens > 0, tokens
         self.rewind()
         self.generate_group = SimpleNamespace(remote=self._group)
         self.generate_groups = SimpleNamespace(remote=self._groups)
@@ -115,12 +117,14 @@ class _Arm:
     """One method on a worker's real parts."""
 
     def __init__(self, config: DictConfig, model: Any, name: str, tokens: int) -> None:
-        config.trainer.method = name
+        config.trainer.method = name if name in METHODS else RELEASED[0]
         settings = settings_of(config)
         texts, method = read_texts(settings), build_method(config.trainer, settings)
-        if name == LEVELS:
-            method = AllLevels(max_level=method.max_level, settings=method.settings)
-        self._server = _Server(model.tokenizer, tokens, writes_hints=method.uses_hints)
+        if name in (FIRST_LEVEL, ALL_LEVELS):
+            method = SageOnEveryRow(max_level=method.max_level, settings=method.settings)
+            method.last_level = 1 if name == FIRST_LEVEL else method.max_level
+        hint_tokens = settings.max_tokens if method.uses_hints else 0
+        self._server = _Server(model.tokenizer, tokens, hint_tokens)
         worker = SimpleNamespace(
             config=config,
             llm_client=self._server,
@@ -160,7 +164,8 @@ def measure(config: DictConfig, settings: TurnCostSettings) -> list[str]:
     """Return a table: each method's milliseconds per prompt, and its turns in hint levels."""
     _give_room(config, settings.tokens)
     model: Any = omega_conf_to_dataclass(config.actor_rollout_ref.model, HFModelConfig)
-    names = [BASELINE, LEVELS, *(name for name, cls in METHODS.items() if cls.is_multi_turn)]
+    several = [name for name, cls in METHODS.items() if cls.is_multi_turn]
+    names = [BASELINE, FIRST_LEVEL, ALL_LEVELS, *several]
     queue: Any = tq
     queue.async_kv_batch_put = _packed
     arms = {name: _Arm(config, model, name, settings.tokens) for name in names}
@@ -201,16 +206,21 @@ async def _packed(keys: Any, partition_id: str, tags: Any, fields: Any = None) -
 
 
 def lines_of(found_ms: Sequence[Mapping[str, float]], num_rounds: Mapping[str, int]) -> list[str]:
-    """Return the table of milliseconds by repetition and method, as medians."""
+    """Return the table of milliseconds by repetition and method, as medians.
+
+    The unit is a hint level: the first, for which the hints of all are written, or the mean of all.
+    """
 
     def beyond(row: Mapping[str, float], name: str) -> float:
         return (row[name] - row[BASELINE]) / (num_rounds[name] - 1)
 
-    lines = ["method | rounds | ms a prompt | a round, in levels"]
+    lines = ["method | rounds | ms a prompt | a round, in first levels | in mean levels"]
     for name, rounds in num_rounds.items():
         line = f"{name} | {rounds} | {median(row[name] for row in found_ms):.2f}"
         if rounds > 1:
-            line += f" | {median(beyond(row, name) / beyond(row, LEVELS) for row in found_ms):.2f}"
+            for unit in (FIRST_LEVEL, ALL_LEVELS):
+                shares = (beyond(row, name) / beyond(row, unit) for row in found_ms)
+                line += f" | {median(shares):.2f}"
         lines.append(line)
     return lines
 

@@ -42,7 +42,7 @@ class ScoreGuidedSettings(ScoreSettings):
         guide_kl_coef: KL coefficient of the guide's turns.
         guide_weight: Factor of the guide's advantages.
         guide_reward: ``right``: 1 for a right refinement and 0 for a wrong one; ``signed``: 1, -1.
-        guide_max_tokens: Longest feedback in tokens; ``null``: as long as a response.
+        guide_max_tokens: Longest feedback in tokens, at most ``data.max_response_length``.
         guide_temperature: Temperature of a guide that does not train; ``null``: the rollouts'.
         guide_top_p: Top-p of a guide that does not train; ``null``: the rollouts'.
         feedback_leaks: Feedback that gives the final answer away, on attempts that are not right:
@@ -60,7 +60,7 @@ class ScoreGuidedSettings(ScoreSettings):
     guide_kl_coef: float = 0.05
     guide_weight: float = 1.0
     guide_reward: Literal["right", "signed"] = "right"
-    guide_max_tokens: int | None = None
+    guide_max_tokens: int = 1024
     guide_temperature: float | None = None
     guide_top_p: float | None = None
     feedback_leaks: Literal["measure", "drop", "penalise"] = "measure"
@@ -89,9 +89,9 @@ class ScoreGuidedSettings(ScoreSettings):
                     f"{self.node}.{role}=teacher needs {self.node}.train_{role}=false: a model "
                     f"behind an endpoint is not trained here"
                 )
-        if self.guide_max_tokens is not None and self.guide_max_tokens < 1:
+        if self.guide_max_tokens < 1:
             raise ConfigError(
-                f"{self.node}.guide_max_tokens={self.guide_max_tokens} must be at least 1, or null"
+                f"{self.node}.guide_max_tokens={self.guide_max_tokens} must be at least 1"
             )
         for name in ("guide_temperature", "guide_top_p"):
             value = getattr(self, name)

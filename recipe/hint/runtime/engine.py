@@ -116,8 +116,9 @@ class VllmEngine(Engine):
                 f"the prompt has {longest} tokens, actor_rollout_ref.rollout.prompt_length "
                 f"is {self._prompt_length}; raise it or filter the data"
             )
-        overrides: dict[str, Any] = sampling.overrides() if sampling else {}
-        settings = replace(self._response_sampling, **overrides, n=len(rows))
+        usual = self._response_sampling
+        overrides: dict[str, Any] = sampling.overrides(usual.max_tokens) if sampling else {}
+        settings = replace(usual, **overrides, n=len(rows))
         first_seeds = [seed + rows.start for seed in seeds]
         await self._passes.next()
         groups = await self._client.sample_each(prompts, settings, first_seeds)

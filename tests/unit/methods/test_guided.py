@@ -278,7 +278,7 @@ def test_validation_has_one_conversation_per_sample_even_of_a_tree():
         ({"guide_temperature": 0.7}, "guide_temperature=0.7 with train_guide=true"),
         ({"guide_top_p": 0.9}, "guide_top_p=0.9 with train_guide=true"),
         ({"guide_top_p": 1.5, "train_guide": False}, "guide_top_p=1.5 is out of range"),
-        ({"guide_max_tokens": 0}, "guide_max_tokens=0 must be at least 1, or null"),
+        ({"guide_max_tokens": 0}, "guide_max_tokens=0 must be at least 1"),
         ({"leak_penalty": -1.0}, r"hint.mlmt.leak_penalty=-1.0 must not be negative"),
         ({"feedbacks": 0}, "hint.mlmt.feedbacks=0 must be at least 1"),
         ({"value_bonus": 0.1, "train_guide": False}, "value_bonus=0.1 adds the critic's value"),

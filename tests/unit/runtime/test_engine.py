@@ -11,6 +11,7 @@ from recipe.hint.runtime.chat_template import Renderer
 from recipe.hint.runtime.engine import Grading, LoopPasses, VllmEngine
 from recipe.hint.runtime.group_client import GroupClient, Sampling
 from recipe.hint.schema import Verdict
+from recipe.hint.turns import RoleSampling
 
 
 class Tokenizer:
@@ -99,6 +100,15 @@ def test_a_group_is_one_request_with_the_settings_of_the_rollouts():
     assert [response.text for response in responses_G] == ["A", "B", "C"]
     assert {(response.min_step, response.max_step) for response in responses_G} == {(7, 7)}
     assert balancer.open == 0
+
+
+@pytest.mark.parametrize(("own", "asked"), [(8, 8), (20, 20), (1024, 20)])  # a response has 20
+def test_a_role_has_its_own_length_within_that_of_a_response(own, asked):
+    server = Server("stop")
+    engine, _ = make_engine(server)
+    asyncio.run(engine.sample_each([[1, 2]], [9], range(3), RoleSampling(own, 0.5)))
+    [(_, fields, _)] = server.requests
+    assert (fields["max_tokens"], fields["temperature"], fields["top_p"]) == (asked, 0.5, 0.9)
 
 
 def test_the_beginning_of_a_response_follows_the_prompt_and_is_left_open():

@@ -320,13 +320,8 @@ class _Listener(Engine):
         return [[Response([0], [0.0], mark, is_truncated=False)] for mark in marks]
 
     def _mark(self, sampling: RoleSampling | None) -> str:
-        own = sampling.max_tokens if sampling else None
-        if own and own > self._response_length:
-            raise ConfigError(
-                f"guide_max_tokens={own} is above data.max_response_length="
-                f"{self._response_length}, the room of every response; lower it, or give null"
-            )
-        self._lengths.append(own or self._response_length)
+        own = sampling.overrides(self._response_length) if sampling else {}
+        self._lengths.append(int(own.get("max_tokens", self._response_length)))
         return _MARK.format(len(self._lengths) - 1)
 
     async def reply(
