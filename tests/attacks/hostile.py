@@ -10,13 +10,16 @@ import math
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 
 from attacks import pumps
+from recipe.hint.hints.fitting import cut_at_sentence
 from recipe.hint.hints.leak import find_leaks
 from recipe.hint.hints.self_generated import parse_hint_levels
-from recipe.hint.schema import Item, Problem
+from recipe.hint.hints.solution_prefix import answer_start
+from recipe.hint.methods.ghpo import format_score
+from recipe.hint.schema import Item, Kind, Problem
 from recipe.hint.verify.grading import quick_grade
 
 MAX_CHARS = 100_000
@@ -80,6 +83,8 @@ CLASSES: dict[str, Callable[[int], str]] = {
     "units with powers": lambda n: r"5\text{" + "m^2 " * (n // 4) + "}",
     "units over units": lambda n: "5 m" + "/m" * (n // 2),
     "spaces": lambda n: "5" + " " * n + "x",
+    "a bracket and spaces": lambda n: "(" + " " * n,
+    "only spaces": lambda n: " " * n,
     "spaces and numbers": _times("5 "),
     "thin spaces": lambda n: "5" + r"\," * (n // 2) + "x",
     "commas": _times(","),
@@ -143,15 +148,27 @@ def hostile_texts(num_chars: int, most: int = 12) -> Iterator[tuple[str, str]]:
             yield place, text
 
 
-async def _no_equal(problem: Problem, candidates: object) -> list[bool]:
-    return [False for _ in candidates]  # type: ignore[attr-defined]
+async def _all_equal(problem: Problem, candidates: Sequence[str]) -> list[bool]:
+    return [True] * len(candidates)
 
 
-def callers(text: str) -> dict[str, Callable[[], object]]:
-    """Everything that looks at a model's or a file's text in the calling process."""
-    problem = Problem("p", (), "How many apples are left?", "", "5")
+def _problem(answer: str, solution: str = "", kind: Kind = "maths") -> Problem:
+    return Problem("p", (), "How many apples are left?", solution, answer, kind=kind)
+
+
+def _leaks(hint: str, answer: str, kind: Kind = "maths") -> Callable[[], object]:
+    return lambda: asyncio.run(find_leaks([hint], _problem(answer, kind=kind), _all_equal))
+
+
+def callers(place: str, text: str) -> dict[str, Callable[[], object]]:
+    """Everything that looks at a text in the calling process, a model's or a file's.
+
+    What is aimed at a pattern of the verifier or of the data is not put into hints. A hint has the
+    answer around the text, and each candidate of it equals the answer, so that what is read around
+    an answer is read.
+    """
     boxed = rf"So \boxed{{{text}}}."
-    return {
+    found: dict[str, Callable[[], object]] = {
         "an answer": lambda: quick_grade(Item(boxed, "5 apples")),
         "a response": lambda: quick_grade(Item(text + r" \boxed{5}", "6")),
         "a gold answer": lambda: quick_grade(Item(r"\boxed{7919.0625}", text)),
@@ -159,7 +176,23 @@ def callers(text: str) -> dict[str, Callable[[], object]]:
         "a program": lambda: quick_grade(Item(text, "assert f(1) == 2", kind="program")),
         "a problem": lambda: quick_grade(Item(r"\boxed{6 apples}", "5", problem=text)),
         "a set of hints": lambda: parse_hint_levels(text),
-        "a hint": lambda: asyncio.run(find_leaks([text], problem, _no_equal)),
+        "a hint": _leaks(text, "5"),
+    }
+    if place.startswith(("recipe.hint.verify", "recipe.hint.problems")):
+        return found
+    return found | {
+        "a string of hints": lambda: parse_hint_levels(f'{{"level_1": "{text}"'),
+        "after a quote": lambda: parse_hint_levels(f'{{"level_1": "a "b"{text},"x": 1'),
+        "before a level": lambda: parse_hint_levels(f'{{{text}"level_1": "a"}}'),
+        "a hint on a number": _leaks(f"{text}5{text}", "5"),
+        "a hint after a number": _leaks(f"({text}5 is the answer", "5"),
+        "a hint on a formula": _leaks(f"x+1{text}x+1", "x+1"),
+        "a hint on a list": _leaks(f"1, 2{text}(1,{text}2)", "1, 2"),
+        "a hint on a word": _leaks(f"odd{text} odd", "odd"),
+        "a hint on an option": _leaks(f"(B){text}B", "B", kind="choice"),
+        "a solution": lambda: answer_start(_problem("5", solution=f"{text}5{text}")),
+        "what is cut": lambda: cut_at_sentence(text, lambda hint: len(hint) < len(text) // 2),
+        "a form": lambda: format_score(f"<think>{text}</think><answer>{text}</answer>"),
     }
 
 
@@ -193,7 +226,7 @@ def main(num_chars: int = MAX_CHARS, most: int = 12) -> None:
     """
     dearest: dict[str, list[tuple[float, str]]] = {}
     for place, text in hostile_texts(num_chars, most):
-        for name, call in callers(text).items():
+        for name, call in callers(place, text).items():
             seconds = processor_s(call, _LIMIT_S)
             if seconds > _ALLOWED_S:  # once more: the first call may have paid for an import
                 seconds = processor_s(call, _LIMIT_S)

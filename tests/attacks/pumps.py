@@ -23,11 +23,11 @@ _ALPHABET = "a1 0{}\\,.-+=()[]$%&_^/*!?:;'\"<>|~#@AZé\n\t\u2009"
 _MANY = 50  # a repeat up to fewer is no pump
 _ENDS = ("", "!", "\x00", "}", "a", " 1", "=")
 _REPEATS = (codes.MAX_REPEAT, codes.MIN_REPEAT, codes.POSSESSIVE_REPEAT)
-_PACKAGES = ("recipe.hint.verify", "recipe.hint.hints", "recipe.hint.problems")
+_PACKAGES = tuple(f"recipe.hint.{name}" for name in ("verify", "hints", "problems", "methods"))
 
 
 def patterns() -> dict[str, str]:
-    """Every compiled pattern that a module of the three packages holds: place -> pattern."""
+    """Every compiled pattern that a module of these packages holds: place -> pattern."""
     found: dict[str, str] = {}
     for package in _PACKAGES:
         root = importlib.import_module(package)

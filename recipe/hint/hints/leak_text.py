@@ -196,7 +196,7 @@ _LITERAL = re.compile(
     r"|(?:\\times|\\cdot|×|·)\s*10\^(?:\{-?\d+\}|\d))?\s*(?:\\?%|\^?\{?\\circ\}?|°)?"
 )
 _DIGIT = re.compile(r"\d")
-_BRACKETS = re.compile(r"(?:\\left)?[(\[{|]{1,2}\s*([^()\[\]{}|,]+?)\s*(?:\\right)?[)\]}|]{1,2}")
+_BRACKETS = re.compile(r"(?:\\left)?[(\[{|]{1,2}([^()\[\]{}|,]+?)(?:\\right)?[)\]}|]{1,2}")
 _BRACE = re.compile(r"\\boxed\s*\{|[{}]")
 _UNCOUNTED = re.compile(r"\\(?:left|right|cdot|times|displaystyle)(?![A-Za-z])|[\s{}\\$*]")
 
@@ -306,7 +306,8 @@ def _value(text: str, mask: str, span: tuple[int, int], rest: tuple) -> Iterator
     content = text[start:end]
     # Cheaper first: digits are never dropped.
     if _DIGIT.search(content) or any(map(str.isalnum, compact(content))):
-        bare = _BRACKETS.fullmatch(content)
-        is_number = _LITERAL.fullmatch(bare[1] if bare else content)
-        content = bare[1] if is_number and bare else content
+        bracketed = _BRACKETS.fullmatch(content)
+        bare = bracketed[1].strip() if bracketed else content
+        is_number = _LITERAL.fullmatch(bare)
+        content = bare if is_number else content
         yield Value(start, end, content, "literal" if is_number else "formula", *rest)

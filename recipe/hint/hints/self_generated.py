@@ -98,9 +98,9 @@ _AFTER_VALUE = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _AFTER_ITEM = re.compile(rf"\s*(?:[\])]|,\s*(?:[\])]|[{_Q}]|[-\d]))")
-_SURELY_LAST = re.compile(r"\s*,?\s*\}\s*(?:\Z|```|~~~)")
+_SURELY_LAST = re.compile(r"\s*(?:,\s*)?\}\s*(?:\Z|```|~~~)")
 _SCALAR = re.compile(r"null\b|None\b|-?\d[\d.eE+-]*")
-_GAP = re.compile(r"\s*,?\s*")
+_GAP = re.compile(r"\s*(?:,\s*)?")
 _SPACE = re.compile(r"\s*")
 _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 _QUOTE = re.compile(r"\\.|[\"“”„'‘’]", re.DOTALL)

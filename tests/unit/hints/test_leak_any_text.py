@@ -75,10 +75,10 @@ def test_any_row_of_numbers_and_signs_is_read(text):
 
 @pytest.mark.parametrize("number", NUMBERS)
 def test_a_loop_of_numbers_is_read_however_long(number):
-    # A model that loops fills its response: 8,192 tokens are about as many words.
+    # A model that loops fills its response; of 4,301 digits Python makes no number.
     for sign in BETWEEN:
-        text = written(f"{number}{sign}" * 8192).text
-        assert len(list(numbers(text, sizes_of({3, Fraction(1, 2)})))) <= 3 * 8192
+        text = written(f"{number}{sign}" * 4400).text
+        assert len(list(numbers(text, sizes_of({3, Fraction(1, 2)})))) <= 3 * 4400
 
 
 @given(TEXTS)
@@ -129,6 +129,7 @@ def test_what_holds_no_value_is_neither_compared_nor_a_leak(held, question, answ
 
 HOSTILE = {
     "brackets": lambda size: "(" * size,
+    "a bracket and spaces": lambda size: "(" + " " * size + "12",
     "fillers": lambda size: "to be " * (size // 6) + "12",
     "numbers": lambda size: "12 " * (size // 3),
     "equations": lambda size: "= 12 " * (size // 5),
