@@ -83,6 +83,36 @@ def test_an_update_is_whole_for_numbers_of_processes_that_do_not_divide_each_oth
     assert trainer._rows_per_update % 6 == 0
 
 
+def test_a_step_in_shares_counts_all_its_rows_and_tells_the_critic_as_it_is_at_the_end(monkeypatch):
+    """2 prompts in 2 shares of 2 conversations; verl's mean would be of 2 rows and 15 kept."""
+    method = Archer()
+    queue, batch = filled(monkeypatch, method, [{0: [1, 1], 1: [1, 1]}, {0: [0, 0], 1: [0, 0]}])
+    trainer = Trainer(method)
+    trainer.parameter_sync_step = 2
+    kept = iter([10.0, 20.0])
+    trainer._learner = SimpleNamespace(
+        learn=lambda fresh, step: {"q_loss": 1.0, "target_lag": 0.5, "replay": next(kept)},
+        heads_of=lambda fresh: np.ones((len(fresh), 4)),
+    )
+
+    def update_once(metrics, timing_raw, size):
+        keys = [key for key in batch.keys if key.startswith(f"uid{trainer.local_trigger_step}")]
+        share = KVBatchMeta(partition_id="train", keys=keys, tags=[{} for _ in keys])
+        trainer._compute_advantage(trainer._compute_values(share, metrics), metrics)
+        return share
+
+    monkeypatch.setattr(trainer, "prepare_step", dict)
+    monkeypatch.setattr(trainer, "_step_once", update_once)
+    metrics = {}
+    trainer.step(metrics, {})
+    assert metrics["credit/solver_t2/rows"] == 4.0
+    assert metrics["credit/solver_t2/reward"] == 0.5
+    # Its targets are equal in each share, and not in all rows: V = 1 explains nothing.
+    assert metrics["credit/solver_t2/explained_variance"] == 0.0
+    assert metrics["critic/replay"] == 20.0
+    assert metrics["critic/q_loss"] == 1.0
+
+
 def test_without_a_reference_policy_there_is_no_kl_to_report(monkeypatch):
     method = score(alpha=0.0, beta1=0.0, beta2=0.0)
     queue, batch = filled(monkeypatch, method, [{0: [1, 0], 1: [1, 0]}])

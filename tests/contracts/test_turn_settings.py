@@ -4,7 +4,7 @@ import pytest
 from omegaconf import OmegaConf
 from transformers import AutoTokenizer
 
-from recipe.hint.command.compose import REPOSITORY
+from recipe.hint import REPOSITORY
 from recipe.hint.errors import ConfigError, DataError
 from recipe.hint.methods.ghpo import Ghpo, GhpoSettings
 from recipe.hint.methods.luffy import Luffy
@@ -16,6 +16,7 @@ from recipe.hint.runtime.preflight.phases import (
     check_stages,
     check_warmup,
     reference_warnings,
+    warmup_warnings,
 )
 from recipe.hint.runtime.preflight.turns import (
     AGAINST_ALL,
@@ -45,6 +46,7 @@ GOOD = [
     PHASES,
     f"{PHASES} actor_rollout_ref.actor.entropy_coeff=0.01",  # without a critic no row goes along
     f"{VALUES} actor_rollout_ref.actor.entropy_coeff=0.01",
+    f"{VALUES} hint.mlmt.train_solver=false actor_rollout_ref.actor.entropy_coeff=0.01",
     # Step t trains on prompts of step t - 1: stage I ends with step 8 + 1, and II has step 10.
     f"{STAGES}=8 {ASYNC}",
     f"{STAGES}=9",
@@ -119,7 +121,7 @@ WRONG = {
     ),
     "trainer.method=archer critic.optim.lr_warmup_steps=5": "lr_warmup_steps=5 does not work",
     "trainer.method=archer critic.optim.lr_warmup_steps_ratio=0.1": "ratio=0.1 does not work",
-    f"{VALUES} hint.mlmt.train_solver=false actor_rollout_ref.actor.entropy_coeff=0.01": (
+    f"{VALUES} hint.mlmt.train_solver=false hint.mlmt.value_bonus=0.1 {ACTOR}.entropy_coeff=0.01": (
         "entropy_coeff=0.01 would train the role that does not train.* give .*entropy_coeff=0"
     ),
     f"{VALUES} hint.mlmt.t_low=1 hint.mlmt.t_high=1 actor_rollout_ref.actor.entropy_coeff=0.01": (
@@ -149,6 +151,12 @@ WRONG = {
             ("mlmt", "mlmt", "beta2=0.2", "beta2=0.2"),
             ("score-guided", "score_guided", "train_guide=false guide_weight=3", r"weight=3\.0"),
             ("score-guided", "score_guided", "train_solver=false beta1=0.5", "beta1=0.5"),
+            (
+                "score-guided",
+                "score_guided",
+                "train_solver=false solver_credit=joint",
+                "solver_credit=joint",
+            ),
             (
                 "score-guided",
                 "score_guided",
@@ -259,6 +267,22 @@ def test_a_reference_that_is_not_what_the_run_begins_with_is_told(begun_at):
     [told] = reference_warnings(own)
     assert "lora_adapter_path=sft is not in the reference policy" in told
     assert reference_warnings(begun_at(300, "trainer.method=grpo")[0]) == []
+
+
+def test_a_critic_of_utterances_that_advises_before_it_has_learnt_is_told(begun_at):
+    archer = "trainer.method=archer"
+    for variant in ("full", "bandit"):
+        [told] = warmup_warnings(*begun_at(0, archer, f"hint.archer.variant={variant}"))
+        assert told.startswith("warning: trainer.critic_warmup=0 lets the policy ascend the noise")
+    # The policy trains from step 1 on, so that 1 is none.
+    assert warmup_warnings(*begun_at(0, archer, "trainer.critic_warmup=1"))
+    for step, *given in (
+        (0, archer, "trainer.critic_warmup=2"),
+        (0, archer, "hint.archer.variant=lite"),
+        (0, "trainer.method=mlmt", "hint.mlmt.baseline=value"),
+        (3, archer),  # its critic has learnt for 3 steps
+    ):
+        assert warmup_warnings(*begun_at(step, *given)) == []
 
 
 class Letters:

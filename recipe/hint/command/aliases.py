@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
+from typing import Any
 
 import yaml
 
@@ -55,7 +56,8 @@ NO_COUNTERPART = {
         f"{_ONE_PASS}; actor_rollout_ref.actor.ppo_epochs repeats it on the same rows"
     ),
     "warmup_iter": (
-        "N steps of the critic alone are trainer.critic_warmup=N+1, the first step of the policy"
+        "N steps of the critic alone are trainer.critic_warmup=N+1, the first step of the policy, "
+        "for a method with a critic"
     ),
     "capacity": _ONE_PASS,
     "gamma": "credit stays in its turn",
@@ -86,9 +88,10 @@ def resolve_aliases(argv: Sequence[str]) -> list[str]:
             multi-turn reference that means nothing to the method.
     """
     given = given_settings(argv)
-    name = given.get("trainer.method") or _method_of_experiment(given.get("experiment", ""))
+    experiment = _experiment(given.get("experiment", ""))
+    name = given.get("trainer.method") or _setting(experiment, "trainer.method") or ""
     method = METHODS.get(name)
-    argv = _with_all_steps(argv, method)
+    argv = _with_all_steps(argv, method, experiment)
     if method and issubclass(method, OwnCredit):
         names = ALIASES | _of_method(method)
         for second, value in given.items():
@@ -143,16 +146,25 @@ def _check_agree(argv: Sequence[str], renamed: Sequence[str]) -> None:
             seen[setting] = (value, arg)
 
 
-def _method_of_experiment(name: str) -> str:
-    """Return the method that a file of configs/experiment names; empty where it names none."""
+def _experiment(name: str) -> Any:
+    """Return what a file of configs/experiment holds; ``None`` where there is none."""
     path = _EXPERIMENTS / f"{name}.yaml"
-    if not name or not path.is_file():
-        return ""
-    return (yaml.safe_load(path.read_text("utf-8")).get("trainer") or {}).get("method", "")
+    return yaml.safe_load(path.read_text("utf-8")) if name and path.is_file() else None
 
 
-def _with_all_steps(argv: Sequence[str], method: type[Method] | None) -> Sequence[str]:
+def _setting(node: Any, name: str) -> Any:
+    """Return the value that a file gives a setting; ``None`` where it gives none."""
+    for part in name.split("."):
+        node = node.get(part) if isinstance(node, Mapping) else None
+    return node
+
+
+def _with_all_steps(
+    argv: Sequence[str], method: type[Method] | None, experiment: Any
+) -> Sequence[str]:
     """Replace ``stage2_steps``: the steps of a run less those of stage I.
+
+    ``experiment`` is what the file of configs/experiment holds.
 
     Raises:
         ConfigError: If a number of steps is not a whole number.
@@ -161,8 +173,10 @@ def _with_all_steps(argv: Sequence[str], method: type[Method] | None) -> Sequenc
     name = method.stage1 if method and issubclass(method, MultiTurn) else ""
     if not (method and name and "stage2_steps" in given):
         return argv
-    default = str(asdict(method.settings_cls())[name])
-    first = given.get(name, given.get(f"{method.settings_node}.{name}", default))
+    whole_name = f"{method.settings_node}.{name}"
+    of_file = _setting(experiment, whole_name)
+    default = str(asdict(method.settings_cls())[name] if of_file is None else of_file)
+    first = given.get(name, given.get(whole_name, default))
     second = given["stage2_steps"]
     if not (first.isdecimal() and second.isdecimal()):
         raise ConfigError(f"stage2_steps={second} after {name}={first}: both must be whole numbers")

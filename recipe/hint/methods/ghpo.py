@@ -45,7 +45,7 @@ class GhpoSettings(MethodSettings):
                 raise ConfigError(f"hint.ghpo.{name}={getattr(self, name)} must not be negative")
         if self.accuracy_weight == 0:
             raise ConfigError(
-                "hint.ghpo.accuracy_weight=0 rewards no right answer; give it above 0"
+                "hint.ghpo.accuracy_weight=0 must be above 0: at 0 a right answer earns nothing"
             )
 
     def unread(self) -> dict[str, str]:

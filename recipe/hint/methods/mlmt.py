@@ -15,7 +15,7 @@ from recipe.hint.errors import ConfigError
 from recipe.hint.methods.score import PARENT_TURN
 from recipe.hint.methods.score_guided import GUIDE, GUIDE_TURN, ScoreGuided, ScoreGuidedSettings
 from recipe.hint.schema import ProblemState
-from recipe.hint.turns import Place
+from recipe.hint.turns import Place, Row
 
 
 @dataclass(frozen=True)
@@ -128,8 +128,10 @@ class Mlmt(ScoreGuided):
 
     @property
     def publishes_critic_rows(self) -> bool:
-        """Whether the critic sees turns that do not train, such as those of the waiting role."""
-        return super().publishes_critic_rows or (self.needs_critic and self.settings.t_low > 0)
+        """Whether the critic sees turns that do not train (:meth:`critic_rows`)."""
+        settings = self.settings
+        reads_solver = settings.value_bonus > 0 and not settings.train_solver
+        return reads_solver or (self.needs_critic and settings.t_low > 0)
 
     @property
     def role_steps(self) -> tuple[int, int]:
@@ -198,6 +200,19 @@ class Mlmt(ScoreGuided):
             else row
             for row in rows
         ]
+
+    def critic_rows(self, rows: tuple[Row, ...]) -> tuple[Row, ...]:
+        """Return the waiting role's rows; of a role that never trains, those that a bonus reads.
+
+        These are refinements, which earn R alone beside a bonus.
+        """
+        settings = self.settings
+        if not self.needs_critic:
+            return ()
+        if not settings.t_low:
+            reads = settings.value_bonus > 0
+            rows = tuple(row for row in rows if reads and PARENT_TURN in row.facts)
+        return tuple(replace(row, weight=0.0, kl_coef=0.0) for row in rows)
 
     def trained_roles(self, state: ProblemState) -> tuple[bool, bool]:
         """Return whether the solver and whether the guide train at this step."""

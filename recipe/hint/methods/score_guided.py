@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from recipe.hint.conversations import unanswered
@@ -118,10 +118,15 @@ class ScoreGuidedSettings(ScoreSettings):
             names = ["guide_kl_coef", "guide_weight", "guide_reward", "leak_penalty"]
             names += ["feedback_leaks"] if self.feedback_leaks == "penalise" else []
             found |= dict.fromkeys(names, "train_guide=true")
-        if not self.train_solver and not self._may_train_next(self.solver):
-            names = ("stage1_steps", "alpha", "beta1", "beta2", "adaptive_beta2")
+        if self.solver_never_trains:
+            names = ["stage1_steps", "alpha", "beta1", "beta2", "adaptive_beta2", "solver_credit"]
             found |= dict.fromkeys(names, "train_solver=true")
         return found
+
+    @property
+    def solver_never_trains(self) -> bool:
+        """Whether the solver trains neither in this run nor in a later phase."""
+        return not self.train_solver and not self._may_train_next(self.solver)
 
     def _may_train_next(self, role: str) -> bool:
         """Return whether a role may be served now and train later, in ``main_alternate.py``."""
@@ -167,16 +172,6 @@ class ScoreGuided(Score):
         """Stage I, if the solver trains."""
         return super().first_phase if self.settings.train_solver else ("", 0)
 
-    @property
-    def publishes_critic_rows(self) -> bool:
-        """Whether the critic sees turns of a role of the policy that does not train."""
-        settings = self.settings
-        roles = (
-            (settings.solver, settings.train_solver),
-            (settings.guide, settings.train_guide),
-        )
-        return self.needs_critic and ("policy", False) in roles
-
     def open(self, problem: Problem, state: ProblemState) -> Sample:
         """Return the first turns' request."""
         return Sample(asks_teacher=self.settings.solver == "teacher")
@@ -212,9 +207,10 @@ class ScoreGuided(Score):
 
     def after_last(self, state: ProblemState, rounds: Sequence[Round]) -> Train:
         """Return the policy's rows: of roles that train, and those that the critic needs."""
+        solver, guide = self.solver_rows(state, rounds), self.guide_rows(state, rounds)
         trains_solver, trains_guide = self.trained_roles(state)
-        rows = self._rows_of_role(self.solver_rows(state, rounds), is_trained=trains_solver)
-        rows += self._rows_of_role(self.guide_rows(state, rounds), is_trained=trains_guide)
+        rows = solver if trains_solver else self.critic_rows(solver)
+        rows += guide if trains_guide else self.critic_rows(guide)
         ours = (row for row in rows if not rounds[row.place.round].request.asks_teacher)
         return self.train_or_drop(tuple(ours), rounds)
 
@@ -229,20 +225,23 @@ class ScoreGuided(Score):
         unknown = unanswered(rounds) - ended  # of a tree, one branch may have ended
         return tuple(row for row in rows if conversation_to(rounds, row.place)[0] not in unknown)
 
-    def _rows_of_role(self, rows: tuple[Row, ...], *, is_trained: bool) -> tuple[Row, ...]:
-        """Return a role's rows; if it does not train, rows for the critic, or none."""
-        if is_trained:
-            return rows
-        if not self.needs_critic:
-            return ()
-        return tuple(replace(row, weight=0.0, kl_coef=0.0) for row in rows)
+    def last_reward(
+        self, rounds: Sequence[Round], conversation: Sequence[Place], *, is_stage1: bool
+    ) -> float | None:
+        """Return what the last turn earns: its own reward alone if the solver never trains."""
+        is_plain = is_stage1 or self.settings.solver_never_trains
+        return super().last_reward(rounds, conversation, is_stage1=is_plain)
+
+    def critic_rows(self, rows: tuple[Row, ...]) -> tuple[Row, ...]:
+        """Return what the critic learns from, of a role that does not train: nothing reads it."""
+        return ()
 
     def trained_roles(self, state: ProblemState) -> tuple[bool, bool]:
         """Return whether the solver and whether the guide train at this step."""
         return self.settings.train_solver, self.settings.train_guide
 
     def guide_rows(self, state: ProblemState, rounds: Sequence[Round]) -> tuple[Row, ...]:
-        """Return the rows of the feedback that was shown and has a refinement that trains."""
+        """Return the rows of the feedback that was shown and whose refinement's reward is known."""
         refined: dict[Place, list[float]] = {}
         for place in places(rounds, len(rounds) - 1):
             turn, conversation = turn_at(rounds, place), conversation_to(rounds, place)

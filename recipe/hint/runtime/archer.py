@@ -19,6 +19,7 @@ from recipe.hint.runtime.critic import utterance_loss
 from recipe.hint.schema import seed_at
 
 HEADS = ("q1", "q2", "v1", "v2")
+AT_END = ("target_lag", "replay")  # numbers of the last update; the others are means
 _PLAIN = 0.5  # the expectile that is the mean
 
 

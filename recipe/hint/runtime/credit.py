@@ -29,7 +29,7 @@ from recipe.hint.credit.metrics import credit_metrics
 from recipe.hint.credit.rows import DROPPED, CreditRow
 from recipe.hint.credit.tokens import TokenStats
 from recipe.hint.methods import Method, OwnCredit
-from recipe.hint.runtime.archer import HEADS, UtteranceLearner, transitions_of
+from recipe.hint.runtime.archer import AT_END, HEADS, UtteranceLearner, transitions_of
 from recipe.hint.runtime.checkpoints import REPLAY_FILE, is_within, step_folder
 from recipe.hint.runtime.critic import CriticWorker, UtteranceCriticWorker, turn_value_loss
 from recipe.hint.runtime.store import CREDIT_FIELD
@@ -58,6 +58,8 @@ class CreditMixin(_Trainer):
     _num_processes: int
     _learner: UtteranceLearner | None = None
     _critic_heads: dict[str, dict[str, float]] = {}  # row's key -> Q and V, of this step
+    _shares: list[tuple[Any, ...]] = []  # what `credit_metrics` takes, of this step
+    _critic_at_end: dict[str, float] = {}  # of this step
     _resumed_from: Path | None = None
 
     def _init_resource_pool_mgr(self) -> None:
@@ -94,6 +96,17 @@ class CreditMixin(_Trainer):
             with whole_file(folder / REPLAY_FILE) as file:
                 np.savez(file, **state)  # packing token ids takes minutes and saves a quarter
         super()._save_checkpoint()
+
+    def step(self, metrics: dict, timing_raw: dict) -> Any:
+        """Run verl's step, with metrics of all its rows: verl would average those of its shares."""
+        self._shares, self._critic_at_end = [], {}
+        batch = super().step(metrics, timing_raw)
+        if len(self._shares) > 1:
+            rows = [row for share in self._shares for row in share[0]]
+            numbers = (np.concatenate([share[at] for share in self._shares]) for at in (1, 2, 3))
+            metrics.update(credit_metrics(rows, *numbers))
+        metrics.update(self._critic_at_end)
+        return batch
 
     def _balance_batch(self, batch: Any, *args: Any, **kwargs: Any) -> Any:
         self._num_rows = len(batch)
@@ -175,6 +188,8 @@ class CreditMixin(_Trainer):
         known = [each for row, each in zip(rows, fresh, strict=True) if DROPPED not in row.facts]
         learnt = self._learner.learn(known, self.global_steps) if known else {}
         metrics.update({f"critic/{name}": value for name, value in learnt.items()})
+        at_end = {f"critic/{name}": learnt[name] for name in AT_END if name in learnt}
+        self._critic_at_end = at_end or self._critic_at_end
         heads_N4 = self._learner.heads_of(fresh)
         self._critic_heads = {
             batch.keys[index]: dict(zip(HEADS, heads.tolist(), strict=True))
@@ -234,7 +249,9 @@ class CreditMixin(_Trainer):
         tokens = _token_stats(data, real)
         advantages_N, own_NT = self._method.token_advantages(rows, tokens)
         targets_N = self._method.value_targets(rows)
-        metrics.update(credit_metrics(rows, advantages_N, tokens.kls_N, targets_N))
+        share = rows, advantages_N, tokens.kls_N, targets_N
+        self._shares = [*self._shares, share]
+        metrics.update(credit_metrics(*share))
         columns = {"advantages": own_NT, "returns": _critic_targets(rows, targets_N)[:, None]}
         if "values" in data:  # for verl's metrics: V means something before the first token alone
             columns["values"] = np.array([[row.value] for row in rows])

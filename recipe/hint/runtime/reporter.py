@@ -118,16 +118,15 @@ def closing_lines(folder: RunFolder) -> list[str]:
     steps = [row for row in rows if "hint/prompts" in row]
     lines = []
     if validations:
-        ends = validations[:1] + validations[1:][-1:]
-        for name in accuracies(ends[-1]):
+        # A resumed run may have a file more than its first validation had.
+        for name in accuracies(validations[-1]):
             prefix = f"val-turns/{name}/"
-            if f"{prefix}delta" in ends[-1]:
+            if f"{prefix}delta" in validations[-1]:
+                ends = _ends([row for row in validations if f"{prefix}delta" in row])
                 lines += [f"  {name} at step {row['step']}: {_turns(row, prefix)}" for row in ends]
                 continue
-            values = (
-                f"{100 * accuracies(row).get(name, 0.0):.1f} % at step {row['step']}"
-                for row in ends
-            )
+            ends = _ends([row for row in validations if name in accuracies(row)])
+            values = (f"{100 * accuracies(row)[name]:.1f} % at step {row['step']}" for row in ends)
             lines.append(f"  {name}, without hints: {', '.join(values)}")
     if steps and _has_levels(steps[-1]):
         quarter = max(1, len(steps) // 4)
@@ -141,6 +140,11 @@ def closing_lines(folder: RunFolder) -> list[str]:
             f"steps, {100 * late:.0f} % in the last"
         )
     return [*lines, f"  everything is in {folder.root}"]
+
+
+def _ends(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the first row and, if there are several, the last."""
+    return rows[:1] + rows[1:][-1:]
 
 
 def _time_line(data: dict[str, Any], head: str, left: str) -> str:

@@ -101,6 +101,37 @@ def test_roles_that_do_not_train_have_no_rows():
     assert not credits(talk(guided(train_solver=False), right), "solver")
 
 
+def test_of_a_role_that_never_trains_the_critic_learns_only_what_a_bonus_reads():
+    right = {0: [0, 1], GUIDE: [0, 0], 1: [1, 0]}
+    frozen = {"train_solver": False, "baseline": "value"}
+    assert not credits(talk(guided(**frozen), right), "solver")
+    assert not credits(talk(mlmt(**frozen), right), "solver")
+    assert not credits(talk(mlmt(train_guide=False, baseline="value"), right), "guide")
+    # The guide's bonus is V before a refinement, which earns R: no stage and no alpha shapes it.
+    method = mlmt(**frozen, value_bonus=0.5, value_grad="full")
+    assert method.publishes_critic_rows
+    found = credits(talk(method, right), "solver")
+    assert [(each.turn, each.reward, each.weight) for each in found] == [(2, 1.0, 0), (2, 0.0, 0)]
+
+
+def test_what_a_solver_that_never_trains_would_earn_decides_nothing():
+    """Each grade of the first turns failed: the change that alpha weighs is unknown, R is not."""
+
+    class Broken(TurnEngine):
+        async def grade(self, problem, responses):
+            found = await super().grade(problem, responses)
+            is_first = responses[0].token_ids_T[0] == 0
+            return [replace(each, reason="error") if is_first else each for each in found]
+
+    for solver_credit in ("score", "joint"):
+        method = guided(train_solver=False, solver_credit=solver_credit)
+        outcome = play(method, Broken({0: [0, 0], GUIDE: [0, 0], 1: [0, 1]}), step=STAGE1 + 1)
+        assert rewards(outcome, "guide") == [0.0, 1.0]
+        assert method.settings.unread()["solver_credit"] == "train_solver=true"
+    # Served by main_alternate.py, it trains in another phase.
+    assert "solver_credit" not in MlmtSettings(solver="teacher", train_solver=False).unread()
+
+
 @pytest.mark.parametrize(
     ("policy", "earned", "shown"),
     [("measure", [1.0, 0.0], True), ("penalise", [-1.0, 0.0], True), ("drop", [0.0], False)],
@@ -250,7 +281,12 @@ def test_a_prompt_with_rows_for_the_critic_alone_is_one_without_a_signal():
 
 
 def test_what_has_a_temperature_of_its_own_is_not_compared_with_the_trainer():
-    method = mlmt(baseline="value", train_guide=False, guide_temperature=0.5, guide_max_tokens=5)
+    class ForTheCritic(Mlmt):
+        def critic_rows(self, rows):
+            return tuple(replace(row, weight=0.0) for row in rows)
+
+    settings = MlmtSettings(train_guide=False, guide_temperature=0.5, guide_max_tokens=5)
+    method = ForTheCritic(settings=settings)
     outcome = talk(method, {0: [0, 0], GUIDE: [0, 0], 1: [1, 0]})
     tags = [tag for _, _, tag in store.rows_of(outcome, {"uid": "uid", "global_steps": 2})]
     roles = [row.credit.role for row in outcome.rows]

@@ -171,6 +171,26 @@ def test_the_close_of_a_run_with_turns_tells_both_ends_and_no_hints(folder):
     ]
 
 
+def test_the_close_tells_a_file_that_a_resumed_run_has_more_where_it_was_validated(folder):
+    a, b = ({f"val-core/{name}/acc/mean@4": 11 / 32} for name in "ab")
+    for step, row in ((0, a), (2, a | b), (4, a | b)):
+        folder.append_metrics(step, STEP | row)
+    assert closing_lines(folder)[:2] == [
+        "  a, without hints: 34.4 % at step 0, 34.4 % at step 4",
+        "  b, without hints: 34.4 % at step 2, 34.4 % at step 4",
+    ]
+
+
+def test_the_close_tells_the_turns_of_a_file_that_a_resumed_run_has_more(folder):
+    a, b = ({f"val-core/{name}/acc/mean@4": 11 / 32} | turns(f"val-turns/{name}/") for name in "ab")
+    for step, row in ((0, a), (2, a | b)):
+        folder.append_metrics(step, STEP | row)
+    assert closing_lines(folder)[:3] == [
+        *(f"  a at step {step}: {TOLD}" for step in (0, 2)),
+        f"  b at step 2: {TOLD}",
+    ]
+
+
 def test_the_close_of_a_run_with_hints_tells_how_many_prompts_trained_under_one(folder):
     shares = {"val-core/a/acc/mean@4": 0.5}
     early, late = {"hint/prompts_with_hint": 6.0}, {"hint/prompts_with_hint": 2.0}

@@ -128,6 +128,18 @@ def reference_warnings(config: DictConfig) -> list[str]:
     ]
 
 
+def warmup_warnings(config: DictConfig, method: Method) -> list[str]:
+    """Return a warning where a critic of utterances advises the policy before it has learnt."""
+    has_learner = isinstance(method, OwnCredit) and method.utterance_critic is not None
+    warmup = setting(config, _WARMUP)
+    if not has_learner or warmup > 1 or resumed_step(config):
+        return []
+    return [
+        f"warning: {_WARMUP}={warmup} lets the policy ascend the noise of new critic heads; "
+        f"ArCHer trains the critic alone at first: give N+1 for N such steps"
+    ]
+
+
 def _begins_at_another_run(config: DictConfig) -> bool:
     if setting(config, "trainer.resume_mode") != "resume_path":
         return False
