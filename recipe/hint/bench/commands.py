@@ -21,6 +21,7 @@ from recipe.hint.errors import HintError
 from recipe.hint.runtime.ray_services import wait_until_gone
 
 _MARK = "HINT_CHECK_RUN"
+_END_S = 10.0  # of processes that were killed; one that waits for its disk does not end
 
 
 class CommandError(HintError):
@@ -120,11 +121,12 @@ def _end(process: subprocess.Popen, folder: Path) -> None:
     if process.poll() is None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_END_S)
     killed = []
     for other in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
             if other.environ().get(_MARK) == str(folder):
                 other.kill()
                 killed.append(other)
-    wait_until_gone(killed, 10.0)
+    wait_until_gone(killed, _END_S)

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
-from recipe.hint.together import together
+from recipe.hint.together import gather_or_cancel
 
 # (prompt, response) in tokens -> log-probabilities of the response's, as many as fit
 LogProbs = Callable[[Sequence[int], list[int]], Coroutine[Any, Any, list[float]]]
@@ -31,10 +31,10 @@ async def logprob_gains(
     """
 
     async def one(prompt_ids_T: Sequence[int], token_ids_T: list[int]) -> float:
-        hinted, bare = await together(
+        hinted, bare = await gather_or_cancel(
             log_probs(ids_T, token_ids_T) for ids_T in (prompt_ids_T, bare_ids_T)
         )
         # The hinted prompt is the longer one and may leave less room at the end.
         return round(statistics.fmean(a - b for a, b in zip(hinted, bare, strict=False)), 6)
 
-    return tuple(await together(one(*response) for response in responses if response[1]))
+    return tuple(await gather_or_cancel(one(*response) for response in responses if response[1]))

@@ -19,7 +19,7 @@ import logging
 import os
 import random
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
@@ -29,7 +29,7 @@ from recipe.hint.errors import ConfigError
 from recipe.hint.hints import teacher_response
 from recipe.hint.hints.base import Generate, HintResult, WrittenText
 from recipe.hint.hints.self_generated import hint_request, parse_hint_levels
-from recipe.hint.hints.teacher_cache import CachedResponse, ResponseCache
+from recipe.hint.hints.teacher_cache import CachedResponse, Ledger, ResponseCache
 from recipe.hint.hints.teacher_settings import (
     Request,
     TeacherSampling,
@@ -53,7 +53,7 @@ FaultKind = Literal[
     "garbage",  # a response that is not a chat completion
     "refused",  # another status: the request, the key or the model is wrong
     "budget",  # nothing more may be paid
-    "cache",  # the cache cannot be read; asking could pay twice
+    "cache",  # the cache cannot be read or written; asking could pay twice
 ]
 _PERMANENT: frozenset[FaultKind] = frozenset({"refused", "budget", "cache"})
 _REACH_S = 10.0
@@ -239,6 +239,7 @@ class Teacher:
         key = read_key(settings, environment)
         self._client = Client(settings.base_url, key=key, timeout_s=settings.timeout_s)
         self._cache = ResponseCache(settings.cache_dir)
+        self._ledger = Ledger(self._cache)
         self._slots = Slots(settings.num_parallel)
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._num_silent = 0  # requests in a row without an answer in time
@@ -294,7 +295,10 @@ class Teacher:
         lock = self._locks.setdefault(request.key, asyncio.Lock())
         try:
             async with lock:
-                if cached := await asyncio.to_thread(self._cache.get, request.key):
+                # In this order: what waits leaves once it is in the cache.
+                cached = self._ledger.get(request.key)
+                cached = cached or await asyncio.to_thread(self._cache.get, request.key)
+                if cached:
                     return _Asked(cached)
                 # Later turns, which are longer, first: else no prompt of many finishes for long.
                 async with self._slots.held(len(request.body["messages"])):
@@ -305,7 +309,7 @@ class Teacher:
     async def _try(self, request: Request) -> _Asked:
         num_calls = 0
         while True:
-            if fault := await self._over_budget():
+            if fault := await self._unpayable():
                 return self._warn(fault, num_calls)
             outcome = await self._client.send(request)
             num_calls += 1
@@ -313,22 +317,26 @@ class Teacher:
             self._num_silent = self._num_silent + 1 if is_silent else 0
             if isinstance(outcome, CachedResponse):
                 if outcome.is_unwritten:
-                    await self._book(self._cache.pay, outcome.paid_tokens)
+                    await self._book(self._ledger.pay(outcome.paid_tokens))
                 else:
-                    await self._book(self._cache.add, request.key, outcome)
+                    await self._book(self._ledger.add(request.key, outcome))
                 return _Asked(outcome, num_calls)
             if outcome.paid_tokens:
-                await self._book(self._cache.pay, outcome.paid_tokens)
+                await self._book(self._ledger.pay(outcome.paid_tokens))
             wait_s = self._wait_s(request, outcome, num_calls)
             if wait_s is None:
                 return self._warn(outcome, num_calls)
             await wait(wait_s)
 
-    async def _over_budget(self) -> Fault | None:
+    async def _unpayable(self) -> Fault | None:
+        """Return why nothing more may be paid for."""
+        if what := await self._ledger.catch_up():
+            return Fault("cache", what)
         budget = self._settings.budget_tokens
         if budget is None:
             return None
         paid_tokens = await asyncio.to_thread(self._cache.paid_tokens)
+        paid_tokens += self._ledger.waiting_tokens
         if paid_tokens < budget:
             return None
         what = (
@@ -337,12 +345,10 @@ class Teacher:
         )
         return Fault("budget", what)
 
-    async def _book(self, write: Callable[..., None], *values: object) -> None:
-        try:
-            await asyncio.to_thread(write, *values)
-        except sqlite3.Error as error:
+    async def _book(self, booking: Awaitable[str]) -> None:
+        if what := await booking:
             # The response is paid for and good: better used once than thrown away.
-            self._warn(Fault("cache", f"{self._settings.cache_dir}: not written: {error}"))
+            self._warn(Fault("cache", what))
 
     def _wait_s(self, request: Request, fault: Fault, num_calls: int) -> float | None:
         """Return the seconds until the next try; none when there is to be no other.

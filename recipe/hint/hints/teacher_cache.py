@@ -7,11 +7,15 @@ connection lives for one operation, so that a process may fork at any time.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import sqlite3
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from dataclasses import astuple, dataclass
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from recipe.hint.errors import ConfigError
 
@@ -55,14 +59,14 @@ class ResponseCache:
         Raises:
             ConfigError: If the folder cannot be written or the file is something else.
         """
-        self._path = Path(folder) / FILE
+        self.path = Path(folder) / FILE
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self.path.parent.mkdir(parents=True, exist_ok=True)
             with self._open() as connection:
                 connection.executescript(_TABLES)
         except (OSError, sqlite3.Error) as error:
             raise ConfigError(
-                f"hint.teacher.cache_dir={folder}: {self._path.name} cannot be used: {error}; "
+                f"hint.teacher.cache_dir={folder}: {self.path.name} cannot be used: {error}; "
                 "give a folder that can be written, or delete the file if it is damaged"
             ) from error
 
@@ -82,7 +86,7 @@ class ResponseCache:
 
     @contextlib.contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
-        connection = sqlite3.connect(self._path, timeout=_LOCK_TIMEOUT_S)
+        connection = sqlite3.connect(self.path, timeout=_LOCK_TIMEOUT_S)
         with contextlib.closing(connection), connection:
             yield connection
 
@@ -110,3 +114,73 @@ class ResponseCache:
         """Return all that was ever paid by those who share this file."""
         with self._open() as connection:
             return int(connection.execute("SELECT tokens FROM paid").fetchone()[0])
+
+
+class _Entry(NamedTuple):
+    paid_tokens: int
+    write: Callable[[], None]
+    key: str = ""
+    response: CachedResponse | None = None
+
+
+class Ledger:
+    """What was paid for on its way into the cache; what the cache does not take waits here."""
+
+    def __init__(self, cache: ResponseCache) -> None:
+        self._cache = cache
+        self._waiting: list[_Entry] = []
+        self._is_writing = threading.Lock()
+        self._error = ""
+
+    @property
+    def waiting_tokens(self) -> int:
+        """Paid, and not counted by the cache yet."""
+        return sum(each.paid_tokens for each in self._waiting)
+
+    def get(self, key: str) -> CachedResponse | None:
+        """Return the response to a request, if it waits."""
+        return next((each.response for each in self._waiting if each.key == key), None)
+
+    async def add(self, key: str, response: CachedResponse) -> str:
+        """Have the cache keep and count a response, now or later; return why not now."""
+        write = partial(self._cache.add, key, response)
+        return await self._write(_Entry(response.paid_tokens, write, key, response))
+
+    async def pay(self, tokens: int) -> str:
+        """Have the cache count what was paid for a response that is not kept."""
+        return await self._write(_Entry(tokens, partial(self._cache.pay, tokens)))
+
+    async def catch_up(self) -> str:
+        """Write what waits; return why nothing may be paid for until that succeeds."""
+        if self._waiting:
+            await asyncio.to_thread(self._write_waiting)
+        return self._fault()
+
+    async def _write(self, entry: _Entry) -> str:
+        try:
+            await asyncio.to_thread(entry.write)
+        except sqlite3.Error as error:
+            self._waiting.append(entry)
+            self._error = str(error)
+        return self._fault()
+
+    def _write_waiting(self) -> None:
+        if not self._is_writing.acquire(blocking=False):  # a file that is locked is slow to say so
+            return
+        try:
+            while self._waiting:
+                self._waiting[0].write()
+                self._waiting.pop(0)
+        except sqlite3.Error as error:
+            self._error = str(error)
+        finally:
+            self._is_writing.release()
+
+    def _fault(self) -> str:
+        if not self._waiting:
+            return ""
+        return (
+            f"{self._cache.path} cannot be written: {self._error}; {len(self._waiting)} paid "
+            f"responses ({self.waiting_tokens} tokens) are not in it, and nothing more is asked "
+            f"until they are: make room on its disk, make it writable, or end what locks it"
+        )

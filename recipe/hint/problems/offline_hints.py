@@ -182,8 +182,8 @@ def _refuse(path: str | Path, asked: _Asked) -> NoReturn:
             f"(so far {counts})"
         )
     raise DataError(
-        f"{path}: {what}, so no file is written; the first: {failed[0].detail}. The others are "
-        "kept: the same command continues from here"
+        f"{path}: {what}, so no file is written; the first: {failed[0].detail}. What is in "
+        "the cache is kept: the same command continues from here"
     )
 
 

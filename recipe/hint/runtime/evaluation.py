@@ -27,6 +27,7 @@ from recipe.hint.runtime.hint_sources import teacher_of
 from recipe.hint.runtime.in_flight import problems_in_flight
 from recipe.hint.runtime.liveness import Liveness, watch_servers
 from recipe.hint.runtime.machine import describe_machine
+from recipe.hint.runtime.progress import WatchedEngine
 from recipe.hint.runtime.run_folder import RunFolder
 from recipe.hint.runtime.task_runner import HintTaskRunner, prepare_verl
 from recipe.hint.runtime.watchdog import Watchdog
@@ -58,19 +59,21 @@ class EvaluationRunner(HintTaskRunner):
         progress = Progress(target, folder.say, total=total, done=total - missing)
         if jobs:
             folder.say("starting the vLLM replicas ...")
-            limit_s = config.hint.watchdog.start_s
-            with watchdog.phase("start-up of the vLLM replicas", limit_s, "hint.watchdog.start_s"):
+            limits = config.hint.watchdog
+            what = "start-up of the vLLM replicas"
+            with watchdog.phase(what, limits.start_s, "hint.watchdog.start_s"):
                 builder, _, manager = start_replicas(config)
             folder.say("ready")
             rollout = config.actor_rollout_ref.rollout
-            engine = builder.build(rollout.val_kwargs)
+            engine: Any = WatchedEngine(builder.build(rollout.val_kwargs))
             turns = parts_of_turns(config, engine, teacher_of)
             rows = (
                 partial(played_rows, parts=turns)
                 if turns
                 else partial(graded_rows, engine=engine, seed=config.hint.seed)
             )
-            with watched(manager, config, watchdog):
+            progress_s = limits.progress_s
+            with watched(manager, config, watchdog), engine.limited(watchdog, progress_s):
                 asyncio.run(
                     draw_responses(
                         jobs,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import pickle
 import shutil
 from collections.abc import Iterator
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
+from safetensors import SafetensorError
 from torch.distributed.tensor import DTensor, Shard
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
 
@@ -19,7 +19,7 @@ from recipe.hint.evaluation.tables import percent
 from recipe.hint.report.page.folder import PageRun, read_folder
 from recipe.hint.report.runs import accuracies
 from recipe.hint.runtime.checkpoints import check_undamaged
-from recipe.hint.runtime.merging import check_export
+from recipe.hint.runtime.merging import check_export, draft_of, remove_left_drafts
 from recipe.hint.whole_file import move_whole
 
 _DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
@@ -35,7 +35,8 @@ def export_model(checkpoint: str | Path, target: Path, dtype: Literal["fp32", "b
     folder, step = check_export(checkpoint, target)
     check_undamaged(folder)
     card = model_card(read_folder(folder.parents[1], with_visits=False), step, dtype)
-    draft = target.with_name(f".{target.name}.{os.getpid()}")
+    remove_left_drafts(target)
+    draft = draft_of(target)
     try:
         write_model(folder / "actor", draft, dtype)
         (draft / "README.md").write_text(card, encoding="utf-8")
@@ -48,7 +49,7 @@ def write_model(actor: Path, target: Path, dtype: str) -> None:
     """Write the folder that transformers loads from what verl saved of a trainer.
 
     Raises:
-        ConfigError: If parts are missing or damaged.
+        ConfigError: If parts are missing or damaged, or the disk refuses.
     """
     model = _empty_model(actor / "huggingface", _DTYPES[dtype])
     parts = _with_adapter(dict(merged_weights(actor)), actor)
@@ -56,7 +57,12 @@ def write_model(actor: Path, target: Path, dtype: str) -> None:
     if missing := model.state_dict().keys() - weights.keys():
         raise ConfigError(f"{actor} lacks the weights {', '.join(sorted(missing)[:3])}")
     shutil.copytree(actor / "huggingface", target)
-    model.save_pretrained(target, state_dict=weights)  # with a configuration of the new dtype
+    try:
+        model.save_pretrained(target, state_dict=weights)  # with a configuration of the new dtype
+    except SafetensorError as error:  # a full disk is no OSError to this library
+        raise ConfigError(
+            f"{target.parent}: the weights cannot be written there: {error}; make room on its disk"
+        ) from error
     settings = actor / "huggingface" / "generation_config.json"
     if settings.exists():  # the library has made one of the configuration
         shutil.copy2(settings, target)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import logging
 import os
 import re
 import socket
@@ -16,6 +17,7 @@ import psutil
 from recipe.hint.errors import ConfigError
 from recipe.hint.runtime.children import pause
 
+logger = logging.getLogger(__name__)
 _POLL_S = 0.2
 
 
@@ -23,7 +25,7 @@ _POLL_S = 0.2
 def claimed(path: Path, *, wait_s: float = 0.0) -> Iterator[int]:
     """Hold the lock of a file during the block; it is released however the process ends.
 
-    On a disk without locks nothing is held.
+    On a disk without locks nothing is held, which a warning says.
 
     Args:
         path: The file; it stays when the block ends.
@@ -51,7 +53,13 @@ def claimed(path: Path, *, wait_s: float = 0.0) -> Iterator[int]:
                     f"{path.parent} is in use by another run {_what_to_do(holder)}, or give "
                     f"another folder (trainer.experiment_name, or -o)"
                 ) from None
-            except OSError:
+            except OSError as error:
+                logger.warning(
+                    "%s: its disk has no file locks (%s), so a second run in this folder at the "
+                    "same time would not be refused, and both would overwrite each other's files",
+                    path.parent,
+                    error.strerror,
+                )
                 break
         with contextlib.suppress(OSError):  # a full disk
             file.truncate(0)

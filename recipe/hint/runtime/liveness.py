@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import ray
-from ray.exceptions import ActorDiedError, OutOfMemoryError, RayError
+from ray.exceptions import ActorDiedError, OutOfMemoryError, RayError, RayTaskError
 
 from recipe.hint.runtime.watchdog import text_of
 
@@ -91,6 +91,8 @@ class Liveness:
             # Ray's memory monitor kills actors where the machine runs out of memory.
             except (ActorDiedError, OutOfMemoryError) as error:
                 return f"{name} died: {text_of(error)}"
+            except RayTaskError as error:  # its own answer
+                return f"{name} cannot go on: {text_of(error.cause)}"
             except RayError:  # unreachable this time
                 self._asked[name] = (ask(), since)
             self._answers[name] = None

@@ -15,7 +15,7 @@ from omegaconf import DictConfig
 
 from recipe.hint.errors import ConfigError
 from recipe.hint.runtime.checkpoints import COMPLETE, MERGED, complete_steps, step_folder, step_of
-from recipe.hint.runtime.children import end_children, noting_signals, pause, start_child
+from recipe.hint.runtime.children import deferred_signals, end_children, pause, start_child
 from recipe.hint.runtime.folder_lock import is_running
 from recipe.hint.whole_file import move_whole
 
@@ -111,9 +111,9 @@ def merge_model(config: DictConfig, say: Callable[[str], None], limit_s: float =
     if model_files(checkpoint)[1]:
         return
     say(f"merging the parts of {checkpoint} ...")
-    _remove_left_drafts(checkpoint)
-    draft = checkpoint / f"{_draft_prefix()}{os.getpid()}"
-    with noting_signals():
+    remove_left_drafts(target)
+    draft = draft_of(target)
+    with deferred_signals():
         try:
             _write_merged(checkpoint, draft, limit_s)
             if not model_files(checkpoint)[1]:  # another command may have been first
@@ -125,15 +125,21 @@ def merge_model(config: DictConfig, say: Callable[[str], None], limit_s: float =
             shutil.rmtree(draft, ignore_errors=True)
 
 
-def _draft_prefix() -> str:
-    # Other machines may merge the same checkpoint, and have processes of the same number.
-    return f".{MERGED}.{socket.gethostname()}."
+def draft_of(target: Path) -> Path:
+    """Return the folder in which this process writes what is moved to ``target``."""
+    return target.with_name(f"{_draft_prefix(target)}{os.getpid()}")
 
 
-def _remove_left_drafts(checkpoint: Path) -> None:
+def _draft_prefix(target: Path) -> str:
+    # Other machines may write to the same disk, and have processes of the same number.
+    return f".{target.name}.{socket.gethostname()}."
+
+
+def remove_left_drafts(target: Path) -> None:
     """Remove what killed commands of this machine left: each is as large as a model."""
-    for path in checkpoint.iterdir():
-        pid = path.name.removeprefix(_draft_prefix())
+    prefix = _draft_prefix(target)
+    for path in target.parent.iterdir() if target.parent.is_dir() else ():
+        pid = path.name.removeprefix(prefix)
         if pid == path.name or not pid.isdecimal():
             continue
         # A container gives its processes the same numbers again: this one has no draft yet.

@@ -50,7 +50,7 @@ def guard(
     buffer.say = say
     buffer.on_discard = on_discard
     buffer.tallies, buffer.reported = defaultdict(_Tally), defaultdict(set)
-    buffer.places, buffer.sent = {}, itertools.count()
+    buffer.sent = itertools.count()
     return buffer
 
 
@@ -112,7 +112,6 @@ class _Guarded(_Buffer):
     on_discard: Callable[[list[str], str], None]
     tallies: dict[str, _Tally]
     reported: dict[str, set[str]]  # by partition, failed prompts that it still holds
-    places: dict[str, int]  # by uid, of the prompts that were sent and not yet sampled
     sent: itertools.count[int]
     # What each agent-loop worker is waiting for; None if it does not answer.
     answers: Callable[[], Mapping[str, str | None]] = staticmethod(dict)
@@ -144,9 +143,12 @@ class _Guarded(_Buffer):
         self._progress_at = None
         return super().get_sampleable_count(global_steps, partition_id)
 
-    def note_order(self, uids: Iterable[str]) -> None:
-        """Note the prompts that are sent, in their order."""
-        self.places |= zip(uids, self.sent, strict=False)
+    def in_order(self, step: int, uids: Iterable[str]) -> list[str]:
+        """Return names for the prompts that are sent now, which sort after all that were sent.
+
+        The queue of a checkpoint has the names, so a resumed run has the order.
+        """
+        return [f"{step:07d}-{next(self.sent):09d}-{uid}" for uid in uids]
 
     def _materialize_batch(
         self, partition_id: str, selected_prompt_uids: list[str], partition_snapshot: Any
@@ -158,19 +160,16 @@ class _Guarded(_Buffer):
 
         def place(key: str) -> tuple[int | str, ...]:
             uid, *row = key.split("_")
-            return self.places.get(uid, -1), uid, *map(int, row)
+            return uid, *map(int, row)
 
         ordered = {key: partition_snapshot[key] for key in sorted(partition_snapshot, key=place)}
-        batch = super()._materialize_batch(partition_id, selected_prompt_uids, ordered)
-        for uid in selected_prompt_uids:
-            self.places.pop(uid, None)
-        return batch
+        return super()._materialize_batch(partition_id, selected_prompt_uids, ordered)
 
     def _select_prompt_uids(
         self, partition_id: str, sampleable_keys: set[str], batch_size: int
     ) -> Any:
         """Select as verl does, of prompts of one step those that were sent first."""
-        in_order: Any = sorted(sampleable_keys, key=lambda uid: (self.places.get(uid, -1), uid))
+        in_order: Any = sorted(sampleable_keys)
         return super()._select_prompt_uids(partition_id, in_order, batch_size)
 
     def _evict_terminal_groups(
@@ -200,8 +199,6 @@ class _Guarded(_Buffer):
         if keys:
             self.on_discard(keys, partition_id)
         super()._clear_groups(partition_id, uids)
-        for uid in uids:
-            self.places.pop(uid, None)
 
     def _begin(self, step: int, partition: str) -> None:
         self._progress_at = None

@@ -42,12 +42,13 @@ from recipe.hint.runtime.credit import CreditMixin
 from recipe.hint.runtime.liveness import Liveness, ready, watch_servers
 from recipe.hint.runtime.models import ask_for_models, read_base_of_adapter
 from recipe.hint.runtime.preflight.folder import lacks_validation
+from recipe.hint.runtime.queue_limit import limited_queue
 from recipe.hint.runtime.ray_services import queue_actors
 from recipe.hint.runtime.reporter import StepReporter
 from recipe.hint.runtime.run_folder import METRICS_FILE, RunFolder, plain
 from recipe.hint.runtime.sampling_guard import drop_trained, guard, retry_failed
 from recipe.hint.runtime.store import RECORD_FIELD, SAMPLE_FIELD, STATE_FIELD
-from recipe.hint.runtime.watchdog import Limited, Watchdog
+from recipe.hint.runtime.watchdog import NO_ANSWER, Limited, Watchdog
 from recipe.hint.samples import SampleChooser
 from recipe.hint.schema import problem_from_row
 from recipe.hint.settings import build_method, settings_of
@@ -104,7 +105,9 @@ class HintMixin(CreditMixin):
         if self.global_steps != self._sent_step:
             self._sent_step, self._num_sent = self.global_steps, Counter()
         # Every access to `batch[name]` builds the whole column.
-        self.replay_buffer.note_order(tu.unwrap_non_tensor_data(uid) for uid in batch["uid"])
+        uids = map(tu.unwrap_non_tensor_data, batch["uid"])
+        uids = self.replay_buffer.in_order(self.global_steps, uids)
+        tu.assign_non_tensor_stack(batch, "uid", uids)
         names = sorted(_ID_COLUMNS & set(batch.keys()))
         columns = [[tu.unwrap_non_tensor_data(value) for value in batch[name]] for name in names]
         states = []
@@ -162,11 +165,9 @@ class HintMixin(CreditMixin):
 
     def _records_of(self, batch: Any) -> list[PromptRecord]:
         """Return the step's records, from first rows; padding, which copies one, is left out."""
-        first_rows = [
-            key for key in batch.keys if key.endswith("_0_0") and not key.startswith("pad")
-        ]
+        first = [key for key in batch.keys if key.endswith("_0_0") and not key.startswith("pad")]
         by_uid = {}
-        for extra in _extra_fields(first_rows, batch.partition_id):
+        for extra in _extra_fields(first, batch.partition_id):
             record = self._record(extra)
             by_uid[record.uid] = record
             self._samples_of_step[record.uid] = extra[SAMPLE_FIELD]
@@ -209,12 +210,12 @@ class HintMixin(CreditMixin):
 
     # -- waiting with a limit -------------------------------------------------------------------
 
-    def _limit(self, what: str, name: str) -> Any:
+    def _limit(self, what: str, name: str, **more: Any) -> Any:
         limit_s = getattr(self.hint.watchdog, name)
-        return self.watchdog.phase(what, limit_s, f"hint.watchdog.{name}")
+        return self.watchdog.phase(what, limit_s, f"hint.watchdog.{name}", **more)
 
     def _loaders_limit(self) -> Any:
-        return self._limit("the data loader", "answer_s")
+        return self._limit("the data loader", "answer_s", fault=NO_ANSWER)
 
     def _build_replay_buffer(self) -> Any:
         batch_size = self.config.data.train_batch_size
@@ -244,7 +245,8 @@ class HintMixin(CreditMixin):
         self.replay_buffer.answers = lambda: {
             name: answer for name, answer in liveness.answers().items() if name in agents
         }
-        with liveness.watching(), self._opening_limit:
+        limit_s = self.hint.watchdog.answer_s
+        with liveness.watching(), limited_queue(self.watchdog, limit_s), self._opening_limit:
             self._opening_limit.enter_context(self._backends_limit())
             super().fit(agent_loop_manager)
 
@@ -358,7 +360,7 @@ class HintMixin(CreditMixin):
         )
 
     def _backends_limit(self) -> Any:
-        return self._limit("a backend of trainer.logger", "save_s")
+        return self._limit("a backend of trainer.logger", "save_s", fault=NO_ANSWER)
 
 
 def _extra_fields(keys: list[str], partition: str) -> list[dict[str, Any]]:

@@ -11,6 +11,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from textwrap import shorten
 from typing import Any
@@ -24,6 +25,7 @@ from recipe.hint.whole_file import write_whole
 EXIT_CODE = 70  # os.EX_SOFTWARE: not a signal, not a user error
 _END_S = 10.0  # for what is written at the end; a disk that hangs must not keep the process
 _FULL_MB = 50
+NO_ANSWER = "did not answer within"  # of a phase that waits for somebody who was asked
 _LONGEST = 1000  # characters of an error; Ray's on memory has 5,000
 # Ray's message about an actor whose process is gone; it does not know why.
 _ACTOR_DIED = re.compile(
@@ -57,6 +59,15 @@ class Limited:
             yield item
 
 
+@dataclass(slots=True, eq=False)
+class _Phase:
+    """A block of code that the main thread is in, and when it is late."""
+
+    label: str
+    deadline: float
+    more: Callable[[], str]
+
+
 class Watchdog:
     """A thread that watches the phase the main thread is in.
 
@@ -69,29 +80,52 @@ class Watchdog:
     def __init__(self, log_dir: Path) -> None:
         self._log_dir = log_dir
         self._lock = threading.Lock()
-        self._stack: list[tuple[str, float]] = []  # label, deadline
+        self._stack: list[_Phase] = []
         self._stop = threading.Event()
         # Separate threads: a disk that hangs must stop only the beat.
         for work in (self._watch, self._beat):
             threading.Thread(target=work, name="watchdog", daemon=True).start()
 
     @contextlib.contextmanager
-    def phase(self, what: str, limit_s: float, setting: str) -> Iterator[None]:
+    def phase(
+        self,
+        what: str,
+        limit_s: float,
+        setting: str,
+        *,
+        fault: str = "took longer than",
+        more: Callable[[], str] = str,
+    ) -> Iterator[Callable[[], None]]:
         """Limit a block of code.
 
         Args:
-            what: What is waited for, as the error will name it.
+            what: What is done, or who was asked, as the error will name it.
             limit_s: Longest time in seconds.
             setting: Name of the setting that holds the limit.
+            fault: What the error says of it, before the limit; ``NO_ANSWER`` of somebody.
+            more: Called when it is late, on the watching thread: what to add.
+
+        Yields:
+            A function that gives the block its whole time again.
         """
-        label = f"{what} did not answer within {setting}={limit_s:g} s"
+        label = f"{what} {fault} {setting}={limit_s:g} s"
+        phase = _Phase(label, time.monotonic() + limit_s, more)
+
+        def renew() -> None:
+            phase.deadline = time.monotonic() + limit_s
+
         with self._lock:
-            self._stack.append((label, time.monotonic() + limit_s))
+            self._stack.append(phase)
         try:
-            yield
+            yield renew
         finally:
             with self._lock:
-                self._stack.pop()
+                self._stack.remove(phase)
+
+    @property
+    def is_limiting(self) -> bool:
+        """Whether the main thread is in a phase."""
+        return bool(self._stack)
 
     def stop(self) -> None:
         """End the thread."""
@@ -115,9 +149,9 @@ class Watchdog:
     def _watch(self) -> None:
         while not self._stop.wait(0.5):
             with self._lock:
-                late = [label for label, deadline in self._stack if time.monotonic() > deadline]
+                late = [each for each in self._stack if time.monotonic() > each.deadline]
             if late:
-                self.end(late[-1])
+                self.end(late[-1].label + late[-1].more())
 
     def _beat(self) -> None:
         while not self._stop.wait(0.5):

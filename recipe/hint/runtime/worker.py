@@ -14,7 +14,7 @@ from typing import Any
 import ray
 import transfer_queue as tq
 from omegaconf import DictConfig
-from ray.exceptions import RayActorError
+from ray.exceptions import GetTimeoutError, RayActorError
 from verl.experimental.agent_loop import AgentLoopWorker
 from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopManagerTQ, AgentLoopWorkerTQ
 from verl.utils import tensordict_utils as tu
@@ -46,7 +46,7 @@ _FATAL_NAMES = ("EngineDeadError", "EngineGenerateError", "ActorDiedError")
 class HintWorker(_WorkerTQ):
     """One coroutine per prompt: sample, decide, publish once."""
 
-    _fault = ""  # why this node can work on no prompt
+    _fault = ""  # why this worker can work on no prompt
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         # Not super().__init__(): Ray ships this class by value, and the parent's own
@@ -82,8 +82,9 @@ class HintWorker(_WorkerTQ):
         """Return at once what the worker is waiting for.
 
         Raises:
-            HintError: If its node cannot work on prompts. Raised here, since Ray would report one
-                of ``__init__`` as a dead actor, with a stack.
+            HintError: If its node cannot work on prompts, or the end of one could not be told.
+                Raised here, since Ray would report one of ``__init__`` as a dead actor, with a
+                stack, and of a prompt nothing.
         """
         if self._fault:
             raise HintError(self._fault)
@@ -130,9 +131,15 @@ class HintWorker(_WorkerTQ):
         except (Exception, asyncio.CancelledError) as error:
             logger.exception("problem %s failed", name)
             message = f"problem {name}: {type(error).__name__}: {error}"
-            await store.mark(
-                [uid], partition, "failure", error=message[:2000], is_fatal=_is_fatal(error)
-            )
+            tags = {"error": message[:2000], "is_fatal": _is_fatal(error)}
+            try:
+                await store.mark([uid], partition, "failure", **tags)
+            # Whatever it is: the prompt would be running until `progress_s`.
+            except (Exception, asyncio.CancelledError) as fault:  # noqa: BLE001
+                self._fault = (
+                    f"TransferQueue took no word of a failed prompt: {type(fault).__name__}: "
+                    f"{fault}; {message[:2000]}"
+                )
         finally:
             self._under_way.pop(uid, None)
 
@@ -169,6 +176,9 @@ class HintManager(AgentLoopManagerTQ):
         """Send the prompts to the workers, as verl does, but in several calls each.
 
         One call with 1,024 prompts would block a worker's event loop for 0.2 to 0.5 s.
+
+        Raises:
+            StallError: If a worker cannot mark its prompts as running, which it does first.
         """
         workers = self.agent_loop_workers
         num_rounds = math.ceil(len(prompts) / (_PROMPTS_PER_CALL * len(workers)))
@@ -180,7 +190,14 @@ class HintManager(AgentLoopManagerTQ):
             workers[number % len(workers)].generate_sequences.remote(chunk)
             for number, chunk in enumerate(chunks, first)
         ]
-        ray.get(calls)
+        limit_s = self.config.hint.watchdog.answer_s
+        try:
+            ray.get(calls, timeout=limit_s)
+        except GetTimeoutError as error:
+            raise StallError(
+                f"the agent-loop workers did not take {len(prompts)} prompts within "
+                f"hint.watchdog.answer_s={limit_s:g} s; they, or TransferQueue, do not answer"
+            ) from error
 
 
 def _partition(is_validation: bool) -> str:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import os
 import platform
 import random
+import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -24,6 +27,7 @@ from recipe.hint.problems import columns
 from recipe.hint.schema import HINT_COLUMN
 from recipe.hint.tiny import measure, pretrain, tokenizer
 from recipe.hint.tiny.worlds import Item, World
+from recipe.hint.whole_file import whole_file, write_whole
 
 logger = logging.getLogger(__name__)
 # File of the training problems with columns of hints -> sets of hints for each problem.
@@ -110,13 +114,15 @@ def build_problems(world: World, out: Path) -> None:
             )
             for name in rows[0]
         }
-        pq.write_table(pa.table(arrays), out / f"{stem}.parquet")
+        with whole_file(out / f"{stem}.parquet") as file:
+            pq.write_table(pa.table(arrays), file)
         logger.info("%s.parquet: %d rows", stem, len(rows))
 
 
 def build_tokenizer(world: World, out: Path) -> None:
     """Write the tokenizer's files into ``out/base``."""
-    built = tokenizer.save_tokenizer(out / "base", world.pieces)
+    with _moved_into(out / "base") as draft:
+        built = tokenizer.save_tokenizer(draft, world.pieces)
     logger.info("tokenizer: %d tokens", len(built))
 
 
@@ -126,7 +132,8 @@ def build_base(world: World, out: Path, num_threads: int, command: str) -> None:
     began = time.monotonic()
     built = tokenizer.build_tokenizer(world.pieces)
     model, curve = pretrain.pretrain(built, world.recipe, world.draw)
-    pretrain.save_model(model, built, out / "base")
+    with _moved_into(out / "base") as draft:
+        pretrain.save_model(model, built, draft)
     facts = {
         "command": command,
         "recipe": asdict(world.recipe),
@@ -138,8 +145,8 @@ def build_base(world: World, out: Path, num_threads: int, command: str) -> None:
         "torch": torch.__version__,
         "transformers": transformers.__version__,
     }
-    (out / FACTS_NAME).write_text(json.dumps(facts, indent=2) + "\n")
-    (out / LOG_NAME).write_text("\n".join(curve) + "\n")
+    write_whole(out / FACTS_NAME, json.dumps(facts, indent=2) + "\n")
+    write_whole(out / LOG_NAME, "\n".join(curve) + "\n")
 
 
 def load_base(folder: Path) -> measure.Sampler:
@@ -170,21 +177,42 @@ def build_measurement(world: World, out: Path) -> None:
         "temperature": 1.0,
     }
     facts["quality"] = quality
-    path.write_text(json.dumps(facts, indent=2) + "\n")
+    write_whole(path, json.dumps(facts, indent=2) + "\n")
     for name, value in quality.items():
         logger.info("%-24s %.4f", name, value)
 
 
 def file_hashes(out: Path) -> Mapping[str, str]:
-    """Return path relative to ``out`` -> SHA-256, for every file but the list itself."""
-    files = sorted(path for path in out.rglob("*") if path.is_file() and path.name != HASHES_NAME)
+    """Return path relative to ``out`` -> SHA-256, for every file but the list itself and drafts."""
+    names = sorted(path.relative_to(out) for path in out.rglob("*") if path.is_file())
     return {
-        path.relative_to(out).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in files
+        name.as_posix(): hashlib.sha256((out / name).read_bytes()).hexdigest()
+        for name in names
+        if name.name != HASHES_NAME and not any(part.startswith(".") for part in name.parts)
     }
 
 
 def write_hashes(out: Path) -> None:
     """Write the list in the form that ``sha256sum --check`` reads."""
     lines = [f"{digest}  {name}\n" for name, digest in file_hashes(out).items()]
-    (out / HASHES_NAME).write_text("".join(lines))
+    write_whole(out / HASHES_NAME, "".join(lines))
+
+
+@contextmanager
+def _moved_into(folder: Path) -> Iterator[Path]:
+    """Give a draft folder, whose files take their places in ``folder`` when the block ends well.
+
+    A program that is killed in the block leaves the old files.
+    """
+    draft = folder.with_name(f".{folder.name}.draft")
+    shutil.rmtree(draft, ignore_errors=True)  # of a program that was killed
+    draft.mkdir()
+    try:
+        yield draft
+        for path in draft.iterdir():
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
+        for path in sorted(draft.iterdir()):
+            os.replace(path, folder / path.name)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)

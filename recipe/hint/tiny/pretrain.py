@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from torch.nn import functional
 from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
+from recipe.hint.errors import DataError
 from recipe.hint.tiny.corpus import Example
 from recipe.hint.tiny.tokenizer import MAX_LENGTH
 
@@ -186,7 +188,11 @@ def pretrain(
 
 
 def save_model(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, folder: Path) -> None:
-    """Write weights, configuration and generation settings (plain sampling at T=1)."""
+    """Write weights, configuration and generation settings (plain sampling at T=1).
+
+    Raises:
+        DataError: If the disk refuses.
+    """
     end, padding = _token_ids(tokenizer)
     model.generation_config = GenerationConfig(
         eos_token_id=end,
@@ -196,4 +202,9 @@ def save_model(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, fold
         top_k=0,
         top_p=1.0,
     )
-    model.save_pretrained(folder)
+    try:
+        model.save_pretrained(folder)
+    except SafetensorError as error:  # a full disk is no OSError to this library
+        raise DataError(
+            f"{folder.parent}: the weights cannot be written there: {error}; make room on its disk"
+        ) from error

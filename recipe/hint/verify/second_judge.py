@@ -17,7 +17,9 @@ from typing import Any
 from recipe.hint.errors import ConfigError, VerifierError
 from recipe.hint.schema import Item, Opinion, Verdict
 from recipe.hint.verify.options import GradeOptions
+from recipe.hint.whole_file import append_lines
 
+logger = logging.getLogger(__name__)
 SECOND = f"{__name__}:grade"
 # From the last box on. Past this the box holds no answer form, and a second look tells nothing.
 _MAX_CHARS, _MAX_EXTRACTED_CHARS = 2000, 400
@@ -92,14 +94,29 @@ class AuditLog:
     def __init__(self, path: str | Path, ask: Ask) -> None:
         self._path, self._ask = Path(path), ask
         self._lock = threading.Lock()
-        self.disagreements = 0
+        self.disagreements = self._num_lost = 0
+        self._error: OSError | None = None  # the first one of a line
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._path.open("a").close()
+            append_lines(self._path, ())
         except OSError as problem:
             raise ConfigError(
-                f"audit_path={self._path}: cannot be written: {problem.strerror}; name another file"
+                f"audit_path={self._path}: cannot be written: {problem.strerror or problem}; "
+                f"name another file"
             ) from problem
+
+    def close(self) -> None:
+        """Say, once, whether all disagreements are in the file.
+
+        Raises:
+            VerifierError: Some are not.
+        """
+        error, self._error = self._error, None
+        if error is not None:
+            raise VerifierError(
+                f"{self._path}: {self._num_lost} disagreements of the second judge could not be "
+                f"written: {error.strerror or error}; the verdicts are whole"
+            ) from error
 
     def check(self, item: Item, verdict: Verdict, *, name: str, then: Callable[[], None]) -> None:
         """Ask, write a line on a disagreement, then call ``then``, where the verdict is given out.
@@ -135,6 +152,12 @@ class AuditLog:
         for key, each in (("verdict", verdict), ("second", second)):
             row[key] = {"score": each.score, "reason": each.reason}
         row["response_end"] = item.response[-_EXCERPT_CHARS:]
-        with self._lock, self._path.open("a", encoding="ascii") as file:
-            file.write(json.dumps(row) + "\n")
-            self.disagreements += 1
+        with self._lock:
+            try:
+                append_lines(self._path, [json.dumps(row).encode("ascii")])
+                self.disagreements += 1
+            except OSError as error:  # a full disk
+                self._num_lost += 1
+                if self._error is None:
+                    self._error = error
+                    logger.warning("%s: %s: the audit is not whole", self._path, error)

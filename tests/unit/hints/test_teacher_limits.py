@@ -1,6 +1,7 @@
 """What a teacher may spend, and what it may be set to; the key is seen by the endpoint alone."""
 
 import asyncio
+import contextlib
 import json
 import logging
 from dataclasses import replace
@@ -11,7 +12,9 @@ from chat_server import LADDER, ChatServer, completion
 from fakes import problem
 
 from recipe.hint.errors import ConfigError
+from recipe.hint.hints import teacher_cache
 from recipe.hint.hints.teacher import Teacher
+from recipe.hint.hints.teacher_cache import ResponseCache
 from recipe.hint.hints.teacher_settings import TeacherSampling, TeacherSettings
 from recipe.hint.prompt import Texts
 
@@ -156,3 +159,63 @@ def test_an_endpoint_that_cannot_be_one_is_refused(tmp_path, changes, message):
 def test_a_setting_out_of_range_is_refused(changes, message):
     with pytest.raises(ConfigError, match=message):
         TeacherSettings(**changes)
+
+
+# -- a cache that cannot be written ---------------------------------------------------------------
+
+
+def test_what_the_cache_does_not_take_stops_all_questions_until_it_does(
+    tmp_path, monkeypatch, caplog
+):
+    price, is_full = 10 + len(LADDER), [True]
+    open_as_it_was = ResponseCache._open
+
+    @contextlib.contextmanager
+    def opened(cache):
+        with open_as_it_was(cache) as connection:
+            if is_full[0]:
+                connection.execute("PRAGMA query_only = 1")  # a disk that refuses to write
+            yield connection
+
+    async def run():
+        async with ChatServer().running() as server:
+            one = teacher(server, tmp_path, budget_tokens=2 * price)
+            monkeypatch.setattr(ResponseCache, "_open", opened)
+            asked = [problem(solution=f"way {number}") for number in range(4)]
+            results = [await one.write(each, never) for each in (*asked[:3], asked[0])]
+            kept = one._cache.paid_tokens()
+            is_full[0] = False
+            results += [await one.write(each, never) for each in asked[2:]]
+            return results, len(server.requests), kept, one._cache.paid_tokens()
+
+    with caplog.at_level(logging.WARNING):
+        results, num_requests, kept, paid = asyncio.run(run())
+    failed = "generation_failed"
+    assert [each.status for each in results] == ["ok", failed, failed, "ok", "ok", failed]
+    # The one that was paid for reaches the cache in the end, and is not asked for again.
+    assert [each.calls for each in results] == [1, 0, 0, 0, 1, 0]
+    assert (num_requests, kept, paid) == (2, 0, 2 * price)
+    assert results[1].detail == (
+        f"cache: {tmp_path}/answers.sqlite cannot be written: attempt to write a readonly "
+        f"database; 1 paid responses ({price} tokens) are not in it, and nothing more is asked "
+        "until they are: make room on its disk, make it writable, or end what locks it"
+    )
+    assert results[5].detail.startswith("budget: ")
+    assert results[1].detail in caplog.text
+
+
+def test_tokens_that_the_cache_has_not_counted_yet_count_against_the_budget(tmp_path):
+    async def run():
+        async with ChatServer().running() as server:
+            one = teacher(server, tmp_path, budget_tokens=100)
+
+            async def other_request_fails():
+                one._ledger._waiting.append(teacher_cache._Entry(100, lambda: None))
+                return ""
+
+            one._ledger.catch_up = other_request_fails
+            return await one.write(problem(), never), len(server.requests)
+
+    result, num_requests = asyncio.run(run())
+    assert (result.status, num_requests) == ("generation_failed", 0)
+    assert result.detail.startswith("budget: 100 tokens are paid")

@@ -331,7 +331,7 @@ def test_a_phase_within_its_limit_ends_without_a_trace(tmp_path):
     assert read_fatal(tmp_path) is None
 
 
-def test_a_phase_past_its_limit_ends_the_process_and_names_who_was_waited_for(tmp_path):
+def test_a_phase_past_its_limit_ends_the_process_and_names_what_took_so_long(tmp_path):
     import subprocess
     import sys
 
@@ -339,12 +339,12 @@ def test_a_phase_past_its_limit_ends_the_process_and_names_who_was_waited_for(tm
         "import time, pathlib\n"
         "from recipe.hint.runtime.watchdog import Watchdog\n"
         f"dog = Watchdog(pathlib.Path({str(tmp_path)!r}))\n"
-        "with dog.phase('the post office', 0.2, 'hint.watchdog.x_s'):\n"
+        "with dog.phase('the delivery', 0.2, 'hint.watchdog.x_s'):\n"
         "    time.sleep(600)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], timeout=300, check=False)
     assert done.returncode == 70
-    expected = "the post office did not answer within hint.watchdog.x_s=0.2 s"
+    expected = "the delivery took longer than hint.watchdog.x_s=0.2 s"
     assert read_fatal(tmp_path).startswith(expected)
     assert 'File "<string>", line 5' in (tmp_path / "stacks.txt").read_text()
 

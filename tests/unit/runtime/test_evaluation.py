@@ -61,7 +61,7 @@ def manager(*servers):
     return SimpleNamespace(get_replicas=lambda: [replica], global_load_balancer=Server())
 
 
-def run(tmp_path, monkeypatch, limit=10**6, engine=None, servers=()):
+def run(tmp_path, monkeypatch, limit=10**6, engine=None, servers=(), progress_s=60.0):
     sampling = {"n": 4, "temperature": 1.0, "top_p": 1.0, "top_k": -1}
     config = OmegaConf.create(
         {
@@ -70,7 +70,7 @@ def run(tmp_path, monkeypatch, limit=10**6, engine=None, servers=()):
                 "run_dir": str(tmp_path),
                 "seed": 1,
                 "seeded_sampling": True,
-                "watchdog": {"start_s": 60.0, "answer_s": 60.0},
+                "watchdog": {"start_s": 60.0, "answer_s": 60.0, "progress_s": progress_s},
             },
             "data": {"val_files": [str(FILE)]},
             "actor_rollout_ref": {
@@ -131,3 +131,30 @@ def test_an_evaluation_does_not_wait_for_a_server_that_died(tmp_path, monkeypatc
     with pytest.raises(BaseExceptionGroup):
         run(tmp_path, monkeypatch, engine=Waiting(0), servers=[Server(), Server(is_alive=False)])
     assert faults[0].startswith("vLLM server 1 died")
+
+
+def test_an_evaluation_in_which_no_answer_comes_any_more_ends_and_names_who_was_asked(
+    tmp_path, monkeypatch
+):
+    """Each of three problems takes half of the limit; the verifier keeps the fourth and fifth."""
+    faults = []
+
+    class Silent(Engine):
+        async def sample_each(self, prompts, seeds, rows):
+            await asyncio.sleep(0.5)
+            return await super().sample_each(prompts, seeds, rows)
+
+        async def grade(self, problem, responses_G):
+            if self.limit > 10**6 - 4:
+                return await super().grade(problem, responses_G)
+            for _ in range(2000):
+                await asyncio.sleep(0.01 if not faults else 0)
+            raise RuntimeError("ended")
+
+    monkeypatch.setattr(Watchdog, "end", lambda self, reason: faults.append(reason))
+    with pytest.raises(BaseExceptionGroup):
+        run(tmp_path, monkeypatch, engine=Silent(10**6), progress_s=1.0)
+    assert faults[0] == (
+        "no response or verdict came within hint.watchdog.progress_s=1 s; no answer of the "
+        "verifier (2 requests)"
+    )

@@ -1,6 +1,8 @@
 """A process that ends while it is looked at, named or told something is no error."""
 
 import contextlib
+import errno
+import fcntl
 import os
 import signal
 import socket
@@ -136,3 +138,15 @@ def test_a_folder_that_children_of_a_killed_command_hold_says_so(tmp_path):
             pass
     finally:
         os.kill(child, signal.SIGKILL)
+
+
+def test_a_disk_without_locks_is_told_with_what_may_happen(tmp_path, monkeypatch, caplog):
+    def flock(file, kind):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with claimed(tmp_path / ".lock"):
+        pass
+    [record] = caplog.records
+    assert record.getMessage().startswith(f"{tmp_path}: its disk has no file locks (No locks av")
+    assert "a second run in this folder" in record.getMessage()

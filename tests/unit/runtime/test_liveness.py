@@ -20,7 +20,7 @@ from ray.exceptions import (
     RayTaskError,
 )
 
-from recipe.hint.errors import ConfigError, StallError, Terminated
+from recipe.hint.errors import ConfigError, HintError, StallError, Terminated
 from recipe.hint.runtime.folder_lock import claimed
 from recipe.hint.runtime.liveness import Liveness
 from recipe.hint.runtime.ray_services import RayServices, starting, wait_until_gone
@@ -115,6 +115,13 @@ def test_one_that_ray_killed_for_want_of_memory_is_told_at_once_with_that_reason
     liveness = watched(Clock(), a=actor)
     assert liveness.look() is None  # asked
     assert liveness.look() == "a died: killed: the node was low on memory"
+
+
+def test_the_error_with_which_one_answers_is_told_at_once(fake_ray):
+    error = RayTaskError("ping", "a traceback", HintError("the queue took no word"))
+    liveness = watched(Clock(), a=Actor(error.as_instanceof_cause()))
+    assert liveness.look() is None  # asked
+    assert liveness.look() == "a cannot go on: the queue took no word"
 
 
 def test_an_actor_that_cannot_be_reached_for_a_moment_is_asked_again_within_its_limit(fake_ray):
@@ -236,7 +243,7 @@ def test_a_process_of_rays_that_died_is_named(raylet):
     services = RayServices(NOWHERE)
     raylet.kill()
     raylet.wait()
-    with pytest.raises(StallError, match="Ray's process raylet died"):
+    with pytest.raises(StallError, match="Ray's process raylet died; check dmesg"):
         services.check()
 
 
@@ -247,7 +254,7 @@ def test_a_process_of_rays_that_stays_stopped_is_named(raylet, monkeypatch):
         time.sleep(0.01)
     services.check()  # it may go on in a moment
     monkeypatch.setattr("recipe.hint.runtime.ray_services._STOPPED_S", -1.0)
-    with pytest.raises(StallError, match="Ray's process raylet was stopped"):
+    with pytest.raises(StallError, match="Ray's process raylet was stopped .* find out what"):
         services.check()
 
 
@@ -257,7 +264,7 @@ def test_a_gcs_that_lives_and_takes_no_connections_is_named(monkeypatch):
         services = RayServices(f"127.0.0.1:{listener.getsockname()[1]}")
         services.check()
         listener.close()
-        with pytest.raises(StallError, match="gcs_server takes no connections any more"):
+        with pytest.raises(StallError, match="gcs_server no longer accepts connections"):
             services.check()
 
 
@@ -343,10 +350,10 @@ def test_a_command_that_waits_for_a_disk_ends_and_says_so():
         "import threading\n"
         "from recipe.hint.runtime import ray_services\n"
         "ray_services._LOOK_S = 0.05\n"
-        "with ray_services.coming_round(1.0, ['failed', 'the disk did not answer']) as is_alive:\n"
+        "with ray_services.must_keep_calling(1.0, ['failed', 'the disk did not answer']) as call:\n"
         "    for _ in range(20):\n"
         "        threading.Event().wait(0.1)\n"
-        "        is_alive()\n"
+        "        call()\n"
         "    print('went round', flush=True)\n"
         "    threading.Event().wait()\n"
     )

@@ -17,13 +17,13 @@ from recipe.hint.runtime.watchdog import Limited, Watchdog, read_fatal
 def test_an_item_that_does_not_come_ends_the_run(tmp_path):
     code = (
         "import pathlib, time\n"
-        "from recipe.hint.runtime.watchdog import Limited, Watchdog\n"
+        "from recipe.hint.runtime.watchdog import NO_ANSWER, Limited, Watchdog\n"
         f"dog = Watchdog(pathlib.Path({str(tmp_path)!r}))\n"
         "class Loader(list):\n"
         "    def __iter__(self):\n"
         "        yield 1\n"
         "        time.sleep(600)\n"
-        "limit = lambda: dog.phase('the loader', 0.2, 'hint.watchdog.x_s')\n"
+        "limit = lambda: dog.phase('the loader', 0.2, 'hint.watchdog.x_s', fault=NO_ANSWER)\n"
         "for item in Limited(Loader(), limit):\n"
         "    time.sleep(0.5)\n"  # what is done with an item takes as long as it wants
         "    print(item)\n"
@@ -47,7 +47,7 @@ class Fetched(Exception):
 
 class Base:
     def _fetch_one_gen_batch(self):
-        raise Fetched([label for label, _ in self.watchdog._stack])
+        raise Fetched([each.label for each in self.watchdog._stack])
 
 
 class Trainer(HintMixin, Base):

@@ -11,7 +11,7 @@ import pytest
 
 from recipe.hint.errors import HintError, Terminated
 from recipe.hint.runtime import children
-from recipe.hint.runtime.children import end_children, noting_signals, pause, raise_noted
+from recipe.hint.runtime.children import deferred_signals, end_children, pause, raise_deferred
 
 # Wait for a job, and send SIGTERM before the k-th bytecode of that, for each k that is given.
 _PROGRAM = """
@@ -71,7 +71,7 @@ def _handlers():
 )
 def test_a_signal_is_raised_where_it_is_asked_for(number, error):
     steps = []
-    with pytest.raises(error) as raised, noting_signals():
+    with pytest.raises(error) as raised, deferred_signals():
         os.kill(os.getpid(), number)
         steps.append("goes on")
         try:
@@ -81,12 +81,12 @@ def test_a_signal_is_raised_where_it_is_asked_for(number, error):
                 os.kill(os.getpid(), number)
                 steps.append("never")
     assert (steps, raised.type) == (["goes on"], error)
-    raise_noted()  # nothing is left of it
+    raise_deferred()  # nothing is left of it
 
 
 def test_a_second_signal_ends_a_block_that_does_not_ask(monkeypatch):
     monkeypatch.setattr(children, "_UNHEARD_S", 0.05)
-    with pytest.raises(Terminated), noting_signals():
+    with pytest.raises(Terminated), deferred_signals():
         os.kill(os.getpid(), signal.SIGTERM)
         os.kill(os.getpid(), signal.SIGTERM)  # the same order, told twice
         time.sleep(0.1)
@@ -95,14 +95,14 @@ def test_a_second_signal_ends_a_block_that_does_not_ask(monkeypatch):
 
 
 def test_a_signal_in_the_last_step_of_a_block_is_raised_at_its_end():
-    with pytest.raises(KeyboardInterrupt), noting_signals():
+    with pytest.raises(KeyboardInterrupt), deferred_signals():
         os.kill(os.getpid(), signal.SIGINT)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_an_ignored_signal_stays_ignored():
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # as for what a shell starts with "&"
-    with noting_signals():
+    with deferred_signals():
         os.kill(os.getpid(), signal.SIGINT)
         pause(0.0)
     assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
@@ -110,7 +110,7 @@ def test_an_ignored_signal_stays_ignored():
 
 def test_a_signal_is_not_lost_in_an_error_that_comes_with_it():
     # A scheduler ends all processes at once: the driver's death must not hide why.
-    with pytest.raises(Terminated), noting_signals():
+    with pytest.raises(Terminated), deferred_signals():
         os.kill(os.getpid(), signal.SIGTERM)
         raise HintError("the driver died")
 
@@ -118,7 +118,7 @@ def test_a_signal_is_not_lost_in_an_error_that_comes_with_it():
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_second_signal_kills_what_the_first_one_could_not_end(number):
     deaf = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True)"
-    with pytest.raises(Terminated), noting_signals():
+    with pytest.raises(Terminated), deferred_signals():
         jobs = [
             subprocess.Popen(
                 [sys.executable, "-c", f"{deaf}; time.sleep(600)"],

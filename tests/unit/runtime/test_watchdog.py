@@ -14,7 +14,7 @@ from recipe.hint.runtime.checkpoints import (
     mark_complete,
     repair_pointer,
 )
-from recipe.hint.runtime.watchdog import Watchdog, read_fatal, sentence_of, text_of
+from recipe.hint.runtime.watchdog import NO_ANSWER, Watchdog, read_fatal, sentence_of, text_of
 
 
 def test_of_phases_that_are_late_together_the_innermost_is_named(tmp_path):
@@ -27,7 +27,7 @@ def test_of_phases_that_are_late_together_the_innermost_is_named(tmp_path):
     )
     done = subprocess.run([sys.executable, "-c", code], timeout=300, check=False)
     assert done.returncode == 70
-    assert read_fatal(tmp_path).startswith("the server did not answer within y_s=0 s")
+    assert read_fatal(tmp_path).startswith("the server took longer than y_s=0 s; stacks")
 
 
 def test_the_end_of_a_phase_leaves_the_one_around_it_watched(tmp_path):
@@ -35,9 +35,28 @@ def test_the_end_of_a_phase_leaves_the_one_around_it_watched(tmp_path):
     with dog.phase("the step", 300.0, "x_s"):
         with dog.phase("the server", 200.0, "y_s"):
             pass
-        assert [label for label, _ in dog._stack] == ["the step did not answer within x_s=300 s"]
-    assert dog._stack == []
+        assert [each.label for each in dog._stack] == ["the step took longer than x_s=300 s"]
+    assert dog._stack == [] and not dog.is_limiting
     dog.stop()
+
+
+def test_a_phase_that_is_renewed_goes_on_and_what_is_late_in_the_end_says_more(tmp_path):
+    """Renewed at 0.6, 1.2 and 1.8 s, with a limit of 1 s."""
+    code = (
+        "import time, pathlib\n"
+        "from recipe.hint.runtime.watchdog import NO_ANSWER, Watchdog\n"
+        f"dog = Watchdog(pathlib.Path({str(tmp_path)!r}))\n"
+        "with dog.phase('it', 1.0, 'x_s', fault=NO_ANSWER, more=lambda: '; all') as renew:\n"
+        "    for _ in range(3):\n"
+        "        time.sleep(0.6)\n"
+        "        renew()\n"
+        "    print('still here', flush=True)\n"
+        "    time.sleep(600)\n"
+    )
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, timeout=300, check=False, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (70, "still here\n")
+    assert read_fatal(tmp_path).startswith(f"it {NO_ANSWER} x_s=1 s; all; stacks of all threads")
 
 
 def test_an_error_is_told_by_its_first_cause_however_deep(tmp_path):

@@ -6,7 +6,7 @@ import random
 import pytest
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
-from recipe.hint.command.compose import REPOSITORY
+from recipe.hint import REPOSITORY
 from recipe.hint.hints.self_generated import hint_request
 from recipe.hint.prompt import Texts, with_hint
 from recipe.hint.runtime.chat_template import (
