@@ -299,20 +299,20 @@ class Campaign:
 
 
 class _Once(yaml.SafeLoader):
-    """Reads plain values; a key stands once in its mapping, and is a text."""
+    """Reads plain values; a key appears once in its mapping, and is a string."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         """Build a mapping.
 
         Raises:
-            ValueError: If a key is there twice, or is not a text.
+            ValueError: If a key appears twice, or is not a string.
         """
         keys = [self.construct_object(key, deep=True) for key, _ in node.value]
         for key in keys:
             if not isinstance(key, str):
-                raise ValueError(f"the key {key!r} is no text; put it in quotes")
+                raise ValueError(f"the key {key!r} is not a string; quote it")
             if keys.count(key) > 1:
-                raise ValueError(f"the key {key!r} is there twice; rename or merge them")
+                raise ValueError(f"the key {key!r} appears twice; rename or merge")
         return super().construct_mapping(node, deep)
 
 

@@ -4,7 +4,7 @@ A row holds ``id``, ``kind`` (maths, choice or program), ``response`` and ``answ
 program ``tests``; ``problem``, the problem's text, is optional. The output has the same rows in the
 same order with ``score``, ``reason``, ``extracted``, ``basis`` and ``ignored``. Exit code 0: all
 rows were graded; 1: some were not (reason error or timeout); 2: a file cannot be used, and there is
-no output.
+no output, unless it is the audit's.
 """
 
 from __future__ import annotations

@@ -1,14 +1,8 @@
-"""Outcome of a prompt rollout: training rows, the record for metrics and tracker, excerpts.
-
-Excerpts are bounded per text and per prompt; ``samples`` chooses the prompts that are kept.
-"""
+"""Outcome of a prompt rollout: training rows, the record for metrics and tracker, a sample."""
 
 from __future__ import annotations
 
-import json
-import math
 import re
-import zlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,11 +16,6 @@ from recipe.hint.schema import HintStatus, Opinion, Problem, Verdict, share_righ
 from recipe.hint.turns import Place, Round, Turn
 from recipe.hint.typed import fields_of
 
-MAX_SAMPLE_BYTES = 32_768
-_SHORT_BYTES = 300  # of an extracted or an ignored text
-_MAX_RESPONSES = 8
-_NO_VERDICT = Verdict(0.0, "no_answer")  # of a turn that is not graded
-_MARK = " [... {} characters left out ...] "
 _SHAPES_PER_PROMPT, _SHAPE_CHARS, _READ_CHARS = 8, 60, 500
 _TOKEN = re.compile(r"\\(?:[A-Za-z]+|.)|[^\W\d_]+(?:\s+[^\W\d_]+)*|\d+|\s+|.", re.DOTALL)
 
@@ -213,14 +202,14 @@ class PublishedRow:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The rows, the record of how they came about, and packed excerpts (:func:`pack_sample`)."""
+    """The rows, the record of how they came about, and a packed sample (``samples``)."""
 
     rows: tuple[PublishedRow, ...]
     record: PromptRecord
     sample: bytes = b""
 
 
-# -- how responses were graded, and excerpts of them ---------------------------------------------
+# -- how responses were graded ----------------------------------------------------------------
 
 
 def shape(text: str) -> str:
@@ -265,135 +254,3 @@ def verdict_counts(
         "num_disagreed": given["disagrees"],
         "shapes": tuple(shapes[:_SHAPES_PER_PROMPT]),
     }
-
-
-def excerpt(text: str, max_bytes: int) -> str:
-    """Return a text of at most ``max_bytes`` bytes of UTF-8, its middle left out if need be.
-
-    The end gets three quarters: the answer is there. Half of a surrogate pair becomes ``?``.
-    """
-    if len(text) <= max_bytes:
-        raw = text.encode("utf-8", "replace")
-        if len(raw) <= max_bytes:
-            return raw.decode("utf-8")
-    room = max_bytes - len(_MARK) - 8
-    begin, end = room // 4, room - room // 4
-    head = text[:begin].encode("utf-8", "replace")[:begin].decode("utf-8", "ignore")
-    tail = text[-end:].encode("utf-8", "replace")[-end:].decode("utf-8", "ignore")
-    return head + _MARK.format(len(text) - len(head) - len(tail)) + tail
-
-
-def pack_sample(
-    problem: Problem,
-    rounds: Sequence[Round],
-    rewards: Mapping[Place, float],
-    opinions: Mapping[Place, Opinion],
-    text_bytes: int,
-) -> bytes:
-    """Return one prompt's sample: JSON of at most ``MAX_SAMPLE_BYTES``, compressed.
-
-    Responses of one round with the same verdict share an entry, which shows one of them. What does
-    not fit is counted in ``left_out``.
-
-    Args:
-        problem: The problem.
-        rounds: All that was sampled, whether it trains or not.
-        rewards: Those of the turns that train.
-        opinions: Those of the second judge.
-        text_bytes: Length of one text at most.
-    """
-    room = _Room(MAX_SAMPLE_BYTES - 1000)
-    sample: dict[str, Any] = {
-        "kind": problem.kind,
-        "data_source": room.text(problem.data_source, _SHORT_BYTES),
-        "problem": room.text(problem.text, text_bytes),
-        "answer": room.text(problem.answer, text_bytes),
-        "rounds": [],
-        "responses": [],
-    }
-    entries = _entries(problem, rounds, rewards, opinions)
-    shown = [entry for entry in entries if room.take(entry)]
-    for each in rounds:
-        done = {
-            "prompt": each.request.prompt.kind,
-            "level": each.level,
-            "hint_status": each.hint_status,
-        }
-        if room.take(done):
-            sample["rounds"].append(done | {"hint": room.text(each.hint, text_bytes)})
-    for entry in shown[:_MAX_RESPONSES]:
-        turn = rounds[entry["round"]].turns[entry["rows"][0]]
-        entry["response"] = room.text(turn.response.text, text_bytes)
-    sample["responses"] = shown
-    sample["left_out"] = len(entries) - len(shown) + len(rounds) - len(sample["rounds"])
-    return zlib.compress(json.dumps(sample).encode("ascii"), 1)
-
-
-class _Room:
-    """The bytes that are left for a sample."""
-
-    def __init__(self, num_bytes: int) -> None:
-        self._left = num_bytes
-
-    def take(self, value: Any) -> bool:
-        """Return whether a value fits; it is then counted."""
-        cost = len(json.dumps(value)) + 20  # its name and the commas around
-        if cost > self._left:
-            return False
-        self._left -= cost
-        return True
-
-    def text(self, text: str, max_bytes: int) -> str:
-        """Return the excerpt, or nothing when it does not fit any more."""
-        short = excerpt(text, max_bytes)
-        return short if self.take(short) else ""
-
-
-def _entries(
-    problem: Problem,
-    rounds: Sequence[Round],
-    rewards: Mapping[Place, float],
-    opinions: Mapping[Place, Opinion],
-) -> list[dict[str, Any]]:
-    """Return the different verdicts: odd ones first, then those that train."""
-    rows: dict[tuple, list[int]] = {}
-    for number, each in enumerate(rounds):
-        for row, turn in enumerate(each.turns):
-            place = Place(number, row)
-            verdict = turn.verdict or _NO_VERDICT
-            reward = rewards.get(place, verdict.train_reward)
-            second = opinions.get(place, "not_asked")
-            rows.setdefault((number, verdict, reward, place in rewards, second), []).append(row)
-    entries = []
-    for (number, verdict, reward, trains, second), places in rows.items():
-        odd = odd_shape(problem, verdict)
-        found = {
-            "ignored": bool(verdict.ignored),
-            "disagrees": second == "disagrees",
-            "ungraded": verdict.is_ungraded,
-        }
-        entries.append(
-            {
-                "round": number,
-                "level": rounds[number].level,
-                "rows": places,
-                "trains": trains,
-                "score": _finite(verdict.score),
-                "reward": _finite(reward),
-                "reason": "not_graded" if verdict is _NO_VERDICT else verdict.reason,
-                "basis": verdict.basis,
-                "extracted": excerpt(verdict.extracted, _SHORT_BYTES),
-                "ignored": excerpt(verdict.ignored, _SHORT_BYTES),
-                "second": second,
-                "shape": odd,
-                "why": [name for name, is_so in found.items() if is_so],
-            }
-        )
-    return sorted(
-        entries, key=lambda each: (not each["why"], not each["shape"], not each["trains"])
-    )
-
-
-def _finite(value: float) -> float | str:
-    """Return a number that JSON knows; a user's own function may return others."""
-    return value if math.isfinite(value) else str(value)

@@ -18,18 +18,12 @@ from recipe.hint.hints.base import Endpoint, HintResult, HintSource, WrittenText
 from recipe.hint.hints.logprob_gain import logprob_gains
 from recipe.hint.methods.base import Method
 from recipe.hint.prompt import Message, Texts
-from recipe.hint.record import (
-    Outcome,
-    PromptRecord,
-    PublishedRow,
-    RoundRecord,
-    pack_sample,
-    verdict_counts,
-)
+from recipe.hint.record import Outcome, PromptRecord, PublishedRow, RoundRecord, verdict_counts
+from recipe.hint.samples import pack_sample
 from recipe.hint.schema import Opinion, Problem, ProblemState, Response, Verdict
 from recipe.hint.seeds import RolloutSeeds
 from recipe.hint.settings import HintSettings, style_of
-from recipe.hint.together import together
+from recipe.hint.together import gather_or_cancel
 from recipe.hint.turns import (
     Place,
     Prompt,
@@ -87,7 +81,7 @@ class PromptRollout:
             render=engine.render,
             fits=engine.fits,
             write_hints=self._start_writing,
-            turn=self._turn,
+            turn=self._turn_at,
         )
 
     @property
@@ -137,18 +131,20 @@ class PromptRollout:
         ]
         if not branches:
             return self._round(request, built, turns=(), seconds=0.0)
-        turns = await self._all_turns(request, branches)
+        turns = await self._probe_then_complete(request, branches)
         return self._round(request, built, turns, seconds=time.perf_counter() - start)
 
-    async def _all_turns(self, request: Sample, branches: Sequence[_Branch]) -> list[Turn]:
+    async def _probe_then_complete(
+        self, request: Sample, branches: Sequence[_Branch]
+    ) -> list[Turn]:
         """Return the turns of every branch; a probe that was not as expected becomes a group."""
         size, expected = self._engine.group_size, request.stop_if_all
         count = request.count(size)
-        turns = await self._turns(request, branches, range(count))
+        turns = await self._sample_rows(request, branches, range(count))
         if expected and count < size:
             verdicts = [turn.verdict for turn in turns if turn.verdict]
             if not all(verdict.is_graded_as(expected) for verdict in verdicts):
-                turns += await self._turns(request, branches, range(count, size))
+                turns += await self._sample_rows(request, branches, range(count, size))
         return turns
 
     def _round(
@@ -176,14 +172,16 @@ class PromptRollout:
         return Round(request, tuple(turns), status, prompts[0].hint, seconds, is_whole, without)
 
     async def _prompt(self, request: Sample, parent: Place | None) -> Prompt:
-        return await request.prompt.build(self._context, self._turn(parent) if parent else None)
+        return await request.prompt.build(self._context, self._turn_at(parent) if parent else None)
 
     def _branch(self, request: Sample, prompt: Prompt, parent: Place | None) -> _Branch:
         prompt_ids_T = prompt.prompt_ids_T or self._engine.render(prompt.messages)
         seed = self._seeds.of_request(request, parent, self._rounds)
         return _Branch(prompt, prompt_ids_T, parent, seed)
 
-    async def _turns(self, request: Sample, branches: Sequence[_Branch], rows: range) -> list[Turn]:
+    async def _sample_rows(
+        self, request: Sample, branches: Sequence[_Branch], rows: range
+    ) -> list[Turn]:
         """Return turns ``rows`` of each branch, in order, graded and searched for leaks."""
         groups = await self._responses(request, branches, rows)
         origins = [branch for branch, group in zip(branches, groups, strict=True) for _ in group]
@@ -195,7 +193,7 @@ class PromptRollout:
         if request.finds_leaks:
             # Feedback may repeat the answer of a right attempt: withholding it would tell the
             # solver that the attempt is right.
-            parents = [each.parent and self._turn(each.parent) for each in origins]
+            parents = [each.parent and self._turn_at(each.parent) for each in origins]
             searched = [n for n, each in enumerate(parents) if not (each and each.is_right)]
             found = await self._engine.leaks(self._problem, [responses[n] for n in searched])
             for n, has_leak in zip(searched, found, strict=True):
@@ -223,19 +221,20 @@ class PromptRollout:
         if request.given:
             return [[self._engine.given_response(text) for text in request.given] for _ in branches]
         if request.asks_teacher:
-            return await together(self._replies(request, branch, rows) for branch in branches)
+            return await gather_or_cancel(
+                self._replies(request, branch, rows) for branch in branches
+            )
         prompts = [branch.prompt_ids_T for branch in branches]
         seeds = [branch.seed for branch in branches]
         return await self._engine.sample_each(prompts, seeds, rows, request.sampling)
 
     async def _replies(self, request: Sample, branch: _Branch, rows: range) -> list[Response]:
         """Return the teacher's texts, without those that it failed to write."""
-        if self._teacher is None:
-            raise ValueError("this method asks a teacher but none is set up")
+        assert self._teacher is not None, "a method without a teacher asked one"
         sampling, own = self._teacher.sampling, request.sampling
         overrides: dict[str, Any] = own.overrides(sampling.max_tokens) if own else {}
         sampling = sampling._replace(**overrides)
-        replies = await together(
+        replies = await gather_or_cancel(
             self._teacher.reply(branch.prompt.messages, sampling._replace(seed=branch.seed + row))
             for row in rows
         )
@@ -245,7 +244,7 @@ class PromptRollout:
             if isinstance(each, WrittenText)
         ]
 
-    def _turn(self, place: Place) -> Turn:
+    def _turn_at(self, place: Place) -> Turn:
         return turn_at(self._rounds, place)
 
     # -- hints ----------------------------------------------------------------------------------
@@ -257,8 +256,7 @@ class PromptRollout:
         return self._writing
 
     async def _write_hints(self) -> HintResult:
-        if self._source is None:
-            raise ValueError("this method asks for hints but has no source of them")
+        assert self._source is not None, "a method without hints asked for them"
         start = time.perf_counter()
 
         async def generate(messages: list[Message], attempt: int) -> WrittenText:
@@ -295,7 +293,7 @@ class PromptRollout:
         counted = with_signal or train.rows
         groups = tuple(row.group for row in counted)
         is_multi_turn = any(each.request.parents is not None for each in self._rounds)
-        turns = [self._turn(row.place) for row in counted]
+        turns = [self._turn_at(row.place) for row in counted]
         sampled = [turn for turn in turns if not turn.response.is_given]
         verdicts = [turn.verdict for turn in sampled if turn.verdict]
         is_unhinted = self._settings.conditioning == "unhinted"
@@ -323,7 +321,7 @@ class PromptRollout:
         )
 
     def _trained_row(self, row: Row, uid: str) -> PublishedRow:
-        turn = self._turn(row.place)
+        turn = self._turn_at(row.place)
         prompt_ids_T = turn.prompt_ids_T
         if self._settings.conditioning == "unhinted" and self._level(row) and not turn.parent:
             prompt_ids_T = self._engine.render(self._problem.messages)
@@ -358,7 +356,7 @@ class PromptRollout:
         every = self._settings.logprob_gain_every
         if not every or self._step % every:
             return ()
-        turns = [self._turn(row.place) for row in train.rows if self._level(row)]
+        turns = [self._turn_at(row.place) for row in train.rows if self._level(row)]
         right = [turn for turn in turns if turn.is_right]
         return await logprob_gains(
             [(turn.prompt_ids_T, list(turn.response.token_ids_T)) for turn in right],

@@ -1,4 +1,7 @@
-"""Choose which prompts of a step to keep for reading: a few at random, and odd ones."""
+"""Choose which prompts of a step to keep for reading: a few at random, and odd ones.
+
+A sample has excerpts of a prompt's responses, bounded per text and per prompt.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,9 @@ from itertools import zip_longest
 from typing import Any
 
 from recipe.hint.errors import ConfigError
-from recipe.hint.record import PromptRecord
-from recipe.hint.schema import seed_at
+from recipe.hint.record import PromptRecord, odd_shape
+from recipe.hint.schema import Opinion, Problem, Verdict, seed_at
+from recipe.hint.turns import Place, Round
 
 # Why a prompt is kept.
 REASONS = (
@@ -33,8 +37,13 @@ _MAX_SHAPES = 4096
 # Stands for all shapes that no earlier step had: a trick may be written differently each time. No
 # shape has a blank.
 _UNSEEN = "never seen"
-_MIN_TEXT_BYTES = 200
 _RARE_BASIS = 0.1  # a basis that earns in fewer of the step's prompts than this share
+_MIN_TEXT_BYTES = 200
+MAX_SAMPLE_BYTES = 32_768
+_SHORT_BYTES = 300  # of an extracted or an ignored text
+_MAX_RESPONSES = 8
+_NO_VERDICT = Verdict(0.0, "no_answer")  # of a turn that is not graded
+_MARK = " [... {} characters left out ...] "
 
 
 @dataclass(frozen=True)
@@ -198,6 +207,141 @@ def _row(
     return head | {"accepted_level": record.first_row_level} | sample
 
 
+# -- one prompt's sample: packed by a worker, unpacked by the driver ----------------------------
+
+
+def excerpt(text: str, max_bytes: int) -> str:
+    """Return a text of at most ``max_bytes`` bytes of UTF-8, its middle left out if need be.
+
+    The end gets three quarters: the answer is there. Half of a surrogate pair becomes ``?``.
+    """
+    if len(text) <= max_bytes:
+        raw = text.encode("utf-8", "replace")
+        if len(raw) <= max_bytes:
+            return raw.decode("utf-8")
+    room = max_bytes - len(_MARK) - 8
+    begin, end = room // 4, room - room // 4
+    head = text[:begin].encode("utf-8", "replace")[:begin].decode("utf-8", "ignore")
+    tail = text[-end:].encode("utf-8", "replace")[-end:].decode("utf-8", "ignore")
+    return head + _MARK.format(len(text) - len(head) - len(tail)) + tail
+
+
+def pack_sample(
+    problem: Problem,
+    rounds: Sequence[Round],
+    rewards: Mapping[Place, float],
+    opinions: Mapping[Place, Opinion],
+    text_bytes: int,
+) -> bytes:
+    """Return one prompt's sample: JSON of at most ``MAX_SAMPLE_BYTES``, compressed.
+
+    Responses of one round with the same verdict share an entry, which shows one of them. What does
+    not fit is counted in ``left_out``.
+
+    Args:
+        problem: The problem.
+        rounds: All that was sampled, whether it trains or not.
+        rewards: Those of the turns that train.
+        opinions: Those of the second judge.
+        text_bytes: Length of one text at most.
+    """
+    room = _Room(MAX_SAMPLE_BYTES - 1000)
+    sample: dict[str, Any] = {
+        "kind": problem.kind,
+        "data_source": room.text(problem.data_source, _SHORT_BYTES),
+        "problem": room.text(problem.text, text_bytes),
+        "answer": room.text(problem.answer, text_bytes),
+        "rounds": [],
+        "responses": [],
+    }
+    entries = _entries(problem, rounds, rewards, opinions)
+    shown = [entry for entry in entries if room.take(entry)]
+    for each in rounds:
+        done = {
+            "prompt": each.request.prompt.kind,
+            "level": each.level,
+            "hint_status": each.hint_status,
+        }
+        if room.take(done):
+            sample["rounds"].append(done | {"hint": room.text(each.hint, text_bytes)})
+    for entry in shown[:_MAX_RESPONSES]:
+        turn = rounds[entry["round"]].turns[entry["rows"][0]]
+        entry["response"] = room.text(turn.response.text, text_bytes)
+    sample["responses"] = shown
+    sample["left_out"] = len(entries) - len(shown) + len(rounds) - len(sample["rounds"])
+    return zlib.compress(json.dumps(sample).encode("ascii"), 1)
+
+
 def unpack_sample(packed: bytes) -> dict[str, Any]:
     """Return what :func:`pack_sample` packed."""
     return json.loads(zlib.decompress(packed))
+
+
+class _Room:
+    """The bytes that are left for a sample."""
+
+    def __init__(self, num_bytes: int) -> None:
+        self._left = num_bytes
+
+    def take(self, value: Any) -> bool:
+        """Return whether a value fits; it is then counted."""
+        cost = len(json.dumps(value)) + 20  # its name and the commas around
+        if cost > self._left:
+            return False
+        self._left -= cost
+        return True
+
+    def text(self, text: str, max_bytes: int) -> str:
+        """Return the excerpt, or nothing when it does not fit any more."""
+        short = excerpt(text, max_bytes)
+        return short if self.take(short) else ""
+
+
+def _entries(
+    problem: Problem,
+    rounds: Sequence[Round],
+    rewards: Mapping[Place, float],
+    opinions: Mapping[Place, Opinion],
+) -> list[dict[str, Any]]:
+    """Return the different verdicts: odd ones first, then those that train."""
+    rows: dict[tuple, list[int]] = {}
+    for number, each in enumerate(rounds):
+        for row, turn in enumerate(each.turns):
+            place = Place(number, row)
+            verdict = turn.verdict or _NO_VERDICT
+            reward = rewards.get(place, verdict.train_reward)
+            second = opinions.get(place, "not_asked")
+            rows.setdefault((number, verdict, reward, place in rewards, second), []).append(row)
+    entries = []
+    for (number, verdict, reward, trains, second), places in rows.items():
+        odd = odd_shape(problem, verdict)
+        found = {
+            "ignored": bool(verdict.ignored),
+            "disagrees": second == "disagrees",
+            "ungraded": verdict.is_ungraded,
+        }
+        entries.append(
+            {
+                "round": number,
+                "level": rounds[number].level,
+                "rows": places,
+                "trains": trains,
+                "score": _finite(verdict.score),
+                "reward": _finite(reward),
+                "reason": "not_graded" if verdict is _NO_VERDICT else verdict.reason,
+                "basis": verdict.basis,
+                "extracted": excerpt(verdict.extracted, _SHORT_BYTES),
+                "ignored": excerpt(verdict.ignored, _SHORT_BYTES),
+                "second": second,
+                "shape": odd,
+                "why": [name for name, is_so in found.items() if is_so],
+            }
+        )
+    return sorted(
+        entries, key=lambda each: (not each["why"], not each["shape"], not each["trains"])
+    )
+
+
+def _finite(value: float) -> float | str:
+    """Return a number that JSON knows; a user's own function may return others."""
+    return value if math.isfinite(value) else str(value)

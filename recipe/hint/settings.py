@@ -125,11 +125,13 @@ class HintSettings:
         for name in ("max_level", "max_tokens", "attempts", "max_in_flight"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"hint.{name}={getattr(self, name)} must be at least 1")
-        if self.logprob_gain_every < 0 or not 0 <= self.dropout_share <= 1:
+        if self.logprob_gain_every < 0:
             raise ConfigError(
-                f"hint.logprob_gain_every={self.logprob_gain_every} must be a number of steps or 0 "
-                f"(never) and hint.dropout_share={self.dropout_share} in [0, 1]"
+                f"hint.logprob_gain_every={self.logprob_gain_every} must be a number of steps, or "
+                f"0 for never"
             )
+        if not 0 <= self.dropout_share <= 1:
+            raise ConfigError(f"hint.dropout_share={self.dropout_share} must be from 0 to 1")
         if self.temperature < 0:
             raise ConfigError(f"hint.temperature={self.temperature} must be at least 0")
         if not 0 < self.top_p <= 1:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 _T = TypeVar("_T")
 
 
-async def together(coroutines: Iterable[Coroutine[Any, Any, _T]]) -> list[_T]:
+async def gather_or_cancel(coroutines: Iterable[Coroutine[Any, Any, _T]]) -> list[_T]:
     """Await all; when one raises, the others end too."""
     tasks = [asyncio.ensure_future(each) for each in coroutines]
     try:

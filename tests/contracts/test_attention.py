@@ -9,7 +9,7 @@ from transformers import AutoConfig, AutoModelForCausalLM
 from verl.utils.model import load_valuehead_model
 from verl.workers.config import HFModelConfig
 
-from recipe.hint.command.compose import REPOSITORY
+from recipe.hint import REPOSITORY
 from recipe.hint.errors import ConfigError
 from recipe.hint.runtime.attention import FLASH, NAME, choose_attention
 

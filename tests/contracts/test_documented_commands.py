@@ -9,8 +9,9 @@ import pytest
 from hydra.errors import ConfigCompositionException
 from omegaconf import OmegaConf
 
+from recipe.hint import REPOSITORY
 from recipe.hint.command.aliases import resolve_aliases
-from recipe.hint.command.compose import CONFIG_DIR, REPOSITORY, choose_hardware, explain
+from recipe.hint.command.compose import CONFIG_DIR, choose_hardware, explain
 from recipe.hint.methods import METHODS
 
 pytestmark = pytest.mark.slow

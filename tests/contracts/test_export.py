@@ -1,8 +1,13 @@
 """A checkpoint of several ranks becomes one model folder with the same weights."""
 
+import contextlib
 import copy
+import os
 import re
+import resource
 import shutil
+import socket
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -245,3 +250,38 @@ def test_a_damaged_or_moved_checkpoint_ends_in_one_line_before_a_weight_is_writt
     err = capsys.readouterr().err
     assert re.search(message, err) and err.splitlines()[-1].startswith("error: ")
     assert not written and not (tmp_path / "out").exists()
+
+
+@contextlib.contextmanager
+def no_file_above(size):
+    """A disk that is full: a file that grows beyond this size is an error of the system."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_disk_without_room_for_the_weights_is_told_in_one_line(tmp_path, trained, capsys):
+    checkpoint = tmp_path / "run/checkpoints/global_step_7"
+    write_checkpoint(checkpoint, trained, 1)
+    out = tmp_path / "models/out"
+    with no_file_above(200_000):
+        assert code_of(main, [str(checkpoint), str(out)]) == 2
+    told = capsys.readouterr().err.splitlines()[-1]
+    assert told.startswith(f"error: {out.parent}: the weights cannot be written there: ")
+    assert [*out.parent.iterdir()] == []
+
+
+def test_the_draft_of_a_killed_export_is_removed_by_the_next_one(tmp_path, trained):
+    checkpoint = tmp_path / "run/checkpoints/global_step_7"
+    write_checkpoint(checkpoint, trained, 1)
+    with subprocess.Popen(["true"]) as ended:
+        pass
+    here = socket.gethostname()
+    drafts = [f".out.{here}.{ended.pid}", f".out.{here}.{os.getppid()}", f".other.{here}.1"]
+    for name in drafts:
+        (tmp_path / name).mkdir()
+    assert main([str(checkpoint), str(tmp_path / "out")]) == 0
+    assert {path.name for path in tmp_path.iterdir()} == {"run", "out", *drafts[1:]}

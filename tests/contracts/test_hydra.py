@@ -10,7 +10,7 @@ from omegaconf import OmegaConf
 from verl.utils.config import omega_conf_to_dataclass
 from verl.workers.config import HFModelConfig, RolloutConfig
 
-from recipe.hint.command.compose import REPOSITORY
+from recipe.hint import REPOSITORY
 from recipe.hint.runtime.preflight.keys import check_keys
 from recipe.hint.settings import HintSettings, read_settings
 

@@ -12,7 +12,7 @@ from verl.utils.fsdp_utils import collect_lora_params
 from verl.workers.engine.fsdp.transformer_impl import FSDPEngine
 from verl.workers.engine_workers import ActorRolloutRefWorker
 
-from recipe.hint.command.compose import REPOSITORY
+from recipe.hint import REPOSITORY
 from recipe.hint.errors import ConfigError
 from recipe.hint.runtime.models import read_base_of_adapter
 from recipe.hint.runtime.preflight.model import check_adapter

@@ -11,7 +11,7 @@ from omegaconf import OmegaConf
 from transformers import AutoTokenizer, Gemma3Config, Qwen2Config
 from verl.workers.rollout.utils import get_max_position_embeddings
 
-from recipe.hint.command.compose import REPOSITORY
+from recipe.hint import REPOSITORY
 from recipe.hint.errors import ConfigError
 from recipe.hint.runtime.engine_builder import EngineBuilder
 from recipe.hint.runtime.preflight.machine import has_gpu

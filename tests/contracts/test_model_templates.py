@@ -8,7 +8,7 @@ import pytest
 from omegaconf import OmegaConf
 from transformers import AutoConfig, GenerationConfig
 
-from recipe.hint.command.compose import REPOSITORY
+from recipe.hint import REPOSITORY
 from recipe.hint.errors import ConfigError
 from recipe.hint.problems.columns import make_row, write_rows
 from recipe.hint.prompt import Texts

@@ -14,7 +14,8 @@ from verl.utils import tensordict_utils as tu
 from recipe.hint.runtime.sampling_guard import POLL_S
 from recipe.hint.runtime.worker import HintManager
 
-MINIMAL = OmegaConf.create({"actor_rollout_ref": {"rollout": {}, "model": {}}})
+NODES = {"rollout": {}, "model": {}}
+MINIMAL = OmegaConf.create({"actor_rollout_ref": NODES, "hint": {"watchdog": {"answer_s": 7.0}}})
 
 
 def test_a_short_wait_is_no_idling_to_verls_trainer(monkeypatch):
@@ -31,7 +32,7 @@ def test_a_short_wait_is_no_idling_to_verls_trainer(monkeypatch):
 
 def test_prompts_that_come_one_at_a_time_go_to_the_workers_in_turn(monkeypatch):
     """Groups that a filter takes out are refilled so."""
-    monkeypatch.setattr(ray, "get", lambda calls: calls)
+    monkeypatch.setattr(ray, "get", lambda calls, timeout: calls)
     manager, calls = HintManager(MINIMAL, None), [[], [], []]
     manager.agent_loop_workers = [
         SimpleNamespace(generate_sequences=SimpleNamespace(remote=each.append)) for each in calls

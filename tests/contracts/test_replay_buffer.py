@@ -206,10 +206,8 @@ def test_groups_without_a_difference_are_handed_on_before_they_are_filtered(
 ):
     rewards = {"a": (0, 0), "b": (1, 1), "c": (0, 1)}
     buffer, handed = filtering(monkeypatch, rewards, max_filtered=2, buffer_class=buffer_class)
-    buffer.note_order("abc")
     batch, metrics = sample(buffer)
     assert batch.keys == ["c_0_0", "c_1_0"]
-    assert buffer.places == {}  # nothing stays of a prompt, trained or not
     assert handed == ["a_0_0", "b_0_0"]
     assert metrics["training/filter_groups/evicted_samples"] == 2
 
@@ -243,30 +241,31 @@ def test_an_unknown_status_is_refused_by_verl(monkeypatch):
 
 
 @BOTH
-def test_a_batch_is_in_the_order_its_prompts_were_sent_in_after_those_of_a_restored_queue(
+def test_a_batch_is_in_the_order_its_prompts_were_sent_in_also_those_of_a_restored_queue(
     buffer_class, monkeypatch
 ):
     queue = Queue(monkeypatch, poll_s=0.0)
-    for key in "d_0 b_10 c_1 a_1 d_1 b_2 c_0 a_0".split():
-        queue.tags[f"{key}_0"] = {}
-    for uid in "dbca":
-        queue.prompt(uid, "finished")
+    sent = guarded(buffer_class).in_order(9, ["d", "c"])  # by a run that was killed
     buffer = guarded(buffer_class)
-    buffer.note_order(["a", "b"])
+    sent += [*buffer.in_order(10, ["b"]), *buffer.in_order(10, ["a"])]
+    for uid in sorted(sent, key=lambda uid: uid[-1]):
+        queue.prompt(uid, "finished")
+        for row in (10, 2):
+            queue.tags[f"{uid}_{row}_0"] = {}
     batch, _ = sample(buffer, count=4)
-    assert " ".join(batch.keys) == "c_0_0 c_1_0 d_0_0 d_1_0 a_0_0 a_1_0 b_2_0 b_10_0"
+    names = [key.split("-")[2] for key in batch.keys]
+    assert names == "d_2_0 d_10_0 c_2_0 c_10_0 b_2_0 b_10_0 a_2_0 a_10_0".split()
 
 
 @BOTH
 def test_of_a_steps_prompts_those_that_were_sent_first_are_taken(buffer_class, monkeypatch):
-    queue, sent = Queue(monkeypatch, poll_s=0.0), list("jihgfedcba")
-    for uid in sorted(sent):
+    queue, buffer = Queue(monkeypatch, poll_s=0.0), guarded(buffer_class)
+    sent = buffer.in_order(1, "jihgfedcba")
+    for uid in reversed(sent):
         queue.prompt(uid, "finished")
         queue.tags[f"{uid}_0_0"] = {}
-    buffer = guarded(buffer_class)
-    buffer.note_order(sent)
     batch, _ = sample(buffer, count=4)
-    assert batch.keys == ["j_0_0", "i_0_0", "h_0_0", "g_0_0"]
+    assert [key[-5:] for key in batch.keys] == ["j_0_0", "i_0_0", "h_0_0", "g_0_0"]
 
 
 def test_a_resumed_run_does_not_end_for_the_failure_that_its_checkpoint_holds(monkeypatch):

@@ -109,22 +109,22 @@ def test_another_loss_or_another_critic_is_another_run(run, given):
 
 
 def test_every_setting_that_defines_the_run_is_refused_with_both_values(run, tmp_path):
-    before = (tmp_path / "config.yaml").read_bytes()
-    draw = random.Random(7)
+    before, draw = (tmp_path / "config.yaml").read_bytes(), random.Random(7)
     defining = [
         (name, value)
         for name, value in leaves(OmegaConf.to_container(run))
         if part_of(name, DEFINES) and not part_of(name, OPERATION)
     ]
-    assert len(defining) > 70
-    # Four at a time: so many are told.
+    assert len(defining) > 70  # four at a time: so many are told
     for start in range(0, len(defining), 4):
-        changed = OmegaConf.create(OmegaConf.to_container(run))
-        new = {name: other(value, draw) for name, value in defining[start : start + 4]}
-        for name, value in new.items():
-            OmegaConf.update(changed, name, value, force_add=True)
+        old = dict(defining[start : start + 4])
+        new = {name: other(value, draw) for name, value in old.items()}
+        for name in new:
+            OmegaConf.update(run, name, new[name], force_add=True)
         with pytest.raises(ConfigError) as caught:
-            check_same_run(changed)
+            check_same_run(run)
+        for name in old:
+            OmegaConf.update(run, name, old[name], merge=False)
         said = str(caught.value).replace(f"['{Path('another').resolve()}']", "another")  # files
         assert all(f"{name}=" in said and f", now {new[name]}" in said for name in new)
     assert (tmp_path / "config.yaml").read_bytes() == before

@@ -126,7 +126,7 @@ def test_a_backend_that_does_not_open_answer_or_close_is_given_up_at_a_limit(mon
     seen = {}
 
     def limits(call):
-        seen[call] = [label for label, _ in trainer.watchdog._stack]
+        seen[call] = [each.label for each in trainer.watchdog._stack]
 
     def fit(self, manager):
         limits("open")

@@ -170,11 +170,11 @@ def test_the_histories_of_a_batch_are_found_by_building_each_column_once(monkeyp
         monkeypatch.setattr(PPOTrainer, "_fetch_one_gen_batch", lambda self: batch)
         trainer = TRAINERS["sync"].__new__(TRAINERS["sync"])
         trainer.global_steps, trainer._sent_step = 1, -1
-        trainer._limit = lambda *_: nullcontext()
+        trainer._limit = lambda *_, **__: nullcontext()
         asked = []
         empty = RewardTracker().state("nobody")
-        sent = []
-        trainer.replay_buffer = SimpleNamespace(note_order=sent.extend)
+        sent = [f"sent{row}" for row in range(count)]
+        trainer.replay_buffer = SimpleNamespace(in_order=lambda step, uids: sent)
         trainer.tracker = SimpleNamespace(state=lambda name: asked.append(name) or empty)
         built = Counter()
         real = TensorDict.__getitem__
@@ -187,7 +187,7 @@ def test_the_histories_of_a_batch_are_found_by_building_each_column_once(monkeyp
             patch.setattr(TensorDict, "__getitem__", get)
             trainer._fetch_one_gen_batch()
         assert asked == [f"id{row}" for row in range(count)]
-        assert sent == [f"uid{row}" for row in range(count)]
+        assert [tu.unwrap_non_tensor_data(uid) for uid in batch["uid"]] == sent
         assert len(batch["hint_state_of_problem"]) == count
         return built
 
@@ -238,8 +238,8 @@ def test_a_problem_that_a_step_holds_twice_is_sampled_with_other_seeds_the_secon
     monkeypatch.setattr(PPOTrainer, "_fetch_one_gen_batch", lambda self: next(batches))
     trainer = TRAINERS["sync"].__new__(TRAINERS["sync"])
     trainer.tracker, trainer._sent_step = RewardTracker(), -1
-    trainer._limit = lambda *_: nullcontext()
-    trainer.replay_buffer = SimpleNamespace(note_order=list)
+    trainer._limit = lambda *_, **__: nullcontext()
+    trainer.replay_buffer = SimpleNamespace(in_order=lambda step, uids: list(uids))
 
     def repeats(step):
         trainer.global_steps = step

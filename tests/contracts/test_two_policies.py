@@ -175,7 +175,7 @@ def run(composed_once, tmp_path, monkeypatch, capsys):
     [
         ("hint.mlmt.stage1_steps=3", "stage1_steps=3 is above t_low=2: stages count all steps"),
         ("hint.mlmt.t_high=0", "t_low=2 and t_high=0 take turns; give both above 0"),
-        ("hint.mlmt.t_low=two", "hint.mlmt.t_low='two' must be int"),
+        ("hint.mlmt.t_low=two", "hint.mlmt.t_low='two' must be a whole number"),
         ("hint.mlmt.t_lowe=2", "t_lowe is not a setting; did you mean hint.mlmt.t_low"),
         ("data.train_files=nowhere.parquet", "nowhere.parquet"),
         ("trainer.save_freq=-1", "save_freq=-1: a phase continues from the checkpoint"),

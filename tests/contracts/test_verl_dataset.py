@@ -11,8 +11,7 @@ from omegaconf import OmegaConf
 from transformers import AutoTokenizer
 from verl.utils.dataset.rl_dataset import RLHFDataset
 
-from recipe.hint import main_prepare
-from recipe.hint.command.compose import REPOSITORY
+from recipe.hint import REPOSITORY, main_prepare
 from recipe.hint.errors import DataError
 from recipe.hint.problems.columns import make_row, read_problems
 from recipe.hint.runtime.preflight.data import DataFile, check_alike

@@ -291,7 +291,8 @@ def test_transfer_queue_takes_our_calls():
 
 # -- the manager ----------------------------------------------------------------------------------
 
-MINIMAL = OmegaConf.create({"actor_rollout_ref": {"rollout": {}, "model": {}}})
+NODES = {"rollout": {}, "model": {}}
+MINIMAL = OmegaConf.create({"actor_rollout_ref": NODES, "hint": {"watchdog": {"answer_s": 7.0}}})
 
 
 def test_verls_manager_sets_its_worker_class_in_the_constructor():
@@ -321,7 +322,7 @@ def test_our_manager_sends_every_prompt_once_in_calls_of_at_most_64(
             self.calls = []
             self.generate_sequences = SimpleNamespace(remote=self.calls.append)
 
-    monkeypatch.setattr(ray, "get", lambda calls: calls)
+    monkeypatch.setattr(ray, "get", lambda calls, timeout: calls)
     manager = HintManager(MINIMAL, None)
     manager.agent_loop_workers = [Worker(), Worker()]
     uids = [f"u{number}" for number in range(count)]

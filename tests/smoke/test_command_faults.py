@@ -86,7 +86,7 @@ def assert_gone(processes):
         ("raylet", signal.SIGKILL, "Ray's process raylet died"),
         ("raylet", signal.SIGSTOP, "Ray's process raylet was stopped 5 s ago"),
         ("gcs_server", signal.SIGKILL, "Ray's process gcs_server died"),
-        ("gcs_server", signal.SIGTERM, "Ray's process gcs_server takes no connections any more"),
+        ("gcs_server", signal.SIGTERM, "Ray's process gcs_server no longer accepts connections"),
         ("gcs_server", signal.SIGSTOP, "Ray's process gcs_server was stopped 5 s ago"),
     ],
 )

@@ -71,11 +71,11 @@ def test_a_wrong_file_is_an_error_that_says_what_to_do(tmp_path, changes, messag
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("title: t\narms: {a: {}, a: {settings: [x=1]}}", "the key 'a' is there twice"),
-        ("title: t\narms: {a: {}}\nclaims: []\nclaims: []", "the key 'claims' is there twice"),
-        ("title: t\narms: {on: {}}", "the key True is no text; put it in quotes"),
-        ("title: t\narms: {null: {}}", "the key None is no text"),
-        ("title: t\narms: {2020-01-01: {}}", "is no text; put it in quotes"),
+        ("title: t\narms: {a: {}, a: {settings: [x=1]}}", "the key 'a' appears twice"),
+        ("title: t\narms: {a: {}}\nclaims: []\nclaims: []", "the key 'claims' appears twice"),
+        ("title: t\narms: {on: {}}", "the key True is not a string; quote it"),
+        ("title: t\narms: {null: {}}", "the key None is not a string"),
+        ("title: t\narms: {2020-01-01: {}}", "is not a string; quote it"),
         ("title: t\narms: {a: {}}\nreference: 2020-01-01", "unsupported value"),
         ("title: t\narms: {a: {}}\nseeds: [2020-01-01]", "unsupported value"),
         ("title: !!binary aGk=\narms: {a: {}}", "unsupported value"),

@@ -117,6 +117,22 @@ def test_steps_of_stage_two_are_those_of_the_run_less_stage_one(given, total):
 
 
 @pytest.mark.parametrize(
+    ("given", "total"),
+    [
+        (["experiment=score_math", "stage2_steps=142"], 138 + 142),
+        (["experiment=two_turn", "stage2_steps=24"], 16 + 24),
+        (["experiment=score_math", "trainer.method=score-guided", "stage2_steps=2"], 138 + 2),
+        (["experiment=score_math", "stage1_steps=8", "stage2_steps=142"], 8 + 142),
+        # The file says nothing of mlmt's stage I, which has no steps by default.
+        (["experiment=score_math", "trainer.method=mlmt", "stage2_steps=5"], 5),
+    ],
+)
+def test_stage_one_is_as_long_as_the_experiments_file_says(given, total):
+    argv = resolve_aliases(given)
+    assert given_settings(argv)["trainer.total_training_steps"] == str(total)
+
+
+@pytest.mark.parametrize(
     ("given", "message"),
     [
         (
@@ -172,7 +188,7 @@ def test_an_experiment_names_the_method_whose_names_are_meant():
         ("guidance_lr=1e-6", "guidance_lr=1e-6 is not read by trainer.method=mlmt: .*one policy"),
         ("capacity=100000", "one pass over the rows that it sampled; drop it"),
         ("agent_type=score", "trainer.method names the method"),
-        ("warmup_iter=28", "critic_warmup=N\\+1"),
+        ("warmup_iter=28", "critic_warmup=N\\+1, .*, for a method with a critic; drop it"),
     ],
 )
 def test_a_name_of_the_reference_that_means_nothing_is_refused_with_the_reason(given, message):

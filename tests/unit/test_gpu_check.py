@@ -210,5 +210,5 @@ def test_a_difference_to_vllm_that_is_no_number_is_told(tmp_path, value):
     rows = [{"step": step} | dict.fromkeys(names, 0.1) for step in (1, 2)]
     rows[1][names[0]] = value
     (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    with pytest.raises(DataError, match="rollout_probs_diff_max is no number"):
+    with pytest.raises(DataError, match="rollout_probs_diff_max is not a number"):
         vllm_difference(tmp_path)

@@ -140,6 +140,9 @@ def test_the_box_may_be_waived_and_the_audit_names_a_file(grade, tmp_path):
     assert code == 0
     assert [row["reason"] for row in rows] == ["wrong", "correct"]
     assert f"audit: 1 disagreements, appended to {audit}" in console.out
+    code, rows, console = grade(lines, "--no-box", "--audit", "/dev/full")
+    assert (code, len(rows)) == (2, 2)
+    assert "error: /dev/full: 1 disagreements of the second judge could not be" in console.err
 
 
 @pytest.mark.parametrize(
@@ -224,5 +227,5 @@ def test_a_summary_that_cannot_be_shown_changes_no_exit_code(tmp_path):
     with open("/dev/full", "w") as full:
         end = subprocess.run(program, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert (end.returncode, end.stderr.count("\n")) == (0, 1)
-    assert "what is printed is not whole: No space left on device" in end.stderr
+    assert "output is incomplete: No space left on device" in end.stderr
     assert json.loads(out.read_text())["reason"] == "correct"

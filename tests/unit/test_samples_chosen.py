@@ -9,8 +9,7 @@ from fakes import ScriptedEngine, make_rollout, problem
 from records import record
 
 from recipe.hint.methods.grpo import Grpo
-from recipe.hint.record import pack_sample
-from recipe.hint.samples import REASONS, SampleChooser, SampleSettings
+from recipe.hint.samples import REASONS, SampleChooser, SampleSettings, pack_sample
 from recipe.hint.schema import Response, Verdict
 from recipe.hint.turns import Place, Round, Sample, Turn
 

@@ -9,15 +9,14 @@ from fakes import Numbered, problem, run
 from recipe.hint.errors import ConfigError
 from recipe.hint.methods.sage import Sage
 from recipe.hint.methods.scaf import Scaf
-from recipe.hint.record import (
+from recipe.hint.record import odd_shape, shape, verdict_counts
+from recipe.hint.samples import (
     MAX_SAMPLE_BYTES,
+    SampleSettings,
     excerpt,
-    odd_shape,
     pack_sample,
-    shape,
-    verdict_counts,
+    unpack_sample,
 )
-from recipe.hint.samples import SampleSettings, unpack_sample
 from recipe.hint.schema import Problem, Response, Verdict
 from recipe.hint.turns import Place, Round, Sample, Turn, at_level
 

@@ -192,7 +192,7 @@ def test_lists_stand_for_all_combinations_and_barriers_only_for_sync():
     [
         ("arm=wise", "arm=wise is unknown; choose from grpo, "),
         ("colour=red", "colour is unknown; choose from arm, mode"),
-        ("replicas=two", "replicas='two' must be int"),
+        ("replicas=two", "replicas='two' must be a whole number"),
         ("replicas=0", "replicas=0 must be at least 1"),
         ("unresolved=1", r"unresolved=1(.0)? must be inside \(0, 1\)"),
         ("replicas=[1,2", "replicas="),

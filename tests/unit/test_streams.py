@@ -35,7 +35,7 @@ def test_a_closed_stream_is_no_error_and_the_file_is_whole(shell, tmp_path, clos
 
 def test_a_full_disk_for_what_is_printed_is_told_once_and_blames_no_file(shell, tmp_path):
     end = shell(main_prepare, "sums.jsonl out.parquet > /dev/full")
-    told = "warning: what is printed is not whole: No space left on device\n"
+    told = "warning: output is incomplete: No space left on device\n"
     assert (end.returncode, end.stderr) == (0, told)
     assert (tmp_path / "out.parquet").is_file()
 

@@ -1,4 +1,4 @@
-"""Starts benchmarks as the launcher starts a run, and reads what they left."""
+"""Start benchmarks as the launcher starts a run, and read what they left."""
 
 from __future__ import annotations
 

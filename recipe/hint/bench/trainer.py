@@ -143,7 +143,8 @@ class _Timed(_Below):
         slot, records = self.slot, self._records
         if slot.arm == CALIBRATION:
             for record in records:
-                self.solved[self.row_of[record.uid]] = any(value > 0 for value in record.accuracies)
+                uid = record.uid.split("-", 2)[2]  # without its place in the order
+                self.solved[self.row_of[uid]] = any(value > 0 for value in record.accuracies)
         row = {
             "arm": slot.arm,
             "round": slot.round,

@@ -24,8 +24,8 @@ from transfer_queue.utils.serial_utils import encode
 from verl.utils.config import omega_conf_to_dataclass
 from verl.workers.config import HFModelConfig
 
+from recipe.hint import REPOSITORY
 from recipe.hint.bench.settings import TurnCostSettings
-from recipe.hint.command.compose import REPOSITORY
 from recipe.hint.methods import BASELINE, METHODS, RELEASED
 from recipe.hint.methods.sage import Sage
 from recipe.hint.prompt import ANSWER_SYSTEM_PROMPT
@@ -37,7 +37,7 @@ from recipe.hint.schema import Problem, ProblemState, problem_from_row
 from recipe.hint.settings import build_method, read_texts, settings_of
 from recipe.hint.turns import Decision, Round, Row, Train, places
 
-FIRST_LEVEL, ALL_LEVELS = "sage, first level", "sage, all levels"
+FIRST_LEVEL, ALL_LEVELS = (f"{RELEASED[0]}, {what}" for what in ("first level", "all levels"))
 _POOL, _PROBLEM_CHARS = 64, 200
 
 

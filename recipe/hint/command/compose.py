@@ -65,7 +65,7 @@ def split_command(argv: Sequence[str]) -> tuple[list[str], list[str], Action]:
         return options, given.overrides, "help"
     shows, hydras = [given.cfg, given.info], [given.shell_completion, given.hydra_help]
     if sum(bool(each) for each in (*shows, *hydras, given.multirun, given.run)) > 1:
-        raise ConfigError(f"{' '.join(options)} ask for several things; give one of these options")
+        raise ConfigError(f"{' '.join(options)} exclude each other; give one of these options")
     if given.resolve and not given.cfg:
         raise ConfigError("--resolve needs --cfg: it resolves the settings that --cfg prints")
     asked = given_settings(given.overrides).keys() & {"install", "uninstall", "query"}
@@ -147,7 +147,7 @@ def explain(error: Exception, argv: Sequence[str], config_dir: Path) -> str:
         )
     if isinstance(error, MissingConfigException) and error.missing_cfg_file:
         group, _, value = error.missing_cfg_file.partition("/")
-        there = "there is: " + ", ".join(error.options or ["none"])
+        there = f"choose one of {', '.join(error.options)}" if error.options else "there is none"
         reported = config_dir.parents[2] / "configs/experiment/reported.csv"
         if group == "experiment" and reported.is_file():
             for run in csv.DictReader(reported.read_text("utf-8").splitlines()):

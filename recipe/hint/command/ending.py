@@ -1,4 +1,4 @@
-"""End a command: what it could not do is told in one line, and its exit code says which end."""
+"""Report a command's failure in one line and set its exit code."""
 
 from __future__ import annotations
 

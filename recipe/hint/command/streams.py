@@ -29,7 +29,7 @@ class _Output(io.FileIO):
             if not isinstance(error, BrokenPipeError):
                 _Output.is_lost = True
                 with contextlib.suppress(OSError):
-                    told = f"warning: what is printed is not whole: {error.strerror}\n"
+                    told = f"warning: output is incomplete: {error.strerror}\n"
                     os.write(2, told.encode())
             return memoryview(data).nbytes
 

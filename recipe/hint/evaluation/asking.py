@@ -81,6 +81,6 @@ def _turn(turn: Turn) -> dict[str, Any]:
         "is_truncated": turn.response.is_truncated,
         "parent": list(turn.parent) if turn.parent else None,
         "score": verdict.score if verdict else None,
-        "reason": verdict.reason if verdict else "not graded",
+        "reason": verdict.reason if verdict else "not_graded",
         "extracted": verdict.extracted if verdict else "",
     }

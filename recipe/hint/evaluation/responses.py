@@ -223,7 +223,8 @@ def complete_groups(
     have = {name: [each.sample for each in found.get(name, [])] for name in wanted}
     faults = {
         "problems that are not in the benchmark": sorted(found.keys() - have.keys()),
-        "responses that are there twice or beyond the expected number": [
+        f"responses that appear twice or beyond the expected {num_responses} in "
+        f"{response_path(Path(), benchmark)} (start a new evaluation)": [
             name
             for name, numbers in have.items()
             if len(set(numbers)) < len(numbers)

@@ -171,7 +171,7 @@ def read_table(path: str | Path) -> pa.Table:
     """Return all columns of a file as they are stored, with those that nothing here reads.
 
     Raises:
-        DataError: If it is no parquet file.
+        DataError: If it is not a parquet file.
     """
     with _opened(path) as file:
         return file.read()
@@ -253,7 +253,7 @@ def _table(rows: list[Mapping[str, Any]], places: Sequence[str]) -> pa.Table:
             place = places[_first_unlike(name, rows, kind)]
             shown = name.encode(errors="backslashreplace").decode()
             raise DataError(
-                f"{place}, column `{shown}`: holds half of a surrogate pair, which is no text;"
+                f"{place}, column `{shown}`: holds half of a surrogate pair, which is not text;"
                 " write it in UTF-8"
             ) from error
         except (pa.ArrowException, OverflowError) as error:
@@ -304,7 +304,7 @@ def _unstorable(kind: pa.DataType, depth: int = 0) -> str:
 def _rows(path: Path) -> Iterator[Row]:
     """Yield a file's rows with the contract's columns and what else trains, read in batches."""
     if not path.is_file():
-        what = "is no file, but a folder or a pipe" if path.exists() else "no such file"
+        what = "is not a file but a folder or a pipe" if path.exists() else "no such file"
         raise DataError(f"{path}: {what}; main_prepare.py writes one (docs/data.md)")
     with _opened(path) as file:
         names = file.schema_arrow.names

@@ -1,4 +1,4 @@
-"""Reads local files into records that know their place: JSON lines, JSON, CSV, TSV, parquet.
+"""Read local files into records that know their place: JSON lines, JSON, CSV, TSV, parquet.
 
 All but parquet may be packed (``.jsonl.gz``). Lines are counted from 1, as an editor counts them;
 rows of a parquet file and elements of a JSON array from 0.
@@ -88,7 +88,7 @@ def check_input(path: Path) -> None:
     if not os.path.exists(path):  # also false where the system refuses the name
         raise DataError(f"{path}: no such file")
     if not path.is_file():
-        raise DataError(f"{path}: is no file, but a folder, a pipe or a device; give a file")
+        raise DataError(f"{path}: is not a file but a folder, a pipe or a device; give a file")
 
 
 def stem(path: Path) -> str:
@@ -128,7 +128,7 @@ def text(fields: Fields, column: str, *, is_required: bool = False) -> str:
 
 def _check_characters(value: str, column: str) -> None:
     if not value.isascii() and _SURROGATE.search(value):
-        raise FieldFault(column, "holds half of a surrogate pair, which is no text")
+        raise FieldFault(column, "holds half of a surrogate pair, which is not text")
     if "\0" in value:
         raise FieldFault(column, f"holds a control character, got {short(value)}; take it out")
 

@@ -175,7 +175,7 @@ def prompt_fault(prompt: Any) -> str:
         if not isinstance(turn, Mapping) or not _is_text(turn.get("role")):
             return f"turn {place} is not a role and a content: {short(turn)}"
         if not isinstance(turn.get("content"), str):
-            return f"the content of turn {place} is no text: {short(turn.get('content'))}"
+            return f"the content of turn {place} is not text: {short(turn.get('content'))}"
     if prompt[-1]["role"] != "user":
         return f"the last turn must be the user's, it is the {prompt[-1]['role']}'s"
     return "" if prompt[-1]["content"].strip() else "the last turn is empty"

@@ -28,7 +28,7 @@ from recipe.hint.evaluation.estimators import Estimate
 from recipe.hint.evaluation.tables import percent
 from recipe.hint.report.campaign_run import SeedResult
 
-Verdict = Literal["holds", "fails", "undecided", "not known"]
+ClaimVerdict = Literal["holds", "fails", "undecided", "not known"]
 MIN_SEEDS = 3  # of fewer, an interval over seeds and problems is too narrow
 
 
@@ -176,7 +176,7 @@ class CampaignResult:
         """Return the seeds of which both arms have a finished run."""
         return sorted(self.seeds.get(arm, {}).keys() & self.seeds.get(other, {}).keys())
 
-    def verdict(self, claim: Claim) -> tuple[str, Verdict]:
+    def verdict(self, claim: Claim) -> tuple[str, ClaimVerdict]:
         """Return what was measured for a claim, in percent, and what it says of the claim.
 
         A bound holds where the interval of every seed is on its side, and fails where that of some
@@ -195,7 +195,7 @@ class CampaignResult:
             verdict = verdict if ends == {verdict} else "not known"
         return text, verdict
 
-    def _judged(self, claim: Claim, end: int | None = None) -> tuple[str, Verdict]:
+    def _judged(self, claim: Claim, end: int | None = None) -> tuple[str, ClaimVerdict]:
         seeds = sorted(self.seeds.get(claim.arm, {}))
         if claim.more_than is not None:
             seeds = self.common_seeds(claim.arm, claim.more_than)
@@ -218,7 +218,7 @@ class CampaignResult:
             return text, "not known"
         return text, "holds" if verdicts == {"holds"} else "undecided"
 
-    def cost(self, budget: Budget) -> tuple[str, Verdict]:
+    def cost(self, budget: Budget) -> tuple[str, ClaimVerdict]:
         """Return how many times the other's tokens an arm took, and what that says of a budget.
 
         The interval is Student's, of the mean over seeds of the logarithm of the ratio: one
@@ -295,7 +295,7 @@ def shown(estimate: Estimate, *, sign: bool = False) -> str:
     return f"{value} ({low} - {high})" if not sign else f"{value} ({low} to {high})"
 
 
-def side_of(claim: Claim, found: Estimate) -> Verdict:
+def side_of(claim: Claim, found: Estimate) -> ClaimVerdict:
     """Return on which side of a claim's bound an interval is, as it is shown."""
     low, high = (float(percent(each)) for each in (found.low, found.high))
     if claim.more_than is not None:

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from recipe.hint.campaign import MEASURES, Claim
+from recipe.hint.campaign import DIFFERENCES, MEASURES, Claim
 from recipe.hint.evaluation.estimators import Estimate, holm
 from recipe.hint.evaluation.tables import markdown, percent
 from recipe.hint.report.campaign import CampaignResult, shown
@@ -378,4 +378,4 @@ def _mean_of_late(run: PageRun, name: str) -> float | None:
 
 
 def _cell(estimate: Estimate | None, measure: str) -> str:
-    return shown(estimate, sign=measure == "delta") if estimate else "-"
+    return shown(estimate, sign=measure in DIFFERENCES) if estimate else "-"

@@ -154,7 +154,7 @@ class _Kept:
                 if measure not in MEASURES or not by_problem or min(by_problem.values()) < lowest:
                     raise ValueError(f"means of {source!r} have {measure!r} out of range")
             if not source.isprintable():
-                raise ValueError(f"{source!r} is no data source")
+                raise ValueError(f"{source!r} is not a data source")
 
 
 def kept_text(result: SeedResult, run: Run) -> str:

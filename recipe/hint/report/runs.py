@@ -1,4 +1,4 @@
-"""Reading a training run's folder; nothing is counted here that the run did not write down."""
+"""Read a training run's folder; nothing is counted here that the run did not write down."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ import yaml
 
 from recipe.hint.campaign import run_name
 from recipe.hint.errors import DataError, one_line
+from recipe.hint.typed import read_yaml
 
 # The metrics that make up what a step sampled.
 TOKENS = ("hint/rollout_tokens", "hint/tokens")
@@ -118,7 +119,7 @@ def read_run(folder: str | Path) -> RunResult:
             )
     rows = by_step(read_rows(metrics))
     try:
-        settings = yaml.safe_load(config.read_text(encoding="utf-8"))
+        settings = read_yaml(config.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:
         what = one_line(error, 200)
         raise DataError(f"{config} cannot be read as YAML: {what}") from error
@@ -158,7 +159,7 @@ def read_rows(path: str | Path) -> Iterator[dict[str, Any]]:
 
 
 def by_step(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return one row for each step, in order; of what a step has twice, the last."""
+    """Return one row for each step, in order; later values win."""
     found: dict[int, dict[str, Any]] = {}
     for row in rows:
         found.setdefault(row["step"], {}).update(row)

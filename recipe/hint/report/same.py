@@ -1,4 +1,4 @@
-"""Whether two runs sampled the same: prompt by prompt, from their records."""
+"""Decide whether two runs sampled the same: prompt by prompt, from their records."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def vllm_difference(folder: Path) -> tuple[float, float]:
         means, mosts = ([float(row[name]) for row in rows] for name in (_MEAN, _MOST))
     except (TypeError, ValueError, OverflowError) as error:
         raise DataError(
-            f"{folder}/metrics.jsonl: {_MEAN} or {_MOST} is no number: {error!r:.80}; take the "
+            f"{folder}/metrics.jsonl: {_MEAN} or {_MOST} is not a number: {error!r:.80}; take the "
             f"line out"
         ) from error
     return sum(means) / len(means), max(mosts)
@@ -89,5 +89,5 @@ def _rounds(folder: Path) -> dict[tuple[int, str], list[str]]:
             key = int(row["step"]), str(row["problem_id"])
             found.setdefault(key, []).append(json.dumps(rounds, sort_keys=True))
         except (LookupError, TypeError, ValueError, AttributeError) as error:
-            raise DataError(f"{path} holds a line that is no record: {error!r}") from error
+            raise DataError(f"{path} holds a line that is not a record: {error!r}") from error
     return {key: sorted(rounds) for key, rounds in found.items()}

@@ -38,10 +38,10 @@ from recipe.hint.report.runs import read_rows
 from recipe.hint.runtime.checkpoints import resume_step, step_folder
 from recipe.hint.runtime.children import (
     GRACE_S,
+    deferred_signals,
     end_children,
-    noting_signals,
     pause,
-    raise_noted,
+    raise_deferred,
     start_child,
 )
 from recipe.hint.runtime.folder_lock import claimed
@@ -91,7 +91,7 @@ class Alternation:
             HintError: If a part failed or did not answer.
         """
         self.root.mkdir(parents=True, exist_ok=True)
-        with claimed(self.root / ".lock"), noting_signals():
+        with claimed(self.root / ".lock"), deferred_signals():
             # The processes of a killed command hold it until they have ended.
             with claimed(self.root / ".children.lock", wait_s=GRACE_S) as self._lock:
                 self._check_summary()
@@ -289,7 +289,7 @@ def weights_sha256(model: Path) -> str | None:
     files = sorted(model.glob("*.safetensors"))
     digest = hashlib.sha256()
     for path in files:
-        raise_noted()
+        raise_deferred()
         with open(path, "rb") as file:
             digest.update(hashlib.file_digest(file, "sha256").digest())
     return digest.hexdigest() if files else None

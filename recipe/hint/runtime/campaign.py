@@ -40,13 +40,14 @@ from recipe.hint.command.compose import CONFIG_DIR, choose_hardware, explain, se
 from recipe.hint.errors import ConfigError, HintError, one_line
 from recipe.hint.report.runs import read_rows
 from recipe.hint.runtime.checkpoints import resume_step, step_folder
-from recipe.hint.runtime.children import end_children, noting_signals, pause, start_child
+from recipe.hint.runtime.children import deferred_signals, end_children, pause, start_child
 from recipe.hint.runtime.folder_lock import claimed
 from recipe.hint.runtime.multirun import quoted
 from recipe.hint.runtime.preflight.machine import has_gpu
 from recipe.hint.runtime.preflight.settings import files_of
 from recipe.hint.runtime.run_folder import RunFolder
 from recipe.hint.runtime.silence import JOB_LIMIT_S, Silence, job_files
+from recipe.hint.typed import read_yaml
 from recipe.hint.whole_file import write_whole
 
 LOG = "campaign.log"
@@ -134,10 +135,12 @@ class Job:
         if not config.is_file():
             return 0, 0
         try:
-            node = yaml.safe_load(config.read_text("utf-8"))
+            node = read_yaml(config.read_text("utf-8"))
             last = int(node["trainer"]["total_training_steps"])
         except (OSError, ValueError, LookupError, TypeError, yaml.YAMLError) as error:
-            raise ConfigError(f"{config} cannot be read ({error}); delete {self.folder}") from error
+            raise ConfigError(
+                f"{config} cannot be read ({error}); restore it, or move {self.folder} away"
+            ) from error
         return resume_step(self.folder / "checkpoints") or 0, last
 
 
@@ -186,7 +189,7 @@ class Driver:
             HintError: At the end, if some failed.
         """
         self.root.mkdir(parents=True, exist_ok=True)
-        with claimed(self.root / ".lock"), noting_signals():
+        with claimed(self.root / ".lock"), deferred_signals():
             if prepare is not None:
                 prepare()
             self._waiting.extend(each for each in jobs if each.state() != "done")

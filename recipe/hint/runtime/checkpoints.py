@@ -161,10 +161,10 @@ def empty_step(root: str | Path, step: int) -> None:
 def drop_old(
     root: str | Path, step: int, keep: int | None = None, *, spared: Path | None = None
 ) -> None:
-    """Remove what is large of all but the last ``keep`` whole checkpoints up to ``step``.
+    """Delete the large files of all but the newest ``keep`` complete checkpoints up to ``step``.
 
     verl counts only what its own process has saved, the actor and the critic apart; what an earlier
-    start or phase has left is counted here. Of checkpoints whose weights verl has removed all goes.
+    start or phase has left is counted here. Also empty those whose weights verl deleted.
 
     Args:
         root: The folder of the checkpoints.
@@ -248,7 +248,7 @@ def said_of(folder: Path) -> dict[str, Any]:
 def check_undamaged(folder: Path) -> None:
     """Refuse a checkpoint whose files are not those that it was marked with.
 
-    Of large files, weights, the size alone is looked at.
+    Large files (weights) are checked by size only.
 
     Raises:
         ConfigError: If a file is missing, has another size or another content.
@@ -274,7 +274,7 @@ def _damaged(folder: Path, what: str) -> ConfigError:
 
 
 def check_resumable(root: str | Path) -> None:
-    """Refuse a damaged checkpoint, and to begin at step 1 over another program's or a copy's.
+    """Refuse a damaged checkpoint, and a start from step 1 that would overwrite what is not ours.
 
     What a run leaves that was killed in its first save is neither: its folder has our state, and
     verl's pointer, written last, is missing.

@@ -80,8 +80,8 @@ def end_children(processes: Sequence[subprocess.Popen]) -> None:
 
 
 @contextlib.contextmanager
-def noting_signals() -> Iterator[None]:
-    """Note SIGTERM and Ctrl-C in the block, and raise them where :func:`raise_noted` is called.
+def deferred_signals() -> Iterator[None]:
+    """Hold SIGTERM and Ctrl-C back in the block; :func:`raise_deferred` raises what came.
 
     Raised anywhere else, they may leave the lock of a ``Popen`` held, which then waits forever,
     or get lost in a callback. The block has to call that function again and again; what came
@@ -106,8 +106,8 @@ def noting_signals() -> Iterator[None]:
             _raise(came[0])
 
 
-def raise_noted() -> None:
-    """Raise what came since :func:`noting_signals` began.
+def raise_deferred() -> None:
+    """Raise what came since :func:`deferred_signals` began.
 
     Raises:
         Terminated: After SIGTERM.
@@ -122,13 +122,13 @@ def raise_noted() -> None:
 
 
 def pause(duration_s: float) -> None:
-    """Sleep, then raise what came, as :func:`raise_noted` does."""
+    """Sleep, then raise what came, as :func:`raise_deferred` does."""
     time.sleep(duration_s)
-    raise_noted()
+    raise_deferred()
 
 
 def raise_on_sigterm() -> None:
-    """Let SIGTERM be :class:`Terminated` from here on, outside of :func:`noting_signals`."""
+    """Let SIGTERM be :class:`Terminated` from here on, outside of :func:`deferred_signals`."""
     signal.signal(signal.SIGTERM, _raise)
 
 

@@ -11,7 +11,7 @@ from uuid import uuid4
 
 from recipe.hint.errors import StallError
 from recipe.hint.schema import seed_at
-from recipe.hint.together import together
+from recipe.hint.together import gather_or_cancel
 from recipe.hint.typed import fields_of
 
 # Finish reason of a response that a weight update has stopped.
@@ -135,7 +135,7 @@ class GroupClient:
             if waiting:
                 await asyncio.sleep(_PAUSE_S)
         # A stopped response continues after its own tokens, so each is a request of its own.
-        await together(
+        await gather_or_cancel(
             self._continue(
                 each.prompt_ids, response, replace(each.sampling, n=1), each.seed + number
             )
@@ -151,7 +151,8 @@ class GroupClient:
         if not self.has_room(prompt_ids):
             raise ValueError(
                 f"a prompt of {len(prompt_ids)} tokens leaves no room in "
-                f"rollout.max_model_len={self._max_model_len}"
+                f"actor_rollout_ref.rollout.max_model_len={self._max_model_len}; raise it, or "
+                f"leave such prompts out"
             )
         return sampling if sampling.max_tokens <= room else replace(sampling, max_tokens=room)
 

@@ -9,7 +9,7 @@ import shlex
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import ray
 from omegaconf import DictConfig, OmegaConf
@@ -19,14 +19,14 @@ from tqdm import tqdm
 from recipe.hint.errors import HintError, StallError
 from recipe.hint.evaluation.responses import evaluation_folder
 from recipe.hint.runtime.checkpoints import point_at
-from recipe.hint.runtime.children import noting_signals, raise_noted, raise_on_sigterm
+from recipe.hint.runtime.children import deferred_signals, raise_deferred, raise_on_sigterm
 from recipe.hint.runtime.cpu.fork_client_process import EXECUTABLE
 from recipe.hint.runtime.environment import environment_of
 from recipe.hint.runtime.evaluation import EvaluationRunner
 from recipe.hint.runtime.folder_lock import claimed
 from recipe.hint.runtime.paths import make_absolute
 from recipe.hint.runtime.ray_logs import engine_error, keep_logs
-from recipe.hint.runtime.ray_services import RayServices, coming_round, starting
+from recipe.hint.runtime.ray_services import RayServices, must_keep_calling, starting
 from recipe.hint.runtime.reporter import Pace, closing_lines, stopped_line
 from recipe.hint.runtime.run_folder import RunFolder, keep_config
 from recipe.hint.runtime.task_runner import HintTaskRunner, is_training, remote_runner, run_folders
@@ -41,6 +41,22 @@ _NO_ERROR = (
     "It wrote no error on this machine: it was killed (check dmesg for the OOM killer), or ran on "
     "another machine"
 )
+
+
+class _StartedRay(NamedTuple):
+    """Ray as it runs for one run.
+
+    Attributes:
+        folder: The run's.
+        session: Ray's folder of logs.
+        services: Ray's own processes.
+        report_alive: To be called again and again, to show that this process waits for no disk.
+    """
+
+    folder: RunFolder
+    session: Path
+    services: RayServices
+    report_alive: Callable[[], None]
 
 
 def launch(config: DictConfig) -> list[str]:
@@ -76,7 +92,8 @@ def run_to_its_end(config: DictConfig, runner_class: type) -> RunFolder:
     Raises:
         HintError: If the run failed; the message is the first reason any of its processes left.
     """
-    with _started_ray(config) as (folder, session, services, is_alive):
+    with _started_ray(config) as started:
+        folder = started.folder
         console = _Console(folder.console)
         runner = remote_runner(runner_class)
         _wait_until_scheduled(runner, config.hint.watchdog.queue_s)
@@ -85,22 +102,22 @@ def run_to_its_end(config: DictConfig, runner_class: type) -> RunFolder:
         job = runner.run.remote(config)
         try:
             while not ray.wait([job], timeout=_POLL_S)[0]:
-                raise_noted()
-                is_alive()
+                raise_deferred()
+                started.report_alive()
                 console.show()
                 if silence.length_s() > limit_s:
                     raise StallError(
                         f"the driver did not answer within hint.watchdog.answer_s={limit_s:g} s; "
-                        f"raise it, or look at logs/ray"
+                        f"see logs/ray for where it hung, or raise the limit"
                     )
-                services.check()
-            raise_noted()
+                started.services.check()
+            raise_deferred()
             ray.get(job)
             return folder
         except (RayError, HintError) as error:
             reason = _reason(error, folder)
             if _ELSEWHERE in reason:
-                own = engine_error(session, ray.get_runtime_context().get_job_id())
+                own = engine_error(started.session, ray.get_runtime_context().get_job_id())
                 reason = own or f"{reason} {_NO_ERROR}"
             raise HintError(f"{reason} (logs: {folder.logs})") from error
         finally:
@@ -126,7 +143,7 @@ def _wait_until_scheduled(runner: Any, limit_s: float) -> None:
     """
     ready, deadline = runner.__ray_ready__.remote(), time.monotonic() + limit_s
     while not ray.wait([ready], timeout=_POLL_S)[0]:
-        raise_noted()
+        raise_deferred()
         if time.monotonic() > deadline:
             raise StallError(
                 f"Ray did not start the task runner within hint.watchdog.queue_s={limit_s:g} s; it "
@@ -140,14 +157,8 @@ def _wait_until_scheduled(runner: Any, limit_s: float) -> None:
 
 
 @contextlib.contextmanager
-def _started_ray(
-    config: DictConfig,
-) -> Iterator[tuple[RunFolder, Path, RayServices, Callable[[], None]]]:
-    """Run Ray for the time of one run, and keep the output of its processes with the run.
-
-    The second is Ray's folder of logs; the last is to be called again and again, to show that this
-    process waits for no disk.
-    """
+def _started_ray(config: DictConfig) -> Iterator[_StartedRay]:
+    """Run Ray for the time of one run, and keep the output of its processes with the run."""
     # Here: the actors do not know Hydra's resolvers, such as the time in the run's name.
     OmegaConf.resolve(config)
     make_absolute(config)
@@ -167,12 +178,12 @@ def _started_ray(
         cluster = context.address_info
         session = Path(cluster["session_dir"]) / "logs"
         services = RayServices(cluster["gcs_address"])
-        dogs = config.hint.watchdog
-        limit_s = dogs.queue_s + dogs.answer_s + _END_S
+        watchdog = config.hint.watchdog
+        limit_s = watchdog.queue_s + watchdog.answer_s + _END_S
         reasons = [f"neither the disk of {folder.root} nor Ray answered for {limit_s:g} s"]
-        with noting_signals(), coming_round(limit_s, reasons) as is_alive:
+        with deferred_signals(), must_keep_calling(limit_s, reasons) as report_alive:
             try:
-                yield folder, session, services, is_alive
+                yield _StartedRay(folder, session, services, report_alive)
             except HintError as error:  # what is told first, if Ray does not end after it
                 reasons.insert(0, str(error))
                 raise

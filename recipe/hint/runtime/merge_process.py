@@ -1,4 +1,4 @@
-"""Makes a model in bf16 of what a trainer saved: arguments ``ACTOR TARGET``."""
+"""Make a model in bf16 of what a trainer saved: arguments ``ACTOR TARGET``."""
 
 import sys
 from pathlib import Path

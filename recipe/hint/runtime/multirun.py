@@ -22,7 +22,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig
 
 from recipe.hint.errors import HintError, Terminated
-from recipe.hint.runtime.children import KILLED_S, ends_with_this, noting_signals, raise_noted
+from recipe.hint.runtime.children import KILLED_S, deferred_signals, ends_with_this, raise_deferred
 from recipe.hint.runtime.preflight.folder import check_folder, check_name
 from recipe.hint.runtime.silence import JOB_LIMIT_S, Silence, job_files
 
@@ -169,14 +169,14 @@ def _run_process(command: Sequence[str], silence: Silence) -> int:
 
     One that gives no sign of life is killed.
     """
-    with noting_signals():
+    with deferred_signals():
         # In this session: a terminal's Ctrl-C reaches the job too.
         process = subprocess.Popen(command, preexec_fn=ends_with_this())
         try:
             while process.poll() is None:
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     process.wait(_POLL_S)
-                raise_noted()
+                raise_deferred()
                 if silence.length_s() > JOB_LIMIT_S:
                     process.kill()
                     sys.stderr.write(f"killed: no sign of life of this job for {JOB_LIMIT_S:g} s\n")

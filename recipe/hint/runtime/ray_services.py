@@ -23,6 +23,7 @@ _LOOK_EVERY_S = 5.0  # for new processes: a look reads all of the machine's
 _SHUTDOWN_S, _EXIT_S = 30.0, 10.0
 _LOOK_S = 1.0
 _NAMES = ("gcs_server", "raylet")
+_DO = "check dmesg for the OOM killer, then run the command again"
 _GONE = (psutil.NoSuchProcess, psutil.AccessDenied)
 
 
@@ -75,20 +76,23 @@ class RayServices:
         """Look at each.
 
         Raises:
-            StallError: If one died, takes no connections, or has been stopped for half a minute.
+            StallError: If one died, accepts no connections, or has been stopped for half a minute.
         """
         for name, service in self._services.items():
             status = _status(service)
             if status in (psutil.STATUS_DEAD, psutil.STATUS_ZOMBIE):
-                raise StallError(f"Ray's process {name} died")
+                raise StallError(f"Ray's process {name} died; {_DO}")
             if status != psutil.STATUS_STOPPED:
                 self._running_at[name] = time.monotonic()
             elif time.monotonic() - self._running_at[name] > _STOPPED_S:
-                raise StallError(f"Ray's process {name} was stopped {_STOPPED_S:g} s ago")
+                raise StallError(
+                    f"Ray's process {name} was stopped {_STOPPED_S:g} s ago; find out what "
+                    f"stopped it (SIGSTOP), then run the command again"
+                )
         if time.monotonic() - self._looked_at > _LOOK_EVERY_S:
             self._look()
             if self._is_gcs_closed():
-                raise StallError("Ray's process gcs_server takes no connections any more")
+                raise StallError(f"Ray's process gcs_server no longer accepts connections; {_DO}")
 
     def shut_down(self) -> None:
         """End Ray; what does not end by itself is killed."""
@@ -187,7 +191,7 @@ def starting(limit_s: float) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def coming_round(limit_s: float, reasons: Sequence[str]) -> Iterator[Callable[[], None]]:
+def must_keep_calling(limit_s: float, reasons: Sequence[str]) -> Iterator[Callable[[], None]]:
     """End this process if the block stops calling the function that it is given.
 
     A call that waits for a disk cannot be interrupted.
@@ -210,7 +214,7 @@ def coming_round(limit_s: float, reasons: Sequence[str]) -> Iterator[Callable[[]
         nonlocal num_looks
         num_looks = 0
 
-    threading.Thread(target=watch, name="coming-round", daemon=True).start()
+    threading.Thread(target=watch, name="must-keep-calling", daemon=True).start()
     try:
         yield call
     finally:

@@ -23,7 +23,7 @@ from vllm.lora.request import LoRARequest
 from vllm.sampling_params import RequestOutputKind
 
 from recipe.hint.runtime.weight_sender import job_name
-from recipe.hint.together import together
+from recipe.hint.together import gather_or_cancel
 
 CPU_EXTENSION = "recipe.hint.runtime.cpu.rollout.CpuWorkerExtension"
 _MAX_CALLS = 2**14  # verl's own 1,000 are fewer than a replica of a large cluster gets
@@ -94,7 +94,7 @@ class GroupHttpServer(vLLMHttpServer):
         Raises:
             TimeoutError: If one of them is not done after ``limit_s``; the others end too.
         """
-        return await together(self.generate_group(*each, limit_s) for each in asked)
+        return await gather_or_cancel(self.generate_group(*each, limit_s) for each in asked)
 
     async def _final(self, request_id: str, prompt: TokensPrompt, params: SamplingParams) -> Any:
         """Hand an admitted request to vLLM, and return its finished output."""

@@ -1,4 +1,4 @@
-"""Publishing prompt rollouts to TransferQueue: rows under verl's keys, many in one batch write."""
+"""Publish prompt rollouts to TransferQueue: rows under verl's keys, many in one batch write."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from recipe.hint.runtime.folder_lock import claimed
 from recipe.hint.runtime.machine import describe_machine
 from recipe.hint.runtime.ray_services import queue_controller
 from recipe.hint.runtime.run_folder import RunFolder
-from recipe.hint.runtime.watchdog import Watchdog, sentence_of, write_fatal
+from recipe.hint.runtime.watchdog import NO_ANSWER, Watchdog, sentence_of, write_fatal
 from recipe.hint.whole_file import write_whole
 
 MANAGER = "recipe.hint.runtime.worker.HintManager"
@@ -81,9 +81,9 @@ class HintTaskRunner:
 
         prepare_verl()
         config.transfer_queue.enable = True
-        limit_s = config.hint.watchdog.queue_s
+        limit = "TransferQueue", config.hint.watchdog.queue_s, "hint.watchdog.queue_s"
         _check_queue_is_free()
-        with watchdog.phase("TransferQueue", limit_s, "hint.watchdog.queue_s"):
+        with watchdog.phase(*limit, fault=NO_ANSWER):
             tq.init(config.transfer_queue)
         is_done = False
         trainer = None
@@ -93,7 +93,10 @@ class HintTaskRunner:
             trainer.watchdog = watchdog
             trainer.init()
             with watchdog.phase(
-                "the agent-loop workers", config.hint.watchdog.start_s, "hint.watchdog.start_s"
+                "the agent-loop workers",
+                config.hint.watchdog.start_s,
+                "hint.watchdog.start_s",
+                fault=NO_ANSWER,
             ):
                 agent = config.actor_rollout_ref.rollout.agent
                 name = agent.get("agent_loop_manager_class") or MANAGER
@@ -115,7 +118,7 @@ class HintTaskRunner:
                 if trainer is not None and trainer.logger is not None:
                     trainer.logger.finish(exit_code=0 if is_done else 1)
             finally:
-                with watchdog.phase("TransferQueue", limit_s, "hint.watchdog.queue_s"):
+                with watchdog.phase(*limit, fault=NO_ANSWER):
                     tq.close()
 
 

@@ -1,4 +1,4 @@
-r"""Grades multiple choice: the one letter in the last ``\boxed{}`` against the gold letter.
+r"""Grade multiple choice: the one letter in the last ``\boxed{}`` against the gold letter.
 
 Accepted: A to Z in either case and any font, with ``( )``, ``[ ]``, ``.`` or "option" around it,
 alone or beside its own option's text: ``(B) Paris``, ``\text{B: }x^2``, ``Paris (B)``. All else is

@@ -94,7 +94,7 @@ def read_result(result: Any) -> Verdict:
     name = next((name for name in _ACCURACIES if name in fields), "")
     accuracy = _number(fields[name], name) if name else min(max(reward, 0.0), 1.0)
     if not 0 <= accuracy <= 1:
-        raise ValueError(f"{name}={accuracy} is no accuracy; give a number from 0 to 1")
+        raise ValueError(f"{name}={accuracy} is not an accuracy; give a number from 0 to 1")
     text = next((fields[name] for name in _EXTRACTED if fields.get(name) is not None), "")
     return Verdict(
         accuracy,
@@ -108,7 +108,7 @@ def read_result(result: Any) -> Verdict:
 def _number(value: Any, name: str) -> float:
     # float() reads texts, which are not scores; numpy's and torch's numbers are welcome.
     if isinstance(value, str | bytes) or not hasattr(value, "__float__"):
-        raise ValueError(f"{name}={str(value)[:80]!r} ({type(value).__name__}) is no number")
+        raise ValueError(f"{name}={str(value)[:80]!r} ({type(value).__name__}) is not a number")
     number = float(value)
     if not math.isfinite(number):
         raise ValueError(f"{name}={number} is not finite")
@@ -120,7 +120,7 @@ def _load_file(path: Path) -> Any:
         raise ConfigError("no such file")
     spec = importlib.util.spec_from_file_location("own_reward_function", path)
     if spec is None or spec.loader is None:
-        raise ConfigError("is no Python file; its name must end in .py")
+        raise ConfigError("is not a Python file; its name must end in .py")
     # Modules beside it may be imported, after all others.
     sys.path.append(str(path.resolve().parent))
     module = importlib.util.module_from_spec(spec)

@@ -63,11 +63,10 @@ class GradeOptions:
                 f"program_memory_mib={self.program_memory_mib} is too little for Python itself; "
                 f"give at least {_MIN_MEMORY_MIB}"
             )
-        if self.wall_factor < 1 or self.worker_memory_mib < 0:
-            raise ConfigError(
-                f"wall_factor={self.wall_factor} must be at least 1 and "
-                f"worker_memory_mib={self.worker_memory_mib} at least 0"
-            )
+        if self.wall_factor < 1:
+            raise ConfigError(f"wall_factor={self.wall_factor} must be at least 1")
+        if self.worker_memory_mib < 0:
+            raise ConfigError(f"worker_memory_mib={self.worker_memory_mib} must be at least 0")
         if self.program_isolation not in get_args(Isolation):
             raise ConfigError(
                 f"program_isolation={self.program_isolation!r} is not a choice; choose one of "

@@ -90,7 +90,10 @@ def test_an_empty_benchmark_is_refused():
     [
         ({"a": "+-", "b": "+"}, "toy: responses that are missing .*: 1 problems, such as 'b'"),
         ({"a": "+-"}, "toy: responses that are missing .*: 1 problems, such as 'b'"),
-        ({"a": "+-", "b": "+--"}, "twice or beyond the expected number: 1 problems, such as 'b'"),
+        (
+            {"a": "+-", "b": "+--"},
+            r"beyond the expected 2 in samples/toy\.jsonl .*: 1 problems, such as 'b'",
+        ),
         ({"a": "+-", "b": "+-", "c": "+-"}, "not in the benchmark: 1 problems, such as 'c'"),
     ],
 )
@@ -101,7 +104,7 @@ def test_a_benchmark_has_every_pair_and_no_other(verdicts, message):
 
 def test_a_pair_that_is_there_twice_is_refused():
     twice = [*responses(a="+-"), *responses(a="+")]
-    with pytest.raises(DataError, match="there twice or beyond .*: 1 problems, such as 'a'"):
+    with pytest.raises(DataError, match="appear twice or beyond .*: 1 problems, such as 'a'"):
         complete_groups(twice, 2, benchmark="toy")
 
 

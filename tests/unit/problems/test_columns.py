@@ -120,7 +120,7 @@ BREACHES = {
     ),
     "a turn without text": (
         changed(1, prompt=[{"role": "user", "content": None}]),
-        "row 1, column `prompt`: the content of turn 0 is no text: None",
+        "row 1, column `prompt`: the content of turn 0 is not text: None",
     ),
     "an empty turn": (
         changed(1, prompt=[{"role": "user", "content": " "}]),

@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import sqlite3
 import sys
 
 import pyarrow.parquet as pq
@@ -208,3 +209,19 @@ def test_a_file_of_any_length_has_few_questions_under_way(in_path):
     asyncio.run(write_offline_hints(in_path, out, Counting(every=1), per_prompt=4))
     assert len(counts) == 4 * NUM_PROBLEMS
     assert max(counts) <= 257  # 256 that ask, and the one that waits for them
+
+
+def test_a_cache_that_takes_nothing_ends_the_command_with_what_to_do(in_path, monkeypatch):
+    def refuse(cache, *_):
+        raise sqlite3.OperationalError("database or disk is full")
+
+    monkeypatch.setattr(ResponseCache, "add", refuse)
+    told = (
+        rf"{GIVE_UP} sets of hints in a row failed .* \d+ cache\), .*: "
+        r"cache: .*out\.answers/answers\.sqlite cannot be written: database or disk is full; "
+        r"\d paid responses"
+    )
+    with served() as server:
+        with pytest.raises(DataError, match=told):
+            command(in_path, server, "--num-parallel", "4")
+        assert len(server.requests) <= 4  # those under way when the first could not be kept

@@ -73,11 +73,11 @@ def test_a_run_refuses_two_columns_of_one_name(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["pipe.jsonl"], "pipe.jsonl: is no file, but a folder, a pipe or a device"),
-        (["zero.jsonl"], "zero.jsonl: is no file, but a folder, a pipe or a device"),
+        (["pipe.jsonl"], "pipe.jsonl: is not a file but a folder, a pipe or a device"),
+        (["zero.jsonl"], "zero.jsonl: is not a file but a folder, a pipe or a device"),
         (["gsm8k", "--from", "none"], "none: no such file"),
         (["gsm9k"], "did you mean gsm8k?"),
-        (["in.jsonl", "--check-overlap", "."], ".: is no file, but a folder or a pipe"),
+        (["in.jsonl", "--check-overlap", "."], ".: is not a file but a folder or a pipe"),
         (["in.jsonl", "--split", "a\udcff"], "argument --split: 'a\\udcff' is not UTF-8"),
         (["in.jsonl", "--problem-key", "answer"], "--problem-key and --answer-key are both"),
         (["in.jsonl", "--id-key", "q", "--problem-key", "q"], "--problem-key and --id-key are bo"),

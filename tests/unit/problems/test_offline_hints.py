@@ -98,7 +98,8 @@ def test_a_failure_of_the_endpoint_leaves_no_file(in_path):
     failed = Fake({("p2", 0): "generation_failed", ("p0", 0): "missing_solution"})
     message = (
         r"in\.parquet: 1 of 3 sets of hints are missing \(1 timeout\), so no file is written; "
-        r"the first: timeout: p2\. The others are kept: the same command continues from here"
+        r"the first: timeout: p2\. What is in the cache is kept: the same command continues from "
+        r"here"
     )
     with pytest.raises(DataError, match=message):
         write(in_path, failed)

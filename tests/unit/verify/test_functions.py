@@ -114,8 +114,8 @@ def test_what_fails_is_counted_and_named_and_the_rest_is_graded(rewards, caplog)
         "died",
         "ValueError: score=nan is not finite",
         "ValueError: score=inf is not finite",
-        "ValueError: score='None' (NoneType) is no number",
-        "ValueError: score='1.0' (str) is no number",
+        "ValueError: score='None' (NoneType) is not a number",
+        "ValueError: score='1.0' (str) is not a number",
     ):
         assert reason in said
 
@@ -206,16 +206,16 @@ def test_a_result_is_read_as_score_and_accuracy(result, score, reward):
 @pytest.mark.parametrize(
     ("result", "says"),
     [
-        (None, "is no number"),
-        ("1.0", "is no number"),
-        ([1.0], "is no number"),
+        (None, "is not a number"),
+        ("1.0", "is not a number"),
+        ([1.0], "is not a number"),
         (math.nan, "is not finite"),
         (-math.inf, "is not finite"),
         ({"acc": 1.0}, "has no 'score'"),
-        ({"score": "1"}, "score='1' .str. is no number"),
-        ({"score": 1.0, "acc": 2.0}, "acc=2.0 is no accuracy"),
+        ({"score": "1"}, "score='1' .str. is not a number"),
+        ({"score": 1.0, "acc": 2.0}, "acc=2.0 is not an accuracy"),
         ({"score": 1.0, "acc": None}, "acc='None'"),
-        (1 + 2j, "is no number"),
+        (1 + 2j, "is not a number"),
     ],
 )
 def test_what_is_no_score_is_refused(result, says):

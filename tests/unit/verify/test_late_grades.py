@@ -7,6 +7,7 @@ import time
 import psutil
 import pytest
 
+from recipe.hint.schema import Item
 from recipe.hint.verify.options import GradeOptions
 from recipe.hint.verify.pool.workers import VerifierPool
 
@@ -29,8 +30,8 @@ def processes():
 
 def test_the_others_are_graded_while_more_grades_hang_than_there_are_workers(grade_path):
     with VerifierPool(2, 600.0, grade_path=grade_path) as pool:
-        hung = pool.submit([("hang", "")] * 5)
-        pool.grade_many_blocking([("sound", "")] * 100)
+        hung = pool.submit([Item("hang", "")] * 5)
+        pool.grade_many_blocking([Item("sound", "")] * 100)
         assert not hung.done()
         assert len(processes()) >= 6  # 1 worker factory + 5 that hang
     assert processes() == []
@@ -38,8 +39,8 @@ def test_the_others_are_graded_while_more_grades_hang_than_there_are_workers(gra
 
 def test_grades_that_hung_are_counted_and_their_processes_are_gone(grade_path):
     with VerifierPool(2, 4.0, options=GradeOptions(wall_factor=1.0), grade_path=grade_path) as pool:
-        hung = pool.submit([("hang", "")] * 5)
-        pool.grade_many_blocking([("sound", "")] * 100)
+        hung = pool.submit([Item("hang", "")] * 5)
+        pool.grade_many_blocking([Item("sound", "")] * 100)
         during = processes()
         assert [verdict.reason for verdict in hung.result()] == ["timeout"] * 5
         assert pool.counters() == {"graded": 105, "quick": 0, "timeouts": 5, "errors": 0}
@@ -53,9 +54,9 @@ def test_grades_that_hung_are_counted_and_their_processes_are_gone(grade_path):
 
 def test_a_killed_worker_factory_is_replaced(grade_path):
     with VerifierPool(1, grade_path=grade_path) as pool:
-        pool.grade_many_blocking([("a", "")])
+        pool.grade_many_blocking([Item("a", "")])
         [worker_factory] = psutil.Process().children()
         worker_factory.kill()
-        verdicts = pool.grade_many_blocking([("a", ""), ("a", "")])
+        verdicts = pool.grade_many_blocking([Item("a", ""), Item("a", "")])
         assert [verdict.reason for verdict in verdicts] == ["correct", "correct"]
         assert psutil.Process().children() != [worker_factory]

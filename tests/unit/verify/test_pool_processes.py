@@ -12,6 +12,7 @@ import pytest
 from processes import wait_for
 
 from recipe.hint.errors import VerifierError
+from recipe.hint.schema import Item
 from recipe.hint.verify.pool.processes import Line, WorkerDied
 from recipe.hint.verify.pool.worker_process import one_line
 from recipe.hint.verify.pool.workers import VerifierPool
@@ -93,7 +94,7 @@ def test_a_line_that_nobody_reads_ends_with_its_limit(ends):
 
 def told(grade_path):
     with VerifierPool(1, grade_path=grade_path) as pool:
-        [verdict] = pool.grade_many_blocking([("tell", "")])
+        [verdict] = pool.grade_many_blocking([Item("tell", "")])
     return json.loads(verdict.extracted)
 
 
@@ -127,17 +128,17 @@ def test_files_of_the_working_folder_shadow_no_module_of_a_grade(grade_path, tmp
 
 def test_a_factory_that_cannot_be_reached_is_replaced(grade_path):
     with VerifierPool(1, grade_path=grade_path) as pool:
-        pool.grade_many_blocking([("tell", "")])
+        pool.grade_many_blocking([Item("tell", "")])
         before = pool._factory._process
         pool._factory._line.socket.shutdown(socket.SHUT_RDWR)
-        [verdict] = pool.grade_many_blocking([("tell", "")])
+        [verdict] = pool.grade_many_blocking([Item("tell", "")])
         assert verdict.reason == "wrong"
         assert pool._factory._process is not before and before.returncode is not None
 
 
 def test_ended_grades_leave_no_process_behind_not_even_an_ended_one(grade_path):
     with VerifierPool(2, grade_path=grade_path) as pool:
-        pool.grade_many_blocking([("tell", "")] * 4)
+        pool.grade_many_blocking([Item("tell", "")] * 4)
         [factory] = psutil.Process().children()
         wait_for(lambda: not factory.children())
 
@@ -148,7 +149,7 @@ def test_a_factory_that_ends_while_it_imports_is_told_with_its_exit_code(tmp_pat
     pool = VerifierPool(1, grade_path="ends_at_once:grade")
     told = r"verifier worker 1 \(pid \d+\) died \(exit code 7\) while importing ends_at_once:grade"
     with pool, pytest.raises(VerifierError, match=told):
-        pool.grade_many_blocking([("a", "a")])
+        pool.grade_many_blocking([Item("a", "a")])
 
 
 def test_a_factory_that_cannot_import_says_why(tmp_path, monkeypatch):
@@ -157,7 +158,7 @@ def test_a_factory_that_cannot_import_says_why(tmp_path, monkeypatch):
     pool = VerifierPool(1, grade_path="broken:grade")
     told = r"died while importing broken:grade: ValueError: two lines; see stderr"
     with pool, pytest.raises(VerifierError, match=told):
-        pool.grade_many_blocking([("a", "a")])
+        pool.grade_many_blocking([Item("a", "a")])
 
 
 def test_an_exception_is_told_in_one_line_of_at_most_300_characters():
@@ -171,7 +172,7 @@ def test_a_pool_starts_as_many_threads_as_it_can_use(grade_path):
     """2 workers and 8 spares for 30 grades; for 3 grades 3."""
     for num_grades, num_threads in ((3, 3), (30, 10)):
         with VerifierPool(2, grade_path=grade_path) as pool:
-            pool.grade_many_blocking([("tell", "")] * num_grades)
+            pool.grade_many_blocking([Item("tell", "")] * num_grades)
             assert len(pool._threads) == num_threads
 
 
@@ -179,6 +180,6 @@ def test_a_fault_of_the_pool_itself_reaches_the_caller(grade_path, monkeypatch):
     with VerifierPool(1, grade_path=grade_path) as pool:
         monkeypatch.setattr(pool, "_grade", lambda *_: 1 / 0)
         with pytest.raises(VerifierError, match="verifier worker 1: ZeroDivisionError: division"):
-            pool.submit([("tell", "")]).result(timeout=60)
+            pool.submit([Item("tell", "")]).result(timeout=60)
         monkeypatch.undo()
-        assert pool.submit([("tell", "")]).result(timeout=60)[0].reason == "wrong"
+        assert pool.submit([Item("tell", "")]).result(timeout=60)[0].reason == "wrong"

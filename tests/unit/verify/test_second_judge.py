@@ -140,3 +140,34 @@ def test_a_closed_pool_leaves_no_second_judge(tmp_path):
 def test_a_file_that_cannot_be_written_is_refused(tmp_path):
     with pytest.raises(ConfigError, match="audit_path=.*cannot be written.*name another file"):
         VerifierPool(1, audit_path=tmp_path)
+
+
+def test_a_disk_that_takes_no_line_is_told_once_at_the_end_and_keeps_no_verdict_back(caplog):
+    log = AuditLog("/dev/full", Scripted(WRONG).submit)
+    done = []
+    for name in ("p1", "p2"):
+        log.check(
+            Item(r"\boxed{5}", "4"), RIGHT, name=name, then=lambda name=name: done.append(name)
+        )
+    assert (done, log.disagreements) == (["p1", "p2"], 0)
+    assert len(caplog.records) == 1
+    told = "/dev/full: 2 disagreements .* could not be written: No space left on device"
+    with pytest.raises(VerifierError, match=told):
+        log.close()
+    log.close()
+
+
+def test_the_error_of_a_block_hides_that_of_its_audit():
+    with pytest.raises(KeyError), VerifierPool(1, audit_path="/dev/full") as pool:
+        pool._audit._ask = Scripted(WRONG).submit
+        pool.grade_many_blocking([Item(r"\boxed{3}", "3")])
+        raise KeyError
+
+
+def test_a_line_that_was_cut_is_not_joined_with_the_next(tmp_path):
+    path = tmp_path / "audit.jsonl"
+    path.write_text('{"id": "whole"}\n{"id": "cu')
+    log = AuditLog(path, Scripted(WRONG).submit)
+    log.check(Item(r"\boxed{5}", "4"), RIGHT, name="next", then=lambda: None)
+    names = [json.loads(line)["id"] for line in path.read_text().splitlines()]
+    assert names == ["whole", "next"]

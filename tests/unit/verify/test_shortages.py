@@ -13,6 +13,7 @@ import pytest
 from processes import wait_for
 
 from recipe.hint.errors import VerifierError
+from recipe.hint.schema import Item
 from recipe.hint.verify.options import GradeOptions
 from recipe.hint.verify.pool.processes import Line, WorkerFactory
 from recipe.hint.verify.pool.workers import VerifierPool
@@ -73,14 +74,14 @@ def test_a_shortage_while_a_grade_starts_ends_no_grade_beside_it(
     grade_path, tmp_path, monkeypatch, shortage
 ):
     with VerifierPool(2, 600.0, grade_path=grade_path) as pool:
-        beside = pool.submit([("go on", "")])
+        beside = pool.submit([Item("go on", "")])
         wait_for((tmp_path / "started").exists)
         factory = pool._factory._process
         if shortage == "pidfd":
             failures = fail_once(monkeypatch, errno.EMFILE)
         else:
             (tmp_path / shortage).touch()
-        [verdict] = pool.submit([("", "")]).result(timeout=60)
+        [verdict] = pool.submit([Item("", "")]).result(timeout=60)
         assert verdict.reason == "correct"
         # It has come, and the one process still serves both.
         assert not (failures if shortage == "pidfd" else (tmp_path / shortage).exists())
@@ -125,8 +126,8 @@ def test_a_thread_that_could_not_start_counts_for_nothing(grade_path, monkeypatc
             short.setattr(threading.Thread, "start", no_thread)
             for _ in range(9):
                 with pytest.raises(RuntimeError, match="can't start new thread"):
-                    pool.submit([("", "")])
-        assert pool.submit([("", "")]).result(timeout=60)[0].reason == "correct"
+                    pool.submit([Item("", "")])
+        assert pool.submit([Item("", "")]).result(timeout=60)[0].reason == "correct"
 
 
 class _Dropping(WorkerFactory):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from processes import wait_for
 
+from recipe.hint.schema import Item
 from recipe.hint.verify.options import GradeOptions
 from recipe.hint.verify.pool.workers import LATE_S, VerifierPool
 
@@ -39,9 +40,9 @@ def grade(item, options):
 def test_a_late_grade_leaves_its_slot_to_the_next_one(grade_path):
     """One slot: what hangs has it for ``LATE_S``, and the second grade after that."""
     with VerifierPool(1, 600.0, options=OPTIONS, grade_path=grade_path) as pool:
-        hung = pool.submit([("hang", "")])
+        hung = pool.submit([Item("hang", "")])
         wait_for(lambda: pool._workers)
-        [verdict] = pool.submit([("sound", "")]).result(timeout=60)
+        [verdict] = pool.submit([Item("sound", "")]).result(timeout=60)
         assert verdict.reason == "correct" and not hung.done()
 
 
@@ -49,8 +50,8 @@ def test_a_late_grade_leaves_its_slot_to_the_next_one(grade_path):
 def test_a_grade_gives_its_slot_back_once(grade_path, tmp_path, first):
     """One slot, so one grade at a time, also after one whose slot was taken from it."""
     with VerifierPool(1, 600.0, options=OPTIONS, grade_path=grade_path) as pool:
-        assert pool.grade_many_blocking([(first, "")])[0].reason == "correct"
-        items = [(f"alone {number}", str(tmp_path / "running")) for number in range(3)]
+        assert pool.grade_many_blocking([Item(first, "")])[0].reason == "correct"
+        items = [Item(f"alone {number}", str(tmp_path / "running")) for number in range(3)]
         verdicts = pool.grade_many_blocking(items)
     assert [verdict.reason for verdict in verdicts] == ["correct"] * 3
 
@@ -58,5 +59,5 @@ def test_a_grade_gives_its_slot_back_once(grade_path, tmp_path, first):
 def test_a_grade_sees_how_the_programs_that_it_starts_have_ended(grade_path):
     """The factory ignores the end of its children; with that a program would seem to give 0."""
     with VerifierPool(1, grade_path=grade_path) as pool:
-        [verdict] = pool.grade_many_blocking([("exit code", "")])
+        [verdict] = pool.grade_many_blocking([Item("exit code", "")])
     assert verdict.extracted == "3"

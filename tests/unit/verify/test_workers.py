@@ -14,6 +14,7 @@ import pytest
 from processes import is_alive, wait_for
 
 from recipe.hint.errors import ConfigError, VerifierError
+from recipe.hint.schema import Item
 from recipe.hint.verify.options import GradeOptions
 from recipe.hint.verify.pool.workers import VerifierPool
 
@@ -21,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[3]
 # What a hung grade is waited for; a sound one beside it needs milliseconds, also on a busy machine.
 LIMIT_S = 4.0
 LIMITS = {"timeout_s": LIMIT_S, "options": GradeOptions(wall_factor=1.0)}
-NEEDS_ALGEBRA = (r"\boxed{\sqrt{8}}", r"2\sqrt{2}", False)
+NEEDS_ALGEBRA = Item(r"\boxed{\sqrt{8}}", r"2\sqrt{2}")
 
 # The response is a command; anything else is compared with the answer.
 GRADE_MODULE = """
@@ -67,9 +68,9 @@ def worker_threads():
 
 
 def test_verdicts_come_back_in_the_order_of_the_items():
-    items = [(rf"\boxed{{\sqrt{{{n * n * 2}}}}}", rf"{n}\sqrt{{2}}", False) for n in range(2, 8)]
-    items[3] = (r"\boxed{\sqrt{3}}", r"5\sqrt{2}", False)
-    items[4] = ("no box", "5", True)
+    items = [Item(rf"\boxed{{\sqrt{{{n * n * 2}}}}}", rf"{n}\sqrt{{2}}") for n in range(2, 8)]
+    items[3] = Item(r"\boxed{\sqrt{3}}", r"5\sqrt{2}")
+    items[4] = Item("no box", "5", True)
     with VerifierPool() as pool:
         verdicts = pool.grade_many_blocking(items)
         assert reasons(verdicts) == ["correct"] * 3 + ["wrong", "truncated", "correct"]
@@ -78,7 +79,7 @@ def test_verdicts_come_back_in_the_order_of_the_items():
 
 def test_easy_answers_start_no_process():
     with VerifierPool() as pool:
-        verdicts = pool.grade_many_blocking([(r"\boxed{5}", "5", False), ("none", "5", False)])
+        verdicts = pool.grade_many_blocking([Item(r"\boxed{5}", "5"), Item("none", "5")])
         assert reasons(verdicts) == ["correct", "no_answer"]
         assert pool.quick == 2
         assert worker_threads() == []
@@ -93,8 +94,8 @@ def test_no_items_give_no_verdicts():
 @pytest.mark.parametrize("hang", ["sleep", "spin inside C"])
 def test_a_hung_grade_delays_nobody(grade_path, hang):
     with VerifierPool(2, 600.0, grade_path=grade_path) as pool:
-        hung = pool.submit([("a", "a", False), (hang, "", False)])
-        sound = pool.grade_many_blocking([("b", "b", False)] * 50)
+        hung = pool.submit([Item("a", "a"), Item(hang, "")])
+        sound = pool.grade_many_blocking([Item("b", "b")] * 50)
         assert reasons(sound) == ["correct"] * 50
         assert not hung.done()  # nobody waited for it
 
@@ -102,13 +103,13 @@ def test_a_hung_grade_delays_nobody(grade_path, hang):
 @pytest.mark.parametrize("hang", ["sleep", "spin inside C"])
 def test_a_hung_grade_times_out_alone(grade_path, hang):
     with VerifierPool(1, **LIMITS, grade_path=grade_path) as pool:
-        verdicts = pool.grade_many_blocking([("a", "a", False), (hang, "", False)])
+        verdicts = pool.grade_many_blocking([Item("a", "a"), Item(hang, "")])
         assert reasons(verdicts) == ["correct", "timeout"]
         assert (pool.timeouts, pool.errors, pool.graded) == (1, 0, 2)
 
 
 def test_more_hung_grades_than_workers_still_leave_the_rest_graded(grade_path):
-    items = [("sleep", "", False)] * 3 + [("a", "a", False), ("a", "b", False)]
+    items = [Item("sleep", "")] * 3 + [Item("a", "a"), Item("a", "b")]
     with VerifierPool(2, **LIMITS, grade_path=grade_path) as pool:
         verdicts = pool.grade_many_blocking(items)
     assert reasons(verdicts) == ["timeout"] * 3 + ["correct", "wrong"]
@@ -116,7 +117,7 @@ def test_more_hung_grades_than_workers_still_leave_the_rest_graded(grade_path):
 
 @pytest.mark.parametrize("crash", ["sigkill", "segfault", "raise", "memory"])
 def test_a_crash_is_an_error_of_one_grade(grade_path, crash):
-    items = [("a", "a", False), (crash, "", False), ("b", "b", False), ("pid", "", False)]
+    items = [Item("a", "a"), Item(crash, ""), Item("b", "b"), Item("pid", "")]
     with VerifierPool(1, grade_path=grade_path) as pool:
         verdicts = pool.grade_many_blocking(items)
         assert reasons(verdicts) == ["correct", "error", "correct", "wrong"]
@@ -127,7 +128,7 @@ def test_the_cut_off_flag_the_kind_and_a_long_response_reach_the_grade(grade_pat
     long = "é" * 1_000_000
     with VerifierPool(1, grade_path=grade_path) as pool:
         verdicts = pool.grade_many_blocking(
-            [("is it cut", "", True, "choice"), ("is it cut", "", False), (long, long, False)]
+            [Item("is it cut", "", True, "choice"), Item("is it cut", ""), Item(long, long)]
         )
     assert reasons(verdicts) == ["truncated", "wrong", "correct"]
     assert [verdict.extracted for verdict in verdicts[:2]] == ["choice", "maths"]
@@ -138,12 +139,12 @@ def test_a_program_gets_less_time_than_its_grade(grade_path, timeout_s, wall_s):
     # 0.8 x 6 x 1.25 s = 6 s; 0.8 x 6 x 100 s = 480 s, but the option allows 8 s.
     options = GradeOptions(program_wall_s=8.0)
     with VerifierPool(1, timeout_s, options=options, grade_path=grade_path) as pool:
-        [verdict] = pool.grade_many_blocking([("the limit of a program", "", False)])
+        [verdict] = pool.grade_many_blocking([Item("the limit of a program", "")])
     assert verdict.extracted == wall_s
 
 
 def test_an_undecided_verdict_is_logged_with_the_id_of_its_prompt(grade_path, caplog):
-    items = [("sleep", "", False), ("a", "a", False), ("raise", "", False)]
+    items = [Item("sleep", ""), Item("a", "a"), Item("raise", "")]
     with VerifierPool(1, **LIMITS, grade_path=grade_path) as pool:
         pool.grade_many_blocking(items, ["p1", "p2", "p3"])
     messages = [record.message for record in caplog.records if "on prompt" in record.message]
@@ -154,29 +155,29 @@ def test_an_undecided_verdict_is_logged_with_the_id_of_its_prompt(grade_path, ca
 
 def test_ids_that_do_not_match_the_items_are_refused():
     with VerifierPool(1) as pool, pytest.raises(ValueError, match="got 1 ids for 2 items"):
-        pool.grade_many_blocking([("a", "a", False)] * 2, ["p1"])
+        pool.grade_many_blocking([Item("a", "a")] * 2, ["p1"])
 
 
 def test_printing_in_a_grade_does_not_disturb_the_verdicts(grade_path):
     with VerifierPool(1, grade_path=grade_path) as pool:
-        verdicts = pool.grade_many_blocking([("print", "print", False)] * 3)
+        verdicts = pool.grade_many_blocking([Item("print", "print")] * 3)
     assert reasons(verdicts) == ["correct"] * 3
 
 
 def test_an_interrupt_does_not_end_a_grade(grade_path):
     with VerifierPool(1, grade_path=grade_path) as pool:
-        [verdict] = pool.grade_many_blocking([("interrupt", "interrupt", False)])
+        [verdict] = pool.grade_many_blocking([Item("interrupt", "interrupt")])
     assert verdict.reason == "correct"
 
 
 def test_a_cancelled_call_leaves_the_pool_usable(grade_path):
     async def cancel_then_grade(pool):
-        task = asyncio.create_task(pool.grade_many([("sleep", "", False)]))
+        task = asyncio.create_task(pool.grade_many([Item("sleep", "")]))
         await asyncio.sleep(0.1)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        return await pool.grade_many([("a", "a", False)])
+        return await pool.grade_many([Item("a", "a")])
 
     with VerifierPool(1, **LIMITS, grade_path=grade_path) as pool:
         assert reasons(asyncio.run(cancel_then_grade(pool))) == ["correct"]
@@ -213,10 +214,10 @@ def test_a_daemonic_process_can_own_a_pool():
     script = """
 import multiprocessing, sys
 def work():
-    from recipe.hint.verify.options import GradeOptions
+    from recipe.hint.schema import Item
     from recipe.hint.verify.pool.workers import VerifierPool
     with VerifierPool() as pool:
-        [verdict] = pool.grade_many_blocking([(r"\\boxed{\\sqrt{8}}", r"2\\sqrt{2}", False)])
+        [verdict] = pool.grade_many_blocking([Item(r"\\boxed{\\sqrt{8}}", r"2\\sqrt{2}")])
     sys.exit(0 if verdict.reason == "correct" else 3)
 process = multiprocessing.get_context("fork").Process(target=work, daemon=True)
 process.start()
@@ -231,10 +232,10 @@ print(process.exitcode)
 def test_workers_end_with_a_killed_parent_even_inside_c_code(grade_path):
     script = """
 import sys
-from recipe.hint.verify.options import GradeOptions
+from recipe.hint.schema import Item
 from recipe.hint.verify.pool.workers import VerifierPool
 pool = VerifierPool(2, 600.0, grade_path=sys.argv[1])
-pool.submit([("spin inside C", "", False)])
+pool.submit([Item("spin inside C", "")])
 while not pool._workers: pass
 print(pool._factory._process.pid, *(worker.pid for worker in pool._workers.values()), flush=True)
 import time; time.sleep(600)
@@ -253,18 +254,18 @@ def test_a_worker_that_never_gets_ready_is_named(grade_path):
     what = r"verifier worker 1 .*did not answer within start_timeout_s=0\.5"
     pool = VerifierPool(1, start_timeout_s=0.5, grade_path="slow_to_import:grade")
     with pool, pytest.raises(VerifierError, match=what):
-        pool.grade_many_blocking([("a", "a", False)])
+        pool.grade_many_blocking([Item("a", "a")])
 
 
 def test_a_grade_that_cannot_be_imported_is_named(grade_path):
     pool = VerifierPool(1, grade_path="no_such_module:grade")
     with pool, pytest.raises(VerifierError, match="died while importing no_such_module:grade"):
-        asyncio.run(pool.grade_many([("a", "a", False), ("b", "b", False)]))
+        asyncio.run(pool.grade_many([Item("a", "a"), Item("b", "b")]))
 
 
 def test_closing_ends_the_processes_and_fails_the_waiting_calls(grade_path):
     pool = VerifierPool(1, 600.0, grade_path=grade_path)
-    future = pool.submit([("sleep", "", False), ("a", "a", False)])
+    future = pool.submit([Item("sleep", ""), Item("a", "a")])
     wait_for(lambda: pool._workers)
     [pid] = [worker.pid for worker in pool._workers.values()]
     pool.close()
@@ -274,7 +275,7 @@ def test_closing_ends_the_processes_and_fails_the_waiting_calls(grade_path):
     assert worker_threads() == []
     pool.close()
     with pytest.raises(VerifierError, match="pool is closed"):
-        pool.grade_many_blocking([("a", "a", False)])
+        pool.grade_many_blocking([Item("a", "a")])
 
 
 @pytest.mark.parametrize("name", ["num_workers", "timeout_s", "start_timeout_s"])

@@ -17,6 +17,7 @@ from recipe.hint.errors import DataError
 from recipe.hint.report.page.visits import Visit, read_sample, read_visit, text
 from recipe.hint.report.runs import RunResult, by_step
 from recipe.hint.schema import MAX_LEVELS
+from recipe.hint.typed import read_yaml
 
 _DAMAGE = (LookupError, TypeError, ValueError, AttributeError, OverflowError, RecursionError)
 _NO_HINT, LEVEL = "hint/used_no_hint", "hint/used_level_"
@@ -96,7 +97,7 @@ def read_folder(folder: str | Path, *, with_visits: bool = True) -> PageRun:
     if with_visits:
         run.visits = list(_rows(folder / "records.jsonl", read_visit, run))
         run.samples = list(_rows(folder / "samples.jsonl", read_sample, run))
-    run.config = _mapping(folder / "config.yaml", _yaml, run)
+    run.config = _mapping(folder / "config.yaml", read_yaml, run)
     run.machine = _mapping(folder / "machine.json", json.loads, run)
     fatal = _mapping(folder / "logs" / "fatal.json", json.loads, run)
     run.failure = str(next(iter(fatal.values()), ""))[:2000]
@@ -130,10 +131,6 @@ def _metrics_row(row: Mapping[str, Any]) -> dict[str, float]:
         if isinstance(value, int | float) and abs(value) < 1e300 and math.isfinite(value)
     }
     return numbers | {"step": int(row["step"])}
-
-
-def _yaml(text: str) -> Any:
-    return yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 
 def _mapping(path: Path, parse: Callable[[str], Any], run: PageRun) -> dict[str, Any]:

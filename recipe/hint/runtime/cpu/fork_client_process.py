@@ -1,4 +1,4 @@
-"""Replaces Python in a CPU run: asks the fork server for a process that has the imports.
+"""Replace Python in a CPU run: ask the fork server for a process that has the imports.
 
 It lives as long as that process, passes signals on and ends with its exit code. Without a server it
 becomes the real Python.

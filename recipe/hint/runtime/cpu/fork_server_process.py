@@ -79,7 +79,7 @@ def fork_server() -> Iterator[str]:
 
 @contextlib.contextmanager
 def _temporary_folder() -> Iterator[Path]:
-    """A folder whose name leaves room for that of a socket; it is gone after the block."""
+    """Make a folder whose name leaves room for that of a socket; it is gone after the block."""
     place = tempfile.gettempdir()
     if len(os.fsencode(f"{place}/hint-12345678/socket.new")) > _MAX_SOCKET_BYTES:
         place = "/tmp"

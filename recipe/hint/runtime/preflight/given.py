@@ -7,7 +7,7 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from recipe.hint.command.compose import given_settings
+from recipe.hint.command.aliases import given_settings
 from recipe.hint.errors import ConfigError
 from recipe.hint.evaluation.play import evaluated_method
 from recipe.hint.runtime.preflight.settings import ROLLOUT, check_sections, setting

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from omegaconf import DictConfig
 
-from recipe.hint.command.compose import given_settings
+from recipe.hint.command.aliases import given_settings
 from recipe.hint.errors import ConfigError
 from recipe.hint.methods import Method, OwnCredit
 from recipe.hint.methods.cost import fewest_responses, most_responses
@@ -34,7 +34,11 @@ from recipe.hint.runtime.preflight.group import check_group
 from recipe.hint.runtime.preflight.keys import check_read_beside, check_unread
 from recipe.hint.runtime.preflight.machine import check_machine
 from recipe.hint.runtime.preflight.model import MODEL, Model, check_critic_model, load_model
-from recipe.hint.runtime.preflight.phases import check_phases, reference_warnings
+from recipe.hint.runtime.preflight.phases import (
+    check_phases,
+    reference_warnings,
+    warmup_warnings,
+)
 from recipe.hint.runtime.preflight.same_run import check_same_run
 from recipe.hint.runtime.preflight.seeds import seed_engines
 from recipe.hint.runtime.preflight.settings import (
@@ -144,6 +148,7 @@ def preflight(
         *silent,
         *summary.oracles(method),
         *reference_warnings(run.with_models),
+        *warmup_warnings(config, method),
         *summary.trained_on(files.train, files.val),
         *(f"warning: {warning}" for warning in files.lengths.warnings),
     ]

@@ -26,6 +26,7 @@ from recipe.hint.runtime.preflight.settings import (
     setting,
 )
 from recipe.hint.runtime.rewards import FUNCTION
+from recipe.hint.typed import read_yaml
 
 _DEVICES = "trainer.nnodes x trainer.n_gpus_per_node"
 _SHOWN = 4
@@ -197,7 +198,7 @@ def _check_files(
 
 def _read(path: Path) -> Mapping[str, Any]:
     try:
-        node = yaml.safe_load(path.read_text(encoding="utf-8"))
+        node = read_yaml(path.read_text(encoding="utf-8"))
         problem = "" if isinstance(node, dict) else "it holds no settings"
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         node, problem = {}, one_line(error, 120)

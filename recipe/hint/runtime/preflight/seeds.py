@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from omegaconf import DictConfig
 
-from recipe.hint.command.compose import given_settings
+from recipe.hint.command.aliases import given_settings
 from recipe.hint.runtime.preflight.folder import resumed_step
 from recipe.hint.runtime.preflight.settings import ROLLOUT, setting
 from recipe.hint.schema import seed_at

@@ -1,4 +1,4 @@
-r"""Tells whether what surrounds a box, in the same formula, changes the value inside it.
+r"""Tell whether what surrounds a box, in the same formula, changes the value inside it.
 
 ``$-\boxed{5}$``, ``$\boxed{5}\pi$`` and ``\frac{\boxed{5}}{2}`` do not answer 5: a model that is
 not sure of a sign or factor would leave it out of the box. The side of the formula is read with a

@@ -1,4 +1,4 @@
-r"""Decides if two values are equal: exactly, by algebra, within a tolerance, or by rounding."""
+r"""Decide whether two values are equal: exactly, by algebra, within a tolerance, or by rounding."""
 
 from __future__ import annotations
 

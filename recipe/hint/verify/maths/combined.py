@@ -1,4 +1,4 @@
-"""Tells whether an answer only joins formulas of the question and leaves the work undone.
+"""Tell whether an answer only joins formulas of the question and leaves the work undone.
 
 ``3x+1-(x+2)`` says no more than f(x) - g(x), nor does ``(x+3)(x+4)`` where an expanded product is
 asked for, or ``i(7+2i)`` for -2 + 7i. All of it takes time linear in the formulas.

@@ -1,4 +1,4 @@
-r"""Compares two trees: the gold answer's shape decides how, and algebra compares the values.
+r"""Compare two trees: the gold answer's shape decides how, and algebra compares the values.
 
 Order counts in tuples, intervals, matrices and ratios, and in lists where the question says so, but
 not in sets and unions. A bare list is taken for the set or tuple that the gold answer asks for.

@@ -67,7 +67,7 @@ def in_base(digits: Number, index: str) -> Node:
     if digits.value.numerator.bit_length() > _MAX_BITS:
         raise Unread("a numeral of too many digits")
     if not 2 <= base <= 36 or digits.decimals:
-        raise Unread("an index of a number that is no base")
+        raise Unread("an index of a number that is not a base")
     return Node("numeral", value=(str(digits.value.numerator), base))
 
 

@@ -1,4 +1,4 @@
-"""Tells whether an answer only repeats a formula of the question, padded or not worked out.
+"""Tell whether an answer only repeats a formula of the question, padded or not worked out.
 
 ``123*456 + 1 - 1`` and ``2*123*456/2`` say no more than the question ``123*456``. So an answer may
 not contain a formula of the question that has the gold answer's value, whatever surrounds it.

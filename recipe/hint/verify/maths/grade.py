@@ -1,4 +1,4 @@
-r"""Judges a final answer in mathematics: the last ``\boxed{}`` against the gold answer.
+r"""Judge a final answer in mathematics: the last ``\boxed{}`` against the gold answer.
 
 An answer is read whole or not at all. The lexer (``lexer``) gives every character a token or
 knows that it means nothing, the parser (``parser``) gives every token a place in a tree, and
@@ -7,7 +7,7 @@ is compared as text, so that an answer is never right because a part of it was o
 An answer of the right value that only repeats the question (``questions``) is wrong.
 
 ``quick_verdict`` decides with exact fractions what needs no more and runs anywhere, in time linear
-in a capped length. ``judge`` adds numeric evaluation; it belongs in a worker that can be killed.
+in a capped length. ``grade_maths`` adds numeric evaluation; run it in a worker that can be killed.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class Equality:
 def quick_verdict(
     response: str, answer: str, is_truncated: bool = False, problem: str = ""
 ) -> Verdict | None:
-    """Return the verdict when exact arithmetic decides, else ``None`` (ask ``judge``).
+    """Return the verdict when exact arithmetic decides, else ``None`` (ask ``grade_maths``).
 
     Args:
         response: Text written by the policy.

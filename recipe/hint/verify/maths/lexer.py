@@ -1,4 +1,4 @@
-r"""Cuts an answer into tokens; every character of it is in one, or is known to mean nothing.
+r"""Cut an answer into tokens; every character of it is in one, or is known to mean nothing.
 
 What means nothing is a closed list: white space and spacing commands, ``$`` in pairs, sizes,
 colours, ``\left`` and ``\right``. A character or command that is not known becomes a token of

@@ -264,7 +264,7 @@ class Evaluation:
         name, low, high, body = node.items
         first, last = exact(low), exact(high)
         if first is None or last is None or first.denominator != 1 or last.denominator != 1:
-            raise NoValue("limits that are no whole numbers")
+            raise NoValue("limits that are not whole numbers")
         self.num_terms += max(0, int(last - first))
         if self.num_terms > _MAX_TERMS or name.value in self.point:
             raise NoValue("too many terms")

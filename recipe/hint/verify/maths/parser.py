@@ -1,4 +1,4 @@
-r"""Reads an answer whole: a tree in which every token of the text has its place, or none at all.
+r"""Read an answer whole: a tree in which every token of the text has its place, or none at all.
 
 Recursive descent, one token of look-ahead, no backtracking: time linear in the text. What the
 grammar does not have raises ``Unread``; nothing is skipped, repaired or guessed.

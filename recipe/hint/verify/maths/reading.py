@@ -1,4 +1,4 @@
-"""Reads an answer: its tokens, and the trees it can mean."""
+"""Read an answer: its tokens, and the trees it can mean."""
 
 from __future__ import annotations
 

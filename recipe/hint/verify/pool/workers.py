@@ -1,4 +1,4 @@
-"""Grades in processes that can be killed, so that no response can hang a run.
+"""Grade in processes that can be killed, so that no response can hang a run.
 
 Each grade has a process of its own, a fork of one that has imported everything
 (``worker_process``), so nothing is left from one grade to the next. A thread here starts it, feeds
@@ -21,6 +21,7 @@ starts, unless they leave its session. Not covered: other side effects outside t
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import logging
 import queue
@@ -170,7 +171,6 @@ class VerifierPool:
         self, items: Sequence[Item], ids: Sequence[str] | None = None
     ) -> Future[list[Verdict]]:
         """Do the same as ``grade_many``, as a future of any thread; it cannot be cancelled."""
-        items = [Item(*item) for item in items]
         batch = _Batch(items, ids)
         decide = _QUICK.get(self._grade_path)
         verdicts = [decide(item, self._options) if decide else None for item in items]
@@ -202,7 +202,11 @@ class VerifierPool:
             return {name: getattr(self, name) for name in names}
 
     def close(self) -> None:
-        """Kill the processes and fail what is still waiting; safe to call twice."""
+        """Kill the processes and fail what is still waiting; safe to call twice.
+
+        Raises:
+            VerifierError: The audit file lacks lines; all is closed.
+        """
         with self._lock:
             self._is_closed = True
             workers, threads = list(self._workers.values()), list(self._threads)
@@ -216,12 +220,15 @@ class VerifierPool:
         self._factory.close()
         if self._audit:
             self._second.close()
+            self._audit.close()
 
     def __enter__(self) -> VerifierPool:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        # The error of the block is the one to tell.
+        with contextlib.suppress(*([VerifierError] if kind else [])):
+            self.close()
 
     def _settle(self, job: _Job, verdict: Verdict, why: str = "") -> None:
         with self._lock:
@@ -239,7 +246,7 @@ class VerifierPool:
             settle()
 
     def _feed(self, name: str) -> None:
-        """Body of one thread: one grade after another, each in a slot."""
+        """Make one grade after another, each in a slot: the body of one thread."""
         while True:
             self._slots.acquire()
             job = self._jobs.get()

@@ -1,4 +1,4 @@
-"""Runs the tests of a problem against a program that lives in another process.
+"""Run the tests of a problem against a program that lives in another process.
 
 The tests see stand-ins for what the program defined. The program gets the arguments of each
 call and sends back plain data; the expected values, the comparison, the count of the checks and
@@ -48,7 +48,7 @@ class _Tally:
         self._remote.release(all_holds=True)
 
     def fault(self) -> str:
-        """Why not every check passed each time; empty when it did."""
+        """Return why not every check passed each time; empty when it did."""
         for check in self._lines:
             if check not in self.began:
                 return f"the check of line {self._lines[check]} never ran"
@@ -77,7 +77,7 @@ def grade(
     tally = _Tally(remote, plan.lines)
     _, problem = attempt(_run, remote, source, plan, tally)
     if remote.is_gone:
-        return "wrong", "the program ended, or sent what is no message", 0, True
+        return "wrong", "the program ended, or sent something other than a message", 0, True
     reason, detail = _verdict(remote, tally, problem)
     line = _line(problem)
     return reason, f"{detail} (line {line} of the tests)" if line else detail, line, False

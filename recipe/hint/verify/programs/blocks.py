@@ -1,4 +1,4 @@
-"""Finds the code block of a response that counts as its program.
+"""Find the code block of a response that counts as its program.
 
 The last block that defines most of what the tests use is graded, so an example or a test below
 the program changes nothing; functions without a body count less. Where no block defines any of it,

@@ -1,4 +1,4 @@
-"""Runs the program of a response; sees its own text and the arguments of calls, nothing more.
+"""Run the program of a response, which sees its own text and the arguments of calls alone.
 
 Started by ``program`` with one descriptor, whose other end is the process that holds the asserts.
 The order: close the sandbox, say so, get the program, run it, then answer requests about what it

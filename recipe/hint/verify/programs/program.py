@@ -1,4 +1,4 @@
-"""Grades a program: one Python code block of a response against tests.
+"""Grade a program: one Python code block of a response against tests.
 
 The gold answer is plain Python, imports and asserts. A block that is not closed is ``malformed``.
 The program and its tests run in two sandboxed processes that are gone afterwards.
