@@ -4,7 +4,7 @@ A row holds ``id``, ``kind`` (maths, choice or program), ``response`` and ``answ
 program ``tests``; ``problem``, the problem's text, is optional. The output has the same rows in the
 same order with ``score``, ``reason``, ``extracted``, ``basis`` and ``ignored``. Exit code 0: all
 rows were graded; 1: some were not (reason error or timeout); 2: a file cannot be used, and there is
-no output, unless it is the audit's.
+no output, except where the file is the audit's.
 """
 
 from __future__ import annotations
@@ -72,13 +72,14 @@ def main(argv: Sequence[str] | None = None) -> None:
     try:
         options = GradeOptions(require_boxed=not given.no_box, program_isolation=given.isolation)
         pool = VerifierPool(given.workers, given.timeout_s, options=options, audit_path=given.audit)
-        with pool, _opened(given.input) as source:
-            counts = _grade_file(pool, source, given.output)
+        with pool:
+            with _opened(given.input) as source:
+                counts = _grade_file(pool, source, given.output)
+            _print_summary(counts, pool, given.audit)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise DataError(f"{given.input}: not a whole gzip file: {error}") from error
     except OSError as error:
         raise DataError(f"{error.filename or given.output}: {error.strerror or error}") from error
-    _print_summary(counts, pool, given.audit)
     sys.exit(1 if any(reason in UNGRADED for _, reason in counts) else 0)
 
 

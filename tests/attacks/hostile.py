@@ -163,9 +163,9 @@ def _leaks(hint: str, answer: str, kind: Kind = "maths") -> Callable[[], object]
 def callers(place: str, text: str) -> dict[str, Callable[[], object]]:
     """Everything that looks at a text in the calling process, a model's or a file's.
 
-    What is aimed at a pattern of the verifier or of the data is not put into hints. A hint has the
-    answer around the text, and each candidate of it equals the answer, so that what is read around
-    an answer is read.
+    What is aimed at a pattern of the verifier or of the data goes to the first of them alone. A
+    hint "on" something has the answer around the text, and each candidate of it equals the answer,
+    so that what is read around an answer is read.
     """
     boxed = rf"So \boxed{{{text}}}."
     found: dict[str, Callable[[], object]] = {

@@ -32,7 +32,8 @@ def test_a_short_wait_is_no_idling_to_verls_trainer(monkeypatch):
 
 def test_prompts_that_come_one_at_a_time_go_to_the_workers_in_turn(monkeypatch):
     """Groups that a filter takes out are refilled so."""
-    monkeypatch.setattr(ray, "get", lambda calls, timeout: calls)
+    limits = []
+    monkeypatch.setattr(ray, "get", lambda calls, timeout: limits.append(timeout))
     manager, calls = HintManager(MINIMAL, None), [[], [], []]
     manager.agent_loop_workers = [
         SimpleNamespace(generate_sequences=SimpleNamespace(remote=each.append)) for each in calls
@@ -42,3 +43,4 @@ def test_prompts_that_come_one_at_a_time_go_to_the_workers_in_turn(monkeypatch):
         tu.assign_non_tensor_data(batch, "validate", False)
         manager.generate_sequences(batch)
     assert [len(each) for each in calls] == [3, 2, 2]
+    assert limits == [7.0] * 7  # answer_s

@@ -173,8 +173,7 @@ def test_the_histories_of_a_batch_are_found_by_building_each_column_once(monkeyp
         trainer._limit = lambda *_, **__: nullcontext()
         asked = []
         empty = RewardTracker().state("nobody")
-        sent = [f"sent{row}" for row in range(count)]
-        trainer.replay_buffer = SimpleNamespace(in_order=lambda step, uids: sent)
+        trainer.replay_buffer = SimpleNamespace(in_order=lambda n, uids: [f"{n}-{u}" for u in uids])
         trainer.tracker = SimpleNamespace(state=lambda name: asked.append(name) or empty)
         built = Counter()
         real = TensorDict.__getitem__
@@ -187,7 +186,8 @@ def test_the_histories_of_a_batch_are_found_by_building_each_column_once(monkeyp
             patch.setattr(TensorDict, "__getitem__", get)
             trainer._fetch_one_gen_batch()
         assert asked == [f"id{row}" for row in range(count)]
-        assert [tu.unwrap_non_tensor_data(uid) for uid in batch["uid"]] == sent
+        uids = [tu.unwrap_non_tensor_data(uid) for uid in batch["uid"]]
+        assert uids == [f"1-uid{row}" for row in range(count)]  # of step 1
         assert len(batch["hint_state_of_problem"]) == count
         return built
 

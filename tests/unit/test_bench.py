@@ -5,7 +5,7 @@ import sys
 from dataclasses import replace
 
 import pytest
-from fakes import ScriptedEngine, make_rollout, problem
+from fakes import ScriptedEngine, make_rollout, problem, run
 from records import record
 
 from recipe.hint import main_bench
@@ -255,6 +255,18 @@ def test_a_turn_is_counted_in_levels_that_train():
         "sage, all levels | 4 | 8.00 | 0.50 | 1.00",
         "talk | 3 | 8.00 | 0.75 | 1.50",  # of 1.00 and 0.50, of 2.00 and 1.00
     ]
+
+
+@pytest.mark.parametrize("last_level", [1, 3])
+def test_a_level_is_measured_with_the_rows_of_each_level_up_to_it(last_level):
+    pytest.importorskip("verl")
+    from recipe.hint.bench.turn_cost import SageOnEveryRow
+
+    method = SageOnEveryRow(max_level=3)
+    method.last_level = last_level
+    outcome = run(method, {level: [0, 0] for level in range(4)})
+    assert [each.level for each in outcome.record.rounds] == [*range(last_level + 1)]
+    assert len(outcome.rows) == 2 * (last_level + 1)
 
 
 def test_arguments_of_the_turns_that_measure_nothing_are_refused():

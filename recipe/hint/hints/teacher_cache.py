@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sqlite3
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import astuple, dataclass
 from functools import partial
@@ -129,7 +128,7 @@ class Ledger:
     def __init__(self, cache: ResponseCache) -> None:
         self._cache = cache
         self._waiting: list[_Entry] = []
-        self._is_writing = threading.Lock()
+        self._writing: asyncio.Task[None] | None = None
         self._error = ""
 
     @property
@@ -151,9 +150,14 @@ class Ledger:
         return await self._write(_Entry(tokens, partial(self._cache.pay, tokens)))
 
     async def catch_up(self) -> str:
-        """Write what waits; return why nothing may be paid for until that succeeds."""
+        """Write what waits; return why nothing may be paid for until that succeeds.
+
+        Who comes meanwhile waits for the same attempt: a file that is locked is slow to say so.
+        """
         if self._waiting:
-            await asyncio.to_thread(self._write_waiting)
+            if self._writing is None or self._writing.done():
+                self._writing = asyncio.create_task(self._write_waiting())
+            await asyncio.shield(self._writing)
         return self._fault()
 
     async def _write(self, entry: _Entry) -> str:
@@ -162,19 +166,16 @@ class Ledger:
         except sqlite3.Error as error:
             self._waiting.append(entry)
             self._error = str(error)
-        return self._fault()
+            return self._fault()
+        return ""
 
-    def _write_waiting(self) -> None:
-        if not self._is_writing.acquire(blocking=False):  # a file that is locked is slow to say so
-            return
+    async def _write_waiting(self) -> None:
         try:
             while self._waiting:
-                self._waiting[0].write()
+                await asyncio.to_thread(self._waiting[0].write)
                 self._waiting.pop(0)
         except sqlite3.Error as error:
             self._error = str(error)
-        finally:
-            self._is_writing.release()
 
     def _fault(self) -> str:
         if not self._waiting:

@@ -102,7 +102,7 @@ class Watchdog:
             what: What is done, or who was asked, as the error will name it.
             limit_s: Longest time in seconds.
             setting: Name of the setting that holds the limit.
-            fault: What the error says of it, before the limit; ``NO_ANSWER`` of somebody.
+            fault: Verb before the limit; ``NO_ANSWER`` where somebody was asked.
             more: Called when it is late, on the watching thread: what to add.
 
         Yields:

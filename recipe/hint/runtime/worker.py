@@ -83,8 +83,8 @@ class HintWorker(_WorkerTQ):
 
         Raises:
             HintError: If its node cannot work on prompts, or the end of one could not be told.
-                Raised here, since Ray would report one of ``__init__`` as a dead actor, with a
-                stack, and of a prompt nothing.
+                Raised here: Ray would report an error of ``__init__`` as a dead actor with a
+                stack, and nobody awaits that of a prompt.
         """
         if self._fault:
             raise HintError(self._fault)
