@@ -163,27 +163,26 @@ def _leaks(hint: str, answer: str, kind: Kind = "maths") -> Callable[[], object]
 def callers(place: str, text: str) -> dict[str, Callable[[], object]]:
     """Everything that looks at a text in the calling process, a model's or a file's.
 
-    What is aimed at a pattern of the verifier or of the data goes to the first of them alone. A
-    hint "on" something has the answer around the text, and each candidate of it equals the answer,
-    so that what is read around an answer is read.
+    What is aimed at a pattern goes to those who may use it. A hint "on" something has the answer
+    around the text, and each candidate of it equals the answer, so that what is read around an
+    answer is read.
     """
     boxed = rf"So \boxed{{{text}}}."
-    found: dict[str, Callable[[], object]] = {
+    grades: dict[str, Callable[[], object]] = {
         "an answer": lambda: quick_grade(Item(boxed, "5 apples")),
         "a response": lambda: quick_grade(Item(text + r" \boxed{5}", "6")),
         "a gold answer": lambda: quick_grade(Item(r"\boxed{7919.0625}", text)),
         "a choice": lambda: quick_grade(Item(boxed, "B", kind="choice", problem=_OPTIONS)),
         "a program": lambda: quick_grade(Item(text, "assert f(1) == 2", kind="program")),
         "a problem": lambda: quick_grade(Item(r"\boxed{6 apples}", "5", problem=text)),
-        "a set of hints": lambda: parse_hint_levels(text),
         "a hint": _leaks(text, "5"),
     }
-    if place.startswith(("recipe.hint.verify", "recipe.hint.problems")):
-        return found
-    return found | {
+    hints: dict[str, Callable[[], object]] = {
+        "a set of hints": lambda: parse_hint_levels(text),
         "a string of hints": lambda: parse_hint_levels(f'{{"level_1": "{text}"'),
         "after a quote": lambda: parse_hint_levels(f'{{"level_1": "a "b"{text},"x": 1'),
         "before a level": lambda: parse_hint_levels(f'{{{text}"level_1": "a"}}'),
+        "a hint": _leaks(text, "5"),
         "a hint on a number": _leaks(f"{text}5{text}", "5"),
         "a hint after a number": _leaks(f"({text}5 is the answer", "5"),
         "a hint on a formula": _leaks(f"x+1{text}x+1", "x+1"),
@@ -194,6 +193,9 @@ def callers(place: str, text: str) -> dict[str, Callable[[], object]]:
         "what is cut": lambda: cut_at_sentence(text, lambda hint: len(hint) < len(text) // 2),
         "a form": lambda: format_score(f"<think>{text}</think><answer>{text}</answer>"),
     }
+    if place.startswith(("recipe.hint.verify", "recipe.hint.problems")):
+        return grades
+    return hints if place.startswith("recipe.hint") else grades | hints
 
 
 class _Late(BaseException):

@@ -67,7 +67,8 @@ def test_a_critic_of_another_model_must_read_the_policys_tokens(composed, tmp_pa
     config = composed("hardware=laptop", f"critic.model.path={tmp_path / 'critic'}")
     model = load_model(config)
     if not says:
-        return check_critic_model(config, model)
+        check_critic_model(config, model)
+        return
     with pytest.raises(ConfigError, match=rf"^critic\.model\.path=.*{says}"):
         check_critic_model(config, model)
 
