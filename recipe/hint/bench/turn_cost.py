@@ -227,8 +227,9 @@ def lines_of(found_ms: Sequence[Mapping[str, float]], num_rounds: Mapping[str, i
 
 @functools.cache
 def documentation() -> str:
-    """Return the text that responses are pieces of."""
-    return "\n\n".join(path.read_text("utf-8") for path in sorted(REPOSITORY.glob("docs/*.md")))
+    """Return the text that responses are pieces of, without names of special tokens."""
+    texts = (path.read_text("utf-8") for path in sorted(REPOSITORY.glob("docs/*.md")))
+    return "\n\n".join(texts).replace("<|", "<")
 
 
 def problem_row(number: int) -> dict[str, Any]:
