@@ -10,7 +10,7 @@ from omegaconf import DictConfig
 
 from recipe.hint.evaluation.asking import ask
 from recipe.hint.problems.columns import read_problems
-from recipe.hint.runtime.evaluation import start_replicas, watched
+from recipe.hint.runtime.evaluation import start_limit, start_replicas, watched
 from recipe.hint.runtime.hint_sources import parts_of_training
 from recipe.hint.runtime.progress import WatchedEngine
 from recipe.hint.runtime.run_folder import RunFolder
@@ -29,16 +29,14 @@ class AskRunner(HintTaskRunner):
         settings = settings_of(config)
         [problem] = [each for path in config.data.val_files for each in read_problems(path)]
         folder.say("starting the vLLM replicas ...")
-        limits = settings.watchdog
-        what = "start-up of the vLLM replicas"
-        with watchdog.phase(what, limits.start_s, "hint.watchdog.start_s"):
+        with start_limit(config, watchdog):
             builder, worker, manager = start_replicas(config)
         folder.say("asking ...")
         engine = WatchedEngine(builder.build(config.actor_rollout_ref.rollout, settings))
         parts = parts_of_training(
             config, settings, engine, grader=builder.grader, tokenizer=worker.tokenizer
         )
-        with watched(manager, config, watchdog), engine.limited(watchdog, limits.progress_s):
+        with watched(manager, engine, config, watchdog):
             asked = asyncio.run(ask(problem, parts))
         write_whole(folder.root / ASKED_FILE, json.dumps(asked, indent=1) + "\n")
         return {"rounds": len(asked["rounds"])}

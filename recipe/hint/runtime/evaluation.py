@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -59,9 +60,7 @@ class EvaluationRunner(HintTaskRunner):
         progress = Progress(target, folder.say, total=total, done=total - missing)
         if jobs:
             folder.say("starting the vLLM replicas ...")
-            limits = config.hint.watchdog
-            what = "start-up of the vLLM replicas"
-            with watchdog.phase(what, limits.start_s, "hint.watchdog.start_s"):
+            with start_limit(config, watchdog):
                 builder, _, manager = start_replicas(config)
             folder.say("ready")
             rollout = config.actor_rollout_ref.rollout
@@ -72,8 +71,7 @@ class EvaluationRunner(HintTaskRunner):
                 if turns
                 else partial(graded_rows, engine=engine, seed=config.hint.seed)
             )
-            progress_s = limits.progress_s
-            with watched(manager, config, watchdog), engine.limited(watchdog, progress_s):
+            with watched(manager, engine, config, watchdog):
                 asyncio.run(
                     draw_responses(
                         jobs,
@@ -116,10 +114,19 @@ def start_replicas(config: DictConfig) -> tuple[EngineBuilder, Any, Any]:
     return EngineBuilder(worker, settings_of(config)), worker, manager
 
 
+def start_limit(config: DictConfig, watchdog: Watchdog) -> contextlib.AbstractContextManager[Any]:
+    """Return the block for :func:`start_replicas`, with its limit."""
+    limit_s = config.hint.watchdog.start_s
+    return watchdog.phase("start-up of the vLLM replicas", limit_s, "hint.watchdog.start_s")
+
+
+@contextlib.contextmanager
 def watched(
-    manager: Any, config: DictConfig, watchdog: Watchdog
-) -> contextlib.AbstractContextManager[None]:
-    """Return a block in which a server that dies, or does not answer, ends the run."""
-    liveness = Liveness(limit_s=config.hint.watchdog.answer_s, on_fault=watchdog.end)
+    manager: Any, engine: WatchedEngine, config: DictConfig, watchdog: Watchdog
+) -> Iterator[None]:
+    """End the run where, in the block, a server dies or does not answer, or nothing comes."""
+    limits = config.hint.watchdog
+    liveness = Liveness(limit_s=limits.answer_s, on_fault=watchdog.end)
     watch_servers(liveness, [manager])
-    return liveness.watching()
+    with liveness.watching(), engine.limited(watchdog, limits.progress_s):
+        yield

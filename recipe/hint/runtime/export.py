@@ -19,7 +19,7 @@ from recipe.hint.evaluation.tables import percent
 from recipe.hint.report.page.folder import PageRun, read_folder
 from recipe.hint.report.runs import accuracies
 from recipe.hint.runtime.checkpoints import check_undamaged
-from recipe.hint.runtime.merging import check_export, draft_of, remove_left_drafts
+from recipe.hint.runtime.merging import check_export, draft_of
 from recipe.hint.whole_file import move_whole
 
 _DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
@@ -35,14 +35,10 @@ def export_model(checkpoint: str | Path, target: Path, dtype: Literal["fp32", "b
     folder, step = check_export(checkpoint, target)
     check_undamaged(folder)
     card = model_card(read_folder(folder.parents[1], with_visits=False), step, dtype)
-    remove_left_drafts(target)
-    draft = draft_of(target)
-    try:
+    with draft_of(target) as draft:
         write_model(folder / "actor", draft, dtype)
         (draft / "README.md").write_text(card, encoding="utf-8")
         move_whole(draft, target)
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
 
 
 def write_model(actor: Path, target: Path, dtype: str) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import socket
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from omegaconf import DictConfig
@@ -111,9 +112,7 @@ def merge_model(config: DictConfig, say: Callable[[str], None], limit_s: float =
     if model_files(checkpoint)[1]:
         return
     say(f"merging the parts of {checkpoint} ...")
-    remove_left_drafts(target)
-    draft = draft_of(target)
-    with deferred_signals():
+    with deferred_signals(), draft_of(target) as draft:
         try:
             _write_merged(checkpoint, draft, limit_s)
             if not model_files(checkpoint)[1]:  # another command may have been first
@@ -121,23 +120,25 @@ def merge_model(config: DictConfig, say: Callable[[str], None], limit_s: float =
                 move_whole(draft, target)
         except OSError as error:
             raise ConfigError(f"{checkpoint}: cannot be merged: {error}") from error
-        finally:
-            shutil.rmtree(draft, ignore_errors=True)
 
 
-def draft_of(target: Path) -> Path:
-    """Return the folder in which this process writes what is moved to ``target``."""
-    return target.with_name(f"{_draft_prefix(target)}{os.getpid()}")
+@contextlib.contextmanager
+def draft_of(target: Path) -> Iterator[Path]:
+    """Name the folder in which the block writes what it moves to ``target``; it is gone after it.
 
-
-def _draft_prefix(target: Path) -> str:
+    What killed commands of this machine left goes first: each is as large as a model.
+    """
     # Other machines may write to the same disk, and have processes of the same number.
-    return f".{target.name}.{socket.gethostname()}."
+    prefix = f".{target.name}.{socket.gethostname()}."
+    _remove_left_drafts(target, prefix)
+    draft = target.with_name(f"{prefix}{os.getpid()}")
+    try:
+        yield draft
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
 
 
-def remove_left_drafts(target: Path) -> None:
-    """Remove what killed commands of this machine left: each is as large as a model."""
-    prefix = _draft_prefix(target)
+def _remove_left_drafts(target: Path, prefix: str) -> None:
     for path in target.parent.iterdir() if target.parent.is_dir() else ():
         pid = path.name.removeprefix(prefix)
         if pid == path.name or not pid.isdecimal():
